@@ -1,0 +1,2 @@
+//! Placeholder of the first commit; the shell comes with `cli`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Plans and paces changes to Kubernetes `DaemonSet`s.

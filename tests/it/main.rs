@@ -1,0 +1,1 @@
+//! Integration tests: the two programs as their users run them.
