@@ -1,1 +1,6 @@
-//! Plans and paces changes to Kubernetes `DaemonSet`s.
+//! Plans and paces changes to Kubernetes DaemonSets.
+//!
+//! Data goes one way: `source` and `manifest` make what is desired, `cluster` makes a snapshot,
+//! `controller` knows what the DaemonSet controller would do, `plan` decides, `render` shows.
+
+pub mod model;

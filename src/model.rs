@@ -1,0 +1,49 @@
+//! Plain data that every room speaks: nodes, pods, DaemonSets, revisions, and a cluster at one
+//! moment. No Kubernetes client types, no input or output, no clock.
+//!
+//! The types are slim: they hold what planning needs and drop the rest of an object as soon as it
+//! is read. Two things stay whole as JSON, because bytes decide there: the pod template and the
+//! data of a revision.
+
+mod cluster_size;
+mod daemon_set;
+mod desired;
+mod labels;
+mod names;
+mod node;
+mod pod;
+mod revision;
+mod scheduling;
+mod selector;
+mod snapshot;
+
+pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
+pub use daemon_set::{
+    DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, ParseKeyError, PodTemplate,
+    UpdateStrategy,
+};
+pub use desired::{DesiredDaemonSet, ManifestFile, Place};
+pub use labels::{Interner, Labels};
+pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
+pub use node::{Node, NodeReadiness};
+pub use pod::{ContainerTrouble, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget};
+pub use revision::{Revision, RevisionNumber};
+pub use scheduling::{
+    NodeSelectorRequirement, NodeSelectorTerm, PodPlacement, Taint, TaintEffect, Toleration,
+};
+pub use selector::{LabelSelector, LabelSelectorRequirement};
+pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot};
+
+/// Label on each daemon pod and revision: the hash of the template it came from
+/// (upstream: `DefaultDaemonSetUniqueLabelKey`).
+pub const REVISION_HASH_LABEL: &str = "controller-revision-hash";
+
+/// Label on each daemon pod: the DaemonSet's template generation when the pod was created.
+pub const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";
+
+/// Annotation of a DaemonSet that serves `templateGeneration` (upstream:
+/// `DeprecatedTemplateGeneration`).
+pub const TEMPLATE_GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
+
+/// Annotation that says why a revision was made; `kubectl rollout history` prints it.
+pub const CHANGE_CAUSE_ANNOTATION: &str = "kubernetes.io/change-cause";

@@ -1,0 +1,117 @@
+//! Budgets that are a number or a percentage of the fleet (upstream: `IntOrString`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// `maxUnavailable` or `maxSurge` as written: a number of nodes, or a percentage of the desired
+/// ones. What it means for a cluster is [`IntOrPercent::scaled`], a plain number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IntOrPercent {
+    /// So many nodes.
+    Int(u32),
+    /// So many of a hundred desired nodes.
+    Percent(u32),
+}
+
+impl IntOrPercent {
+    /// The number of nodes this is out of `desired`; percentages are rounded **up**, for
+    /// `maxUnavailable` as for `maxSurge` (upstream: `GetScaledValueFromIntOrPercent` with
+    /// `roundUp`).
+    pub fn scaled(self, desired: u32) -> u32 {
+        match self {
+            Self::Int(count) => count,
+            Self::Percent(percent) => {
+                let scaled = (u64::from(percent) * u64::from(desired)).div_ceil(100);
+                u32::try_from(scaled).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    /// Whether it is `0` or `0%`.
+    pub fn is_zero(self) -> bool {
+        matches!(self, Self::Int(0) | Self::Percent(0))
+    }
+}
+
+impl fmt::Display for IntOrPercent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(count) => write!(f, "{count}"),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+/// The text is neither a number nor a percentage.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither a number of nodes nor a percentage such as 10%")]
+pub struct ParseIntOrPercentError(String);
+
+impl FromStr for IntOrPercent {
+    type Err = ParseIntOrPercentError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseIntOrPercentError(text.to_owned());
+        let digits = text.strip_suffix('%').unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(error());
+        }
+        let number = digits.parse().map_err(|_| error())?;
+        Ok(if text.ends_with('%') { Self::Percent(number) } else { Self::Int(number) })
+    }
+}
+
+impl Serialize for IntOrPercent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Int(count) => serializer.serialize_u32(*count),
+            Self::Percent(_) => serializer.collect_str(self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for IntOrPercent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Wire {
+            Int(u32),
+            Text(String),
+        }
+        match Wire::deserialize(deserializer)? {
+            Wire::Int(count) => Ok(Self::Int(count)),
+            Wire::Text(text) => text.parse().map_err(de::Error::custom),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_round_up() {
+        for (text, desired, want) in [
+            ("3", 10, 3),
+            ("3", 0, 3),
+            ("50%", 2, 1),
+            ("50%", 3, 2),
+            ("1%", 5, 1),
+            ("0%", 5, 0),
+            ("100%", 4_000_000_000, 4_000_000_000),
+        ] {
+            let parsed: IntOrPercent = text.parse().unwrap();
+            assert_eq!(parsed.scaled(desired), want, "{text} of {desired}");
+            assert_eq!(parsed.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_neither_is_refused() {
+        for text in ["", "%", "-1", "+1", "1.5%", "10 %", "ten", "99999999999"] {
+            assert!(text.parse::<IntOrPercent>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! A DaemonSet: the slim typed view that decisions need, beside the raw JSON that bytes need.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::scheduling::null_as_default;
+use super::{
+    DaemonSetName, IntOrPercent, LabelSelector, Labels, NamespaceName, NodeName, NodeSelectorTerm,
+    PodPlacement, TEMPLATE_GENERATION_ANNOTATION, Toleration, Uid,
+};
+
+/// Namespace and name of a DaemonSet, written `NAMESPACE/NAME`.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub struct DaemonSetKey {
+    /// `metadata.namespace`.
+    pub namespace: NamespaceName,
+    /// `metadata.name`.
+    pub name: DaemonSetName,
+}
+
+impl DaemonSetKey {
+    /// The key of `name` in `namespace`.
+    pub fn new(namespace: impl Into<NamespaceName>, name: impl Into<DaemonSetName>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for DaemonSetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// The text is not `NAMESPACE/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not of the form NAMESPACE/NAME")]
+pub struct ParseKeyError(String);
+
+impl FromStr for DaemonSetKey {
+    type Err = ParseKeyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('/') {
+            Some((namespace, name))
+                if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+            {
+                Ok(Self::new(namespace, name))
+            }
+            _ => Err(ParseKeyError(text.to_owned())),
+        }
+    }
+}
+
+/// A DaemonSet as it lives in a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DaemonSet {
+    /// Namespace and name.
+    pub key: DaemonSetKey,
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// `metadata.generation`: grows with each change of the spec.
+    pub generation: i64,
+    /// `metadata.labels`.
+    pub labels: Labels,
+    /// `metadata.annotations`.
+    pub annotations: Labels,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
+    /// Whether `metadata.deletionTimestamp` is set: the controller does nothing then.
+    pub terminating: bool,
+    /// What it asks for.
+    pub spec: DaemonSetSpec,
+    /// What the controller last wrote.
+    pub status: DaemonSetStatus,
+    /// The object as served, without `status`: what a diff compares.
+    pub raw: Arc<Value>,
+}
+
+impl DaemonSet {
+    /// `templateGeneration`, served as an annotation; `None` when absent or not a number.
+    pub fn template_generation(&self) -> Option<i64> {
+        self.annotations.get(TEMPLATE_GENERATION_ANNOTATION)?.parse().ok()
+    }
+}
+
+/// `spec` of a DaemonSet, defaulted and valid.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonSetSpec {
+    /// Which pods are its own. Immutable.
+    pub selector: LabelSelector,
+    /// What its pods look like.
+    pub template: PodTemplate,
+    /// How pods are replaced.
+    #[serde(default)]
+    pub update_strategy: UpdateStrategy,
+    /// How long, in seconds, a new pod must be Ready to count as available.
+    #[serde(default)]
+    pub min_ready_seconds: u32,
+    /// How many old revisions are kept.
+    #[serde(default = "ten")]
+    pub revision_history_limit: u32,
+}
+
+fn ten() -> u32 {
+    10
+}
+
+/// `spec.updateStrategy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "WireStrategy")]
+pub enum UpdateStrategy {
+    /// A pod is replaced when somebody deletes it.
+    OnDelete,
+    /// The controller replaces pods within a budget.
+    RollingUpdate {
+        /// How many desired nodes may be without an available pod.
+        max_unavailable: IntOrPercent,
+        /// How many nodes may run an old and a new pod side by side.
+        max_surge: IntOrPercent,
+    },
+}
+
+impl Default for UpdateStrategy {
+    fn default() -> Self {
+        Self::RollingUpdate {
+            max_unavailable: IntOrPercent::Int(1),
+            max_surge: IntOrPercent::Int(0),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireStrategy {
+    #[serde(default, rename = "type")]
+    kind: String,
+    rolling_update: Option<WireRollingUpdate>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WireRollingUpdate {
+    max_unavailable: Option<IntOrPercent>,
+    max_surge: Option<IntOrPercent>,
+}
+
+impl From<WireStrategy> for UpdateStrategy {
+    fn from(wire: WireStrategy) -> Self {
+        if wire.kind == "OnDelete" {
+            return Self::OnDelete;
+        }
+        let limits = wire.rolling_update.unwrap_or_default();
+        Self::RollingUpdate {
+            max_unavailable: limits.max_unavailable.unwrap_or(IntOrPercent::Int(1)),
+            max_surge: limits.max_surge.unwrap_or(IntOrPercent::Int(0)),
+        }
+    }
+}
+
+/// `spec.template`: whole as JSON, with a view of what placement and display need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodTemplate {
+    /// The template as the API server serves it, or would after defaulting.
+    raw: Arc<Value>,
+    /// `metadata.labels`.
+    pub labels: Labels,
+    /// What decides on which nodes its pods belong.
+    pub placement: PodPlacement,
+}
+
+impl PodTemplate {
+    /// Reads the view out of a whole template.
+    ///
+    /// # Errors
+    /// A field that the view needs has another type than the API has.
+    pub fn from_json(raw: Value) -> Result<Self, serde_json::Error> {
+        let view = TemplateView::deserialize(&raw)?;
+        let spec = view.spec;
+        let required = spec.affinity.and_then(|a| a.node_affinity).and_then(|a| a.required);
+        Ok(Self {
+            labels: view.metadata.unwrap_or_default().labels,
+            placement: PodPlacement {
+                node_name: spec.node_name.filter(|name| !name.is_empty()),
+                node_selector: spec.node_selector,
+                required_terms: required.map(|r| r.node_selector_terms),
+                tolerations: spec.tolerations,
+                host_network: spec.host_network,
+            },
+            raw: Arc::new(raw),
+        })
+    }
+
+    /// The whole template.
+    pub fn raw(&self) -> &Value {
+        &self.raw
+    }
+}
+
+impl<'de> Deserialize<'de> for PodTemplate {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_json(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[derive(Deserialize)]
+struct TemplateView {
+    metadata: Option<MetadataView>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    spec: SpecView,
+}
+
+#[derive(Default, Deserialize)]
+struct MetadataView {
+    #[serde(default)]
+    labels: Labels,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SpecView {
+    node_name: Option<NodeName>,
+    node_selector: Labels,
+    #[serde(deserialize_with = "null_as_default")]
+    tolerations: Vec<Toleration>,
+    #[serde(deserialize_with = "null_as_default")]
+    host_network: bool,
+    affinity: Option<AffinityView>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AffinityView {
+    node_affinity: Option<NodeAffinityView>,
+}
+
+#[derive(Deserialize)]
+struct NodeAffinityView {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    required: Option<RequiredView>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RequiredView {
+    #[serde(default, deserialize_with = "null_as_default")]
+    node_selector_terms: Vec<NodeSelectorTerm>,
+}
+
+/// `status` of a DaemonSet: seven counters, and how far the controller has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DaemonSetStatus {
+    /// Generation the counters speak of.
+    pub observed_generation: i64,
+    /// Nodes that should run a pod.
+    pub desired_number_scheduled: u32,
+    /// Nodes that should and do.
+    pub current_number_scheduled: u32,
+    /// Nodes that do and should not.
+    pub number_misscheduled: u32,
+    /// Desired nodes whose pod is Ready.
+    pub number_ready: u32,
+    /// Desired nodes whose pod counts as updated by upstream's rule.
+    pub updated_number_scheduled: u32,
+    /// Desired nodes whose pod is available by upstream's rule.
+    pub number_available: u32,
+    /// Desired nodes whose pod is not.
+    pub number_unavailable: u32,
+    /// How often a revision's name was taken by another template; part of the hash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collision_count: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_view_reads_what_placement_needs_and_keeps_the_rest() {
+        let raw = serde_json::json!({
+            "metadata": {"labels": {"app": "a"}, "unknown": 1},
+            "spec": {
+                "nodeSelector": {"disk": "ssd"}, "hostNetwork": true, "nodeName": "",
+                "affinity": {"nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}
+                }},
+                "tolerations": null,
+            }
+        });
+        let template = PodTemplate::from_json(raw.clone()).unwrap();
+        assert_eq!(template.raw(), &raw);
+        assert_eq!(template.placement.node_name, None);
+        assert_eq!(template.placement.required_terms.as_deref().map(<[_]>::len), Some(1));
+        assert!(template.placement.host_network && template.placement.tolerations.is_empty());
+    }
+
+    #[test]
+    fn a_key_has_two_parts() {
+        assert_eq!("a/b".parse(), Ok(DaemonSetKey::new("a", "b")));
+        for text in ["", "a", "/b", "a/", "a/b/c"] {
+            assert!(text.parse::<DaemonSetKey>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What the source asks for: manifest files as found, and the DaemonSets read from them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{DaemonSetKey, DaemonSetSpec, Labels};
+
+/// One file of manifests: where it is from, and its bytes as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestFile {
+    /// Path as the user would name it: inside the repository, as given with `-f`, or `<stdin>`.
+    pub path: Arc<str>,
+    /// Its content, whatever the encoding.
+    pub bytes: Vec<u8>,
+}
+
+/// Where in a manifest file something stands, for messages.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file's path, as in [`ManifestFile::path`].
+    pub path: Arc<str>,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.path, self.line, self.column)
+    }
+}
+
+/// A DaemonSet as the source asks for it: defaulted and validated as the API server does it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DesiredDaemonSet {
+    /// Namespace and name.
+    pub key: DaemonSetKey,
+    /// `metadata.labels`.
+    pub labels: Labels,
+    /// `metadata.annotations`.
+    pub annotations: Labels,
+    /// What it asks for.
+    pub spec: DaemonSetSpec,
+    /// The whole object, defaulted: what a diff compares.
+    pub raw: Arc<Value>,
+    /// Where its document begins.
+    pub place: Place,
+}

@@ -1,0 +1,104 @@
+//! Label maps, small and shared: 30,000 daemon pods carry the same few dozen texts.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A map of labels (or of `nodeSelector` pairs): sorted by key, each key once.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Labels(Box<[(Arc<str>, Arc<str>)]>);
+
+impl Labels {
+    /// The value under `key`.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|at| &*self.0[at].1)
+    }
+
+    /// All pairs, sorted by key.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        self.0.iter().map(|(k, v)| (&**k, &**v))
+    }
+
+    /// Whether there is no pair.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many pairs there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The same map with its texts shared through `interner`.
+    #[must_use]
+    pub fn interned(&self, interner: &mut Interner) -> Self {
+        let pairs = self.0.iter();
+        Self(pairs.map(|(k, v)| (interner.share(k), interner.share(v))).collect())
+    }
+}
+
+impl fmt::Debug for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// Of a key that comes twice, the last value stays.
+impl<K: Into<Arc<str>>, V: Into<Arc<str>>> FromIterator<(K, V)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        let sorted: BTreeMap<Arc<str>, Arc<str>> =
+            pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
+        Self(sorted.into_iter().collect())
+    }
+}
+
+impl Serialize for Labels {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let pairs = Option::<BTreeMap<String, Option<String>>>::deserialize(deserializer)?;
+        let pairs = pairs.unwrap_or_default().into_iter();
+        Ok(pairs.map(|(k, v)| (k, v.unwrap_or_default())).collect())
+    }
+}
+
+/// Keeps one copy of each text while a snapshot is read.
+#[derive(Debug, Default)]
+pub struct Interner(HashSet<Arc<str>>);
+
+impl Interner {
+    /// The one shared copy of `text`.
+    pub fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = text.into();
+        self.0.insert(Arc::clone(&new));
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_equal_keys_stays_and_keys_are_sorted() {
+        let labels: Labels = [("b", "1"), ("a", "2"), ("b", "3")].into_iter().collect();
+        assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3")]);
+        assert_eq!((labels.get("b"), labels.get("c")), (Some("3"), None));
+    }
+
+    #[test]
+    fn interning_shares_equal_texts() {
+        let mut interner = Interner::default();
+        let (a, b) = (interner.share("zone"), interner.share("zone"));
+        assert!(Arc::ptr_eq(&a, &b));
+    }
+}

@@ -1,0 +1,65 @@
+//! ControllerRevisions: the templates a DaemonSet has had.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    CHANGE_CAUSE_ANNOTATION, ControllerRef, Labels, NamespaceName, REVISION_HASH_LABEL,
+    RevisionHash, RevisionName, Uid,
+};
+
+/// `revision` of a `ControllerRevision`: grows by one with each change, and on going back too.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct RevisionNumber(pub i64);
+
+impl fmt::Display for RevisionNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// One `ControllerRevision`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revision {
+    /// `metadata.namespace`.
+    pub namespace: NamespaceName,
+    /// `metadata.name`.
+    pub name: RevisionName,
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// All labels: those of the template, and the hash.
+    pub labels: Labels,
+    /// All annotations: the DaemonSet's at the moment the revision was made.
+    pub annotations: Labels,
+    /// The owner reference with `controller: true`.
+    pub controller: Option<ControllerRef>,
+    /// Its number.
+    pub number: RevisionNumber,
+    /// `data`: `{"spec":{"template":{…,"$patch":"replace"}}}`.
+    pub data: Arc<Value>,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub terminating: bool,
+}
+
+impl Revision {
+    /// The label `controller-revision-hash`; a revision without it gets its own name as hash
+    /// from the controller (semantics 8).
+    pub fn hash(&self) -> Option<RevisionHash> {
+        self.labels.get(REVISION_HASH_LABEL).map(RevisionHash::from)
+    }
+
+    /// The annotation `kubernetes.io/change-cause`.
+    pub fn change_cause(&self) -> Option<&str> {
+        self.annotations.get(CHANGE_CAUSE_ANNOTATION)
+    }
+}

@@ -1,0 +1,97 @@
+//! A cluster at one moment: the only thing a plan knows of it.
+
+use jiff::Timestamp;
+
+use super::{DaemonSet, DaemonSetKey, Labels, NamespaceName, Node, NodeName, Pod, Revision, Uid};
+
+/// Everything that was read of a cluster.
+///
+/// Each list is sorted by name (namespace first), so that equal clusters are equal snapshots,
+/// whether they were read live or from a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// Which cluster it is.
+    pub cluster: ClusterInfo,
+    /// When it was read: the server's clock when live, the newest timestamp inside when recorded.
+    pub observed_at: Timestamp,
+    /// All nodes.
+    pub nodes: Vec<Node>,
+    /// Pods of the namespaces in question.
+    pub pods: Vec<Pod>,
+    /// DaemonSets of the namespaces in question.
+    pub daemon_sets: Vec<DaemonSet>,
+    /// ControllerRevisions of the namespaces in question.
+    pub revisions: Vec<Revision>,
+    /// All namespaces.
+    pub namespaces: Vec<Namespace>,
+    /// What could not be read.
+    pub coverage: Coverage,
+}
+
+/// Which cluster a snapshot is of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterInfo {
+    /// Name of the cluster in the kubeconfig, or the one that was recorded.
+    pub name: Option<String>,
+    /// Uid of the namespace `kube-system`, which serves as the cluster's identity.
+    pub uid: Option<Uid>,
+    /// The API server's `gitVersion`, such as `v1.36.3`.
+    pub version: Option<String>,
+    /// The file it was read from, when it is a recorded one.
+    pub file: Option<String>,
+}
+
+/// One namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// `metadata.name`.
+    pub name: NamespaceName,
+    /// All annotations; some of them are node selectors.
+    pub annotations: Labels,
+    /// Phase `Terminating`: nothing can be created in it.
+    pub terminating: bool,
+}
+
+/// What a snapshot has, and so what may be concluded from what it has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    /// Whether the objects carry `managedFields`; kubectl strips them unless told otherwise.
+    pub managed_fields: bool,
+}
+
+impl Snapshot {
+    /// The DaemonSet of that namespace and name.
+    pub fn daemon_set(&self, key: &DaemonSetKey) -> Option<&DaemonSet> {
+        let at = self.daemon_sets.binary_search_by(|ds| ds.key.cmp(key)).ok()?;
+        Some(&self.daemon_sets[at])
+    }
+
+    /// The node of that name.
+    pub fn node(&self, name: &NodeName) -> Option<&Node> {
+        let at = self.nodes.binary_search_by(|node| node.name.cmp(name)).ok()?;
+        Some(&self.nodes[at])
+    }
+
+    /// The pods of one namespace.
+    pub fn pods_in(&self, namespace: &NamespaceName) -> &[Pod] {
+        let start = self.pods.partition_point(|pod| pod.namespace < *namespace);
+        let end = self.pods.partition_point(|pod| pod.namespace <= *namespace);
+        &self.pods[start..end]
+    }
+
+    /// The revisions of one namespace.
+    pub fn revisions_in(&self, namespace: &NamespaceName) -> &[Revision] {
+        let start = self.revisions.partition_point(|revision| revision.namespace < *namespace);
+        let end = self.revisions.partition_point(|revision| revision.namespace <= *namespace);
+        &self.revisions[start..end]
+    }
+
+    /// Puts every list into the order that the methods above rely on.
+    pub fn sort(&mut self) {
+        self.nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        self.pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        self.daemon_sets.sort_by(|a, b| a.key.cmp(&b.key));
+        self.revisions.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        self.namespaces.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+}
