@@ -1,0 +1,3 @@
+//! What the DaemonSet controller would do.
+
+pub mod placement;

@@ -1,0 +1,14 @@
+//! What applying the source would do to the cluster: a pure function from a snapshot and the
+//! desired DaemonSets to a [`Plan`].
+
+mod changes;
+mod document;
+mod reason;
+
+pub use document::{
+    Action, ActionTotals, ApiVersion, Change, ClusterSummary, Coded, Counters, DaemonSetPlan, Fate,
+    FieldChange, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan, PodPlan, RevisionKind,
+    RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision, Totals,
+    Warning, Wave,
+};
+pub use reason::{Age, Reason};
