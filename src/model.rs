@@ -9,6 +9,7 @@ mod cluster_size;
 mod daemon_set;
 mod desired;
 mod labels;
+pub mod mask;
 mod names;
 mod node;
 mod pod;

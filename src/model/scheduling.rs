@@ -104,7 +104,7 @@ pub struct PodPlacement {
 }
 
 /// `null` reads as the empty value, as the API server's decoder reads it.
-pub(super) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: Default + Deserialize<'de>,
