@@ -1,0 +1,112 @@
+//! Which pods belong to which node, and in which order (upstream: `getNodesToDaemonPods`,
+//! `podByCreationTimestampAndPhase`).
+//!
+//! Not here: what then happens to them (`manage`, `rolling_update`).
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use crate::model::{Node, NodeName, Pod};
+
+/// All nodes of the cluster, found by name. Built once, used for every DaemonSet.
+#[derive(Clone, Debug)]
+pub struct Fleet<'a> {
+    nodes: &'a [Node],
+    positions: HashMap<&'a str, usize>,
+}
+
+impl<'a> Fleet<'a> {
+    /// The fleet of `nodes`, sorted by name as a snapshot holds them: decisions are made in that
+    /// order.
+    pub fn new(nodes: &'a [Node]) -> Self {
+        let positions = nodes.iter().enumerate();
+        Self { nodes, positions: positions.map(|(at, node)| (node.name.as_str(), at)).collect() }
+    }
+
+    /// Its nodes, in the given order.
+    pub fn nodes(&self) -> &'a [Node] {
+        self.nodes
+    }
+
+    /// Where the node of that name stands in [`Fleet::nodes`]; `None` when it does not exist.
+    pub fn position(&self, name: &NodeName) -> Option<usize> {
+        self.positions.get(name.as_str()).copied()
+    }
+}
+
+/// Whether pods count that have ended *and* are being deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedPods {
+    /// They are as good as gone: the meaning for every decision about pods.
+    Dropped,
+    /// They keep their revision alive: the meaning when old revisions are pruned.
+    Counted,
+}
+
+/// The claimed pods by node. A node's pods are in upstream's order, the "oldest" first.
+#[derive(Clone, Debug)]
+pub struct NodePods<'a> {
+    /// Pods of existing nodes, grouped by position in the fleet.
+    pods: Vec<&'a Pod>,
+    /// `pods[starts[i]..starts[i + 1]]` belong to the node at position `i`.
+    starts: Vec<usize>,
+    /// Pods of nodes that do not exist any more, by node name.
+    vanished: Vec<&'a Pod>,
+}
+
+impl<'a> NodePods<'a> {
+    /// Groups `claimed` pods. A pod that is aimed at no node, or at several, is left out.
+    pub fn group(fleet: &Fleet<'_>, claimed: &[&'a Pod], ended: EndedPods) -> Self {
+        let mut at_node = Vec::with_capacity(claimed.len());
+        let mut vanished = Vec::new();
+        for &pod in claimed {
+            let dropped = ended == EndedPods::Dropped && pod.is_terminal() && pod.terminating;
+            let Some(node) = pod.node().filter(|_| !dropped) else { continue };
+            match fleet.position(node) {
+                Some(at) => at_node.push((at, pod)),
+                None => vanished.push(pod),
+            }
+        }
+        at_node.sort_unstable_by(|(a, pod), (b, other)| a.cmp(b).then_with(|| order(pod, other)));
+        vanished.sort_unstable_by(|a, b| a.node().cmp(&b.node()).then_with(|| order(a, b)));
+        let starts = starts(fleet.nodes.len(), at_node.iter().map(|(at, _)| *at));
+        Self { pods: at_node.into_iter().map(|(_, pod)| pod).collect(), starts, vanished }
+    }
+
+    /// The pods of the node at `position` in the fleet, oldest first.
+    pub fn at(&self, position: usize) -> &[&'a Pod] {
+        &self.pods[self.starts[position]..self.starts[position + 1]]
+    }
+
+    /// The pods of each node that does not exist any more, by node name.
+    pub fn vanished(&self) -> impl Iterator<Item = &[&'a Pod]> {
+        self.vanished.chunk_by(|a, b| a.node() == b.node())
+    }
+
+    /// All pods that belong to a node, existing or not.
+    pub fn iter(&self) -> impl Iterator<Item = &'a Pod> {
+        self.pods.iter().chain(&self.vanished).copied()
+    }
+}
+
+/// For each of `nodes` positions, how many of the ascending `taken` positions come before it.
+fn starts(nodes: usize, taken: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut starts = vec![0; nodes + 1];
+    for at in taken {
+        starts[at + 1] += 1;
+    }
+    for at in 0..nodes {
+        starts[at + 1] += starts[at];
+    }
+    starts
+}
+
+/// Upstream's order of a node's pods: bound before unbound, then older, then by name. The first
+/// is the one that stays, and the one that the status speaks of.
+pub fn order(a: &Pod, b: &Pod) -> Ordering {
+    // A pod without creation time sorts first, as Go's zero time does.
+    b.is_bound()
+        .cmp(&a.is_bound())
+        .then_with(|| a.created.cmp(&b.created))
+        .then_with(|| a.name.cmp(&b.name))
+}

@@ -1,0 +1,177 @@
+//! The data of a revision: its bytes as the controller writes them, and when it matches a template
+//! (upstream: `getPatch`, `Match`).
+//!
+//! The template must be the one that the API server serves: defaulted, empty fields dropped.
+
+use serde_json::{Map, Number, Value};
+
+/// How a revision's data is compared with a template.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Matching {
+    /// As JSON values, and without regard to a null `creationTimestamp`, which servers before
+    /// 1.34 wrote. No needless revision comes of an upgrade.
+    #[default]
+    Tolerant,
+    /// As upstream: a null `creationTimestamp` makes a difference.
+    Exact,
+}
+
+/// `{"spec":{"template":T}}`, where T is the template with `"$patch":"replace"`, and without a
+/// null `creationTimestamp`, as servers write it since 1.34.
+pub fn data_for(template: &Value) -> Value {
+    let mut template = without_null_timestamps(template);
+    if let Value::Object(fields) = &mut template {
+        fields.insert(PATCH.to_owned(), Value::String(REPLACE.to_owned()));
+    }
+    let nest = |key: &str, value| Value::Object(Map::from_iter([(key.to_owned(), value)]));
+    nest("spec", nest("template", template))
+}
+
+const PATCH: &str = "$patch";
+const REPLACE: &str = "replace";
+const CREATION_TIMESTAMP: &str = "creationTimestamp";
+
+fn without_null_timestamps(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(key, value)| !is_null_timestamp(key, value));
+            kept.map(|(key, value)| (key.clone(), without_null_timestamps(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(without_null_timestamps).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// Whether a revision's `data` is that of `template` (upstream: `Match`).
+pub fn matches(template: &Value, data: &Value, matching: Matching) -> bool {
+    let stored = only_field(data, "spec").and_then(|spec| only_field(spec, "template"));
+    let (Some(Value::Object(stored)), Value::Object(template)) = (stored, template) else {
+        return false;
+    };
+    if stored.get(PATCH).and_then(Value::as_str) != Some(REPLACE) {
+        return false;
+    }
+    let stored = stored.iter().filter(|(key, _)| *key != PATCH);
+    same_fields(stored, template.iter(), matching)
+}
+
+/// Whether stored `bytes` are exactly those that the controller would write for `template`.
+pub fn matches_bytes(template: &Value, bytes: &[u8]) -> bool {
+    canonical_json(&data_for(template)) == bytes
+}
+
+/// The value under `key` of an object that has no other.
+fn only_field<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    let fields = value.as_object().filter(|fields| fields.len() == 1)?;
+    fields.get(key)
+}
+
+fn same_fields<'v>(
+    a: impl Iterator<Item = (&'v String, &'v Value)>,
+    b: impl Iterator<Item = (&'v String, &'v Value)>,
+    matching: Matching,
+) -> bool {
+    let ignored = |key: &str, value| matching == Matching::Tolerant && is_null_timestamp(key, value);
+    let sorted = |fields: Vec<(&'v String, &'v Value)>| {
+        let mut fields: Vec<_> =
+            fields.into_iter().filter(|(key, value)| !ignored(key, value)).collect();
+        fields.sort_unstable_by_key(|(key, _)| *key);
+        fields
+    };
+    let (a, b) = (sorted(a.collect()), sorted(b.collect()));
+    a.len() == b.len()
+        && a.iter().zip(&b).all(|((a_key, a), (b_key, b))| a_key == b_key && same(a, b, matching))
+}
+
+fn same(a: &Value, b: &Value, matching: Matching) -> bool {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => same_fields(a.iter(), b.iter(), matching),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, matching))
+        }
+        (a, b) => a == b,
+    }
+}
+
+fn is_null_timestamp(key: &str, value: &Value) -> bool {
+    value.is_null() && key == CREATION_TIMESTAMP
+}
+
+/// The bytes of `value` as Go's `encoding/json` writes a map: keys sorted, no white space, Go's
+/// escapes and numbers. Only bytes like these survive a read and write through the API server.
+pub fn canonical_json(value: &Value) -> Vec<u8> {
+    let mut out = String::new();
+    write_value(&mut out, value);
+    out.into_bytes()
+}
+
+fn write_value(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Number(number) => write_number(out, number),
+        Value::String(text) => write_string(out, text),
+        Value::Array(items) => {
+            let mut separator = '[';
+            for item in items {
+                out.push(separator);
+                write_value(out, item);
+                separator = ',';
+            }
+            out.push_str(if items.is_empty() { "[]" } else { "]" });
+        }
+        Value::Object(fields) => {
+            let mut sorted: Vec<_> = fields.iter().collect();
+            sorted.sort_unstable_by_key(|(key, _)| *key);
+            let mut separator = '{';
+            for (key, value) in sorted {
+                out.push(separator);
+                write_string(out, key);
+                out.push(':');
+                write_value(out, value);
+                separator = ',';
+            }
+            out.push_str(if fields.is_empty() { "{}" } else { "}" });
+        }
+    }
+}
+
+/// Integers of 64 bits stay integers; the rest goes through a float, as in the API server.
+fn write_number(out: &mut String, number: &Number) {
+    match (number.as_i64(), number.as_f64()) {
+        (Some(integer), _) => out.push_str(&integer.to_string()),
+        (None, Some(float)) => out.push_str(&go_float(float)),
+        (None, None) => out.push_str(&number.to_string()),
+    }
+}
+
+/// Go writes an exponent only below 1e-6 and from 1e21 on, and a sign with it.
+fn go_float(float: f64) -> String {
+    let size = float.abs();
+    if size == 0.0 || (1e-6..1e21).contains(&size) {
+        return float.to_string();
+    }
+    let text = format!("{float:e}");
+    if text.contains("e-") { text } else { text.replace('e', "e+") }
+}
+
+fn write_string(out: &mut String, text: &str) {
+    out.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '<' | '>' | '&' | '\u{0}'..='\u{1f}' | '\u{2028}' | '\u{2029}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(char)));
+            }
+            plain => out.push(plain),
+        }
+    }
+    out.push('"');
+}
