@@ -23,7 +23,11 @@ enum Term<'a> {
     /// Both lists are empty: it matches nothing.
     Empty,
     /// It cannot be read, so the controller skips it without a word.
-    Unreadable { what: Subject, key: &'a str, problem: Problem },
+    Unreadable {
+        what: Subject,
+        key: &'a str,
+        problem: Problem,
+    },
     Readable(Vec<Requirement<'a>>),
 }
 

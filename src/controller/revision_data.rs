@@ -71,7 +71,8 @@ fn same_fields<'v>(
     b: impl Iterator<Item = (&'v String, &'v Value)>,
     matching: Matching,
 ) -> bool {
-    let ignored = |key: &str, value| matching == Matching::Tolerant && is_null_timestamp(key, value);
+    let ignored =
+        |key: &str, value| matching == Matching::Tolerant && is_null_timestamp(key, value);
     let sorted = |fields: Vec<(&'v String, &'v Value)>| {
         let mut fields: Vec<_> =
             fields.into_iter().filter(|(key, value)| !ignored(key, value)).collect();
