@@ -1,0 +1,35 @@
+//! Waiting for something that another program brings about.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Asks `done` again and again until it says yes; panics with `what` when the time is up.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < limit, "waited {limit:?} in vain: {what}");
+        thread::sleep(PAUSE);
+    }
+}
+
+/// `wait_until` for questions that are futures.
+pub(crate) async fn wait_until_async(
+    what: &str,
+    limit: Duration,
+    mut done: impl AsyncFnMut() -> bool,
+) {
+    let start = Instant::now();
+    while !done().await {
+        assert!(start.elapsed() < limit, "waited {limit:?} in vain: {what}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+#[test]
+#[should_panic(expected = "waited 20ms in vain: the cows come home")]
+fn waiting_in_vain_says_for_what() {
+    wait_until("the cows come home", Duration::from_millis(20), || false);
+}
