@@ -2,6 +2,11 @@
 //!
 //! Start reading at `control_plane`. Everything is on loopback; there is no container runtime,
 //! and the nodes are kwok's.
+//!
+//! Environment variables:
+//! - `KUBEBUILDER_ASSETS`: a folder (of envtest, say) whose programs are used; the rest is built.
+//! - `DS_PLAN_CONTROL_PLANE_CACHE`: where built programs stay; `~/.cache/ds-plan/control-plane`.
+//! - `DS_PLAN_CONTROL_PLANE_KEEP`: keeps each control plane's folder, its logs among the rest.
 
 mod binaries;
 mod cache;
@@ -20,4 +25,4 @@ mod watchdog;
 pub(crate) use component::Component;
 pub(crate) use control_plane::ControlPlane;
 pub(crate) use fleet::FakeNode;
-pub(crate) use waiting::{wait_until, wait_until_async};
+pub(crate) use waiting::{wait_for, wait_until, wait_until_async};

@@ -4,8 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::print_stdout,
-    reason = "a test that cannot go on panics, and one that fails says what it saw"
+    reason = "a test that cannot go on panics"
 )]
 
 mod declared;

@@ -18,7 +18,7 @@ use super::options::{Options, User};
 use super::ports::Port;
 use super::scratch::Scratch;
 use super::waiting::wait_until;
-use super::watchdog::Watched;
+use super::watchdog::{self, Watched};
 
 /// How long a server may take to answer; seconds are usual, but the machine may be busy.
 const START_LIMIT: Duration = Duration::from_mins(2);
@@ -150,6 +150,11 @@ impl ControlPlane {
         server.is_some_and(|server| server.ended().is_none())
     }
 
+    /// The last lines that a server has printed.
+    pub(crate) fn log_tail(&self, component: Component) -> String {
+        watchdog::log_tail(&component::log(self.folder(), component))
+    }
+
     /// What the API server was asked for and by whom, oldest first; needs `.audit()`.
     pub(crate) fn audit_log(&self) -> Vec<serde_json::Value> {
         assert!(self.options.audited(), "ask the builder for `.audit()`");
@@ -183,14 +188,14 @@ impl ControlPlane {
         let start = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             if let Some(status) = server.ended() {
-                let log = server.log_tail();
+                let log = self.log_tail(component);
                 if log.contains("address already in use") {
                     return Attempt::PortTaken;
                 }
                 panic!("{component:?} ended at its start, {status}; {log}");
             }
             if start.elapsed() > START_LIMIT {
-                let log = server.log_tail();
+                let log = self.log_tail(component);
                 panic!("{component:?} did not listen within {START_LIMIT:?}; {log}");
             }
             thread::sleep(Duration::from_millis(20));
@@ -228,19 +233,14 @@ impl ControlPlane {
             }
         }
         let client = self.client();
-        for path in ["/readyz", "/api/v1/namespaces/default"] {
-            let answers = || {
-                let client = client.clone();
-                let request = http::Request::get(path).body(Vec::new());
-                let request = request.expect("the paths are valid");
-                client::block_on(async move { client.request_text(request).await.is_ok() })
-            };
-            let log = component::log(self.folder(), Component::ApiServer);
-            wait_until(
-                &format!("{path} (log: {})", log.display()),
-                START_LIMIT,
-                answers,
+        let start = Instant::now();
+        while !answers(&client, "/readyz") || !answers(&client, "/api/v1/namespaces/default") {
+            assert!(
+                start.elapsed() < START_LIMIT && self.runs(Component::ApiServer),
+                "the API server is not ready; {}",
+                self.log_tail(Component::ApiServer)
             );
+            thread::sleep(Duration::from_millis(50));
         }
     }
 
@@ -289,4 +289,14 @@ current-context: test
         fs::write(component::kubeconfig(self.folder(), &user.name), text)
             .expect("the folder is ours");
     }
+}
+
+/// Whether the API server answers a GET well.
+fn answers(client: &Client, path: &'static str) -> bool {
+    let client = client.clone();
+    client::block_on(async move {
+        let request = http::Request::get(path).body(Vec::new());
+        let request = request.expect("the path is valid");
+        client.request_text(request).await.is_ok()
+    })
 }

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::binaries::Program;
 use super::cache;
-use super::watchdog::Watched;
+use super::watchdog::{Watched, log_tail};
 
 /// A Go module below `tools/`, which pins the versions of what is built from it.
 struct Tool {
@@ -111,7 +111,7 @@ fn build(tool: &Tool, programs: &[Program], scratch: &Path, folder: &Path) {
     assert!(
         status.success(),
         "building {names} with Go failed\n{}",
-        go.log_tail()
+        log_tail(&log)
     );
     for (program, _) in &missing {
         let name = program.file_name();
@@ -125,6 +125,7 @@ fn go_build(tool: &Tool, programs: &[(Program, &str)], scratch: &Path) -> Comman
     let mut go = go(&module(tool));
     go.arg("build").args(FLAGS);
     go.args(["-ldflags", &linker_flags(tool), "-o"]);
+    go.env("GOTMPDIR", scratch); // swept with the rest when the build is cut off
     match programs {
         // Go would name it after the last part of the package's path, which is `v3` for etcd.
         [(program, _)] => go.arg(scratch.join(program.file_name())),

@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
 /// Reads signals from stdin for the program in its arguments; kills that program at end of file.
@@ -38,7 +38,6 @@ pub(crate) struct Watched {
     shell: Child,
     /// The pipe's only writing end; `None` once it is closed to have the program killed.
     pipe: Option<ChildStdin>,
-    log: PathBuf,
 }
 
 impl Watched {
@@ -71,11 +70,7 @@ impl Watched {
             .spawn()
             .unwrap_or_else(|err| panic!("cannot start `sh`, the watchdog's shell: {err}"));
         let pipe = shell.stdin.take();
-        Self {
-            shell,
-            pipe,
-            log: log.to_owned(),
-        }
+        Self { shell, pipe }
     }
 
     /// Sends the program a signal by its name without `SIG`: `TERM`, `STOP`, `CONT`.
@@ -95,20 +90,6 @@ impl Watched {
         // `Child::wait` closes stdin, but `pipe` was taken out of it: the watchdog stays.
         self.shell.wait().expect("the shell is our own child")
     }
-
-    /// The last lines of the program's output, for a failure's message.
-    pub(crate) fn log_tail(&self) -> String {
-        const LINES: usize = 40;
-        let bytes = fs::read(&self.log).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<&str> = text.lines().collect();
-        let tail = &lines[lines.len().saturating_sub(LINES)..];
-        format!(
-            "end of the log {}:\n{}",
-            self.log.display(),
-            tail.join("\n")
-        )
-    }
 }
 
 impl Drop for Watched {
@@ -116,4 +97,14 @@ impl Drop for Watched {
         drop(self.pipe.take());
         let _ = self.shell.wait();
     }
+}
+
+/// The last lines of a log, for a failure's message.
+pub(crate) fn log_tail(log: &Path) -> String {
+    const LINES: usize = 40;
+    let bytes = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let tail = lines[lines.len().saturating_sub(LINES)..].join("\n");
+    format!("end of the log {}:\n{tail}", log.display())
 }
