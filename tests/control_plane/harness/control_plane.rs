@@ -22,8 +22,9 @@ use super::watchdog::{self, Watched};
 
 /// How long a server may take to answer; seconds are usual, but the machine may be busy.
 const START_LIMIT: Duration = Duration::from_mins(2);
-/// How long a server may take to end after SIGTERM; the API server first finishes its watches.
-const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server may take to end after SIGTERM. The API server and the store would wait longer
+/// for their clients; then they are killed.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running control plane.
 pub(crate) struct ControlPlane {
@@ -120,7 +121,7 @@ impl ControlPlane {
         panic!("{component:?} found its port taken again and again");
     }
 
-    /// Ends a server as an operator would, with SIGTERM, and waits for it.
+    /// Ends a server as an operator would, with SIGTERM, and waits; kills it if it takes long.
     pub(crate) fn stop_component(&self, component: Component) {
         let mut server = self.take(component);
         server.signal("TERM");
