@@ -18,7 +18,7 @@ const LOCK: &str = "in-use";
 /// The folder, removed on drop unless `DS_PLAN_CONTROL_PLANE_KEEP` is set.
 pub(crate) struct Scratch {
     folder: TempDir,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl Scratch {
@@ -29,9 +29,11 @@ impl Scratch {
             .prefix(PREFIX)
             .tempdir()
             .expect("a temporary folder can be made");
-        folder.disable_cleanup(env::var_os("DS_PLAN_CONTROL_PLANE_KEEP").is_some());
+        let keep = env::var_os("DS_PLAN_CONTROL_PLANE_KEEP").is_some();
+        folder.disable_cleanup(keep);
         Self {
-            _lock: claim(folder.path()),
+            // Nobody's lock, nobody's to remove.
+            _lock: (!keep).then(|| claim(folder.path())),
             folder,
         }
     }
