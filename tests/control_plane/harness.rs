@@ -1,7 +1,8 @@
 //! A real Kubernetes for tests: built with Go on first use, started by the test, gone with it.
 //!
 //! Start reading at `control_plane`. Everything is on loopback; there is no container runtime,
-//! and the nodes are kwok's.
+//! and the nodes are kwok's. How they and their pods fare, and how a test chooses, is told at the
+//! head of each file in `stages/`.
 //!
 //! Environment variables:
 //! - `KUBEBUILDER_ASSETS`: a folder (of envtest, say) whose programs are used; the rest is built.
