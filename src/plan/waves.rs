@@ -153,3 +153,109 @@ fn wait(node: &mut NodePlan, reason: Reason) {
     }
     node.reasons.insert(0, Coded::from(reason));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Fate, PodPlan};
+
+    const NOT_READY: NodeStanding = NodeStanding::NotReady { since: None, seconds: Some(60) };
+
+    /// `count` nodes of one kind, named after `prefix`, each with one pod to be replaced unless
+    /// it is none of the outdated ones.
+    fn nodes(
+        prefix: &str,
+        count: usize,
+        node: NodeStanding,
+        pod: PodStanding,
+    ) -> Vec<(NodePlan, Standing)> {
+        let reason =
+            if pod.is_outdated() { Reason::Outdated { revision: None } } else { Reason::UpToDate };
+        let action = if pod.is_outdated() { Action::Replace } else { Action::Keep };
+        let fate = if pod.is_outdated() { Fate::Delete } else { Fate::Keep };
+        let plan = |at: usize| NodePlan {
+            name: format!("{prefix}{at}").into(),
+            action,
+            wave: None,
+            pods: vec![PodPlan {
+                name: format!("pod-{prefix}{at}").into(),
+                uid: format!("uid-{prefix}{at}").into(),
+                revision_hash: None,
+                fate,
+                reason: reason.clone().into(),
+            }],
+            reasons: vec![reason.clone().into()],
+        };
+        (0..count).map(|at| (plan(at), Standing { desired: true, node, pod })).collect()
+    }
+
+    /// Actions by node name with the code of the first reason, and the wave's nodes.
+    fn scheduled(
+        fleet: Vec<(NodePlan, Standing)>,
+        max_unavailable: u32,
+        max_surge: u32,
+    ) -> (Vec<NodePlan>, Vec<String>) {
+        let (mut plans, standings): (Vec<_>, Vec<_>) = fleet.into_iter().unzip();
+        let strategy = Strategy::RollingUpdate { max_unavailable, max_surge };
+        let waves = schedule(&mut plans, &standings, strategy);
+        let names = waves.iter().flat_map(|wave| wave.nodes.iter().map(ToString::to_string));
+        (plans, names.collect())
+    }
+
+    fn codes(plans: &[NodePlan], action: Action) -> Vec<&'static str> {
+        plans.iter().filter(|p| p.action == action).map(|p| p.reasons[0].reason.code()).collect()
+    }
+
+    #[test]
+    fn unready_pods_come_first_because_they_cost_nothing() {
+        let mut fleet = nodes("a", 2, NodeStanding::Ready, PodStanding::OutdatedReady);
+        fleet.extend(nodes("b", 1, NodeStanding::Ready, PodStanding::OutdatedUnready));
+        let (plans, order) = scheduled(fleet, 1, 0);
+        assert_eq!(order, ["b0", "a0", "a1"]);
+        assert!(plans.iter().all(|plan| plan.wave == Some(1)));
+    }
+
+    #[test]
+    fn unready_nodes_are_skipped_up_to_a_share_of_the_fleet() {
+        // 5% of 60 is 3, rounded up.
+        let mut fleet = nodes("a", 56, NodeStanding::Ready, PodStanding::OutdatedReady);
+        fleet.extend(nodes("b", 4, NOT_READY, PodStanding::OutdatedUnready));
+        let (plans, order) = scheduled(fleet.clone(), 2, 0);
+        assert_eq!(order.len(), 56);
+        let waiting = codes(&plans, Action::Wait);
+        assert_eq!(waiting, [&["skippedUnreadyNode"; 3][..], &["unreadyNodeCounts"]].concat());
+        // The fourth counts, and with a budget of one nothing else may go.
+        let (plans, order) = scheduled(fleet, 1, 0);
+        assert_eq!(order, Vec::<String>::new());
+        assert_eq!(codes(&plans, Action::Wait).iter().filter(|c| **c == "budgetTaken").count(), 56);
+        assert!(plans.iter().all(|plan| plan.pods[0].fate == Fate::Keep));
+    }
+
+    #[test]
+    fn at_least_one_unready_node_is_skipped() {
+        let mut fleet = nodes("a", 2, NodeStanding::Ready, PodStanding::OutdatedReady);
+        fleet.extend(nodes("b", 1, NOT_READY, PodStanding::OutdatedReady));
+        let (plans, order) = scheduled(fleet, 1, 0);
+        assert_eq!(order, ["a0", "a1"]);
+        assert_eq!(codes(&plans, Action::Wait), ["skippedUnreadyNode"]);
+    }
+
+    #[test]
+    fn stuck_pods_take_the_budget_but_not_from_what_costs_nothing() {
+        let mut fleet = nodes("a", 2, NodeStanding::Ready, PodStanding::OutdatedReady);
+        fleet.extend(nodes("b", 1, NodeStanding::Ready, PodStanding::OutdatedUnready));
+        fleet.extend(nodes("c", 1, NodeStanding::Ready, PodStanding::Stuck));
+        let (plans, order) = scheduled(fleet.clone(), 1, 0);
+        assert_eq!(order, ["b0"]);
+        assert_eq!(codes(&plans, Action::Wait), ["budgetTaken"; 2]);
+        let (_, order) = scheduled(fleet, 2, 0);
+        assert_eq!(order, ["b0", "a0", "a1"]);
+    }
+
+    #[test]
+    fn with_a_surge_the_controller_skips_nothing() {
+        let fleet = nodes("b", 4, NOT_READY, PodStanding::OutdatedUnready);
+        let (_, order) = scheduled(fleet, 0, 1);
+        assert_eq!(order.len(), 4);
+    }
+}
