@@ -31,7 +31,7 @@ pub enum FailedPods<'a> {
 impl FailedPods<'_> {
     /// How long the node's failed pods are left alone; `None` when one may be deleted now.
     pub(super) fn delay(
-        &self,
+        self,
         owner: &Owner<'_>,
         node: &NodeName,
         now: Timestamp,
@@ -44,7 +44,7 @@ impl FailedPods<'_> {
 
     /// The delay that begins when a failed pod of the node is deleted now.
     pub(super) fn next_delay(
-        &self,
+        self,
         owner: &Owner<'_>,
         node: &NodeName,
         now: Timestamp,

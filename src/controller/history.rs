@@ -184,18 +184,20 @@ fn snapshot<'a>(
 /// Old revisions that go, lowest first (upstream: `cleanupHistory`): as many as exceed the limit,
 /// passing over those that a pod still carries. `pods` must count ended ones
 /// ([`super::node_pods::EndedPods::Counted`]). The current revision is neither counted nor deleted.
-pub fn prune<'a>(owner: &Owner<'_>, old: &[&'a Revision], pods: &NodePods<'_>) -> Vec<&'a Revision> {
+pub fn prune<'a>(
+    owner: &Owner<'_>,
+    old: &[&'a Revision],
+    pods: &NodePods<'_>,
+) -> Vec<&'a Revision> {
     let limit = usize::try_from(owner.spec.revision_history_limit).unwrap_or(usize::MAX);
     let surplus = old.len().saturating_sub(limit);
     if surplus == 0 {
         return Vec::new();
     }
-    let live: HashSet<&str> = pods.iter().filter_map(|pod| pod.labels.get(REVISION_HASH_LABEL)).collect();
-    let mut dead: Vec<_> = old
-        .iter()
-        .copied()
-        .filter(|revision| !live.contains(hash_of(revision).as_str()))
-        .collect();
+    let live: HashSet<&str> =
+        pods.iter().filter_map(|pod| pod.labels.get(REVISION_HASH_LABEL)).collect();
+    let mut dead: Vec<_> =
+        old.iter().copied().filter(|revision| !live.contains(hash_of(revision).as_str())).collect();
     dead.sort_by_key(|revision| revision.number);
     dead.truncate(surplus);
     dead

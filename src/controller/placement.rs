@@ -192,8 +192,7 @@ impl<'a> Rules<'a> {
         let mut labels: Vec<_> =
             selected.chain(terms.iter().flat_map(RequiredTerms::label_keys)).collect();
         let pinned = template.node_name.iter().map(NodeName::as_str);
-        let mut names: Vec<_> =
-            pinned.chain(terms.iter().flat_map(RequiredTerms::names)).collect();
+        let mut names: Vec<_> = pinned.chain(terms.iter().flat_map(RequiredTerms::names)).collect();
         for keys in [&mut labels, &mut names] {
             keys.sort_unstable();
             keys.dedup();
@@ -274,10 +273,12 @@ impl<'a> Rules<'a> {
         if node.taints.is_empty() {
             outcomes.push(RuleOutcome::NoTaints);
         }
-        outcomes.extend(node.taints.iter().map(|taint| RuleOutcome::Taint {
-            taint: taint.clone(),
-            verdict: self.taint(taint),
-        }));
+        outcomes.extend(
+            node.taints.iter().map(|taint| RuleOutcome::Taint {
+                taint: taint.clone(),
+                verdict: self.taint(taint),
+            }),
+        );
         outcomes
     }
 

@@ -71,7 +71,8 @@ fn same_fields<'v>(
     b: impl Iterator<Item = (&'v String, &'v Value)>,
     matching: Matching,
 ) -> bool {
-    let ignored = |key: &str, value| matching == Matching::Tolerant && is_null_timestamp(key, value);
+    let ignored =
+        |key: &str, value| matching == Matching::Tolerant && is_null_timestamp(key, value);
     let sorted = |fields: Vec<(&'v String, &'v Value)>| {
         let mut fields: Vec<_> =
             fields.into_iter().filter(|(key, value)| !ignored(key, value)).collect();
@@ -168,7 +169,10 @@ fn write_string(out: &mut String, text: &str) {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             '<' | '>' | '&' | '\u{0}'..='\u{1f}' | '\u{2028}' | '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(char)));
+                let code = u32::from(char);
+                out.push_str("\\u");
+                let digits = [12, 8, 4, 0].map(|shift| char::from_digit(code >> shift & 0xf, 16));
+                out.extend(digits.into_iter().flatten());
             }
             plain => out.push(plain),
         }

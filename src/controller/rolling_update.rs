@@ -82,7 +82,10 @@ enum Found<'a> {
     Neither,
     New(&'a Pod),
     Old(&'a Pod),
-    Both { new: &'a Pod, old: &'a Pod },
+    Both {
+        new: &'a Pod,
+        old: &'a Pod,
+    },
 }
 
 fn find<'a>(view: &View<'_, 'a>, pods: &[&'a Pod]) -> Found<'a> {
@@ -110,7 +113,7 @@ struct Spot<'a> {
 }
 
 /// Every node with pods, and every node that should have one, those that do not exist last.
-fn spots<'v, 'a>(view: &'v View<'_, 'a>) -> impl Iterator<Item = Spot<'a>> {
+fn spots<'a>(view: &View<'_, 'a>) -> impl Iterator<Item = Spot<'a>> {
     let nodes = view.fleet.nodes().iter().enumerate();
     let existing = nodes.filter_map(|(at, node)| {
         let pods = view.pods.at(at);
@@ -132,9 +135,8 @@ fn delete_first<'a>(view: &View<'_, 'a>, desired: u32, limits: Limits) -> Rollin
     let mut candidates = Vec::new();
     for Spot { node, position: _, found } in spots(view) {
         match found {
-            Found::Excess | Found::Neither | Found::Both { .. } => unavailable += 1,
             Found::New(new) if view.is_available(new) => {}
-            Found::New(_) => unavailable += 1,
+            Found::New(_) | Found::Excess | Found::Neither | Found::Both { .. } => unavailable += 1,
             Found::Old(old) if view.is_available(old) => candidates.push((node, old)),
             Found::Old(pod) => {
                 unavailable += 1;
@@ -145,11 +147,15 @@ fn delete_first<'a>(view: &View<'_, 'a>, desired: u32, limits: Limits) -> Rollin
     let allowed = limits.max_unavailable;
     let (chosen, left) = take(candidates, allowed.saturating_sub(unavailable));
     let taken = unavailable + count(&chosen);
-    delete.extend(chosen.into_iter().map(|(node, pod)| {
-        Deletion { pod, node, reason: DeleteReason::Outdated { unavailable, allowed } }
+    delete.extend(chosen.into_iter().map(|(node, pod)| Deletion {
+        pod,
+        node,
+        reason: DeleteReason::Outdated { unavailable, allowed },
     }));
-    let waiting = left.into_iter().map(|(node, pod)| {
-        Waiting { pod, node, reason: WaitReason::BudgetTaken { unavailable: taken, allowed } }
+    let waiting = left.into_iter().map(|(node, pod)| Waiting {
+        pod,
+        node,
+        reason: WaitReason::BudgetTaken { unavailable: taken, allowed },
     });
     RollingUpdate {
         desired,
@@ -239,8 +245,10 @@ impl<'a> Surge<'a> {
     fn finish(mut self, desired: u32, limits: Limits) -> RollingUpdate<'a> {
         let Self { surging, available, .. } = self;
         let (going, needed) = take(self.sunset, available.saturating_sub(desired));
-        self.delete.extend(going.into_iter().map(|(node, pod, obstacle)| {
-            Deletion { pod, node, reason: DeleteReason::Sunset { obstacle, available, desired } }
+        self.delete.extend(going.into_iter().map(|(node, pod, obstacle)| Deletion {
+            pod,
+            node,
+            reason: DeleteReason::Sunset { obstacle, available, desired },
         }));
         self.waiting.extend(needed.into_iter().map(|(node, pod, obstacle)| {
             let reason = WaitReason::StillNeeded { obstacle, available, desired };
@@ -254,8 +262,10 @@ impl<'a> Surge<'a> {
             let reason = CreateReason::WithinSurge { old: old.name.clone(), surging, allowed };
             Creation { node, reason }
         }));
-        self.waiting.extend(left.into_iter().map(|(node, pod)| {
-            Waiting { pod, node, reason: WaitReason::SurgeTaken { surging: taken, allowed } }
+        self.waiting.extend(left.into_iter().map(|(node, pod)| Waiting {
+            pod,
+            node,
+            reason: WaitReason::SurgeTaken { surging: taken, allowed },
         }));
         RollingUpdate {
             desired,
