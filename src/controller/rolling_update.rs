@@ -288,3 +288,6 @@ fn take<T>(mut candidates: Vec<T>, room: u32) -> (Vec<T>, Vec<T>) {
 fn count<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;
