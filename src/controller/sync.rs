@@ -182,3 +182,6 @@ fn roll<'a>(view: &View<'_, 'a>, manage: &Manage<'a>) -> Rolling<'a> {
         Err(error) => Rolling::Failed(error),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,7 +219,8 @@ impl Cluster {
     pub(super) fn sync(&mut self) -> Seen {
         let (mut seen, rolled) = self.sync_once();
         if !rolled {
-            let step = self.with_view(|view| rolling_update(view).unwrap().map(Step::from_rolling));
+            let step = self
+                .with_view(|view| rolling_update(view).unwrap().as_ref().map(Step::from_rolling));
             if let Some(step) = step {
                 self.perform(step, &mut seen);
             }
@@ -389,7 +390,7 @@ struct Step {
 }
 
 impl Step {
-    fn from_rolling(step: RollingUpdate<'_>) -> Self {
+    fn from_rolling(step: &RollingUpdate<'_>) -> Self {
         let mut this = Self::default();
         this.add(&step.create, &step.delete);
         this
