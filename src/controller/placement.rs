@@ -421,3 +421,6 @@ fn write_taint(f: &mut fmt::Formatter<'_>, taint: &Taint) -> fmt::Result {
     let equals = if value.is_empty() { "" } else { "=" };
     write!(f, "taint {key}{equals}{value}:{}", effect.as_str())
 }
+
+#[cfg(test)]
+mod tests;
