@@ -4,3 +4,4 @@
 //! `controller` knows what the DaemonSet controller would do, `plan` decides, `render` shows.
 
 pub mod model;
+pub mod source;
