@@ -13,6 +13,9 @@ use super::gather::{Entry, Gather, Item, SEARCH_LIMIT, Tree};
 use super::{Error, FILE_LIMIT, FileName, Origin, Read, STANDARD_INPUT, Surroundings};
 use super::{location, shown};
 
+#[cfg(test)]
+mod tests;
+
 /// Reads what is named, in that order.
 pub(super) fn read(
     names: &[FileName],

@@ -19,6 +19,8 @@ use client::Client;
 mod cache;
 mod client;
 #[cfg(test)]
+mod http_backend;
+#[cfg(test)]
 mod tests;
 
 /// Deeper than any history; on a complete copy it changes nothing, unlike `--unshallow`.

@@ -14,10 +14,21 @@ use crate::model::ManifestFile;
 /// A file up to this size is searched for whether it is wanted; repositories hold large lock files
 /// and API descriptions that nobody asked about.
 pub(super) const SEARCH_LIMIT: usize = 64 << 20;
-const FILES: usize = 100_000;
-const ENTRIES: usize = 5_000_000;
-const KEPT_BYTES: usize = 256 << 20;
-const DEPTH: usize = 256;
+
+/// How much a walk takes in before it refuses to go on.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Manifest files looked at.
+    files: usize,
+    /// Files and folders of any kind listed. A commit of a few hundred bytes can stand for billions.
+    entries: usize,
+    /// Bytes kept altogether.
+    bytes: usize,
+    /// Folders within folders.
+    depth: usize,
+}
+
+const LIMITS: Limits = Limits { files: 100_000, entries: 5_000_000, bytes: 256 << 20, depth: 256 };
 
 /// A folder whose files are not whole objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +68,9 @@ impl Unrendered {
     /// A shell command that prints the folder's whole objects.
     pub fn render_command(&self) -> String {
         // A name from a repository must not become a command of the person who pastes this.
-        let folder = shlex::try_quote(&self.path).unwrap_or_else(|_| "FOLDER".into());
+        let is_plain = self.path.starts_with(['/', '.']);
+        let folder = if is_plain { self.path.to_string() } else { format!("./{}", self.path) };
+        let folder = shlex::try_quote(&folder).unwrap_or("FOLDER".into());
         match self.renderer {
             Renderer::Helm => format!("helm template {folder}"),
             Renderer::Kustomize => format!("kubectl kustomize {folder}"),
@@ -119,6 +132,7 @@ pub(super) fn is_manifest_name(name: &str) -> bool {
 /// Collects what the walks find, within the bounds.
 pub(super) struct Gather<'w> {
     wanted: &'w dyn Fn(&[u8]) -> bool,
+    limits: Limits,
     found: Read,
     seen: HashSet<String>,
     entries: usize,
@@ -136,7 +150,14 @@ struct Pending<F> {
 
 impl<'w> Gather<'w> {
     pub(super) fn new(wanted: &'w dyn Fn(&[u8]) -> bool) -> Self {
-        Self { wanted, found: Read::default(), seen: HashSet::new(), entries: 0, kept_bytes: 0 }
+        Self {
+            wanted,
+            limits: LIMITS,
+            found: Read::default(),
+            seen: HashSet::new(),
+            entries: 0,
+            kept_bytes: 0,
+        }
     }
 
     /// Adds a file, unless it was added before.
@@ -155,11 +176,12 @@ impl<'w> Gather<'w> {
 
     /// Adds what was read from somewhere.
     pub(super) fn content(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Error> {
-        if self.files_seen() >= FILES {
-            return Err(Error::TooManyFiles { limit: FILES });
+        let limit = self.limits.files;
+        if self.files_seen() >= limit {
+            return Err(Error::TooManyFiles { limit });
         }
         if is_lfs_pointer(&bytes) {
-            self.found.warnings.push(Warning::LfsPointer { path: path.to_owned() });
+            self.warn(Warning::LfsPointer { path: path.to_owned() });
         }
         if !(self.wanted)(&bytes) {
             self.found.passed_over += 1;
@@ -184,8 +206,9 @@ impl<'w> Gather<'w> {
         let top = Pending { folder, path: path.to_owned(), depth: 0, within: None };
         let mut pending = vec![top];
         while let Some(mut next) = pending.pop() {
-            if next.depth > DEPTH {
-                return Err(Error::TooDeep { path: next.path, limit: DEPTH });
+            let limit = self.limits.depth;
+            if next.depth > limit {
+                return Err(Error::TooDeep { path: next.path, limit });
             }
             let mut entries = tree.list(&next.folder, &next.path)?;
             entries.sort_by(|one, other| one.name.cmp(&other.name));
@@ -194,22 +217,7 @@ impl<'w> Gather<'w> {
                 next.within =
                     Renderer::of(&entries).map(|renderer| self.unrendered(renderer, &next.path));
             }
-            let mut below = Vec::new();
-            for entry in entries {
-                let path = join(&next.path, &entry.name);
-                match entry.item {
-                    Item::Folder(folder) => {
-                        let depth = next.depth + 1;
-                        below.push(Pending { folder, path, depth, within: next.within });
-                    }
-                    Item::File(file) => self.entry(tree, &file, &path, next.within)?,
-                    Item::Symlink | Item::Submodule | Item::Special => {
-                        if next.within.is_none() {
-                            self.warn_not_read(&entry.item, path);
-                        }
-                    }
-                }
-            }
+            let below = self.entries(tree, entries, &next)?;
             // What an unrendered folder leaves out is counted to its bottom.
             if recursive || next.within.is_some() {
                 pending.extend(below.into_iter().rev());
@@ -230,17 +238,47 @@ impl<'w> Gather<'w> {
         Ok(self.found)
     }
 
-    fn entry<T: Tree>(
+    /// Adds a folder's files; returns its sub-folders.
+    fn entries<T: Tree>(
+        &mut self,
+        tree: &T,
+        entries: Vec<Entry<T>>,
+        above: &Pending<T::Folder>,
+    ) -> Result<Vec<Pending<T::Folder>>, Error> {
+        let mut below = Vec::new();
+        for entry in entries {
+            let is_manifest = is_manifest_name(&entry.name);
+            let path = || join(&above.path, &entry.name);
+            match (entry.item, above.within) {
+                (Item::Folder(folder), within) => {
+                    below.push(Pending { folder, path: path(), depth: above.depth + 1, within });
+                }
+                (Item::File(file), None) if is_manifest => self.file(tree, &file, &path())?,
+                (Item::File(file), Some(index)) if is_manifest => {
+                    self.file_left_out(tree, &file, &path(), index)?;
+                }
+                (Item::Symlink, None) if is_manifest => {
+                    self.warn(Warning::Symlink { path: path() });
+                }
+                (Item::Special, None) if is_manifest => {
+                    self.warn(Warning::Special { path: path() });
+                }
+                (Item::Submodule, None) => self.warn(Warning::Submodule { path: path() }),
+                (Item::File(_) | Item::Symlink | Item::Special | Item::Submodule, _) => {}
+            }
+        }
+        Ok(below)
+    }
+
+    /// Adds a file of an unrendered folder to it, if it is wanted. One that is too large is not a
+    /// reason to stop: it would not have been read anyway.
+    fn file_left_out<T: Tree>(
         &mut self,
         tree: &T,
         file: &T::File,
         path: &str,
-        within: Option<usize>,
+        index: usize,
     ) -> Result<(), Error> {
-        if !is_manifest_name(path) {
-            return Ok(());
-        }
-        let Some(index) = within else { return self.file(tree, file, path) };
         let bytes = match tree.load(file, path) {
             Ok(bytes) if bytes.len() <= FILE_LIMIT && (self.wanted)(&bytes) => bytes,
             Ok(_) | Err(Error::TooLarge { .. }) => return Ok(()),
@@ -258,13 +296,7 @@ impl<'w> Gather<'w> {
         self.found.unrendered.len() - 1
     }
 
-    fn warn_not_read<T: Tree>(&mut self, item: &Item<T>, path: String) {
-        let warning = match item {
-            Item::Symlink if is_manifest_name(&path) => Warning::Symlink { path },
-            Item::Special if is_manifest_name(&path) => Warning::Special { path },
-            Item::Submodule => Warning::Submodule { path },
-            Item::Symlink | Item::Special | Item::Folder(_) | Item::File(_) => return,
-        };
+    fn warn(&mut self, warning: Warning) {
         if !self.found.warnings.contains(&warning) {
             self.found.warnings.push(warning);
         }
@@ -276,14 +308,14 @@ impl<'w> Gather<'w> {
 
     fn count_entries(&mut self, more: usize) -> Result<(), Error> {
         self.entries += more;
-        let fits = self.entries <= ENTRIES;
-        fits.then_some(()).ok_or(Error::TooManyEntries { limit: ENTRIES })
+        let limit = self.limits.entries;
+        if self.entries > limit { Err(Error::TooManyEntries { limit }) } else { Ok(()) }
     }
 
     fn count_bytes(&mut self, more: usize) -> Result<(), Error> {
         self.kept_bytes += more;
-        let fits = self.kept_bytes <= KEPT_BYTES;
-        fits.then_some(()).ok_or(Error::TooMuch { limit: KEPT_BYTES })
+        let limit = self.limits.bytes;
+        if self.kept_bytes > limit { Err(Error::TooMuch { limit }) } else { Ok(()) }
     }
 }
 
@@ -299,4 +331,238 @@ pub(super) fn join(folder: &str, name: &str) -> String {
 /// The first line of the pointer format of Git LFS; real pointers are below 1 KiB.
 fn is_lfs_pointer(bytes: &[u8]) -> bool {
     bytes.len() < 1024 && bytes.starts_with(b"version https://git-lfs.github.com/spec/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Folders whose contents are written `a.yaml sub/ b.yml@link`, by the folder's path.
+    struct Sketch(Vec<(&'static str, &'static str)>);
+
+    impl Tree for Sketch {
+        type Folder = String;
+        type File = String;
+
+        fn list(&self, folder: &String, _path: &str) -> Result<Vec<Entry<Self>>, Error> {
+            let listed = self.0.iter().find(|(path, _)| path == folder);
+            let names = listed.map_or("", |(_, names)| names).split_whitespace();
+            Ok(names.map(|name| Self::entry(folder, name)).collect())
+        }
+
+        fn load(&self, file: &String, path: &str) -> Result<Vec<u8>, Error> {
+            match file.as_str() {
+                "huge.yaml" => Err(Error::TooLarge { path: path.to_owned(), limit: FILE_LIMIT }),
+                "large.yaml" => Ok(vec![b'x'; FILE_LIMIT + 1]),
+                "large-wanted.yaml" => Ok(b"wanted".repeat(FILE_LIMIT / 6 + 1)),
+                "other.yaml" => Ok(b"something else".to_vec()),
+                "lfs.yaml" => {
+                    Ok(b"version https://git-lfs.github.com/spec/v1\noid wanted".to_vec())
+                }
+                _ => Ok(b"wanted".to_vec()),
+            }
+        }
+
+        fn identity(&self, _file: &String, path: &str) -> String {
+            path.to_owned()
+        }
+    }
+
+    impl Sketch {
+        fn entry(folder: &str, name: &str) -> Entry<Self> {
+            let (name, kind) = name.split_once('@').unwrap_or((name, "file"));
+            let (name, item) = match (name.strip_suffix('/'), kind) {
+                (Some(name), _) => (name, Item::Folder(join(folder, name))),
+                (None, "link") => (name, Item::Symlink),
+                (None, "module") => (name, Item::Submodule),
+                (None, "pipe") => (name, Item::Special),
+                (None, _) => (name, Item::File(name.to_owned())),
+            };
+            Entry { name: name.to_owned(), item }
+        }
+    }
+
+    fn wanted(bytes: &[u8]) -> bool {
+        bytes.windows(6).any(|six| six == b"wanted")
+    }
+
+    fn walk(tree: Vec<(&'static str, &'static str)>, limits: Limits) -> Result<Read, Error> {
+        let mut gather = Gather { limits, ..Gather::new(&wanted) };
+        gather.folder(&Sketch(tree), String::new(), "", true)?;
+        gather.finish(|| "the sketch".to_owned())
+    }
+
+    fn paths(files: &[ManifestFile]) -> Vec<&str> {
+        files.iter().map(|file| file.path.as_ref()).collect()
+    }
+
+    #[test]
+    fn only_manifest_names_are_read_in_order() {
+        let tree = vec![
+            ("", "b.yaml sub/ a.yml c.json README.md x.YAML y.yaml.bak .yaml"),
+            ("sub", "d.yaml deeper/"),
+            ("sub/deeper", "e.json"),
+        ];
+        let read = walk(tree, LIMITS).unwrap();
+        let expected = [".yaml", "a.yml", "b.yaml", "c.json", "sub/d.yaml", "sub/deeper/e.json"];
+        assert_eq!(paths(&read.files), expected);
+    }
+
+    #[test]
+    fn without_recursion_only_the_folder_itself() {
+        let tree = Sketch(vec![("", "a.yaml sub/"), ("sub", "b.yaml")]);
+        let mut gather = Gather::new(&wanted);
+        gather.folder(&tree, String::new(), "", false).unwrap();
+        let read = gather.finish(String::new).unwrap();
+        assert_eq!(paths(&read.files), ["a.yaml"]);
+    }
+
+    #[test]
+    fn folders_that_need_rendering_are_left_out_whole() {
+        for (marker, renderer) in [
+            ("Chart.yaml", Renderer::Helm),
+            ("kustomization.yaml", Renderer::Kustomize),
+            ("kustomization.yml", Renderer::Kustomize),
+            ("Kustomization", Renderer::Kustomize),
+            ("Chart.yaml@link", Renderer::Helm),
+        ] {
+            let inside: &'static str =
+                Box::leak(format!("{marker} a.yaml huge.yaml large.yaml l.yaml@link sub/").into());
+            let tree = vec![
+                ("", "app/ z.yaml"),
+                ("app", inside),
+                // A kustomization inside does not count twice.
+                ("app/sub", "b.yaml other.yaml kustomization.yaml"),
+            ];
+            let read = walk(tree, LIMITS).unwrap();
+            assert_eq!(paths(&read.files), ["z.yaml"], "{marker}");
+            let [folder] = read.unrendered.as_slice() else { panic!("{marker}: one folder") };
+            assert_eq!((folder.renderer, folder.path.as_ref()), (renderer, "app"), "{marker}");
+            let left_out = paths(&folder.files);
+            assert!(left_out.contains(&"app/a.yaml"), "{marker}: {left_out:?}");
+            assert!(left_out.contains(&"app/sub/b.yaml"), "{marker}: {left_out:?}");
+            assert!(!left_out.contains(&"app/sub/other.yaml"), "{marker}: {left_out:?}");
+            assert_eq!(read.warnings, [], "{marker}");
+        }
+    }
+
+    #[test]
+    fn a_folder_named_twice_is_left_out_once() {
+        let tree = Sketch(vec![("", "Chart.yaml a.yaml")]);
+        let mut gather = Gather::new(&wanted);
+        gather.folder(&tree, String::new(), "", true).unwrap();
+        gather.folder(&tree, String::new(), "", true).unwrap();
+        let read = gather.finish(String::new).unwrap();
+        assert_eq!(read.unrendered.len(), 1);
+        assert_eq!(read.unrendered[0].path.as_ref(), ".");
+    }
+
+    #[test]
+    fn what_is_not_followed_is_warned_about() {
+        let tree =
+            vec![("", "a.yaml l.yaml@link folder@link vendor@module p.yaml@pipe socket@pipe")];
+        let read = walk(tree, LIMITS).unwrap();
+        let expected = [
+            Warning::Symlink { path: "l.yaml".into() },
+            Warning::Special { path: "p.yaml".into() },
+            Warning::Submodule { path: "vendor".into() },
+        ];
+        assert_eq!(read.warnings, expected);
+        let texts: Vec<_> = read.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "`l.yaml` is a symbolic link and was not read",
+                "`p.yaml` is not a regular file and was not read",
+                "`vendor` is a submodule and was not read",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_that_was_seen_is_not_read_again() {
+        let tree = Sketch(vec![("", "a.yaml b.yaml")]);
+        let mut gather = Gather::new(&wanted);
+        gather.file(&tree, &"a.yaml".to_owned(), "a.yaml").unwrap();
+        gather.folder(&tree, String::new(), "", true).unwrap();
+        let read = gather.finish(String::new).unwrap();
+        assert_eq!(paths(&read.files), ["a.yaml", "b.yaml"]);
+    }
+
+    #[test]
+    fn unwanted_files_are_counted_however_large() {
+        let read = walk(vec![("", "other.yaml large.yaml")], LIMITS).unwrap();
+        assert_eq!((read.passed_over, read.files.len()), (2, 0));
+    }
+
+    #[test]
+    fn a_pointer_is_not_its_content() {
+        let read = walk(vec![("", "lfs.yaml")], LIMITS).unwrap();
+        assert_eq!(read.warnings, [Warning::LfsPointer { path: "lfs.yaml".into() }]);
+    }
+
+    #[test]
+    fn bounds_end_the_walk() {
+        for (case, tree, limits, expected) in [
+            (
+                "a wanted file",
+                vec![("", "large-wanted.yaml")],
+                LIMITS,
+                "`large-wanted.yaml` is larger than 3 MiB",
+            ),
+            (
+                "a file too large to search",
+                vec![("", "huge.yaml")],
+                LIMITS,
+                "`huge.yaml` is larger than 3 MiB",
+            ),
+            (
+                "files, wanted or not",
+                vec![("", "a.yaml b.yaml other.yaml")],
+                Limits { files: 2, ..LIMITS },
+                "more than 2 manifest files",
+            ),
+            (
+                "entries of any kind",
+                vec![("", "a.yaml b/"), ("b", "c d")],
+                Limits { entries: 3, ..LIMITS },
+                "more than 3 files and folders",
+            ),
+            (
+                "bytes, those left out included",
+                vec![("", "a.yaml b/"), ("b", "Chart.yaml")],
+                Limits { bytes: 11, ..LIMITS },
+                "manifests of more than 0 MiB altogether",
+            ),
+            (
+                "depth",
+                vec![("", "a/"), ("a", "b/"), ("a/b", "c/")],
+                Limits { depth: 2, ..LIMITS },
+                "`a/b/c` is nested more than 2 folders deep",
+            ),
+            (
+                "nothing",
+                vec![("", "README.md l.yaml@link")],
+                LIMITS,
+                "no .yaml, .yml or .json file in the sketch; symbolic links were not followed",
+            ),
+        ] {
+            assert_eq!(walk(tree, limits).unwrap_err().to_string(), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_command_to_paste_is_harmless() {
+        for (renderer, path, expected) in [
+            (Renderer::Helm, "charts/app", "helm template ./charts/app"),
+            (Renderer::Helm, "/srv/app", "helm template /srv/app"),
+            (Renderer::Helm, ".", "helm template ."),
+            (Renderer::Kustomize, "a b", "kubectl kustomize './a b'"),
+            (Renderer::Kustomize, "$(id)", "kubectl kustomize './$(id)'"),
+            (Renderer::Kustomize, "--help", "kubectl kustomize ./--help"),
+        ] {
+            let folder = Unrendered { renderer, path: path.into(), files: Vec::new() };
+            assert_eq!(folder.render_command(), expected);
+        }
+    }
 }

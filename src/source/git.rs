@@ -17,6 +17,9 @@ use super::shown;
 use super::worktree;
 use super::{Commit, Error, FILE_LIMIT, GitRequest, Origin, Read, Surroundings};
 
+#[cfg(test)]
+mod tests;
+
 /// Reads one commit.
 pub(super) fn read(
     request: &GitRequest,
@@ -206,6 +209,9 @@ impl<'r> Objects<'r> {
         let mut walked = String::new();
         for name in path {
             let name = name.as_encoded_bytes();
+            if name.contains(&0) {
+                return Ok(None); // git2 panics on it
+            }
             match item {
                 Item::Folder(id) => {
                     let tree = self.tree(id, &walked)?;
