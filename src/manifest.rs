@@ -5,8 +5,15 @@
 //! Collects every error of every file, each with its place. Not here: where bytes come from
 //! (`source`), and what a change does to the cluster (`plan`).
 
+mod documents;
+mod encoding;
 mod error;
+mod go_number;
+pub mod quantity;
+mod scalar;
+mod tree;
 mod warning;
+mod yaml;
 
 use std::collections::BTreeMap;
 
