@@ -5,19 +5,32 @@
 //! Collects every error of every file, each with its place. Not here: where bytes come from
 //! (`source`), and what a change does to the cluster (`plan`).
 
+mod daemon_set;
+mod decode;
+mod defaults;
 mod documents;
 mod encoding;
 mod error;
+mod fields;
 mod go_number;
+mod image;
+mod objects;
 pub mod quantity;
 mod scalar;
 mod tree;
+mod unknown;
 mod warning;
 mod yaml;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use crate::model::{DesiredDaemonSet, ManifestFile, NamespaceName};
+use serde_json::Value;
+
+use crate::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, NamespaceName};
+
+use decode::Problem;
+use objects::Objects;
 
 pub use error::{EncodingProblem, Error, Errors, JsonKind, Limit, Seen, TypeProblem};
 pub use warning::{FieldHint, UnknownField, Warning};
@@ -64,8 +77,56 @@ pub struct Desired {
 /// All errors of all files: bytes that are no text, syntax, wrong types, unknown fields, rules of
 /// the API server, the same DaemonSet twice, or no DaemonSet at all.
 pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
-    let _ = (files, options);
-    Ok(Desired::default())
+    let Objects { daemon_sets, seen, mut warnings, mut errors } = objects::collect(files);
+    let mut by_key: BTreeMap<DaemonSetKey, DesiredDaemonSet> = BTreeMap::new();
+    for found in &daemon_sets {
+        let Some(new) = daemon_set::read(found, options, &mut errors, &mut warnings) else {
+            continue;
+        };
+        match by_key.entry(new.key.clone()) {
+            Entry::Vacant(free) => {
+                free.insert(new);
+            }
+            Entry::Occupied(taken) => errors.push(Error::Duplicate {
+                key: new.key,
+                first: taken.get().place.clone(),
+                second: new.place,
+            }),
+        }
+    }
+    if errors.is_empty() && by_key.is_empty() {
+        errors.push(Error::NoDaemonSet { seen });
+        return Err(Errors(errors));
+    }
+    errors.sort_by(|a, b| a.place().cmp(&b.place()));
+    warnings.sort_by(|a, b| a.place().cmp(b.place()));
+    if errors.is_empty() {
+        let daemon_sets = by_key.into_values().collect();
+        Ok(Desired { daemon_sets, other_kinds: seen.other_kinds, warnings })
+    } else {
+        Err(Errors(errors))
+    }
+}
+
+/// A DaemonSet as the API server would serve it right after it was created from `object`, but for
+/// `status` and what the server adds to `metadata`. Fields that the API does not know are dropped.
+///
+/// # Errors
+/// Every value of the wrong type, by path.
+pub fn default_daemon_set(object: Value) -> Result<Value, Vec<(String, TypeProblem)>> {
+    let (mut object, problems) = decode::daemon_set(object);
+    let problems: Vec<_> = problems
+        .into_iter()
+        .filter_map(|problem| match problem {
+            Problem::Type { path, problem } => Some((path, problem)),
+            Problem::Unknown(_) => None,
+        })
+        .collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    defaults::daemon_set(&mut object);
+    Ok(object)
 }
 
 /// How many DaemonSets `bytes` look to hold, without parsing them: lines that say

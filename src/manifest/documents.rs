@@ -64,7 +64,7 @@ fn split_yaml<'t>(whole: Document<'t>, documents: &mut Vec<Result<Document<'t>, 
     documents.push(Ok(rest));
 }
 
-impl<'t> Document<'t> {
+impl Document<'_> {
     fn split_at(self, at: usize) -> (Self, Self) {
         let (text, rest) = self.text.split_at(at);
         let start = match text.rsplit_once('\n') {

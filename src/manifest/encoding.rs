@@ -10,10 +10,9 @@ use super::tree::Mark;
 /// The text of a file, without byte order mark.
 pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, (Mark, EncodingProblem)> {
     match bytes {
-        [0xEF, 0xBB, 0xBF, text @ ..] => utf8(text),
         [0xFF, 0xFE, text @ ..] => utf16(text, u16::from_le_bytes),
         [0xFE, 0xFF, text @ ..] => utf16(text, u16::from_be_bytes),
-        text => utf8(text),
+        [0xEF, 0xBB, 0xBF, text @ ..] | text => utf8(text),
     }
 }
 

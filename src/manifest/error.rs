@@ -125,6 +125,26 @@ pub enum Error {
         /// Its path, and what it may have meant.
         field: UnknownField,
     },
+    /// A DaemonSet without a name of its own.
+    #[error("{place}: metadata.name is missing{}", if *generated {
+        "; a DaemonSet with generateName would be a new one each time"
+    } else {
+        ""
+    })]
+    NoName {
+        /// Where the name would stand.
+        place: Place,
+        /// Whether it has `generateName`.
+        generated: bool,
+    },
+    /// The API server would take it, but this program cannot follow.
+    #[error("{place}: this DaemonSet cannot be understood: {message}")]
+    Unreadable {
+        /// Where the object begins.
+        place: Place,
+        /// Why.
+        message: String,
+    },
     /// Two documents for one DaemonSet.
     #[error("{second}: DaemonSet {key} is already defined at {first}")]
     Duplicate {
@@ -141,6 +161,25 @@ pub enum Error {
         /// What was found instead.
         seen: Seen,
     },
+}
+
+impl Error {
+    /// Where it is; `None` when it is nowhere in particular.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Encoding { place, .. }
+            | Self::Limit { place, .. }
+            | Self::Syntax { place, .. }
+            | Self::OldVersion { place, .. }
+            | Self::Incomplete { place, .. }
+            | Self::Type { place, .. }
+            | Self::UnknownField { place, .. }
+            | Self::NoName { place, .. }
+            | Self::Unreadable { place, .. }
+            | Self::Duplicate { second: place, .. } => Some(place),
+            Self::NoDaemonSet { .. } => None,
+        }
+    }
 }
 
 /// What was found where no DaemonSet was.

@@ -31,6 +31,8 @@ pub fn canonical(text: &str, rounding: Rounding) -> Result<String, NotAQuantity>
         if parts.looks_canonical(style, scale) && !rounds {
             return Ok(text.trim().to_owned());
         }
+    } else if !parts.has_digits {
+        return Err(NotAQuantity);
     }
     let (amount, style) = Amount::of(&parts, style, exponent, is_small);
     let amount = if rounding == Rounding::Milli { amount.round_up(MILLI) } else { amount };
@@ -84,6 +86,8 @@ impl Style {
 /// A quantity's text, taken apart (upstream: `parseQuantityString`).
 struct Parts<'t> {
     negative: bool,
+    /// Whether there is any digit; upstream's 64-bit path takes none for zero.
+    has_digits: bool,
     /// Digits before the point without leading zeros, `0` if none are left.
     whole: &'t str,
     /// Digits after the point.
@@ -107,8 +111,9 @@ impl<'t> Parts<'t> {
         if !exponent.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(NotAQuantity);
         }
+        let has_digits = unsigned.starts_with('0') || !whole.is_empty() || !fraction.is_empty();
         let whole = if whole.is_empty() { "0" } else { whole };
-        Ok(Self { negative: text.starts_with('-'), whole, fraction, suffix })
+        Ok(Self { negative: text.starts_with('-'), has_digits, whole, fraction, suffix })
     }
 
     fn digit_count(&self) -> usize {
