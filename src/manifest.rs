@@ -11,6 +11,7 @@ mod defaults;
 mod documents;
 mod encoding;
 mod error;
+mod field_error;
 mod fields;
 mod go_number;
 mod image;
@@ -19,6 +20,7 @@ pub mod quantity;
 mod scalar;
 mod tree;
 mod unknown;
+mod validate;
 mod warning;
 mod yaml;
 
@@ -33,6 +35,8 @@ use decode::Problem;
 use objects::Objects;
 
 pub use error::{EncodingProblem, Error, Errors, JsonKind, Limit, Seen, TypeProblem};
+pub use field_error::{ErrorKind, FieldError, RefusedBy};
+pub use validate::{selector_changes, validate, validate_update};
 pub use warning::{FieldHint, UnknownField, Warning};
 
 /// What the caller decides about reading.

@@ -17,6 +17,7 @@ use super::decode::{self, Problem};
 use super::defaults::{self, Object};
 use super::error::{Error, TypeProblem};
 use super::objects::Found;
+use super::validate::validate;
 use super::warning::{UnknownField, Warning};
 use super::{FieldValidation, Options};
 
@@ -79,7 +80,7 @@ impl Reader<'_> {
             return None;
         }
         defaults::daemon_set(&mut object);
-        self.check_name(&object);
+        self.judge(&object);
         if self.errors.is_empty() { self.desired(object) } else { None }
     }
 
@@ -144,11 +145,15 @@ impl Reader<'_> {
         }
     }
 
-    fn check_name(&mut self, object: &Value) {
-        if text(object, "name").is_empty() {
-            let place = self.place("metadata.name");
-            let generated = !text(object, "generateName").is_empty();
-            self.errors.push(Error::NoName { place, generated });
+    fn judge(&mut self, object: &Value) {
+        let generates = text(object, "name").is_empty() && !text(object, "generateName").is_empty();
+        if generates {
+            let place = self.place("metadata.generateName");
+            self.errors.push(Error::GeneratedName { place });
+        }
+        for error in validate(object) {
+            let place = self.place(&error.path);
+            self.errors.push(Error::Field { place, error });
         }
     }
 

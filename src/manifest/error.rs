@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::model::{DaemonSetKey, Place};
 
+use super::field_error::FieldError;
 use super::warning::UnknownField;
 
 /// Largest file that is read, in bytes.
@@ -125,17 +126,19 @@ pub enum Error {
         /// Its path, and what it may have meant.
         field: UnknownField,
     },
-    /// A DaemonSet without a name of its own.
-    #[error("{place}: metadata.name is missing{}", if *generated {
-        "; a DaemonSet with generateName would be a new one each time"
-    } else {
-        ""
-    })]
-    NoName {
-        /// Where the name would stand.
+    /// A rule of the API server is broken (HTTP 422), or one of ours.
+    #[error("{place}: {error}")]
+    Field {
+        /// Where the field stands, or its nearest parent.
         place: Place,
-        /// Whether it has `generateName`.
-        generated: bool,
+        /// The rule, in the server's words.
+        error: FieldError,
+    },
+    /// A DaemonSet without a name of its own.
+    #[error("{place}: generateName makes a new DaemonSet each time; write metadata.name instead")]
+    GeneratedName {
+        /// Where `generateName` stands.
+        place: Place,
     },
     /// The API server would take it, but this program cannot follow.
     #[error("{place}: this DaemonSet cannot be understood: {message}")]
@@ -174,7 +177,8 @@ impl Error {
             | Self::Incomplete { place, .. }
             | Self::Type { place, .. }
             | Self::UnknownField { place, .. }
-            | Self::NoName { place, .. }
+            | Self::Field { place, .. }
+            | Self::GeneratedName { place }
             | Self::Unreadable { place, .. }
             | Self::Duplicate { second: place, .. } => Some(place),
             Self::NoDaemonSet { .. } => None,
