@@ -4,6 +4,7 @@
 //! `controller` knows what the DaemonSet controller would do, `plan` decides, `render` shows.
 
 pub mod controller;
+pub mod manifest;
 pub mod model;
 pub mod plan;
 pub mod source;
