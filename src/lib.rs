@@ -6,3 +6,4 @@
 pub mod controller;
 pub mod model;
 pub mod plan;
+pub mod render;

@@ -3,7 +3,9 @@
 
 mod changes;
 mod document;
+mod explanation;
 mod reason;
+mod status;
 
 pub use document::{
     Action, ActionTotals, ApiVersion, Change, ClusterSummary, Coded, Counters, DaemonSetPlan, Fate,
@@ -11,4 +13,6 @@ pub use document::{
     RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision, Totals,
     Warning, Wave,
 };
+pub use explanation::{Explanation, ExplanationKind, Outcome, RuleReport};
 pub use reason::{Age, Reason};
+pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind};
