@@ -8,11 +8,13 @@ mod changes;
 mod daemon_set;
 mod digest;
 mod document;
+mod explanation;
 mod nodes;
 mod object;
 mod reason;
 mod revision;
 mod scene;
+mod status;
 mod warnings;
 mod waves;
 
@@ -24,7 +26,9 @@ pub use document::{
     RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision, Totals,
     Warning, Wave,
 };
+pub use explanation::{Explanation, ExplanationKind, Outcome, RuleReport};
 pub use reason::{Age, Reason};
+pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind};
 
 use crate::controller::node_pods::Fleet;
 use crate::model::{DesiredDaemonSet, Snapshot};
