@@ -330,7 +330,13 @@ impl RuleOutcome {
     pub fn may_stay(&self) -> bool {
         match self {
             Self::Taint { verdict: TaintVerdict::KeepsFromStarting, .. } => true,
-            other => other.may_start(),
+            Self::NodeName { .. }
+            | Self::NoNodeSelector
+            | Self::NodeSelector { .. }
+            | Self::NoNodeAffinity
+            | Self::NodeAffinity { .. }
+            | Self::NoTaints
+            | Self::Taint { .. } => self.may_start(),
         }
     }
 }

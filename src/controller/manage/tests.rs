@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::*;
 use crate::controller::test_cluster::{Cluster, OTHERS, OURS, at, labels, node, pod, taint};
-use crate::model::{PodReadiness, REVISION_HASH_LABEL};
+use crate::model::{
+    PodReadiness, REVISION_HASH_LABEL, TEMPLATE_GENERATION_ANNOTATION, TEMPLATE_GENERATION_LABEL,
+};
 
 /// Runs the case under both strategies, as upstream's tests do.
 fn under_both_strategies(check: impl Fn(Cluster)) {
@@ -313,6 +315,26 @@ fn surge_creates_new_pod_when_at_max_surge_and_old_pod_deleted() {
     }
     let seen = cluster.sync();
     assert_eq!((seen.created, seen.deleted), (vec!["node-4".to_owned()], vec![]));
+}
+
+#[test]
+fn beside_each_other_pods_go_by_hash_whatever_their_generation() {
+    let mut cluster = Cluster::of(1);
+    cluster.set_limits(&json!(0), &json!(1));
+    cluster.daemon_set.annotations = labels([(TEMPLATE_GENERATION_ANNOTATION, "7")]);
+    let pods = cluster.add_pods("node-0", OURS, 2);
+    for (created, pod) in [(100, pods), (50, pods + 1)] {
+        cluster.pods[pod].created = Some(at(created));
+        cluster.pods[pod].readiness = READY;
+    }
+    // It would count as updated, and so as surplus, by its generation.
+    let generation = [(TEMPLATE_GENERATION_LABEL, "7")];
+    cluster.pods[pods + 1].labels = OURS.into_iter().chain(generation).collect();
+    cluster.with_view(|view| {
+        let plan = manage(view, FailedPods::Unknown);
+        let by = view.pods.at(0)[1].name.clone();
+        assert_eq!(plan.delete[0].reason, DeleteReason::Replaced { by });
+    });
 }
 
 #[test]

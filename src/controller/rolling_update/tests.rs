@@ -220,15 +220,16 @@ type Moment = (i64, usize, u32, u32);
 fn moments(cluster: &mut Cluster, seconds: &[i64]) -> Vec<Moment> {
     let moment = |cluster: &mut Cluster, second: &i64| {
         cluster.now = at(*second);
-        loop {
+        for _ in 0..10 {
             let (seen, _) = cluster.sync_once();
             cluster.make_all_ready();
             if seen.counts() == (0, 0) {
                 let status = cluster.daemon_set.status;
                 let updated = status.updated_number_scheduled;
-                break (*second, cluster.pods.len(), status.number_available, updated);
+                return (*second, cluster.pods.len(), status.number_available, updated);
             }
         }
+        panic!("does not come to rest at {second}");
     };
     seconds.iter().map(|second| moment(cluster, second)).collect()
 }
@@ -391,6 +392,26 @@ fn the_reason_prints_the_numbers_of_the_decision() {
             "outdated; 3 unavailable, at most 3 allowed"
         );
     });
+}
+
+#[test]
+fn the_old_pod_decides_whether_a_surging_node_is_available() {
+    // Two nodes surge, one of them with an old pod that is gone unready; one node is to be left.
+    for (unready, want) in [(false, 1), (true, 0)] {
+        let mut cluster = outdated();
+        cluster.set_limits(&json!(0), &json!(3));
+        cluster.nodes[0].taints = Box::new([taint("gpu:NoSchedule")]);
+        let new = cluster.add_pods("node-1", OURS, 1);
+        cluster.add_pods("node-2", OURS, 1);
+        let old = cluster.pods.iter_mut().find(|pod| pod.node() == Some(&"node-1".into()));
+        if unready {
+            old.unwrap().readiness = PodReadiness::NotReady;
+        }
+        assert!(!cluster.pods[new].is_ready());
+        let (_, deletes, usage) = step(&cluster);
+        let available = if unready { 9 } else { 10 };
+        assert_eq!((deletes, usage), (want, Usage::Surge { surging: 2, available }));
+    }
 }
 
 #[test]

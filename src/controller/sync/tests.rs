@@ -114,6 +114,21 @@ fn a_failed_step_prunes_nothing() {
 }
 
 #[test]
+fn a_pod_that_has_ended_and_is_being_deleted_keeps_its_revision() {
+    let mut cluster = Cluster::of(1);
+    cluster.edit(|spec| spec["revisionHistoryLimit"] = json!(0));
+    cluster.sync_once();
+    cluster.pods[0].phase = PodPhase::Failed;
+    cluster.pods[0].terminating = true;
+    cluster.set_image("foo2/bar2");
+    assert_eq!(cluster.sync_once().0.counts(), (1, 0), "it does not block its successor");
+    assert_eq!(cluster.revisions.len(), 2);
+    cluster.pods.retain(|pod| !pod.terminating);
+    cluster.sync_once();
+    assert_eq!(cluster.revisions.len(), 1);
+}
+
+#[test]
 fn a_taken_name_costs_one_sync() {
     let mut cluster = Cluster::of(1);
     cluster.sync();
