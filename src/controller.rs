@@ -30,6 +30,6 @@ pub mod updated;
 
 mod owner;
 #[cfg(test)]
-mod test_cluster;
+pub(crate) mod test_cluster;
 
 pub use owner::Owner;

@@ -15,6 +15,8 @@ mod reason;
 mod revision;
 mod scene;
 mod status;
+#[cfg(test)]
+mod tests;
 mod warnings;
 mod waves;
 

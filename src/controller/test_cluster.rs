@@ -26,21 +26,21 @@ use crate::model::{
 };
 
 /// The label that the DaemonSet selects.
-pub(super) const OURS: [(&str, &str); 1] = [("name", "simple-daemon")];
+pub(crate) const OURS: [(&str, &str); 1] = [("name", "simple-daemon")];
 
 /// A label that it does not select.
-pub(super) const OTHERS: [(&str, &str); 1] = [("name", "another-daemon")];
+pub(crate) const OTHERS: [(&str, &str); 1] = [("name", "another-daemon")];
 
-pub(super) fn at(second: i64) -> Timestamp {
+pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-pub(super) fn labels<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
+pub(crate) fn labels<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
     pairs.into_iter().collect()
 }
 
 /// A ready node with these labels and taints, each taint written `KEY[=VALUE]:EFFECT`.
-pub(super) fn node(name: &str, pairs: &[(&str, &str)], taints: &[&str]) -> Node {
+pub(crate) fn node(name: &str, pairs: &[(&str, &str)], taints: &[&str]) -> Node {
     Node {
         name: name.into(),
         uid: format!("uid-{name}").into(),
@@ -52,7 +52,7 @@ pub(super) fn node(name: &str, pairs: &[(&str, &str)], taints: &[&str]) -> Node 
     }
 }
 
-pub(super) fn taint(text: &str) -> Taint {
+pub(crate) fn taint(text: &str) -> Taint {
     let (key, effect) = text.rsplit_once(':').unwrap();
     let (key, value) = key.split_once('=').unwrap_or((key, ""));
     let effect = match effect {
@@ -72,7 +72,7 @@ fn nodes(count: usize) -> Vec<Node> {
 }
 
 /// A running, not yet ready orphan, bound to `node`.
-pub(super) fn pod(name: &str, node: &str) -> Pod {
+pub(crate) fn pod(name: &str, node: &str) -> Pod {
     Pod {
         namespace: "default".into(),
         name: name.into(),
@@ -91,34 +91,34 @@ pub(super) fn pod(name: &str, node: &str) -> Pod {
 
 /// What happened in one sync.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) created: Vec<String>,
-    pub(super) deleted: Vec<String>,
+pub(crate) struct Seen {
+    pub(crate) created: Vec<String>,
+    pub(crate) deleted: Vec<String>,
     /// Events that upstream records while it decides.
-    pub(super) events: usize,
+    pub(crate) events: usize,
 }
 
 impl Seen {
-    pub(super) fn counts(&self) -> (usize, usize) {
+    pub(crate) fn counts(&self) -> (usize, usize) {
         (self.created.len(), self.deleted.len())
     }
 }
 
 /// The whole cluster: one DaemonSet `default/foo`.
-pub(super) struct Cluster {
-    pub(super) daemon_set: DaemonSet,
-    pub(super) nodes: Vec<Node>,
-    pub(super) pods: Vec<Pod>,
-    pub(super) revisions: Vec<Revision>,
-    pub(super) backoff: Backoff,
-    pub(super) now: Timestamp,
+pub(crate) struct Cluster {
+    pub(crate) daemon_set: DaemonSet,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) pods: Vec<Pod>,
+    pub(crate) revisions: Vec<Revision>,
+    pub(crate) backoff: Backoff,
+    pub(crate) now: Timestamp,
     spec: Value,
     serial: u32,
 }
 
 impl Cluster {
     /// `count` nodes, `node-0` and so on, no pods.
-    pub(super) fn of(count: usize) -> Self {
+    pub(crate) fn of(count: usize) -> Self {
         let spec = json!({
             "selector": {"matchLabels": {"name": "simple-daemon"}},
             "template": {
@@ -150,39 +150,39 @@ impl Cluster {
     }
 
     /// Changes the DaemonSet's spec.
-    pub(super) fn edit(&mut self, change: impl FnOnce(&mut Value)) {
+    pub(crate) fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         change(&mut self.spec);
         self.daemon_set.spec = read_spec(&self.spec);
         self.daemon_set.generation += 1;
     }
 
-    pub(super) fn set_image(&mut self, image: &str) {
+    pub(crate) fn set_image(&mut self, image: &str) {
         self.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = json!(image));
     }
 
-    pub(super) fn set_limits(&mut self, max_unavailable: &Value, max_surge: &Value) {
+    pub(crate) fn set_limits(&mut self, max_unavailable: &Value, max_surge: &Value) {
         let limits = json!({"maxUnavailable": max_unavailable, "maxSurge": max_surge});
         let strategy = json!({"type": "RollingUpdate", "rollingUpdate": limits});
         self.edit(|spec| spec["updateStrategy"] = strategy);
     }
 
-    pub(super) fn set_on_delete(&mut self) {
+    pub(crate) fn set_on_delete(&mut self) {
         self.edit(|spec| spec["updateStrategy"] = json!({"type": "OnDelete"}));
     }
 
     /// The hash that pods of the current template carry.
-    pub(super) fn hash(&self) -> RevisionHash {
+    pub(crate) fn hash(&self) -> RevisionHash {
         super::hash::hash(self.daemon_set.spec.template.raw(), None)
     }
 
     /// The reference that makes a pod the DaemonSet's.
-    pub(super) fn reference(&self) -> ControllerRef {
+    pub(crate) fn reference(&self) -> ControllerRef {
         ControllerRef { kind: KIND.into(), name: "foo".into(), uid: self.daemon_set.uid.clone() }
     }
 
     /// `count` owned pods on one node, labelled with the current hash and `pairs`; returns where
     /// the first of them is in the list.
-    pub(super) fn add_pods(&mut self, node: &str, pairs: [(&str, &str); 1], count: usize) -> usize {
+    pub(crate) fn add_pods(&mut self, node: &str, pairs: [(&str, &str); 1], count: usize) -> usize {
         let first = self.pods.len();
         for _ in 0..count {
             let name = self.next_name(node);
@@ -202,7 +202,7 @@ impl Cluster {
     }
 
     /// Marks the first `count` pods that are not ready, are not terminating and satisfy `which`.
-    pub(super) fn make_ready(&mut self, count: usize, which: impl Fn(&Pod) -> bool) {
+    pub(crate) fn make_ready(&mut self, count: usize, which: impl Fn(&Pod) -> bool) {
         let since = Some(self.now);
         let waiting = self.pods.iter_mut().filter(|pod| !pod.terminating && !pod.is_ready());
         for pod in waiting.filter(|pod| which(pod)).take(count) {
@@ -210,13 +210,13 @@ impl Cluster {
         }
     }
 
-    pub(super) fn make_all_ready(&mut self) {
+    pub(crate) fn make_all_ready(&mut self) {
         self.make_ready(usize::MAX, |_| true);
     }
 
     /// One sync as upstream's tests run it: the effects of `manage` are seen at once, so the same
     /// sync goes on to roll.
-    pub(super) fn sync(&mut self) -> Seen {
+    pub(crate) fn sync(&mut self) -> Seen {
         let (mut seen, rolled) = self.sync_once();
         if !rolled {
             let step = self
@@ -230,7 +230,7 @@ impl Cluster {
 
     /// One sync as on a real cluster: rolling has to wait when `manage` does something. Also says
     /// whether it came to rolling.
-    pub(super) fn sync_once(&mut self) -> (Seen, bool) {
+    pub(crate) fn sync_once(&mut self) -> (Seen, bool) {
         let decided = self.with_outcome(|outcome| match outcome {
             Outcome::Untouched(Untouched::SelectsAll) => Decided::Event,
             Outcome::Untouched(Untouched::Terminating) => Decided::Nothing,
@@ -259,7 +259,7 @@ impl Cluster {
     }
 
     /// What a sync decides now.
-    pub(super) fn with_outcome<R>(&self, read: impl FnOnce(Outcome<'_>) -> R) -> R {
+    pub(crate) fn with_outcome<R>(&self, read: impl FnOnce(Outcome<'_>) -> R) -> R {
         let fleet = Fleet::new(&self.nodes);
         let placements = Judge::judge_all(&self.daemon_set.spec.template.placement, &self.nodes);
         let pods = OwnerIndex::new(&self.pods);
@@ -277,7 +277,7 @@ impl Cluster {
     }
 
     /// The effects of a sync that has some.
-    pub(super) fn with_effects<R>(&self, read: impl FnOnce(Effects<'_>) -> R) -> R {
+    pub(crate) fn with_effects<R>(&self, read: impl FnOnce(Effects<'_>) -> R) -> R {
         self.with_outcome(|outcome| match outcome {
             Outcome::Synced(effects) => read(*effects),
             other => panic!("no effects: {other:?}"),
@@ -285,7 +285,7 @@ impl Cluster {
     }
 
     /// What decisions about pods see now, under the current template.
-    pub(super) fn with_view<R>(&self, read: impl FnOnce(&View<'_, '_>) -> R) -> R {
+    pub(crate) fn with_view<R>(&self, read: impl FnOnce(&View<'_, '_>) -> R) -> R {
         let owner = Owner::from(&self.daemon_set);
         let fleet = Fleet::new(&self.nodes);
         let placements = Judge::judge_all(&self.daemon_set.spec.template.placement, &self.nodes);

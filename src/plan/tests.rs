@@ -1,0 +1,423 @@
+//! The planner as a whole, on clusters small enough to hold in the head.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::controller::test_cluster::{Cluster, OTHERS, OURS, at, labels, node, taint};
+use crate::model::{
+    ClusterInfo, ContainerTrouble, Coverage, DaemonSet, DaemonSetSpec, Labels, Namespace,
+    NodeReadiness, Place, PodPhase, PodTarget, Snapshot,
+};
+
+/// A settled cluster of `count` nodes, every pod ready, at revision 1.
+fn settled(count: usize) -> Cluster {
+    let mut cluster = Cluster::of(count);
+    settle(&mut cluster);
+    cluster
+}
+
+fn settle(cluster: &mut Cluster) {
+    for _ in 0..100 {
+        let seen = cluster.sync();
+        cluster.make_all_ready();
+        if seen.counts() == (0, 0) {
+            return;
+        }
+    }
+    panic!("the cluster does not settle");
+}
+
+fn raw(spec: &DaemonSetSpec, labels: &Value) -> Value {
+    let strategy = match spec.update_strategy {
+        crate::model::UpdateStrategy::OnDelete => json!({"type": "OnDelete"}),
+        crate::model::UpdateStrategy::RollingUpdate { max_unavailable, max_surge } => json!({
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxUnavailable": max_unavailable, "maxSurge": max_surge},
+        }),
+    };
+    json!({
+        "metadata": {"labels": labels},
+        "spec": {
+            "selector": spec.selector, "template": spec.template.raw(), "updateStrategy": strategy,
+        },
+    })
+}
+
+fn snapshot(cluster: &Cluster) -> Snapshot {
+    let daemon_set = &cluster.daemon_set;
+    let mut snapshot = Snapshot {
+        cluster: ClusterInfo::default(),
+        observed_at: cluster.now,
+        nodes: cluster.nodes.clone(),
+        pods: cluster.pods.clone(),
+        daemon_sets: vec![DaemonSet {
+            raw: Arc::new(raw(&daemon_set.spec, &json!({}))),
+            ..daemon_set.clone()
+        }],
+        revisions: cluster.revisions.clone(),
+        namespaces: vec![Namespace {
+            name: "default".into(),
+            annotations: Labels::default(),
+            terminating: false,
+        }],
+        coverage: Coverage { managed_fields: true, namespaces: true, masked: None },
+    };
+    snapshot.sort();
+    snapshot
+}
+
+/// What git asks for: the cluster's DaemonSet as it stands in `cluster`.
+fn desired(cluster: &Cluster) -> DesiredDaemonSet {
+    let daemon_set = &cluster.daemon_set;
+    DesiredDaemonSet {
+        key: daemon_set.key.clone(),
+        labels: Labels::default(),
+        annotations: Labels::default(),
+        spec: daemon_set.spec.clone(),
+        raw: Arc::new(raw(&daemon_set.spec, &json!({}))),
+        place: Place { path: "ds.yaml".into(), line: 1, column: 1 },
+    }
+}
+
+fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
+    plan(Input {
+        snapshot,
+        desired,
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        created_at: Timestamp::UNIX_EPOCH,
+        detail: Detail::default(),
+    })
+}
+
+/// The plan of what `change` makes of the cluster's DaemonSet.
+fn after(cluster: &mut Cluster, change: impl FnOnce(&mut Cluster)) -> Plan {
+    let before = snapshot(cluster);
+    change(cluster);
+    planned(&before, &[desired(cluster)])
+}
+
+/// Nodes as `NAME ACTION CODE,CODE`, in the plan's order.
+fn lines(plan: &Plan) -> Vec<String> {
+    let nodes = plan.daemon_sets.iter().flat_map(|daemon_set| &daemon_set.nodes);
+    nodes
+        .map(|node| {
+            let codes: Vec<&str> = node.reasons.iter().map(|why| why.reason.code()).collect();
+            let wave = node.wave.map(|wave| format!(" wave {wave}")).unwrap_or_default();
+            format!("{} {} {}{wave}", node.name, node.action.symbol(), codes.join(","))
+        })
+        .collect()
+}
+
+#[test]
+fn a_settled_cluster_has_nothing_to_do() {
+    let mut cluster = settled(3);
+    let plan = after(&mut cluster, |_| {});
+    assert_eq!(lines(&plan), Vec::<String>::new());
+    let one = &plan.daemon_sets[0];
+    assert_eq!((one.change, one.revision.kind), (Change::None, RevisionKind::Unchanged));
+    assert_eq!(plan.totals.actions.keep, 3);
+    assert_eq!(one.status.map(|status| (status.desired, status.available)), Some((3, 3)));
+}
+
+#[test]
+fn a_new_daemon_set_gets_a_pod_on_each_eligible_node() {
+    let mut cluster = Cluster::of(2);
+    cluster.nodes.push(node("node-9", &[], &["gpu:NoSchedule"]));
+    let mut empty = snapshot(&cluster);
+    empty.daemon_sets.clear();
+    let plan = planned(&empty, &[desired(&cluster)]);
+    assert_eq!(lines(&plan), ["node-0 + noPod", "node-1 + noPod"]);
+    let one = &plan.daemon_sets[0];
+    assert_eq!((one.change, one.revision.kind), (Change::Create, RevisionKind::New));
+    assert_eq!(one.revision.target.number.0, 1);
+    assert_eq!((one.status, one.uid.clone()), (None, None));
+}
+
+#[test]
+fn a_new_template_replaces_every_pod_in_one_wave() {
+    let plan = after(&mut settled(3), |cluster| cluster.set_image("foo/bar:2"));
+    assert_eq!(
+        lines(&plan),
+        ["node-0 -/+ outdated wave 1", "node-1 -/+ outdated wave 1", "node-2 -/+ outdated wave 1"]
+    );
+    let one = &plan.daemon_sets[0];
+    assert_eq!(one.changes.len(), 1);
+    assert_eq!(one.changes[0].path, "spec.template.spec.containers[c].image");
+    assert_eq!(one.revision.kind, RevisionKind::New);
+    assert_eq!(one.revision.target.number.0, 2);
+    assert_eq!(one.waves[0].nodes.len(), 3);
+}
+
+#[test]
+fn going_back_reuses_the_earlier_revision_with_a_higher_number() {
+    let mut cluster = settled(2);
+    let first = cluster.revisions[0].name.clone();
+    cluster.set_image("foo/bar:2");
+    settle(&mut cluster);
+    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar"));
+    let revision = &plan.daemon_sets[0].revision;
+    assert_eq!(revision.kind, RevisionKind::Reused);
+    assert_eq!((revision.target.name.clone(), revision.target.number.0), (Some(first), 3));
+    assert_eq!(revision.current.as_ref().map(|current| current.number.0), Some(2));
+}
+
+#[test]
+fn the_controllers_own_deeds_are_in_no_wave() {
+    let mut cluster = settled(5);
+    // node-0 gets a second pod, node-1's pod fails, node-2's ends, node-3 loses its pod.
+    cluster.add_pods("node-0", OURS, 1);
+    cluster.make_all_ready();
+    let on = |cluster: &mut Cluster, name: &str, phase| {
+        let found = cluster.pods.iter_mut().find(|pod| pod.node().is_some_and(|n| *n == *name));
+        found.unwrap().phase = phase;
+    };
+    on(&mut cluster, "node-1", PodPhase::Failed);
+    on(&mut cluster, "node-2", PodPhase::Succeeded);
+    cluster.pods.retain(|pod| pod.node().is_none_or(|node| *node != *"node-3"));
+    let plan = after(&mut cluster, |_| {});
+    assert_eq!(
+        lines(&plan),
+        [
+            "node-0 - surplus",
+            "node-1 -/+ failed,mayBeDelayed",
+            "node-2 -/+ succeeded",
+            "node-3 + noPod"
+        ]
+    );
+}
+
+#[test]
+fn a_node_that_may_not_keep_its_pod_loses_it() {
+    let mut cluster = settled(3);
+    cluster.nodes[1].taints = [taint("gpu:NoExecute")].into();
+    cluster.nodes[2].taints = [taint("gpu:NoSchedule")].into();
+    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
+    assert_eq!(
+        lines(&plan),
+        ["node-0 -/+ outdated wave 1", "node-1 - notEligible", "node-2 - nothingComesBack wave 1"]
+    );
+}
+
+#[test]
+fn terminating_pods_are_waited_for() {
+    let mut cluster = settled(2);
+    cluster.pods[0].terminating = true;
+    let plan = after(&mut cluster, |_| {});
+    assert_eq!(lines(&plan), ["node-0 ! terminating"]);
+}
+
+#[test]
+fn under_on_delete_replacements_wait_and_the_rest_goes_on() {
+    let mut cluster = settled(3);
+    cluster.set_on_delete();
+    settle(&mut cluster);
+    cluster.add_pods("node-0", OURS, 1);
+    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
+    assert_eq!(
+        lines(&plan),
+        ["node-0 - onDelete,surplus", "node-1 ! onDelete", "node-2 ! onDelete"]
+    );
+    assert_eq!(plan.daemon_sets[0].waves, []);
+    assert_eq!(plan.daemon_sets[0].strategy, Strategy::OnDelete);
+    let kept: Vec<Fate> = plan.daemon_sets[0].nodes[0].pods.iter().map(|pod| pod.fate).collect();
+    assert_eq!(kept, [Fate::Keep, Fate::Delete]);
+}
+
+#[test]
+fn a_surge_brings_the_new_pod_first() {
+    let mut cluster = settled(3);
+    cluster.set_limits(&json!(0), &json!("50%"));
+    settle(&mut cluster);
+    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
+    let one = &plan.daemon_sets[0];
+    assert_eq!(one.strategy, Strategy::RollingUpdate { max_unavailable: 0, max_surge: 2 });
+    assert!(lines(&plan).iter().all(|line| line.ends_with("+/- outdated wave 1")), "{plan:#?}");
+    // In the middle: one node has both.
+    cluster.sync();
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    assert_eq!(plan.totals.actions.surge, 3, "{:#?}", lines(&plan));
+}
+
+#[test]
+fn a_dead_node_is_left_for_later() {
+    let mut cluster = settled(3);
+    let since = Some(at(400));
+    cluster.nodes[1].readiness = NodeReadiness::Unknown { since };
+    cluster.pods[1].readiness = crate::model::PodReadiness::NotReady;
+    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
+    assert_eq!(lines(&plan)[1], "node-1 ! skippedUnreadyNode,outdated");
+    let message = &plan.daemon_sets[0].nodes[1].reasons[0].message;
+    assert_eq!(message, "node NotReady for 10m: skipped, its pod is replaced when it is back");
+}
+
+#[test]
+fn a_stuck_new_pod_takes_the_budget() {
+    let mut cluster = settled(3);
+    cluster.set_image("foo/bar:2");
+    cluster.sync();
+    cluster.sync();
+    let trouble = ContainerTrouble {
+        container: "c".into(),
+        reason: "ImagePullBackOff".into(),
+        message: "no such image".into(),
+    };
+    let new = cluster.pods.iter_mut().find(|pod| !pod.is_ready());
+    new.unwrap().trouble = Some(Box::new(trouble));
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    let waiting = lines(&plan).iter().filter(|line| line.contains("! budgetTaken")).count();
+    assert_eq!((waiting, plan.totals.actions.replace), (2, 0), "{:#?}", lines(&plan));
+    // Going back is always possible: the stuck pod is outdated then, and costs nothing.
+    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar"));
+    assert_eq!(plan.totals.actions.replace, 1, "{:#?}", lines(&plan));
+}
+
+#[test]
+fn pods_of_vanished_nodes_go_when_they_were_never_bound() {
+    let mut cluster = settled(3);
+    cluster.nodes.truncate(1);
+    cluster.pods[1].target = PodTarget::Aimed("node-1".into());
+    let plan = after(&mut cluster, |_| {});
+    assert_eq!(lines(&plan), ["node-1 - nodeVanished"]);
+}
+
+#[test]
+fn orphans_are_adopted_and_strangers_let_go() {
+    let mut cluster = settled(2);
+    cluster.pods[0].controller = None;
+    cluster.pods[1].labels = labels(OTHERS);
+    let plan = after(&mut cluster, |_| {});
+    assert_eq!(lines(&plan), ["node-1 + noPod"]);
+    let codes: Vec<&str> = plan.warnings.iter().map(|warning| warning.code.as_str()).collect();
+    assert_eq!(codes, ["adoptsOrphans", "releasesPods"]);
+    let released = &plan.daemon_sets[0].nodes[0].pods[0];
+    assert_eq!((released.fate, released.reason.reason.code()), (Fate::Keep, "released"));
+}
+
+#[test]
+fn pods_and_revisions_of_a_deleted_daemon_set_are_taken_over() {
+    let mut cluster = settled(2);
+    for pod in &mut cluster.pods {
+        pod.controller = None;
+    }
+    cluster.revisions[0].controller = None;
+    let mut orphaned = snapshot(&cluster);
+    orphaned.daemon_sets.clear();
+    let plan = planned(&orphaned, &[desired(&cluster)]);
+    let one = &plan.daemon_sets[0];
+    assert_eq!((one.change, one.revision.kind), (Change::Create, RevisionKind::Unchanged));
+    assert_eq!(lines(&plan), Vec::<String>::new());
+    assert_eq!(plan.warnings[0].code, "adoptsOrphans");
+}
+
+#[test]
+fn another_selector_is_refused_and_nothing_is_done() {
+    let mut cluster = settled(2);
+    let plan = after(&mut cluster, |cluster| {
+        cluster.edit(|spec| {
+            spec["selector"] = json!({"matchLabels": {"name": "other"}});
+            spec["template"]["metadata"]["labels"] = json!({"name": "other"});
+        });
+    });
+    assert_eq!(plan.daemon_sets[0].change, Change::Recreate);
+    assert_eq!(lines(&plan), Vec::<String>::new());
+    assert_eq!(plan.guards[0].code, GuardCode::SelectorChange);
+}
+
+#[test]
+fn a_daemon_set_that_is_being_deleted_is_left_alone() {
+    let mut cluster = settled(2);
+    cluster.daemon_set.terminating = true;
+    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
+    assert_eq!(lines(&plan), Vec::<String>::new());
+    assert_eq!(plan.warnings[0].code, "daemonSetTerminating");
+}
+
+#[test]
+fn the_digest_follows_decisions_and_nothing_else() {
+    let mut cluster = settled(3);
+    let before = snapshot(&cluster);
+    cluster.set_image("foo/bar:2");
+    let wanted = [desired(&cluster)];
+    let plan = planned(&before, &wanted);
+
+    let mut same = before.clone();
+    same.cluster.name = Some("another name".into());
+    same.cluster.file = Some("file".into());
+    same.observed_at = at(1001);
+    let mut later = Input {
+        snapshot: &same,
+        desired: &wanted,
+        source: SourceInfo { paths: vec!["elsewhere".into()], ..SourceInfo::default() },
+        warnings: Vec::new(),
+        created_at: at(5),
+        detail: Detail { all_nodes: true, show_values: true },
+    };
+    later.warnings = vec![Warning {
+        code: "note".into(),
+        message: String::new(),
+        daemon_set: None,
+        nodes: Vec::new(),
+    }];
+    assert_eq!(super::plan(later).digest, plan.digest);
+
+    let mut other_pod = before.clone();
+    other_pod.pods[0].uid = "another".into();
+    let mut fewer = before.clone();
+    fewer.nodes.pop();
+    for (what, snapshot) in [("another pod", other_pod), ("a node less", fewer)] {
+        assert_ne!(planned(&snapshot, &wanted).digest, plan.digest, "{what}");
+    }
+    cluster.set_image("foo/bar:3");
+    assert_ne!(planned(&before, &[desired(&cluster)]).digest, plan.digest, "another template");
+}
+
+#[test]
+fn secret_values_are_masked_and_shown_on_demand() {
+    let env = |value: &str| json!([{"name": "PASSWORD", "value": value}]);
+    let mut cluster = Cluster::of(1);
+    cluster.edit(|spec| spec["template"]["spec"]["containers"][0]["env"] = env("old-secret"));
+    settle(&mut cluster);
+    let before = snapshot(&cluster);
+    cluster.edit(|spec| spec["template"]["spec"]["containers"][0]["env"] = env("new-secret"));
+    let wanted = [desired(&cluster)];
+    let plan = planned(&before, &wanted);
+    let change = &plan.daemon_sets[0].changes[0];
+    assert!(change.masked);
+    assert_eq!(change.path, "spec.template.spec.containers[c].env[PASSWORD].value");
+    assert!(!serde_json::to_string(&plan).unwrap().contains("secret\""));
+    assert!(!serde_json::to_string(&plan).unwrap().contains("-secret"));
+}
+
+#[test]
+fn a_node_is_explained_rule_by_rule() {
+    let mut cluster = settled(2);
+    cluster.nodes[1].taints = [taint("gpu=a100:NoSchedule")].into();
+    let snapshot = snapshot(&cluster);
+    let key = &cluster.daemon_set.key;
+    let told = explain(&snapshot, key, &"node-1".into()).unwrap();
+    assert_eq!((told.may_start, told.may_stay, told.action), (false, true, Action::Keep));
+    let last = told.rules.last().unwrap();
+    assert_eq!(
+        (last.rule.as_str(), last.outcome),
+        ("taint gpu=a100:NoSchedule", Outcome::StayOnly)
+    );
+    assert_eq!(told.pods.len(), 1);
+    let missing = explain(&snapshot, key, &"node-7".into());
+    assert_eq!(missing, Err(NotFound::Node("node-7".into())));
+}
+
+#[test]
+fn status_counts_by_both_rules() {
+    let mut cluster = settled(3);
+    cluster.pods[0].terminating = true;
+    let status = status(&snapshot(&cluster), |_| true);
+    let one = &status.daemon_sets[0];
+    assert_eq!((one.reported.available, one.counted.available), (3, 2));
+    assert_eq!(one.obstacles.len(), 1);
+    assert_eq!(one.node_selector, "<none>");
+    assert!(super::status(&snapshot(&cluster), |_| false).daemon_sets.is_empty());
+}
