@@ -4,6 +4,8 @@
 #[path = "../../src/manifest/validate/rows.rs"]
 mod rows;
 
+mod random;
+
 use std::fs;
 use std::path::Path;
 
@@ -12,6 +14,7 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::harness::{Component, ControlPlane};
+use random::Maker;
 use rows::Row;
 
 const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
@@ -53,7 +56,7 @@ async fn refusals(client: &Client, object: &Value) -> Vec<Cause> {
     let status = match client.request::<Value>(request).await {
         Ok(_created) => return Vec::new(),
         Err(kube::Error::Api(status)) if status.code == 422 => status,
-        Err(error) => panic!("{error} for {object}"),
+        Err(error) => panic!("{error:?} for {object}"),
     };
     let mut once = Vec::new();
     for cause in status.details.unwrap().causes {
@@ -126,6 +129,30 @@ fn both(first: &Row, second: &Row) -> Option<Value> {
     }
     let set = first.set.clone().into_iter().chain(second.set.clone()).collect();
     Some(Row { name: String::new(), set, errors: Vec::new(), ours: false }.object())
+}
+
+/// Not in order: the API server takes the keys of a map as they come.
+#[tokio::test]
+async fn random_objects_are_refused_alike() {
+    let plane = api_server();
+    let client = plane.client();
+    let fields = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/manifest/fields.json");
+    let mut maker = Maker::new(&fs::read_to_string(fields).unwrap(), &all_rows(), 1);
+    let mut wrong = Vec::new();
+    for i in 0..1500 {
+        let object = maker.daemon_set();
+        let (theirs, ours) = (refusals(&client, &object).await, predicted(&object));
+        let (missing, surplus) = (difference(&theirs, &ours), difference(&ours, &theirs));
+        if !missing.is_empty() || !surplus.is_empty() {
+            wrong.push(format!("{i}: {object}\n  theirs {missing:#?}\n  ours {surplus:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What is in `some` and not in `others`.
+fn difference(some: &[Cause], others: &[Cause]) -> Vec<Cause> {
+    some.iter().filter(|cause| !others.contains(cause)).cloned().collect()
 }
 
 /// Why a variable may not come twice, although the API server creates such an object.

@@ -111,7 +111,7 @@ fn place<'a>(object: &'a mut Value, path: &str) -> &'a mut Value {
 
 /// Without `null`, which is the same as nothing for the API server too, and with
 /// `repeat:COUNT:TEXT` written out.
-fn plain(value: Value) -> Value {
+pub(crate) fn plain(value: Value) -> Value {
     match value {
         Value::Object(map) => {
             let kept = map.into_iter().filter(|(_, value)| !value.is_null());
