@@ -1,0 +1,29 @@
+//! A real Kubernetes for tests: built with Go on first use, started by the test, gone with it.
+//!
+//! Start reading at `control_plane`. Everything is on loopback; there is no container runtime,
+//! and the nodes are kwok's. How they and their pods fare, and how a test chooses, is told at the
+//! head of each file in `stages/`.
+//!
+//! Environment variables:
+//! - `KUBEBUILDER_ASSETS`: a folder (of envtest, say) whose programs are used; the rest is built.
+//! - `DS_PLAN_CONTROL_PLANE_CACHE`: where built programs stay; `~/.cache/ds-plan/control-plane`.
+//! - `DS_PLAN_CONTROL_PLANE_KEEP`: keeps each control plane's folder, its logs among the rest.
+
+mod binaries;
+mod cache;
+mod client;
+mod component;
+mod control_plane;
+mod fleet;
+mod go_build;
+mod kubectl;
+mod options;
+mod ports;
+mod scratch;
+mod waiting;
+mod watchdog;
+
+pub(crate) use component::Component;
+pub(crate) use control_plane::ControlPlane;
+pub(crate) use fleet::FakeNode;
+pub(crate) use waiting::{wait_for, wait_until, wait_until_async};

@@ -1,0 +1,119 @@
+//! Which programs make up the control plane, and where each is found. How they are built is in
+//! `go_build`.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::go_build;
+
+/// A program of the control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Program {
+    /// The store.
+    Etcd,
+    /// The API server.
+    KubeApiserver,
+    /// The controllers, the `DaemonSet` controller among them.
+    KubeControllerManager,
+    /// The scheduler; it places daemon pods too, each on the node that its affinity names.
+    KubeScheduler,
+    /// The command line client, of the same version as the server.
+    Kubectl,
+    /// The kubelets of nodes that do not exist.
+    Kwok,
+}
+
+impl Program {
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Etcd,
+        Self::KubeApiserver,
+        Self::KubeControllerManager,
+        Self::KubeScheduler,
+        Self::Kubectl,
+        Self::Kwok,
+    ];
+
+    /// The file's name, the same as in an envtest folder.
+    pub(crate) fn file_name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::KubeApiserver => "kube-apiserver",
+            Self::KubeControllerManager => "kube-controller-manager",
+            Self::KubeScheduler => "kube-scheduler",
+            Self::Kubectl => "kubectl",
+            Self::Kwok => "kwok",
+        }
+    }
+}
+
+/// Where each program is.
+#[derive(Debug)]
+pub(crate) struct Binaries {
+    paths: BTreeMap<Program, PathBuf>,
+}
+
+impl Binaries {
+    /// The programs, built now if this machine has not built them before.
+    pub(crate) fn get() -> &'static Self {
+        static FOUND: OnceLock<Binaries> = OnceLock::new();
+        FOUND.get_or_init(|| {
+            let assets = env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty());
+            Self::find(assets.map(PathBuf::from).as_deref())
+        })
+    }
+
+    /// Where `program` is.
+    pub(crate) fn path(&self, program: Program) -> &Path {
+        &self.paths[&program]
+    }
+
+    /// Takes what is in `assets` (the envtest convention) and builds the others.
+    fn find(assets: Option<&Path>) -> Self {
+        let mut paths = in_assets(assets);
+        let missing: Vec<Program> = Program::ALL
+            .into_iter()
+            .filter(|program| !paths.contains_key(program))
+            .collect();
+        if !missing.is_empty() {
+            let built = go_build::folder_with(&missing);
+            paths.extend(
+                missing
+                    .into_iter()
+                    .map(|program| (program, built.join(program.file_name()))),
+            );
+        }
+        Self { paths }
+    }
+}
+
+/// The programs that `KUBEBUILDER_ASSETS` offers.
+fn in_assets(assets: Option<&Path>) -> BTreeMap<Program, PathBuf> {
+    let Some(folder) = assets else {
+        return BTreeMap::new();
+    };
+    assert!(
+        folder.is_dir(),
+        "KUBEBUILDER_ASSETS is {}, which is not a folder; correct it, or unset it to have the \
+         control plane built",
+        folder.display()
+    );
+    Program::ALL
+        .into_iter()
+        .map(|program| (program, folder.join(program.file_name())))
+        .filter(|(_, path)| path.is_file())
+        .collect()
+}
+
+#[test]
+fn assets_are_used_where_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("etcd"), "").unwrap();
+    let found = in_assets(Some(folder.path()));
+    assert_eq!(
+        found.into_iter().collect::<Vec<_>>(),
+        [(Program::Etcd, folder.path().join("etcd"))]
+    );
+}

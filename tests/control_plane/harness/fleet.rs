@@ -1,0 +1,129 @@
+//! Nodes without machines, many at a time.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use super::client;
+use super::control_plane::ControlPlane;
+
+/// How many creations are under way at the same time.
+const AT_ONCE: usize = 32;
+
+/// A node to be; kwok plays its kubelet.
+#[derive(Clone, Debug)]
+pub(crate) struct FakeNode {
+    name: String,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    taints: Vec<Value>,
+    unschedulable: bool,
+    allocatable: BTreeMap<String, String>,
+}
+
+impl FakeNode {
+    /// A node with 8 CPUs, 32 GiB and 110 pods, labelled as a kubelet labels its own.
+    pub(crate) fn new(name: &str) -> Self {
+        let labels = [
+            ("kubernetes.io/hostname", name),
+            ("kubernetes.io/os", "linux"),
+            ("kubernetes.io/arch", "amd64"),
+        ];
+        let allocatable = [("cpu", "8"), ("memory", "32Gi"), ("pods", "110")];
+        Self {
+            name: name.to_owned(),
+            labels: owned(&labels),
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+            unschedulable: false,
+            allocatable: owned(&allocatable),
+        }
+    }
+
+    /// `count` nodes, named `prefix-000` and so on, so that their order is that of their names.
+    pub(crate) fn many(prefix: &str, count: usize) -> Vec<Self> {
+        (0..count)
+            .map(|number| Self::new(&format!("{prefix}-{number:03}")))
+            .collect()
+    }
+
+    /// Sets a label.
+    pub(crate) fn label(mut self, key: &str, value: &str) -> Self {
+        self.labels.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Sets an annotation.
+    pub(crate) fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.annotations.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Adds a taint, with an effect such as `NoSchedule`.
+    pub(crate) fn taint(mut self, key: &str, value: &str, effect: &str) -> Self {
+        self.taints
+            .push(json!({"key": key, "value": value, "effect": effect}));
+        self
+    }
+
+    /// Cordons the node.
+    pub(crate) fn cordoned(mut self) -> Self {
+        self.unschedulable = true;
+        self
+    }
+
+    /// Sets how much of a resource the node has, all of it allocatable.
+    pub(crate) fn allocatable(mut self, resource: &str, quantity: &str) -> Self {
+        self.allocatable
+            .insert(resource.to_owned(), quantity.to_owned());
+        self
+    }
+
+    /// The node as its kubelet would register it: status and all, in one request.
+    fn object(self) -> Node {
+        let Self {
+            name,
+            labels,
+            annotations,
+            taints,
+            unschedulable,
+            allocatable,
+        } = self;
+        let node = json!({
+            "metadata": {"name": name, "labels": labels, "annotations": annotations},
+            "spec": {"taints": taints, "unschedulable": unschedulable},
+            "status": {"capacity": allocatable, "allocatable": allocatable},
+        });
+        serde_json::from_value(node).expect("the fields are those of a node")
+    }
+}
+
+impl ControlPlane {
+    /// Creates nodes; they become ready a little later, if kwok runs.
+    pub(crate) fn create_nodes(&self, nodes: impl IntoIterator<Item = FakeNode>) {
+        let api: Api<Node> = Api::all(self.client());
+        let nodes: Vec<Node> = nodes.into_iter().map(FakeNode::object).collect();
+        let created = async move {
+            stream::iter(nodes)
+                .map(|node| {
+                    let api = api.clone();
+                    async move { api.create(&PostParams::default(), &node).await.map(drop) }
+                })
+                .buffer_unordered(AT_ONCE)
+                .try_collect::<()>()
+                .await
+        };
+        client::block_on(created).expect("the API server takes the nodes");
+    }
+}
+
+fn owned(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs
+        .iter()
+        .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}

@@ -1,0 +1,239 @@
+//! Builds the control plane's programs with Go, once a machine.
+//!
+//! Each set of versions has a folder of its own, named by a hash of all that goes into the build.
+//! A program is moved into it only when it is complete, so a build that was cut off is never taken
+//! for a done one; a file lock lets one process build while the others wait.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use sha2::{Digest as _, Sha256};
+
+use super::binaries::Program;
+use super::cache;
+use super::watchdog::{Watched, log_tail};
+
+/// A Go module below `tools/`, which pins the versions of what is built from it.
+struct Tool {
+    folder: &'static str,
+    programs: &'static [(Program, &'static str)],
+    /// What to expect when nothing of it is in Go's own cache yet, on two cores.
+    cold: &'static str,
+}
+
+const TOOLS: [Tool; 3] = [
+    Tool {
+        folder: "etcd",
+        programs: &[(Program::Etcd, "go.etcd.io/etcd/server/v3")],
+        cold: "half a minute",
+    },
+    Tool {
+        folder: "kubernetes",
+        programs: &[
+            (
+                Program::KubeApiserver,
+                "k8s.io/kubernetes/cmd/kube-apiserver",
+            ),
+            (
+                Program::KubeControllerManager,
+                "k8s.io/kubernetes/cmd/kube-controller-manager",
+            ),
+            (
+                Program::KubeScheduler,
+                "k8s.io/kubernetes/cmd/kube-scheduler",
+            ),
+            (Program::Kubectl, "k8s.io/kubernetes/cmd/kubectl"),
+        ],
+        cold: "5 minutes",
+    },
+    Tool {
+        folder: "kwok",
+        programs: &[(Program::Kwok, "sigs.k8s.io/kwok/cmd/kwok")],
+        cold: "a minute",
+    },
+];
+
+/// How everything is built; part of the folder's name.
+const FLAGS: [&str; 3] = ["-mod=readonly", "-buildvcs=false", "-trimpath"];
+
+/// The folder in which all of `programs` are, after building what is not there yet.
+pub(crate) fn folder_with(programs: &[Program]) -> PathBuf {
+    let cache = cache::folder();
+    let folder = cache.join(key());
+    if complete(&folder, programs) {
+        return folder;
+    }
+    let _lock = locked(&cache);
+    // The lock makes these ours alone: what they held belongs to builds that were cut off.
+    let scratch = cache.join("building");
+    let _ = fs::remove_dir_all(&scratch);
+    cache::make(&folder);
+    for tool in &TOOLS {
+        build(tool, programs, &scratch, &folder);
+    }
+    let _ = fs::remove_dir_all(&scratch);
+    folder
+}
+
+/// Whether every one of `programs` is there.
+fn complete(folder: &Path, programs: &[Program]) -> bool {
+    programs
+        .iter()
+        .all(|program| folder.join(program.file_name()).is_file())
+}
+
+/// Builds those of `programs` that come from `tool` and are missing.
+fn build(tool: &Tool, programs: &[Program], scratch: &Path, folder: &Path) {
+    let missing: Vec<(Program, &str)> = tool
+        .programs
+        .iter()
+        .copied()
+        .filter(|(program, _)| programs.contains(program))
+        .filter(|(program, _)| !folder.join(program.file_name()).is_file())
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    cache::make(scratch);
+    let names: Vec<_> = missing.iter().map(|(it, _)| it.file_name()).collect();
+    let names = names.join(", ");
+    progress(&format!(
+        "building {names}: about {} the first time, on two cores",
+        tool.cold
+    ));
+    let start = Instant::now();
+    let log = scratch.join(format!("{}.log", tool.folder));
+    let mut go = Watched::spawn(&go_build(tool, &missing, scratch), &log);
+    let status = go.wait();
+    assert!(
+        status.success(),
+        "building {names} with Go failed\n{}",
+        log_tail(&log)
+    );
+    for (program, _) in &missing {
+        let name = program.file_name();
+        fs::rename(scratch.join(name), folder.join(name)).expect("both are in the cache folder");
+    }
+    progress(&format!("built {names} in {} s", start.elapsed().as_secs()));
+}
+
+/// The `go build` for some programs of one module.
+fn go_build(tool: &Tool, programs: &[(Program, &str)], scratch: &Path) -> Command {
+    let mut go = go(&module(tool));
+    go.arg("build").args(FLAGS);
+    go.args(["-ldflags", &linker_flags(tool), "-o"]);
+    go.env("GOTMPDIR", scratch); // swept with the rest when the build is cut off
+    match programs {
+        // Go would name it after the last part of the package's path, which is `v3` for etcd.
+        [(program, _)] => go.arg(scratch.join(program.file_name())),
+        _ => go.arg(format!("{}/", scratch.display())),
+    };
+    go.args(programs.iter().map(|(_, package)| package));
+    go
+}
+
+/// No symbols, which halves the files; and for Kubernetes the version that it shall report.
+fn linker_flags(tool: &Tool) -> String {
+    let mut flags = vec!["-s -w".to_owned()];
+    let go_mod = fs::read_to_string(module(tool).join("go.mod")).expect("every tool has a go.mod");
+    if let Some(version) = version_of("k8s.io/kubernetes", &go_mod) {
+        let mut parts = version.trim_start_matches('v').split('.');
+        let values = [
+            ("gitVersion", Some(version)),
+            ("gitMajor", parts.next()),
+            ("gitMinor", parts.next()),
+        ];
+        flags.extend(values.map(|(variable, value)| {
+            let value = value.unwrap_or_default();
+            format!("-X k8s.io/component-base/version.{variable}={value}")
+        }));
+    }
+    flags.join(" ")
+}
+
+/// The version at which a `go.mod` requires `module`.
+fn version_of<'a>(module: &str, go_mod: &'a str) -> Option<&'a str> {
+    go_mod.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some(module)).then(|| words.next())?
+    })
+}
+
+/// A name for all that goes into the build: versions, checksums, flags and the compiler.
+fn key() -> String {
+    let mut hash = Sha256::new();
+    for tool in &TOOLS {
+        for file in ["go.mod", "go.sum"] {
+            let path = module(tool).join(file);
+            let text = fs::read(&path)
+                .unwrap_or_else(|err| panic!("cannot read {}: {err}", path.display()));
+            hash.update(text);
+        }
+        hash.update(linker_flags(tool));
+    }
+    hash.update(FLAGS.concat());
+    hash.update(compiler());
+    let start = hash.finalize().first_chunk().copied();
+    let start = start.expect("SHA-256 has 32 bytes");
+    format!("{:016x}", u64::from_be_bytes(start))
+}
+
+/// What `go version` says, for the toolchain that the modules ask for.
+fn compiler() -> Vec<u8> {
+    let output = go(&module(&TOOLS[0])).arg("version").output();
+    let output = output.unwrap_or_else(|err| {
+        panic!(
+            "the tests on a real Kubernetes build it with Go, but `go` cannot be started ({err}).\n\
+             Install Go 1.26 or newer (https://go.dev/dl/) and have `go` in PATH,\n\
+             or set KUBEBUILDER_ASSETS to a folder with {}.",
+            Program::ALL.map(Program::file_name).join(", ")
+        )
+    });
+    assert!(
+        output.status.success(),
+        "`go version` failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+/// A `go` command in a module, without C and without the caller's workspace.
+fn go(module: &Path) -> Command {
+    let mut go = Command::new("go");
+    go.current_dir(module);
+    go.env("CGO_ENABLED", "0").env("GOWORK", "off");
+    go
+}
+
+/// Where a tool's `go.mod` is.
+fn module(tool: &Tool) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/control_plane/tools")
+        .join(tool.folder)
+}
+
+/// Holds the cache for building until drop.
+fn locked(cache: &Path) -> File {
+    let lock = cache::lock_file(&cache.join("build.lock"));
+    if lock.try_lock().is_err() {
+        progress("waiting for another test process, which is building the control plane");
+        lock.lock().expect("the lock's file is open");
+    }
+    lock
+}
+
+/// Tells the person who waits; written past the test harness, which would hold it back.
+fn progress(text: &str) {
+    let _ = writeln!(io::stderr(), "control plane: {text}");
+}
+
+#[test]
+fn the_version_is_read_from_the_module_that_requires_it() {
+    let go_mod =
+        "require (\n\tk8s.io/kube-openapi v0.1.0\n\tk8s.io/kubernetes v1.36.3 // indirect\n)";
+    assert_eq!(version_of("k8s.io/kubernetes", go_mod), Some("v1.36.3"));
+    assert_eq!(version_of("k8s.io/absent", go_mod), None);
+}
