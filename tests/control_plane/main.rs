@@ -8,6 +8,9 @@
 )]
 
 mod declared;
+mod defaulting;
 mod harness;
+mod reading;
 mod smoke;
 mod stages;
+mod upstream;
