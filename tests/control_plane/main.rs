@@ -10,3 +10,4 @@ mod reading;
 mod smoke;
 mod stages;
 mod upstream;
+mod validation;
