@@ -3,5 +3,6 @@
 //! Data goes one way: `source` and `manifest` make what is desired, `cluster` makes a snapshot,
 //! `controller` knows what the DaemonSet controller would do, `plan` decides, `render` shows.
 
+pub mod controller;
 pub mod manifest;
 pub mod model;

@@ -4,7 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 
 mod declared;
+mod defaulting;
 mod harness;
+mod reading;
 mod smoke;
 mod stages;
+mod upstream;
 mod validation;
