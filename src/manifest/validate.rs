@@ -44,6 +44,7 @@ mod strategy;
 mod table;
 mod tolerations;
 mod volumes;
+mod warnings;
 mod windows;
 
 use serde_json::Value;
@@ -51,6 +52,8 @@ use serde_json::Value;
 use self::at::{At, Errors};
 use self::go_text::json;
 use super::FieldError;
+
+pub use self::warnings::{FieldWarning, warnings};
 
 /// All reasons for which the API server would refuse to create this DaemonSet, and ours, in
 /// upstream's order (keys of a map in the map's order). Equal errors are listed once.

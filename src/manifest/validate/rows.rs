@@ -13,6 +13,9 @@ pub(crate) struct Row {
     pub(crate) set: serde_json::Map<String, Value>,
     /// The errors as texts, in order; none if the object is to be accepted.
     pub(crate) errors: Vec<String>,
+    /// What the API server warns about; told in the table of warnings only.
+    #[serde(default)]
+    pub(crate) warnings: Vec<String>,
     /// Whether it is our rule, and the API server accepts it.
     #[serde(default)]
     pub(crate) ours: bool,
