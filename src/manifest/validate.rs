@@ -33,6 +33,8 @@ mod projections;
 mod resource_claims;
 mod resources;
 mod restart_rules;
+#[cfg(test)]
+mod rows;
 mod security_context;
 mod selector;
 mod spread;
@@ -42,6 +44,7 @@ mod strategy;
 mod table;
 mod tolerations;
 mod volumes;
+mod warnings;
 mod windows;
 
 use serde_json::Value;
@@ -49,6 +52,8 @@ use serde_json::Value;
 use self::at::{At, Errors};
 use self::go_text::json;
 use super::FieldError;
+
+pub use self::warnings::{FieldWarning, warnings};
 
 /// All reasons for which the API server would refuse to create this DaemonSet, and ours, in
 /// upstream's order (keys of a map in the map's order). Equal errors are listed once.

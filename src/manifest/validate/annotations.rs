@@ -11,9 +11,12 @@ use super::paths;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-const APP_ARMOR_CONTAINER: &str = "container.apparmor.security.beta.kubernetes.io/";
+/// Annotation with the seccomp profile of a pod.
+pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+/// Prefix of annotations with the profile of a container.
+pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+/// The same for `AppArmor`.
+pub(super) const APP_ARMOR_CONTAINER: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// Judges the annotations by themselves.
 pub(super) fn check(annotations: &At<'_>, pod: &At<'_>, errors: &mut Errors) {
