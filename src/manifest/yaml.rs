@@ -292,6 +292,10 @@ impl<'t> Builder<'t, '_> {
                 }
                 Data::Scalar(_) | Data::List(_) | Data::Map(_) => Err(wrong()),
             },
+            Event::MappingStart(..) => Err(syntax(
+                at,
+                "a mapping cannot be a mapping's key; is this a `{{ }}` that was not rendered?",
+            )),
             _ => Err(wrong()),
         }
     }
@@ -418,6 +422,7 @@ mod tests {
             ("64 deep by aliases", &format!("a: &a {}\nb: [[*a]]", deep(62)), "2:6 lists"),
             ("billion laughs", &bomb, "8:"),
             ("recursion", "a: &a [*a]", "1:8 an anchor's value contains itself"),
+            ("placeholder", "x: {{ y }}", "1:5 a mapping cannot be a mapping's key; is this a"),
             ("null key", "x: 1\n~: 2", "2:1 a mapping's key must be"),
             ("infinity", "x: .inf", "1:4 infinity cannot"),
             ("merge of a list", "x: &x [1]\ny:\n  <<: *x", "1:8 a merge key needs"),
