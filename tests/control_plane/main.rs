@@ -10,4 +10,5 @@
 mod declared;
 mod harness;
 mod smoke;
+mod snapshot;
 mod stages;
