@@ -4,4 +4,9 @@
 //! `controller` knows what the DaemonSet controller would do, `plan` decides, `render` shows.
 
 pub mod cluster;
+pub mod controller;
+pub mod manifest;
 pub mod model;
+pub mod plan;
+pub mod render;
+pub mod source;

@@ -1,0 +1,505 @@
+//! The plan as a document: what `-o json` prints, what a saved plan holds, and what every
+//! renderer reads. Its JSON schema is generated from these types.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::reason::Reason;
+use crate::model::{
+    DaemonSetName, DaemonSetStatus, NamespaceName, NodeName, PodName, RevisionHash, RevisionName,
+    RevisionNumber, Uid,
+};
+
+/// Everything that applying the source would do to the cluster, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// Version of this document's form.
+    pub api_version: ApiVersion,
+    /// Always `Plan`.
+    pub kind: Kind,
+    /// When the plan was made. The only field that differs between two runs on the same input.
+    pub created_at: Timestamp,
+    /// Version of the program that made it.
+    pub tool_version: String,
+    /// Digest over what the plan decides, not over texts, paths or times.
+    pub digest: String,
+    /// Where the manifests came from.
+    pub source: SourceInfo,
+    /// Which cluster was looked at, and when.
+    pub cluster: ClusterSummary,
+    /// One entry a DaemonSet, ordered by namespace and name.
+    pub daemon_sets: Vec<DaemonSetPlan>,
+    /// Sums over all DaemonSets.
+    pub totals: Totals,
+    /// What `ds-apply` would refuse to do without being told.
+    pub guards: Vec<Guard>,
+    /// What a careful reader should know before going on.
+    pub warnings: Vec<Warning>,
+}
+
+/// Version of the document's form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ApiVersion {
+    /// The first form; fields may be added.
+    #[serde(rename = "ds-plan.dev/v1alpha1")]
+    V1Alpha1,
+}
+
+/// Kind of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Kind {
+    /// A plan.
+    Plan,
+}
+
+/// Where the manifests came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceInfo {
+    /// The git repository, as a path or URL without credentials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    /// The full id of the commit that was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The files and folders that were read.
+    pub paths: Vec<String>,
+}
+
+/// Which cluster was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSummary {
+    /// Its name in the kubeconfig.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Uid of its `kube-system` namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<Uid>,
+    /// Version of its API server, such as `v1.36.3`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The moment that the plan speaks of.
+    pub observed_at: Timestamp,
+    /// How many nodes it has.
+    pub nodes: u32,
+    /// The recorded snapshot's file, when the cluster was not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+}
+
+/// What becomes of one DaemonSet and its pods.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonSetPlan {
+    /// `metadata.namespace`.
+    pub namespace: NamespaceName,
+    /// `metadata.name`.
+    pub name: DaemonSetName,
+    /// Uid of the live object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<Uid>,
+    /// Generation of the live object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+    /// What happens to the object itself.
+    pub change: Change,
+    /// Who replaces pods.
+    pub managed_by: ManagedBy,
+    /// How pods are replaced, resolved to numbers for this cluster.
+    pub strategy: Strategy,
+    /// Which revision it has and will have.
+    pub revision: RevisionPlan,
+    /// Fields that change, manifest against live, both defaulted.
+    pub changes: Vec<FieldChange>,
+    /// Nodes that are replaced together under one budget, in order.
+    pub waves: Vec<Wave>,
+    /// What happens on each node; nodes with nothing to do are left out unless asked for.
+    pub nodes: Vec<NodePlan>,
+    /// How many nodes get each action.
+    pub totals: ActionTotals,
+    /// The seven counters by upstream's rules, before any change; none for a new DaemonSet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Counters>,
+}
+
+/// What happens to the DaemonSet object.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Change {
+    /// It does not exist yet.
+    Create,
+    /// Some of its fields change.
+    Update,
+    /// Its selector changes, which no update can do. Never carried out.
+    Recreate,
+    /// Nothing changes in it.
+    None,
+}
+
+/// Who replaces pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ManagedBy {
+    /// Kubernetes' own controller creates pods and revisions.
+    #[serde(rename = "daemonset-controller")]
+    DaemonSetController,
+}
+
+/// `updateStrategy`, percentages resolved against the desired nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+pub enum Strategy {
+    /// Pods are replaced when somebody deletes them.
+    OnDelete,
+    /// Pods are replaced within a budget.
+    RollingUpdate {
+        /// So many desired nodes may be without an available pod.
+        max_unavailable: u32,
+        /// So many nodes may run an old and a new pod side by side.
+        max_surge: u32,
+    },
+}
+
+/// Which revision the DaemonSet has and will have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionPlan {
+    /// The revision of the live template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current: Option<RevisionRef>,
+    /// The revision of the template to come.
+    pub target: TargetRevision,
+    /// How the target comes about.
+    pub kind: RevisionKind,
+}
+
+/// A revision that exists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionRef {
+    /// Name of the ControllerRevision.
+    pub name: RevisionName,
+    /// Its number.
+    pub number: RevisionNumber,
+}
+
+/// The revision after the change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetRevision {
+    /// Name of the ControllerRevision; a new one is named by the controller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<RevisionName>,
+    /// Its number after the change.
+    pub number: RevisionNumber,
+}
+
+/// How the target revision comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RevisionKind {
+    /// No revision has this template yet.
+    New,
+    /// An earlier one has it; its number is raised.
+    Reused,
+    /// It is the current one already.
+    Unchanged,
+}
+
+impl fmt::Display for RevisionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::New => "new",
+            Self::Reused => "reused",
+            Self::Unchanged => "unchanged",
+        })
+    }
+}
+
+/// One field that changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldChange {
+    /// Path of the field; list elements by their key: `containers[agent].image`.
+    pub path: String,
+    /// Value now; absent when the field is added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// Value to come; absent when the field is removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+    /// Whether a value was replaced by a mask because it may be secret.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
+}
+
+/// Nodes that are replaced together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Wave {
+    /// Place in the order, from 1.
+    pub index: u32,
+    /// What it is called.
+    pub name: String,
+    /// So many desired nodes may be without an available pod while it runs.
+    pub max_unavailable: u32,
+    /// So many nodes may run two pods while it runs.
+    pub max_surge: u32,
+    /// Its nodes, in the order in which they become candidates.
+    pub nodes: Vec<NodeName>,
+}
+
+/// What happens on one node: the net effect, and the fate of each pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodePlan {
+    /// Name of the node.
+    pub name: NodeName,
+    /// The net effect.
+    pub action: Action,
+    /// Index of the wave; none for what the controller does at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wave: Option<u32>,
+    /// Pods of this DaemonSet that are there now.
+    pub pods: Vec<PodPlan>,
+    /// Why; the first one is the main one.
+    pub reasons: Vec<Coded<Reason>>,
+}
+
+/// The net effect on one node.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    /// Eligible node without a pod.
+    Create,
+    /// A pod goes and no other follows.
+    Delete,
+    /// A pod is deleted, then created anew.
+    Replace,
+    /// The new pod comes first, then the old one goes.
+    Surge,
+    /// It needs something but cannot have it now.
+    Wait,
+    /// Nothing to do.
+    Keep,
+}
+
+impl Action {
+    /// Every action, in the order in which they are counted and shown.
+    pub const ALL: [Self; 6] =
+        [Self::Create, Self::Delete, Self::Replace, Self::Surge, Self::Wait, Self::Keep];
+
+    /// The sign that stands before it in text.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Create => "+",
+            Self::Delete => "-",
+            Self::Replace => "-/+",
+            Self::Surge => "+/-",
+            Self::Wait => "!",
+            Self::Keep => "",
+        }
+    }
+}
+
+/// One pod's fate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodPlan {
+    /// Name of the pod.
+    pub name: PodName,
+    /// Identity of the pod.
+    pub uid: Uid,
+    /// Its label `controller-revision-hash`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision_hash: Option<RevisionHash>,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// Why.
+    pub reason: Coded<Reason>,
+}
+
+/// What becomes of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Fate {
+    /// It stays.
+    Keep,
+    /// It goes.
+    Delete,
+}
+
+/// A typed reason with its sentence: `code`, the data, and `message`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Coded<T> {
+    /// The reason in words, made from its data.
+    pub message: String,
+    /// Code and data.
+    #[serde(flatten)]
+    pub reason: T,
+}
+
+impl<T: fmt::Display> From<T> for Coded<T> {
+    fn from(reason: T) -> Self {
+        Self { message: reason.to_string(), reason }
+    }
+}
+
+/// The seven counters of `kubectl get daemonset` and the status behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Counters {
+    /// Nodes that should run a pod.
+    pub desired: u32,
+    /// Nodes that should and do.
+    pub current: u32,
+    /// Desired nodes whose pod is Ready.
+    pub ready: u32,
+    /// Desired nodes whose pod is updated, by upstream's rule.
+    pub updated: u32,
+    /// Desired nodes whose pod is available, by upstream's rule.
+    pub available: u32,
+    /// Desired nodes whose pod is not.
+    pub unavailable: u32,
+    /// Nodes that run a pod and should not.
+    pub misscheduled: u32,
+}
+
+impl From<DaemonSetStatus> for Counters {
+    fn from(status: DaemonSetStatus) -> Self {
+        Self {
+            desired: status.desired_number_scheduled,
+            current: status.current_number_scheduled,
+            ready: status.number_ready,
+            updated: status.updated_number_scheduled,
+            available: status.number_available,
+            unavailable: status.number_unavailable,
+            misscheduled: status.number_misscheduled,
+        }
+    }
+}
+
+/// How many nodes get each action.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionTotals {
+    /// Nodes that get a pod.
+    pub create: u32,
+    /// Nodes that lose one.
+    pub delete: u32,
+    /// Nodes whose pod is deleted, then created anew.
+    pub replace: u32,
+    /// Nodes whose new pod comes before the old one goes.
+    pub surge: u32,
+    /// Nodes that wait.
+    pub wait: u32,
+    /// Nodes with nothing to do.
+    pub keep: u32,
+}
+
+impl ActionTotals {
+    /// Counts one more node with `action`.
+    pub fn add(&mut self, action: Action) {
+        *self.slot(action) += 1;
+    }
+
+    /// How many nodes get `action`.
+    pub fn of(mut self, action: Action) -> u32 {
+        *self.slot(action)
+    }
+
+    fn slot(&mut self, action: Action) -> &mut u32 {
+        match action {
+            Action::Create => &mut self.create,
+            Action::Delete => &mut self.delete,
+            Action::Replace => &mut self.replace,
+            Action::Surge => &mut self.surge,
+            Action::Wait => &mut self.wait,
+            Action::Keep => &mut self.keep,
+        }
+    }
+}
+
+impl AddAssign for ActionTotals {
+    fn add_assign(&mut self, other: Self) {
+        for action in Action::ALL {
+            *self.slot(action) += other.of(action);
+        }
+    }
+}
+
+/// Sums over all DaemonSets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// Nodes by action; a node counts once for each DaemonSet.
+    #[serde(flatten)]
+    pub actions: ActionTotals,
+    /// Revisions by kind.
+    pub revisions: RevisionTotals,
+}
+
+/// Revisions by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionTotals {
+    /// Templates that no revision has yet.
+    pub new: u32,
+    /// Templates that an earlier revision has.
+    pub reused: u32,
+    /// Templates that the current revision has.
+    pub unchanged: u32,
+}
+
+/// Something that `ds-apply` refuses to do without being told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Guard {
+    /// One word for programs.
+    pub code: GuardCode,
+    /// What it is, and what to do.
+    pub message: String,
+    /// The flag that allows it; none when nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_flag: Option<String>,
+    /// `NAMESPACE/NAME` of the DaemonSet it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub daemon_set: Option<String>,
+    /// The nodes it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeName>,
+}
+
+/// What a guard is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum GuardCode {
+    /// `spec.selector` is immutable: the DaemonSet would have to be deleted and made anew.
+    SelectorChange,
+}
+
+/// Something that a careful reader should know before going on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Warning {
+    /// One word for programs.
+    pub code: String,
+    /// What it is, and what to do.
+    pub message: String,
+    /// `NAMESPACE/NAME` of the DaemonSet it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub daemon_set: Option<String>,
+    /// The nodes it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeName>,
+}
