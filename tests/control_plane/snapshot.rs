@@ -159,6 +159,7 @@ async fn live_and_recorded_are_the_same() {
     let some = Scope::Namespaces(["default".into()].into());
     let live = cluster.snapshot(&some, wrong_clock()).await.unwrap();
     assert_eq!((live.pods.len(), live.daemon_sets.len(), live.nodes.len()), (10, 1, 11));
+    assert!(live.coverage.covers(&"default".into()) && !live.coverage.covers(&"logging".into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
