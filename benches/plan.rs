@@ -131,7 +131,7 @@ fn snapshot(nodes: usize) -> Snapshot {
         daemon_sets,
         revisions: Vec::new(),
         namespaces: Vec::new(),
-        coverage: Coverage { managed_fields: false, namespaces: false, masked: None },
+        coverage: Coverage { scope: None, managed_fields: false, namespaces: false, masked: None },
     };
     snapshot.sort();
     snapshot

@@ -152,7 +152,8 @@ mod tests {
         for (index, (kind, json)) in objects.iter().enumerate() {
             gathered.add(*kind, index, json).unwrap();
         }
-        let coverage = Coverage { managed_fields: false, namespaces: true, masked: None };
+        let coverage =
+            Coverage { scope: None, managed_fields: false, namespaces: true, masked: None };
         gathered.into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage).unwrap()
     }
 
@@ -298,7 +299,8 @@ mod tests {
         for index in 0..2 {
             gathered.add(Kind::Pod, index, pod).unwrap();
         }
-        let coverage = Coverage { managed_fields: false, namespaces: true, masked: None };
+        let coverage =
+            Coverage { scope: None, managed_fields: false, namespaces: true, masked: None };
         let result =
             gathered.into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage);
         assert_eq!(result.unwrap_err(), (Kind::Pod, "ns/p".to_owned()));

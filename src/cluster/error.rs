@@ -277,6 +277,14 @@ pub enum Error {
         /// What it has, such as `12 Pod, 3 Deployment`; empty when it has nothing at all.
         found: String,
     },
+    /// A recording without a kind that its other objects speak of.
+    #[error("the snapshot {file} has no {}, although there were some", kind.resource())]
+    Incomplete {
+        /// The file as named by the user.
+        file: Arc<str>,
+        /// The kind that was not recorded.
+        kind: Kind,
+    },
     /// A recording has no moment at all: not one timestamp.
     #[error("the snapshot {file} has not a single timestamp")]
     NoMoment {

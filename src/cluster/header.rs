@@ -2,6 +2,8 @@
 //!
 //! It stands in the `List` under a key of its own, which readers of kubectl's format pass over.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +26,7 @@ pub(super) struct Header {
     pub(super) cluster: HeaderCluster,
     /// The namespaces whose pods, DaemonSets and revisions are in it; absent means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) scope: Option<Vec<NamespaceName>>,
+    pub(super) scope: Option<BTreeSet<NamespaceName>>,
     /// Whether every namespace is in it.
     pub(super) all_namespaces: bool,
     /// Salt of the digests in place of secret values; absent when the values are the real ones.

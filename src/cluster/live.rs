@@ -47,12 +47,17 @@ impl Scope {
         lists
     }
 
+    /// The namespaces, unless it is all of them.
+    pub(super) fn namespaces(&self) -> Option<BTreeSet<NamespaceName>> {
+        match self {
+            Self::All => None,
+            Self::Namespaces(names) => Some(names.clone()),
+        }
+    }
+
     /// The namespaces to ask for one by one when they cannot be listed.
     fn names(&self) -> BTreeSet<NamespaceName> {
-        let mut names = match self {
-            Self::All => BTreeSet::new(),
-            Self::Namespaces(names) => names.clone(),
-        };
+        let mut names = self.namespaces().unwrap_or_default();
         names.insert(KUBE_SYSTEM.into());
         names
     }
@@ -118,8 +123,12 @@ impl LiveCluster {
             version: lists.version,
             file: None,
         };
-        let coverage =
-            Coverage { managed_fields: true, namespaces: lists.namespaces, masked: None };
+        let coverage = Coverage {
+            scope: scope.namespaces(),
+            managed_fields: true,
+            namespaces: lists.namespaces,
+            masked: None,
+        };
         let observed_at = self.requests.server_clock().unwrap_or(now);
         gathered.into_snapshot(cluster, observed_at, coverage).map_err(|(kind, name)| {
             Error::Duplicate { origin: self.requests.server.clone(), kind, name }

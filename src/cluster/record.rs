@@ -59,10 +59,7 @@ impl LiveCluster {
                 uid,
                 version: lists.version,
             },
-            scope: match scope {
-                Scope::All => None,
-                Scope::Namespaces(names) => Some(names.iter().cloned().collect()),
-            },
+            scope: scope.namespaces(),
             all_namespaces: lists.namespaces,
             salt: mask,
         };

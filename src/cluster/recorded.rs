@@ -52,11 +52,15 @@ fn snapshot(recording: Recording, file: Arc<str>) -> Result<Snapshot, Error> {
     if gathered.has_no_nodes() {
         return Err(Error::NoNodes { file, found: summary(&gathered, &passed_over) });
     }
+    if let Some(kind) = gathered.left_out() {
+        return Err(Error::Incomplete { file, kind });
+    }
     let taken_at = header.as_ref().map(|header| header.observed_at);
     let Some(observed_at) = taken_at.or(gathered.newest) else {
         return Err(Error::NoMoment { file });
     };
     let coverage = Coverage {
+        scope: header.as_ref().and_then(|header| header.scope.clone()),
         // Ours keep those of DaemonSets, the only ones that a plan asks for.
         managed_fields: gathered.managed_fields || header.is_some(),
         namespaces: header.as_ref().map_or_else(|| gathered.has_namespaces(), |h| h.all_namespaces),
@@ -123,7 +127,7 @@ mod tests {
         assert_eq!(want.cluster.uid, Some("ns-uid".into()));
         assert_eq!(
             want.coverage,
-            Coverage { managed_fields: true, namespaces: true, masked: None }
+            Coverage { scope: None, managed_fields: true, namespaces: true, masked: None }
         );
 
         let value: serde_json::Value = serde_json::from_str(LIST).unwrap();
@@ -213,6 +217,28 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_that_left_out_a_kind_is_refused() {
+        let without = |kind: &str| {
+            let mut list: serde_json::Value = serde_json::from_str(LIST).unwrap();
+            list["items"][2]["status"]["currentNumberScheduled"] = 1.into();
+            list["items"].as_array_mut().unwrap().retain(|item| item["kind"] != kind);
+            read(list.to_string()).map(|_| ()).map_err(|error| error.to_string())
+        };
+        for (kind, want) in [
+            ("Service", Ok(())),
+            ("Namespace", Ok(())),
+            ("Pod", Err("pods")),
+            ("DaemonSet", Err("daemonsets")),
+            ("ControllerRevision", Err("controllerrevisions")),
+        ] {
+            let want = want.map_err(|kind| {
+                format!("the snapshot s.json has no {kind}, although there were some")
+            });
+            assert_eq!(without(kind), want, "{kind}");
+        }
+    }
+
+    #[test]
     fn a_typed_list_says_what_its_items_are() {
         let list = r#"{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},
             "items":[{"metadata":{"name":"n","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z"}}]}"#;
@@ -220,7 +246,7 @@ mod tests {
         assert_eq!(snapshot.nodes[0].name.as_str(), "n");
         assert_eq!(
             snapshot.coverage,
-            Coverage { managed_fields: false, namespaces: false, masked: None }
+            Coverage { scope: None, managed_fields: false, namespaces: false, masked: None }
         );
     }
 

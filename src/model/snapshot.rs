@@ -1,5 +1,7 @@
 //! A cluster at one moment: the only thing a plan knows of it.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::mask::Salt;
@@ -54,8 +56,11 @@ pub struct Namespace {
 }
 
 /// What a snapshot has, and so what may be concluded from what it has not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
+    /// The namespaces whose pods, DaemonSets and revisions were read; `None` is all of them. In
+    /// any other namespace, nothing can be concluded from what is not there.
+    pub scope: Option<BTreeSet<NamespaceName>>,
     /// Whether the objects carry `managedFields`; kubectl strips them unless told otherwise.
     pub managed_fields: bool,
     /// Whether [`Snapshot::namespaces`] holds every namespace. A user who may not list them sees
@@ -65,6 +70,13 @@ pub struct Coverage {
     /// `None` when the values are the real ones. What is compared with them must be masked first
     /// ([`mask_template`](super::mask::mask_template)).
     pub masked: Option<Salt>,
+}
+
+impl Coverage {
+    /// Whether the pods, DaemonSets and revisions of `namespace` were read.
+    pub fn covers(&self, namespace: &NamespaceName) -> bool {
+        self.scope.as_ref().is_none_or(|scope| scope.contains(namespace))
+    }
 }
 
 impl Snapshot {

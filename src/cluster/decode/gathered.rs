@@ -104,6 +104,22 @@ impl Gathered {
         !self.namespaces.is_empty()
     }
 
+    /// A kind of which there is nothing, although the other objects say that there must be.
+    pub(in crate::cluster) fn left_out(&self) -> Option<Kind> {
+        let seen = |daemon_set: &DaemonSet| daemon_set.status.observed_generation > 0;
+        let runs = |daemon_set: &DaemonSet| daemon_set.status.current_number_scheduled > 0;
+        let is_daemon_pod =
+            |pod: &Pod| pod.controller.as_ref().is_some_and(|c| &*c.kind == "DaemonSet");
+        if self.daemon_sets.is_empty() && self.pods.iter().any(is_daemon_pod) {
+            return Some(Kind::DaemonSet);
+        }
+        // The controller makes a revision before it counts anything.
+        if self.revisions.is_empty() && self.daemon_sets.iter().any(seen) {
+            return Some(Kind::ControllerRevision);
+        }
+        (self.pods.is_empty() && self.daemon_sets.iter().any(runs)).then_some(Kind::Pod)
+    }
+
     /// How many objects of each kind were read.
     pub(in crate::cluster) fn counts(&self) -> [(Kind, usize); 5] {
         Kind::ALL.map(|kind| {

@@ -46,7 +46,12 @@ async fn a_snapshot_is_so_many_requests_and_no_more() {
     assert_eq!(snapshot.observed_at.to_string(), "2026-03-04T05:06:07Z");
     assert_eq!(
         snapshot.coverage,
-        Coverage { managed_fields: true, namespaces: true, masked: None }
+        Coverage {
+            scope: Some(["a".into(), "b".into()].into()),
+            managed_fields: true,
+            namespaces: true,
+            masked: None
+        }
     );
     assert_eq!((cluster.name(), cluster.default_namespace().as_str()), (Some("prod"), "team"));
 }

@@ -105,7 +105,12 @@ async fn masked_values_are_gone_and_their_salt_is_known() {
     let read = read_recorded_from(text.as_bytes(), "s.json").unwrap();
     assert_eq!(
         read.coverage,
-        Coverage { managed_fields: true, namespaces: true, masked: Some(salt) }
+        Coverage {
+            scope: Some(["a".into()].into()),
+            managed_fields: true,
+            namespaces: true,
+            masked: Some(salt)
+        }
     );
     let value = "/spec/containers/0/env/0/value";
     let live = read.daemon_sets[0].spec.template.raw().pointer(value).unwrap();
