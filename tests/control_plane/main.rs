@@ -1,13 +1,11 @@
 //! Tests on a real Kubernetes control plane.
 
 // Clippy's leave for tests (clippy.toml) ends at functions marked as such; the harness is none.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot go on panics"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 
 mod declared;
 mod harness;
 mod smoke;
 mod stages;
+mod status_table;
+mod yaml_writing;
