@@ -8,7 +8,9 @@
 mod cluster_size;
 mod daemon_set;
 mod desired;
+mod label_syntax;
 mod labels;
+pub mod mask;
 mod names;
 mod node;
 mod pod;
@@ -23,11 +25,13 @@ pub use daemon_set::{
     UpdateStrategy,
 };
 pub use desired::{DesiredDaemonSet, ManifestFile, Place};
+pub use label_syntax::{is_label_key, is_label_value};
 pub use labels::{Interner, Labels};
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
 pub use node::{Node, NodeReadiness};
 pub use pod::{ContainerTrouble, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget};
 pub use revision::{Revision, RevisionNumber};
+pub(crate) use scheduling::null_as_default;
 pub use scheduling::{
     NodeSelectorRequirement, NodeSelectorTerm, PodPlacement, Taint, TaintEffect, Toleration,
 };

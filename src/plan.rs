@@ -1,11 +1,24 @@
 //! What applying the source would do to the cluster: a pure function from a snapshot and the
 //! desired DaemonSets to a [`Plan`].
+//!
+//! The plan compares the manifest with the live object. Not here yet: fields that others own
+//! (`merge`), a rollout that is held, and policies.
 
 mod changes;
+mod daemon_set;
+mod digest;
 mod document;
 mod explanation;
+mod nodes;
+mod object;
 mod reason;
+mod revision;
+mod scene;
 mod status;
+mod warnings;
+mod waves;
+
+use jiff::Timestamp;
 
 pub use document::{
     Action, ActionTotals, ApiVersion, Change, ClusterSummary, Coded, Counters, DaemonSetPlan, Fate,
@@ -13,6 +26,121 @@ pub use document::{
     RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision, Totals,
     Warning, Wave,
 };
-pub use explanation::{Explanation, ExplanationKind, Outcome, RuleReport};
+pub use explanation::{Explanation, ExplanationKind, Outcome, RuleReport, explain};
 pub use reason::{Age, Reason};
-pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind};
+pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
+
+use crate::controller::node_pods::Fleet;
+use crate::model::{ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Snapshot};
+use daemon_set::Planned;
+
+/// Everything that a plan is made from.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// What the source asks for, each DaemonSet once.
+    pub desired: &'a [DesiredDaemonSet],
+    /// Where it came from.
+    pub source: SourceInfo,
+    /// What was noticed while reading it.
+    pub warnings: Vec<Warning>,
+    /// The moment the plan is made.
+    pub created_at: Timestamp,
+    /// How much the document tells.
+    pub detail: Detail,
+}
+
+/// How much a plan tells. Neither changes what it decides, nor its digest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// Nodes with nothing to do are in it too.
+    pub all_nodes: bool,
+    /// Values that may be secret are in it.
+    pub show_values: bool,
+}
+
+/// Plans every DaemonSet of the source against the snapshot.
+pub fn plan(input: Input<'_>) -> Plan {
+    let Input { snapshot, desired, source, mut warnings, created_at, detail } = input;
+    let fleet = Fleet::new(&snapshot.nodes);
+    let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
+    let desired = masked.as_deref().unwrap_or(desired);
+    let mut planned: Vec<Planned<'_>> = desired
+        .iter()
+        .map(|desired| daemon_set::plan(snapshot, &fleet, desired, detail.show_values))
+        .collect();
+    planned
+        .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
+
+    let decided: Vec<_> = planned.iter().map(Planned::decided).collect();
+    let digest = digest::digest(snapshot.cluster.uid.as_ref(), &decided);
+    let mut guards = Vec::new();
+    let mut daemon_sets = Vec::with_capacity(planned.len());
+    for mut one in planned {
+        guards.append(&mut one.guards);
+        warnings.append(&mut one.warnings);
+        if !detail.all_nodes {
+            one.plan.nodes.retain(|node| node.action != Action::Keep);
+        }
+        daemon_sets.push(one.plan);
+    }
+    Plan {
+        api_version: ApiVersion::V1Alpha1,
+        kind: Kind::Plan,
+        created_at,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        digest,
+        source,
+        cluster: ClusterSummary::from(snapshot),
+        totals: totals(&daemon_sets),
+        daemon_sets,
+        guards,
+        warnings,
+    }
+}
+
+/// The cluster has no such object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotFound {
+    /// No DaemonSet of that namespace and name.
+    #[error("the cluster has no DaemonSet {0}")]
+    DaemonSet(DaemonSetKey),
+    /// No node of that name.
+    #[error("the cluster has no node {0}")]
+    Node(NodeName),
+}
+
+fn find_daemon_set<'a>(
+    snapshot: &'a Snapshot,
+    key: &DaemonSetKey,
+) -> Result<&'a DaemonSet, NotFound> {
+    snapshot.daemon_set(key).ok_or_else(|| NotFound::DaemonSet(key.clone()))
+}
+
+impl From<&Snapshot> for ClusterSummary {
+    fn from(snapshot: &Snapshot) -> Self {
+        let ClusterInfo { name, uid, version, file } = snapshot.cluster.clone();
+        Self {
+            name,
+            uid,
+            version,
+            observed_at: snapshot.observed_at,
+            nodes: u32::try_from(snapshot.nodes.len()).unwrap_or(u32::MAX),
+            snapshot: file,
+        }
+    }
+}
+
+fn totals(daemon_sets: &[DaemonSetPlan]) -> Totals {
+    let mut totals = Totals::default();
+    for daemon_set in daemon_sets {
+        totals.actions += daemon_set.totals;
+        *match daemon_set.revision.kind {
+            RevisionKind::New => &mut totals.revisions.new,
+            RevisionKind::Reused => &mut totals.revisions.reused,
+            RevisionKind::Unchanged => &mut totals.revisions.unchanged,
+        } += 1;
+    }
+    totals
+}

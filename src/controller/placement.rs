@@ -1,35 +1,432 @@
-//! Where a DaemonSet's pods may start, and where they may stay.
+//! Where a DaemonSet's pods may start, and where they may stay (upstream:
+//! `NodeShouldRunDaemonPod`).
+//!
+//! Not considered, as upstream: readiness, resources, host ports, pod affinity, preferred affinity,
+//! topology spread, and `spec.unschedulable` itself. Not here: which of two pods stays.
 
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The first rule, in upstream's order, that keeps a pod off a node.
+use super::node_affinity::{RequiredTerms, TermOutcome};
+use super::tolerations::{self, PodToleration};
+use crate::model::{Node, NodeName, PodPlacement, Taint, TaintEffect};
+
+/// What a template says about a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// A pod should run here and is created when there is none (upstream: `shouldRun`).
+    pub may_start: bool,
+    /// A pod that runs here stays (upstream: `shouldContinueRunning`). Always true when
+    /// [`Placement::may_start`] is.
+    pub may_stay: bool,
+    /// Why a pod may not start, or not even stay; `None` exactly when it may start.
+    pub obstacle: Option<Arc<Obstacle>>,
+}
+
+impl Placement {
+    fn stopped_by(obstacle: Obstacle, may_stay: bool) -> Self {
+        Self { may_start: false, may_stay, obstacle: Some(Arc::new(obstacle)) }
+    }
+}
+
+/// The rule that keeps a pod off a node: the first one in upstream's order that says no.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Obstacle {
-    /// `nodeSelector` asks for a label that the node lacks or has another value of.
+    /// `spec.nodeName` pins the pods to another node.
+    OtherNodeName {
+        /// That node.
+        want: NodeName,
+    },
+    /// A pair of `spec.nodeSelector` is not among the node's labels.
     NodeSelector {
         /// Label key.
         key: String,
-        /// Value asked for.
+        /// Value that the selector asks for.
         want: String,
-        /// Value that the node has.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// Value that the node has, if any.
         have: Option<String>,
     },
+    /// No term of required node affinity matches.
+    NodeAffinity {
+        /// How each term came out.
+        terms: Vec<TermOutcome>,
+    },
+    /// A taint that the pods do not tolerate. When pods may not even stay, it is one with
+    /// effect `NoExecute`, else the first with `NoSchedule`.
+    Taint {
+        /// The taint.
+        taint: Taint,
+    },
+}
+
+/// How one rule came out for one node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum RuleOutcome {
+    /// `spec.nodeName`.
+    NodeName {
+        /// The node that it names; `None` when it is not set.
+        want: Option<NodeName>,
+        /// Whether it allows this node.
+        passes: bool,
+    },
+    /// The template has no `spec.nodeSelector`.
+    NoNodeSelector,
+    /// One pair of `spec.nodeSelector`.
+    NodeSelector {
+        /// Label key.
+        key: String,
+        /// Value that the selector asks for.
+        want: String,
+        /// Value that the node has, if any.
+        have: Option<String>,
+        /// Whether they are equal.
+        passes: bool,
+    },
+    /// The template has no required node affinity.
+    NoNodeAffinity,
+    /// Required node affinity.
+    NodeAffinity {
+        /// How each term came out; one that matches is enough.
+        terms: Vec<TermOutcome>,
+        /// Whether one matches.
+        passes: bool,
+    },
+    /// The node has no taints.
+    NoTaints,
+    /// One taint of the node.
+    Taint {
+        /// The taint.
+        taint: Taint,
+        /// What it means for the pods.
+        verdict: TaintVerdict,
+    },
+}
+
+/// What a taint means for a DaemonSet's pods.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum TaintVerdict {
+    /// A toleration of the template covers it.
+    Tolerated,
+    /// A toleration that the controller adds to every daemon pod covers it.
+    ToleratedAutomatically,
+    /// The controller does not look at `PreferNoSchedule`.
+    Ignored,
+    /// No pod starts here; a running one stays.
+    KeepsFromStarting,
+    /// No pod starts here, and a running one is removed.
+    Removes,
+}
+
+/// Judges nodes for one template, once per class of nodes that look the same to it: same values
+/// of the labels that it asks for, same taints, same name if it asks for names.
+#[derive(Debug)]
+pub struct Judge<'a> {
+    rules: Rules<'a>,
+    classes: Vec<(&'a Node, Placement)>,
+    /// Classes by the hash of what the template can see of their nodes.
+    by_look: HashMap<u64, Vec<usize>>,
+}
+
+impl<'a> Judge<'a> {
+    /// A judge for pods of this template.
+    pub fn new(template: &'a PodPlacement) -> Self {
+        Self { rules: Rules::of(template), classes: Vec::new(), by_look: HashMap::new() }
+    }
+
+    /// Judges one node; upstream's answer, and why not.
+    pub fn judge(&mut self, node: &'a Node) -> Placement {
+        let alike = self.by_look.entry(self.rules.look(node)).or_default();
+        let known = alike.iter().find(|&&class| self.rules.look_alike(self.classes[class].0, node));
+        if let Some(&class) = known {
+            return self.classes[class].1.clone();
+        }
+        alike.push(self.classes.len());
+        let placement = self.rules.judge(node);
+        self.classes.push((node, placement.clone()));
+        placement
+    }
+
+    /// Judges all `nodes`; the answers stand in their order.
+    pub fn judge_all(template: &'a PodPlacement, nodes: &'a [Node]) -> Vec<Placement> {
+        let mut judge = Self::new(template);
+        nodes.iter().map(|node| judge.judge(node)).collect()
+    }
+}
+
+/// Judges one node without looking at others.
+pub fn judge(template: &PodPlacement, node: &Node) -> Placement {
+    Rules::of(template).judge(node)
+}
+
+/// Every rule in the order in which the controller evaluates them, and how it came out. The
+/// controller stops at the first that says no; this goes on.
+pub fn explain(template: &PodPlacement, node: &Node) -> Vec<RuleOutcome> {
+    Rules::of(template).outcomes(node)
+}
+
+/// A template's rules, read once.
+#[derive(Debug)]
+struct Rules<'a> {
+    template: &'a PodPlacement,
+    terms: Option<RequiredTerms<'a>>,
+    tolerations: Vec<PodToleration<'a>>,
+    /// Labels that decide, sorted.
+    labels: Vec<&'a str>,
+    /// Node names that decide, sorted.
+    names: Vec<&'a str>,
+}
+
+impl<'a> Rules<'a> {
+    fn of(template: &'a PodPlacement) -> Self {
+        let terms = template.required_terms.as_deref().map(RequiredTerms::read);
+        let selected = template.node_selector.iter().map(|(key, _)| key);
+        let mut labels: Vec<_> =
+            selected.chain(terms.iter().flat_map(RequiredTerms::label_keys)).collect();
+        let pinned = template.node_name.iter().map(NodeName::as_str);
+        let mut names: Vec<_> = pinned.chain(terms.iter().flat_map(RequiredTerms::names)).collect();
+        for keys in [&mut labels, &mut names] {
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        Self { template, terms, tolerations: tolerations::of_pod(template), labels, names }
+    }
+
+    /// A hash of all that the rules can see of a node.
+    fn look(&self, node: &Node) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.named(node).hash(&mut hasher);
+        for key in &self.labels {
+            node.labels.get(key).hash(&mut hasher);
+        }
+        node.taints.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Whether the rules can tell two nodes apart.
+    fn look_alike(&self, a: &Node, b: &Node) -> bool {
+        self.named(a) == self.named(b)
+            && self.labels.iter().all(|key| a.labels.get(key) == b.labels.get(key))
+            && a.taints == b.taints
+    }
+
+    /// The node's name, if the rules ask for it.
+    fn named<'n>(&self, node: &'n Node) -> Option<&'n str> {
+        let name = node.name.as_str();
+        self.names.binary_search(&name).is_ok().then_some(name)
+    }
+
+    fn judge(&self, node: &Node) -> Placement {
+        if let Some(want) = self.other_node_name(node) {
+            return Placement::stopped_by(Obstacle::OtherNodeName { want: want.clone() }, false);
+        }
+        if let Some((key, want)) = self.selector_mismatch(node) {
+            let have = node.labels.get(key).map(str::to_owned);
+            let (key, want) = (key.to_owned(), want.to_owned());
+            return Placement::stopped_by(Obstacle::NodeSelector { key, want, have }, false);
+        }
+        if let Some(terms) = self.terms.as_ref().filter(|terms| !terms.matches(node)) {
+            let terms = terms.outcomes(node);
+            return Placement::stopped_by(Obstacle::NodeAffinity { terms }, false);
+        }
+        let untolerated = |verdict| node.taints.iter().find(|t| self.taint(t) == verdict).cloned();
+        if let Some(taint) = untolerated(TaintVerdict::Removes) {
+            return Placement::stopped_by(Obstacle::Taint { taint }, false);
+        }
+        if let Some(taint) = untolerated(TaintVerdict::KeepsFromStarting) {
+            return Placement::stopped_by(Obstacle::Taint { taint }, true);
+        }
+        Placement { may_start: true, may_stay: true, obstacle: None }
+    }
+
+    fn outcomes(&self, node: &Node) -> Vec<RuleOutcome> {
+        let mut outcomes = vec![RuleOutcome::NodeName {
+            want: self.template.node_name.clone(),
+            passes: self.other_node_name(node).is_none(),
+        }];
+        if self.template.node_selector.is_empty() {
+            outcomes.push(RuleOutcome::NoNodeSelector);
+        }
+        for (key, want) in self.template.node_selector.iter() {
+            outcomes.push(RuleOutcome::NodeSelector {
+                key: key.to_owned(),
+                want: want.to_owned(),
+                have: node.labels.get(key).map(str::to_owned),
+                passes: selects(node, key, want),
+            });
+        }
+        outcomes.push(match &self.terms {
+            None => RuleOutcome::NoNodeAffinity,
+            Some(terms) => RuleOutcome::NodeAffinity {
+                terms: terms.outcomes(node),
+                passes: terms.matches(node),
+            },
+        });
+        if node.taints.is_empty() {
+            outcomes.push(RuleOutcome::NoTaints);
+        }
+        outcomes.extend(
+            node.taints.iter().map(|taint| RuleOutcome::Taint {
+                taint: taint.clone(),
+                verdict: self.taint(taint),
+            }),
+        );
+        outcomes
+    }
+
+    /// The node that the template is pinned to, when it is another one.
+    fn other_node_name(&self, node: &Node) -> Option<&'a NodeName> {
+        self.template.node_name.as_ref().filter(|want| **want != node.name)
+    }
+
+    /// The first pair of the node selector that the node does not have.
+    fn selector_mismatch(&self, node: &Node) -> Option<(&'a str, &'a str)> {
+        self.template.node_selector.iter().find(|(key, want)| !selects(node, key, want))
+    }
+
+    /// What one taint means for the pods.
+    fn taint(&self, taint: &Taint) -> TaintVerdict {
+        let covering = || self.tolerations.iter().find(|toleration| toleration.tolerates(taint));
+        match (taint.effect, covering()) {
+            (TaintEffect::PreferNoSchedule, _) => TaintVerdict::Ignored,
+            (_, Some(PodToleration::Template(..))) => TaintVerdict::Tolerated,
+            (_, Some(PodToleration::Automatic(..))) => TaintVerdict::ToleratedAutomatically,
+            (TaintEffect::NoSchedule, None) => TaintVerdict::KeepsFromStarting,
+            (TaintEffect::NoExecute, None) => TaintVerdict::Removes,
+        }
+    }
+}
+
+fn selects(node: &Node, key: &str, want: &str) -> bool {
+    node.labels.get(key) == Some(want)
+}
+
+impl RuleOutcome {
+    /// Whether the rule lets a pod start.
+    pub fn may_start(&self) -> bool {
+        match self {
+            Self::NoNodeSelector | Self::NoNodeAffinity | Self::NoTaints => true,
+            Self::NodeName { passes, .. }
+            | Self::NodeSelector { passes, .. }
+            | Self::NodeAffinity { passes, .. } => *passes,
+            Self::Taint { verdict, .. } => match verdict {
+                TaintVerdict::Tolerated
+                | TaintVerdict::ToleratedAutomatically
+                | TaintVerdict::Ignored => true,
+                TaintVerdict::KeepsFromStarting | TaintVerdict::Removes => false,
+            },
+        }
+    }
+
+    /// Whether the rule lets a running pod stay.
+    pub fn may_stay(&self) -> bool {
+        match self {
+            Self::Taint { verdict: TaintVerdict::KeepsFromStarting, .. } => true,
+            Self::NodeName { .. }
+            | Self::NoNodeSelector
+            | Self::NodeSelector { .. }
+            | Self::NoNodeAffinity
+            | Self::NodeAffinity { .. }
+            | Self::NoTaints
+            | Self::Taint { .. } => self.may_start(),
+        }
+    }
 }
 
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NodeSelector { key, want, have: Some(have) } => {
-                write!(f, "nodeSelector {key}={want} does not match (node has {key}={have})")
+            Self::OtherNodeName { want } => write!(f, "nodeName is another node, {want}"),
+            Self::NodeSelector { key, want, have } => {
+                write!(f, "nodeSelector {key}={want} does not match ")?;
+                write_have(f, key, have.as_deref())
             }
-            Self::NodeSelector { key, want, have: None } => {
-                write!(f, "nodeSelector {key}={want} does not match (node has no {key})")
+            Self::NodeAffinity { terms } => {
+                f.write_str("required node affinity does not match: ")?;
+                write_terms(f, terms)
+            }
+            Self::Taint { taint } => {
+                write_taint(f, taint)?;
+                f.write_str(" is not tolerated")
             }
         }
     }
 }
+
+impl fmt::Display for RuleOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodeName { want: None, passes: _ } => f.write_str("nodeName is not set"),
+            Self::NodeName { want: Some(_), passes: true } => f.write_str("nodeName is this node"),
+            Self::NodeName { want: Some(want), passes: false } => {
+                write!(f, "nodeName is another node, {want}")
+            }
+            Self::NoNodeSelector => f.write_str("no nodeSelector"),
+            Self::NodeSelector { key, want, have, passes } => {
+                let verb = if *passes { "matches" } else { "does not match" };
+                write!(f, "nodeSelector {key}={want} {verb} ")?;
+                write_have(f, key, have.as_deref())
+            }
+            Self::NoNodeAffinity => f.write_str("no required node affinity"),
+            Self::NodeAffinity { terms, passes: true } => {
+                f.write_str("required node affinity matches: ")?;
+                let matching = terms.iter().find(|term| term.matches());
+                matching.map_or(Ok(()), |term| write!(f, "{term}"))
+            }
+            Self::NodeAffinity { terms, passes: false } => {
+                f.write_str("required node affinity does not match: ")?;
+                write_terms(f, terms)
+            }
+            Self::NoTaints => f.write_str("no taints"),
+            Self::Taint { taint, verdict } => {
+                write_taint(f, taint)?;
+                f.write_str(match verdict {
+                    TaintVerdict::Tolerated => " is tolerated",
+                    TaintVerdict::ToleratedAutomatically => " is tolerated by every daemon pod",
+                    TaintVerdict::Ignored => " is ignored",
+                    TaintVerdict::KeepsFromStarting => {
+                        " is not tolerated: no pod starts, a running one stays"
+                    }
+                    TaintVerdict::Removes => {
+                        " is not tolerated: no pod starts, a running one is removed"
+                    }
+                })
+            }
+        }
+    }
+}
+
+fn write_have(f: &mut fmt::Formatter<'_>, key: &str, have: Option<&str>) -> fmt::Result {
+    match have {
+        Some(have) => write!(f, "(node has {key}={have})"),
+        None => write!(f, "(node has no {key})"),
+    }
+}
+
+fn write_terms(f: &mut fmt::Formatter<'_>, terms: &[TermOutcome]) -> fmt::Result {
+    if terms.is_empty() {
+        return f.write_str("it has no term");
+    }
+    for (at, term) in terms.iter().enumerate() {
+        let separator = if at == 0 { "" } else { "; nor: " };
+        write!(f, "{separator}{term}")?;
+    }
+    Ok(())
+}
+
+fn write_taint(f: &mut fmt::Formatter<'_>, taint: &Taint) -> fmt::Result {
+    let Taint { key, value, effect } = taint;
+    let equals = if value.is_empty() { "" } else { "=" };
+    write!(f, "taint {key}{equals}{value}:{}", effect.as_str())
+}
+
+#[cfg(test)]
+mod tests;

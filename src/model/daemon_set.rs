@@ -199,6 +199,11 @@ impl PodTemplate {
         })
     }
 
+    /// Changes values in the raw template that the view does not hold, such as those of env vars.
+    pub fn edit(&mut self, change: impl FnOnce(&mut Value)) {
+        change(Arc::make_mut(&mut self.raw));
+    }
+
     /// The whole template.
     pub fn raw(&self) -> &Value {
         &self.raw

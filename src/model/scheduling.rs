@@ -3,12 +3,15 @@
 //! Operators stay text here. The API server refuses unknown ones, but the controller's rules say
 //! what an unknown one means (it never matches), and those rules live in `controller`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Labels, NodeName};
 
 /// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub enum TaintEffect {
     /// They do not start there; running ones stay.
     NoSchedule,
@@ -30,7 +33,9 @@ impl TaintEffect {
 }
 
 /// A taint of a node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Taint {
     /// Name of the taint, such as `node.kubernetes.io/unschedulable`.
     pub key: Box<str>,
@@ -42,7 +47,7 @@ pub struct Taint {
 }
 
 /// A toleration of a pod; empty texts are wildcards as upstream reads them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Toleration {
     /// Taint key; empty means every key (with operator `Exists`).
@@ -104,7 +109,7 @@ pub struct PodPlacement {
 }
 
 /// `null` reads as the empty value, as the API server's decoder reads it.
-pub(super) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: Default + Deserialize<'de>,

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::mask::Salt;
 use super::{DaemonSet, DaemonSetKey, Labels, NamespaceName, Node, NodeName, Pod, Revision, Uid};
 
 /// Everything that was read of a cluster.
@@ -57,6 +58,13 @@ pub struct Namespace {
 pub struct Coverage {
     /// Whether the objects carry `managedFields`; kubectl strips them unless told otherwise.
     pub managed_fields: bool,
+    /// Whether [`Snapshot::namespaces`] holds every namespace. A user who may not list them sees
+    /// those in question at most: one that is not there may still exist.
+    pub namespaces: bool,
+    /// The salt of the digests that stand in place of secret values in templates and revisions;
+    /// `None` when the values are the real ones. What is compared with them must be masked first
+    /// ([`mask_template`](super::mask::mask_template)).
+    pub masked: Option<Salt>,
 }
 
 impl Snapshot {

@@ -18,7 +18,7 @@ pub(super) struct Side<'a> {
     pub shown: &'a Value,
 }
 
-impl<'a> Side<'a> {
+impl Side<'_> {
     fn field(self, key: &str) -> Option<Self> {
         Some(Self { truth: self.truth.get(key)?, shown: self.shown.get(key)? })
     }
@@ -70,19 +70,18 @@ pub(super) fn compare(
     });
 }
 
-/// Name and positions of the elements that belong together, in the order of the new list, gone
-/// ones last. `None` when the list is better shown as a whole: plain values, or a new order.
-fn pair_up(
-    path: &str,
-    old: &[Value],
-    new: &[Value],
-) -> Option<Vec<(String, Option<usize>, Option<usize>)>> {
+/// Two elements that belong together: their name, and their positions before and after.
+type Pair = (String, Option<usize>, Option<usize>);
+
+/// The elements that belong together, in the order of the new list, gone ones last. `None` when
+/// the list is better shown as a whole: plain values, or a new order.
+fn pair_up(path: &str, old: &[Value], new: &[Value]) -> Option<Vec<Pair>> {
     if let (Some(was), Some(will)) = (names(path, old), names(path, new)) {
         let known: BTreeMap<&String, usize> = was.iter().zip(0..).collect();
         let kept: BTreeSet<&String> = will.iter().collect();
         let gone = was.iter().enumerate().filter(|(_, name)| !kept.contains(name));
         let stays = will.iter().enumerate();
-        let pairs: Vec<_> = stays
+        let pairs = stays
             .map(|(at, name)| (name.clone(), known.get(name).copied(), Some(at)))
             .chain(gone.map(|(at, name)| (name.clone(), Some(at), None)))
             .collect();

@@ -2,6 +2,7 @@
 //! renderer reads. Its JSON schema is generated from these types.
 
 use std::fmt;
+use std::ops::AddAssign;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -10,8 +11,8 @@ use serde_json::Value;
 
 use super::reason::Reason;
 use crate::model::{
-    DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, RevisionNumber,
-    Uid,
+    DaemonSetName, DaemonSetStatus, NamespaceName, NodeName, PodName, RevisionHash, RevisionName,
+    RevisionNumber, Uid,
 };
 
 /// Everything that applying the source would do to the cluster, and why.
@@ -374,6 +375,20 @@ pub struct Counters {
     pub misscheduled: u32,
 }
 
+impl From<DaemonSetStatus> for Counters {
+    fn from(status: DaemonSetStatus) -> Self {
+        Self {
+            desired: status.desired_number_scheduled,
+            current: status.current_number_scheduled,
+            ready: status.number_ready,
+            updated: status.updated_number_scheduled,
+            available: status.number_available,
+            unavailable: status.number_unavailable,
+            misscheduled: status.number_misscheduled,
+        }
+    }
+}
+
 /// How many nodes get each action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -411,6 +426,14 @@ impl ActionTotals {
             Action::Surge => &mut self.surge,
             Action::Wait => &mut self.wait,
             Action::Keep => &mut self.keep,
+        }
+    }
+}
+
+impl AddAssign for ActionTotals {
+    fn add_assign(&mut self, other: Self) {
+        for action in Action::ALL {
+            *self.slot(action) += other.of(action);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! the sentence is made here and nowhere else, from the same numbers that decided.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -16,6 +17,8 @@ use crate::model::{PodName, RevisionNumber};
 pub enum Reason {
     /// The node is eligible and has no pod.
     NoPod,
+    /// The node is eligible, and all the pods that it has are on their way out.
+    NoLivePod,
     /// The pod comes from another template than the target.
     Outdated {
         /// Its revision, when it still exists.
@@ -35,15 +38,20 @@ pub enum Reason {
         /// The pod that stays.
         kept: PodName,
     },
+    /// With surge: the pod is outdated, and the new one beside it takes its place.
+    Superseded {
+        /// The new pod.
+        by: PodName,
+    },
     /// The node may not run a pod of this DaemonSet.
     NotEligible {
         /// The first rule that says no.
-        obstacle: Obstacle,
+        obstacle: Arc<Obstacle>,
     },
     /// The node may keep its pod but not start one, so nothing comes back.
     NothingComesBack {
         /// The rule that forbids a new pod.
-        obstacle: Obstacle,
+        obstacle: Arc<Obstacle>,
     },
     /// The pod was made for a node that is gone, and was never bound to it.
     NodeVanished,
@@ -86,10 +94,41 @@ pub enum Reason {
     MustBeRecreated,
 }
 
+impl Reason {
+    /// The reason's code, as JSON has it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoPod => "noPod",
+            Self::NoLivePod => "noLivePod",
+            Self::Outdated { .. } => "outdated",
+            Self::UpToDate => "upToDate",
+            Self::Failed => "failed",
+            Self::Succeeded => "succeeded",
+            Self::MayBeDelayed => "mayBeDelayed",
+            Self::Surplus { .. } => "surplus",
+            Self::Superseded { .. } => "superseded",
+            Self::NotEligible { .. } => "notEligible",
+            Self::NothingComesBack { .. } => "nothingComesBack",
+            Self::NodeVanished => "nodeVanished",
+            Self::LeftToGarbageCollector => "leftToGarbageCollector",
+            Self::Terminating => "terminating",
+            Self::OnDelete => "onDelete",
+            Self::SkippedUnreadyNode { .. } => "skippedUnreadyNode",
+            Self::UnreadyNodeCounts { .. } => "unreadyNodeCounts",
+            Self::BudgetTaken { .. } => "budgetTaken",
+            Self::Adopted => "adopted",
+            Self::Released => "released",
+            Self::DaemonSetTerminating => "daemonSetTerminating",
+            Self::MustBeRecreated => "mustBeRecreated",
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPod => f.write_str("node has no pod yet"),
+            Self::NoLivePod => f.write_str("node has no pod that stays"),
             Self::Outdated { revision: Some(revision) } => write!(f, "runs revision {revision}"),
             Self::Outdated { revision: None } => {
                 f.write_str("runs a template that no revision records")
@@ -101,6 +140,7 @@ impl fmt::Display for Reason {
                 f.write_str("may be delayed: the controller waits longer after each failure")
             }
             Self::Surplus { kept } => write!(f, "surplus pod: {kept} is older and stays"),
+            Self::Superseded { by } => write!(f, "outdated, and new pod {by} takes its place"),
             Self::NotEligible { obstacle } => write!(f, "{obstacle}"),
             Self::NothingComesBack { obstacle } => {
                 write!(f, "outdated, and nothing comes back: {obstacle}")

@@ -1,6 +1,8 @@
 //! Plans as a fleet would have them, for tests.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::controller::placement::Obstacle;
 use crate::model::{DaemonSetKey, RevisionNumber};
@@ -192,11 +194,9 @@ pub(super) fn outdated(number: i64) -> Reason {
 }
 
 /// `nodeSelector disk=ssd` against a node that has another value.
-pub(super) fn wrong_disk(have: &str) -> Obstacle {
-    serde_json::from_value(
-        json!({"code": "nodeSelector", "key": "disk", "want": "ssd", "have": have}),
-    )
-    .unwrap()
+pub(super) fn wrong_disk(have: &str) -> Arc<Obstacle> {
+    let (key, want, have) = ("disk".into(), "ssd".into(), Some(have.into()));
+    Arc::new(Obstacle::NodeSelector { key, want, have })
 }
 
 /// The example of a rollout on 412 nodes.

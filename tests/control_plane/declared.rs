@@ -21,10 +21,7 @@ fn undeclared(folder: &Path, declaring: &Path) -> Vec<PathBuf> {
         } else if path.extension().is_some_and(|it| it == "rs") && path != declaring {
             let module = path.file_stem().unwrap().to_str().unwrap();
             let line = format!("mod {module};");
-            if !parent
-                .lines()
-                .any(|it| it.trim_start_matches("pub(crate) ") == line)
-            {
+            if !parent.lines().any(|it| it.trim_start_matches("pub(crate) ") == line) {
                 found.push(path);
             }
         }

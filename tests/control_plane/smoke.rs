@@ -45,22 +45,13 @@ fn pods(plane: &ControlPlane, path: &str) -> Vec<String> {
 
 /// The ready pods of `agent`, by its status.
 fn ready(plane: &ControlPlane) -> String {
-    plane.kubectl(&[
-        "get",
-        "ds",
-        "agent",
-        "--output=jsonpath={.status.numberReady}",
-    ])
+    plane.kubectl(&["get", "ds", "agent", "--output=jsonpath={.status.numberReady}"])
 }
 
 #[tokio::test]
 async fn a_daemon_set_on_twenty_nodes_becomes_ready() {
     let plane = ControlPlane::start();
-    assert!(
-        plane
-            .kubectl(&["version"])
-            .contains("Server Version: v1.36.")
-    );
+    assert!(plane.kubectl(&["version"]).contains("Server Version: v1.36."));
     let special = FakeNode::new("tainted")
         .label("pool", "gpu")
         .annotation("note", "by hand")
@@ -79,15 +70,7 @@ async fn a_daemon_set_on_twenty_nodes_becomes_ready() {
     .await;
 
     let nodes: Api<Node> = Api::all(plane.client());
-    assert_eq!(
-        nodes
-            .list(&ListParams::default())
-            .await
-            .unwrap()
-            .items
-            .len(),
-        20
-    );
+    assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 20);
     let tainted = nodes.get("tainted").await.unwrap();
     let (spec, status) = (tainted.spec.unwrap(), tainted.status.unwrap());
     assert_eq!(spec.unschedulable, Some(true));
@@ -97,9 +80,7 @@ async fn a_daemon_set_on_twenty_nodes_becomes_ready() {
 
 #[test]
 fn nothing_happens_while_the_controllers_are_stopped() {
-    let plane = ControlPlane::builder()
-        .without(Component::Scheduler)
-        .start();
+    let plane = ControlPlane::builder().without(Component::Scheduler).start();
     plane.stop_component(Component::ControllerManager);
     assert!(!plane.runs(Component::ControllerManager));
     plane.create_nodes(FakeNode::many("node", 2));
@@ -108,9 +89,7 @@ fn nothing_happens_while_the_controllers_are_stopped() {
     assert_eq!(pods(&plane, ".metadata.name"), [""; 0]);
 
     plane.start_component(Component::ControllerManager);
-    wait_for("the count of pods", SOON, 2, || {
-        pods(&plane, ".metadata.name").len()
-    });
+    wait_for("the count of pods", SOON, 2, || pods(&plane, ".metadata.name").len());
     assert_eq!(ready(&plane), "0", "the scheduler was left out");
     plane.start_component(Component::Scheduler);
     wait_for("the count of ready pods", SOON, "2", || ready(&plane));
@@ -130,13 +109,7 @@ fn the_store_and_the_api_server_survive_a_crash() {
 
     plane.start_component(Component::Etcd);
     plane.start_component(Component::ApiServer);
-    assert_eq!(
-        plane
-            .kubectl(&["get", "nodes", "--output=name"])
-            .lines()
-            .count(),
-        3
-    );
+    assert_eq!(plane.kubectl(&["get", "nodes", "--output=name"]).lines().count(), 3);
 
     plane.signal_component(Component::ApiServer, "STOP");
     let frozen = plane.try_kubectl(&["get", "nodes", "--request-timeout=1s"]);
@@ -154,13 +127,7 @@ fn a_user_may_do_what_rbac_says_and_no_more() {
         .user("planner", &["readers"])
         .audit()
         .start();
-    plane.kubectl(&[
-        "create",
-        "clusterrole",
-        "read",
-        "--verb=get,list",
-        "--resource=nodes",
-    ]);
+    plane.kubectl(&["create", "clusterrole", "read", "--verb=get,list", "--resource=nodes"]);
     plane.kubectl(&[
         "create",
         "clusterrolebinding",
@@ -173,20 +140,14 @@ fn a_user_may_do_what_rbac_says_and_no_more() {
     plane.create_nodes([FakeNode::new("one")]);
     let refused = plane.try_kubectl(&["delete", "node", "one", &kubeconfig]);
     let complaint = String::from_utf8_lossy(&refused.stderr);
-    assert!(
-        complaint.contains("User \"planner\" cannot delete"),
-        "{complaint}"
-    );
+    assert!(complaint.contains("User \"planner\" cannot delete"), "{complaint}");
 
     let denied = |event: &serde_json::Value| {
         event["user"]["username"] == "planner"
             && event["verb"] == "delete"
             && event["responseStatus"]["code"] == 403
     };
-    assert!(
-        plane.audit_log().iter().any(denied),
-        "the audit log has no such line"
-    );
+    assert!(plane.audit_log().iter().any(denied), "the audit log has no such line");
 }
 
 #[test]
@@ -198,10 +159,7 @@ fn options_reach_the_servers() {
         .with_controller("deployment-controller")
         .with_admission("PodNodeSelector")
         .without_admission("TaintNodesByCondition")
-        .flag(
-            Component::ApiServer,
-            "--service-cluster-ip-range=10.99.0.0/24",
-        )
+        .flag(Component::ApiServer, "--service-cluster-ip-range=10.99.0.0/24")
         .start();
     let arguments = processes(plane.folder()).join("\n");
     for expected in [
@@ -209,10 +167,7 @@ fn options_reach_the_servers() {
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
         "--service-cluster-ip-range=10.99.0.0/24",
     ] {
-        assert!(
-            arguments.contains(expected),
-            "{expected} is not in {arguments}"
-        );
+        assert!(arguments.contains(expected), "{expected} is not in {arguments}");
     }
     assert!(!arguments.contains("daemonset-controller"), "{arguments}");
     assert!(arguments.contains("deployment-controller"), "{arguments}");
@@ -223,16 +178,11 @@ fn options_reach_the_servers() {
 
 /// The command lines of the processes that work in `folder`, the shells around them included.
 fn processes(folder: &Path) -> Vec<String> {
-    let output = Command::new("ps")
-        .args(["-A", "-ww", "-o", "args="])
-        .output();
+    let output = Command::new("ps").args(["-A", "-ww", "-o", "args="]).output();
     let output = output.expect("`ps` (of procps) is needed to see what runs");
     let folder = folder.to_str().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    text.lines()
-        .filter(|line| line.contains(folder))
-        .map(str::to_owned)
-        .collect()
+    text.lines().filter(|line| line.contains(folder)).map(str::to_owned).collect()
 }
 
 #[test]
@@ -251,10 +201,7 @@ fn no_process_outlives_a_panic() {
         let plane = ControlPlane::builder().without(Component::Kwok).start();
         panic::resume_unwind(Box::new(plane.folder().to_owned()));
     });
-    let folder = folder
-        .unwrap_err()
-        .downcast::<std::path::PathBuf>()
-        .unwrap();
+    let folder = folder.unwrap_err().downcast::<std::path::PathBuf>().unwrap();
     assert_eq!(processes(&folder), [""; 0]);
 }
 
@@ -273,17 +220,13 @@ fn no_process_outlives_a_killed_test() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until("the victim has started its control plane", SOON * 3, || {
-        note.exists()
-    });
+    wait_until("the victim has started its control plane", SOON * 3, || note.exists());
     let folder = fs::read_to_string(note).unwrap();
     let folder = Path::new(&folder);
     assert!(processes(folder).len() >= Component::ALL.len());
     victim.kill().unwrap();
     victim.wait().unwrap();
-    wait_until("the servers are gone", Duration::from_secs(10), || {
-        processes(folder).is_empty()
-    });
+    wait_until("the servers are gone", Duration::from_secs(10), || processes(folder).is_empty());
 }
 
 #[test]

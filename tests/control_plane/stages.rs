@@ -44,16 +44,12 @@ fn fates(plane: &ControlPlane) -> BTreeMap<String, String> {
 /// Waits until a pod has met its fate.
 #[track_caller]
 fn expect(plane: &ControlPlane, pod: &str, fate: &str) {
-    wait_for(pod, SOON, Some(fate.to_owned()), || {
-        fates(plane).remove(pod)
-    });
+    wait_for(pod, SOON, Some(fate.to_owned()), || fates(plane).remove(pod));
 }
 
 #[test]
 fn pods_fare_as_their_image_or_node_says() {
-    let plane = ControlPlane::builder()
-        .without(Component::Scheduler)
-        .start();
+    let plane = ControlPlane::builder().without(Component::Scheduler).start();
     plane.create_nodes([FakeNode::new("n1"), FakeNode::new("n2-bad")]);
     let pods = [
         pod("good", "registry:5000/agent:v1", "n1", ""),
@@ -96,45 +92,24 @@ fn pods_take_their_time_where_told_so() {
 
     let start = Instant::now();
     plane.kubectl(&["delete", "pod", "quick", "--wait=false"]);
-    plane.kubectl(&[
-        "delete",
-        "pod",
-        "stubborn",
-        "--wait=false",
-        "--grace-period=5",
-    ]);
+    plane.kubectl(&["delete", "pod", "stubborn", "--wait=false", "--grace-period=5"]);
     wait_until("quick goes, with ten minutes of grace left", SOON, || {
         !fates(&plane).contains_key("quick")
     });
-    wait_until("stubborn goes", SOON, || {
-        !fates(&plane).contains_key("stubborn")
-    });
+    wait_until("stubborn goes", SOON, || !fates(&plane).contains_key("stubborn"));
     // The server rounds the moment to a second.
-    assert!(
-        start.elapsed() >= Duration::from_secs(4),
-        "stubborn gave in"
-    );
+    assert!(start.elapsed() >= Duration::from_secs(4), "stubborn gave in");
 }
 
 #[test]
 fn a_node_goes_down_and_comes_back() {
-    let plane = ControlPlane::builder()
-        .without(Component::Scheduler)
-        .start();
+    let plane = ControlPlane::builder().without(Component::Scheduler).start();
     plane.create_nodes([FakeNode::new("n1")]);
-    let taints = || {
-        plane.kubectl(&[
-            "get",
-            "node",
-            "n1",
-            "--output=jsonpath={.spec.taints[*].key}",
-        ])
-    };
+    let taints =
+        || plane.kubectl(&["get", "node", "n1", "--output=jsonpath={.spec.taints[*].key}"]);
     wait_until("the node is ready", SOON, || taints().is_empty());
     plane.kubectl(&["label", "node", "n1", "kubelet=down"]);
-    wait_until("the node is tainted", SOON, || {
-        taints().contains("node.kubernetes.io/not-ready")
-    });
+    wait_until("the node is tainted", SOON, || taints().contains("node.kubernetes.io/not-ready"));
     plane.kubectl(&["label", "node", "n1", "kubelet-"]);
     wait_until("the node is ready again", SOON, || taints().is_empty());
 }

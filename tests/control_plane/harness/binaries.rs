@@ -73,16 +73,12 @@ impl Binaries {
     /// Takes what is in `assets` (the envtest convention) and builds the others.
     fn find(assets: Option<&Path>) -> Self {
         let mut paths = in_assets(assets);
-        let missing: Vec<Program> = Program::ALL
-            .into_iter()
-            .filter(|program| !paths.contains_key(program))
-            .collect();
+        let missing: Vec<Program> =
+            Program::ALL.into_iter().filter(|program| !paths.contains_key(program)).collect();
         if !missing.is_empty() {
             let built = go_build::folder_with(&missing);
             paths.extend(
-                missing
-                    .into_iter()
-                    .map(|program| (program, built.join(program.file_name()))),
+                missing.into_iter().map(|program| (program, built.join(program.file_name()))),
             );
         }
         Self { paths }

@@ -24,13 +24,8 @@ pub(crate) enum Component {
 
 impl Component {
     /// All of them, each after those that it needs.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Etcd,
-        Self::ApiServer,
-        Self::ControllerManager,
-        Self::Scheduler,
-        Self::Kwok,
-    ];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Etcd, Self::ApiServer, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
     /// Its program.
     pub(crate) fn program(self) -> Program {
@@ -100,10 +95,7 @@ impl Setting<'_> {
         // It makes its certificate first and reads this key after that, so one key serves both.
         let key = own.join("apiserver.key").display().to_string();
         let mut arguments = vec![
-            format!(
-                "--etcd-servers=http://127.0.0.1:{}",
-                self.port(Component::Etcd)
-            ),
+            format!("--etcd-servers=http://127.0.0.1:{}", self.port(Component::Etcd)),
             format!("--secure-port={}", self.port(Component::ApiServer)),
             "--bind-address=127.0.0.1".into(),
             // Said outright, because the default is the address of a network that may not be there.
@@ -120,14 +112,8 @@ impl Setting<'_> {
         ];
         arguments.extend(self.options.admission_flags());
         if self.options.audited() {
-            arguments.push(format!(
-                "--audit-policy-file={}",
-                audit_policy(self.folder).display()
-            ));
-            arguments.push(format!(
-                "--audit-log-path={}",
-                audit_log(self.folder).display()
-            ));
+            arguments.push(format!("--audit-policy-file={}", audit_policy(self.folder).display()));
+            arguments.push(format!("--audit-log-path={}", audit_log(self.folder).display()));
             arguments.push("--audit-log-mode=blocking".into());
         }
         arguments
@@ -157,11 +143,7 @@ impl Setting<'_> {
             format!("--server-address=127.0.0.1:{}", self.port(Component::Kwok)),
             "--manage-all-nodes=true".into(),
         ];
-        arguments.extend(
-            stages()
-                .iter()
-                .map(|it| format!("--config={}", it.display())),
-        );
+        arguments.extend(stages().iter().map(|it| format!("--config={}", it.display())));
         arguments
     }
 

@@ -59,11 +59,7 @@ impl ControlPlane {
     }
 
     pub(super) fn with(options: Options) -> Self {
-        let plane = Self {
-            scratch: Scratch::new(),
-            servers: Mutex::default(),
-            options,
-        };
+        let plane = Self { scratch: Scratch::new(), servers: Mutex::default(), options };
         plane.write_tokens();
         plane.write_audit_policy();
         for &component in plane.options.components() {
@@ -85,10 +81,7 @@ impl ControlPlane {
     /// The kubeconfig of one of the users that the builder was told of.
     pub(crate) fn kubeconfig_of(&self, user: &str) -> PathBuf {
         let path = component::kubeconfig(self.folder(), user);
-        assert!(
-            path.is_file(),
-            "the control plane has no user {user}; add it with `.user(…)`"
-        );
+        assert!(path.is_file(), "the control plane has no user {user}; add it with `.user(…)`");
         path
     }
 
@@ -210,10 +203,7 @@ impl ControlPlane {
         let setting = Setting {
             folder: self.folder(),
             options: &self.options,
-            ports: ports
-                .iter()
-                .map(|(&of, port)| (of, port.number()))
-                .collect(),
+            ports: ports.iter().map(|(&of, port)| (of, port.number())).collect(),
         };
         let mut command = Command::new(Binaries::get().path(component.program()));
         command

@@ -46,9 +46,7 @@ impl FakeNode {
 
     /// `count` nodes, named `prefix-000` and so on, so that their order is that of their names.
     pub(crate) fn many(prefix: &str, count: usize) -> Vec<Self> {
-        (0..count)
-            .map(|number| Self::new(&format!("{prefix}-{number:03}")))
-            .collect()
+        (0..count).map(|number| Self::new(&format!("{prefix}-{number:03}"))).collect()
     }
 
     /// Sets a label.
@@ -65,8 +63,7 @@ impl FakeNode {
 
     /// Adds a taint, with an effect such as `NoSchedule`.
     pub(crate) fn taint(mut self, key: &str, value: &str, effect: &str) -> Self {
-        self.taints
-            .push(json!({"key": key, "value": value, "effect": effect}));
+        self.taints.push(json!({"key": key, "value": value, "effect": effect}));
         self
     }
 
@@ -78,21 +75,13 @@ impl FakeNode {
 
     /// Sets how much of a resource the node has, all of it allocatable.
     pub(crate) fn allocatable(mut self, resource: &str, quantity: &str) -> Self {
-        self.allocatable
-            .insert(resource.to_owned(), quantity.to_owned());
+        self.allocatable.insert(resource.to_owned(), quantity.to_owned());
         self
     }
 
     /// The node as its kubelet would register it: status and all, in one request.
     fn object(self) -> Node {
-        let Self {
-            name,
-            labels,
-            annotations,
-            taints,
-            unschedulable,
-            allocatable,
-        } = self;
+        let Self { name, labels, annotations, taints, unschedulable, allocatable } = self;
         let node = json!({
             "metadata": {"name": name, "labels": labels, "annotations": annotations},
             "spec": {"taints": taints, "unschedulable": unschedulable},
@@ -122,8 +111,5 @@ impl ControlPlane {
 }
 
 fn owned(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs
-        .iter()
-        .map(|&(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
+    pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
 }

@@ -33,18 +33,9 @@ const TOOLS: [Tool; 3] = [
     Tool {
         folder: "kubernetes",
         programs: &[
-            (
-                Program::KubeApiserver,
-                "k8s.io/kubernetes/cmd/kube-apiserver",
-            ),
-            (
-                Program::KubeControllerManager,
-                "k8s.io/kubernetes/cmd/kube-controller-manager",
-            ),
-            (
-                Program::KubeScheduler,
-                "k8s.io/kubernetes/cmd/kube-scheduler",
-            ),
+            (Program::KubeApiserver, "k8s.io/kubernetes/cmd/kube-apiserver"),
+            (Program::KubeControllerManager, "k8s.io/kubernetes/cmd/kube-controller-manager"),
+            (Program::KubeScheduler, "k8s.io/kubernetes/cmd/kube-scheduler"),
             (Program::Kubectl, "k8s.io/kubernetes/cmd/kubectl"),
         ],
         cold: "5 minutes",
@@ -80,9 +71,7 @@ pub(crate) fn folder_with(programs: &[Program]) -> PathBuf {
 
 /// Whether every one of `programs` is there.
 fn complete(folder: &Path, programs: &[Program]) -> bool {
-    programs
-        .iter()
-        .all(|program| folder.join(program.file_name()).is_file())
+    programs.iter().all(|program| folder.join(program.file_name()).is_file())
 }
 
 /// Builds those of `programs` that come from `tool` and are missing.
@@ -100,19 +89,12 @@ fn build(tool: &Tool, programs: &[Program], scratch: &Path, folder: &Path) {
     cache::make(scratch);
     let names: Vec<_> = missing.iter().map(|(it, _)| it.file_name()).collect();
     let names = names.join(", ");
-    progress(&format!(
-        "building {names}: about {} the first time, on two cores",
-        tool.cold
-    ));
+    progress(&format!("building {names}: about {} the first time, on two cores", tool.cold));
     let start = Instant::now();
     let log = scratch.join(format!("{}.log", tool.folder));
     let mut go = Watched::spawn(&go_build(tool, &missing, scratch), &log);
     let status = go.wait();
-    assert!(
-        status.success(),
-        "building {names} with Go failed\n{}",
-        log_tail(&log)
-    );
+    assert!(status.success(), "building {names} with Go failed\n{}", log_tail(&log));
     for (program, _) in &missing {
         let name = program.file_name();
         fs::rename(scratch.join(name), folder.join(name)).expect("both are in the cache folder");
@@ -141,11 +123,8 @@ fn linker_flags(tool: &Tool) -> String {
     let go_mod = fs::read_to_string(module(tool).join("go.mod")).expect("every tool has a go.mod");
     if let Some(version) = version_of("k8s.io/kubernetes", &go_mod) {
         let mut parts = version.trim_start_matches('v').split('.');
-        let values = [
-            ("gitVersion", Some(version)),
-            ("gitMajor", parts.next()),
-            ("gitMinor", parts.next()),
-        ];
+        let values =
+            [("gitVersion", Some(version)), ("gitMajor", parts.next()), ("gitMinor", parts.next())];
         flags.extend(values.map(|(variable, value)| {
             let value = value.unwrap_or_default();
             format!("-X k8s.io/component-base/version.{variable}={value}")
@@ -210,9 +189,7 @@ fn go(module: &Path) -> Command {
 
 /// Where a tool's `go.mod` is.
 fn module(tool: &Tool) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/control_plane/tools")
-        .join(tool.folder)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane/tools").join(tool.folder)
 }
 
 /// Holds the cache for building until drop.

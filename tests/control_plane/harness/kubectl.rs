@@ -15,10 +15,7 @@ impl ControlPlane {
 
     /// How kubectl came out.
     pub(crate) fn try_kubectl(&self, arguments: &[&str]) -> Output {
-        let output = self
-            .kubectl_command(arguments)
-            .stdin(Stdio::null())
-            .output();
+        let output = self.kubectl_command(arguments).stdin(Stdio::null()).output();
         output.expect("kubectl was built and can be started")
     }
 
@@ -41,9 +38,7 @@ impl ControlPlane {
         // kubectl may end without reading all of it; its output then says why.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
-        kubectl
-            .wait_with_output()
-            .expect("kubectl is our own child")
+        kubectl.wait_with_output().expect("kubectl is our own child")
     }
 
     /// Applies documents on the client's side, as most people's pipelines do.

@@ -54,9 +54,7 @@ impl Default for Options {
             admission_on: Vec::new(),
             // It would refuse pods until the namespace has a service account, and mount tokens.
             admission_off: vec!["ServiceAccount".to_owned()],
-            users: masters
-                .map(|name| user(name, &["system:masters"]))
-                .collect(),
+            users: masters.map(|name| user(name, &["system:masters"])).collect(),
             audited: false,
         }
     }
@@ -138,10 +136,7 @@ impl Options {
     }
 
     pub(super) fn flags_of(&self, component: Component) -> impl Iterator<Item = &str> {
-        self.flags
-            .iter()
-            .filter(move |(of, _)| *of == component)
-            .map(|(_, flag)| flag.as_str())
+        self.flags.iter().filter(move |(of, _)| *of == component).map(|(_, flag)| flag.as_str())
     }
 
     pub(super) fn admission_flags(&self) -> Vec<String> {
@@ -158,8 +153,5 @@ impl Options {
 }
 
 fn user(name: &str, groups: &[&str]) -> User {
-    User {
-        name: name.to_owned(),
-        groups: groups.iter().map(|&group| group.to_owned()).collect(),
-    }
+    User { name: name.to_owned(), groups: groups.iter().map(|&group| group.to_owned()).collect() }
 }

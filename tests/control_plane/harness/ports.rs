@@ -33,10 +33,7 @@ impl Port {
             let lock = cache::lock_file(&folder.join(number.to_string()));
             let ours = lock.try_lock().is_ok();
             if ours && TcpListener::bind((Ipv4Addr::LOCALHOST, number)).is_ok() {
-                return Self {
-                    number,
-                    _lock: lock,
-                };
+                return Self { number, _lock: lock };
             }
         }
         panic!("no free loopback port in {RANGE:?}");

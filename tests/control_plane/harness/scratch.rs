@@ -86,8 +86,5 @@ fn only_folders_of_dead_owners_are_removed() {
     let _held = claim(&alive);
     drop(claim(&dead));
     remove_abandoned(parent.path());
-    assert_eq!(
-        [alive.exists(), dead.exists(), unclaimed.exists()],
-        [true, false, true]
-    );
+    assert_eq!([alive.exists(), dead.exists(), unclaimed.exists()], [true, false, true]);
 }

@@ -1,0 +1,410 @@
+//! From a kubeconfig, or the service account of a pod, to a connection; after kubectl's rules
+//! (upstream: `ClientConfigLoadingRules`, `DeferredLoadingClientConfig`).
+//!
+//! `--kubeconfig` is the one file and must exist. Else the files of `$KUBECONFIG` are merged, the
+//! first to say something wins, and missing ones are passed over. Else `~/.kube/config`. Without
+//! any of them, the pod's service account. kube itself reads `HTTPS_PROXY`, `NO_PROXY` and the
+//! address of the API server that pods have in their environment.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+use super::failure::Plugin;
+use super::live::LiveCluster;
+use super::request::Requests;
+use super::{Error, failure};
+
+/// How long to wait for a TCP and TLS connection.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Where to look for the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectOptions {
+    /// `--kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// The environment variable `KUBECONFIG`.
+    pub kubeconfig_env: Option<OsString>,
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
+    /// `--context`; without it, the current one.
+    pub context: Option<String>,
+}
+
+/// Makes ready to speak to the cluster. Nothing is sent yet, but a credential plugin may run, and
+/// may ask the user something.
+///
+/// # Errors
+/// There is no kubeconfig, or it cannot be used; or the credential plugin fails.
+pub async fn connect(options: &ConnectOptions) -> Result<LiveCluster, Error> {
+    let Found { mut config, cluster } = find(options).await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    let default_namespace = config.default_namespace.as_str().into();
+    let requests = requests(config).await?;
+    Ok(LiveCluster::new(requests, cluster, default_namespace))
+}
+
+/// A way to a cluster, and the cluster's name in the kubeconfig.
+#[derive(Debug)]
+struct Found {
+    config: Config,
+    cluster: Option<String>,
+}
+
+async fn find(options: &ConnectOptions) -> Result<Found, Error> {
+    match load(options)? {
+        Some((kubeconfig, path)) => from_kubeconfig(kubeconfig, &path, options).await,
+        None => from_service_account(options),
+    }
+}
+
+/// The merged kubeconfig and the first file that it came from; `None` when there is no file.
+fn load(options: &ConnectOptions) -> Result<Option<(Kubeconfig, PathBuf)>, Error> {
+    if let Some(path) = &options.kubeconfig {
+        return Ok(Some((read(path)?, path.clone())));
+    }
+    let mut merged: Option<(Kubeconfig, PathBuf)> = None;
+    for path in candidates(options).into_iter().filter(|path| path.exists()) {
+        let next = read(&path)?;
+        merged = Some(match merged {
+            None => (next, path),
+            Some((before, first)) => {
+                (before.merge(next).map_err(|error| unreadable(&path, &error))?, first)
+            }
+        });
+    }
+    Ok(merged)
+}
+
+/// The files that are looked for without `--kubeconfig`.
+fn candidates(options: &ConnectOptions) -> Vec<PathBuf> {
+    let listed: Vec<PathBuf> = options.kubeconfig_env.iter().flat_map(env::split_paths).collect();
+    let listed: Vec<PathBuf> =
+        listed.into_iter().filter(|path| !path.as_os_str().is_empty()).collect();
+    if listed.is_empty() {
+        return options.home.iter().map(|home| home.join(".kube").join("config")).collect();
+    }
+    listed
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, Error> {
+    let mut kubeconfig = Kubeconfig::read_from(path).map_err(|error| unreadable(path, &error))?;
+    // To kubectl an empty name is none, and the next file may give one.
+    kubeconfig.current_context = kubeconfig.current_context.filter(|name| !name.is_empty());
+    Ok(kubeconfig)
+}
+
+fn unreadable(path: &Path, error: &KubeconfigError) -> Error {
+    let reason = match error {
+        KubeconfigError::ReadConfig(source, _) => source.to_string(),
+        // The parser's own words show the lines around the error, and those may be a token.
+        KubeconfigError::Parse(error) => match error.location() {
+            Some(place) => {
+                format!("it is no kubeconfig at line {}, column {}", place.line(), place.column())
+            }
+            None => "it is no kubeconfig".to_owned(),
+        },
+        other => other.to_string(),
+    };
+    Error::Kubeconfig { path: path.to_owned(), reason }
+}
+
+async fn from_kubeconfig(
+    kubeconfig: Kubeconfig,
+    path: &Path,
+    options: &ConnectOptions,
+) -> Result<Found, Error> {
+    let known: Vec<String> = kubeconfig.contexts.iter().map(|c| c.name.clone()).collect();
+    let name = options.context.as_ref().or(kubeconfig.current_context.as_ref()).cloned();
+    let Some(name) = name else {
+        // An empty kubeconfig is none.
+        return if known.is_empty() && kubeconfig.clusters.is_empty() {
+            from_service_account(options)
+        } else {
+            Err(Error::NoContext { path: path.to_owned(), known })
+        };
+    };
+    let context = kubeconfig.contexts.iter().find(|context| context.name == name);
+    let Some(cluster) = context.and_then(|named| named.context.as_ref()).map(|c| c.cluster.clone())
+    else {
+        return Err(Error::UnknownContext { path: path.to_owned(), name, known });
+    };
+    let choice = KubeConfigOptions { context: Some(name.clone()), ..KubeConfigOptions::default() };
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &choice)
+        .await
+        .map_err(|error| Error::Context { context: name, reason: error.to_string() })?;
+    if config.default_namespace.is_empty() {
+        "default".clone_into(&mut config.default_namespace);
+    }
+    Ok(Found { config, cluster: Some(cluster) })
+}
+
+fn from_service_account(options: &ConnectOptions) -> Result<Found, Error> {
+    match Config::incluster() {
+        Ok(config) => Ok(Found { config, cluster: None }),
+        // The variables that every pod has.
+        Err(InClusterError::ReadEnvironmentVariable(_)) => {
+            Err(Error::NoKubeconfig { tried: candidates(options) })
+        }
+        Err(error) => Err(Error::ServiceAccount { reason: error.to_string() }),
+    }
+}
+
+/// Scheme, host and port, as messages name the server; never the user information of a URL.
+fn server_of(config: &Config) -> String {
+    let uri = &config.cluster_url;
+    let host = uri.host().unwrap_or_default();
+    match uri.port() {
+        Some(port) => format!("{}://{host}:{port}", uri.scheme_str().unwrap_or("http")),
+        None => format!("{}://{host}", uri.scheme_str().unwrap_or("http")),
+    }
+}
+
+/// Builds the client on a thread where a credential plugin may take its time.
+async fn requests(config: Config) -> Result<Requests, Error> {
+    let plugin = Plugin::of(&config);
+    let server = server_of(&config);
+    let built = tokio::task::spawn_blocking(move || Client::try_from(config)).await;
+    match built {
+        Ok(Ok(client)) => Ok(Requests::new(client, plugin, server.into())),
+        Ok(Err(error)) => Err(failure::of_client(&error, &plugin, &server)),
+        Err(panic) => Err(Error::PluginFailed {
+            command: plugin.to_string(),
+            outcome: format!("could not be waited for: {panic}"),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use jiff::Timestamp;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::cluster::Scope;
+
+    const TOKEN: &str = "s3cr3t-t0k3n";
+
+    /// A kubeconfig with the contexts of `names`, each with a cluster and a namespace of that name.
+    fn kubeconfig(current: &str, names: &[&str], server: &str, user: &str) -> String {
+        use std::fmt::Write as _;
+        let mut text = format!("apiVersion: v1\nkind: Config\ncurrent-context: \"{current}\"\n");
+        text.push_str("clusters:\n");
+        for name in names {
+            writeln!(text, "- {{name: cluster-{name}, cluster: {{server: \"{server}\"}}}}")
+                .unwrap();
+        }
+        text.push_str("contexts:\n");
+        for name in names {
+            let context = format!("{{cluster: cluster-{name}, user: me, namespace: ns-{name}}}");
+            writeln!(text, "- {{name: {name}, context: {context}}}").unwrap();
+        }
+        writeln!(text, "users:\n- {{name: me, user: {user}}}").unwrap();
+        text
+    }
+
+    fn plain(current: &str, names: &[&str]) -> String {
+        kubeconfig(current, names, "http://127.0.0.1:1", "{}")
+    }
+
+    /// A folder with these files.
+    fn folder(files: &[(&str, &str)]) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    async fn connected(options: &ConnectOptions) -> Result<(Option<String>, String), Error> {
+        let cluster = connect(options).await?;
+        Ok((cluster.name().map(str::to_owned), cluster.default_namespace().to_string()))
+    }
+
+    fn explicit(folder: &TempDir, context: Option<&str>) -> ConnectOptions {
+        ConnectOptions {
+            kubeconfig: Some(folder.path().join("config")),
+            context: context.map(str::to_owned),
+            ..ConnectOptions::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_context_names_the_cluster_and_the_namespace() {
+        let no_namespace = plain("a", &["a"]).replace(", namespace: ns-a", "");
+        let empty_namespace = plain("a", &["a"]).replace("ns-a", "\"\"");
+        for (text, context, want) in [
+            (plain("a", &["a", "b"]), None, ("cluster-a", "ns-a")),
+            (plain("a", &["a", "b"]), Some("b"), ("cluster-b", "ns-b")),
+            (plain("", &["a", "b"]), Some("b"), ("cluster-b", "ns-b")),
+            (no_namespace, None, ("cluster-a", "default")),
+            (empty_namespace, None, ("cluster-a", "default")),
+        ] {
+            let folder = folder(&[("config", &text)]);
+            let found = connected(&explicit(&folder, context)).await.unwrap();
+            assert_eq!(found, (Some(want.0.to_owned()), want.1.to_owned()), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn files_are_looked_for_as_kubectl_does() {
+        let home = folder(&[(".kube/config", &plain("home", &["home"]))]);
+        let listed = folder(&[
+            ("no-current", &plain("", &["x"])),
+            ("one", &plain("one", &["one", "shared"])),
+            ("two", &plain("two", &["two", "shared"]).replace("ns-shared", "from-two")),
+        ]);
+        let env = |names: &[&str]| {
+            let paths = names.iter().map(|name| match *name {
+                "" => PathBuf::new(),
+                name => listed.path().join(name),
+            });
+            Some(env::join_paths(paths).unwrap())
+        };
+        for (case, kubeconfig_env, context, want) in [
+            ("home", None, None, "ns-home"),
+            ("an empty variable", Some(OsString::new()), None, "ns-home"),
+            ("variable before home", env(&["one"]), None, "ns-one"),
+            ("first current context", env(&["two", "one"]), None, "ns-two"),
+            ("an empty one is none", env(&["no-current", "one"]), None, "ns-one"),
+            ("missing files are passed over", env(&["missing", "", "one"]), None, "ns-one"),
+            ("contexts are merged", env(&["one", "two"]), Some("two"), "ns-two"),
+            ("the first to say something wins", env(&["one", "two"]), Some("shared"), "ns-shared"),
+        ] {
+            let options = ConnectOptions {
+                kubeconfig: None,
+                kubeconfig_env,
+                home: Some(home.path().to_owned()),
+                context: context.map(str::to_owned),
+            };
+            assert_eq!(connected(&options).await.unwrap().1, want, "{case}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_used_is_told() {
+        let cut = "apiVersion: v1\nusers:\n- name: me\n  user: {token: s3cr3t-t0k3n\n";
+        let not_text = format!("users: [{{name: me, user: {{token: [{TOKEN}]}}}}]\n");
+        for (text, context, want) in [
+            (plain("a", &["a"]), Some("z"), "the kubeconfig PATH has no context `z`"),
+            (plain("z", &["a"]), None, "the kubeconfig PATH has no context `z`"),
+            (plain("", &["a"]), None, "the kubeconfig PATH has no current context"),
+            (
+                cut.to_owned(),
+                None,
+                "the kubeconfig PATH cannot be read: it is no kubeconfig at line ",
+            ),
+            (not_text, None, "the kubeconfig PATH cannot be read: it is no kubeconfig"),
+            (
+                plain("a", &["a"]).replace("name: cluster-a", "name: other"),
+                None,
+                "the context `a` of the kubeconfig cannot be used: failed to load the cluster of context: cluster-a",
+            ),
+            (
+                kubeconfig(
+                    "a",
+                    &["a"],
+                    "https://127.0.0.1:1",
+                    "{exec: {apiVersion: v1, command: no-such-plugin-here}}",
+                ),
+                None,
+                "the credential plugin `no-such-plugin-here` cannot be started",
+            ),
+            (
+                kubeconfig(
+                    "a",
+                    &["a"],
+                    "https://127.0.0.1:1",
+                    "{exec: {apiVersion: v1, command: sh, interactiveMode: Never, args: [-c, 'echo s3cr3t-t0k3n; echo log in first >&2; exit 3'], env: [{name: X, value: s3cr3t-t0k3n}]}}",
+                ),
+                None,
+                "the credential plugin `sh` failed (exit status: 3): log in first",
+            ),
+            (
+                kubeconfig(
+                    "a",
+                    &["a"],
+                    "https://127.0.0.1:1",
+                    "{exec: {apiVersion: v1, command: sh, interactiveMode: Never, args: [-c, 'echo s3cr3t-t0k3n']}}",
+                ),
+                None,
+                "the credential plugin `sh` did not print credentials",
+            ),
+        ] {
+            let folder = folder(&[("config", &text)]);
+            let error = connected(&explicit(&folder, context)).await.unwrap_err();
+            let path = folder.path().join("config").display().to_string();
+            let found = error.to_string().replace(&path, "PATH");
+            assert!(found.starts_with(want), "{text}\n got {found}\nwant {want}");
+            assert!(!format!("{error} {error:?}").contains(TOKEN), "{error:?}");
+        }
+        let missing = ConnectOptions {
+            kubeconfig: Some("no/such/config".into()),
+            ..ConnectOptions::default()
+        };
+        let error = connected(&missing).await.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the kubeconfig no/such/config cannot be read: No such file or directory (os error 2)"
+        );
+    }
+
+    #[test]
+    fn no_kubeconfig_at_all_is_no_error_yet() {
+        let home = tempfile::tempdir().unwrap();
+        let options =
+            ConnectOptions { home: Some(home.path().into()), ..ConnectOptions::default() };
+        assert!(load(&options).unwrap().is_none());
+        assert_eq!(candidates(&options), [home.path().join(".kube/config")]);
+        assert!(candidates(&ConnectOptions::default()).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_or_not_to_be_trusted() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let plain = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = plain.local_addr().unwrap();
+        // It speaks, but no TLS; until the test ends.
+        std::thread::spawn(move || {
+            for stream in plain.incoming().flatten() {
+                let mut stream = stream;
+                let _read = stream.read(&mut [0; 64]);
+                let _written = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            }
+        });
+        for (server, want) in [
+            (
+                format!("https://u:{TOKEN}@{free}"),
+                format!("cannot reach the API server https://{free}: Connection refused"),
+            ),
+            (
+                format!("https://{address}"),
+                format!(
+                    "no trusted connection to the API server https://{address}: received corrupt message"
+                ),
+            ),
+            (
+                "https://no-such-host.invalid".to_owned(),
+                "cannot reach the API server https://no-such-host.invalid: ".to_owned(),
+            ),
+        ] {
+            let text = kubeconfig("a", &["a"], &server, &format!("{{token: {TOKEN}}}"));
+            let folder = folder(&[("config", &text)]);
+            let cluster = connect(&explicit(&folder, None)).await.unwrap();
+            let error = cluster.snapshot(&Scope::All, Timestamp::UNIX_EPOCH).await.unwrap_err();
+            assert!(error.to_string().starts_with(&want), "{error}\nwant {want}");
+            assert!(!format!("{error:?}").contains(TOKEN), "{error:?}");
+        }
+    }
+}

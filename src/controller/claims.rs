@@ -1,0 +1,235 @@
+//! Whose pods and revisions these are (upstream: `ClaimObject`, `FilterPodsByOwner`).
+//!
+//! One set of rules for both. Not here: the live re-read before an adoption, and the patches.
+
+use std::collections::HashMap;
+
+use super::Owner;
+use super::owner::KIND;
+use crate::model::{ControllerRef, Labels, Pod, Revision, Uid};
+
+/// What the claiming rules ask of an object.
+pub trait Claimable {
+    /// `metadata.labels`, which the selector looks at.
+    fn labels(&self) -> &Labels;
+    /// The owner reference with `controller: true`.
+    fn controller(&self) -> Option<&ControllerRef>;
+    /// Whether it is being deleted: an orphan is then not adopted.
+    fn is_terminating(&self) -> bool;
+    /// Whether a reference to `owner`'s uid makes it the owner's.
+    fn is_of(&self, reference: &ControllerRef, owner: &Owner<'_>) -> bool;
+}
+
+impl Claimable for Pod {
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    fn controller(&self) -> Option<&ControllerRef> {
+        self.controller.as_ref()
+    }
+
+    fn is_terminating(&self) -> bool {
+        self.terminating
+    }
+
+    /// Pods come out of an index by kind, name **and** uid.
+    fn is_of(&self, reference: &ControllerRef, owner: &Owner<'_>) -> bool {
+        Some(&reference.uid) == owner.uid
+            && *reference.kind == *KIND
+            && *reference.name == *owner.key.name.as_str()
+    }
+}
+
+impl Claimable for Revision {
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    fn controller(&self) -> Option<&ControllerRef> {
+        self.controller.as_ref()
+    }
+
+    fn is_terminating(&self) -> bool {
+        self.terminating
+    }
+
+    /// Revisions are listed whole; the uid decides alone.
+    fn is_of(&self, reference: &ControllerRef, owner: &Owner<'_>) -> bool {
+        Some(&reference.uid) == owner.uid
+    }
+}
+
+/// What the controller does with one object of its namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Its own, and the selector matches; kept even while terminating.
+    Keep,
+    /// An orphan that matches, such as one that a deleted DaemonSet left behind: it takes it over.
+    Adopt,
+    /// Its own, but the selector does not match any more: it lets go.
+    Release,
+    /// Somebody else's, or an orphan that does not match or is being deleted.
+    Ignore,
+}
+
+/// Decides on one object of the owner's namespace (upstream: `ClaimObject`).
+pub fn claim<T: Claimable>(owner: &Owner<'_>, object: &T) -> Claim {
+    let matches = || owner.spec.selector.matches(object.labels());
+    match object.controller() {
+        Some(reference) if !object.is_of(reference, owner) => Claim::Ignore,
+        Some(_) if matches() => Claim::Keep,
+        Some(_) if owner.terminating => Claim::Ignore,
+        Some(_) => Claim::Release,
+        None if owner.terminating || object.is_terminating() || !matches() => Claim::Ignore,
+        None => Claim::Adopt,
+    }
+}
+
+/// The objects that a DaemonSet claims, borrowed from the snapshot.
+#[derive(Clone, Debug)]
+pub struct Claims<'a, T> {
+    /// Kept and adopted ones, in the given order: all that later decisions look at.
+    pub claimed: Vec<&'a T>,
+    /// Those of [`Claims::claimed`] that are orphans until now.
+    pub adopted: Vec<&'a T>,
+    /// Own ones that are let go.
+    pub released: Vec<&'a T>,
+}
+
+impl<'a, T: Claimable> Claims<'a, T> {
+    /// Claims among `candidates`, all of them of the owner's namespace.
+    pub fn of(owner: &Owner<'_>, candidates: impl IntoIterator<Item = &'a T>) -> Self {
+        let mut claims = Self { claimed: Vec::new(), adopted: Vec::new(), released: Vec::new() };
+        for object in candidates {
+            match claim(owner, object) {
+                Claim::Keep => claims.claimed.push(object),
+                Claim::Adopt => {
+                    claims.claimed.push(object);
+                    claims.adopted.push(object);
+                }
+                Claim::Release => claims.released.push(object),
+                Claim::Ignore => {}
+            }
+        }
+        claims
+    }
+}
+
+/// The objects of one namespace by the uid of their controller, so that claiming for each of many
+/// DaemonSets need not look at every object (upstream: `PodControllerIndex`).
+#[derive(Clone, Debug)]
+pub struct OwnerIndex<'a, T> {
+    by_owner: HashMap<&'a Uid, Vec<&'a T>>,
+    orphans: Vec<&'a T>,
+}
+
+impl<'a, T: Claimable> OwnerIndex<'a, T> {
+    /// Indexes the objects of one namespace.
+    pub fn new(objects: &'a [T]) -> Self {
+        let mut index = Self { by_owner: HashMap::new(), orphans: Vec::new() };
+        for object in objects {
+            match object.controller() {
+                Some(reference) => index.by_owner.entry(&reference.uid).or_default().push(object),
+                None => index.orphans.push(object),
+            }
+        }
+        index
+    }
+
+    /// What `owner` may have a claim on: its own objects, then the orphans, each in the order in
+    /// which they were indexed.
+    pub fn candidates(&self, owner: &Owner<'_>) -> impl Iterator<Item = &'a T> {
+        let own = owner.uid.and_then(|uid| self.by_owner.get(uid));
+        own.into_iter().flatten().chain(&self.orphans).copied()
+    }
+
+    /// Claims for `owner`.
+    pub fn claims(&self, owner: &Owner<'_>) -> Claims<'a, T> {
+        Claims::of(owner, self.candidates(owner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::{Cluster, OTHERS, OURS, labels, pod};
+
+    /// A reference with this kind, name and uid.
+    fn reference(kind: &str, name: &str, uid: &str) -> ControllerRef {
+        ControllerRef { kind: kind.into(), name: name.into(), uid: uid.into() }
+    }
+
+    #[test]
+    fn claim_pods() {
+        let ours = || Some(reference("DaemonSet", "foo", "uid-foo"));
+        let foreign = || Some(reference("DaemonSet", "foo", "uid-of-an-earlier-foo"));
+        for (name, pairs, controller, terminating, owner_terminating, want) in [
+            ("Claim pods with correct label", OURS, None, false, false, Claim::Adopt),
+            ("Claim pods with correct label, other", OTHERS, None, false, false, Claim::Ignore),
+            ("Controller marked for deletion", OURS, None, false, true, Claim::Ignore),
+            ("Controller marked for deletion, own", OURS, ours(), false, true, Claim::Keep),
+            (
+                "Controller marked for deletion, mismatch",
+                OTHERS,
+                ours(),
+                false,
+                true,
+                Claim::Ignore,
+            ),
+            ("owned by another controller", OURS, foreign(), false, false, Claim::Ignore),
+            ("releases when selector doesn't match", OTHERS, ours(), false, false, Claim::Release),
+            ("own pod marked for deletion", OURS, ours(), true, false, Claim::Keep),
+            ("orphaned pod marked for deletion", OURS, None, true, false, Claim::Ignore),
+            (
+                "another kind of our uid is not in the index",
+                OURS,
+                Some(reference("ReplicaSet", "foo", "uid-foo")),
+                false,
+                false,
+                Claim::Ignore,
+            ),
+            (
+                "another name of our uid is not in the index",
+                OURS,
+                Some(reference("DaemonSet", "bar", "uid-foo")),
+                false,
+                false,
+                Claim::Ignore,
+            ),
+        ] {
+            let mut cluster = Cluster::of(0);
+            cluster.daemon_set.terminating = owner_terminating;
+            let owner = Owner::from(&cluster.daemon_set);
+            let pod = Pod { labels: labels(pairs), controller, terminating, ..pod("p", "n") };
+            assert_eq!(claim(&owner, &pod), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn one_that_does_not_exist_yet_claims_orphans_only() {
+        let cluster = Cluster::of(0);
+        let owner = Owner { uid: None, ..Owner::from(&cluster.daemon_set) };
+        let theirs = Pod { controller: Some(cluster.reference()), ..pod("p", "n") };
+        assert_eq!(claim(&owner, &theirs), Claim::Ignore);
+        assert_eq!(claim(&owner, &pod("p", "n")), Claim::Adopt);
+    }
+
+    #[test]
+    fn the_index_changes_no_claim() {
+        let mut cluster = Cluster::of(0);
+        cluster.add_pods("n", OURS, 2);
+        cluster.add_pods("n", OTHERS, 1);
+        cluster.pods.push(pod("orphan", "n"));
+        let foreign = Some(reference("DaemonSet", "bar", "uid-bar"));
+        cluster.pods.push(Pod { controller: foreign, ..pod("foreign", "n") });
+        let owner = Owner::from(&cluster.daemon_set);
+        let index = OwnerIndex::new(&cluster.pods);
+        assert_eq!(index.candidates(&owner).count(), 4, "the foreign one is not looked at");
+        let (indexed, all) = (index.claims(&owner), Claims::of(&owner, &cluster.pods));
+        assert_eq!(indexed.claimed, all.claimed);
+        assert_eq!(indexed.adopted, all.adopted);
+        assert_eq!(indexed.released, all.released);
+        assert_eq!((all.claimed.len(), all.adopted.len(), all.released.len()), (3, 1, 1));
+    }
+}

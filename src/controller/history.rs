@@ -1,0 +1,207 @@
+//! Which revision is current, and which ones go (upstream: `constructHistory`, `snapshot`,
+//! `dedupCurHistories`, `cleanupHistory`).
+//!
+//! Not here: claiming (`claims`), what a revision's data is (`revision_data`), writing.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::Owner;
+use super::hash::hash;
+use super::node_pods::NodePods;
+use super::revision_data::{self, Matching};
+use crate::model::{
+    Labels, Pod, REVISION_HASH_LABEL, Revision, RevisionHash, RevisionName, RevisionNumber,
+};
+
+/// The revisions of a DaemonSet, and what has to be done to them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History<'a> {
+    /// The revision of the template as it is now.
+    pub current: Current<'a>,
+    /// Revisions of earlier templates.
+    pub old: Vec<&'a Revision>,
+    /// Revisions without a hash label, which get their own name as one.
+    pub label: Vec<&'a Revision>,
+    /// Further revisions of the current template, which are deleted.
+    pub duplicates: Vec<&'a Revision>,
+    /// When there are duplicates: every claimed pod that does not carry the current hash gets it.
+    /// Upstream's quirk: pods of truly older templates too, which then look updated.
+    pub relabel: Vec<&'a Pod>,
+}
+
+/// The revision of the current template.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Current<'a> {
+    /// There is none yet.
+    New(NewRevision),
+    /// The template is an earlier one again: its revision takes the next number, nothing else.
+    Reused {
+        /// The revision as it is.
+        revision: &'a Revision,
+        /// The number that it gets.
+        to: RevisionNumber,
+    },
+    /// It is there and has the highest number.
+    Unchanged {
+        /// The revision.
+        revision: &'a Revision,
+    },
+}
+
+/// A revision to create.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRevision {
+    /// `<DaemonSet>-<hash>`.
+    pub name: RevisionName,
+    /// Its hash.
+    pub hash: RevisionHash,
+    /// Its number: the highest of the old ones, plus one.
+    pub number: RevisionNumber,
+    /// The template's labels and the hash.
+    pub labels: Labels,
+    /// All annotations that the DaemonSet has at this moment.
+    pub annotations: Labels,
+    /// `data`.
+    pub data: Value,
+}
+
+/// The history cannot be built in this sync.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The new revision's name is taken by another template. The controller writes the count into
+    /// the status, fails, and hashes with it in the next sync.
+    #[error("revision {name} exists with another template")]
+    NameTaken {
+        /// The name.
+        name: RevisionName,
+        /// The collision count to go on with.
+        collision_count: u32,
+    },
+}
+
+impl Current<'_> {
+    /// Its hash, which new pods carry.
+    pub fn hash(&self) -> RevisionHash {
+        match self {
+            Self::New(new) => new.hash.clone(),
+            Self::Reused { revision, .. } | Self::Unchanged { revision } => hash_of(revision),
+        }
+    }
+
+    /// Its number, after what has to be done.
+    pub fn number(&self) -> RevisionNumber {
+        match self {
+            Self::New(new) => new.number,
+            Self::Reused { to, .. } => *to,
+            Self::Unchanged { revision } => revision.number,
+        }
+    }
+}
+
+/// The hash of a revision: its label, or its own name while it has none.
+pub fn hash_of(revision: &Revision) -> RevisionHash {
+    revision.hash().unwrap_or_else(|| RevisionHash::from(revision.name.as_str()))
+}
+
+/// Builds the history out of the `claimed` revisions and pods of the owner. `namespace` are all
+/// revisions of its namespace: a name may be taken by one that is not claimed.
+///
+/// # Errors
+/// [`Error::NameTaken`] when the new revision cannot get its name.
+pub fn construct<'a>(
+    owner: &Owner<'_>,
+    claimed: &[&'a Revision],
+    namespace: &'a [Revision],
+    pods: &[&'a Pod],
+    matching: Matching,
+) -> Result<History<'a>, Error> {
+    let template = owner.spec.template.raw();
+    let is_current =
+        |revision: &&Revision| revision_data::matches(template, &revision.data, matching);
+    let (mut same, old): (Vec<_>, Vec<_>) = claimed.iter().copied().partition(is_current);
+    let highest = old.iter().map(|revision| revision.number.0).fold(0, i64::max);
+    let next = RevisionNumber(highest.saturating_add(1));
+    let survivor = survivor(&same);
+    let current = match survivor {
+        None => snapshot(owner, namespace, next, matching)?,
+        Some(revision) if revision.number < next => Current::Reused { revision, to: next },
+        Some(revision) => Current::Unchanged { revision },
+    };
+    let has_duplicates = same.len() > 1;
+    same.retain(|revision| survivor.is_none_or(|survivor| survivor.name != revision.name));
+    let label = claimed.iter().copied().filter(|revision| revision.hash().is_none());
+    let relabel = if has_duplicates { relabelled(&current, pods) } else { Vec::new() };
+    Ok(History { old, label: label.collect(), duplicates: same, relabel, current })
+}
+
+/// The one that stays of several revisions of one template: the highest, the later one in a tie.
+fn survivor<'a>(same: &[&'a Revision]) -> Option<&'a Revision> {
+    same.iter().copied().max_by_key(|revision| revision.number)
+}
+
+fn relabelled<'a>(current: &Current<'_>, pods: &[&'a Pod]) -> Vec<&'a Pod> {
+    let hash = current.hash();
+    let lacks = |pod: &&Pod| pod.labels.get(REVISION_HASH_LABEL) != Some(hash.as_str());
+    pods.iter().copied().filter(lacks).collect()
+}
+
+/// A new revision, or one of its name that is there already with the same template, whoever owns
+/// it (upstream: `snapshot`).
+fn snapshot<'a>(
+    owner: &Owner<'_>,
+    namespace: &'a [Revision],
+    number: RevisionNumber,
+    matching: Matching,
+) -> Result<Current<'a>, Error> {
+    let template = &owner.spec.template;
+    let collisions = owner.status.collision_count;
+    let hash = hash(template.raw(), collisions);
+    let name = RevisionName::from(format!("{}-{hash}", owner.key.name));
+    match namespace.iter().find(|revision| revision.name == name) {
+        Some(revision) if revision_data::matches(template.raw(), &revision.data, matching) => {
+            Ok(Current::Unchanged { revision })
+        }
+        Some(_) => Err(Error::NameTaken {
+            name,
+            collision_count: collisions.unwrap_or_default().saturating_add(1),
+        }),
+        None => {
+            let labels = template.labels.iter().chain([(REVISION_HASH_LABEL, hash.as_str())]);
+            Ok(Current::New(NewRevision {
+                labels: labels.collect(),
+                annotations: owner.annotations.clone(),
+                data: revision_data::data_for(template.raw()),
+                name,
+                hash,
+                number,
+            }))
+        }
+    }
+}
+
+/// Old revisions that go, lowest first (upstream: `cleanupHistory`): as many as exceed the limit,
+/// passing over those that a pod still carries. `pods` must count ended ones
+/// ([`super::node_pods::EndedPods::Counted`]). The current revision is neither counted nor deleted.
+pub fn prune<'a>(
+    owner: &Owner<'_>,
+    old: &[&'a Revision],
+    pods: &NodePods<'_>,
+) -> Vec<&'a Revision> {
+    let limit = usize::try_from(owner.spec.revision_history_limit).unwrap_or(usize::MAX);
+    let surplus = old.len().saturating_sub(limit);
+    if surplus == 0 {
+        return Vec::new();
+    }
+    let live: HashSet<&str> =
+        pods.iter().filter_map(|pod| pod.labels.get(REVISION_HASH_LABEL)).collect();
+    let mut dead: Vec<_> =
+        old.iter().copied().filter(|revision| !live.contains(hash_of(revision).as_str())).collect();
+    dead.sort_by_key(|revision| revision.number);
+    dead.truncate(surplus);
+    dead
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! The DaemonSet in question, as every decision of the controller sees it.
+
+use crate::model::{DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, Labels, Uid};
+
+/// `kind` of a DaemonSet in the owner references of its pods and revisions.
+pub(super) const KIND: &str = "DaemonSet";
+
+/// The DaemonSet that owns the pods and revisions: a live one, or one as it will be after an apply.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'a> {
+    /// Namespace and name.
+    pub key: &'a DaemonSetKey,
+    /// Identity; `None` for a DaemonSet that is still to be created, which owns nothing yet.
+    pub uid: Option<&'a Uid>,
+    /// `metadata.annotations`; a new revision copies them.
+    pub annotations: &'a Labels,
+    /// What it asks for, defaulted.
+    pub spec: &'a DaemonSetSpec,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `templateGeneration`, served as an annotation; `None` when absent or not a number.
+    pub template_generation: Option<i64>,
+    /// What the controller last wrote; all zero before its first sync.
+    pub status: DaemonSetStatus,
+    /// Whether it is being deleted: the controller does nothing then.
+    pub terminating: bool,
+}
+
+impl<'a> From<&'a DaemonSet> for Owner<'a> {
+    fn from(daemon_set: &'a DaemonSet) -> Self {
+        Self {
+            key: &daemon_set.key,
+            uid: Some(&daemon_set.uid),
+            annotations: &daemon_set.annotations,
+            spec: &daemon_set.spec,
+            generation: daemon_set.generation,
+            template_generation: daemon_set.template_generation(),
+            status: daemon_set.status,
+            terminating: daemon_set.terminating,
+        }
+    }
+}

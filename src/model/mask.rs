@@ -1,0 +1,337 @@
+//! Which values of a pod template may be secrets, and how they are replaced.
+//!
+//! Secret by their place: values of env vars, values of HTTP headers, and arguments whose flag
+//! names a secret. Whoever prints a template asks here first; whoever records one without its
+//! secrets replaces them by salted digests, so that equality can still be decided. That keeps
+//! honest people honest and long secrets safe: a short or common value can be guessed.
+//! Not here: values that templates only refer to (`valueFrom`), which are not in them at all.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// What makes digests of one file useless for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Salt([u8; 16]);
+
+impl Salt {
+    /// The salt of these bytes, which should be random.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// What stands in place of `value`: the same for the same value, under the same salt.
+    pub fn digest(&self, value: &str) -> String {
+        let digest = Sha256::new().chain_update(self.0).chain_update(value).finalize();
+        format!("masked-{}", Hex(&digest[..16]))
+    }
+}
+
+struct Hex<'a>(&'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// 32 hexadecimal digits.
+impl fmt::Display for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Hex(&self.0), f)
+    }
+}
+
+/// The text is not a salt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a salt is 32 hexadecimal digits")]
+pub struct ParseSaltError;
+
+impl FromStr for Salt {
+    type Err = ParseSaltError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // `from_str_radix` alone would take a leading `+`.
+        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(ParseSaltError);
+        }
+        let number = u128::from_str_radix(text, 16).map_err(|_| ParseSaltError)?;
+        Ok(Self(number.to_be_bytes()))
+    }
+}
+
+impl Serialize for Salt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Salt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// Where a template holds a value that may be a secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretValue {
+    /// JSON pointer (RFC 6901) to the text, from the template's root, such as
+    /// `/spec/containers/0/env/2/value`.
+    pub pointer: String,
+    /// Where in the text the secret begins, in bytes: after the `=` of `--password=…`, else 0.
+    pub start: usize,
+}
+
+/// Every value of a pod template that may be a secret, in the order in which a diff would meet
+/// them. Empty texts are no secrets.
+pub fn secret_values(template: &Value) -> Vec<SecretValue> {
+    let mut found = Vec::new();
+    for list in ["containers", "ephemeralContainers", "initContainers"] {
+        let pointer = format!("/spec/{list}");
+        if let Some(containers) = template.pointer(&pointer) {
+            search(containers, &pointer, &mut found);
+        }
+    }
+    found
+}
+
+/// Replaces every secret value of a pod template by what `replacement` makes of it.
+pub fn replace_secrets(template: &mut Value, mut replacement: impl FnMut(&str) -> String) {
+    for SecretValue { pointer, start } in secret_values(template) {
+        if let Some(Value::String(text)) = template.pointer_mut(&pointer) {
+            let new = replacement(&text[start..]);
+            text.replace_range(start.., &new);
+        }
+    }
+}
+
+/// Replaces every secret value of a pod template by its digest.
+pub fn mask_template(template: &mut Value, salt: &Salt) {
+    replace_secrets(template, |value| salt.digest(value));
+}
+
+/// Looks through a container, with its probes and hooks, wherever `env`, `httpHeaders`, `command`
+/// and `args` stand in it.
+fn search(value: &Value, pointer: &str, found: &mut Vec<SecretValue>) {
+    match value {
+        Value::Object(fields) => {
+            arguments(fields, pointer, found);
+            for (key, child) in fields {
+                let pointer = format!("{pointer}/{}", escaped(key));
+                match key.as_str() {
+                    "env" | "httpHeaders" => named_values(child, &pointer, found),
+                    "command" | "args" => {}
+                    _ => search(child, &pointer, found),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                search(item, &format!("{pointer}/{index}"), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The `value` of each entry of `env` or `httpHeaders`.
+fn named_values(list: &Value, pointer: &str, found: &mut Vec<SecretValue>) {
+    for (index, entry) in list.as_array().into_iter().flatten().enumerate() {
+        if entry.get("value").and_then(Value::as_str).is_some_and(|value| !value.is_empty()) {
+            found.push(SecretValue { pointer: format!("{pointer}/{index}/value"), start: 0 });
+        }
+    }
+}
+
+/// The secret ones of `command` and `args`, which are one command line.
+fn arguments(fields: &Map<String, Value>, pointer: &str, found: &mut Vec<SecretValue>) {
+    let mut follows_secret_flag = false;
+    for list in ["command", "args"] {
+        for (index, text) in
+            fields.get(list).and_then(Value::as_array).into_iter().flatten().enumerate()
+        {
+            let Some(text) = text.as_str() else { continue };
+            let argument = Argument::read(text, follows_secret_flag);
+            follows_secret_flag = argument == Argument::SecretFlag;
+            if let Argument::Secret { start } = argument
+                && start < text.len()
+            {
+                found.push(SecretValue { pointer: format!("{pointer}/{list}/{index}"), start });
+            }
+        }
+    }
+}
+
+/// What one argument of a command line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Argument {
+    /// Nothing to hide.
+    Plain,
+    /// A flag such as `--password`, whose value is the next argument.
+    SecretFlag,
+    /// Its text from `start` on is secret.
+    Secret { start: usize },
+}
+
+impl Argument {
+    fn read(text: &str, follows_secret_flag: bool) -> Self {
+        let word = Self::of_word(text);
+        if word == Self::Plain && follows_secret_flag && !is_certainly_a_flag(text) {
+            return Self::Secret { start: 0 };
+        }
+        // A script, such as the one after `sh -c`: all of it, or nothing.
+        let is_script = text.trim().contains(char::is_whitespace);
+        if is_script && text.split_whitespace().any(|word| Self::of_word(word) != Self::Plain) {
+            return Self::Secret { start: 0 };
+        }
+        word
+    }
+
+    /// `--password=x`, `-token=x`, `DB_PASSWORD=x`, `auth.password=x`, or just `--password`.
+    fn of_word(word: &str) -> Self {
+        let bare = word.trim_start_matches(['"', '\'', '-']);
+        match bare.split_once('=') {
+            Some((name, value)) if names_a_secret(name) => {
+                Self::Secret { start: word.len() - value.len() }
+            }
+            None if word.len() > bare.len() && word.contains('-') && names_a_secret(bare) => {
+                Self::SecretFlag
+            }
+            _plain => Self::Plain,
+        }
+    }
+}
+
+/// Whether this can be nothing but a flag; a secret may begin with a hyphen, too.
+fn is_certainly_a_flag(text: &str) -> bool {
+    let mut chars = text.chars();
+    match (chars.next(), chars.next(), chars.next()) {
+        (Some('-'), Some('-'), Some(third)) => third.is_ascii_alphabetic(),
+        (Some('-'), Some(second), None) => second.is_ascii_alphabetic(),
+        _value => false,
+    }
+}
+
+fn names_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["password", "token", "secret", "key", "credential"].iter().any(|word| name.contains(word))
+}
+
+/// One reference token of a JSON pointer.
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn salt(byte: u8) -> Salt {
+        Salt::from_bytes([byte; 16])
+    }
+
+    /// Each secret of `template` as `pointer: hidden part`.
+    fn hidden(template: &Value) -> Vec<String> {
+        let show = |secret: SecretValue| {
+            let text = template.pointer(&secret.pointer).unwrap().as_str().unwrap();
+            format!("{}: {}", secret.pointer, &text[secret.start..])
+        };
+        secret_values(template).into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn places_that_hold_secrets() {
+        let template = json!({"spec": {
+            "initContainers": [{"env": [{"name": "I", "value": "init"}]}],
+            "containers": [{
+                "name": "c", "image": "password=not-an-argument",
+                "env": [
+                    {"name": "A", "value": "a"},
+                    {"name": "EMPTY", "value": ""},
+                    {"name": "REF", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+                ],
+                "livenessProbe": {"httpGet": {"httpHeaders": [{"name": "Auth", "value": "h"}]}},
+                "lifecycle": {"preStop": {"exec": {"command": ["x", "--token=t"]}}},
+            }],
+        }});
+        assert_eq!(
+            hidden(&template),
+            [
+                "/spec/containers/0/env/0/value: a",
+                "/spec/containers/0/lifecycle/preStop/exec/command/1: t",
+                "/spec/containers/0/livenessProbe/httpGet/httpHeaders/0/value: h",
+                "/spec/initContainers/0/env/0/value: init",
+            ]
+        );
+    }
+
+    #[test]
+    fn arguments_whose_flag_names_a_secret() {
+        for (command, args, want) in [
+            (json!([]), json!(["--password=p"]), vec!["args/0: p"]),
+            (json!([]), json!(["-api-TOKEN=p=q"]), vec!["args/0: p=q"]),
+            (json!([]), json!(["--password", "p", "q"]), vec!["args/1: p"]),
+            (json!([]), json!(["--password", "-p9", "-q"]), vec!["args/1: -p9"]),
+            (json!([]), json!(["--use-token", "--verbose", "x"]), vec![]),
+            (json!([]), json!(["--use-token", "-v", "x"]), vec![]),
+            (json!([]), json!(["--password="]), vec![]),
+            (json!([]), json!(["--verbose", "--path=/secret"]), vec![]),
+            (json!([]), json!(["--set", "auth.password=p"]), vec!["args/1: p"]),
+            (json!(["env", "DB_PASSWORD=p"]), json!(["x"]), vec!["command/1: p"]),
+            (json!(["x", "--credential"]), json!(["p"]), vec!["args/0: p"]),
+            (json!(["sh", "-c", "run --key k"]), json!([]), vec!["command/2: run --key k"]),
+            (
+                json!(["sh", "-c", "PGPASSWORD='p' x"]),
+                json!([]),
+                vec!["command/2: PGPASSWORD='p' x"],
+            ),
+            (json!(["sh", "-c", "cat /etc/secret"]), json!([]), vec![]),
+            (json!([1, null]), json!("--password=p"), vec![]),
+        ] {
+            let template = json!({"spec": {"containers": [{"command": command, "args": args}]}});
+            let want: Vec<_> = want.iter().map(|w| format!("/spec/containers/0/{w}")).collect();
+            assert_eq!(hidden(&template), want, "{template}");
+        }
+    }
+
+    #[test]
+    fn equality_survives_masking_and_nothing_else_of_the_value() {
+        let masked = |value: &str, salt: Salt| {
+            let mut template = json!({"spec": {"containers": [
+                {"image": "i", "args": [format!("--token={value}")],
+                 "env": [{"name": "A", "value": value}]}
+            ]}});
+            mask_template(&mut template, &salt);
+            template
+        };
+        assert_eq!(masked("one", salt(1)), masked("one", salt(1)));
+        assert_ne!(masked("one", salt(1)), masked("two", salt(1)));
+        assert_ne!(masked("one", salt(1)), masked("one", salt(2)));
+        let text = masked("one", salt(1)).to_string();
+        assert!(!text.contains("one") && text.contains(r#""--token=masked-"#), "{text}");
+        assert!(text.contains(r#""image":"i""#), "{text}");
+    }
+
+    #[test]
+    fn a_salt_is_read_as_it_is_written() {
+        let salt = Salt::from_bytes([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]);
+        assert_eq!(salt.to_string(), "000102030405060708090a0b0c0d0eff");
+        assert_eq!(salt.to_string().parse(), Ok(salt));
+        for text in
+            ["", "0001", "+00102030405060708090a0b0c0d0eff", "g00102030405060708090a0b0c0d0eff"]
+        {
+            assert_eq!(text.parse::<Salt>(), Err(ParseSaltError), "{text}");
+        }
+    }
+
+    #[test]
+    fn pointers_escape_keys() {
+        let template = json!({"spec": {"containers": [{"a/b~c": {"env": [{"value": "x"}]}}]}});
+        assert_eq!(hidden(&template), ["/spec/containers/0/a~1b~0c/env/0/value: x"]);
+    }
+}

@@ -1,0 +1,158 @@
+//! The plan of one DaemonSet, step by step.
+
+use serde_json::Value;
+
+use super::digest::Decided;
+use super::document::{
+    Action, ActionTotals, Change, Counters, DaemonSetPlan, Guard, GuardCode, ManagedBy, NodePlan,
+    Strategy, Warning, Wave,
+};
+use super::nodes::{self, Outcome};
+use super::reason::Reason;
+use super::scene::Scene;
+use super::{object, warnings, waves};
+use crate::controller::limits::Limits;
+use crate::controller::manage::View;
+use crate::controller::node_pods::Fleet;
+use crate::controller::{Owner, status};
+use crate::model::{DaemonSet, DesiredDaemonSet, Snapshot};
+
+/// A DaemonSet's plan with every node in it, and what belongs beside it.
+pub(super) struct Planned<'a> {
+    /// The plan.
+    pub plan: DaemonSetPlan,
+    /// What `ds-apply` would refuse.
+    pub guards: Vec<Guard>,
+    /// What a reader should know.
+    pub warnings: Vec<Warning>,
+    live_template: Option<&'a Value>,
+    target_template: &'a Value,
+}
+
+impl Planned<'_> {
+    /// What goes into the digest.
+    pub(super) fn decided(&self) -> Decided<'_> {
+        Decided {
+            plan: &self.plan,
+            live_template: self.live_template,
+            target_template: self.target_template,
+        }
+    }
+}
+
+/// Plans one DaemonSet.
+pub(super) fn plan<'a>(
+    snapshot: &'a Snapshot,
+    fleet: &'a Fleet<'a>,
+    desired: &'a DesiredDaemonSet,
+    show_values: bool,
+) -> Planned<'a> {
+    let live = snapshot.daemon_set(&desired.key);
+    let changes = object::changes(live, desired, show_values);
+    let change = object::change(live, desired, &changes);
+    let scene = Scene::of(object::owner_after(live, desired, change), live, snapshot, fleet);
+    let strategy = strategy(&scene.view());
+    let (nodes, waves) = rollout(&scene, strategy, untouched(change, live));
+    let plan = DaemonSetPlan {
+        namespace: desired.key.namespace.clone(),
+        name: desired.key.name.clone(),
+        uid: live.map(|live| live.uid.clone()),
+        generation: live.map(|live| live.generation),
+        change,
+        managed_by: ManagedBy::DaemonSetController,
+        strategy,
+        revision: scene.target.plan.clone(),
+        changes,
+        waves,
+        totals: totals(&nodes),
+        nodes,
+        status: live.map(|live| counters(live, snapshot, fleet)),
+    };
+    Planned {
+        guards: guards(&plan),
+        warnings: warnings::about(&scene, live, snapshot),
+        plan,
+        live_template: live.map(|live| live.spec.template.raw()),
+        target_template: desired.spec.template.raw(),
+    }
+}
+
+/// What happens on each node, and in which waves.
+pub(super) fn rollout(
+    scene: &Scene<'_>,
+    strategy: Strategy,
+    untouched: Option<Reason>,
+) -> (Vec<NodePlan>, Vec<Wave>) {
+    let outcomes = nodes::outcomes(scene);
+    let (mut nodes, standings): (Vec<_>, Vec<_>) =
+        outcomes.into_iter().map(|Outcome { plan, standing }| (plan, standing)).unzip();
+    let waves = match untouched {
+        Some(reason) => {
+            leave_alone(&mut nodes, &reason);
+            Vec::new()
+        }
+        None => waves::schedule(&mut nodes, &standings, strategy),
+    };
+    (nodes, waves)
+}
+
+/// Why nothing at all happens to this DaemonSet's pods.
+fn untouched(change: Change, live: Option<&DaemonSet>) -> Option<Reason> {
+    if live.is_some_and(|live| live.terminating) {
+        return Some(Reason::DaemonSetTerminating);
+    }
+    (change == Change::Recreate).then_some(Reason::MustBeRecreated)
+}
+
+fn leave_alone(nodes: &mut [NodePlan], reason: &Reason) {
+    for node in nodes {
+        node.action = Action::Keep;
+        node.reasons.insert(0, reason.clone().into());
+        for pod in &mut node.pods {
+            pod.fate = super::document::Fate::Keep;
+        }
+    }
+}
+
+/// The update strategy in numbers of this cluster.
+pub(super) fn strategy(view: &View<'_, '_>) -> Strategy {
+    match Limits::of(&view.owner.spec.update_strategy, view.desired()) {
+        None => Strategy::OnDelete,
+        Some(Limits { max_unavailable, max_surge }) => {
+            Strategy::RollingUpdate { max_unavailable, max_surge }
+        }
+    }
+}
+
+fn totals(nodes: &[NodePlan]) -> ActionTotals {
+    let mut totals = ActionTotals::default();
+    for node in nodes {
+        totals.add(node.action);
+    }
+    totals
+}
+
+/// The seven counters of the live DaemonSet, as its controller would write them now.
+fn counters<'a>(live: &'a DaemonSet, snapshot: &'a Snapshot, fleet: &'a Fleet<'a>) -> Counters {
+    let scene = Scene::of(Owner::from(live), Some(live), snapshot, fleet);
+    Counters::from(status::counters(&scene.view()))
+}
+
+fn guards(plan: &DaemonSetPlan) -> Vec<Guard> {
+    if plan.change != Change::Recreate {
+        return Vec::new();
+    }
+    let (namespace, name) = (&plan.namespace, &plan.name);
+    let message = format!(
+        "spec.selector of {namespace}/{name} changes, and a selector is immutable. To replace the \
+         DaemonSet by hand, with every pod going at once: `kubectl -n {namespace} delete daemonset \
+         {name}`, then apply again; to move without a gap, give the new one another name"
+    );
+    vec![Guard {
+        code: GuardCode::SelectorChange,
+        message,
+        allow_flag: None,
+        daemon_set: Some(format!("{namespace}/{name}")),
+        nodes: Vec::new(),
+    }]
+}

@@ -1,0 +1,382 @@
+//! What happens on each node: the controller's own decisions, and on top of them which outdated
+//! pods are to be replaced. When that happens is decided in `waves`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::document::{Action, Coded, Fate, NodePlan, PodPlan};
+use super::reason::Reason;
+use super::scene::Scene;
+use super::waves::{NodeStanding, PodStanding, Standing};
+use crate::controller::backoff::FailedPods;
+use crate::controller::limits::allows_surge;
+use crate::controller::manage::{Manage, View, manage};
+use crate::controller::placement::Placement;
+use crate::controller::reasons::DeleteReason;
+use crate::model::{
+    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, RevisionHash, RevisionNumber, Uid,
+    UpdateStrategy,
+};
+
+/// How long a new pod may take before it counts as stuck: the default progress deadline.
+const PROGRESS_DEADLINE: SignedDuration = SignedDuration::from_mins(10);
+
+/// Which pods come from which template.
+#[derive(Debug)]
+pub(super) struct Templates {
+    /// Hashes of the target template. There may be several: two revisions may hold templates
+    /// that only an old server's spelling tells apart.
+    pub target: BTreeSet<RevisionHash>,
+    /// Number of each revision that exists.
+    pub numbers: BTreeMap<RevisionHash, RevisionNumber>,
+}
+
+impl Templates {
+    /// Whether the pod's hash label is the target's. Stricter than upstream, which also accepts
+    /// the template generation.
+    pub(super) fn is_updated(&self, pod: &Pod) -> bool {
+        pod.revision_hash().is_some_and(|hash| self.target.contains(&hash))
+    }
+
+    fn outdated(&self, pod: &Pod) -> Reason {
+        let number = pod.revision_hash().and_then(|hash| self.numbers.get(&hash).copied());
+        Reason::Outdated { revision: number }
+    }
+}
+
+/// What planning sees of one DaemonSet's nodes and pods.
+struct Site<'a> {
+    /// The DaemonSet as it will be, and all that the controller sees.
+    view: View<'a, 'a>,
+    templates: &'a Templates,
+    /// Its pods that it will let go, by node.
+    released: HashMap<&'a NodeName, Vec<&'a Pod>>,
+    /// Pods that it will adopt.
+    adopted: HashSet<&'a Uid>,
+}
+
+/// One node's plan, and what the budget has to know of it.
+pub(super) struct Outcome {
+    /// The plan, before waves.
+    pub plan: NodePlan,
+    /// For the budget.
+    pub standing: Standing,
+}
+
+/// Decides about every node in name order, and about pods of nodes that do not exist.
+pub(super) fn outcomes(scene: &Scene<'_>) -> Vec<Outcome> {
+    let mut released: HashMap<&NodeName, Vec<&Pod>> = HashMap::new();
+    for pod in &scene.pods.released {
+        if let Some(node) = pod.node() {
+            released.entry(node).or_default().push(pod);
+        }
+    }
+    let site = Site {
+        view: scene.view(),
+        templates: &scene.target.templates,
+        released,
+        adopted: scene.pods.adopted.iter().map(|pod| &pod.uid).collect(),
+    };
+    let now = Immediate::of(&manage(&site.view, FailedPods::Unknown));
+    let fleet = site.view.fleet.nodes().iter().enumerate();
+    let mut outcomes: Vec<Outcome> = fleet.map(|(at, node)| site.outcome(at, node, &now)).collect();
+    outcomes.extend(site.vanished());
+    outcomes.sort_by(|a, b| a.plan.name.cmp(&b.plan.name));
+    outcomes
+}
+
+impl Site<'_> {
+    fn outcome(&self, at: usize, node: &Node, now: &Immediate) -> Outcome {
+        let placement = &self.view.placements[at];
+        let here = self.view.pods.at(at);
+        let fates: Vec<(&Pod, PodFate)> =
+            here.iter().map(|pod| (*pod, self.fate(pod, now))).collect();
+        let verdict = self.verdict(placement, &fates, now.creates_on(node));
+        let mut pods: Vec<PodPlan> = fates
+            .iter()
+            .map(|(pod, fate)| self.pod_plan(pod, fate, placement, verdict.action))
+            .collect();
+        let released = self.released.get(&node.name).into_iter().flatten();
+        pods.extend(released.map(|pod| pod_plan(pod, Fate::Keep, Reason::Released)));
+        let mut reasons = verdict.reasons;
+        if here.iter().any(|pod| self.adopted.contains(&pod.uid)) {
+            reasons.push(Reason::Adopted);
+        }
+        Outcome {
+            plan: NodePlan {
+                name: node.name.clone(),
+                action: verdict.action,
+                wave: None,
+                pods,
+                reasons: reasons.into_iter().map(Coded::from).collect(),
+            },
+            standing: Standing {
+                desired: placement.may_start,
+                node: node_standing(node, self.view.now),
+                pod: self.pod_standing(&fates),
+            },
+        }
+    }
+
+    /// What becomes of one pod that belongs to an existing node.
+    fn fate(&self, pod: &Pod, now: &Immediate) -> PodFate {
+        if pod.terminating {
+            PodFate::Leaving
+        } else if let Some(reason) = now.deletes.get(&pod.uid) {
+            PodFate::DeletedNow(reason.clone())
+        } else if pod.phase == PodPhase::Failed {
+            // One failed pod a node goes at a time; the others follow.
+            PodFate::DeletedNow(Reason::Failed)
+        } else if self.templates.is_updated(pod) {
+            PodFate::Updated
+        } else {
+            PodFate::Outdated
+        }
+    }
+
+    /// The net effect on a node, and why.
+    fn verdict(&self, placement: &Placement, fates: &[(&Pod, PodFate)], creates: bool) -> Verdict {
+        let mut reasons: Vec<Reason> = Vec::new();
+        for (_, fate) in fates {
+            if let PodFate::DeletedNow(reason) = fate
+                && !reasons.contains(reason)
+            {
+                reasons.push(reason.clone());
+            }
+        }
+        let deletes = !reasons.is_empty();
+        if reasons.contains(&Reason::Failed) {
+            reasons.push(Reason::MayBeDelayed);
+        }
+        let has = |wanted: &PodFate| fates.iter().any(|(_, fate)| fate == wanted);
+        if has(&PodFate::Outdated) {
+            let outdated = fates.iter().find(|(_, fate)| *fate == PodFate::Outdated);
+            let why = outdated.map(|(pod, _)| self.templates.outdated(pod));
+            return self.outdated_verdict(placement, why, reasons, deletes);
+        }
+        if has(&PodFate::Updated) {
+            let action = if deletes { Action::Delete } else { Action::Keep };
+            if !deletes {
+                reasons.push(Reason::UpToDate);
+            }
+            return Verdict { action, reasons };
+        }
+        no_pod_stays(placement, deletes, creates, has(&PodFate::Leaving), reasons)
+    }
+
+    /// The net effect where an outdated pod would stay if nobody replaced it.
+    fn outdated_verdict(
+        &self,
+        placement: &Placement,
+        outdated: Option<Reason>,
+        now: Vec<Reason>,
+        deletes: bool,
+    ) -> Verdict {
+        let strategy = &self.view.owner.spec.update_strategy;
+        let (action, main) = match (strategy, &placement.obstacle) {
+            (UpdateStrategy::OnDelete, _) => {
+                let action = if deletes { Action::Delete } else { Action::Wait };
+                (action, Some(Reason::OnDelete))
+            }
+            (UpdateStrategy::RollingUpdate { .. }, Some(obstacle)) => {
+                let obstacle = obstacle.clone();
+                (Action::Delete, Some(Reason::NothingComesBack { obstacle }))
+            }
+            (UpdateStrategy::RollingUpdate { .. }, None) if allows_surge(strategy) => {
+                (Action::Surge, outdated)
+            }
+            (UpdateStrategy::RollingUpdate { .. }, None) => (Action::Replace, outdated),
+        };
+        Verdict { action, reasons: main.into_iter().chain(now).collect() }
+    }
+
+    fn pod_plan(
+        &self,
+        pod: &Pod,
+        fate: &PodFate,
+        placement: &Placement,
+        action: Action,
+    ) -> PodPlan {
+        let rolled = match action {
+            Action::Replace | Action::Surge => true,
+            Action::Delete => self.view.owner.spec.update_strategy != UpdateStrategy::OnDelete,
+            Action::Create | Action::Wait | Action::Keep => false,
+        };
+        let (fate, reason) = match fate {
+            PodFate::Leaving => (Fate::Delete, Reason::Terminating),
+            PodFate::DeletedNow(reason) => (Fate::Delete, reason.clone()),
+            PodFate::Updated => (Fate::Keep, Reason::UpToDate),
+            PodFate::Outdated => {
+                let reason = match &placement.obstacle {
+                    Some(obstacle) if rolled => {
+                        Reason::NothingComesBack { obstacle: obstacle.clone() }
+                    }
+                    Some(_) | None => self.templates.outdated(pod),
+                };
+                (if rolled { Fate::Delete } else { Fate::Keep }, reason)
+            }
+        };
+        pod_plan(pod, fate, reason)
+    }
+
+    fn pod_standing(&self, fates: &[(&Pod, PodFate)]) -> PodStanding {
+        let find = |wanted: &PodFate| fates.iter().find(|(_, fate)| fate == wanted);
+        match (find(&PodFate::Outdated), find(&PodFate::Updated)) {
+            (Some((pod, _)), _) if pod.is_ready() => PodStanding::OutdatedReady,
+            (Some(_), _) => PodStanding::OutdatedUnready,
+            (None, Some((pod, _))) if is_stuck(pod, self.view.now) => PodStanding::Stuck,
+            (None, _) => PodStanding::Other,
+        }
+    }
+
+    /// Pods of nodes that do not exist: unbound ones are deleted, bound ones left to the pod
+    /// garbage collector.
+    fn vanished(&self) -> impl Iterator<Item = Outcome> {
+        self.view.pods.vanished().filter_map(|pods| {
+            let plans: Vec<PodPlan> = pods
+                .iter()
+                .map(|pod| match &pod.target {
+                    PodTarget::Aimed(_) => pod_plan(pod, Fate::Delete, Reason::NodeVanished),
+                    PodTarget::Bound(_) | PodTarget::Nowhere => {
+                        pod_plan(pod, Fate::Keep, Reason::LeftToGarbageCollector)
+                    }
+                })
+                .collect();
+            let deleted = plans.iter().find(|plan| plan.fate == Fate::Delete);
+            let reason = deleted.or(plans.first())?.reason.clone();
+            let action = if deleted.is_some() { Action::Delete } else { Action::Keep };
+            let name = pods.first()?.node()?.clone();
+            Some(Outcome {
+                plan: NodePlan { name, action, wave: None, pods: plans, reasons: vec![reason] },
+                standing: Standing {
+                    desired: false,
+                    node: NodeStanding::Ready,
+                    pod: PodStanding::Other,
+                },
+            })
+        })
+    }
+}
+
+/// What becomes of a pod if nobody replaces outdated ones.
+#[derive(Clone, Debug, PartialEq)]
+enum PodFate {
+    /// It is being deleted already.
+    Leaving,
+    /// The controller deletes it at once.
+    DeletedNow(Reason),
+    /// It stays, and it comes from the target template.
+    Updated,
+    /// It stays, and it comes from another template.
+    Outdated,
+}
+
+struct Verdict {
+    action: Action,
+    reasons: Vec<Reason>,
+}
+
+/// What the controller does at once.
+struct Immediate {
+    deletes: HashMap<Uid, Reason>,
+    creates: HashSet<String>,
+}
+
+impl Immediate {
+    fn of(manage: &Manage<'_>) -> Self {
+        let deletes = manage.delete.iter();
+        let creates = manage.create.iter();
+        Self {
+            deletes: deletes.map(|d| (d.pod.uid.clone(), Reason::from(&d.reason))).collect(),
+            creates: creates.map(|creation| creation.node.to_string()).collect(),
+        }
+    }
+
+    fn creates_on(&self, node: &Node) -> bool {
+        self.creates.contains(node.name.as_str())
+    }
+}
+
+impl From<&DeleteReason> for Reason {
+    fn from(reason: &DeleteReason) -> Self {
+        match reason {
+            DeleteReason::NodeNotEligible { obstacle } => {
+                Self::NotEligible { obstacle: obstacle.clone() }
+            }
+            DeleteReason::Surplus { keeps } => Self::Surplus { kept: keeps.clone() },
+            DeleteReason::Failed => Self::Failed,
+            DeleteReason::Succeeded => Self::Succeeded,
+            DeleteReason::NodeVanished => Self::NodeVanished,
+            DeleteReason::OldNotReady { new: by } | DeleteReason::Replaced { by } => {
+                Self::Superseded { by: by.clone() }
+            }
+            DeleteReason::OutdatedNotAvailable | DeleteReason::Outdated { .. } => {
+                Self::Outdated { revision: None }
+            }
+            DeleteReason::NotAvailableAndMayNotStart { obstacle }
+            | DeleteReason::Sunset { obstacle, .. } => {
+                Self::NothingComesBack { obstacle: obstacle.clone() }
+            }
+        }
+    }
+}
+
+/// The net effect where no pod stays.
+fn no_pod_stays(
+    placement: &Placement,
+    deletes: bool,
+    creates: bool,
+    leaving: bool,
+    mut reasons: Vec<Reason>,
+) -> Verdict {
+    let action = match &placement.obstacle {
+        None if deletes => Action::Replace,
+        None if creates => {
+            reasons.push(if leaving { Reason::NoLivePod } else { Reason::NoPod });
+            Action::Create
+        }
+        None => {
+            reasons.push(Reason::Terminating);
+            Action::Wait
+        }
+        Some(obstacle) if deletes => {
+            if placement.may_stay {
+                reasons.push(Reason::NothingComesBack { obstacle: obstacle.clone() });
+            }
+            Action::Delete
+        }
+        Some(obstacle) => {
+            reasons.push(Reason::NotEligible { obstacle: obstacle.clone() });
+            Action::Keep
+        }
+    };
+    Verdict { action, reasons }
+}
+
+fn pod_plan(pod: &Pod, fate: Fate, reason: Reason) -> PodPlan {
+    PodPlan {
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
+        revision_hash: pod.revision_hash(),
+        fate,
+        reason: reason.into(),
+    }
+}
+
+fn node_standing(node: &Node, now: Timestamp) -> NodeStanding {
+    match node.readiness {
+        NodeReadiness::Ready => NodeStanding::Ready,
+        NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
+            let seconds = since.map(|since| now.duration_since(since).as_secs());
+            NodeStanding::NotReady { since, seconds }
+        }
+    }
+}
+
+/// Whether a pod that is not Ready may not become so by itself: a container says why it waits,
+/// or it has had its time.
+fn is_stuck(pod: &Pod, now: Timestamp) -> bool {
+    let late = || pod.created.is_some_and(|at| now.duration_since(at) > PROGRESS_DEADLINE);
+    !pod.is_ready() && (pod.trouble.is_some() || late())
+}

@@ -1,0 +1,155 @@
+//! What happens to the DaemonSet object itself: manifest against live, both defaulted.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::changes::{Side, compare};
+use super::document::{Change, FieldChange};
+use crate::controller::Owner;
+use crate::model::mask::{Salt, mask_template, replace_secrets};
+use crate::model::{
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetStatus, DesiredDaemonSet,
+    TEMPLATE_GENERATION_ANNOTATION,
+};
+
+/// Annotations that never are a change: the server's own, kubectl's memory, and provenance.
+const IGNORED_ANNOTATIONS: [&str; 3] = [
+    TEMPLATE_GENERATION_ANNOTATION,
+    CHANGE_CAUSE_ANNOTATION,
+    "kubectl.kubernetes.io/last-applied-configuration",
+];
+
+/// Annotations with this prefix are ours: provenance and the state of a rollout.
+const OWN_ANNOTATIONS: &str = "ds-plan.dev/";
+
+/// What stands in place of a value that may be secret.
+const MASK: &str = "(sensitive value)";
+
+/// The same DaemonSets with their secret values masked, as those of a masked snapshot are: only
+/// then can the two be compared.
+pub(super) fn masked(desired: &[DesiredDaemonSet], salt: &Salt) -> Vec<DesiredDaemonSet> {
+    desired
+        .iter()
+        .map(|desired| {
+            let mut masked = desired.clone();
+            masked.spec.template.edit(|template| mask_template(template, salt));
+            if let Some(template) = Arc::make_mut(&mut masked.raw).pointer_mut("/spec/template") {
+                mask_template(template, salt);
+            }
+            masked
+        })
+        .collect()
+}
+
+/// The DaemonSet as it will be after the apply: whose pods it claims, what it asks for.
+///
+/// One that must be recreated stays as it is, because nothing is done about it here.
+pub(super) fn owner_after<'a>(
+    live: Option<&'a DaemonSet>,
+    desired: &'a DesiredDaemonSet,
+    change: Change,
+) -> Owner<'a> {
+    let Some(live) = live else {
+        return Owner {
+            key: &desired.key,
+            uid: None,
+            annotations: &desired.annotations,
+            spec: &desired.spec,
+            generation: 1,
+            template_generation: Some(1),
+            status: DaemonSetStatus::default(),
+            terminating: false,
+        };
+    };
+    if change == Change::Recreate {
+        return Owner::from(live);
+    }
+    let new_spec = i64::from(live.spec != desired.spec);
+    let new_template = i64::from(live.spec.template != desired.spec.template);
+    Owner {
+        spec: &desired.spec,
+        annotations: &desired.annotations,
+        generation: live.generation + new_spec,
+        template_generation: live.template_generation().map(|number| number + new_template),
+        ..Owner::from(live)
+    }
+}
+
+/// What happens to the object.
+pub(super) fn change(
+    live: Option<&DaemonSet>,
+    desired: &DesiredDaemonSet,
+    changes: &[FieldChange],
+) -> Change {
+    match live {
+        None => Change::Create,
+        Some(live) if live.spec.selector != desired.spec.selector => Change::Recreate,
+        Some(_) if changes.is_empty() => Change::None,
+        Some(_) => Change::Update,
+    }
+}
+
+/// The fields that change; none for a DaemonSet that does not exist yet.
+///
+/// Labels and annotations that only the live object has stay, as an apply leaves them alone. The
+/// rest of the spec is compared both ways.
+pub(super) fn changes(
+    live: Option<&DaemonSet>,
+    desired: &DesiredDaemonSet,
+    show_values: bool,
+) -> Vec<FieldChange> {
+    let Some(live) = live else { return Vec::new() };
+    let after = comparable(&desired.raw, None);
+    let before = comparable(&live.raw, Some(&after));
+    let shown = |value: &Value| {
+        let mut shown = value.clone();
+        if !show_values && let Some(template) = shown.pointer_mut("/spec/template") {
+            replace_secrets(template, |_| MASK.to_owned());
+        }
+        shown
+    };
+    let mut changes = Vec::new();
+    compare(
+        "",
+        Some(Side { truth: &before, shown: &shown(&before) }),
+        Some(Side { truth: &after, shown: &shown(&after) }),
+        &mut changes,
+    );
+    changes
+}
+
+/// What of an object an apply decides on: labels, annotations, spec. Of a live object, only the
+/// labels and annotations that `desired` has as well.
+fn comparable(raw: &Value, desired: Option<&Value>) -> Value {
+    let map = |name: &str| {
+        let pointer = format!("/metadata/{name}");
+        let wanted = desired.map(|desired| desired.pointer(&pointer));
+        let pairs = raw.pointer(&pointer).and_then(Value::as_object).into_iter().flatten();
+        let kept = pairs.filter(|(key, _)| name != "annotations" || !is_ignored(key)).filter(
+            |(key, _)| {
+                wanted.is_none_or(|wanted| wanted.is_some_and(|w| w.get(key.as_str()).is_some()))
+            },
+        );
+        kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>()
+    };
+    let mut spec = raw.get("spec").cloned().unwrap_or_default();
+    drop_null_creation_timestamp(&mut spec);
+    json!({
+        "metadata": { "labels": map("labels"), "annotations": map("annotations") },
+        "spec": spec,
+    })
+}
+
+fn is_ignored(annotation: &str) -> bool {
+    annotation.starts_with(OWN_ANNOTATIONS) || IGNORED_ANNOTATIONS.contains(&annotation)
+}
+
+/// Servers up to 1.33 serve `creationTimestamp: null` in every template.
+fn drop_null_creation_timestamp(spec: &mut Value) {
+    if let Some(metadata) = spec.pointer_mut("/template/metadata").and_then(Value::as_object_mut)
+        && metadata.get("creationTimestamp").is_some_and(Value::is_null)
+    {
+        metadata.remove("creationTimestamp");
+    }
+}

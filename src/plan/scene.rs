@@ -1,0 +1,66 @@
+//! One DaemonSet among its nodes, pods and revisions: everything that decisions about it look at,
+//! claimed and grouped once.
+
+use jiff::Timestamp;
+
+use super::revision::{self, Target};
+use crate::controller::Owner;
+use crate::controller::claims::Claims;
+use crate::controller::manage::View;
+use crate::controller::node_pods::{EndedPods, Fleet, NodePods};
+use crate::controller::placement::{Judge, Placement};
+use crate::controller::updated::CurrentTemplate;
+use crate::model::{DaemonSet, Pod, Snapshot};
+
+/// One DaemonSet, and all that is about it.
+pub(super) struct Scene<'a> {
+    /// The DaemonSet, as it is or as it will be.
+    pub owner: Owner<'a>,
+    /// Its pods.
+    pub pods: Claims<'a, Pod>,
+    /// The revision of its template.
+    pub target: Target,
+    fleet: &'a Fleet<'a>,
+    grouped: NodePods<'a>,
+    placements: Vec<Placement>,
+    current: CurrentTemplate,
+    now: Timestamp,
+}
+
+impl<'a> Scene<'a> {
+    /// Looks at the snapshot through `owner`'s eyes; `live` is the DaemonSet as it is now.
+    pub(super) fn of(
+        owner: Owner<'a>,
+        live: Option<&DaemonSet>,
+        snapshot: &'a Snapshot,
+        fleet: &'a Fleet<'a>,
+    ) -> Self {
+        let namespace = &owner.key.namespace;
+        let pods = Claims::of(&owner, snapshot.pods_in(namespace));
+        let in_namespace = snapshot.revisions_in(namespace);
+        let revisions = Claims::of(&owner, in_namespace);
+        let target = revision::target(&owner, live, &revisions, &pods.claimed, in_namespace);
+        Self {
+            grouped: NodePods::group(fleet, &pods.claimed, EndedPods::Dropped),
+            placements: Judge::judge_all(&owner.spec.template.placement, fleet.nodes()),
+            current: CurrentTemplate::new(target.hash.clone(), owner.template_generation),
+            now: snapshot.observed_at,
+            owner,
+            pods,
+            target,
+            fleet,
+        }
+    }
+
+    /// What the controller sees.
+    pub(super) fn view(&self) -> View<'_, 'a> {
+        View {
+            owner: self.owner,
+            fleet: self.fleet,
+            placements: &self.placements,
+            pods: &self.grouped,
+            current: &self.current,
+            now: self.now,
+        }
+    }
+}
