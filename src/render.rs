@@ -1,4 +1,6 @@
-//! Shows what was found and decided: plans, status and explanations as text, JSON and YAML.
+//! Shows what was found and decided: plans, status and explanations as text, and any document as
+//! JSON ([`json`], the interface for programs) or YAML ([`yaml`]).
+//!
 //! Words come from the types' own `Display`; here they are only laid out.
 //!
 //! Whatever a manifest or a cluster says is made harmless on the way out ([`neutral`]).
@@ -21,12 +23,11 @@ mod schema;
 mod status;
 mod values;
 
-pub use explain::{explain_json, explain_text, explain_yaml};
+pub use data::{json, yaml};
+pub use explain::explain_text;
 pub use plan_text::{plan_name, plan_text};
 pub use schema::{Document, schema};
-pub use status::{status_json, status_name, status_text, status_yaml};
-
-use crate::plan::Plan;
+pub use status::{status_name, status_text};
 
 /// How text is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,14 +49,4 @@ pub enum Error {
     /// Not as YAML.
     #[error("cannot write YAML")]
     Yaml(#[source] serde_saphyr::ser::Error),
-}
-
-/// The plan as JSON: the interface for programs. Deterministic, fields in the order of the type.
-pub fn plan_json(plan: &Plan) -> Result<String, Error> {
-    data::json(plan)
-}
-
-/// The plan as YAML, with the same content as the JSON.
-pub fn plan_yaml(plan: &Plan) -> Result<String, Error> {
-    data::yaml(plan)
 }

@@ -213,10 +213,10 @@ fn group_lines(
     let symbols = grouped.iter().map(|group| group.key.symbol().len()).max().unwrap_or(0);
     let by_name: BTreeMap<&str, &NodePlan> =
         members.iter().map(|node| (node.name.as_ref(), *node)).collect();
-    let reasons = indent + symbols + 1 + reason_column(grouped);
+    let start = indent + symbols + usize::from(symbols > 0);
+    let reasons = start + reason_column(grouped);
     for Group { key, why, nodes } in grouped {
-        let line =
-            Line::at(indent).styled(style_of(*key), key.symbol()).padded_to(indent + symbols + 1);
+        let line = Line::at(indent).styled(style_of(*key), key.symbol()).padded_to(start);
         page.push(line.plain(names(nodes)).padded_to(reasons).plain("   ").plain(why));
         if options.verbose {
             every_node(

@@ -10,29 +10,27 @@ use super::Error;
 use super::neutral;
 
 /// `document` as indented JSON, fields in the order of the type, with a line break at the end.
-pub(super) fn json<T: Serialize>(document: &T) -> Result<String, Error> {
+///
+/// # Errors
+/// The type has what JSON has not, such as a map whose keys are no text.
+pub fn json<T: Serialize>(document: &T) -> Result<String, Error> {
     let plain = serde_json::to_string_pretty(document).map_err(Error::Json)?;
-    let mut safe = String::with_capacity(plain.len() + 1);
-    let commands = sorted_commands(&plain);
-    for (at, c) in plain.char_indices() {
-        // Outside of strings JSON has nothing that is escaped here, so all of it is in strings.
-        match c {
-            '\n' => safe.push(c),
-            c if neutral::is_visible(c) && commands.binary_search(&at).is_err() => safe.push(c),
-            c => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    let _ = write!(safe, "\\u{unit:04x}");
-                }
-            }
+    // Outside of strings JSON has nothing that is escaped, so all of it is in strings.
+    let mut safe = escaped(&plain, |c, safe| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(safe, "\\u{unit:04x}");
         }
-    }
+    });
     safe.push('\n');
     Ok(safe)
 }
 
 /// `document` as YAML that readers of YAML 1.1 and 1.2 understand alike, keys sorted as in
 /// kubectl's output.
-pub(super) fn yaml<T: Serialize>(document: &T) -> Result<String, Error> {
+///
+/// # Errors
+/// The type has what JSON has not, such as a map whose keys are no text.
+pub fn yaml<T: Serialize>(document: &T) -> Result<String, Error> {
     let value = serde_json::to_value(document).map_err(Error::Json)?;
     yaml_of(&value)
 }
@@ -49,30 +47,37 @@ pub(super) fn yaml_of(value: &Value) -> Result<String, Error> {
     } else {
         serde_json::to_string_pretty(value).map_err(Error::Json)? + "\n"
     };
-    let mut safe = String::with_capacity(plain.len());
-    let commands = sorted_commands(&plain);
-    for (at, c) in plain.char_indices() {
-        // All of it is in double quotes, where these escapes are understood.
-        match u32::from(c) {
-            _ if c == '\n' => safe.push(c),
-            _ if neutral::is_visible(c) && commands.binary_search(&at).is_err() => safe.push(c),
-            code @ ..=0xff => drop(write!(safe, "\\x{code:02x}")),
-            code @ ..=0xffff => drop(write!(safe, "\\u{code:04x}")),
-            code => drop(write!(safe, "\\U{code:08x}")),
-        }
-    }
-    Ok(safe)
+    // All of it is in double quotes, where these escapes are understood.
+    Ok(escaped(&plain, |c, safe| {
+        let _ = match u32::from(c) {
+            code @ ..=0xff => write!(safe, "\\x{code:02x}"),
+            code @ ..=0xffff => write!(safe, "\\u{code:04x}"),
+            code => write!(safe, "\\U{code:08x}"),
+        };
+    }))
 }
 
-/// Where in `text` orders to a CI system are, in order.
-fn sorted_commands(text: &str) -> Vec<usize> {
-    let mut start = 0;
-    let mut found = Vec::new();
-    for row in text.split('\n') {
-        found.extend(neutral::commands(row).into_iter().map(|at| start + at));
-        start += row.len() + 1;
+/// `text` with an escape in place of each character that must not get out as it is.
+fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> String {
+    let mut safe = String::with_capacity(text.len() + 1);
+    for (nth, line) in text.split('\n').enumerate() {
+        if nth > 0 {
+            safe.push('\n');
+        }
+        if neutral::is_harmless(line) {
+            safe.push_str(line);
+            continue;
+        }
+        let commands = neutral::commands(line);
+        for (at, c) in line.char_indices() {
+            if neutral::is_visible(c) && !commands.contains(&at) {
+                safe.push(c);
+            } else {
+                escape(c, &mut safe);
+            }
+        }
     }
-    found
+    safe
 }
 
 /// A value whose strings are double-quoted where they hold something to be escaped.
@@ -116,8 +121,7 @@ fn all_keys_harmless(value: &Value) -> bool {
 
 /// Whether nothing in `text`, on any of its lines, has to be escaped.
 fn is_harmless(text: &str) -> bool {
-    text.split('\n')
-        .all(|line| line.chars().all(neutral::is_visible) && neutral::commands(line).is_empty())
+    text.split('\n').all(neutral::is_harmless)
 }
 
 #[cfg(test)]
@@ -129,60 +133,9 @@ mod tests {
     use super::*;
 
     /// Strings that some reader of YAML takes for something else, or that hide something.
-    pub(in crate::render) const NASTY: [&str; 52] = [
-        "",
-        " ",
-        "  leading",
-        "trailing ",
-        "\ttab",
-        "a\tb",
-        "yes",
-        "no",
-        "on",
-        "off",
-        "y",
-        "n",
-        "Y",
-        "true",
-        "TRUE",
-        "null",
-        "Null",
-        "~",
-        "1",
-        "-1",
-        "+1",
-        "1_000",
-        "0644",
-        "08",
-        "0o17",
-        "0x1F",
-        "0b1",
-        "1e3",
-        "1.",
-        ".5",
-        ".inf",
-        ".NaN",
-        "12:30:45",
-        "2026-08-01",
-        "2026-08-01T12:00:00Z",
-        "key: value",
-        "- x",
-        "# no comment",
-        "a #b",
-        "&a",
-        "*a",
-        "!tag",
-        "|",
-        ">",
-        "[a]",
-        "{a: b}",
-        "a\nb",
-        "a\n\n",
-        "\n",
-        " a\n  b\n",
-        "emoji 🚀",
-        "=",
-    ];
+    fn nasty() -> Vec<String> {
+        serde_json::from_str(include_str!("../../tests/nasty_strings.json")).unwrap()
+    }
 
     const HIDDEN: [&str; 10] = [
         "a\u{2028}b",
@@ -209,11 +162,11 @@ mod tests {
 
     #[test]
     fn nasty_strings_survive_yaml() {
-        for text in NASTY.iter().chain(&HIDDEN) {
+        for text in nasty() {
             for value in [
                 serde_json::json!({ "a": text }),
                 serde_json::json!([text, [text]]),
-                serde_json::json!({ *text: { "deep": [ { *text: *text } ] } }),
+                serde_json::json!({ text.as_str(): { "deep": [ { text.as_str(): text } ] } }),
             ] {
                 both_readers_agree(&value).unwrap();
             }
@@ -257,8 +210,7 @@ mod tests {
         let text = prop_oneof![
             any::<String>(),
             "[ \n\t:#-]{0,6}[a-z0-9.:'\"\\\\ \n]{0,12}",
-            prop::sample::select(NASTY.to_vec()).prop_map(String::from),
-            prop::sample::select(HIDDEN.to_vec()).prop_map(String::from),
+            prop::sample::select(nasty()),
         ];
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -280,16 +232,14 @@ mod tests {
         fn json_is_exact_and_harmless(value in arbitrary_value()) {
             let text = json(&value).unwrap();
             prop_assert_eq!(&serde_json::from_str::<Value>(&text).unwrap(), &value);
-            prop_assert!(text.chars().all(|c| c == '\n' || neutral::is_visible(c)), "{}", text);
-            prop_assert!(sorted_commands(&text).is_empty(), "{}", text);
+            prop_assert!(is_harmless(&text), "{}", text);
         }
 
         #[test]
         fn yaml_is_exact_and_harmless(value in arbitrary_value()) {
             both_readers_agree(&value).map_err(TestCaseError::fail)?;
             let text = yaml_of(&value).unwrap();
-            prop_assert!(text.chars().all(|c| c == '\n' || neutral::is_visible(c)), "{}", text);
-            prop_assert!(sorted_commands(&text).is_empty(), "{}", text);
+            prop_assert!(is_harmless(&text), "{}", text);
         }
     }
 }

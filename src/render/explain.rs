@@ -2,9 +2,9 @@
 
 use anstyle::Style;
 
+use super::TextOptions;
 use super::nodes::{fate, sentence};
 use super::page::{ASIDE, GAIN, HALT, LOSS, Line, NAME, Page, style_of};
-use super::{Error, TextOptions, data};
 use crate::plan::{Action, Explanation, Outcome, RuleReport};
 
 const INDENT: usize = 4;
@@ -46,16 +46,6 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
     let line = Line::at(0).styled(style_of(*action), signed(*action)).plain(words).plain(when);
     page.push(if reasons.is_empty() { line } else { line.plain(": ").plain(sentence(reasons)) });
     page.write(*options)
-}
-
-/// The explanation as JSON.
-pub fn explain_json(explanation: &Explanation) -> Result<String, Error> {
-    data::json(explanation)
-}
-
-/// The explanation as YAML.
-pub fn explain_yaml(explanation: &Explanation) -> Result<String, Error> {
-    data::yaml(explanation)
 }
 
 fn rule_lines(page: &mut Page, rules: &[RuleReport]) {

@@ -9,8 +9,7 @@ use serde_json::Value;
 
 use super::examples::{change, explanation, guarded, plan, rollout, status, updated};
 use super::{
-    TextOptions, explain_json, explain_text, explain_yaml, neutral, plan_json, plan_name,
-    plan_text, plan_yaml, status_json, status_name, status_text, status_yaml,
+    TextOptions, explain_text, json, neutral, plan_name, plan_text, status_name, status_text, yaml,
 };
 use crate::plan::{Explanation, Plan, Status};
 
@@ -135,8 +134,12 @@ proptest! {
             let plan = fertile.sown(&seeds);
             harmless(&plan_text(&plan, &options))?;
             harmless(&plan_name(&plan))?;
-            harmless(&plan_json(&plan).unwrap())?;
-            harmless(&plan_yaml(&plan).unwrap())?;
+            let (as_json, as_yaml) = (json(&plan).unwrap(), yaml(&plan).unwrap());
+            harmless(&as_json)?;
+            harmless(&as_yaml)?;
+            let read: Value = serde_json::from_str(&as_json).unwrap();
+            prop_assert_eq!(&read, &serde_json::to_value(&plan).unwrap());
+            prop_assert_eq!(&read, &serde_yaml::from_str::<Value>(&as_yaml).unwrap());
             let colored = plan_text(&plan, &TextOptions { color: true, ..options });
             prop_assert_eq!(
                 anstream::adapter::strip_str(&colored).to_string(), plan_text(&plan, &options)
@@ -145,12 +148,12 @@ proptest! {
         let status = STATUS.sown(&seeds);
         harmless(&status_text(&status, &options))?;
         harmless(&status_name(&status))?;
-        harmless(&status_json(&status).unwrap())?;
-        harmless(&status_yaml(&status).unwrap())?;
+        harmless(&json(&status).unwrap())?;
+        harmless(&yaml(&status).unwrap())?;
         let explanation = EXPLANATION.sown(&seeds);
         harmless(&explain_text(&explanation, &options))?;
-        harmless(&explain_json(&explanation).unwrap())?;
-        harmless(&explain_yaml(&explanation).unwrap())?;
+        harmless(&json(&explanation).unwrap())?;
+        harmless(&yaml(&explanation).unwrap())?;
     }
 }
 

@@ -20,6 +20,11 @@ const BLANKS: [std::ops::RangeInclusive<char>; 9] = [
     '\u{e0000}'..='\u{e0fff}',
 ];
 
+/// Whether `line` can be shown as it is.
+pub(super) fn is_harmless(line: &str) -> bool {
+    line.chars().all(is_visible) && commands(line).is_empty()
+}
+
 /// `text` as one harmless line: line breaks are spelled out too.
 pub fn line(text: &str) -> Cow<'_, str> {
     let spelled = characters(text);

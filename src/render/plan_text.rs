@@ -5,8 +5,8 @@ use super::daemon_set_text;
 use super::nodes::names;
 use super::page::{ASIDE, CHANGE, HALT, Line, NAME, Page, count};
 use crate::plan::{
-    ActionTotals, Change, ClusterSummary, DaemonSetPlan, Guard, Plan, RevisionKind, RevisionTotals,
-    SourceInfo, Totals, Warning,
+    Action, ActionTotals, Change, ClusterSummary, DaemonSetPlan, Guard, Plan, RevisionKind,
+    RevisionTotals, SourceInfo, Totals, Warning,
 };
 
 /// How many characters of a commit's id are shown.
@@ -30,27 +30,27 @@ pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
         warnings,
     } = plan;
     let mut page = Page::default();
-    let (quiet, busy): (Vec<_>, Vec<_>) = daemon_sets.iter().partition(|it| is_quiet(it));
-    let what = format!(
-        "{}{}; {}",
-        count(daemon_sets.len(), "DaemonSet"),
-        source_words(source, *options),
-        cluster_words(cluster)
+    let (shown, quiet): (Vec<_>, Vec<_>) =
+        daemon_sets.iter().partition(|it| changes(it) || !it.nodes.is_empty());
+    let nothing_to_do = !daemon_sets.iter().any(changes);
+    let title = if nothing_to_do { "Plan: nothing to do. " } else { "ds-plan  " };
+    page.push(
+        Line::at(0)
+            .styled(NAME, title)
+            .plain(count(daemon_sets.len(), "DaemonSet"))
+            .plain(source_words(source, *options))
+            .plain("; ")
+            .plain(cluster_words(cluster)),
     );
-    if busy.is_empty() {
-        page.push(Line::at(0).styled(NAME, "Plan: nothing to do.").plain(' ').plain(&what));
-    } else {
-        page.push(Line::at(0).styled(NAME, "ds-plan").plain("  ").plain(&what));
-    }
     if options.verbose {
         let made = format!("plan {digest}, made by ds-plan {tool_version} at {created_at}");
         page.push(Line::at(0).styled(ASIDE, made));
     }
-    for daemon_set in &busy {
+    for daemon_set in &shown {
         page.gap();
         daemon_set_text::block(&mut page, daemon_set, *options);
     }
-    if !busy.is_empty() && !quiet.is_empty() {
+    if !shown.is_empty() && !quiet.is_empty() {
         page.gap();
         page.push(Line::at(0).styled(ASIDE, quiet_words(&quiet, *options)));
     }
@@ -61,7 +61,7 @@ pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
     for it in warnings {
         warning(&mut page, it);
     }
-    if !busy.is_empty() {
+    if !nothing_to_do {
         page.gap();
         page.push(Line::at(0).whole().styled(NAME, totals_words(totals)));
     }
@@ -71,7 +71,7 @@ pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
 /// `NAMESPACE/NAME` of each DaemonSet that changes, one a line.
 pub fn plan_name(plan: &Plan) -> String {
     let mut page = Page::default();
-    for daemon_set in plan.daemon_sets.iter().filter(|it| !is_quiet(it)) {
+    for daemon_set in plan.daemon_sets.iter().filter(|it| changes(it)) {
         page.push(Line::at(0).whole().plain(key(daemon_set)));
     }
     page.write(TextOptions::default())
@@ -82,11 +82,11 @@ pub(super) fn key(daemon_set: &DaemonSetPlan) -> String {
     format!("{}/{}", daemon_set.namespace, daemon_set.name)
 }
 
-/// Whether there is nothing to show of it.
-fn is_quiet(daemon_set: &DaemonSetPlan) -> bool {
-    daemon_set.change == Change::None
-        && daemon_set.revision.kind == RevisionKind::Unchanged
-        && daemon_set.nodes.is_empty()
+/// Whether anything happens to it or to its pods.
+fn changes(daemon_set: &DaemonSetPlan) -> bool {
+    daemon_set.change != Change::None
+        || daemon_set.revision.kind != RevisionKind::Unchanged
+        || daemon_set.nodes.iter().any(|node| node.action != Action::Keep)
 }
 
 /// ` at 4f2c9e1 in deploy/prod`.
@@ -137,7 +137,8 @@ fn guard(page: &mut Page, guard: &Guard) {
     page.push(line);
 }
 
-fn warning(page: &mut Page, warning: &Warning) {
+/// Adds a line for one warning.
+pub(super) fn warning(page: &mut Page, warning: &Warning) {
     let Warning { code: _, message, daemon_set, nodes } = warning;
     let line = Line::at(0).styled(CHANGE, "Warning: ");
     page.push(about(line, daemon_set.as_deref(), message, nodes.iter().map(AsRef::as_ref)));

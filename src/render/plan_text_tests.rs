@@ -323,6 +323,13 @@ fn a_long_new_value_is_counted_not_cut() {
 }
 
 #[test]
+fn a_huge_value_is_not_compared() {
+    let lines = |word: &str| vec![word; 3000].join("\n");
+    let text = text(&plan(vec![updated("agent", vec![change("a", lines("x"), lines("y"))])]));
+    assert!(text.contains("too long to compare: 3000 lines before, 3000 lines after\n"), "{text}");
+}
+
+#[test]
 fn a_narrow_terminal_breaks_words_not_values() {
     let narrow = TextOptions { width: Some(72), ..TextOptions::default() };
     insta::assert_snapshot!(plan_text(&rollout(), &narrow), @r"
@@ -363,4 +370,22 @@ fn colour_adds_nothing_but_colour() {
 #[test]
 fn names_are_those_that_change() {
     assert_eq!(plan_name(&rollout()), "logging/fluent-bit\n");
+}
+
+#[test]
+fn nodes_that_keep_their_pods_are_shown_when_asked_for() {
+    let all = plan(vec![quiet("logging", "agent").with(zone(
+        "a",
+        412,
+        &[],
+        Action::Keep,
+        &Reason::UpToDate,
+    ))]);
+    insta::assert_snapshot!(text(&all), @r"
+        Plan: nothing to do. 1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+          DaemonSet logging/agent (unchanged)   revision 7   RollingUpdate, at most 42 of 412 unavailable
+            412 nodes: edge-a-01 … edge-a-412   runs the target revision
+        ");
+    assert_eq!(plan_name(&all), "");
 }

@@ -3,7 +3,7 @@
 
 use schemars::generate::SchemaSettings;
 
-use super::{Error, data};
+use super::{Error, json};
 use crate::plan::{Explanation, Plan, Status};
 
 /// A document that has a schema.
@@ -39,7 +39,7 @@ pub fn schema(document: Document) -> Result<String, Error> {
         Document::Status => generator.into_root_schema_for::<Status>(),
         Document::Explanation => generator.into_root_schema_for::<Explanation>(),
     };
-    data::json(&schema)
+    json(&schema)
 }
 
 #[cfg(test)]
@@ -47,16 +47,15 @@ mod tests {
     use serde_json::Value;
 
     use super::super::examples;
-    use super::super::{explain_json, plan_json, status_json};
     use super::*;
 
     #[test]
     fn examples_fit_their_schemas_and_only_those() {
         let examples = [
-            (Document::Plan, plan_json(&examples::rollout()).unwrap()),
-            (Document::Plan, plan_json(&examples::guarded()).unwrap()),
-            (Document::Status, status_json(&examples::status()).unwrap()),
-            (Document::Explanation, explain_json(&examples::explanation()).unwrap()),
+            (Document::Plan, json(&examples::rollout()).unwrap()),
+            (Document::Plan, json(&examples::guarded()).unwrap()),
+            (Document::Status, json(&examples::status()).unwrap()),
+            (Document::Explanation, json(&examples::explanation()).unwrap()),
         ];
         for document in Document::ALL {
             let schema: Value = serde_json::from_str(&schema(document).unwrap()).unwrap();
@@ -75,8 +74,7 @@ mod tests {
     fn a_reason_needs_its_data() {
         let schema: Value = serde_json::from_str(&schema(Document::Plan).unwrap()).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
-        let mut plan: Value =
-            serde_json::from_str(&plan_json(&examples::rollout()).unwrap()).unwrap();
+        let mut plan: Value = serde_json::from_str(&json(&examples::rollout()).unwrap()).unwrap();
         let reason = &mut plan["daemonSets"][1]["nodes"][0]["reasons"][0];
         assert_eq!(reason["code"], "outdated");
         reason["code"] = "budgetTaken".into();
@@ -86,7 +84,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         for plan in [examples::rollout(), examples::guarded()] {
-            let read: Plan = serde_json::from_str(&plan_json(&plan).unwrap()).unwrap();
+            let read: Plan = serde_json::from_str(&json(&plan).unwrap()).unwrap();
             assert_eq!(read, plan);
         }
     }

@@ -2,8 +2,9 @@
 
 use super::nodes::{Group, groups, names, reason_column};
 use super::page::{ASIDE, CHANGE, Line, NAME, Page, count};
-use super::{Error, TextOptions, data, neutral};
-use crate::plan::{Age, Counters, DaemonSetStanding, NodeObstacles, Status, Warning};
+use super::plan_text::warning;
+use super::{TextOptions, neutral};
+use crate::plan::{Age, Counters, DaemonSetStanding, NodeObstacles, Status};
 
 /// Spaces between columns (upstream: `tabwriterPadding` of cli-runtime).
 const PADDING: usize = 3;
@@ -25,21 +26,10 @@ pub fn status_text(status: &Status, options: &TextOptions) -> String {
         details(&mut page, standing, *options);
     }
     page.gap();
-    for Warning { code: _, message, daemon_set, nodes: _ } in warnings {
-        let about = daemon_set.as_ref().map(|it| format!("{it}: ")).unwrap_or_default();
-        page.push(Line::at(0).styled(CHANGE, "Warning: ").styled(NAME, about).plain(message));
+    for it in warnings {
+        warning(&mut page, it);
     }
     page.write(*options)
-}
-
-/// The status as JSON.
-pub fn status_json(status: &Status) -> Result<String, Error> {
-    data::json(status)
-}
-
-/// The status as YAML.
-pub fn status_yaml(status: &Status) -> Result<String, Error> {
-    data::yaml(status)
 }
 
 /// `NAMESPACE/NAME` of each DaemonSet, one a line.

@@ -14,6 +14,9 @@ use crate::plan::FieldChange;
 const CONTEXT: usize = 2;
 /// How many lines a change takes at most.
 const MOST_LINES: usize = 24;
+/// Values with more lines than this, before and after together, are not compared: the time for it
+/// would grow with the square, and whoever writes the manifest decides on it.
+const MOST_COMPARED: usize = 4000;
 /// How many characters of a line are shown at most.
 const MOST_COLUMNS: usize = 160;
 /// How many equal characters are shown before the first that differs.
@@ -84,6 +87,10 @@ fn is_plain(value: &Value) -> bool {
 fn compare(before: Option<&Value>, after: Option<&Value>) -> Vec<Row> {
     let (old, new) = (before.map(shown), after.map(shown));
     let (was, will) = (lines(old.as_deref()), lines(new.as_deref()));
+    if was.len() + will.len() > MOST_COMPARED {
+        let (was, will) = (count(was.len(), "line"), count(will.len(), "line"));
+        return vec![Row::Note(format!("too long to compare: {was} before, {will} after"))];
+    }
     let diff = TextDiff::from_slices(&was, &will);
     let mut rows = Vec::new();
     let mut compared = 0;

@@ -11,5 +11,7 @@ mod reading;
 mod smoke;
 mod snapshot;
 mod stages;
+mod status_table;
 mod upstream;
 mod validation;
+mod yaml_writing;
