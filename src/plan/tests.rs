@@ -63,7 +63,7 @@ fn snapshot(cluster: &Cluster) -> Snapshot {
             annotations: Labels::default(),
             terminating: false,
         }],
-        coverage: Coverage { managed_fields: true, namespaces: true, masked: None },
+        coverage: Coverage { scope: None, managed_fields: true, namespaces: true, masked: None },
     };
     snapshot.sort();
     snapshot
