@@ -18,6 +18,8 @@ mod image;
 mod objects;
 pub mod quantity;
 mod scalar;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod unknown;
 mod validate;
@@ -154,25 +156,4 @@ fn says_daemon_set(line: &[u8]) -> bool {
         return false;
     };
     matches!(rest.first(), None | Some(b',' | b' ' | b'\t' | b'#'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_are_counted_by_line() {
-        for (text, want) in [
-            ("kind: DaemonSet\n", 1),
-            ("kind: DaemonSet\r\n---\nkind:   DaemonSet # agent\n", 2),
-            ("- kind: \"DaemonSet\"\n", 1),
-            ("  \"kind\": \"DaemonSet\",\n", 1),
-            ("kind: DaemonSetList\n", 0),
-            ("# kind: DaemonSet\n", 0),
-            ("kind: Deployment\n# DaemonSet\n", 0),
-            ("", 0),
-        ] {
-            assert_eq!(count_daemon_sets(text.as_bytes()), want, "{text:?}");
-        }
-    }
 }

@@ -39,12 +39,13 @@ pub(super) fn daemon_set(object: &mut Value) {
 fn strategy(spec: &mut Object) {
     let Some(strategy) = inner(spec, "updateStrategy") else { return };
     default(strategy, "type", "RollingUpdate");
-    if strategy.get("type") != Some(&json!("RollingUpdate")) {
-        return;
+    let rolls = strategy.get("type") == Some(&json!("RollingUpdate"));
+    if rolls {
+        default(strategy, "rollingUpdate", json!({}));
     }
-    default(strategy, "rollingUpdate", json!({}));
+    // Under OnDelete the block stays as it is, but upstream's internal type has no absent limits.
     if let Some(limits) = inner(strategy, "rollingUpdate") {
-        default(limits, "maxUnavailable", 1);
+        default(limits, "maxUnavailable", i32::from(rolls));
         default(limits, "maxSurge", 0);
     }
 }

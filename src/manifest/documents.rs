@@ -11,6 +11,8 @@ use super::tree::Mark;
 pub(super) struct Document<'t> {
     pub(super) text: &'t str,
     pub(super) start: Mark,
+    /// Whether it is JSON.
+    pub(super) is_json: bool,
 }
 
 /// A separator line that kubectl refuses: something follows `---`.
@@ -28,7 +30,8 @@ pub(super) fn split(text: &str) -> Vec<Result<Document<'_>, BadSeparator>> {
 
 /// The JSON objects at the beginning, and what comes after them.
 fn json_objects(text: &str) -> (Vec<Result<Document<'_>, BadSeparator>>, Document<'_>) {
-    let mut rest = Document { text, start: Mark { line: 1, column: 1 } };
+    let start = Mark { line: 1, column: 1 };
+    let mut rest = Document { text, start, is_json: false };
     let mut objects = Vec::new();
     if !text.trim_start().starts_with('{') {
         return (objects, rest);
@@ -38,7 +41,7 @@ fn json_objects(text: &str) -> (Vec<Result<Document<'_>, BadSeparator>>, Documen
     while let Some(Ok(_)) = stream.next() {
         let (object, after) = rest.split_at(stream.byte_offset() - consumed);
         consumed = stream.byte_offset();
-        objects.push(Ok(object));
+        objects.push(Ok(Document { is_json: true, ..object }));
         rest = after;
     }
     (objects, rest)
@@ -76,7 +79,7 @@ impl Document<'_> {
                 Mark { line: self.start.line, column: self.start.column + text.chars().count() }
             }
         };
-        (Self { text, start: self.start }, Self { text: rest, start })
+        (Self { text, ..self }, Self { text: rest, start, is_json: false })
     }
 }
 

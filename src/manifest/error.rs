@@ -159,7 +159,7 @@ pub enum Error {
         second: Place,
     },
     /// Nothing to plan.
-    #[error("no DaemonSet found: {seen}")]
+    #[error("no DaemonSet found in {seen}")]
     NoDaemonSet {
         /// What was found instead.
         seen: Seen,
@@ -354,7 +354,8 @@ impl fmt::Display for Limit {
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { files, parsed, other_kinds } = self;
-        write!(f, "{files} files given, {parsed} of them mention one")?;
+        let plural = if *files == 1 { "" } else { "s" };
+        write!(f, "{files} file{plural}, {parsed} of them parsed")?;
         if other_kinds.is_empty() {
             return Ok(());
         }

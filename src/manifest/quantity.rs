@@ -2,8 +2,8 @@
 //! (upstream: `resource.ParseQuantity`, `RoundUp`, `CanonicalizeBytes`).
 //!
 //! Upstream keeps a text as it is when it looks canonical, and recomputes it otherwise; both are
-//! reproduced, bugs included, because the bytes of revisions depend on them. Not here: comparing
-//! quantities (`validate`).
+//! reproduced, bugs included, because the bytes of revisions depend on them. Not here: what
+//! quantities must be (`validate`).
 
 /// The text is no quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,18 @@ pub fn canonical(text: &str, rounding: Rounding) -> Result<String, NotAQuantity>
     let (amount, style) = Amount::of(&parts, style, exponent, is_small);
     let amount = if rounding == Rounding::Milli { amount.round_up(MILLI) } else { amount };
     Ok(amount.write(style))
+}
+
+/// How many billionths `text` stands for, so that quantities can be compared and added up; at
+/// most what the number type holds.
+///
+/// # Errors
+/// The text is no quantity.
+pub(super) fn billionths(text: &str) -> Result<i128, NotAQuantity> {
+    let parts = Parts::split(text.trim())?;
+    let (style, exponent) = Style::of_suffix(parts.suffix).ok_or(NotAQuantity)?;
+    let (amount, _) = Amount::of(&parts, style, exponent, false);
+    Ok(amount.round_up(NANO).billionths())
 }
 
 const NANO: i64 = -9;
@@ -195,6 +207,21 @@ impl Amount {
 
     fn is_zero(&self) -> bool {
         self.digits.is_empty()
+    }
+
+    fn billionths(&self) -> i128 {
+        let limit = if self.negative { i128::MIN } else { i128::MAX };
+        let power = u32::try_from(self.scale.saturating_sub(NANO)).ok();
+        let factor = power.and_then(|power| 10_i128.checked_pow(power));
+        let digits = self.text().parse().ok().filter(|_| !self.is_zero());
+        let signed = |digits: i128| if self.negative { -digits } else { digits };
+        match digits {
+            Some(digits) => {
+                factor.and_then(|factor| signed(digits).checked_mul(factor)).unwrap_or(limit)
+            }
+            None if self.is_zero() => 0,
+            None => limit,
+        }
     }
 
     /// Digits before the point; not positive for numbers below one.

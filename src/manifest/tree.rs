@@ -38,8 +38,8 @@ pub(super) enum Data {
 pub(super) struct Entry {
     pub(super) key_at: Mark,
     pub(super) node: Rc<Node>,
-    /// Whether it came in by a merge key (`<<`).
-    pub(super) merged: bool,
+    /// Where its key is written out in this mapping; `None` when only a merge key (`<<`) brought it.
+    pub(super) written_at: Option<Mark>,
 }
 
 impl Node {

@@ -33,6 +33,8 @@ mod projections;
 mod resource_claims;
 mod resources;
 mod restart_rules;
+#[cfg(test)]
+mod rows;
 mod security_context;
 mod selector;
 mod spread;

@@ -18,8 +18,12 @@ use super::tree::{Data, Entry, Mark, Node};
 
 /// How much aliases may expand to in one file, in nodes and bytes of text.
 const MAX_ALIAS_WEIGHT: usize = 8 << 20;
-/// Longest mapping key on one line; YAML says 1024, JSON knows no bound.
-const MAX_KEY: usize = 64 << 10;
+/// Longest mapping key in JSON, which knows no bound; YAML says 1024.
+const MAX_JSON_KEY: usize = 64 << 10;
+/// How many bytes of one document are read again for the sake of quoted scalars.
+const MAX_REREAD: usize = 32 << 20;
+/// Deeper than any line is indented, in spaces.
+const DEEP: usize = 256;
 
 /// A document that has been read.
 #[derive(Debug)]
@@ -51,22 +55,78 @@ pub(super) enum YamlProblem {
 
 /// Reads one document; `None` when there is nothing in it. `alias_weight` is what aliases have
 /// expanded to in this file so far.
+///
+/// The parser wants continuation lines of quoted scalars to be indented, by spaces; go-yaml takes
+/// them anywhere, and real manifests (scripts in double quotes) make use of it. Leading blanks of
+/// such a line mean nothing, so each line that the parser refuses is indented and read again.
 pub(super) fn parse(
     document: &Document<'_>,
     alias_weight: &mut usize,
 ) -> Result<Option<Tree>, YamlError> {
-    let mut options: Options = granit_parser::options! { simple_key_max_lookahead: MAX_KEY };
+    let mut text = Cow::Borrowed(document.text);
+    let (mut budget, mut last_line) = (MAX_REREAD, 0);
+    loop {
+        let mut weight = *alias_weight;
+        let Failure { error, quoted_line } = match read(document, &text, &mut weight) {
+            Ok(tree) => {
+                *alias_weight = weight;
+                return Ok(tree);
+            }
+            Err(failure) => failure,
+        };
+        match quoted_line.filter(|line| *line > last_line && text.len() <= budget) {
+            None => return Err(error),
+            Some(line) => {
+                (budget, last_line) = (budget - text.len(), line);
+                text = indent(&text, line).into();
+            }
+        }
+    }
+}
+
+/// Why a text could not be read; `quoted_line` when it is only the indentation of that line (of
+/// the text, from 1), inside a quoted scalar.
+struct Failure {
+    error: YamlError,
+    quoted_line: Option<usize>,
+}
+
+fn read(
+    document: &Document<'_>,
+    text: &str,
+    alias_weight: &mut usize,
+) -> Result<Option<Tree>, Failure> {
+    let mut options: Options = Options::default();
     options.set_emit_comments(false);
+    if document.is_json {
+        options.simple_key_max_lookahead = MAX_JSON_KEY;
+    }
     let mut builder = Builder {
-        events: Parser::new_from_str_with_options(document.text, options),
+        events: Parser::new_from_str_with_options(text, options),
         start: document.start,
         anchors: HashMap::new(),
         alias_weight,
         duplicates: Vec::new(),
+        quoted_line: None,
     };
-    let Some(root) = builder.document()? else { return Ok(None) };
-    builder.end()?;
-    Ok(Some(Tree { root, duplicates: builder.duplicates }))
+    match builder.whole() {
+        Ok(root) => Ok(root.map(|root| Tree { root, duplicates: builder.duplicates })),
+        Err(error) => Err(Failure { error, quoted_line: builder.quoted_line }),
+    }
+}
+
+/// `text` with the blanks before one of its lines replaced by enough spaces for any depth.
+fn indent(text: &str, line: usize) -> String {
+    let mut indented = String::with_capacity(text.len() + DEEP);
+    for (number, content) in (1..).zip(text.split_inclusive('\n')) {
+        if number == line {
+            indented.extend(std::iter::repeat_n(' ', DEEP));
+            indented.push_str(content.trim_start_matches([' ', '\t']));
+        } else {
+            indented.push_str(content);
+        }
+    }
+    indented
 }
 
 struct Builder<'t, 'w> {
@@ -75,9 +135,20 @@ struct Builder<'t, 'w> {
     anchors: HashMap<usize, Rc<Node>>,
     alias_weight: &'w mut usize,
     duplicates: Vec<DuplicateKey>,
+    /// Set when the parser refuses the indentation of a line inside a quoted scalar.
+    quoted_line: Option<usize>,
 }
 
 impl<'t> Builder<'t, '_> {
+    /// The one document, and nothing behind it.
+    fn whole(&mut self) -> Result<Option<Rc<Node>>, YamlError> {
+        let root = self.document()?;
+        if root.is_some() {
+            self.end()?;
+        }
+        Ok(root)
+    }
+
     fn next(&mut self) -> Result<(Event<'t>, Span), YamlError> {
         match self.events.next_event() {
             Some(Ok(event)) => Ok(event),
@@ -94,7 +165,11 @@ impl<'t> Builder<'t, '_> {
         }
     }
 
-    fn scan_error(&self, error: &ScanError) -> YamlError {
+    fn scan_error(&mut self, error: &ScanError) -> YamlError {
+        use granit_parser::ErrorKind::{InvalidQuotedScalarIndent, TabInIndentation};
+        if matches!(error.kind(), InvalidQuotedScalarIndent | TabInIndentation) {
+            self.quoted_line = Some(error.marker().line());
+        }
         syntax(self.mark(error.marker()), error.info())
     }
 
@@ -189,11 +264,10 @@ impl<'t> Builder<'t, '_> {
                 merge(&mut entries, &node)?;
                 continue;
             }
-            let entry = Entry { key_at, node, merged: false };
-            if let Some(before) = entries.insert(key.clone(), entry)
-                && !before.merged
-            {
-                self.duplicates.push(DuplicateKey { key, at: key_at, first: before.key_at });
+            let entry = Entry { key_at, node, written_at: Some(key_at) };
+            let before = entries.insert(key.clone(), entry);
+            if let Some(first) = before.and_then(|before| before.written_at) {
+                self.duplicates.push(DuplicateKey { key, at: key_at, first });
             }
         }
     }
@@ -247,7 +321,8 @@ fn merge(entries: &mut BTreeMap<String, Entry>, value: &Node) -> Result<(), Yaml
     let mut write = |from: &Node| match &from.data {
         Data::Map(merged) => {
             for (key, entry) in merged {
-                entries.insert(key.clone(), Entry { merged: true, ..entry.clone() });
+                let written_at = entries.get(key).and_then(|before| before.written_at);
+                entries.insert(key.clone(), Entry { written_at, ..entry.clone() });
             }
             Ok(())
         }
@@ -272,13 +347,14 @@ fn syntax(at: Mark, message: impl Into<String>) -> YamlError {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::Value;
 
     use super::super::go_number::number_text;
     use super::*;
 
     fn read(text: &str) -> Result<Value, String> {
-        let document = Document { text, start: Mark { line: 1, column: 1 } };
+        let document = Document { text, start: Mark { line: 1, column: 1 }, is_json: false };
         match parse(&document, &mut 0) {
             Ok(tree) => Ok(tree.map_or(Value::Null, |tree| tree.root.to_value())),
             Err(YamlError { at, problem }) => {
@@ -308,9 +384,10 @@ mod tests {
     }
 
     /// `scalars.json` holds what kubectl answered; a control-plane test asks it again.
+    /// `kubectl_reads.json` holds what kubectl answered; a control-plane test asks it again.
     #[test]
-    fn scalars_and_keys_mean_what_they_mean_to_kubectl() {
-        let rows: Vec<Value> = serde_json::from_str(include_str!("scalars.json")).unwrap();
+    fn yaml_means_what_it_means_to_kubectl() {
+        let rows: Vec<Value> = serde_json::from_str(include_str!("kubectl_reads.json")).unwrap();
         assert!(rows.len() > 60);
         let mut wrong = Vec::new();
         for row in &rows {
@@ -322,5 +399,76 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn errors_have_their_place() {
+        let deep = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let chain = "a: &a {k: v}\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\n".to_owned();
+        let bomb = ('c'..='k').fold(chain, |text, name| {
+            let before = char::from(u8::try_from(name).unwrap() - 1);
+            let aliases = vec![format!("*{before}"); 10].join(", ");
+            format!("{text}{name}: &{name} [{aliases}]\n")
+        });
+        for (name, text, want) in [
+            ("not closed", "a: [1\nb: 2", "2:"),
+            ("a key twice removed", "a: 1\n  b: 2", "2:4"),
+            ("another document", "a: 1\n...\nb: 2", "3:1 a document follows"),
+            ("64 deep", &deep(65), "1:65 lists and mappings nest more than 64 deep"),
+            ("64 deep by aliases", &format!("a: &a {}\nb: [[*a]]", deep(62)), "2:6 lists"),
+            ("billion laughs", &bomb, "8:"),
+            ("recursion", "a: &a [*a]", "1:8 an anchor's value contains itself"),
+            ("null key", "x: 1\n~: 2", "2:1 a mapping's key must be"),
+            ("infinity", "x: .inf", "1:4 infinity cannot"),
+            ("merge of a list", "x: &x [1]\ny:\n  <<: *x", "1:8 a merge key needs"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(want), "{name}: {error}");
+        }
+        assert!(read(&deep(64)).is_ok());
+        assert_eq!(read("a: 1\n...\n# the end\n"), Ok(serde_json::json!({"a": 1})));
+        assert_eq!(read("# nothing\n"), Ok(Value::Null));
+    }
+
+    #[test]
+    fn duplicate_keys_are_noted_with_both_places() {
+        let text = "a:\n  k: 1\n  <<: {m: 1, k: 0}\n  m: 2\n  k: 3\nb: {x: 1, 'x': 2}\n";
+        let document = Document { text, start: Mark { line: 10, column: 1 }, is_json: false };
+        let tree = parse(&document, &mut 0).unwrap().unwrap();
+        let notes = tree.duplicates.iter().map(|DuplicateKey { key, at, first }| {
+            format!("{key} {}:{} {}:{}", at.line, at.column, first.line, first.column)
+        });
+        // `m` writes over what the merge key brought, which is no duplicate.
+        assert_eq!(notes.collect::<Vec<_>>(), ["k 14:3 11:3", "x 15:11 15:5"]);
+        let want = serde_json::json!({"a": {"k": 3, "m": 2}, "b": {"x": 2}});
+        assert_eq!(tree.root.to_value(), want);
+    }
+
+    fn json() -> impl Strategy<Value = Value> {
+        let text = "[ -~\u{a0}-\u{ff}\u{1f600}\n\t\"\\\\]{0,12}";
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            text.prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 6, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                proptest::collection::btree_map(text, inner, 0..6)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// JSON means what it says, on one line or on many, indented by blanks or by tabs.
+        #[test]
+        fn json_is_read_as_json(value in json()) {
+            let pretty = serde_json::to_string_pretty(&value).unwrap();
+            for text in [value.to_string(), pretty] {
+                prop_assert_eq!(read(&text), Ok(value.clone()), "{}", text);
+            }
+        }
     }
 }

@@ -5,6 +5,10 @@
 #![allow(clippy::disallowed_methods, reason = "tests are a shell: they have a clock and settings")]
 
 mod declared;
+mod defaulting;
 mod harness;
+mod reading;
 mod smoke;
 mod stages;
+mod upstream;
+mod validation;

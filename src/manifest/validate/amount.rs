@@ -4,13 +4,10 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use super::at::At;
+use crate::manifest::quantity::{self, Rounding};
 
 const NANOS: i128 = 1_000_000_000;
-
-/// Suffixes, the power of ten of a nano that each stands for, and whether they count by 1024.
-const DECIMAL: [(&str, u32); 9] =
-    [("n", 0), ("u", 3), ("m", 6), ("", 9), ("k", 12), ("M", 15), ("G", 18), ("T", 21), ("P", 24)];
-const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+const NANOS_OF_MILLI: i128 = 1_000_000;
 
 /// A quantity, exact to the billionth, which is as exact as upstream is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,10 +17,9 @@ pub(super) struct Amount {
     is_binary: bool,
 }
 
-/// The quantity at a place; 0 when absent, as in Go.
+/// The quantity at a place; 0 when absent, as in Go. Decoding has refused bad ones before.
 pub(super) fn read(at: &At<'_>) -> Amount {
-    let text = at.json().as_number().map(ToString::to_string);
-    Amount::parse(text.as_deref().unwrap_or(at.text())).unwrap_or_default()
+    Amount::parse(at.text()).unwrap_or_default()
 }
 
 impl PartialEq for Amount {
@@ -39,23 +35,10 @@ impl PartialOrd for Amount {
 }
 
 impl Amount {
-    /// Reads a quantity; decoding has refused bad ones before.
+    /// Reads a quantity, if it is one.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let digits_end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.');
-        let (digits, suffix) = unsigned.split_at(digits_end.unwrap_or(unsigned.len()));
-        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-        let mantissa: i128 = format!("0{whole}{fraction}").parse().ok()?;
-        let (factor, is_binary) = match BINARY.iter().position(|binary| *binary == suffix) {
-            Some(power) if power > 0 => (NANOS << (10 * power), true),
-            Some(_) | None => (10_i128.checked_pow(decimal_power(suffix)?)?, false),
-        };
-        let divisor = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-        let scaled = mantissa.checked_mul(factor)?;
-        // What is smaller than a nano counts as one.
-        let nanos = scaled / divisor + i128::from(scaled % divisor != 0);
-        let nanos = if text.starts_with('-') { -nanos } else { nanos };
-        Some(Self { nanos, is_binary })
+        let nanos = quantity::billionths(text).ok()?;
+        Some(Self { nanos, is_binary: text.ends_with('i') })
     }
 
     pub(super) fn is_zero(self) -> bool {
@@ -70,17 +53,16 @@ impl Amount {
         self.nanos > 0
     }
 
-    /// Whether nothing is left but whole ones, after rounding up to thousandths.
+    /// Whether no thousandths are left, after rounding up to them.
     pub(super) fn is_whole(self) -> bool {
-        let millis = self.nanos.div_euclid(1_000_000) + i128::from(self.nanos % 1_000_000 != 0);
-        millis % 1000 == 0
+        rounded_up(self.nanos, NANOS_OF_MILLI) % 1000 == 0
     }
 
-    /// Whether so many whole ones are a multiple of `size`, rounded up both.
+    /// Whether it is so many times `size`, both rounded up to whole ones.
     pub(super) fn is_multiple_of(self, size: Self) -> bool {
-        let whole =
-            |amount: Self| amount.nanos.div_euclid(NANOS) + i128::from(amount.nanos % NANOS != 0);
-        size.is_whole() && size.is_positive() && whole(self) % whole(size) == 0
+        size.is_whole()
+            && size.is_positive()
+            && rounded_up(self.nanos, NANOS) % rounded_up(size.nanos, NANOS) == 0
     }
 
     /// The sum, printed in the style of the first that is not zero.
@@ -90,39 +72,30 @@ impl Amount {
     }
 }
 
-/// The power of ten of a nano that a decimal suffix or an exponent stands for.
-fn decimal_power(suffix: &str) -> Option<u32> {
-    if let Some(exponent) = suffix.strip_prefix(['e', 'E']).filter(|exponent| !exponent.is_empty())
-    {
-        return u32::try_from(exponent.parse::<i32>().ok()?.checked_add(9)?).ok();
-    }
-    let known = DECIMAL.iter().chain(&[("E", 27)]).find(|(known, _)| *known == suffix);
-    known.map(|(_, power)| *power)
+/// How many of `unit` hold so many nanos.
+fn rounded_up(nanos: i128, unit: i128) -> i128 {
+    nanos.div_euclid(unit) + i128::from(nanos.rem_euclid(unit) != 0)
 }
 
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut units, mut power) = (self.nanos, 0);
-        if self.is_binary && units % NANOS == 0 && (units / NANOS).abs() >= 1024 {
-            units /= NANOS;
-            while units % 1024 == 0 && power + 1 < BINARY.len() {
-                (units, power) = (units / 1024, power + 1);
-            }
-            return write!(f, "{units}{}", BINARY[power]);
-        }
-        if units == 0 {
-            return f.write_str("0");
-        }
-        while units % 1000 == 0 && power + 1 < DECIMAL.len() {
-            (units, power) = (units / 1000, power + 1);
-        }
-        write!(f, "{units}{}", DECIMAL[power].0)
+        let kibi = NANOS * 1024;
+        let text = if self.is_binary && self.nanos % kibi == 0 {
+            format!("{}Ki", self.nanos / kibi)
+        } else {
+            format!("{}n", self.nanos)
+        };
+        f.write_str(&quantity::canonical(&text, Rounding::Exact).unwrap_or(text))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(text: &str) -> Amount {
+        Amount::parse(text).unwrap()
+    }
 
     #[test]
     fn quantities_are_compared_as_numbers() {
@@ -137,17 +110,19 @@ mod tests {
             ("0.1n", "1n"),
             ("+5", "5"),
             ("-1", "-1000m"),
+            ("-0.0", "0"),
             (".5", "500m"),
-            ("5.", "5"),
+            ("1e40", "1e50"),
         ] {
-            let parse = |text| Amount::parse(text).unwrap().nanos;
-            assert_eq!(parse(a), parse(b), "{a} is {b}");
+            assert_eq!(parse(a).nanos, parse(b).nanos, "{a} is {b}");
         }
-        let parse = |text| Amount::parse(text).unwrap();
-        assert!(
-            parse("1Gi") > parse("1G") && parse("-1") < parse("0") && parse("999m") < parse("1")
-        );
+        for (small, large) in
+            [("1G", "1Gi"), ("-1", "0"), ("999m", "1"), ("-1e50", "-1e20"), ("1e20", "1e50")]
+        {
+            assert!(parse(small) < parse(large), "{small} < {large}");
+        }
         assert!(parse("-1m").is_negative() && parse("0.0").is_zero() && parse("1n").is_positive());
+        assert!(Amount::parse("x").is_none());
     }
 
     #[test]
@@ -159,21 +134,26 @@ mod tests {
             ("1Gi", "1", "1073741825"),
             ("900k", "100k", "1M"),
             ("512", "256", "768"),
+            ("5Ki", "3Ki", "8Ki"),
+            ("1", "500u", "1000500u"),
         ] {
-            let sum = Amount::parse(a).unwrap().plus(Amount::parse(b).unwrap());
-            assert_eq!(sum.to_string(), want, "{a} + {b}");
+            assert_eq!(parse(a).plus(parse(b)).to_string(), want, "{a} + {b}");
         }
     }
 
     #[test]
     fn whole_numbers_and_multiples() {
-        for (text, want) in [("1", true), ("1500m", false), ("0.9999", true), ("1Gi", true)] {
-            assert_eq!(Amount::parse(text).unwrap().is_whole(), want, "{text}");
+        for (text, want) in [("1", true), ("1500m", false), ("0.9999", true), ("-1m", false)] {
+            assert_eq!(parse(text).is_whole(), want, "{text}");
         }
-        for (text, size, want) in [("4Mi", "2Mi", true), ("3Mi", "2Mi", false), ("0", "2Mi", true)]
-        {
-            let [text, size] = [text, size].map(|text| Amount::parse(text).unwrap());
-            assert_eq!(text.is_multiple_of(size), want, "{text} by {size}");
+        for (text, size, want) in [
+            ("4Mi", "2Mi", true),
+            ("3Mi", "2Mi", false),
+            ("0", "2Mi", true),
+            ("1", "0", false),
+            ("1", "500m", false),
+        ] {
+            assert_eq!(parse(text).is_multiple_of(parse(size)), want, "{text} by {size}");
         }
     }
 }

@@ -137,6 +137,11 @@ impl At<'_> {
         self.invalid_as(self.marshalled(), why)
     }
 
+    /// One such invalid for each of `reasons`.
+    pub(super) fn invalids_json(&self, reasons: Vec<String>) -> impl Iterator<Item = FieldError> {
+        reasons.into_iter().map(|why| self.invalid_json(&why))
+    }
+
     /// Invalid, with another value than the one that stands here.
     pub(super) fn invalid_as(&self, value: String, why: &str) -> FieldError {
         self.error(ErrorKind::Invalid, Some(value), why)

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::at::{At, Errors};
 use super::security_context;
 use super::volumes::Volumes;
-use super::{env, mounts, names, ports, probes, resource_claims, resources, restart_rules};
+use super::{env, mounts, names, ports, probes, resources, restart_rules};
 
 /// When to pull an image.
 pub(super) const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
@@ -63,8 +63,10 @@ fn check_init(pod: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
         check_common(&container, around, errors);
         restart_rules::check_init(&container, errors);
         let name = container.get("name");
-        if !name.is_empty() && !taken.insert(name.text()) {
+        if taken.contains(name.text()) {
             errors.push(name.duplicate());
+        } else if !name.is_empty() {
+            taken.insert(name.text());
         }
         // They run one after the other, so each has the ports for itself; upstream reports all of
         // them as the first container's.
@@ -121,10 +123,12 @@ fn check_ephemeral(pod: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors)
 
 fn check_only_for_debugging(container: &At<'_>, errors: &mut Errors) {
     let why = "cannot be set for an Ephemeral Container";
+    for field in ["ports", "resources", "resizePolicy"] {
+        if !container.get(field).is_empty() {
+            errors.push(container.get(field).forbidden(why));
+        }
+    }
     for field in [
-        "ports",
-        "resources",
-        "resizePolicy",
         "restartPolicy",
         "restartPolicyRules",
         "livenessProbe",
@@ -132,8 +136,8 @@ fn check_only_for_debugging(container: &At<'_>, errors: &mut Errors) {
         "startupProbe",
         "lifecycle",
     ] {
-        if !container.get(field).is_empty() {
-            errors.push(container.get(field).forbidden(why));
+        if let Some(field) = container.find(field) {
+            errors.push(field.forbidden(why));
         }
     }
     for mount in container.get("volumeMounts").items() {
@@ -162,8 +166,7 @@ fn check_common(container: &At<'_>, around: &Surroundings<'_>, errors: &mut Erro
     mounts::check_devices(container, &around.volumes, errors);
     container.get("imagePullPolicy").required_one_of(&PULL_POLICIES, errors);
     let resources = container.get("resources");
-    resources::check(&resources, resources::check_container_name, errors);
-    resource_claims::check_references(&resources.get("claims"), &around.claims, errors);
+    resources::check(&resources, resources::check_container_name, &around.claims, errors);
     check_resize_policy(&container.get("resizePolicy"), around.restart_policy, errors);
     security_context::check(&container.get("securityContext"), around.host_users, errors);
 }

@@ -1,7 +1,7 @@
 //! Volumes in a container, as directories and as raw devices (upstream: `ValidateVolumeMounts`,
 //! `ValidateVolumeDevices`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::at::{At, Errors};
 use super::paths;
@@ -9,7 +9,8 @@ use super::volumes::Volumes;
 
 /// Judges `volumeMounts`. What is wrong with one field of a mount is reported without the index.
 pub(super) fn check(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
-    let (mounts, devices) = (container.get("volumeMounts"), container.get("volumeDevices"));
+    let mounts = container.get("volumeMounts");
+    let devices = places(&container.get("volumeDevices"), "devicePath");
     let mut taken = BTreeSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
@@ -21,10 +22,10 @@ pub(super) fn check(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Erro
         if !taken.insert(path.text()) {
             errors.push(path.invalid("must be unique"));
         }
-        if has(&devices, "name", name.text()) {
+        if devices.contains_key(name.text()) {
             errors.push(name.invalid("must not already exist in volumeDevices"));
         }
-        if has(&devices, "devicePath", path.text()) {
+        if is_taken(&devices, path.text()) {
             errors.push(path.invalid("must not already exist as a path in volumeDevices"));
         }
         check_sub_path(&mount, mounts.path(), errors);
@@ -33,8 +34,13 @@ pub(super) fn check(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Erro
     }
 }
 
-fn has(list: &At<'_>, field: &str, text: &str) -> bool {
-    list.items().any(|item| item.get(field).text() == text)
+/// Where each volume is, by name. Of one that is there twice upstream knows the last place only.
+fn places<'a>(list: &At<'a>, field: &str) -> BTreeMap<&'a str, &'a str> {
+    list.items().map(|item| (item.get("name").text(), item.get(field).text())).collect()
+}
+
+fn is_taken(places: &BTreeMap<&str, &str>, path: &str) -> bool {
+    places.values().any(|taken| *taken == path)
 }
 
 fn check_sub_path(mount: &At<'_>, mounts: &str, errors: &mut Errors) {
@@ -76,7 +82,8 @@ fn check_recursive_read_only(mount: &At<'_>, mounts: &str, errors: &mut Errors) 
 
 /// Judges `volumeDevices`.
 pub(super) fn check_devices(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
-    let (mounts, devices) = (container.get("volumeMounts"), container.get("volumeDevices"));
+    let devices = container.get("volumeDevices");
+    let mounts = places(&container.get("volumeMounts"), "mountPath");
     let (mut taken_names, mut taken_paths) = (BTreeSet::new(), BTreeSet::new());
     for device in devices.items() {
         let (name, path) = (device.get("name"), device.get("devicePath"));
@@ -94,10 +101,10 @@ pub(super) fn check_devices(container: &At<'_>, volumes: &Volumes<'_>, errors: &
         } else {
             taken_paths.insert(path.text());
         }
-        if has(&mounts, "name", name.text()) {
+        if mounts.contains_key(name.text()) {
             errors.push(name.invalid("must not already exist in volumeMounts"));
         }
-        if has(&mounts, "mountPath", path.text()) {
+        if is_taken(&mounts, path.text()) {
             errors.push(path.invalid("must not already exist as a path in volumeMounts"));
         }
     }

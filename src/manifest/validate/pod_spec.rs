@@ -13,7 +13,6 @@ use super::{
 pub(super) fn check(pod: &At<'_>, errors: &mut Errors) {
     pod.get("terminationGracePeriodSeconds").not_unset(errors);
     check_containers(pod, errors);
-    resources::check_pod(pod, errors);
     ports::check_host_network(pod, errors);
     pod.get("restartPolicy").required_one_of(&["Always", "OnFailure", "Never"], errors);
     dns::check_policy(&pod.get("dnsPolicy"), errors);
@@ -42,6 +41,7 @@ fn check_containers(pod: &At<'_>, errors: &mut Errors) {
         restart_policy: pod.get("restartPolicy").text(),
     };
     containers::check(pod, &around, errors);
+    resources::check_pod(pod, &around.claims, errors);
 }
 
 /// Unset means yes.
@@ -110,7 +110,8 @@ fn check_overhead(overhead: &At<'_>, errors: &mut Errors) {
     if overhead.is_set() {
         let limits = serde_json::json!({ "limits": overhead.json() });
         let resources = At::root(&limits).reported_at(overhead.path());
-        resources::check(&resources, resources::check_container_name, errors);
+        let no_claims = BTreeSet::new();
+        resources::check(&resources, resources::check_container_name, &no_claims, errors);
     }
 }
 

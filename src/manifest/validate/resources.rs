@@ -1,12 +1,12 @@
 //! Requests and limits, of containers and of the pod as a whole (upstream:
 //! `validateResourceRequirements`, `validatePodResourceConsistency`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::amount::{self, Amount};
 use super::at::{At, Errors};
 use super::go_text::quoted;
-use super::names;
+use super::{names, resource_claims};
 
 /// Unprefixed resources that the API knows at all; most of them only in quotas.
 const STANDARD: [&str; 20] = [
@@ -45,10 +45,11 @@ const COUNTED: [&str; 9] = [
     "services.loadbalancers",
 ];
 
-/// Judges `requests` and `limits`; `check_name` says which resources may be there.
+/// Judges `requests`, `limits` and `claims`; `check_name` says which resources may be there.
 pub(super) fn check(
     resources: &At<'_>,
     check_name: fn(&str, &At<'_>, &mut Errors),
+    claims_of_pod: &BTreeSet<&str>,
     errors: &mut Errors,
 ) {
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
@@ -68,6 +69,7 @@ pub(super) fn check(
     if has_hugepages && !all.any(|name| ["cpu", "memory"].contains(&name)) {
         errors.push(resources.forbidden("HugePages require cpu or memory"));
     }
+    resource_claims::check_references(&resources.get("claims"), claims_of_pod, errors);
 }
 
 /// What a container may ask for (upstream: `validateContainerResourceName`).
@@ -179,16 +181,16 @@ fn check_hugepages(name: &str, amount: &At<'_>, errors: &mut Errors) {
 }
 
 /// Judges `resources` of the pod as a whole (upstream: `validatePodResources`).
-pub(super) fn check_pod(pod: &At<'_>, errors: &mut Errors) {
+pub(super) fn check_pod(pod: &At<'_>, claims: &BTreeSet<&str>, errors: &mut Errors) {
     let Some(resources) = pod.find("resources") else { return };
     if pod.get("os").get("name").text() == "windows" {
         errors.push(resources.forbidden("may not be set for a windows pod"));
         return;
     }
-    if let Some(claims) = resources.find("claims") {
-        errors.push(claims.forbidden("claims may not be set for Resources at pod-level"));
+    if let Some(own) = resources.find("claims") {
+        errors.push(own.forbidden("claims may not be set for Resources at pod-level"));
     }
-    check(&resources, check_pod_name, errors);
+    check(&resources, check_pod_name, claims, errors);
     check_sums(pod, &resources, errors);
     check_container_limits(pod, &resources, errors);
 }

@@ -36,18 +36,18 @@ fn check_limits(limits: &At<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (limits.get("maxUnavailable"), limits.get("maxSurge"));
     for limit in [&unavailable, &surge] {
         match limit.json() {
-            Value::String(text) => errors.extend(limit.invalids(names::percent(text))),
+            Value::String(text) => errors.extend(limit.invalids_json(names::percent(text))),
             _number => limit.not_negative(errors),
         }
     }
     for limit in [&unavailable, &surge] {
         if names::percent(limit.text()).is_empty() && amount(limit) > 100 {
-            errors.push(limit.invalid("must not be greater than 100%"));
+            errors.push(limit.invalid_json("must not be greater than 100%"));
         }
     }
     match (amount(&unavailable) != 0, amount(&surge) != 0) {
         (true, true) => {
-            errors.push(surge.invalid("may not be set when maxUnavailable is non-zero"));
+            errors.push(surge.invalid_json("may not be set when maxUnavailable is non-zero"));
         }
         (false, false) => errors.push(unavailable.required("cannot be 0 when maxSurge is 0")),
         (true, false) | (false, true) => {}

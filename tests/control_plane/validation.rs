@@ -1,0 +1,177 @@
+//! What the rules refuse, the API server refuses: at the same paths, for the same reasons, in the
+//! same words and the same order. And what they let pass, it accepts.
+
+#[path = "../../src/manifest/validate/rows.rs"]
+mod rows;
+
+mod random;
+
+use std::fs;
+use std::path::Path;
+
+use ds_plan::manifest::{self, FieldError, RefusedBy};
+use kube::Client;
+use serde_json::Value;
+
+use crate::harness::{Component, ControlPlane};
+use random::Maker;
+use rows::Row;
+
+const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
+
+/// One refusal: path, reason, message.
+type Cause = (String, String, String);
+
+/// Only the store and the API server.
+fn api_server() -> ControlPlane {
+    ControlPlane::builder()
+        .without(Component::ControllerManager)
+        .without(Component::Scheduler)
+        .without(Component::Kwok)
+        .start()
+}
+
+/// The rows of every table, with the tables' names in theirs.
+fn all_rows() -> Vec<Row> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/manifest/validate");
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|it| it == "yaml") {
+            let table = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let found = rows::rows(&fs::read_to_string(&path).unwrap());
+            let named = |row: Row| Row { name: format!("{table}: {}", row.name), ..row };
+            all.extend(found.into_iter().map(named));
+        }
+    }
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+/// Asks the API server to create an object, without creating it. Equal causes are told once.
+async fn refusals(client: &Client, object: &Value) -> Vec<Cause> {
+    let uri = format!("{DAEMON_SETS}?dryRun=All&fieldValidation=Strict");
+    let request = http::Request::post(uri).header("Content-Type", "application/json");
+    let request = request.body(serde_json::to_vec(object).unwrap()).unwrap();
+    let status = match client.request::<Value>(request).await {
+        Ok(_created) => return Vec::new(),
+        Err(kube::Error::Api(status)) if status.code == 422 => status,
+        Err(error) => panic!("{error:?} for {object}"),
+    };
+    let mut once = Vec::new();
+    for cause in status.details.unwrap().causes {
+        let cause = (cause.field, cause.reason, cause.message);
+        if !once.contains(&cause) {
+            once.push(cause);
+        }
+    }
+    once
+}
+
+/// What our rules say, but for the one that is only ours.
+fn predicted(object: &Value) -> Vec<Cause> {
+    let object = manifest::default_daemon_set(object.clone()).unwrap();
+    let of_the_server = |error: &FieldError| error.refused_by == RefusedBy::ApiServer;
+    let errors = manifest::validate(&object).into_iter().filter(of_the_server);
+    errors.map(|error| (error.path.clone(), error.kind.reason().into(), error.body())).collect()
+}
+
+#[tokio::test]
+async fn what_is_broken_is_refused_by_both_and_what_is_odd_by_neither() {
+    let plane = api_server();
+    let client = plane.client();
+    let rows = all_rows();
+    let mut wrong = Vec::new();
+    for row in &rows {
+        let object = row.object();
+        let (theirs, ours) = (refusals(&client, &object).await, predicted(&object));
+        if theirs != ours {
+            wrong.push(format!("{}\n  theirs {theirs:#?}\n  ours {ours:#?}", row.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+    let broken = rows.iter().filter(|row| !row.errors.is_empty()).count();
+    assert!(broken > 400, "only {broken} of {} rows are broken", rows.len());
+}
+
+/// Each row together with some others: errors of several parts, in upstream's order.
+#[tokio::test]
+async fn errors_of_two_rows_come_together() {
+    let plane = api_server();
+    let client = plane.client();
+    let rows = all_rows();
+    let (mut wrong, mut pairs) = (Vec::new(), 0);
+    for (i, first) in rows.iter().enumerate() {
+        for step in [97, 211, 389] {
+            let second = &rows[(i + step) % rows.len()];
+            let Some(object) = both(first, second) else { continue };
+            pairs += 1;
+            let (theirs, ours) = (refusals(&client, &object).await, predicted(&object));
+            if theirs != ours {
+                let names = [&*first.name, &*second.name].join(" and ");
+                wrong.push(format!("{names}\n  theirs {theirs:#?}\n  ours {ours:#?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {pairs}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(pairs > 1000, "only {pairs} pairs do not touch the same places");
+}
+
+/// The changes of both rows, unless they are at the same place.
+fn both(first: &Row, second: &Row) -> Option<Value> {
+    let overlaps = |one: &str, other: &str| {
+        let (one, other) = (rows::full_path(one), rows::full_path(other));
+        one.starts_with(&other) || other.starts_with(&one)
+    };
+    let touches = |path: &String| first.set.keys().any(|own| overlaps(own, path));
+    if second.set.keys().any(touches) {
+        return None;
+    }
+    let set = first.set.clone().into_iter().chain(second.set.clone()).collect();
+    Some(Row { name: String::new(), set, errors: Vec::new(), ours: false }.object())
+}
+
+/// Not in order: the API server takes the keys of a map as they come.
+#[tokio::test]
+async fn random_objects_are_refused_alike() {
+    let plane = api_server();
+    let client = plane.client();
+    let fields = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/manifest/fields.json");
+    let mut maker = Maker::new(&fs::read_to_string(fields).unwrap(), &all_rows(), 1);
+    let mut wrong = Vec::new();
+    for i in 0..1500 {
+        let object = maker.daemon_set();
+        let (theirs, ours) = (refusals(&client, &object).await, predicted(&object));
+        let (missing, surplus) = (difference(&theirs, &ours), difference(&ours, &theirs));
+        if !missing.is_empty() || !surplus.is_empty() {
+            wrong.push(format!("{i}: {object}\n  theirs {missing:#?}\n  ours {surplus:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What is in `some` and not in `others`.
+fn difference(some: &[Cause], others: &[Cause]) -> Vec<Cause> {
+    some.iter().filter(|cause| !others.contains(cause)).cloned().collect()
+}
+
+/// Why a variable may not come twice, although the API server creates such an object.
+#[tokio::test]
+async fn a_variable_that_comes_twice_breaks_server_side_apply() {
+    let plane = api_server();
+    let client = plane.client();
+    let rows: Vec<Row> = all_rows().into_iter().filter(|row| row.ours).collect();
+    assert!(!rows.is_empty());
+    for row in rows {
+        let object = row.object();
+        assert_eq!(refusals(&client, &object).await, [], "{}", row.name);
+        let uri = format!("{DAEMON_SETS}/agent?dryRun=All&fieldManager=test&force=true");
+        let request =
+            http::Request::patch(uri).header("Content-Type", "application/apply-patch+yaml");
+        let request = request.body(serde_json::to_vec(&object).unwrap()).unwrap();
+        match client.request::<Value>(request).await {
+            Err(kube::Error::Api(status)) => assert_eq!(status.code, 500, "{}", row.name),
+            other => panic!("{}: {other:?}", row.name),
+        }
+    }
+}
