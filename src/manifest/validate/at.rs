@@ -238,13 +238,6 @@ impl At<'_> {
         }
     }
 
-    /// Must be there, whatever it is.
-    pub(super) fn not_unset(&self, errors: &mut Errors) {
-        if !self.is_set() {
-            errors.push(self.required(""));
-        }
-    }
-
     /// Must not be empty.
     pub(super) fn not_empty(&self, errors: &mut Errors) {
         if self.is_empty() {

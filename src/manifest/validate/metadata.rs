@@ -134,6 +134,20 @@ fn finalizers(finalizers: &At<'_>, errors: &mut Errors) {
 mod tests {
     use crate::manifest::validate::table;
 
+    /// The API server compares it with the request's before it judges, so this is no row.
+    #[test]
+    fn a_namespace_is_a_label() {
+        for (namespace, want) in [
+            ("", "metadata.namespace: Required value"),
+            ("a.b", "metadata.namespace: Invalid value: \"a.b\": must not contain dots"),
+        ] {
+            let mut object = table::valid();
+            object["metadata"]["namespace"] = namespace.into();
+            let errors = crate::manifest::validate(&object);
+            assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [want]);
+        }
+    }
+
     #[test]
     fn rules() {
         table::check(include_str!("metadata.yaml"));

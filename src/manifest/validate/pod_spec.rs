@@ -11,7 +11,6 @@ use super::{
 
 /// Judges `spec.template.spec`, in upstream's order.
 pub(super) fn check(pod: &At<'_>, errors: &mut Errors) {
-    pod.get("terminationGracePeriodSeconds").not_unset(errors);
     check_containers(pod, errors);
     ports::check_host_network(pod, errors);
     pod.get("restartPolicy").required_one_of(&["Always", "OnFailure", "Never"], errors);

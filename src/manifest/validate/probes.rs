@@ -72,7 +72,6 @@ fn check_handler(
 
 /// Headers are reported without an index.
 fn check_http(handler: &At<'_>, errors: &mut Errors) {
-    handler.get("path").not_empty(errors);
     ports::check_reference(&handler.get("port"), errors);
     handler.get("scheme").one_of(&["HTTP", "HTTPS"], errors);
     let headers = handler.get("httpHeaders");

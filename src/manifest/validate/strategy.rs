@@ -10,10 +10,7 @@ use super::names;
 pub(super) fn check(strategy: &At<'_>, errors: &mut Errors) {
     match strategy.get("type").text() {
         "OnDelete" => {}
-        "RollingUpdate" => match strategy.find("rollingUpdate") {
-            Some(limits) => check_limits(&limits, errors),
-            None => errors.push(strategy.get("rollingUpdate").required("")),
-        },
+        "RollingUpdate" => check_limits(&strategy.get("rollingUpdate"), errors),
         _unknown => {
             errors.push(strategy.not_supported_as(shown(strategy), &["RollingUpdate", "OnDelete"]));
         }

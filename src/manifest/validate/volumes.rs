@@ -67,9 +67,9 @@ pub(super) fn check<'a>(volumes: &At<'a>, errors: &mut Errors) -> Volumes<'a> {
 
 fn check_source(volume: &At<'_>, errors: &mut Errors) {
     let mut found = SOURCES.iter().filter_map(|source| Some((source, volume.find(source.0)?)));
-    match found.next() {
-        Some(((_, _, check), source)) => check(&source, errors),
-        None => errors.push(volume.required("must specify a volume type")),
+    // A volume without a source has become an `emptyDir` by now.
+    if let Some(((_, _, check), source)) = found.next() {
+        check(&source, errors);
     }
     for ((_, name, _), source) in found {
         let source = source.reported_at(volume.path_of(name));

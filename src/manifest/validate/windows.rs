@@ -139,10 +139,32 @@ pub(super) fn options_json(options: &At<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use crate::manifest::validate::table;
 
     #[test]
     fn rules() {
         table::check(include_str!("windows.yaml"));
+    }
+
+    /// No row: the error repeats all of the value.
+    #[test]
+    fn a_credential_spec_has_an_end() {
+        let errors = |length| {
+            let mut object = table::valid();
+            object["spec"]["template"]["spec"]["securityContext"] =
+                json!({"windowsOptions": {"gmsaCredentialSpec": "a".repeat(length)}});
+            let errors = crate::manifest::validate(&object).into_iter();
+            errors.map(|error| error.without_value().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(errors(65_536), [""; 0]);
+        assert_eq!(
+            errors(65_537),
+            [
+                "spec.template.spec.securityContext.windowsOptions.gmsaCredentialSpec: Invalid value: \
+              gmsaCredentialSpec size must be under 64 KiB"
+            ]
+        );
     }
 }

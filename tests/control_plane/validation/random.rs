@@ -117,9 +117,8 @@ impl Maker {
         match kind {
             "string" => TEXTS[self.below(TEXTS.len())].into(),
             "bool" => self.one_in(2).into(),
-            "int32" | "int64" => NUMBERS[self.below(NUMBERS.len())].into(),
             "IntOrString" if self.one_in(3) => TEXTS[self.below(TEXTS.len())].into(),
-            "IntOrString" => NUMBERS[self.below(NUMBERS.len())].into(),
+            "int32" | "int64" | "IntOrString" => NUMBERS[self.below(NUMBERS.len())].into(),
             "Quantity" => QUANTITIES[self.below(QUANTITIES.len())].into(),
             "map[string]string" => {
                 let key = TEXTS[1 + self.below(TEXTS.len() - 1)];
