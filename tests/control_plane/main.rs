@@ -9,6 +9,7 @@ mod defaulting;
 mod harness;
 mod reading;
 mod smoke;
+mod snapshot;
 mod stages;
 mod upstream;
 mod validation;
