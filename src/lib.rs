@@ -2,7 +2,9 @@
 //!
 //! Data goes one way: `source` and `manifest` make what is desired, `cluster` makes a snapshot,
 //! `controller` knows what the DaemonSet controller would do, `plan` decides, `render` shows.
+//! `cli` is the shell around them: command line in, exit status out.
 
+pub mod cli;
 pub mod cluster;
 pub mod controller;
 pub mod manifest;

@@ -38,6 +38,7 @@ use objects::Objects;
 
 pub use error::{EncodingProblem, Error, Errors, JsonKind, Limit, Seen, TypeProblem};
 pub use field_error::{ErrorKind, FieldError, RefusedBy};
+pub use objects::is_read;
 pub use validate::{FieldWarning, selector_changes, validate, validate_update, warnings};
 pub use warning::{FieldHint, UnknownField, Warning};
 

@@ -1,2 +1,7 @@
-//! Placeholder of the first commit; the shell comes with `cli`.
-fn main() {}
+//! `ds-apply`: will carry out what `ds-plan` says.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ds_plan::cli::ds_apply().into()
+}

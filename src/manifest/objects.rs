@@ -45,8 +45,8 @@ pub(super) fn collect(files: &[ManifestFile]) -> Objects {
     objects
 }
 
-/// Only files that mention what we read are parsed; of UTF-16, all.
-fn is_read(bytes: &[u8]) -> bool {
+/// Whether a file with these bytes is parsed: it mentions what we read, or it is UTF-16.
+pub fn is_read(bytes: &[u8]) -> bool {
     let mentions = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
     bytes.starts_with(&[0xFF, 0xFE])
         || bytes.starts_with(&[0xFE, 0xFF])

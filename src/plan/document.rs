@@ -129,6 +129,22 @@ pub struct DaemonSetPlan {
     pub status: Option<Counters>,
 }
 
+impl Plan {
+    /// Whether carrying it out would change anything.
+    pub fn has_changes(&self) -> bool {
+        self.daemon_sets.iter().any(DaemonSetPlan::has_changes)
+    }
+}
+
+impl DaemonSetPlan {
+    /// Whether carrying it out would change anything: the object, or pods. Nodes that wait are no
+    /// change, because waiting is all that happens.
+    pub fn has_changes(&self) -> bool {
+        let ActionTotals { create, delete, replace, surge, wait: _, keep: _ } = self.totals;
+        self.change != Change::None || [create, delete, replace, surge] != [0; 4]
+    }
+}
+
 /// What happens to the DaemonSet object.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

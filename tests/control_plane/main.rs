@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 #![allow(clippy::disallowed_methods, reason = "tests are a shell: they have a clock and settings")]
 
-mod declared;
 mod defaulting;
 mod harness;
 mod reading;

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 #[test]
-fn every_file_here_is_declared() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane");
-    let undeclared = undeclared(&root, &root.join("main.rs"));
-    assert!(undeclared.is_empty(), "no `mod` for {undeclared:?}");
+fn every_test_file_is_declared() {
+    for binary in ["it", "control_plane"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(binary);
+        let undeclared = undeclared(&root, &root.join("main.rs"));
+        assert!(undeclared.is_empty(), "no `mod` for {undeclared:?}");
+    }
 }
 
 /// The Rust files below `folder` that their parent, `declaring` or a deeper one, does not declare.

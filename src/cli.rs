@@ -1,0 +1,214 @@
+//! The imperative shell of both programs: command line in, exit status out.
+//!
+//! Here: the list of commands, and how the command line becomes one of them. One file a command,
+//! in the order read, decide, show. Not here: any decision about DaemonSets.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+mod apply;
+mod completions;
+mod connection;
+mod error;
+mod exit;
+mod explain;
+mod flags;
+mod hints;
+mod input;
+mod label_selector;
+mod plan;
+mod printer;
+mod schema;
+mod shell;
+mod snapshot;
+mod status;
+mod warnings;
+
+use error::Error;
+pub use exit::Exit;
+use flags::{Color, GlobalFlags};
+use printer::Printer;
+use shell::Shell;
+
+/// Plan Kubernetes DaemonSet changes from git: which node gets what, when, and why
+///
+/// Without a command, `ds-plan` means `ds-plan plan`. It never writes to the cluster.
+#[derive(Parser, Debug)]
+#[command(name = "ds-plan", version, max_term_width = 100, after_help = EXIT_CODES)]
+struct DsPlan {
+    #[command(flatten)]
+    plan: plan::Args,
+
+    #[command(flatten)]
+    global: GlobalFlags,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), \
+                          6 refused by a guard (--fail-on-guards), 64 usage, 130 interrupted";
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Plan(Box<plan::Args>),
+    Explain(explain::Args),
+    Status(status::Args),
+    Snapshot(snapshot::Args),
+    Schema(schema::Args),
+    Completions(completions::Args),
+}
+
+/// Runs `ds-plan` on the process's command line.
+pub fn ds_plan() -> Exit {
+    match parse(std::env::args_os()) {
+        Ok(DsPlan { global, plan, command }) => {
+            let command = command.unwrap_or_else(|| Command::Plan(Box::new(plan)));
+            run(global, command)
+        }
+        Err(error) => usage(&error),
+    }
+}
+
+/// Runs `ds-apply` on the process's command line.
+pub fn ds_apply() -> Exit {
+    match apply::DsApply::try_parse() {
+        Ok(apply::DsApply {}) => apply::run(Printer::new(Color::Auto.into())),
+        Err(error) => usage(&error),
+    }
+}
+
+/// Runs one command, and explains what stood in its way.
+fn run(global: GlobalFlags, command: Command) -> Exit {
+    let printer = Printer::new(global.color.into());
+    let done = Shell::of_process(printer).and_then(|shell| {
+        shell::run_until_interrupted(async move {
+            dispatch(&command, &global, &shell).await.unwrap_or_else(|error| {
+                printer.err(error::Report(&error));
+                error.exit()
+            })
+        })
+    });
+    done.unwrap_or_else(|error| {
+        printer.err(error::Report(&Error::Process(error)));
+        Exit::Failed
+    })
+}
+
+async fn dispatch(command: &Command, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    match command {
+        Command::Plan(args) => plan::run(args, global, shell).await,
+        Command::Explain(args) => explain::run(args, global, shell).await,
+        Command::Status(args) => status::run(args, global, shell).await,
+        Command::Snapshot(args) => snapshot::run(args, global, shell).await,
+        Command::Schema(args) => schema::run(args, shell),
+        Command::Completions(args) => completions::run(args, shell),
+    }
+}
+
+/// Reads the command line of `ds-plan`.
+fn parse(line: impl Iterator<Item = OsString>) -> Result<DsPlan, clap::Error> {
+    let mut command = DsPlan::command();
+    let matches = match command.try_get_matches_from_mut(line) {
+        Ok(matches) => matches,
+        Err(error) => return Err(with_similar_command(error, &command)),
+    };
+    if let Some(name) = matches.subcommand_name()
+        && let Some(flag) = misplaced(&command, &matches)
+    {
+        let text = format!("`{flag}` belongs after `ds-plan {name}`, not before");
+        return Err(command.error(ErrorKind::ArgumentConflict, text));
+    }
+    DsPlan::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// A flag of `plan` that was given before the name of a command, where it would go unread.
+fn misplaced(command: &clap::Command, matches: &clap::ArgMatches) -> Option<String> {
+    let given = |arg: &&clap::Arg| {
+        let id = arg.get_id().as_str();
+        matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine)
+    };
+    let arg = command.get_arguments().filter(|arg| !arg.is_global_set()).find(given)?;
+    Some(arg.get_long().map_or_else(|| arg.get_id().to_string(), |long| format!("--{long}")))
+}
+
+/// `ds-plan statsu` reads as a name of a DaemonSet; say that a command may have been meant.
+fn with_similar_command(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
+        && error.kind() == ErrorKind::ValueValidation
+    {
+        let mut names = command.get_subcommands().map(clap::Command::get_name);
+        if let Some(name) = names.find(|name| strsim::jaro(value, name) > 0.7) {
+            let tip = format!("a similar command exists: '{name}'").into();
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        }
+    }
+    error
+}
+
+/// Prints what clap says: help and version are output, everything else is an error.
+fn usage(error: &clap::Error) -> Exit {
+    let printer = Printer::new(Color::Auto.into());
+    let text = error.render();
+    if error.use_stderr() {
+        printer.err(text.ansi());
+        return Exit::Usage;
+    }
+    match printer.out(text.ansi()) {
+        Ok(()) => Exit::Done,
+        Err(_closed) => Exit::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<DsPlan, String> {
+        parse(line.split(' ').map(OsString::from)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        DsPlan::command().debug_assert();
+        apply::DsApply::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_of_plan_work_with_and_without_its_name() {
+        let bare = parsed("ds-plan -f a.yaml --snapshot s.json x/y -n x").unwrap();
+        let named = parsed("ds-plan plan -f a.yaml --snapshot s.json x/y -n x").unwrap();
+        let Some(Command::Plan(args)) = named.command else { panic!("not plan") };
+        assert_eq!(format!("{:?}", bare.plan), format!("{args:?}"));
+        assert_eq!(format!("{:?}", bare.global), format!("{:?}", named.global));
+        assert!(bare.command.is_none());
+    }
+
+    #[test]
+    fn flags_that_would_go_unread_are_refused() {
+        for (line, want) in [
+            ("ds-plan -f a.yaml status", "`--filename` belongs after `ds-plan status`, not before"),
+            ("ds-plan --rev main plan", "`--rev` belongs after `ds-plan plan`, not before"),
+            ("ds-plan -f a.yaml --rev main", "cannot be used with"),
+            ("ds-plan -R", "--filename"),
+            ("ds-plan --snapshot a --context b", "cannot be used with"),
+            ("ds-plan statsu", "a similar command exists: 'status'"),
+            ("ds-plan --validate strict", "NAMESPACE/NAME"),
+            ("ds-plan -o html", "[possible values: text, json, yaml, name]"),
+        ] {
+            let error = parsed(line).map(|_| ()).unwrap_err();
+            assert!(error.contains(want), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn global_flags_stand_on_either_side() {
+        for line in ["ds-plan --snapshot a -n b status", "ds-plan status --snapshot a -n b"] {
+            let global = parsed(line).unwrap().global;
+            assert_eq!(global.snapshot.unwrap().to_str(), Some("a"), "{line}");
+            assert_eq!(global.namespace.unwrap().as_str(), "b", "{line}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The cluster that a command looks at: a live one, or a recording.
+//!
+//! With a recording no network call is made. Not here: reading either (`cluster`).
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::flags::GlobalFlags;
+use super::shell::Shell;
+use crate::cluster::{self, ConnectOptions, LiveCluster, Scope};
+use crate::model::{NamespaceName, Snapshot};
+use crate::source::STANDARD_INPUT;
+
+/// The namespace of manifests that name none, where nothing else says so.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// Where a snapshot comes from.
+pub(super) enum Connection<'a> {
+    /// The file of a recording; `-` is standard input.
+    Recorded(&'a Path),
+    /// A cluster that can be asked.
+    Live(Box<LiveCluster>),
+}
+
+/// Makes ready to read the cluster that the flags name; nothing is sent yet.
+pub(super) async fn open<'a>(
+    flags: &'a GlobalFlags,
+    shell: &Shell,
+) -> Result<Connection<'a>, Error> {
+    let GlobalFlags { kubeconfig, context, snapshot, namespace: _, color: _ } = flags;
+    if let Some(file) = snapshot {
+        return Ok(Connection::Recorded(file));
+    }
+    let options = ConnectOptions {
+        kubeconfig: kubeconfig.clone(),
+        kubeconfig_env: shell.variable("KUBECONFIG").map(Into::into),
+        home: shell.variable("HOME").map(PathBuf::from),
+        context: context.clone(),
+    };
+    Ok(Connection::Live(Box::new(cluster::connect(&options).await?)))
+}
+
+impl Connection<'_> {
+    /// The namespace of manifests that name none, when `-n` does not say.
+    pub(super) fn default_namespace(&self) -> NamespaceName {
+        match self {
+            Self::Recorded(_) => DEFAULT_NAMESPACE.into(),
+            Self::Live(cluster) => cluster.default_namespace().clone(),
+        }
+    }
+
+    /// The cluster as it is, or was. A recording is read whole, whatever the scope.
+    pub(super) async fn snapshot(&self, scope: &Scope, shell: &Shell) -> Result<Snapshot, Error> {
+        match self {
+            Self::Recorded(file) if is_standard_input(file) => {
+                Ok(cluster::read_recorded_from(io::stdin().lock(), STANDARD_INPUT)?)
+            }
+            Self::Recorded(file) => Ok(cluster::read_recorded(file)?),
+            Self::Live(cluster) => Ok(cluster.snapshot(scope, shell.now).await?),
+        }
+    }
+}
+
+/// Whether a file named on the command line is standard input.
+pub(super) fn is_standard_input(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}

@@ -1,0 +1,144 @@
+//! The flags that several commands share; their doc comments are the help texts.
+//!
+//! Names and meanings are kubectl's where kubectl has them. Not here: what the flags lead to
+//! (`input`), and flags of a single command (that command's file).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum, ValueHint};
+
+use super::label_selector;
+use crate::model::{DaemonSetKey, LabelSelector, NamespaceName};
+
+/// Headings of the help.
+pub(super) mod heading {
+    pub(in crate::cli) const SOURCE: &str = "Source";
+    pub(in crate::cli) const CLUSTER: &str = "Cluster";
+    pub(in crate::cli) const NARROW: &str = "Narrowing";
+    pub(in crate::cli) const OUTPUT: &str = "Output";
+}
+
+/// Flags that every command takes, before or after its name.
+#[derive(Args, Clone, Debug)]
+pub(super) struct GlobalFlags {
+    /// Kubeconfig file; default: $KUBECONFIG, then ~/.kube/config, then the pod's service account
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::CLUSTER, conflicts_with = "snapshot")]
+    pub(super) kubeconfig: Option<PathBuf>,
+
+    /// Context in the kubeconfig; default: its current context
+    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(help_heading = heading::CLUSTER, conflicts_with = "snapshot")]
+    pub(super) context: Option<String>,
+
+    /// Read a recorded cluster instead of asking a live one
+    ///
+    /// The file is what `ds-plan snapshot` writes, or `kubectl get
+    /// nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`: JSON
+    /// or YAML, plain or gzip. `-` is standard input. No network call is made.
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::CLUSTER)]
+    pub(super) snapshot: Option<PathBuf>,
+
+    /// Only DaemonSets of this namespace, and the namespace of manifests that name none
+    ///
+    /// Unlike `kubectl apply -n`, manifests of other namespaces are passed over, not refused.
+    /// Default for manifests that name none: the context's namespace, or `default` with --snapshot.
+    #[arg(short, long, global = true, value_name = "NAMESPACE")]
+    #[arg(help_heading = heading::NARROW)]
+    pub(super) namespace: Option<NamespaceName>,
+
+    /// When to use colours; `auto` heeds `NO_COLOR`, `CLICOLOR_FORCE` and `TERM`
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(help_heading = heading::OUTPUT)]
+    pub(super) color: Color,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl From<Color> for anstream::ColorChoice {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Auto => Self::Auto,
+            Color::Always => Self::Always,
+            Color::Never => Self::Never,
+        }
+    }
+}
+
+/// Where manifests come from: git objects, or files.
+#[derive(Args, Clone, Debug)]
+pub(super) struct SourceFlags {
+    /// Git repository: a folder in it, or a URL; default: the one around the current folder
+    #[arg(long, value_name = "DIR or URL", value_hint = ValueHint::AnyPath)]
+    #[arg(help_heading = heading::SOURCE)]
+    pub(super) repo: Option<OsString>,
+
+    /// Revision to read, as git objects, without a checkout; default: HEAD
+    #[arg(long, value_name = "REV", help_heading = heading::SOURCE)]
+    pub(super) rev: Option<String>,
+
+    /// File or folder inside the repository; repeatable; default: all of it
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(help_heading = heading::SOURCE)]
+    pub(super) path: Vec<PathBuf>,
+
+    /// Plain file, folder, or - for standard input, instead of git; repeatable
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    #[arg(help_heading = heading::SOURCE, conflicts_with_all = ["repo", "rev", "path"])]
+    pub(super) filename: Vec<OsString>,
+
+    /// Go into the sub-folders of the folders that -f names
+    #[arg(short = 'R', long, help_heading = heading::SOURCE, requires = "filename")]
+    pub(super) recursive: bool,
+
+    /// What fields that the API does not know are: errors, warnings, or nothing
+    ///
+    /// As with kubectl, `true` means `strict` and `false` means `ignore`. Of a field that is given
+    /// twice, the later one counts, and there is always a warning.
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_value = "strict", default_missing_value = "strict")]
+    #[arg(help_heading = heading::SOURCE)]
+    pub(super) validate: Validate,
+}
+
+/// What to do about fields that the API does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Validate {
+    /// They are errors.
+    #[value(alias = "true")]
+    Strict,
+    /// They are warnings.
+    Warn,
+    /// They are dropped in silence.
+    #[value(alias = "false")]
+    Ignore,
+}
+
+/// Which DaemonSets a command is about.
+#[derive(Args, Clone, Debug)]
+pub(super) struct NarrowFlags {
+    /// Only these DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME")]
+    pub(super) names: Vec<DaemonSetKey>,
+
+    /// Only DaemonSets whose labels match: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a`, `!a`
+    #[arg(short = 'l', long = "selector", value_name = "SELECTOR")]
+    #[arg(help_heading = heading::NARROW, value_parser = label_selector::parse)]
+    pub(super) selector: Option<LabelSelector>,
+}
+
+/// How much a command shows.
+#[derive(Args, Clone, Debug)]
+pub(super) struct VerbosityFlags {
+    /// List every node instead of ranges
+    #[arg(short, long, action = ArgAction::SetTrue, help_heading = heading::OUTPUT)]
+    pub(super) verbose: bool,
+}

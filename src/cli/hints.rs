@@ -1,0 +1,78 @@
+//! What the reader can do now; the only place where advice is written.
+//!
+//! Every kind of failure is named, so that somebody has thought about it, even when there is
+//! nothing to advise.
+
+mod cluster;
+mod source;
+
+use super::error::Error;
+use crate::manifest;
+use crate::model::DaemonSetKey;
+
+/// For whoever looked in the wrong place.
+const WHERE_MANIFESTS_ARE: &str =
+    "say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)";
+
+/// What to do about `error`, the best first.
+pub(super) fn hints(error: &Error) -> Vec<String> {
+    match error {
+        Error::Source(error) => source::hint(error).into_iter().collect(),
+        Error::Manifest(errors) => manifest_hints(errors),
+        Error::NoDaemonSet { .. } => vec![WHERE_MANIFESTS_ARE.into()],
+        Error::Cluster(error) => cluster::hint(error).into_iter().collect(),
+        Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
+            vec![format!("DaemonSets in the {place}: {}", some_of(known))]
+        }
+        Error::NoSuchNode { node: _, similar: Some(similar) } => {
+            vec![format!("a similar node exists: {similar}")]
+        }
+        Error::NoSuchNode { node: _, similar: None } => {
+            vec!["nodes go by `metadata.name`: `kubectl get nodes`".into()]
+        }
+        Error::StandardInputTwice => vec!["put one of the two into a file".into()],
+        Error::RecordingOfRecording => vec!["leave out one of the two".into()],
+        Error::Random(_) | Error::Render(_) | Error::Output(_) | Error::Process(_) => vec![],
+    }
+}
+
+/// The first few of many.
+fn some_of(keys: &[DaemonSetKey]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<String> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
+    let more = keys.len().saturating_sub(SHOWN);
+    match (shown.is_empty(), more) {
+        (true, _) => "none".to_owned(),
+        (false, 0) => shown.join(", "),
+        (false, more) => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Advice on manifests: once for each kind of error, not for each error.
+fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
+    let mut hints = Vec::new();
+    for error in errors {
+        let hint = match error {
+            manifest::Error::UnknownField { .. } => {
+                "the API drops unknown fields; to do the same, use `--validate=warn`"
+            }
+            manifest::Error::Duplicate { .. } => {
+                "read fewer files with `--path` or `-f`, or narrow to one of the two with -n"
+            }
+            manifest::Error::NoDaemonSet { .. } => WHERE_MANIFESTS_ARE,
+            manifest::Error::Encoding { .. }
+            | manifest::Error::Limit { .. }
+            | manifest::Error::Syntax { .. }
+            | manifest::Error::OldVersion { .. }
+            | manifest::Error::Incomplete { .. }
+            | manifest::Error::Field { .. }
+            | manifest::Error::GeneratedName { .. }
+            | manifest::Error::Unreadable { .. }
+            | manifest::Error::Type { .. } => continue,
+        };
+        if !hints.iter().any(|known| known == hint) {
+            hints.push(hint.to_owned());
+        }
+    }
+    hints
+}

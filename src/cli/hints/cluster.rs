@@ -1,0 +1,59 @@
+//! Advice on what stands between us and a cluster, or a recording of one.
+
+use crate::cluster::Error;
+
+/// What to do about `error`; nothing where its own words say it all.
+pub(super) fn hint(error: &Error) -> Option<String> {
+    let text = match error {
+        Error::NoKubeconfig { .. } => {
+            "set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`"
+                .into()
+        }
+        Error::NoContext { path: _, known } | Error::UnknownContext { path: _, name: _, known } => {
+            match known.as_slice() {
+                [] => return None,
+                known => format!("choose one with --context: {}", known.join(", ")),
+            }
+        }
+        Error::PluginMissing { command, .. } => format!("install `{command}`, or put it on PATH"),
+        Error::PluginFailed { .. } | Error::Unauthorized { .. } => {
+            "log in anew; does `kubectl get nodes` work?".into()
+        }
+        Error::Unreachable { .. } | Error::Timeout { .. } | Error::BrokenOff { .. } => {
+            "is it the right context? `kubectl config current-context`; or use --snapshot FILE"
+                .into()
+        }
+        Error::Tls { .. } => {
+            "check `certificate-authority` of the cluster in the kubeconfig".into()
+        }
+        Error::Forbidden { .. } => {
+            "bind a role that may get and list these, or plan on a snapshot that somebody else took"
+                .into()
+        }
+        Error::Expired { .. } => "the cluster changes faster than it is read: run again".into(),
+        Error::Empty { .. } | Error::CutOff { .. } | Error::Gzip { .. } => {
+            "record it again: `ds-plan snapshot > FILE`".into()
+        }
+        Error::Encoding { .. } => "save it as UTF-8, or record it again in another shell".into(),
+        Error::Syntax { .. }
+        | Error::NotAList { .. }
+        | Error::NoNodes { .. }
+        | Error::Incomplete { .. } => "record one with `ds-plan snapshot`, or with `kubectl get \
+             nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`"
+            .into(),
+        Error::Kubeconfig { .. }
+        | Error::Context { .. }
+        | Error::ServiceAccount { .. }
+        | Error::Refused { .. }
+        | Error::EndlessList { .. }
+        | Error::NotAnAnswer { .. }
+        | Error::Open { .. }
+        | Error::Read { .. }
+        | Error::Version { .. }
+        | Error::NoMoment { .. }
+        | Error::Object { .. }
+        | Error::Duplicate { .. }
+        | Error::Write(_) => return None,
+    };
+    Some(text)
+}

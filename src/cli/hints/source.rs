@@ -1,0 +1,78 @@
+//! Advice on what stands between the command line and the manifests' bytes.
+
+use crate::source::Error;
+
+/// What to do about `error`; nothing where its own words say it all.
+pub(super) fn hint(error: &Error) -> Option<String> {
+    let text = match error {
+        Error::NoRepository { .. } => "name the files: `ds-plan -f DIR`".into(),
+        Error::ForeignRepository { folder } => {
+            format!("if you trust it: `git config --global --add safe.directory {folder}`")
+        }
+        Error::EmptyRepository { .. } => "commit first, or read plain files with `-f`".into(),
+        Error::RevisionNotFound { .. } => {
+            "fetch it first (`git fetch`), or name another with `--rev`".into()
+        }
+        Error::RevisionAmbiguous { .. } => "give more digits of it".into(),
+        Error::RevisionInvalid { .. } | Error::NotACommit { .. } => {
+            "give a branch, a tag or a commit to `--rev`".into()
+        }
+        Error::RevisionBeyondShallow { .. } => "fetch the history: `git fetch --unshallow`".into(),
+        Error::RevisionOfUrl { .. } | Error::MergeBaseOfUrl { .. } => {
+            "for anything else, clone the repository and use `--repo DIR`".into()
+        }
+        Error::NoMergeBase { .. } => {
+            "in a shallow clone, fetch the history: `git fetch --unshallow`".into()
+        }
+        Error::PathNotInRevision { from_top: Some(path), .. } => {
+            format!("paths start at the folder of --repo; from the top it is `{path}`")
+        }
+        Error::PathNotInRevision { from_top: None, .. } => {
+            "commit it first, or read plain files with `-f`".into()
+        }
+        Error::PathOutside { .. } => "read it as a plain file with `-f`".into(),
+        Error::PathIsSymlink { .. } => "name the file that the link leads to".into(),
+        Error::PathIsSubmodule { path } => format!("read it on its own: `--repo {path}`"),
+        Error::ObjectMissing { partial: true, .. } => {
+            "fetch what is missing: `git fetch --refetch --filter=blob:none --no-filter`".into()
+        }
+        Error::ObjectMissing { partial: false, .. } | Error::ObjectCorrupt { .. } => {
+            "check the repository: `git fsck`".into()
+        }
+        Error::EmptyPath => "is a variable of the command line empty?".into(),
+        Error::NotFound { .. } => {
+            "paths start at the current folder; those in git are named with `--path`".into()
+        }
+        Error::UrlAsFile { .. } => {
+            "fetch it first and pipe it in: `curl -fsSL URL | ds-plan -f -`".into()
+        }
+        Error::TooLarge { .. }
+        | Error::TooManyFiles { .. }
+        | Error::TooManyEntries { .. }
+        | Error::TooMuch { .. }
+        | Error::TooDeep { .. } => "read less: name folders or files with `--path` or `-f`".into(),
+        Error::NoManifests { .. } => super::WHERE_MANIFESTS_ARE.into(),
+        Error::BadUrl { .. } | Error::UnsupportedScheme { .. } => {
+            "use https:// or ssh://, or a folder".into()
+        }
+        Error::PlainHttp { .. } => "use https://".into(),
+        Error::NoCache => "set HOME or XDG_CACHE_HOME".into(),
+        Error::Cache { .. } => "set XDG_CACHE_HOME to a folder that can be written".into(),
+        Error::CachedRepository { path, .. } => format!("remove it: `rm -r {path}`"),
+        Error::CacheBusy { .. } => "run again when it is done".into(),
+        Error::GitMissing { .. } => "install git, or clone elsewhere and use `--repo DIR`".into(),
+        Error::FetchTimeout { .. } => "clone it with git and use `--repo DIR`".into(),
+        Error::FetchDenied { .. } => {
+            "fetching is done by your git: does `git ls-remote URL` work?".into()
+        }
+        Error::Fetch { .. } => "does `git ls-remote URL` work?".into(),
+        Error::OpenRepository { .. }
+        | Error::RevisionLookup { .. }
+        | Error::ForbiddenEntry { .. }
+        | Error::Unreadable { .. }
+        | Error::Special { .. }
+        | Error::StandardInputTwice
+        | Error::GitStart { .. } => return None,
+    };
+    Some(text)
+}

@@ -1,0 +1,212 @@
+//! From flags to what the commands work on: the manifests that were asked for.
+//!
+//! Reading is all or nothing. Not here: the cluster (`connection`), and what is made of either.
+
+use super::error::{Error, Place};
+use super::flags::{NarrowFlags, SourceFlags, Validate};
+use super::shell::Shell;
+use super::warnings;
+use crate::manifest::{self, FieldValidation};
+use crate::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, NamespaceName};
+use crate::plan::{SourceInfo, Warning};
+use crate::source::{self, FETCH_TIMEOUT, Git, GitRequest, Request, Surroundings};
+
+/// What the source asks for.
+#[derive(Debug)]
+pub(super) struct Desired {
+    /// The DaemonSets that the command is about; at least one.
+    pub(super) daemon_sets: Vec<DesiredDaemonSet>,
+    /// Where they came from.
+    pub(super) source: SourceInfo,
+    /// What was noticed on the way.
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// Reads the manifests, all of them, and keeps the DaemonSets that the command is about.
+pub(super) fn desired(
+    flags: &SourceFlags,
+    selection: &Selection<'_>,
+    default_namespace: NamespaceName,
+    shell: &Shell,
+) -> Result<Desired, Error> {
+    let read = source::read(
+        &request(flags),
+        &manifest::is_read,
+        &mut Surroundings {
+            current_dir: shell.current_dir.clone(),
+            cache_dir: shell.cache_dir(),
+            stdin: &mut std::io::stdin().lock(),
+            git: git(shell),
+        },
+    )?;
+    let mut warnings = warnings::of_source(&read);
+    if read.files.is_empty() {
+        // Folders that must be rendered may be why there is nothing: say so before failing.
+        warnings::print(&warnings, shell.printer);
+        return Err(Error::NoDaemonSet { files: read.passed_over });
+    }
+    let options =
+        manifest::Options { default_namespace, validate: field_validation(flags.validate) };
+    let desired = manifest::read(&read.files, &options)?;
+    warnings.extend(warnings::of_manifests(&desired));
+    let source::Origin { repository, commit, paths } = read.origin;
+    Ok(Desired {
+        daemon_sets: selection.narrow_to_some(desired.daemon_sets)?,
+        source: SourceInfo { repository, commit: commit.map(|commit| commit.id), paths },
+        warnings,
+    })
+}
+
+fn request(flags: &SourceFlags) -> Request {
+    let SourceFlags { repo, rev, path, filename, recursive, validate: _ } = flags.clone();
+    if filename.is_empty() {
+        return Request::Git(GitRequest {
+            repository: repo,
+            revision: rev,
+            merge_base_with: None,
+            paths: path,
+        });
+    }
+    Request::Files { names: filename.into_iter().map(Into::into).collect(), recursive }
+}
+
+fn git(shell: &Shell) -> Git {
+    Git {
+        program: "git".into(),
+        environment: shell.environment.clone().into_iter().collect(),
+        terminal: shell.terminal,
+        timeout: FETCH_TIMEOUT,
+    }
+}
+
+fn field_validation(flag: Validate) -> FieldValidation {
+    match flag {
+        Validate::Strict => FieldValidation::Strict,
+        Validate::Warn => FieldValidation::Warn,
+        Validate::Ignore => FieldValidation::Ignore,
+    }
+}
+
+/// Which DaemonSets a command is about: `-n`, `-l` and names, all of which must fit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection<'a> {
+    /// `-n`
+    pub(super) namespace: Option<&'a NamespaceName>,
+    /// Names and `-l`
+    pub(super) flags: &'a NarrowFlags,
+    /// Where they are looked for.
+    pub(super) place: Place,
+}
+
+/// What a selection looks at.
+pub(super) trait Selectable {
+    /// Namespace and name.
+    fn key(&self) -> &DaemonSetKey;
+    /// Its labels.
+    fn labels(&self) -> &Labels;
+}
+
+impl Selectable for DesiredDaemonSet {
+    fn key(&self) -> &DaemonSetKey {
+        &self.key
+    }
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+}
+
+impl Selectable for &DaemonSet {
+    fn key(&self) -> &DaemonSetKey {
+        &self.key
+    }
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+}
+
+impl Selection<'_> {
+    /// Keeps what was asked for; a name that is not there is an error.
+    pub(super) fn narrow<T: Selectable>(&self, mut all: Vec<T>) -> Result<Vec<T>, Error> {
+        let known: Vec<DaemonSetKey> = all.iter().map(T::key).cloned().collect();
+        let names = self.flags.names.iter();
+        let missing: Vec<_> = names.filter(|name| !known.contains(name)).cloned().collect();
+        if !missing.is_empty() {
+            return Err(Error::NotFound { missing, place: self.place, known });
+        }
+        all.retain(|one| self.covers(one));
+        Ok(all)
+    }
+
+    /// As [`narrow`](Self::narrow); and to be left with nothing is an error too, because that is a
+    /// typing mistake more often than not, and would look like a fleet with nothing to do.
+    fn narrow_to_some<T: Selectable>(&self, all: Vec<T>) -> Result<Vec<T>, Error> {
+        let known: Vec<DaemonSetKey> = all.iter().map(T::key).cloned().collect();
+        let left = self.narrow(all)?;
+        if left.is_empty() {
+            return Err(Error::NothingSelected { known, place: self.place });
+        }
+        Ok(left)
+    }
+
+    fn covers(&self, one: &impl Selectable) -> bool {
+        let NarrowFlags { names, selector } = self.flags;
+        self.namespace.is_none_or(|namespace| one.key().namespace == *namespace)
+            && (names.is_empty() || names.contains(one.key()))
+            && selector.as_ref().is_none_or(|selector| selector.matches(one.labels()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::label_selector;
+
+    struct Named(DaemonSetKey, Labels);
+
+    impl Selectable for Named {
+        fn key(&self) -> &DaemonSetKey {
+            &self.0
+        }
+        fn labels(&self) -> &Labels {
+            &self.1
+        }
+    }
+
+    #[test]
+    fn everything_that_was_asked_for_must_fit() {
+        let fleet = || {
+            let tiers = [("log/agent", "node"), ("log/gpu", "gpu"), ("net/agent", "node")];
+            let named = |(key, tier): (&str, &str)| {
+                Named(key.parse().unwrap(), [("tier", tier)].into_iter().collect())
+            };
+            tiers.map(named).into_iter().collect::<Vec<_>>()
+        };
+        for (namespace, names, selector, want) in [
+            (None, vec![], "", Ok("log/agent log/gpu net/agent")),
+            (Some("log"), vec![], "", Ok("log/agent log/gpu")),
+            (Some("log"), vec![], "tier=node", Ok("log/agent")),
+            (None, vec!["net/agent"], "", Ok("net/agent")),
+            (None, vec![], "tier!=node", Ok("log/gpu")),
+            (None, vec!["net/gpu"], "", Err("DaemonSet net/gpu not found in the manifests")),
+            (Some("log"), vec!["net/agent"], "", Err("no DaemonSet in the manifests is left")),
+            (Some("none"), vec![], "", Err("no DaemonSet in the manifests is left")),
+        ] {
+            let namespace = namespace.map(NamespaceName::from);
+            let flags = NarrowFlags {
+                names: names.iter().map(|name| name.parse().unwrap()).collect(),
+                selector: Some(label_selector::parse(selector).unwrap()),
+            };
+            let selection =
+                Selection { namespace: namespace.as_ref(), flags: &flags, place: Place::Manifests };
+            let narrowed = selection.narrow_to_some(fleet()).map(|kept| {
+                let names: Vec<_> = kept.iter().map(|one| one.0.to_string()).collect();
+                names.join(" ")
+            });
+            match (narrowed, want) {
+                (Ok(kept), want) => assert_eq!(Ok(kept.as_str()), want),
+                (Err(error), Err(want)) => assert!(error.to_string().starts_with(want), "{error}"),
+                (Err(error), Ok(want)) => panic!("{error} instead of {want}"),
+            }
+        }
+    }
+}

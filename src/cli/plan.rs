@@ -1,0 +1,137 @@
+//! `ds-plan plan`: what applying the source would do to every node.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+
+use super::connection::is_standard_input;
+use super::error::{Error, Place};
+use super::exit::Exit;
+use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, VerbosityFlags, heading};
+use super::input::{self, Desired, Selection};
+use super::shell::Shell;
+use super::{connection, warnings};
+use crate::cluster::Scope;
+use crate::plan::{self, Detail, Plan};
+use crate::render;
+
+/// Show what applying the source would do to every node, and why (the default)
+///
+/// Reads DaemonSets from git (or files), compares them with the cluster (or a recorded one) by the
+/// DaemonSet controller's own rules, and writes to neither.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: SourceFlags,
+
+    #[command(flatten)]
+    narrow: NarrowFlags,
+
+    /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet that changes
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = heading::OUTPUT)]
+    output: Format,
+
+    #[command(flatten)]
+    verbosity: VerbosityFlags,
+
+    #[command(flatten)]
+    detail: DetailFlags,
+
+    #[command(flatten)]
+    exit: ExitFlags,
+}
+
+/// How much the document tells.
+#[derive(clap::Args, Clone, Copy, Debug)]
+struct DetailFlags {
+    /// Include nodes with nothing to do
+    #[arg(long, help_heading = heading::OUTPUT)]
+    all_nodes: bool,
+
+    /// Show values that may be secret: of env vars, HTTP headers, and flags such as --token
+    #[arg(long, help_heading = heading::OUTPUT)]
+    show_values: bool,
+}
+
+/// What the exit code tells.
+#[derive(clap::Args, Clone, Copy, Debug)]
+struct ExitFlags {
+    /// Exit with 2 when there are changes, and with 0 only when there are none
+    #[arg(long, help_heading = heading::OUTPUT)]
+    detailed_exitcode: bool,
+
+    /// Exit with 6 when ds-apply would refuse the plan
+    #[arg(long, help_heading = heading::OUTPUT)]
+    fail_on_guards: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Yaml,
+    Name,
+}
+
+pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let plan = read_and_decide(args, global, shell).await?;
+    let exit = exit(&plan, args.exit);
+    show(plan, args, shell)?;
+    Ok(exit)
+}
+
+async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Plan, Error> {
+    refuse_one_input_for_two(args, global)?;
+    let connection = connection::open(global, shell).await?;
+    let selection = Selection {
+        namespace: global.namespace.as_ref(),
+        flags: &args.narrow,
+        place: Place::Manifests,
+    };
+    let default_namespace =
+        global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
+    let Desired { daemon_sets, source, warnings } =
+        input::desired(&args.source, &selection, default_namespace, shell)?;
+    let namespaces = daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
+    let snapshot = connection.snapshot(&Scope::Namespaces(namespaces), shell).await?;
+    Ok(plan::plan(plan::Input {
+        snapshot: &snapshot,
+        desired: &daemon_sets,
+        source,
+        warnings,
+        created_at: shell.now,
+        detail: detail(args.detail),
+    }))
+}
+
+/// Standard input has one end; it cannot be the manifests and the cluster.
+fn refuse_one_input_for_two(args: &Args, global: &GlobalFlags) -> Result<(), Error> {
+    let manifests = args.source.filename.iter().any(|name| is_standard_input(Path::new(name)));
+    let cluster = global.snapshot.as_deref().is_some_and(is_standard_input);
+    if manifests && cluster { Err(Error::StandardInputTwice) } else { Ok(()) }
+}
+
+fn show(mut plan: Plan, args: &Args, shell: &Shell) -> Result<(), Error> {
+    let text = match args.output {
+        Format::Text => {
+            warnings::print(&std::mem::take(&mut plan.warnings), shell.printer);
+            render::plan_text(&plan, &shell.text_options(args.verbosity.verbose))
+        }
+        Format::Json => render::json(&plan)?,
+        Format::Yaml => render::yaml(&plan)?,
+        Format::Name => render::plan_name(&plan),
+    };
+    shell.printer.out(text).map_err(Error::Output)
+}
+
+fn detail(DetailFlags { all_nodes, show_values }: DetailFlags) -> Detail {
+    Detail { all_nodes, show_values }
+}
+
+fn exit(plan: &Plan, ExitFlags { detailed_exitcode, fail_on_guards }: ExitFlags) -> Exit {
+    let changes = detailed_exitcode && plan.has_changes();
+    let refused = fail_on_guards && !plan.guards.is_empty();
+    let exit = if changes { Exit::Changes } else { Exit::Done };
+    exit.or_graver(if refused { Exit::Refused } else { Exit::Done })
+}

@@ -1,0 +1,64 @@
+//! The only way to standard output and standard error.
+//!
+//! Text may carry ANSI styles; they reach a terminal that wants them and are taken out everywhere
+//! else (`--color`, `NO_COLOR`, `CLICOLOR_FORCE`, `TERM`). Not here: any words.
+
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+
+use anstream::{AutoStream, ColorChoice};
+
+/// Hands text to the two streams.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Printer {
+    color: ColorChoice,
+}
+
+impl Printer {
+    /// A printer that colours as `color` says.
+    pub(super) fn new(color: ColorChoice) -> Self {
+        Self { color }
+    }
+
+    /// Writes `text` to standard output: what was asked for, and nothing else.
+    pub(super) fn out(self, text: impl fmt::Display) -> io::Result<()> {
+        let mut stream = BufWriter::new(AutoStream::new(io::stdout().lock(), self.color));
+        forgiving(write!(stream, "{text}").and_then(|()| stream.flush()))
+    }
+
+    /// Standard output for data that is written piece by piece.
+    pub(super) fn stdout(self) -> impl Write {
+        let Self { color: _ } = self;
+        Forgiving(BufWriter::new(io::stdout().lock()))
+    }
+
+    /// Writes `text` to standard error: warnings, errors, advice.
+    pub(super) fn err(self, text: impl fmt::Display) {
+        let mut stream = BufWriter::new(AutoStream::new(io::stderr().lock(), self.color));
+        // When even standard error is gone, there is nobody left to tell.
+        drop(write!(stream, "{text}").and_then(|()| stream.flush()));
+    }
+}
+
+/// A reader that went away (`ds-plan | head`) has read what it wanted; that is no failure.
+fn forgiving(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+struct Forgiving<W>(W);
+
+impl<W: Write> Write for Forgiving<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        forgiving(self.0.flush())
+    }
+}

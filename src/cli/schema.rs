@@ -1,0 +1,28 @@
+//! `ds-plan schema`: the contract of `-o json`, generated from the Rust types.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::error::Error;
+use super::exit::Exit;
+use super::shell::Shell;
+use crate::render::{self, Document};
+
+/// Print the JSON schema of what -o json prints
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Of which document
+    #[arg(value_name = "DOCUMENT", default_value = Document::Plan.name(), value_parser = document())]
+    document: Document,
+}
+
+fn document() -> impl TypedValueParser<Value = Document> {
+    PossibleValuesParser::new(Document::ALL.map(Document::name)).map(|name| {
+        let named = Document::ALL.into_iter().find(|document| document.name() == name);
+        named.unwrap_or(Document::Plan)
+    })
+}
+
+pub(super) fn run(args: &Args, shell: &Shell) -> Result<Exit, Error> {
+    shell.printer.out(render::schema(args.document)?).map_err(Error::Output)?;
+    Ok(Exit::Done)
+}

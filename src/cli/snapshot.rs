@@ -1,0 +1,67 @@
+//! `ds-plan snapshot`: records a live cluster, so that plans need no credentials.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::ValueHint;
+
+use super::connection::{self, Connection};
+use super::error::Error;
+use super::exit::Exit;
+use super::flags::{GlobalFlags, heading};
+use super::shell::Shell;
+use crate::cluster::{Kind, Recorded, Scope};
+
+/// Record the cluster, so that others can plan on it without credentials
+///
+/// Everything of all namespaces, or of the one that -n names; slim, in the form of `kubectl get -o
+/// json`. Templates stay whole, because they decide revisions: the recording may hold secrets.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Write to a file, whole or not at all, packed when it ends in .gz; default: standard output
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    out: Option<PathBuf>,
+
+    /// Replace values that may be secret by salted digests
+    ///
+    /// Equal values have equal digests, so that plans come out the same. The salt is in the file:
+    /// this keeps honest people honest and long secrets safe, and short ones can be guessed.
+    #[arg(long, help_heading = heading::OUTPUT)]
+    mask_values: bool,
+}
+
+pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let recorded = record(args, global, shell).await?;
+    let summary = summary(&recorded);
+    if let Some(file) = &args.out {
+        recorded.save(file)?;
+    } else {
+        let mut out = shell.printer.stdout();
+        recorded.write_to(&mut out)?;
+        out.flush().map_err(Error::Output)?;
+    }
+    shell.printer.err(summary);
+    Ok(Exit::Done)
+}
+
+async fn record(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Recorded, Error> {
+    let cluster = match connection::open(global, shell).await? {
+        Connection::Live(cluster) => cluster,
+        Connection::Recorded(_) => return Err(Error::RecordingOfRecording),
+    };
+    let scope = match &global.namespace {
+        Some(namespace) => Scope::Namespaces([namespace.clone()].into()),
+        None => Scope::All,
+    };
+    let salt = if args.mask_values { Some(Shell::salt()?) } else { None };
+    Ok(cluster.record(&scope, salt, shell.now).await?)
+}
+
+/// `recorded 412 nodes, 3 daemonsets, …`, for standard error.
+fn summary(recorded: &Recorded) -> String {
+    let counts = recorded.counts().into_iter();
+    let counts: Vec<_> =
+        counts.map(|(kind, count): (Kind, usize)| format!("{count} {}", kind.resource())).collect();
+    format!("recorded {}\n", counts.join(", "))
+}

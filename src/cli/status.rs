@@ -1,0 +1,85 @@
+//! `ds-plan status`: where DaemonSets stand, and what stands in the way of each node.
+
+use std::collections::BTreeSet;
+
+use clap::ValueEnum;
+
+use super::error::{Error, Place};
+use super::exit::Exit;
+use super::flags::{GlobalFlags, NarrowFlags, VerbosityFlags, heading};
+use super::input::Selection;
+use super::shell::Shell;
+use super::{connection, warnings};
+use crate::cluster::Scope;
+use crate::model::{DaemonSet, DaemonSetKey};
+use crate::plan::{self, Status};
+use crate::render;
+
+/// Show where DaemonSets stand, and what is in the way of each node
+///
+/// The table is that of `kubectl get daemonsets`; below it, what the table hides. Without -n, -l and names: all DaemonSets of all namespaces.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    narrow: NarrowFlags,
+
+    /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = heading::OUTPUT)]
+    output: Format,
+
+    #[command(flatten)]
+    verbosity: VerbosityFlags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Yaml,
+    Name,
+}
+
+pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let status = read_and_decide(args, global, shell).await?;
+    show(status, args, shell)?;
+    Ok(Exit::Done)
+}
+
+async fn read_and_decide(
+    args: &Args,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<Status, Error> {
+    let connection = connection::open(global, shell).await?;
+    let snapshot = connection.snapshot(&scope(args, global), shell).await?;
+    let selection = Selection {
+        namespace: global.namespace.as_ref(),
+        flags: &args.narrow,
+        place: Place::Cluster,
+    };
+    let all: Vec<&DaemonSet> = snapshot.daemon_sets.iter().collect();
+    let chosen: BTreeSet<&DaemonSetKey> =
+        selection.narrow(all)?.into_iter().map(|live| &live.key).collect();
+    Ok(plan::status(&snapshot, |key| chosen.contains(key)))
+}
+
+/// No more namespaces than asked for: the user may not be permitted to read the others.
+fn scope(args: &Args, global: &GlobalFlags) -> Scope {
+    let names = args.narrow.names.iter().map(|name| name.namespace.clone());
+    let namespaces: BTreeSet<_> = names.chain(global.namespace.clone()).collect();
+    if namespaces.is_empty() { Scope::All } else { Scope::Namespaces(namespaces) }
+}
+
+fn show(mut status: Status, args: &Args, shell: &Shell) -> Result<(), Error> {
+    let text = match args.output {
+        Format::Text => {
+            warnings::print(&std::mem::take(&mut status.warnings), shell.printer);
+            render::status_text(&status, &shell.text_options(args.verbosity.verbose))
+        }
+        Format::Json => render::json(&status)?,
+        Format::Yaml => render::yaml(&status)?,
+        Format::Name => render::status_name(&status),
+    };
+    shell.printer.out(text).map_err(Error::Output)
+}

@@ -1,0 +1,322 @@
+//! Bad input gets one clear message: what is wrong, where, and what to do now.
+
+use insta::assert_snapshot;
+
+use crate::fixture::{AGENT, sandbox};
+use crate::sandbox::{Run, Sandbox};
+
+const PLAN: &str = "--snapshot cluster.json";
+
+/// Plans `manifest` from a file `m.yaml`.
+fn plan(manifest: impl AsRef<[u8]>) -> Run {
+    let sandbox = sandbox();
+    sandbox.write("m.yaml", manifest);
+    sandbox.ds_plan(&format!("-f m.yaml {PLAN}"))
+}
+
+/// Plans the agent on a snapshot with this content.
+fn plan_on(snapshot: impl AsRef<[u8]>) -> Run {
+    let sandbox = sandbox();
+    sandbox.write("s.json", snapshot);
+    sandbox.ds_plan("-f agent.yaml --snapshot s.json")
+}
+
+/// The agent's manifest with one piece of it replaced.
+fn agent_with(old: &str, new: &str) -> String {
+    assert!(AGENT.contains(old), "{old}");
+    AGENT.replace(old, new)
+}
+
+#[test]
+fn sources_that_are_not_there() {
+    let sandbox = sandbox();
+    let plan = |flags: &str| sandbox.ds_plan(&format!("{flags} {PLAN}"));
+    assert_snapshot!(plan(""), @"
+    exit 1
+    --- stderr
+    error: no git repository at `[dir]` or above it
+    hint: name the files: `ds-plan -f DIR`
+    ");
+    assert_snapshot!(plan("-f none.yaml"), @"
+    exit 1
+    --- stderr
+    error: `none.yaml` does not exist
+    hint: paths start at the current folder; those in git are named with `--path`
+    ");
+    assert_snapshot!(plan("-f home"), @"
+    exit 1
+    --- stderr
+    error: no .yaml, .yml or .json file in `home`
+    hint: say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    ");
+    assert_snapshot!(plan("-f https://example.com/agent.yaml"), @"
+    exit 1
+    --- stderr
+    error: `https://example.com/agent.yaml` is a URL, not a file
+    hint: fetch it first and pipe it in: `curl -fsSL URL | ds-plan -f -`
+    ");
+    assert_snapshot!(plan("--repo none"), @"
+    exit 1
+    --- stderr
+    error: `[dir]/none` does not exist
+    hint: paths start at the current folder; those in git are named with `--path`
+    ");
+    assert_snapshot!(plan("--repo git://example.com/fleet"), @"
+    exit 1
+    --- stderr
+    error: `git://example.com/fleet`: repositories are not fetched by `git`
+    hint: use https:// or ssh://, or a folder
+    ");
+    assert_snapshot!(plan("--repo http://example.com/fleet"), @"
+    exit 1
+    --- stderr
+    error: `http://example.com/fleet`: plain http is for this machine only
+    hint: use https://
+    ");
+}
+
+#[test]
+fn revisions_and_paths_that_are_not_there() {
+    let sandbox = sandbox();
+    sandbox.commit();
+    let plan = |flags: &str| sandbox.ds_plan(&format!("{flags} {PLAN}"));
+    assert_snapshot!(plan("--rev none"), @"
+    exit 1
+    --- stderr
+    error: revision `none` not found in `[dir]`
+    hint: fetch it first (`git fetch`), or name another with `--rev`
+    ");
+    assert_snapshot!(plan("--rev HEAD:agent.yaml"), @"
+    exit 1
+    --- stderr
+    error: revision `HEAD:agent.yaml` is a file, not a commit
+    hint: give a branch, a tag or a commit to `--rev`
+    ");
+    assert_snapshot!(plan("--path none"), @"
+    exit 1
+    --- stderr
+    error: path `none` is not in revision `HEAD`
+    hint: commit it first, or read plain files with `-f`
+    ");
+    assert_snapshot!(plan("--path ../other"), @"
+    exit 1
+    --- stderr
+    error: path `../other` is outside the repository
+    hint: read it as a plain file with `-f`
+    ");
+}
+
+#[test]
+fn a_repository_without_a_daemon_set() {
+    let sandbox = Sandbox::with(&[("deployment.yaml", "kind: Deployment\n")]);
+    sandbox.write("cluster.json", crate::fixture::cluster().to_string());
+    sandbox.commit();
+    assert_snapshot!(sandbox.ds_plan(&format!("--path deployment.yaml {PLAN}")), @"
+    exit 1
+    --- stderr
+    error: no DaemonSet found: the one manifest file mentions none
+    hint: say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    ");
+}
+
+#[test]
+fn a_chart_is_not_whole_objects() {
+    let sandbox = sandbox();
+    sandbox.write("chart/Chart.yaml", "name: agent\n");
+    sandbox.write("chart/templates/agent.yaml", AGENT.replace("agent:1", "{{ .Values.image }}"));
+    assert_snapshot!(sandbox.ds_plan(&format!("-R -f chart {PLAN}")), @"
+    exit 1
+    --- stderr
+    warning: `chart` is a Helm chart and was not read, 1 DaemonSet in it; render it first: `helm template ./chart | ds-plan -f -`
+    error: no DaemonSet found: there are no manifest files
+    hint: say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    ");
+}
+
+#[test]
+fn manifests_that_are_no_yaml() {
+    assert_snapshot!(plan(agent_with("  name: agent", "\tname: agent")), @"
+    exit 1
+    --- stderr
+    error: m.yaml:4:2: tabs disallowed within this context (block indentation)
+    ");
+    assert_snapshot!(plan(agent_with("{tier: node}", "{tier: node")), @"
+    exit 1
+    --- stderr
+    error: m.yaml:7:5: while parsing a flow mapping, did not find expected ',' or '}'
+    ");
+    assert_snapshot!(plan([AGENT.as_bytes(), b"# \xff\n"].concat()), @"
+    exit 1
+    --- stderr
+    error: m.yaml:15:3: not valid UTF-8; save the file as UTF-8
+    ");
+    assert_snapshot!(plan(format!("{AGENT}...\nkind: DaemonSet\n")), @"
+    exit 1
+    --- stderr
+    error: m.yaml:16:1: a document follows `...` without `---`; kubectl would drop it in silence
+    ");
+}
+
+#[test]
+fn manifests_that_no_server_takes() {
+    assert_snapshot!(plan(agent_with("image:", "imagee:")), @"
+    exit 1
+    --- stderr
+    error: 2 errors in the manifests
+      m.yaml:13:11: spec.template.spec.containers[0].image: Required value
+      m.yaml:14:19: unknown field `spec.template.spec.containers[0].imagee`; did you mean `image`?
+    hint: the API drops unknown fields; to do the same, use `--validate=warn`
+    ");
+    assert_snapshot!(plan(agent_with("registry.example/agent:1", "1")), @"
+    exit 1
+    --- stderr
+    error: m.yaml:14:18: spec.template.spec.containers[0].image: must be a string, not a number; put it in quotes
+    ");
+    assert_snapshot!(plan(agent_with("{app: agent}}\n    spec", "{app: other}}\n    spec")), @r#"
+    exit 1
+    --- stderr
+    error: m.yaml:10:16: spec.template.metadata.labels: Invalid value: {"app":"other"}: `selector` does not match template `labels`
+    "#);
+    assert_snapshot!(plan(agent_with("apps/v1", "extensions/v1beta1")), @"
+    exit 1
+    --- stderr
+    error: m.yaml:1:1: DaemonSet of extensions/v1beta1, which no server has any more; write apps/v1
+    ");
+    assert_snapshot!(plan(format!("{AGENT}---\n{AGENT}")), @"
+    exit 1
+    --- stderr
+    error: m.yaml:16:1: DaemonSet logging/agent is already defined at m.yaml:1:1
+    hint: read fewer files with `--path` or `-f`, or narrow to one of the two with -n
+    ");
+}
+
+#[test]
+fn every_error_of_every_file_at_once() {
+    let sandbox = sandbox();
+    sandbox.write("bad/a.yaml", agent_with("image:", "imagee:"));
+    sandbox.write("bad/b.yaml", agent_with("- name: agent", "- name: Agent_1"));
+    assert_snapshot!(sandbox.ds_plan(&format!("-f bad {PLAN}")), @r#"
+    exit 1
+    --- stderr
+    error: 3 errors in the manifests
+      bad/a.yaml:13:11: spec.template.spec.containers[0].image: Required value
+      bad/a.yaml:14:19: unknown field `spec.template.spec.containers[0].imagee`; did you mean `image`?
+      bad/b.yaml:13:17: spec.template.spec.containers[0].name: Invalid value: "Agent_1": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')
+    hint: the API drops unknown fields; to do the same, use `--validate=warn`
+    "#);
+}
+
+#[test]
+fn hostile_text_is_spelled_out() {
+    let hostile = agent_with("{tier: node}", "{\"a\\e[31m\\u202e::error::x\": node}");
+    let run = plan(hostile);
+    assert!(!run.stderr.contains(['\u{1b}', '\u{202e}']), "{run}");
+    assert_snapshot!(run, @r#"
+    exit 1
+    --- stderr
+    error: m.yaml:6:3: metadata.labels: Invalid value: "a\x1b[31m\u202e::error::x": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')
+    "#);
+}
+
+#[test]
+fn snapshots_that_cannot_be_read() {
+    let whole = crate::fixture::cluster().to_string();
+    let (half, _) = whole.split_at(whole.len() / 2);
+    assert_snapshot!(plan_on(""), @"
+    exit 1
+    --- stderr
+    error: the snapshot s.json is empty
+    hint: record it again: `ds-plan snapshot > FILE`
+    ");
+    assert_snapshot!(plan_on(half), @"
+    exit 1
+    --- stderr
+    error: the snapshot s.json is cut off at line 1, column 647
+    hint: record it again: `ds-plan snapshot > FILE`
+    ");
+    assert_snapshot!(plan_on("{\"kind\": \"Table\"}"), @"
+    exit 1
+    --- stderr
+    error: the snapshot s.json has no nodes, only 1 Table
+    hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`
+    ");
+    assert_snapshot!(plan_on(b"\x1f\x8bno gzip"), @"
+    exit 1
+    --- stderr
+    error: the snapshot s.json is cut off
+    hint: record it again: `ds-plan snapshot > FILE`
+    ");
+    assert_snapshot!(plan_on(whole.replace("\"Node\"", "\"Pond\"")), @"
+    exit 1
+    --- stderr
+    error: the snapshot s.json has no nodes, only 3 Namespace, 3 Pond
+    hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`
+    ");
+    assert_snapshot!(plan_on(whole.replace("\"node-2\"", "\"node-1\"")), @"
+    exit 1
+    --- stderr
+    error: s.json: Node `node-1` is there twice
+    ");
+    assert_snapshot!(sandbox().ds_plan("-f agent.yaml --snapshot none.json"), @"
+    exit 1
+    --- stderr
+    error: cannot open the snapshot none.json
+      caused by: No such file or directory (os error 2)
+    ");
+}
+
+#[test]
+fn clusters_that_cannot_be_asked() {
+    let sandbox = sandbox();
+    assert_snapshot!(sandbox.ds_plan("-f agent.yaml"), @"
+    exit 1
+    --- stderr
+    error: no kubeconfig was found, and this is no pod with a service account
+    hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
+    ");
+    assert_snapshot!(sandbox.ds_plan("-f agent.yaml --kubeconfig none"), @"
+    exit 1
+    --- stderr
+    error: the kubeconfig none cannot be read: No such file or directory (os error 2)
+    ");
+    sandbox.write(
+        "kubeconfig",
+        "apiVersion: v1\nkind: Config\ncontexts: [{name: test, context: {cluster: c, user: u}}]\n",
+    );
+    assert_snapshot!(sandbox.ds_plan("-f agent.yaml --kubeconfig kubeconfig"), @"
+    exit 1
+    --- stderr
+    error: the kubeconfig kubeconfig has no current context
+    hint: choose one with --context: test
+    ");
+    assert_snapshot!(sandbox.ds_plan("-f agent.yaml --kubeconfig kubeconfig --context prod"), @"
+    exit 1
+    --- stderr
+    error: the kubeconfig kubeconfig has no context `prod`
+    hint: choose one with --context: test
+    ");
+}
+
+#[test]
+fn selections_of_nothing() {
+    let sandbox = sandbox();
+    let plan = |flags: &str| sandbox.ds_plan(&format!("-f agent.yaml {PLAN} {flags}"));
+    assert_snapshot!(plan("logging/other"), @"
+    exit 1
+    --- stderr
+    error: DaemonSet logging/other not found in the manifests
+    hint: DaemonSets in the manifests: logging/agent
+    ");
+    assert_snapshot!(plan("-n other"), @"
+    exit 1
+    --- stderr
+    error: no DaemonSet in the manifests is left by -n, -l and the names given
+    hint: DaemonSets in the manifests: logging/agent
+    ");
+    assert_snapshot!(plan("-l tier=other"), @"
+    exit 1
+    --- stderr
+    error: no DaemonSet in the manifests is left by -n, -l and the names given
+    hint: DaemonSets in the manifests: logging/agent
+    ");
+}

@@ -1,0 +1,195 @@
+//! `ds-plan plan`: where manifests may come from, and how DaemonSets are chosen.
+
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+
+use crate::fixture::{AGENT, sandbox};
+
+#[test]
+fn a_new_daemon_set_as_text_and_names() {
+    let sandbox = sandbox();
+    assert_snapshot!(sandbox.ds_plan("-f agent.yaml --snapshot cluster.json"), @"
+    exit 0
+    --- stdout
+    ds-plan  1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
+
+    + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 unavailable
+        + node-1, node-2   node has no pod yet
+
+    Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    ");
+    let every_node = sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -v --all-nodes");
+    insta::with_settings!({filters => [("made by .*", "made by [version and time]")]}, {
+        assert_snapshot!(every_node, @"
+        exit 0
+        --- stdout
+        ds-plan  1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
+        plan sha256:fc0fa32360ed13ceb2f66f966aedaea483431ed0fc8b18e7a391c2dbfae31e82, made by [version and time]
+
+        + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 unavailable
+            + node-1, node-2   node has no pod yet
+                node-1
+                node-2
+              gpu-1            taint gpu:NoSchedule is not tolerated
+                gpu-1
+
+        Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+        ");
+    });
+    assert_snapshot!(sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -o name"), @"
+    exit 0
+    --- stdout
+    logging/agent
+    ");
+}
+
+#[test]
+fn json_and_yaml_are_the_same_document() {
+    let sandbox = sandbox();
+    let document = |format: &str| {
+        let run = sandbox.ds_plan(&format!("-f agent.yaml --snapshot cluster.json -o {format}"));
+        let mut plan: serde_json::Value = serde_yaml::from_str(&run.stdout).unwrap();
+        plan["createdAt"] = "".into();
+        plan
+    };
+    assert_eq!(document("json"), document("yaml"));
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let sandbox = sandbox();
+    let plan = || {
+        let run = sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -o json");
+        let lines = run.stdout.lines().filter(|line| !line.contains("\"createdAt\""));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(plan(), plan());
+}
+
+#[test]
+fn git_is_read_at_a_revision_and_not_from_the_working_tree() {
+    let sandbox = sandbox();
+    sandbox.commit();
+    sandbox
+        .write("agent.yaml", AGENT.replace("name: agent\n  namespace", "name: later\n  namespace"));
+    let plan = |flags: &str| {
+        sandbox.ds_plan(&format!("--snapshot cluster.json --path agent.yaml {flags}"))
+    };
+    assert_snapshot!(plan(""), @"
+    exit 0
+    --- stdout
+    ds-plan  1 DaemonSet at 8012765 in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
+
+    + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 unavailable
+        + node-1, node-2   node has no pod yet
+
+    Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    --- stderr
+    warning: 1 file differs in the working tree: `agent.yaml`; the commit is planned (plain files: -f)
+    ");
+    sandbox.commit();
+    assert_snapshot!(plan("-o name"), @"
+    exit 0
+    --- stdout
+    logging/later
+    ");
+    assert_snapshot!(plan("-o name --rev HEAD~1"), @"
+    exit 0
+    --- stdout
+    logging/agent
+    ");
+    assert_snapshot!(plan("-o name --rev HEAD~1 --repo ."), @"
+    exit 0
+    --- stdout
+    logging/agent
+    ");
+}
+
+#[test]
+fn standard_input_is_a_file_like_any_other() {
+    let sandbox = sandbox();
+    let mut command = sandbox.ds_plan_command("-f - --snapshot cluster.json -o name");
+    command.stdin(Stdio::from(std::fs::File::open(sandbox.path("agent.yaml")).unwrap()));
+    assert_snapshot!(sandbox.run(command), @"
+    exit 0
+    --- stdout
+    logging/agent
+    ");
+    let mut command = sandbox.ds_plan_command("-f agent.yaml --snapshot - -o name");
+    command.stdin(Stdio::from(std::fs::File::open(sandbox.path("cluster.json")).unwrap()));
+    assert_snapshot!(sandbox.run(command), @"
+    exit 0
+    --- stdout
+    logging/agent
+    ");
+}
+
+#[test]
+fn n_names_the_namespace_of_manifests_that_name_none_and_passes_others_over() {
+    let sandbox = sandbox();
+    sandbox.write("both/agent.yaml", AGENT);
+    sandbox.write("both/free.yaml", AGENT.replace("  namespace: logging\n", ""));
+    for (flags, want) in [
+        ("", "default/agent\nlogging/agent\n"),
+        ("-n default", "default/agent\n"),
+        ("-n edge", "edge/agent\n"),
+        ("logging/agent", "logging/agent\n"),
+        ("-l tier=node", "default/agent\nlogging/agent\n"),
+    ] {
+        let run = sandbox.ds_plan(&format!("-f both --snapshot cluster.json -o name {flags}"));
+        assert_eq!(run.stdout, want, "{flags}\n{run}");
+    }
+    // In namespace `logging` both are the same DaemonSet.
+    let run = sandbox.ds_plan("-f both --snapshot cluster.json -n logging");
+    assert_eq!(run.code, Some(1), "{run}");
+}
+
+#[test]
+fn validate_says_what_unknown_fields_are() {
+    let sandbox = sandbox();
+    sandbox
+        .write("agent.yaml", AGENT.replace("image: reg", "imagePolice: x\n          image: reg"));
+    for (mode, code, words) in [
+        ("", 1, "error: agent.yaml:"),
+        ("--validate=strict", 1, "error: agent.yaml:"),
+        ("--validate=true", 1, "error: agent.yaml:"),
+        ("--validate", 1, "error: agent.yaml:"),
+        ("--validate=warn", 0, "warning: agent.yaml:"),
+        ("--validate=ignore", 0, ""),
+        ("--validate=false", 0, ""),
+    ] {
+        let run = sandbox.ds_plan(&format!("-f agent.yaml --snapshot cluster.json {mode}"));
+        assert_eq!(run.code, Some(code), "{mode}\n{run}");
+        assert!(run.stderr.contains(words), "{mode}\n{run}");
+        assert_eq!(run.stderr.is_empty(), words.is_empty(), "{mode}\n{run}");
+    }
+}
+
+#[test]
+fn secrets_are_shown_only_when_asked_for() {
+    let sandbox = sandbox();
+    let live = crate::fixture::cluster_with(
+        &AGENT.replace(
+            "image: registry.example/agent:1",
+            "image: registry.example/agent:1\n          env: [{name: TOKEN, value: hunter1}]",
+        ),
+        &["node-1", "node-2"],
+    );
+    sandbox.write("cluster.json", live.to_string());
+    sandbox.write(
+        "agent.yaml",
+        AGENT.replace(
+            "image: registry.example/agent:1",
+            "image: registry.example/agent:1\n          env: [{name: TOKEN, value: hunter2}]",
+        ),
+    );
+    for format in ["text", "text -v", "json", "yaml"] {
+        let plan = format!("-f agent.yaml --snapshot cluster.json -o {format}");
+        let hidden = sandbox.ds_plan(&plan).to_string();
+        assert!(!hidden.contains("hunter"), "{hidden}");
+        assert!(hidden.contains("TOKEN"), "{hidden}");
+        let shown = sandbox.ds_plan(&format!("{plan} --show-values")).to_string();
+        assert!(shown.contains("hunter1") && shown.contains("hunter2"), "{shown}");
+    }
+}

@@ -1,0 +1,120 @@
+//! A folder of its own for one test, and the programs run in it with nothing of this machine
+//! around them: no environment, a home of its own, a fixed width.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use assert_cmd::cargo::cargo_bin;
+
+/// The folder.
+pub(crate) struct Sandbox {
+    folder: tempfile::TempDir,
+}
+
+impl Sandbox {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("home")).unwrap();
+        Self { folder }
+    }
+
+    /// One with files in it.
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let sandbox = Self::new();
+        for (name, text) in files {
+            sandbox.write(name, text);
+        }
+        sandbox
+    }
+
+    /// Where `name` is.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file, and the folders that it is in.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// Commits everything, in a repository that is made when there is none.
+    pub(crate) fn commit(&self) {
+        self.git(&["init", "-q", "-b", "main"]);
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", "a commit"]);
+    }
+
+    /// Runs git with a fixed person and moment, so that commits have fixed names.
+    pub(crate) fn git(&self, args: &[&str]) {
+        let mut git = self.command(Path::new("git"), args);
+        for who in ["AUTHOR", "COMMITTER"] {
+            git.env(format!("GIT_{who}_NAME"), "Test");
+            git.env(format!("GIT_{who}_EMAIL"), "test@example.com");
+            git.env(format!("GIT_{who}_DATE"), "2026-01-02T03:04:05Z");
+        }
+        let done = git.env("GIT_CONFIG_NOSYSTEM", "1").output().unwrap();
+        assert!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// Runs `ds-plan` with arguments that hold no blanks.
+    pub(crate) fn ds_plan(&self, line: &str) -> Run {
+        self.run(self.ds_plan_command(line))
+    }
+
+    /// `ds-plan`, ready to run.
+    pub(crate) fn ds_plan_command(&self, line: &str) -> Command {
+        self.command(cargo_bin!("ds-plan"), &line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// Runs `ds-apply`.
+    pub(crate) fn ds_apply(&self, line: &str) -> Run {
+        let args = line.split_whitespace().collect::<Vec<_>>();
+        self.run(self.command(cargo_bin!("ds-apply"), &args))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "git is where this machine has it")]
+    fn command(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(self.folder.path()).stdin(Stdio::null()).env_clear();
+        command.env("HOME", self.path("home")).env("COLUMNS", "100");
+        // Where to find git.
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, mut command: Command) -> Run {
+        let done = command.output().unwrap();
+        let folder = self.folder.path().canonicalize().unwrap();
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes).unwrap().replace(folder.to_str().unwrap(), "[dir]")
+        };
+        Run { code: done.status.code(), stdout: text(done.stdout), stderr: text(done.stderr) }
+    }
+}
+
+/// How a program ended and what it said; shown whole as a golden.
+#[must_use]
+pub(crate) struct Run {
+    /// `None` when a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "exit {}", self.code.map_or("by signal".to_owned(), |code| code.to_string()))?;
+        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !text.is_empty() {
+                writeln!(f, "--- {name}\n{}", text.trim_end_matches('\n'))?;
+            }
+        }
+        Ok(())
+    }
+}

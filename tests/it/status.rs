@@ -1,0 +1,133 @@
+//! `ds-plan status` and `ds-plan explain`: the cluster as it is, without any manifest.
+
+use insta::assert_snapshot;
+
+use crate::fixture::{AGENT, cluster_with, sandbox};
+use crate::sandbox::Sandbox;
+
+/// The agent runs on `node-1`; the pod of `node-2` is missing.
+fn half_way() -> Sandbox {
+    let sandbox = sandbox();
+    sandbox.write("cluster.json", cluster_with(AGENT, &["node-1"]).to_string());
+    sandbox
+}
+
+#[test]
+fn status_as_text_and_names() {
+    let sandbox = half_way();
+    assert_snapshot!(sandbox.ds_plan("status --snapshot cluster.json"), @"
+    exit 0
+    --- stdout
+    NAME    DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE
+    agent   0         0         0       0            0           <none>          2m
+
+    logging/agent   1 node is not as it should be
+        the counters are of generation 0, the object is at 1: the controller has not caught up
+        DESIRED says 0, ds-plan counts 2: the controller's number is old
+        CURRENT says 0, ds-plan counts 1: the controller's number is old
+        READY says 0, ds-plan counts 1: the controller's number is old
+        UP-TO-DATE says 0, ds-plan counts 1: only a pod's hash label counts here
+        AVAILABLE says 0, ds-plan counts 1: a pod that is terminating does not count here
+        node-2   node has no pod yet
+    ");
+    assert_snapshot!(sandbox.ds_plan("status --snapshot cluster.json -o name"), @"
+    exit 0
+    --- stdout
+    logging/agent
+    ");
+}
+
+#[test]
+fn status_of_some_and_of_none() {
+    let sandbox = half_way();
+    for (flags, code, want) in [
+        ("logging/agent", 0, "logging/agent\n"),
+        ("-n logging", 0, "logging/agent\n"),
+        ("-l tier=node", 0, "logging/agent\n"),
+        ("-n default", 0, ""),
+        ("-l tier!=node", 0, ""),
+        ("logging/other", 1, ""),
+    ] {
+        let run = sandbox.ds_plan(&format!("status --snapshot cluster.json -o name {flags}"));
+        assert_eq!((run.code, run.stdout.as_str()), (Some(code), want), "{flags}\n{run}");
+    }
+    assert_snapshot!(sandbox.ds_plan("status --snapshot cluster.json -n default"), @"
+    exit 0
+    --- stdout
+    No DaemonSets found.
+    ");
+}
+
+#[test]
+fn explanations() {
+    let sandbox = half_way();
+    let explain = |what: &str| sandbox.ds_plan(&format!("explain --snapshot cluster.json {what}"));
+    assert_snapshot!(explain("logging/agent node-1"), @"
+    exit 0
+    --- stdout
+    logging/agent on node node-1
+
+        -           nodeName                 nodeName is not set
+        -           nodeSelector             no nodeSelector
+        -           required node affinity   no required node affinity
+        -           taints                   no taints
+
+    A pod may start here, and stay.
+    pod agent-node-1 stays: runs the target revision
+
+    nothing happens: runs the target revision
+    ");
+    assert_snapshot!(explain("logging/agent gpu-1"), @"
+    exit 0
+    --- stdout
+    logging/agent on node gpu-1
+
+        -           nodeName                 nodeName is not set
+        -           nodeSelector             no nodeSelector
+        -           required node affinity   no required node affinity
+        stay only   taint gpu:NoSchedule     taint gpu:NoSchedule is not tolerated: no pod starts, a running one stays
+
+    A pod that runs here may stay, but none may start.
+    There is no pod here.
+
+    nothing happens: taint gpu:NoSchedule is not tolerated
+    ");
+    assert_snapshot!(explain("logging/agent nod-1"), @"
+    exit 1
+    --- stderr
+    error: node nod-1 not found in the cluster
+    hint: a similar node exists: node-1
+    ");
+    assert_snapshot!(explain("logging/other node-1"), @"
+    exit 1
+    --- stderr
+    error: DaemonSet logging/other not found in the cluster
+    hint: DaemonSets in the cluster: logging/agent
+    ");
+    assert_snapshot!(explain("logging/agent node-1 -n default"), @"
+    exit 1
+    --- stderr
+    error: no DaemonSet in the cluster is left by -n, -l and the names given
+    hint: DaemonSets in the cluster: logging/agent
+    ");
+}
+
+#[test]
+fn documents_keep_to_their_schemas() {
+    let sandbox = half_way();
+    for (name, line) in [
+        ("plan", "plan -f agent.yaml --all-nodes"),
+        ("status", "status"),
+        ("explanation", "explain logging/agent node-1"),
+    ] {
+        let schema = sandbox.ds_plan(&format!("schema {name}")).stdout;
+        let schema = serde_json::from_str(&schema).unwrap();
+        let document = sandbox.ds_plan(&format!("{line} --snapshot cluster.json -o json")).stdout;
+        let mut document: serde_json::Value = serde_json::from_str(&document).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        assert!(validator.is_valid(&document), "{name}");
+        // The schema would notice.
+        document["kind"] = "Nonsense".into();
+        assert!(!validator.is_valid(&document), "{name}");
+    }
+}

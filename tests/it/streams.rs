@@ -1,0 +1,94 @@
+//! What goes to which stream, colours, readers that go away, and signals.
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use crate::fixture::sandbox;
+
+const PLAN: &str = "-f agent.yaml --snapshot cluster.json";
+const ESCAPE: char = '\u{1b}';
+
+#[test]
+fn colours_go_where_they_are_wanted() {
+    let sandbox = sandbox();
+    for (flags, variable, want) in [
+        ("", None, false),
+        ("--color never", Some("CLICOLOR_FORCE"), false),
+        ("--color always", None, true),
+        ("--color always", Some("NO_COLOR"), true),
+        ("", Some("CLICOLOR_FORCE"), true),
+        ("", Some("NO_COLOR"), false),
+    ] {
+        let mut command = sandbox.ds_plan_command(&format!("{PLAN} {flags}"));
+        if let Some(variable) = variable {
+            command.env(variable, "1");
+        }
+        let run = sandbox.run(command);
+        assert_eq!(run.stdout.contains(ESCAPE), want, "{flags} {variable:?}\n{run}");
+    }
+}
+
+#[test]
+fn output_without_colours_says_the_same() {
+    let sandbox = sandbox();
+    let plain = sandbox.ds_plan(PLAN).stdout;
+    let coloured = sandbox.ds_plan(&format!("{PLAN} --color always")).stdout;
+    assert_eq!(anstream::adapter::strip_str(&coloured).to_string(), plain);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let sandbox = sandbox();
+    for line in [PLAN, "schema", "completions zsh", "--help"] {
+        let mut command = sandbox.ds_plan_command(line);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{line}: {stderr}");
+        assert_eq!(stderr, "", "{line}");
+    }
+}
+
+#[test]
+fn a_plan_on_a_snapshot_makes_no_network_call() {
+    let sandbox = sandbox();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let address = server.local_addr().unwrap();
+    sandbox.write("home/.kube/config", kubeconfig(&format!("https://{address}")));
+    let mut command = sandbox.ds_plan_command(PLAN);
+    command.env("HTTPS_PROXY", format!("http://{address}"));
+    let run = sandbox.run(command);
+    assert_eq!(run.code, Some(0), "{run}");
+    assert!(server.accept().is_err(), "somebody called");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_ends_with_its_own_code() {
+    let sandbox = sandbox();
+    for (signal, want) in [("INT", 130), ("TERM", 143)] {
+        // A server that accepts and says nothing: the run waits for it until it is interrupted.
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        sandbox.write("kubeconfig", kubeconfig(&format!("http://{address}")));
+        let mut command = sandbox.ds_plan_command("-f agent.yaml --kubeconfig kubeconfig");
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let connection = server.accept().unwrap();
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(want), "SIG{signal}");
+        drop(connection);
+    }
+}
+
+fn kubeconfig(server: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
+         contexts: [{{name: test, context: {{cluster: test, user: test}}}}]\n\
+         clusters: [{{name: test, cluster: {{server: '{server}'}}}}]\n\
+         users: [{{name: test, user: {{}}}}]\n"
+    )
+}

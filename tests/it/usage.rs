@@ -1,0 +1,135 @@
+//! The command line: help, version, what is refused, and what is said about it.
+
+use insta::assert_snapshot;
+
+use crate::sandbox::Sandbox;
+
+#[test]
+fn help_of_each_command() {
+    let sandbox = Sandbox::new();
+    for command in ["", "plan", "explain", "status", "snapshot", "schema", "completions"] {
+        let name = format!("help_{}", if command.is_empty() { "ds-plan" } else { command });
+        assert_snapshot!(name, sandbox.ds_plan(&format!("{command} -h")));
+    }
+}
+
+#[test]
+fn the_long_help_says_what_n_means() {
+    let help = Sandbox::new().ds_plan("plan --help").stdout;
+    assert!(help.contains("Unlike `kubectl apply -n`"), "{help}");
+}
+
+#[test]
+fn versions() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(Sandbox::new().ds_plan("--version").stdout, format!("ds-plan {version}\n"));
+    assert_eq!(Sandbox::new().ds_apply("--version").stdout, format!("ds-apply {version}\n"));
+}
+
+#[test]
+fn ds_apply_says_that_it_is_not_built_yet() {
+    assert_snapshot!(Sandbox::new().ds_apply(""), @"
+    exit 1
+    --- stderr
+    error: ds-apply is not built yet: nothing was read and nothing was changed
+    hint: see what would happen with `ds-plan`, and apply with `kubectl apply --server-side`
+    ");
+    assert_snapshot!(Sandbox::new().ds_apply("--help"), @"
+    exit 0
+    --- stdout
+    Carry out DaemonSet changes from git, node by node (not built yet)
+
+    Usage: ds-apply
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+    ");
+    assert_eq!(Sandbox::new().ds_apply("--nonsense").code, Some(64));
+}
+
+#[test]
+fn a_misunderstood_command_line_is_64() {
+    let sandbox = Sandbox::new();
+    assert_snapshot!(sandbox.ds_plan("--nonsense"), @"
+    exit 64
+    --- stderr
+    error: unexpected argument '--nonsense' found
+
+      tip: to pass '--nonsense' as a value, use '-- --nonsense'
+
+    Usage: ds-plan [OPTIONS] [NAMESPACE/NAME]... [COMMAND]
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(sandbox.ds_plan("statsu"), @"
+    exit 64
+    --- stderr
+    error: invalid value 'statsu' for '[NAMESPACE/NAME]...': `statsu` is not of the form NAMESPACE/NAME
+
+      tip: a similar command exists: 'status'
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(sandbox.ds_plan("-f a.yaml --rev main"), @"
+    exit 64
+    --- stderr
+    error: the argument '--filename <FILE>' cannot be used with '--rev <REV>'
+
+    Usage: ds-plan --filename <FILE> [NAMESPACE/NAME]...
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(sandbox.ds_plan("-f a.yaml status"), @"
+    exit 64
+    --- stderr
+    error: `--filename` belongs after `ds-plan status`, not before
+
+    Usage: ds-plan [OPTIONS] [NAMESPACE/NAME]... [COMMAND]
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(sandbox.ds_plan("--snapshot s.json --context prod"), @"
+    exit 64
+    --- stderr
+    error: the argument '--snapshot <FILE>' cannot be used with '--context <NAME>'
+
+    Usage: ds-plan --snapshot <FILE> [NAMESPACE/NAME]...
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(sandbox.ds_plan("-l a=b=c"), @"
+    exit 64
+    --- stderr
+    error: invalid value 'a=b=c' for '--selector <SELECTOR>': expected `,` or the end, found `=`
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(sandbox.ds_plan("explain logging/agent"), @"
+    exit 64
+    --- stderr
+    error: the following required arguments were not provided:
+      <NODE>
+
+    Usage: ds-plan explain <NAMESPACE/NAME> <NODE>
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(sandbox.ds_plan("-f - --snapshot -"), @"
+    exit 64
+    --- stderr
+    error: standard input cannot be both the manifests and the snapshot
+    hint: put one of the two into a file
+    ");
+}
+
+#[test]
+fn completions_know_the_commands_and_flags() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let run = Sandbox::new().ds_plan(&format!("completions {shell}"));
+        assert_eq!(run.code, Some(0), "{run}");
+        for word in ["explain", "detailed-exitcode", "ds-plan"] {
+            assert!(run.stdout.contains(word), "{shell}: no {word}");
+        }
+    }
+}
