@@ -31,6 +31,7 @@ pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, R
 pub use node::{Node, NodeReadiness};
 pub use pod::{ContainerTrouble, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget};
 pub use revision::{Revision, RevisionNumber};
+pub(crate) use scheduling::null_as_default;
 pub use scheduling::{
     NodeSelectorRequirement, NodeSelectorTerm, PodPlacement, Taint, TaintEffect, Toleration,
 };

@@ -1,0 +1,219 @@
+//! The objects read so far: each is decoded as it comes, and its text dropped.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    Cause, Context, Kind, ObjectError, Wire, controller_revision, daemon_set, namespace, node, pod,
+};
+use crate::model::{
+    ClusterInfo, Coverage, DaemonSet, Interner, Namespace, Node, Pod, Revision, Snapshot, Uid,
+};
+
+/// The namespace whose uid serves as the cluster's identity.
+pub(in crate::cluster) const KUBE_SYSTEM: &str = "kube-system";
+
+/// What has been read of a cluster.
+#[derive(Debug, Default)]
+pub(in crate::cluster) struct Gathered {
+    nodes: Vec<Node>,
+    pods: Vec<Pod>,
+    daemon_sets: Vec<DaemonSet>,
+    revisions: Vec<Revision>,
+    namespaces: Vec<Namespace>,
+    interner: Interner,
+    /// Uid of the namespace `kube-system`, once it was seen.
+    pub(in crate::cluster) kube_system: Option<Uid>,
+    /// Whether any object had `managedFields`.
+    pub(in crate::cluster) managed_fields: bool,
+    /// The newest moment that any object speaks of.
+    pub(in crate::cluster) newest: Option<Timestamp>,
+}
+
+impl Gathered {
+    /// Decodes one object, which was number `index` (from 0) of its list.
+    ///
+    /// # Errors
+    /// It is not what the API server serves for its kind.
+    pub(in crate::cluster) fn add(
+        &mut self,
+        kind: Kind,
+        index: usize,
+        json: &str,
+    ) -> Result<(), ObjectError> {
+        self.decode(kind, json).map_err(|cause| explain(kind, index, json, &cause))
+    }
+
+    fn decode(&mut self, kind: Kind, json: &str) -> Result<(), Cause> {
+        match kind {
+            Kind::Namespace => {
+                let namespace = self.one::<namespace::Wire<'_>>(json)?;
+                self.namespaces.push(namespace);
+            }
+            Kind::Node => {
+                let node = self.one::<node::Wire<'_>>(json)?;
+                self.nodes.push(node);
+            }
+            Kind::DaemonSet => {
+                let daemon_set = self.one::<daemon_set::Wire<'_>>(json)?;
+                self.daemon_sets.push(daemon_set);
+            }
+            Kind::ControllerRevision => {
+                let revision = self.one::<controller_revision::Wire<'_>>(json)?;
+                self.revisions.push(revision);
+            }
+            Kind::Pod => {
+                let pod = self.one::<pod::Wire<'_>>(json)?;
+                self.pods.push(pod);
+            }
+        }
+        Ok(())
+    }
+
+    fn one<'a, W: Wire<'a>>(&mut self, json: &'a str) -> Result<W::Slim, Cause> {
+        let wire: W = serde_json::from_str(json)?;
+        let mut context = Context { interner: &mut self.interner, newest: &mut self.newest };
+        wire.metadata().note(&mut context);
+        if wire.metadata().name()? == KUBE_SYSTEM && W::KIND == Kind::Namespace {
+            self.kube_system = Some(wire.metadata().uid()?);
+        }
+        self.managed_fields |= wire.metadata().has_managed_fields();
+        wire.slim(json, &mut context)
+    }
+
+    /// Takes over what another list brought.
+    pub(in crate::cluster) fn absorb(&mut self, mut other: Self) {
+        self.nodes.append(&mut other.nodes);
+        self.pods.append(&mut other.pods);
+        self.daemon_sets.append(&mut other.daemon_sets);
+        self.revisions.append(&mut other.revisions);
+        self.namespaces.append(&mut other.namespaces);
+        self.kube_system = self.kube_system.take().or(other.kube_system);
+        self.managed_fields |= other.managed_fields;
+        self.newest = self.newest.max(other.newest);
+    }
+
+    /// Whether not a single node was read.
+    pub(in crate::cluster) fn has_no_nodes(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Whether any namespace was read.
+    pub(in crate::cluster) fn has_namespaces(&self) -> bool {
+        !self.namespaces.is_empty()
+    }
+
+    /// How many objects of each kind were read.
+    pub(in crate::cluster) fn counts(&self) -> [(Kind, usize); 5] {
+        Kind::ALL.map(|kind| {
+            let count = match kind {
+                Kind::Namespace => self.namespaces.len(),
+                Kind::Node => self.nodes.len(),
+                Kind::DaemonSet => self.daemon_sets.len(),
+                Kind::ControllerRevision => self.revisions.len(),
+                Kind::Pod => self.pods.len(),
+            };
+            (kind, count)
+        })
+    }
+
+    /// Everything as one snapshot, in the order that its methods rely on.
+    ///
+    /// # Errors
+    /// The kind and name of an object that is there twice.
+    pub(in crate::cluster) fn into_snapshot(
+        self,
+        cluster: ClusterInfo,
+        observed_at: Timestamp,
+        coverage: Coverage,
+    ) -> Result<Snapshot, (Kind, String)> {
+        let mut snapshot = Snapshot {
+            cluster,
+            observed_at,
+            nodes: self.nodes,
+            pods: self.pods,
+            daemon_sets: self.daemon_sets,
+            revisions: self.revisions,
+            namespaces: self.namespaces,
+            coverage,
+        };
+        snapshot.sort();
+        match duplicate(&snapshot) {
+            Some(twice) => Err(twice),
+            None => Ok(snapshot),
+        }
+    }
+}
+
+/// The first object of a sorted snapshot that is there twice.
+fn duplicate(snapshot: &Snapshot) -> Option<(Kind, String)> {
+    /// The first two neighbours with the same key.
+    fn twice<T, K: PartialEq>(objects: &[T], key: impl Fn(&T) -> K) -> Option<K> {
+        let same = |pair: &&[T]| key(&pair[0]) == key(&pair[1]);
+        objects.windows(2).find(same).map(|pair| key(&pair[0]))
+    }
+    let in_namespace = |(namespace, name): (_, _)| format!("{namespace}/{name}");
+    let Snapshot { nodes, pods, daemon_sets, revisions, namespaces, .. } = snapshot;
+    [
+        (Kind::Namespace, twice(namespaces, |n| n.name.clone()).map(|name| name.to_string())),
+        (Kind::Node, twice(nodes, |n| n.name.clone()).map(|name| name.to_string())),
+        (Kind::DaemonSet, twice(daemon_sets, |d| d.key.clone()).map(|key| key.to_string())),
+        (
+            Kind::ControllerRevision,
+            twice(revisions, |r| (r.namespace.to_string(), r.name.to_string())).map(in_namespace),
+        ),
+        (
+            Kind::Pod,
+            twice(pods, |p| (p.namespace.to_string(), p.name.to_string())).map(in_namespace),
+        ),
+    ]
+    .into_iter()
+    .find_map(|(kind, name)| Some((kind, name?)))
+}
+
+/// Reads the object once more, slowly, to say which one it is and which field is wrong.
+fn explain(kind: Kind, index: usize, json: &str, cause: &Cause) -> ObjectError {
+    let (path, reason) = match cause {
+        Cause::Missing(path) => ((*path).to_owned(), "is missing".to_owned()),
+        Cause::Shape => match kind {
+            Kind::Namespace => field_at_fault::<namespace::Wire<'_>>(json),
+            Kind::Node => field_at_fault::<node::Wire<'_>>(json),
+            Kind::DaemonSet => field_at_fault::<daemon_set::Wire<'_>>(json),
+            Kind::ControllerRevision => field_at_fault::<controller_revision::Wire<'_>>(json),
+            Kind::Pod => field_at_fault::<pod::Wire<'_>>(json),
+        },
+    };
+    ObjectError { kind, index, name: name_of(json), path, reason }
+}
+
+fn field_at_fault<'de, T: Deserialize<'de>>(json: &'de str) -> (String, String) {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Err(error) => {
+            let path = error.path().to_string();
+            let reason = reason_alone(error.inner());
+            (if path == "." { String::new() } else { path }, reason)
+        }
+        // The typed view could be read; then it was the whole that is nested too deep.
+        Ok(_) => (String::new(), "is nested too deep".to_owned()),
+    }
+}
+
+/// The message without its line and column, which count from the object's first byte.
+fn reason_alone(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).map_or(text.clone(), str::to_owned)
+}
+
+/// `NAMESPACE/NAME`, as far as they can be read in an object that could not be decoded.
+fn name_of(json: &str) -> Option<String> {
+    let whole: Value = serde_json::from_str(json).ok()?;
+    let field = |name: &str| whole.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
+    match (field("namespace"), field("name")) {
+        (Some(namespace), Some(name)) => Some(format!("{namespace}/{name}")),
+        (None, Some(name)) => Some(name.to_owned()),
+        (_, None) => None,
+    }
+}

@@ -1,0 +1,138 @@
+//! `metadata`, as far as any of the kinds needs it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+
+use super::{Cause, Context, Text};
+use crate::model::{ControllerRef, Interner, Labels, NamespaceName, Uid, null_as_default};
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Metadata<'a> {
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    namespace: Option<Text<'a>>,
+    #[serde(borrow)]
+    uid: Option<Text<'a>>,
+    #[serde(borrow)]
+    labels: Pairs<'a>,
+    #[serde(borrow)]
+    annotations: Pairs<'a>,
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    owner_references: Vec<OwnerReference<'a>>,
+    #[serde(deserialize_with = "null_as_default")]
+    managed_fields: Vec<ManagedFields>,
+    pub(super) creation_timestamp: Option<Timestamp>,
+    deletion_timestamp: Option<Timestamp>,
+    pub(super) generation: i64,
+}
+
+#[derive(Deserialize)]
+struct OwnerReference<'a> {
+    #[serde(borrow, default)]
+    kind: Text<'a>,
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    uid: Text<'a>,
+    controller: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct ManagedFields {
+    time: Option<Timestamp>,
+}
+
+impl Metadata<'_> {
+    pub(super) fn name(&self) -> Result<&str, Cause> {
+        required(self.name.as_ref()).ok_or(Cause::Missing("metadata.name"))
+    }
+
+    pub(super) fn namespace(&self, interner: &mut Interner) -> Result<NamespaceName, Cause> {
+        let text = required(self.namespace.as_ref()).ok_or(Cause::Missing("metadata.namespace"))?;
+        Ok(interner.share(text).into())
+    }
+
+    pub(super) fn uid(&self) -> Result<Uid, Cause> {
+        required(self.uid.as_ref()).map(Uid::from).ok_or(Cause::Missing("metadata.uid"))
+    }
+
+    pub(super) fn labels(&self, interner: &mut Interner) -> Labels {
+        self.labels.shared(interner)
+    }
+
+    pub(super) fn annotations(&self, interner: &mut Interner) -> Labels {
+        self.annotations.shared(interner)
+    }
+
+    /// The owner reference with `controller: true` (upstream: `GetControllerOf`).
+    pub(super) fn controller(&self, interner: &mut Interner) -> Option<ControllerRef> {
+        let owner = self.owner_references.iter().find(|owner| owner.controller == Some(true))?;
+        Some(ControllerRef {
+            kind: owner.kind.shared(interner),
+            name: owner.name.shared(interner),
+            uid: owner.uid.shared(interner).into(),
+        })
+    }
+
+    pub(super) fn is_terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
+    pub(super) fn has_managed_fields(&self) -> bool {
+        !self.managed_fields.is_empty()
+    }
+
+    /// Notes the past moments in it. `deletionTimestamp` is none of them: it is when the grace
+    /// period will have passed.
+    pub(super) fn note(&self, context: &mut Context<'_>) {
+        context.saw(self.creation_timestamp);
+        context.saw(self.managed_fields.iter().filter_map(|entry| entry.time).max());
+    }
+}
+
+fn required<'t>(text: Option<&'t Text<'_>>) -> Option<&'t str> {
+    text.map(|text| &*text.0).filter(|text| !text.is_empty())
+}
+
+/// Labels or annotations, in the order of the text.
+#[derive(Default)]
+struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
+
+impl Pairs<'_> {
+    fn shared(&self, interner: &mut Interner) -> Labels {
+        self.0.iter().map(|(key, value)| (key.shared(interner), value.shared(interner))).collect()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PairsVisitor)
+    }
+}
+
+struct PairsVisitor;
+
+impl<'de> Visitor<'de> for PairsVisitor {
+    type Value = Pairs<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of texts")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Pairs::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut pairs = Vec::with_capacity(map.size_hint().unwrap_or(8));
+        while let Some((key, value)) = map.next_entry::<Text<'de>, Option<Text<'de>>>()? {
+            pairs.push((key, value.unwrap_or_default()));
+        }
+        Ok(Pairs(pairs))
+    }
+}

@@ -1,0 +1,154 @@
+//! What kube's errors mean: which of them may pass by themselves, and what to call them.
+//!
+//! kube's own messages repeat their sources, and those about credential plugins hold the plugin's
+//! environment and output. So causes are told apart here, by type, and said in our own words.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use kube::Config;
+use kube::client::AuthError;
+
+use super::Error;
+use super::connect::CONNECT_TIMEOUT;
+
+/// The program that fetches credentials, as the kubeconfig names it.
+#[derive(Clone, Debug)]
+pub(super) struct Plugin(Option<String>);
+
+impl Plugin {
+    pub(super) fn of(config: &Config) -> Self {
+        let auth = &config.auth_info;
+        let exec = auth.exec.as_ref().and_then(|exec| exec.command.clone());
+        let provider = || auth.auth_provider.as_ref().map(|provider| provider.name.clone());
+        Self(exec.or_else(provider))
+    }
+}
+
+impl fmt::Display for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_deref().unwrap_or("(none)"))
+    }
+}
+
+/// Why one attempt at a request did not bring an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// No connection.
+    Unreachable(String),
+    /// A connection, but not one that can be trusted.
+    Tls(String),
+    /// The connection ended before the answer did.
+    BrokenOff(String),
+    /// No complete answer within this time.
+    Timeout(Duration),
+    /// No credentials.
+    Credentials { command: String, outcome: String },
+    /// An answer that is none of 2xx.
+    Status(Refusal),
+}
+
+/// An answer that is none of 2xx.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// HTTP status code.
+    pub(super) code: u16,
+    /// The server's words.
+    pub(super) message: String,
+    /// What the server asks for in `Retry-After`.
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// The error that this is for whoever asked for `path`.
+    pub(super) fn into_error(self, server: &str, path: &str) -> Error {
+        let server = server.to_owned();
+        match self {
+            Self::Unreachable(reason) => Error::Unreachable { server, reason },
+            Self::Tls(reason) => Error::Tls { server, reason },
+            Self::BrokenOff(reason) => Error::BrokenOff { server, reason },
+            Self::Timeout(limit) => Error::Timeout { server, path: path.to_owned(), limit },
+            Self::Credentials { command, outcome } => Error::PluginFailed { command, outcome },
+            Self::Status(Refusal { code: 401, .. }) => Error::Unauthorized { server },
+            Self::Status(Refusal { code, message, .. }) => {
+                Error::Refused { server, path: path.to_owned(), status: code, message }
+            }
+        }
+    }
+}
+
+/// Why a request could not be sent, or no answer came.
+pub(super) fn of_request(error: &kube::Error, plugin: &Plugin) -> Failure {
+    if let Some(auth) = chain(error).find_map(|cause| cause.downcast_ref::<AuthError>()) {
+        let outcome = plugin_outcome(auth);
+        return Failure::Credentials { command: plugin.to_string(), outcome };
+    }
+    let root = root(error);
+    let io = chain(error).find_map(|cause| cause.downcast_ref::<io::Error>());
+    match io.map(io::Error::kind) {
+        // How rustls reports what it cannot trust or understand.
+        Some(io::ErrorKind::InvalidData) => Failure::Tls(root),
+        Some(io::ErrorKind::TimedOut) => {
+            Failure::Unreachable(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()))
+        }
+        Some(
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof,
+        ) => Failure::BrokenOff(root),
+        _ => Failure::Unreachable(root),
+    }
+}
+
+/// Why the client could not be made ready.
+pub(super) fn of_client(error: &kube::Error, plugin: &Plugin, server: &str) -> Error {
+    match error {
+        kube::Error::Auth(AuthError::AuthExecStart(source)) => Error::PluginMissing {
+            command: plugin.to_string(),
+            source: io::Error::new(source.kind(), source.to_string()),
+        },
+        kube::Error::Auth(auth) => {
+            Error::PluginFailed { command: plugin.to_string(), outcome: plugin_outcome(auth) }
+        }
+        other => Error::Tls { server: server.to_owned(), reason: root(other) },
+    }
+}
+
+/// How a credential plugin ended, without anything that may be a credential.
+fn plugin_outcome(error: &AuthError) -> String {
+    match error {
+        AuthError::AuthExecStart(source) => format!("cannot be started: {source}"),
+        AuthError::AuthExecRun { out, .. } => {
+            let said = String::from_utf8_lossy(&out.stderr);
+            match said.lines().map(str::trim).find(|line| !line.is_empty()) {
+                Some(line) => format!("failed ({}): {line}", out.status),
+                None => format!("failed ({})", out.status),
+            }
+        }
+        AuthError::AuthExecParse(_) | AuthError::ParseTokenKey(_) => {
+            "did not print credentials".to_owned()
+        }
+        AuthError::ExecPluginFailed | AuthError::UnrefreshableTokenResponse => {
+            "printed no token".to_owned()
+        }
+        AuthError::InvalidBasicAuth(_) | AuthError::InvalidBearerToken(_) => {
+            "gave credentials that no header can carry".to_owned()
+        }
+        other => format!("cannot be used: {other}"),
+    }
+}
+
+/// The cause of all causes, in its own words.
+pub(super) fn root(error: &kube::Error) -> String {
+    chain(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// An error and all its causes.
+fn chain<'e>(
+    error: &'e (dyn StdError + 'static),
+) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |error| (*error).source())
+}

@@ -1,0 +1,95 @@
+//! The five kinds that a snapshot is made of, as the API server names and serves them.
+
+use std::fmt;
+
+use crate::model::NamespaceName;
+
+/// A kind of object that snapshots hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `v1` Namespace.
+    Namespace,
+    /// `v1` Node.
+    Node,
+    /// `apps/v1` DaemonSet.
+    DaemonSet,
+    /// `apps/v1` ControllerRevision.
+    ControllerRevision,
+    /// `v1` Pod.
+    Pod,
+}
+
+impl Kind {
+    /// All of them, in the order in which a recording holds them.
+    pub const ALL: [Self; 5] =
+        [Self::Namespace, Self::Node, Self::DaemonSet, Self::ControllerRevision, Self::Pod];
+
+    /// The word in the field `kind`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespace => "Namespace",
+            Self::Node => "Node",
+            Self::DaemonSet => "DaemonSet",
+            Self::ControllerRevision => "ControllerRevision",
+            Self::Pod => "Pod",
+        }
+    }
+
+    /// The kind of that word.
+    pub(super) fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+
+    /// The resource's name in paths and in RBAC rules.
+    pub fn resource(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespaces",
+            Self::Node => "nodes",
+            Self::DaemonSet => "daemonsets",
+            Self::ControllerRevision => "controllerrevisions",
+            Self::Pod => "pods",
+        }
+    }
+
+    /// The API group in RBAC rules; empty for the core group.
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::Namespace | Self::Node | Self::Pod => "",
+            Self::DaemonSet | Self::ControllerRevision => "apps",
+        }
+    }
+
+    /// The value of `apiVersion`.
+    pub(super) fn api_version(self) -> &'static str {
+        match self {
+            Self::Namespace | Self::Node | Self::Pod => "v1",
+            Self::DaemonSet | Self::ControllerRevision => "apps/v1",
+        }
+    }
+
+    /// Whether its objects live in namespaces.
+    pub(super) fn is_namespaced(self) -> bool {
+        match self {
+            Self::Namespace | Self::Node => false,
+            Self::DaemonSet | Self::ControllerRevision | Self::Pod => true,
+        }
+    }
+
+    /// The path to list it, in one namespace or in the whole cluster.
+    pub(super) fn path(self, namespace: Option<&NamespaceName>) -> String {
+        let root = match self {
+            Self::Namespace | Self::Node | Self::Pod => "/api/v1",
+            Self::DaemonSet | Self::ControllerRevision => "/apis/apps/v1",
+        };
+        match namespace {
+            Some(namespace) => format!("{root}/namespaces/{namespace}/{}", self.resource()),
+            None => format!("{root}/{}", self.resource()),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

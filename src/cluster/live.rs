@@ -1,0 +1,251 @@
+//! The live cluster: which lists a snapshot is made of, and what may be missing of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::decode::{Gathered, KUBE_SYSTEM};
+use super::failure::{Failure, Refusal};
+use super::list::{self, List, Sink};
+use super::request::{Requests, Verb};
+use super::{Error, Kind};
+use crate::model::{ClusterInfo, Coverage, NamespaceName, Snapshot};
+
+/// Objects a page.
+const PAGE_SIZE: u32 = 500;
+
+/// Lists that are read at the same time.
+const AT_ONCE: usize = 8;
+
+/// Whose pods, DaemonSets and revisions are read.
+///
+/// Each namespace is listed by itself, however many there are: a user may be permitted some
+/// namespaces only, and a list of the whole cluster would bring the pods of all others along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of all namespaces.
+    All,
+    /// Those of these namespaces.
+    Namespaces(BTreeSet<NamespaceName>),
+}
+
+impl Scope {
+    /// Everything that is listed for it. Namespaces come apart: they can be missing.
+    pub(super) fn lists(&self) -> Vec<List> {
+        let cluster_wide = |kind| List { kind, namespace: None };
+        let mut lists = vec![cluster_wide(Kind::Node)];
+        for kind in Kind::ALL.into_iter().filter(|kind| kind.is_namespaced()) {
+            match self {
+                Self::All => lists.push(cluster_wide(kind)),
+                Self::Namespaces(names) => lists
+                    .extend(names.iter().map(|name| List { kind, namespace: Some(name.clone()) })),
+            }
+        }
+        lists
+    }
+
+    /// The namespaces to ask for one by one when they cannot be listed.
+    fn names(&self) -> BTreeSet<NamespaceName> {
+        let mut names = match self {
+            Self::All => BTreeSet::new(),
+            Self::Namespaces(names) => names.clone(),
+        };
+        names.insert(KUBE_SYSTEM.into());
+        names
+    }
+}
+
+/// A cluster that can be asked.
+pub struct LiveCluster {
+    pub(super) requests: Requests,
+    name: Option<String>,
+    default_namespace: NamespaceName,
+    page_size: u32,
+}
+
+/// What several lists brought, each into a sink of its own.
+pub(super) struct Lists<S> {
+    pub(super) read: Vec<(List, S)>,
+    /// Whether all namespaces are among it.
+    pub(super) namespaces: bool,
+    /// The API server's `gitVersion`.
+    pub(super) version: Option<String>,
+}
+
+impl LiveCluster {
+    pub(super) fn new(
+        requests: Requests,
+        name: Option<String>,
+        default_namespace: NamespaceName,
+    ) -> Self {
+        Self { requests, name, default_namespace, page_size: PAGE_SIZE }
+    }
+
+    /// The same cluster, read in pages of so many objects instead of 500; 0 is one page for all.
+    #[must_use]
+    pub fn with_page_size(mut self, objects: u32) -> Self {
+        self.page_size = objects;
+        self
+    }
+
+    /// The namespace that the kubeconfig's context or the service account names, else `default`.
+    pub fn default_namespace(&self) -> &NamespaceName {
+        &self.default_namespace
+    }
+
+    /// The cluster's name in the kubeconfig; a service account has none for it.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Reads the cluster. `now` is the local clock, for a server that does not say what time it is.
+    ///
+    /// # Errors
+    /// The server cannot be reached or trusted, does not answer in time, or refuses. Everything
+    /// that the user may not list is in one error.
+    pub async fn snapshot(&self, scope: &Scope, now: Timestamp) -> Result<Snapshot, Error> {
+        let lists = self.lists(scope, || Decoder::of(self)).await?;
+        let mut gathered = Gathered::default();
+        for (_, decoder) in lists.read {
+            gathered.absorb(decoder.gathered);
+        }
+        let cluster = ClusterInfo {
+            name: self.name.clone(),
+            uid: gathered.kube_system.clone(),
+            version: lists.version,
+            file: None,
+        };
+        let coverage =
+            Coverage { managed_fields: true, namespaces: lists.namespaces, masked: None };
+        let observed_at = self.requests.server_clock().unwrap_or(now);
+        gathered.into_snapshot(cluster, observed_at, coverage).map_err(|(kind, name)| {
+            Error::Duplicate { origin: self.requests.server.clone(), kind, name }
+        })
+    }
+
+    /// Reads everything of `scope`, several lists at once, each into a sink that `sink` makes.
+    pub(super) async fn lists<S: Sink>(
+        &self,
+        scope: &Scope,
+        sink: impl Fn() -> S,
+    ) -> Result<Lists<S>, Error> {
+        let (version, namespaces, others) = futures::join!(
+            self.version(),
+            self.namespaces(scope, sink()),
+            self.read_all(scope.lists(), &sink),
+        );
+        let mut read = others?;
+        let (of_namespaces, all) = namespaces?;
+        read.push(of_namespaces);
+        read.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(Lists { read, namespaces: all, version: version? })
+    }
+
+    /// Reads lists, and says of all at once which ones are forbidden.
+    async fn read_all<S: Sink>(
+        &self,
+        lists: Vec<List>,
+        sink: &impl Fn() -> S,
+    ) -> Result<Vec<(List, S)>, Error> {
+        let mut results = stream::iter(lists)
+            .map(|list| async {
+                let mut sink = sink();
+                list::read(&self.requests, &list, self.page_size, &mut sink).await?;
+                Ok((list, sink))
+            })
+            .buffer_unordered(AT_ONCE);
+        let mut read = Vec::new();
+        let mut missing = Vec::new();
+        let mut first_message = None;
+        while let Some(result) = results.next().await {
+            match result {
+                Ok(list) => read.push(list),
+                Err(Error::Forbidden { missing: more, message }) => {
+                    missing.extend(more);
+                    first_message.get_or_insert(message);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        missing.sort();
+        match first_message {
+            Some(message) => Err(Error::Forbidden { missing, message }),
+            None => Ok(read),
+        }
+    }
+
+    /// All namespaces; or those in question, one by one, when they cannot be listed; or none.
+    async fn namespaces<S: Sink>(
+        &self,
+        scope: &Scope,
+        mut sink: S,
+    ) -> Result<((List, S), bool), Error> {
+        let list = List { kind: Kind::Namespace, namespace: None };
+        match list::read(&self.requests, &list, self.page_size, &mut sink).await {
+            Ok(()) => return Ok(((list, sink), true)),
+            Err(Error::Forbidden { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        for (index, name) in scope.names().into_iter().enumerate() {
+            let path = format!("{}/{name}", Kind::Namespace.path(None));
+            match self.requests.get(Verb::Get, &path).await {
+                Ok(body) => {
+                    let json = String::from_utf8_lossy(&body);
+                    sink.object(Kind::Namespace, index, &json)?;
+                }
+                // Forbidden as well, or not there.
+                Err(Failure::Status(Refusal { code: 403 | 404, .. })) => {}
+                Err(failure) => return Err(self.requests.error(failure, &path)),
+            }
+        }
+        Ok(((list, sink), false))
+    }
+
+    /// The server's `gitVersion`, unless it does not tell this user.
+    async fn version(&self) -> Result<Option<String>, Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Version {
+            git_version: String,
+        }
+        let path = "/version";
+        match self.requests.get(Verb::Get, path).await {
+            Ok(body) => match serde_json::from_slice::<Version>(&body) {
+                Ok(version) => Ok(Some(version.git_version)),
+                Err(error) => {
+                    Err(Error::NotAnAnswer { path: path.to_owned(), reason: error.to_string() })
+                }
+            },
+            Err(Failure::Status(Refusal { code: 403 | 404, .. })) => Ok(None),
+            Err(failure) => Err(self.requests.error(failure, path)),
+        }
+    }
+}
+
+/// Decodes each object as it comes.
+struct Decoder {
+    server: Arc<str>,
+    gathered: Gathered,
+}
+
+impl Decoder {
+    fn of(cluster: &LiveCluster) -> Self {
+        Self { server: cluster.requests.server.clone(), gathered: Gathered::default() }
+    }
+}
+
+impl Sink for Decoder {
+    fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error> {
+        self.gathered
+            .add(kind, index, json)
+            .map_err(|object| Error::Object { origin: self.server.clone(), object })
+    }
+
+    fn begin_anew(&mut self) -> Result<(), Error> {
+        self.gathered = Gathered::default();
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! From the bytes of a file to UTF-8 text: gzip, byte-order marks, and JSON or YAML.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::cluster::Error;
+
+/// How a recording is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Json,
+    Yaml,
+}
+
+/// So much is read at a time, in bytes.
+const BUFFER: usize = 1 << 18;
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const UTF8_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// Unpacks `reader` when it is gzip (told by its first bytes, whatever the file's name), passes
+/// over a byte-order mark, and tells the format by the first character.
+///
+/// # Errors
+/// The bytes cannot be read, there are none, or they are not UTF-8.
+pub(super) fn plain<'r>(
+    reader: impl Read + 'r,
+    file: &Arc<str>,
+) -> Result<(Format, Box<dyn BufRead + 'r>), Error> {
+    let mut raw = BufReader::with_capacity(BUFFER, reader);
+    let is_gzip = first(&mut raw, file)?.starts_with(&GZIP);
+    let mut text: Box<dyn BufRead + 'r> = if is_gzip {
+        Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw)))
+    } else {
+        Box::new(raw)
+    };
+    let beginning = first(&mut text, file)?;
+    if let Some(encoding) = foreign_encoding(beginning) {
+        return Err(Error::Encoding { file: Arc::clone(file), encoding });
+    }
+    if beginning.starts_with(&UTF8_MARK) {
+        text.consume(UTF8_MARK.len());
+    }
+    let format = format(&mut text, file)?;
+    Ok((format, text))
+}
+
+/// Passes over blanks; the first other character is `{` in JSON and anything else in YAML.
+fn format(text: &mut dyn BufRead, file: &Arc<str>) -> Result<Format, Error> {
+    loop {
+        let buffer = first(text, file)?;
+        match buffer.iter().position(|byte| !byte.is_ascii_whitespace()) {
+            Some(at) if buffer[at] == b'{' => return Ok(Format::Json),
+            // Blanks count in YAML, and stay.
+            Some(_) => return Ok(Format::Yaml),
+            None => {
+                let blanks = buffer.len();
+                text.consume(blanks);
+            }
+        }
+    }
+}
+
+fn first<'b>(reader: &'b mut dyn BufRead, file: &Arc<str>) -> Result<&'b [u8], Error> {
+    let buffer = reader.fill_buf().map_err(|source| reading(file, source))?;
+    if buffer.is_empty() { Err(Error::Empty { file: Arc::clone(file) }) } else { Ok(buffer) }
+}
+
+/// UTF-16 is what `>` writes in Windows PowerShell.
+fn foreign_encoding(beginning: &[u8]) -> Option<&'static str> {
+    match beginning {
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Some("UTF-32"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] => Some("UTF-16"),
+        _utf8 => None,
+    }
+}
+
+/// The error of reading bytes, plain or packed.
+pub(super) fn reading(file: &Arc<str>, source: std::io::Error) -> Error {
+    let file = Arc::clone(file);
+    match source.kind() {
+        std::io::ErrorKind::UnexpectedEof => Error::CutOff { file, at: None },
+        // How flate2 reports bytes that are not gzip.
+        std::io::ErrorKind::InvalidInput | std::io::ErrorKind::InvalidData => {
+            Error::Gzip { file, reason: source.to_string() }
+        }
+        _ => Error::Read { file, source },
+    }
+}

@@ -1,0 +1,289 @@
+//! The `List` itself, object by object: whatever comes first in it, and whatever is in it beside
+//! the five kinds.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::BufRead;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::bytes::reading;
+use crate::cluster::decode::Gathered;
+use crate::cluster::header::{self, Header};
+use crate::cluster::{Error, Kind};
+
+/// How deep a YAML recording may be nested, so that the stack of a small thread suffices.
+const DEPTH: usize = 64;
+
+/// What has been read of a recording.
+pub(super) struct Recording {
+    file: Arc<str>,
+    pub(super) gathered: Gathered,
+    pub(super) header: Option<Header>,
+    /// Objects of other kinds.
+    pub(super) passed_over: BTreeMap<String, usize>,
+    /// What stopped the reading, when it was not the syntax.
+    failure: Option<Error>,
+}
+
+/// What an object says that it is.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct What {
+    kind: Option<String>,
+    api_version: Option<String>,
+}
+
+impl Recording {
+    pub(super) fn new(file: Arc<str>) -> Self {
+        Self {
+            file,
+            gathered: Gathered::default(),
+            header: None,
+            passed_over: BTreeMap::new(),
+            failure: None,
+        }
+    }
+
+    /// Reads one JSON document after the other.
+    pub(super) fn read_json(&mut self, bytes: impl BufRead) -> Result<(), Error> {
+        let mut json = serde_json::Deserializer::from_reader(bytes);
+        loop {
+            let read = Document::<Box<RawValue>>::of(self).deserialize(&mut json);
+            read.map_err(|error| self.json_error(error))?;
+            match json.end() {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is_io() => return Err(self.json_error(error)),
+                Err(_another_document) => {}
+            }
+        }
+    }
+
+    /// Reads one YAML document. Its default bounds are for configuration; a recording may be
+    /// large, so only nesting and aliases stay bounded.
+    pub(super) fn read_yaml(&mut self, bytes: impl BufRead) -> Result<(), Error> {
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! {
+                max_reader_input_bytes: None,
+                max_events: usize::MAX,
+                max_nodes: usize::MAX,
+                max_total_scalar_bytes: usize::MAX,
+                max_depth: DEPTH,
+            },
+            legacy_octal_numbers: true,
+            with_snippet: false,
+        };
+        let read =
+            serde_saphyr::with_deserializer_from_reader_with_options(bytes, options, |yaml| {
+                Document::<Value>::of(self).deserialize(yaml)
+            });
+        read.map_err(|error| self.yaml_error(&error))
+    }
+
+    fn json_error(&mut self, error: serde_json::Error) -> Error {
+        if let Some(failure) = self.failure.take() {
+            return failure;
+        }
+        let file = Arc::clone(&self.file);
+        match error.classify() {
+            serde_json::error::Category::Io => reading(&file, error.into()),
+            serde_json::error::Category::Eof => {
+                Error::CutOff { file, at: Some((error.line(), error.column())) }
+            }
+            serde_json::error::Category::Syntax => {
+                Error::Syntax { file, format: "JSON", reason: error.to_string() }
+            }
+            serde_json::error::Category::Data => {
+                Error::NotAList { file, reason: error.to_string() }
+            }
+        }
+    }
+
+    fn yaml_error(&mut self, error: &serde_saphyr::Error) -> Error {
+        if let Some(failure) = self.failure.take() {
+            return failure;
+        }
+        Error::Syntax { file: Arc::clone(&self.file), format: "YAML", reason: error.to_string() }
+    }
+
+    /// Notes why reading must stop, and makes the deserializer stop.
+    fn stop<E: de::Error>(&mut self, failure: Error) -> E {
+        self.failure = Some(failure);
+        E::custom("stopped")
+    }
+
+    /// Whether a document with `items` is a list of the version that is read.
+    fn check_list(&self, what: &What) -> Result<(), Error> {
+        let reason = match (what.kind.as_deref(), what.api_version.as_deref()) {
+            (Some("List"), Some("v1")) => return Ok(()),
+            (Some("List"), version) => {
+                format!("its apiVersion is `{}`, not `v1`", version.unwrap_or_default())
+            }
+            (Some(kind), _) if kind.ends_with("List") => return Ok(()),
+            (kind, _) => format!("its kind is `{}`", kind.unwrap_or_default()),
+        };
+        Err(Error::NotAList { file: Arc::clone(&self.file), reason })
+    }
+
+    /// Takes one object in, or counts it as passed over.
+    fn take(&mut self, of_list: Option<Kind>, index: usize, json: &str) -> Result<(), Error> {
+        let what: What = serde_json::from_str(json).map_err(|_| Error::NotAList {
+            file: Arc::clone(&self.file),
+            reason: format!("number {} of its items is no object", index + 1),
+        })?;
+        let Some(kind) = self.kind(of_list, index, &what)? else { return Ok(()) };
+        self.gathered
+            .add(kind, index, json)
+            .map_err(|object| Error::Object { origin: Arc::clone(&self.file), object })
+    }
+
+    /// Which of the five kinds it is; items of a typed list (`PodList`) do not say it themselves.
+    fn kind(
+        &mut self,
+        of_list: Option<Kind>,
+        index: usize,
+        what: &What,
+    ) -> Result<Option<Kind>, Error> {
+        let Some(word) = &what.kind else {
+            return of_list.map(Some).ok_or_else(|| Error::NotAList {
+                file: Arc::clone(&self.file),
+                reason: format!("number {} of its items has no kind", index + 1),
+            });
+        };
+        let version = what.api_version.as_deref().unwrap_or_default();
+        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+        match Kind::of(word) {
+            Some(kind) if version == kind.api_version() => Ok(Some(kind)),
+            // The same word in another group is another kind.
+            Some(kind) if [kind.group(), "", "extensions"].contains(&group) => {
+                Err(Error::Version {
+                    file: Arc::clone(&self.file),
+                    index,
+                    kind,
+                    found: format!("`{version}`"),
+                    wanted: kind.api_version(),
+                })
+            }
+            Some(_) | None => {
+                *self.passed_over.entry(word.clone()).or_default() += 1;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Reads one document into a recording. Each object passes through `W` whole: as its own text in
+/// JSON, as a value in YAML.
+struct Document<'r, W> {
+    recording: &'r mut Recording,
+    whole: PhantomData<W>,
+}
+
+impl<'r, W> Document<'r, W> {
+    fn of(recording: &'r mut Recording) -> Self {
+        Self { recording, whole: PhantomData }
+    }
+}
+
+impl<'de, W: DeserializeOwned + Serialize> DeserializeSeed<'de> for Document<'_, W> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, W: DeserializeOwned + Serialize> Visitor<'de> for Document<'_, W> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a List of objects")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { recording, .. } = self;
+        let mut what = What::default();
+        let mut has_items = false;
+        // Of a List these are small; of a single object they are the object.
+        let mut fields: BTreeMap<String, W> = BTreeMap::new();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "kind" => what.kind = map.next_value()?,
+                "apiVersion" => what.api_version = map.next_value()?,
+                header::KEY => recording.header = Some(map.next_value()?),
+                "items" => {
+                    has_items = true;
+                    let of = what.kind.as_deref().and_then(|kind| kind.strip_suffix("List"));
+                    let of = of.and_then(Kind::of);
+                    map.next_value_seed(Items::<W> { recording, of, whole: PhantomData })?;
+                }
+                _ => {
+                    fields.insert(key, map.next_value()?);
+                }
+            }
+        }
+        let taken = if has_items {
+            recording.check_list(&what)
+        } else {
+            let object = SingleObject { what, fields };
+            let json = serde_json::to_string(&object).map_err(de::Error::custom)?;
+            recording.take(None, 0, &json)
+        };
+        taken.map_err(|failure| recording.stop(failure))
+    }
+}
+
+/// A document that is an object itself, put together again.
+#[derive(Serialize)]
+struct SingleObject<W> {
+    #[serde(flatten)]
+    what: What,
+    #[serde(flatten)]
+    fields: BTreeMap<String, W>,
+}
+
+/// Reads `items`.
+struct Items<'r, W> {
+    recording: &'r mut Recording,
+    /// What the items are when the list says so.
+    of: Option<Kind>,
+    whole: PhantomData<W>,
+}
+
+impl<'de, W: DeserializeOwned + Serialize> DeserializeSeed<'de> for Items<'_, W> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, W: DeserializeOwned + Serialize> Visitor<'de> for Items<'_, W> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the items of a List")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let mut index = 0;
+        while let Some(item) = items.next_element::<W>()? {
+            let json = serde_json::to_string(&item).map_err(de::Error::custom)?;
+            let taken = self.recording.take(self.of, index, &json);
+            taken.map_err(|failure| self.recording.stop(failure))?;
+            index += 1;
+        }
+        Ok(())
+    }
+}
