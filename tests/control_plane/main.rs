@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 
 mod declared;
+mod fleet;
 mod harness;
+mod planning;
 mod smoke;
 mod stages;
