@@ -5,5 +5,6 @@
 
 pub mod cluster;
 pub mod controller;
+pub mod manifest;
 pub mod model;
 pub mod plan;

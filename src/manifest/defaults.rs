@@ -1,0 +1,103 @@
+//! What the API server adds to a DaemonSet, and what it takes away (upstream:
+//! `SetObjectDefaults_DaemonSet`, the conversions of `PodTemplateSpec` and `PodSpec`, and
+//! `dropDisabledFields` with the default feature gates).
+//!
+//! Works on an object that `decode` has made canonical, so "absent" is one thing: no such key, or
+//! `null`. Changing it twice changes nothing. Volumes have a file of their own (`volumes`).
+
+mod container;
+mod volume;
+
+use serde_json::{Map, Value, json};
+
+/// A JSON object's fields.
+pub(super) type Object = Map<String, Value>;
+
+/// Annotations of templates that upstream drops (`dropInitContainerAnnotations`).
+const ANCIENT_ANNOTATIONS: [&str; 4] = [
+    "pod.alpha.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.beta.kubernetes.io/init-containers",
+];
+
+/// Defaults a canonical DaemonSet in place.
+pub(super) fn daemon_set(object: &mut Value) {
+    let Some(spec) = field(object, "spec") else { return };
+    strategy(spec);
+    default(spec, "revisionHistoryLimit", 10);
+    if let Some(template) = inner(spec, "template") {
+        if let Some(metadata) = inner(template, "metadata") {
+            drop_ancient_annotations(metadata);
+        }
+        if let Some(spec) = inner(template, "spec") {
+            pod_spec(spec);
+        }
+    }
+}
+
+fn strategy(spec: &mut Object) {
+    let Some(strategy) = inner(spec, "updateStrategy") else { return };
+    default(strategy, "type", "RollingUpdate");
+    if strategy.get("type") != Some(&json!("RollingUpdate")) {
+        return;
+    }
+    default(strategy, "rollingUpdate", json!({}));
+    if let Some(limits) = inner(strategy, "rollingUpdate") {
+        default(limits, "maxUnavailable", 1);
+        default(limits, "maxSurge", 0);
+    }
+}
+
+fn drop_ancient_annotations(metadata: &mut Object) {
+    let Some(annotations) = inner(metadata, "annotations") else { return };
+    annotations.retain(|key, _| !ANCIENT_ANNOTATIONS.contains(&key.as_str()));
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+}
+
+fn pod_spec(spec: &mut Object) {
+    default(spec, "dnsPolicy", "ClusterFirst");
+    default(spec, "restartPolicy", "Always");
+    default(spec, "securityContext", json!({}));
+    default(spec, "terminationGracePeriodSeconds", 30);
+    default(spec, "schedulerName", "default-scheduler");
+    service_account(spec);
+    spec.remove("schedulingGroup");
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        each(spec, list, container::default_container);
+    }
+    each(spec, "volumes", volume::default_volume);
+}
+
+/// Two names for one field; the newer one wins, and both are served.
+fn service_account(spec: &mut Object) {
+    let name = spec.get("serviceAccountName").or(spec.get("serviceAccount")).cloned();
+    if let Some(name) = name {
+        spec.insert("serviceAccountName".to_owned(), name.clone());
+        spec.insert("serviceAccount".to_owned(), name);
+    }
+}
+
+/// Sets `key` when it is absent.
+fn default(object: &mut Object, key: &str, value: impl Into<Value>) {
+    if object.get(key).is_none_or(Value::is_null) {
+        object.insert(key.to_owned(), value.into());
+    }
+}
+
+/// The object under `key`.
+fn inner<'v>(object: &'v mut Object, key: &str) -> Option<&'v mut Object> {
+    object.get_mut(key)?.as_object_mut()
+}
+
+fn field<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Object> {
+    inner(value.as_object_mut()?, key)
+}
+
+/// Calls `change` for every object in the list under `key`.
+fn each(object: &mut Object, key: &str, change: impl Fn(&mut Object)) {
+    let items = object.get_mut(key).and_then(Value::as_array_mut);
+    items.into_iter().flatten().filter_map(Value::as_object_mut).for_each(change);
+}

@@ -1,0 +1,121 @@
+//! A file's text to its documents, as kubectl splits it (upstream: `YAMLOrJSONDecoder`,
+//! `YAMLReader`): JSON objects one after the other as long as they are JSON, then YAML documents
+//! between lines that begin with `---`. Not here: what a document says (`yaml`).
+
+use serde::de::IgnoredAny;
+
+use super::tree::Mark;
+
+/// One document's text, and where it begins in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Document<'t> {
+    pub(super) text: &'t str,
+    pub(super) start: Mark,
+}
+
+/// A separator line that kubectl refuses: something follows `---`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BadSeparator {
+    pub(super) at: Mark,
+}
+
+/// The documents of `text`, in order. Empty ones are among them.
+pub(super) fn split(text: &str) -> Vec<Result<Document<'_>, BadSeparator>> {
+    let (mut documents, rest) = json_objects(text);
+    split_yaml(rest, &mut documents);
+    documents
+}
+
+/// The JSON objects at the beginning, and what comes after them.
+fn json_objects(text: &str) -> (Vec<Result<Document<'_>, BadSeparator>>, Document<'_>) {
+    let mut rest = Document { text, start: Mark { line: 1, column: 1 } };
+    let mut objects = Vec::new();
+    if !text.trim_start().starts_with('{') {
+        return (objects, rest);
+    }
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let mut consumed = 0;
+    while let Some(Ok(_)) = stream.next() {
+        let (object, after) = rest.split_at(stream.byte_offset() - consumed);
+        consumed = stream.byte_offset();
+        objects.push(Ok(object));
+        rest = after;
+    }
+    (objects, rest)
+}
+
+fn split_yaml<'t>(whole: Document<'t>, documents: &mut Vec<Result<Document<'t>, BadSeparator>>) {
+    let mut rest = whole;
+    let mut at = 0;
+    for line in whole.text.split_inclusive('\n') {
+        let Some(after) = line.strip_prefix("---") else {
+            at += line.len();
+            continue;
+        };
+        let (document, separator) = rest.split_at(at);
+        let (_, next) = separator.split_at(line.len());
+        documents.push(Ok(document));
+        let after = after.trim();
+        if !after.is_empty() && !after.starts_with('#') {
+            documents.push(Err(BadSeparator { at: separator.start }));
+        }
+        (rest, at) = (next, 0);
+    }
+    documents.push(Ok(rest));
+}
+
+impl Document<'_> {
+    fn split_at(self, at: usize) -> (Self, Self) {
+        let (text, rest) = self.text.split_at(at);
+        let start = match text.rsplit_once('\n') {
+            Some((_, last)) => Mark {
+                line: self.start.line + text.matches('\n').count(),
+                column: last.chars().count() + 1,
+            },
+            None => {
+                Mark { line: self.start.line, column: self.start.column + text.chars().count() }
+            }
+        };
+        (Self { text, start: self.start }, Self { text: rest, start })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> Vec<String> {
+        split(text)
+            .into_iter()
+            .map(|part| match part {
+                Ok(document) => {
+                    let Mark { line, column } = document.start;
+                    format!("{line}:{column} {}", document.text.trim())
+                }
+                Err(BadSeparator { at }) => format!("{}:{} bad separator", at.line, at.column),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn files_are_split_as_kubectl_splits_them() {
+        for (name, text, want) in [
+            ("one", "a: 1\n", &["1:1 a: 1"][..]),
+            ("two", "a: 1\n---\nb: 2\n", &["1:1 a: 1", "3:1 b: 2"]),
+            ("comment on the line", "--- # x\na: 1", &["1:1 ", "2:1 a: 1"]),
+            ("windows", "a: 1\r\n---\r\nb: 2", &["1:1 a: 1", "3:1 b: 2"]),
+            ("indented is text", "a: |\n  ---\n", &["1:1 a: |\n  ---"]),
+            ("more on the line", "--- {a: 1}\n", &["1:1 ", "1:1 bad separator", "2:1 "]),
+            ("longer line", "a: 1\n----\n", &["1:1 a: 1", "2:1 bad separator", "3:1 "]),
+            (
+                "JSON objects",
+                "{}\n {\"a\":\n1} {}",
+                &["1:1 {}", "1:3 {\"a\":\n1}", "3:3 {}", "3:6 "],
+            ),
+            ("JSON, then YAML", "{}\n---\na: 1", &["1:1 {}", "1:3 ", "3:1 a: 1"]),
+            ("flow YAML is not JSON", "{a: 1}\n", &["1:1 {a: 1}"]),
+        ] {
+            assert_eq!(parts(text), want, "{name}");
+        }
+    }
+}

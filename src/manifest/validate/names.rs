@@ -1,0 +1,362 @@
+//! The formats of names, keys and other short texts (upstream: `k8s.io/apimachinery`'s
+//! `util/validation` and `api/validate/content`). Each check answers with upstream's complaints;
+//! no complaint means that the text is fine.
+
+const LABEL_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const SUBDOMAIN_FMT: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const UNDERSCORE_SUBDOMAIN_FMT: &str =
+    r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
+const KEY_FMT: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+const VALUE_FMT: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
+
+/// The longest DNS label, label value, and name part of a label key, in bytes.
+const LABEL_MAX: usize = 63;
+/// The longest DNS subdomain, in bytes.
+pub(super) const SUBDOMAIN_MAX: usize = 253;
+
+/// A DNS label (upstream: `IsDNS1123Label`).
+pub(super) fn dns_label(text: &str) -> Vec<String> {
+    let mut complaints = too_long(text, LABEL_MAX, "characters");
+    if !is_label(text) {
+        complaints.push(if is_subdomain(text) {
+            "must not contain dots".to_owned()
+        } else {
+            regex_complaint(
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
+                 '-', and must start and end with an alphanumeric character",
+                LABEL_FMT,
+                &["my-name", "123-abc"],
+            )
+        });
+    }
+    complaints
+}
+
+/// A DNS subdomain (upstream: `IsDNS1123Subdomain`), the format of most object names.
+pub(super) fn dns_subdomain(text: &str) -> Vec<String> {
+    subdomain_measured_in(text, "characters")
+}
+
+/// A name that a prefix will be put before or a suffix behind: a dash at its end is fine
+/// (upstream: `NameIsDNSSubdomain` with `prefix`, which also swallows the character before it).
+pub(super) fn dns_subdomain_prefix(text: &str) -> Vec<String> {
+    match text.strip_suffix('-') {
+        Some(start) if !start.is_empty() => {
+            let kept: String = start.chars().take(start.chars().count() - 1).collect();
+            dns_subdomain(&format!("{kept}a"))
+        }
+        Some(_) | None => dns_subdomain(text),
+    }
+}
+
+/// A DNS subdomain whose parts may hold underscores (upstream:
+/// `IsDNS1123SubdomainWithUnderscore`).
+pub(super) fn dns_subdomain_with_underscore(text: &str) -> Vec<String> {
+    let mut complaints = too_long(text, SUBDOMAIN_MAX, "characters");
+    let is_part = |part: &str| {
+        let part = part.strip_prefix('_').unwrap_or(part);
+        is_framed(part, is_lower_alphanumeric, |b| is_lower_alphanumeric(b) || b"-_".contains(&b))
+    };
+    if !text.split('.').all(is_part) {
+        complaints.push(regex_complaint(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+             '_', '-' or '.', and must start and end with an alphanumeric character",
+            UNDERSCORE_SUBDOMAIN_FMT,
+            &["example.com"],
+        ));
+    }
+    complaints
+}
+
+/// The key of a label, the name of a resource, a condition or a finalizer: `[prefix/]name`
+/// (upstream: `IsLabelKey`, also known as `IsQualifiedName`).
+pub(super) fn label_key(text: &str) -> Vec<String> {
+    let format = || {
+        regex_complaint(
+            "must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+             with an alphanumeric character",
+            KEY_FMT,
+            &["MyName", "my.name", "123-abc"],
+        )
+    };
+    let (prefix, name) = match text.split_once('/') {
+        None => (None, text),
+        Some((prefix, name)) if !name.contains('/') => (Some(prefix), name),
+        Some(_) => {
+            let optional = " with an optional DNS subdomain prefix and '/' (e.g. \
+                            'example.com/MyName')";
+            return vec![format!("a valid label key {}{optional}", format())];
+        }
+    };
+    let mut complaints = match prefix {
+        Some("") => vec!["prefix part must be non-empty".to_owned()],
+        Some(prefix) => {
+            let complaints = subdomain_measured_in(prefix, "bytes").into_iter();
+            complaints.map(|why| format!("prefix part {why}")).collect()
+        }
+        None => vec![],
+    };
+    if name.is_empty() {
+        complaints.push("name part must be non-empty".to_owned());
+    }
+    complaints
+        .extend(too_long(name, LABEL_MAX, "bytes").iter().map(|why| format!("name part {why}")));
+    if !is_key(name) {
+        complaints.push(format!("name part {}", format()));
+    }
+    complaints
+}
+
+/// The value of a label (upstream: `IsLabelValue`).
+pub(super) fn label_value(text: &str) -> Vec<String> {
+    let mut complaints = too_long(text, LABEL_MAX, "bytes");
+    if !text.is_empty() && !is_key(text) {
+        complaints.push(regex_complaint(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', \
+             '_' or '.', and must start and end with an alphanumeric character",
+            VALUE_FMT,
+            &["MyValue", "my_value", "12345"],
+        ));
+    }
+    complaints
+}
+
+/// The name of a port (upstream: `IsValidPortName`).
+pub(super) fn port_name(text: &str) -> Vec<String> {
+    let mut complaints = too_long(text, 15, "characters");
+    let rules: [(bool, &str); 4] = [
+        (
+            !text.is_empty() && text.bytes().all(|b| is_lower_alphanumeric(b) || b == b'-'),
+            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+        ),
+        (text.bytes().any(|b| b.is_ascii_lowercase()), "must contain at least one letter (a-z)"),
+        (!text.contains("--"), "must not contain consecutive hyphens"),
+        (!text.starts_with('-') && !text.ends_with('-'), "must not begin or end with a hyphen"),
+    ];
+    complaints.extend(rules.iter().filter(|(holds, _)| !holds).map(|(_, why)| (*why).to_owned()));
+    complaints
+}
+
+/// The number of a port (upstream: `IsValidPortNum`).
+pub(super) fn port_number(port: i64) -> Vec<String> {
+    if (1..=65535).contains(&port) {
+        return vec![];
+    }
+    vec!["must be between 1 and 65535, inclusive".to_owned()]
+}
+
+/// A percentage (upstream: `IsValidPercent`).
+pub(super) fn percent(text: &str) -> Vec<String> {
+    let digits = text.strip_suffix('%').unwrap_or_default();
+    if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+        return vec![];
+    }
+    vec![regex_complaint(
+        "a valid percent string must be a numeric string followed by an ending '%'",
+        "[0-9]+%",
+        &["1%", "93%"],
+    )]
+}
+
+/// The name of an HTTP header (upstream: `IsHTTPHeaderName`).
+pub(super) fn http_header(text: &str) -> Vec<String> {
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+        return vec![];
+    }
+    vec![regex_complaint(
+        "a valid HTTP header must consist of alphanumeric characters or '-'",
+        "[-A-Za-z0-9]+",
+        &["X-Header-Name"],
+    )]
+}
+
+/// The name of an environment variable, or the prefix of several (upstream:
+/// `IsRelaxedEnvVarName`).
+pub(super) fn env_name(text: &str) -> Vec<String> {
+    if text.is_empty() {
+        return vec!["environment variable name must be non-empty".to_owned()];
+    }
+    if text.bytes().all(|b| (b == b' ' || b.is_ascii_graphic()) && b != b'=') {
+        return vec![];
+    }
+    let why = "a valid environment variable name must consist only of printable ASCII characters \
+               other than '='";
+    vec![why.to_owned()]
+}
+
+/// A key of a `ConfigMap` or Secret (upstream: `IsConfigMapKey`).
+pub(super) fn config_map_key(text: &str) -> Vec<String> {
+    let mut complaints = too_long(text, SUBDOMAIN_MAX, "characters");
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) {
+        complaints.push(regex_complaint(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+            "[-._a-zA-Z0-9]+",
+            &["key.name", "KEY_NAME", "key-name"],
+        ));
+    }
+    let dots = match text {
+        "." => Some("must not be '.'"),
+        ".." => Some("must not be '..'"),
+        _ => text.starts_with("..").then_some("must not start with '..'"),
+    };
+    complaints.extend(dots.map(str::to_owned));
+    complaints
+}
+
+/// Whether a sysctl may be called so, with dots or slashes (upstream: `IsValidSysctlName`).
+pub(super) fn is_sysctl(text: &str) -> bool {
+    let is_part = |part: &str| {
+        is_framed(part, is_lower_alphanumeric, |b| is_lower_alphanumeric(b) || b"-_".contains(&b))
+    };
+    text.len() <= SUBDOMAIN_MAX && text.split(['.', '/']).all(is_part)
+}
+
+fn subdomain_measured_in(text: &str, unit: &str) -> Vec<String> {
+    let mut complaints = too_long(text, SUBDOMAIN_MAX, unit);
+    if !is_subdomain(text) {
+        complaints.push(regex_complaint(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+             '-' or '.', and must start and end with an alphanumeric character",
+            SUBDOMAIN_FMT,
+            &["example.com"],
+        ));
+    }
+    complaints
+}
+
+/// Upstream counts bytes everywhere, but calls them characters in its older checks.
+fn too_long(text: &str, max: usize, unit: &str) -> Vec<String> {
+    if text.len() <= max {
+        return vec![];
+    }
+    vec![format!("must be no more than {max} {unit}")]
+}
+
+fn regex_complaint(what: &str, regex: &str, examples: &[&str]) -> String {
+    let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
+    format!("{what} (e.g. {}regex used for validation is '{regex}')", examples.join(" or "))
+}
+
+fn is_label(text: &str) -> bool {
+    is_framed(text, is_lower_alphanumeric, |b| is_lower_alphanumeric(b) || b == b'-')
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
+}
+
+fn is_key(text: &str) -> bool {
+    let inside = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    is_framed(text, |b| b.is_ascii_alphanumeric(), inside)
+}
+
+fn is_lower_alphanumeric(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit()
+}
+
+/// Whether a text is not empty, has only bytes that `inside` likes, and `ends` at both ends.
+fn is_framed(text: &str, ends: fn(u8) -> bool, inside: fn(u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(|b| ends(*b))
+        && bytes.last().is_some_and(|b| ends(*b))
+        && bytes.iter().all(|b| inside(*b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a complaint is about, short enough for a table: its first words.
+    fn gist(complaints: &[String]) -> Vec<&str> {
+        complaints.iter().map(|why| why.split(" (").next().unwrap_or_default()).collect()
+    }
+
+    #[test]
+    fn what_is_well_formed() {
+        let long = "a".repeat(63);
+        let subdomain = format!("{}.{}.{}.{}", long, long, long, "a".repeat(61));
+        type Check = fn(&str) -> Vec<String>;
+        for (check, text) in [
+            (dns_label as Check, "a"),
+            (dns_label, "0-9"),
+            (dns_label, &long),
+            (dns_subdomain, "a.b-c.0"),
+            (dns_subdomain, &subdomain),
+            (dns_subdomain_prefix, "web-"),
+            (dns_subdomain_prefix, "a.-"),
+            (dns_subdomain_with_underscore, "_tcp.a_b"),
+            (label_key, "App"),
+            (label_key, "example.com/My_name.1"),
+            (label_value, ""),
+            (label_value, "A_b.c-1"),
+            (port_name, "http-2"),
+            (percent, "100%"),
+            (http_header, "X-Y-1"),
+            (env_name, "1 a-b.c%"),
+            (config_map_key, ".dot_file-1"),
+        ] {
+            assert_eq!(check(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not() {
+        let long = "a".repeat(254);
+        type Check = fn(&str) -> Vec<String>;
+        let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
+                     or '-', and must start and end with an alphanumeric character";
+        let subdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+                         characters, '-' or '.', and must start and end with an alphanumeric \
+                         character";
+        let key = "must consist of alphanumeric characters, '-', '_' or '.', and must start and \
+                   end with an alphanumeric character";
+        for (check, text, want) in [
+            (dns_label as Check, "", vec![label]),
+            (dns_label, "A", vec![label]),
+            (dns_label, "a-", vec![label]),
+            (dns_label, "a.b", vec!["must not contain dots"]),
+            (dns_label, &long, vec!["must be no more than 63 characters"]),
+            (dns_subdomain, "a..b", vec![subdomain]),
+            (dns_subdomain, "ä", vec![subdomain]),
+            (dns_subdomain, &long, vec!["must be no more than 253 characters"]),
+            (dns_subdomain_prefix, "-", vec![subdomain]),
+            (label_key, "a/b/c", vec![&format!("a valid label key {key}")]),
+            (label_key, "/a", vec!["prefix part must be non-empty"]),
+            (label_key, "A/b", vec![&format!("prefix part {subdomain}")]),
+            (label_key, "a/", vec!["name part must be non-empty", &format!("name part {key}")]),
+            (label_key, &long, vec!["name part must be no more than 63 bytes"]),
+            (label_value, &long, vec!["must be no more than 63 bytes"]),
+            (
+                port_name,
+                "-",
+                vec!["must contain at least one letter", "must not begin or end with a hyphen"],
+            ),
+            (port_name, "a--b", vec!["must not contain consecutive hyphens"]),
+            (
+                port_name,
+                "0123456789012345",
+                vec!["must be no more than 15 characters", "must contain at least one letter"],
+            ),
+            (env_name, "", vec!["environment variable name must be non-empty"]),
+            (config_map_key, "..", vec!["must not be '..'"]),
+            (config_map_key, "..a", vec!["must not start with '..'"]),
+            (config_map_key, ".", vec!["must not be '.'"]),
+        ] {
+            assert_eq!(gist(&check(text)), want, "{text}");
+        }
+        assert!(!percent("10").is_empty() && !percent("%").is_empty());
+        assert!(!env_name("a=b").is_empty() && !env_name("ä").is_empty());
+        assert!(!http_header("a b").is_empty() && !http_header("").is_empty());
+        assert!(!is_sysctl("net..ipv4") && !is_sysctl("") && is_sysctl("net/ipv4/a_b-c.d"));
+    }
+
+    #[test]
+    fn examples_and_regex_are_told() {
+        assert_eq!(
+            dns_label("A"),
+            ["a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
+              '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or \
+              '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"]
+        );
+    }
+}

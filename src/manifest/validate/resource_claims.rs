@@ -1,0 +1,114 @@
+//! Claims to devices: those of the pod, and how containers refer to them (upstream:
+//! `validatePodResourceClaims`, `validateResourceClaimNames`).
+
+use std::collections::BTreeSet;
+
+use super::at::{At, Errors};
+use super::go_text::{json_struct, quoted};
+use super::names;
+
+/// Judges the pod's claims; their names are for the containers.
+pub(super) fn check<'a>(claims: &At<'a>, errors: &mut Errors) -> BTreeSet<&'a str> {
+    let mut taken = BTreeSet::new();
+    for claim in claims.items() {
+        let name = claim.get("name");
+        if name.is_empty() {
+            errors.push(name.required(""));
+        } else if taken.insert(name.text()) {
+            name.follows(names::dns_label, errors);
+        } else {
+            errors.push(name.duplicate());
+        }
+        check_source(&claim, errors);
+    }
+    taken
+}
+
+fn check_source(claim: &At<'_>, errors: &mut Errors) {
+    let sources = ["resourceClaimName", "resourceClaimTemplateName"];
+    let found: Vec<At<'_>> = sources.iter().filter_map(|field| claim.find(field)).collect();
+    let why = match found.len() {
+        0 => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+        1 => "",
+        _both => {
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        }
+    };
+    if !why.is_empty() {
+        errors.push(claim.invalid_as(shown(claim), why));
+    }
+    for source in found {
+        source.follows(names::dns_subdomain, errors);
+    }
+}
+
+/// Upstream prints its internal struct.
+fn shown(claim: &At<'_>) -> String {
+    let pointer =
+        |field| claim.find(field).map_or_else(|| "null".to_owned(), |value| value.marshalled());
+    json_struct(&[
+        ("Name", claim.get("name").marshalled()),
+        ("ResourceClaimName", pointer("resourceClaimName")),
+        ("ResourceClaimTemplateName", pointer("resourceClaimTemplateName")),
+    ])
+}
+
+/// Judges `resources.claims` of a container against the pod's claims.
+pub(super) fn check_references(claims: &At<'_>, of_pod: &BTreeSet<&str>, errors: &mut Errors) {
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for claim in claims.items() {
+        let (name, request) = (claim.get("name").text(), claim.get("request"));
+        if name.is_empty() {
+            errors.push(claim.required(""));
+            continue;
+        }
+        check_unique(&claim, name, &request, &mut taken, errors);
+        if !of_pod.contains(name) {
+            let names: Vec<&str> = of_pod.iter().copied().collect();
+            let listed = match names.as_slice() {
+                [] => " which is empty".to_owned(),
+                names => format!(": {}", names.join(", ")),
+            };
+            let why = format!("must be one of the names in pod.spec.resourceClaims{listed}");
+            errors.push(claim.not_found_as(quoted(name), &why));
+        }
+    }
+}
+
+/// A whole claim and one of its requests overlap.
+fn check_unique(
+    claim: &At<'_>,
+    name: &str,
+    request: &At<'_>,
+    taken: &mut BTreeSet<String>,
+    errors: &mut Errors,
+) {
+    if taken.contains(name) {
+        errors.push(claim.duplicate_as(quoted(name)));
+        return;
+    }
+    request.follows_if_set(names::dns_label, errors);
+    let of_request = format!("{name}/");
+    let key = if request.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{of_request}{}", request.text())
+    };
+    if taken.contains(&key) {
+        errors.push(claim.duplicate_as(quoted(&key)));
+    } else if request.is_empty() {
+        let overlaps = taken.iter().filter(|other| other.starts_with(&of_request)).count();
+        errors.extend((0..overlaps).map(|_| claim.duplicate_as(quoted(name))));
+    }
+    taken.insert(key);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::manifest::validate::table;
+
+    #[test]
+    fn rules() {
+        table::check(include_str!("resource_claims.yaml"));
+    }
+}

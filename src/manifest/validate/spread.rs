@@ -1,0 +1,70 @@
+//! Topology spread constraints (upstream: `validateTopologySpreadConstraints`).
+
+use super::at::{At, Errors};
+use super::go_text::quoted;
+use super::{affinity, selector};
+
+/// Judges `topologySpreadConstraints`.
+pub(super) fn check(constraints: &At<'_>, errors: &mut Errors) {
+    for (i, constraint) in constraints.items().enumerate() {
+        positive(&constraint.get("maxSkew"), errors);
+        let (topology, action) =
+            (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"));
+        if topology.is_empty() {
+            errors.push(topology.required("can not be empty"));
+        }
+        action.one_of(&["DoNotSchedule", "ScheduleAnyway"], errors);
+        check_unique(&constraint, constraints.items().skip(i + 1), errors);
+        check_min_domains(&constraint, errors);
+        for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            constraint.get(policy).one_of_if_set(&["Honor", "Ignore"], errors);
+        }
+        affinity::check_label_keys(&constraint, errors);
+        selector::check(&constraint.get("labelSelector"), errors);
+    }
+}
+
+fn positive(number: &At<'_>, errors: &mut Errors) {
+    if number.int() <= 0 {
+        errors.push(number.invalid_as(number.int().to_string(), "must be greater than zero"));
+    }
+}
+
+/// One constraint for each key and action; reported at the first of two.
+fn check_unique<'a>(
+    constraint: &At<'_>,
+    mut later: impl Iterator<Item = At<'a>>,
+    errors: &mut Errors,
+) {
+    let kind = |constraint: &At<'_>| {
+        let [key, action] = ["topologyKey", "whenUnsatisfiable"]
+            .map(|field| constraint.get(field).text().to_owned());
+        format!("{{{key}, {action}}}")
+    };
+    let own = kind(constraint);
+    if later.any(|other| kind(&other) == own) {
+        let at = constraint.get("{topologyKey, whenUnsatisfiable}");
+        errors.push(at.duplicate_as(quoted(&own)));
+    }
+}
+
+fn check_min_domains(constraint: &At<'_>, errors: &mut Errors) {
+    let Some(domains) = constraint.find("minDomains") else { return };
+    positive(&domains, errors);
+    let action = constraint.get("whenUnsatisfiable").text();
+    if action != "DoNotSchedule" {
+        let why =
+            format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
+        errors.push(domains.invalid(&why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::manifest::validate::table;
+
+    #[test]
+    fn rules() {
+        table::check(include_str!("spread.yaml"));
+    }
+}

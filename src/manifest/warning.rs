@@ -1,0 +1,130 @@
+//! What deserves a look in a manifest but is no error. The only place with the words for it.
+
+use std::fmt;
+
+use crate::model::Place;
+
+/// One warning about a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// A mapping has a key twice; the last value counts, as with kubectl.
+    DuplicateKey {
+        /// The later key, which counts.
+        place: Place,
+        /// The key.
+        key: String,
+        /// Line of the earlier one.
+        first_line: usize,
+    },
+    /// A field that the API does not know was dropped (under [`FieldValidation::Warn`]).
+    ///
+    /// [`FieldValidation::Warn`]: super::FieldValidation::Warn
+    UnknownField {
+        /// Where it stands.
+        place: Place,
+        /// Its path, and what it may have meant.
+        field: UnknownField,
+    },
+    /// Fields that the server writes itself were left out of the object.
+    ServerFields {
+        /// Where the object begins.
+        place: Place,
+        /// Their paths.
+        fields: Vec<String>,
+    },
+    /// A `RolloutPolicy` document, which this version does not read.
+    RolloutPolicyNotRead {
+        /// Where it begins.
+        place: Place,
+    },
+    /// A document without `apiVersion` and `kind`, passed over.
+    NotAnObject {
+        /// Where it begins.
+        place: Place,
+    },
+}
+
+/// A field that the API does not know, and the one that was probably meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownField {
+    /// Its path, such as `spec.template.spec.containers[0].imagePullPolice`.
+    pub path: String,
+    /// What may have been meant.
+    pub hint: Option<FieldHint>,
+}
+
+/// What an unknown field may have meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldHint {
+    /// A field of the same struct with a name like it.
+    Nearest {
+        /// That name.
+        name: String,
+    },
+    /// The field exists, but at another depth.
+    Elsewhere {
+        /// Path at which it would be known.
+        path: String,
+    },
+}
+
+impl fmt::Display for UnknownField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown field `{}`", self.path)?;
+        match &self.hint {
+            Some(FieldHint::Nearest { name }) => write!(f, "; did you mean `{name}`?"),
+            Some(FieldHint::Elsewhere { path }) => write!(f, "; it belongs at `{path}`"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Warning {
+    /// A short stable name, for scripts.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::DuplicateKey { .. } => "DuplicateKey",
+            Self::UnknownField { .. } => "UnknownField",
+            Self::ServerFields { .. } => "ServerFields",
+            Self::RolloutPolicyNotRead { .. } => "RolloutPolicyNotRead",
+            Self::NotAnObject { .. } => "NotAnObject",
+        }
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        match self {
+            Self::DuplicateKey { place, .. }
+            | Self::UnknownField { place, .. }
+            | Self::ServerFields { place, .. }
+            | Self::RolloutPolicyNotRead { place }
+            | Self::NotAnObject { place } => place,
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DuplicateKey { place, key, first_line } => write!(
+                f,
+                "{place}: key `{key}` is already on line {first_line}; this later value counts"
+            ),
+            Self::UnknownField { place, field } => write!(f, "{place}: {field}; it is dropped"),
+            Self::ServerFields { place, fields } => write!(
+                f,
+                "{place}: {} written by the server and left out",
+                match fields.as_slice() {
+                    [one] => format!("`{one}` is"),
+                    many => format!("`{}` are", many.join("`, `")),
+                }
+            ),
+            Self::RolloutPolicyNotRead { place } => {
+                write!(f, "{place}: a RolloutPolicy is not read by this version")
+            }
+            Self::NotAnObject { place } => {
+                write!(f, "{place}: a document without apiVersion and kind is passed over")
+            }
+        }
+    }
+}
