@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::nodes;
 use super::story::{Story, now};
-use crate::harness::{Component, ControlPlane, FakeNode, wait_for, wait_until};
+use crate::harness::{Component, ControlPlane, FakeNode, wait_for};
 
 /// A rollout over forty nodes takes some ten seconds.
 const SOON: Duration = Duration::from_mins(3);
@@ -285,11 +285,15 @@ impl<'p> Fleet<'p> {
             }],
         }});
         self.patch_status(&["node", node], &down);
-        wait_until("the control plane knows that the node is lost", SOON, || {
-            // On tainted nodes that its pods do not tolerate, a DaemonSet is misscheduled.
-            let misscheduled = |ds: &Value| ds["status"]["numberMisscheduled"].as_u64();
-            self.daemon_sets().iter().filter_map(misscheduled).sum::<u64>() == 2
-                && self.daemon_sets().iter().map(unavailable).sum::<u64>() == 3
+        // On a tainted node, those whose pods do not tolerate the taint are misscheduled; for the
+        // others its pod is unavailable, as is the one that runs out of memory elsewhere.
+        let counters = ["numberMisscheduled", "numberUnavailable"];
+        wait_for("misscheduled and unavailable pods", SOON, [2, 3], || {
+            let daemon_sets = self.daemon_sets();
+            counters.map(|counter| {
+                let counts = daemon_sets.iter().filter_map(|ds| ds["status"][counter].as_u64());
+                counts.sum::<u64>()
+            })
         });
     }
 
@@ -331,10 +335,6 @@ fn settled(daemon_set: &Value) -> Option<u64> {
         || spec["updateStrategy"]["type"] == "OnDelete";
     let available = status["numberAvailable"] == *desired;
     (observed && updated && available).then(|| status["numberReady"].as_u64())?
-}
-
-fn unavailable(daemon_set: &Value) -> u64 {
-    daemon_set["status"]["numberUnavailable"].as_u64().unwrap_or(0)
 }
 
 /// The moment now, as the API writes it.
