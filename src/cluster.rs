@@ -12,12 +12,16 @@ mod header;
 mod kind;
 mod list;
 mod live;
+mod record;
 mod recorded;
 mod request;
+#[cfg(test)]
+mod tests;
 
 pub use connect::{ConnectOptions, connect};
 pub use decode::ObjectError;
 pub use error::{Error, Permission};
 pub use kind::Kind;
 pub use live::{LiveCluster, Scope};
+pub use record::Recorded;
 pub use recorded::{read_recorded, read_recorded_from};

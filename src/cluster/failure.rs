@@ -19,6 +19,11 @@ use super::connect::CONNECT_TIMEOUT;
 pub(super) struct Plugin(Option<String>);
 
 impl Plugin {
+    #[cfg(test)]
+    pub(super) fn none() -> Self {
+        Self(None)
+    }
+
     pub(super) fn of(config: &Config) -> Self {
         let auth = &config.auth_info;
         let exec = auth.exec.as_ref().and_then(|exec| exec.command.clone());
@@ -86,7 +91,8 @@ pub(super) fn of_request(error: &kube::Error, plugin: &Plugin) -> Failure {
         return Failure::Credentials { command: plugin.to_string(), outcome };
     }
     let root = root(error);
-    let io = chain(error).find_map(|cause| cause.downcast_ref::<io::Error>());
+    // The innermost one knows best.
+    let io = chain(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last();
     match io.map(io::Error::kind) {
         // How rustls reports what it cannot trust or understand.
         Some(io::ErrorKind::InvalidData) => Failure::Tls(root),
@@ -99,7 +105,7 @@ pub(super) fn of_request(error: &kube::Error, plugin: &Plugin) -> Failure {
             | io::ErrorKind::BrokenPipe
             | io::ErrorKind::UnexpectedEof,
         ) => Failure::BrokenOff(root),
-        _ => Failure::Unreachable(root),
+        Some(_) | None => Failure::Unreachable(root),
     }
 }
 
@@ -150,5 +156,9 @@ pub(super) fn root(error: &kube::Error) -> String {
 fn chain<'e>(
     error: &'e (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |error| (*error).source())
+    std::iter::successors(Some(error), |error| match error.downcast_ref::<io::Error>() {
+        // Its `source` would pass over what it holds.
+        Some(io) => io.get_ref().map(|held| held as &(dyn StdError + 'static)),
+        None => (*error).source(),
+    })
 }

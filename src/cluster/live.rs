@@ -132,16 +132,14 @@ impl LiveCluster {
         scope: &Scope,
         sink: impl Fn() -> S,
     ) -> Result<Lists<S>, Error> {
-        let (version, namespaces, others) = futures::join!(
+        let (version, (of_namespaces, namespaces), mut read) = futures::try_join!(
             self.version(),
             self.namespaces(scope, sink()),
             self.read_all(scope.lists(), &sink),
-        );
-        let mut read = others?;
-        let (of_namespaces, all) = namespaces?;
+        )?;
         read.push(of_namespaces);
         read.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(Lists { read, namespaces: all, version: version? })
+        Ok(Lists { read, namespaces, version })
     }
 
     /// Reads lists, and says of all at once which ones are forbidden.

@@ -57,7 +57,8 @@ fn snapshot(recording: Recording, file: Arc<str>) -> Result<Snapshot, Error> {
         return Err(Error::NoMoment { file });
     };
     let coverage = Coverage {
-        managed_fields: gathered.managed_fields,
+        // Ours keep those of DaemonSets, the only ones that a plan asks for.
+        managed_fields: gathered.managed_fields || header.is_some(),
         namespaces: header.as_ref().map_or_else(|| gathered.has_namespaces(), |h| h.all_namespaces),
         masked: header.as_ref().and_then(|header| header.salt),
     };

@@ -8,4 +8,5 @@ mod fleet;
 mod harness;
 mod planning;
 mod smoke;
+mod snapshot;
 mod stages;

@@ -1,0 +1,145 @@
+//! What a recording keeps of each object: what the decoder reads, and a little for people.
+//!
+//! Pods and nodes keep what is listed here and nothing else, so that no env var, argument or
+//! annotation of a pod gets into a file by way of a new field. DaemonSets and revisions stay
+//! whole, because their bytes decide; their secret values are masked when that is asked for.
+
+use serde_json::{Map, Value};
+
+use crate::cluster::Kind;
+use crate::model::mask::{Salt, mask_template};
+
+/// Where `kubectl apply` keeps the manifest, values and all.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Fields as paths: the field, and what is kept inside of it; nothing inside means all.
+enum Keep {
+    Whole(&'static str),
+    Parts(&'static str, &'static [Keep]),
+}
+
+use Keep::{Parts, Whole};
+
+const POD: &[Keep] = &[
+    Parts(
+        "metadata",
+        &[
+            Whole("name"),
+            Whole("generateName"),
+            Whole("namespace"),
+            Whole("uid"),
+            Whole("resourceVersion"),
+            Whole("labels"),
+            Whole("ownerReferences"),
+            Whole("creationTimestamp"),
+            Whole("deletionTimestamp"),
+        ],
+    ),
+    Parts(
+        "spec",
+        &[
+            Whole("nodeName"),
+            Whole("affinity"),
+            Parts("containers", &[Whole("name"), Whole("image")]),
+            Parts("initContainers", &[Whole("name"), Whole("image")]),
+        ],
+    ),
+    Parts(
+        "status",
+        &[
+            Whole("phase"),
+            Whole("reason"),
+            Whole("message"),
+            Whole("startTime"),
+            Whole("conditions"),
+            Parts("containerStatuses", CONTAINER_STATUS),
+            Parts("initContainerStatuses", CONTAINER_STATUS),
+        ],
+    ),
+];
+
+const CONTAINER_STATUS: &[Keep] =
+    &[Whole("name"), Whole("image"), Whole("ready"), Whole("restartCount"), Whole("state")];
+
+const NODE: &[Keep] = &[
+    Parts(
+        "metadata",
+        &[
+            Whole("name"),
+            Whole("uid"),
+            Whole("resourceVersion"),
+            Whole("labels"),
+            Whole("creationTimestamp"),
+            Whole("deletionTimestamp"),
+        ],
+    ),
+    Parts("spec", &[Whole("taints"), Whole("unschedulable")]),
+    Parts("status", &[Whole("conditions"), Parts("nodeInfo", &[Whole("kubeletVersion")])]),
+];
+
+/// The object as it is recorded.
+pub(super) fn slim(kind: Kind, whole: Value, mask: Option<&Salt>) -> Value {
+    let mut object = match kind {
+        Kind::Pod => kept(POD, whole),
+        Kind::Node => kept(NODE, whole),
+        Kind::Namespace => without_managed_fields(whole),
+        Kind::DaemonSet => masked(whole, "/spec/template", mask),
+        Kind::ControllerRevision => {
+            masked(without_managed_fields(whole), "/data/spec/template", mask)
+        }
+    };
+    if let Value::Object(fields) = &mut object {
+        fields.insert("apiVersion".to_owned(), kind.api_version().into());
+        fields.insert("kind".to_owned(), kind.as_str().into());
+    }
+    object
+}
+
+/// `value` with the fields of `keep` only; of an array, that of each item.
+fn kept(keep: &[Keep], value: Value) -> Value {
+    match value {
+        Value::Object(mut fields) => Value::Object(
+            keep.iter()
+                .filter_map(|keep| match keep {
+                    Whole(name) => fields.remove_entry(*name),
+                    Parts(name, parts) => {
+                        fields.remove_entry(*name).map(|(name, value)| (name, kept(parts, value)))
+                    }
+                })
+                .collect::<Map<_, _>>(),
+        ),
+        Value::Array(items) => items.into_iter().map(|item| kept(keep, item)).collect(),
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => plain,
+    }
+}
+
+fn without_managed_fields(mut object: Value) -> Value {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+/// The object with the secret values of its template replaced, and those of the manifest that
+/// `kubectl apply` left in an annotation, which revisions inherit from their DaemonSet.
+fn masked(mut object: Value, template: &str, salt: Option<&Salt>) -> Value {
+    let Some(salt) = salt else { return object };
+    if let Some(template) = object.pointer_mut(template) {
+        mask_template(template, salt);
+    }
+    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    if let Some(Value::String(manifest)) = annotations.and_then(|all| all.get_mut(LAST_APPLIED)) {
+        *manifest = masked_manifest(manifest, salt);
+    }
+    object
+}
+
+fn masked_manifest(manifest: &str, salt: &Salt) -> String {
+    let Ok(mut object) = serde_json::from_str::<Value>(manifest) else {
+        return salt.digest(manifest);
+    };
+    if let Some(template) = object.pointer_mut("/spec/template") {
+        mask_template(template, salt);
+    }
+    object.to_string()
+}

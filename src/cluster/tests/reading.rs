@@ -1,0 +1,293 @@
+//! Pages, retries, time limits and refusals.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::*;
+use crate::cluster::{Error, Kind, Permission};
+use crate::model::{Coverage, Snapshot};
+
+const NODES: &str = "/api/v1/nodes?&limit=500";
+
+/// The snapshot of a cluster whose list of nodes is answered so.
+async fn nodes_answered(
+    mut answer: impl FnMut(usize) -> Option<Answer> + Send + 'static,
+) -> (Result<Snapshot, Error>, usize, Duration) {
+    let (cluster, log) = cluster(move |uri, before| (uri == NODES).then(|| answer(before))?);
+    let start = Instant::now();
+    let snapshot = cluster.snapshot(&namespaces(&["a"]), now()).await;
+    (snapshot, count(&log, "/api/v1/nodes"), start.elapsed())
+}
+
+#[tokio::test]
+async fn a_snapshot_is_so_many_requests_and_no_more() {
+    let (cluster, log) = cluster(|_, _| None);
+    let snapshot = cluster.snapshot(&namespaces(&["a", "b"]), now()).await.unwrap();
+    let asked: Vec<String> =
+        log.lock().unwrap().iter().map(|(uri, n)| format!("{n} {uri}")).collect();
+    assert_eq!(
+        asked,
+        [
+            "1 /api/v1/namespaces/a/pods?&limit=500",
+            "1 /api/v1/namespaces/b/pods?&limit=500",
+            "1 /api/v1/namespaces?&limit=500",
+            "1 /api/v1/nodes?&limit=500",
+            "1 /apis/apps/v1/namespaces/a/controllerrevisions?&limit=500",
+            "1 /apis/apps/v1/namespaces/a/daemonsets?&limit=500",
+            "1 /apis/apps/v1/namespaces/b/controllerrevisions?&limit=500",
+            "1 /apis/apps/v1/namespaces/b/daemonsets?&limit=500",
+            "1 /version",
+        ]
+    );
+    let info = &snapshot.cluster;
+    assert_eq!((info.name.as_deref(), info.version.as_deref()), (Some("prod"), Some("v1.36.3")));
+    assert_eq!((info.uid.as_ref(), info.file.as_ref()), (Some(&"cluster-uid".into()), None));
+    assert_eq!(snapshot.observed_at.to_string(), "2026-03-04T05:06:07Z");
+    assert_eq!(
+        snapshot.coverage,
+        Coverage { managed_fields: true, namespaces: true, masked: None }
+    );
+    assert_eq!((cluster.name(), cluster.default_namespace().as_str()), (Some("prod"), "team"));
+}
+
+#[tokio::test]
+async fn all_namespaces_are_one_list_a_kind() {
+    let (cluster, log) = cluster(|_, _| None);
+    cluster.snapshot(&Scope::All, now()).await.unwrap();
+    assert_eq!(count(&log, ""), 6);
+    assert_eq!(count(&log, "/api/v1/pods?&limit=500"), 1);
+}
+
+#[tokio::test]
+async fn pages_follow_each_other_by_their_tokens() {
+    let (cluster, log) = cluster(|uri, _| match uri {
+        "/api/v1/nodes?&limit=2" => Some(Answer::page(&[node("c"), node("a")], "x/+=")),
+        "/api/v1/nodes?&limit=2&continue=x%2F%2B%3D" => Some(Answer::page(&[node("b")], "y")),
+        "/api/v1/nodes?&limit=2&continue=y" => Some(Answer::list(&[])),
+        _ => None,
+    });
+    let snapshot = cluster.with_page_size(2).snapshot(&namespaces(&["a"]), now()).await.unwrap();
+    let names: Vec<_> = snapshot.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(count(&log, "/api/v1/nodes"), 3);
+}
+
+#[tokio::test]
+async fn a_list_that_expires_in_the_middle_begins_anew_and_three_times_at_most() {
+    for (expiries, want) in [(1, Ok(1)), (3, Ok(1)), (4, Err(4))] {
+        let (cluster, log) = cluster(move |uri, before| match uri {
+            NODES => Some(Answer::page(&[node("a")], "next")),
+            "/api/v1/nodes?&limit=500&continue=next" if before < expiries => {
+                Some(Answer::status(410))
+            }
+            _ => None,
+        });
+        let snapshot = cluster.snapshot(&namespaces(&["a"]), now()).await;
+        match want {
+            Ok(nodes) => assert_eq!(snapshot.unwrap().nodes.len(), nodes, "{expiries}"),
+            Err(attempts) => assert!(
+                matches!(&snapshot, Err(Error::Expired { kind: Kind::Node, attempts: n }) if *n == attempts),
+                "{snapshot:?}"
+            ),
+        }
+        assert_eq!(count(&log, NODES), (expiries + 1).min(4) * 2, "{expiries}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_comes_again_ends_the_reading() {
+    let (cluster, log) = cluster(|uri, _| match uri {
+        NODES => Some(Answer::page(&[node("a")], "x")),
+        "/api/v1/nodes?&limit=500&continue=x" => Some(Answer::page(&[node("b")], "y")),
+        "/api/v1/nodes?&limit=500&continue=y" => Some(Answer::page(&[node("c")], "x")),
+        _ => None,
+    });
+    let snapshot = cluster.snapshot(&namespaces(&["a"]), now()).await;
+    assert!(matches!(snapshot, Err(Error::EndlessList { kind: Kind::Node })), "{snapshot:?}");
+    assert_eq!(count(&log, "/api/v1/nodes"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn passing_refusals_are_tried_again_with_growing_waits() {
+    for code in [429, 500, 502, 503, 504] {
+        let (snapshot, requests, waited) =
+            nodes_answered(move |before| (before < 4).then(|| Answer::status(code))).await;
+        assert!(snapshot.is_ok(), "{code}: {snapshot:?}");
+        assert_eq!((requests, waited.as_millis()), (5, 7_500), "{code}");
+    }
+    let (snapshot, requests, _) = nodes_answered(|_| Some(Answer::status(503))).await;
+    let error = snapshot.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the API server https://test:6443 answered GET /api/v1/nodes with 503: no, 503"
+    );
+    assert_eq!(requests, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_says_when_to_come_again() {
+    for (retry_after, seconds) in [
+        ("7", 7),
+        ("9999", 30),
+        ("Wed, 04 Mar 2026 05:06:19 GMT", 12),
+        // Less than our own wait, or not understood: our own.
+        ("0", 0),
+        ("Wed, 04 Mar 2026 05:06:00 GMT", 0),
+        ("soon", 0),
+    ] {
+        let (snapshot, requests, waited) = nodes_answered(move |before| {
+            (before == 0).then_some(Answer::Status { code: 429, retry_after: Some(retry_after) })
+        })
+        .await;
+        assert!(snapshot.is_ok(), "{retry_after}: {snapshot:?}");
+        let want = if seconds == 0 { 500 } else { seconds * 1_000 };
+        assert_eq!((requests, waited.as_millis()), (2, want), "{retry_after}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lasting_refusals_are_not_tried_again() {
+    for (code, want) in [
+        (400, "the API server https://test:6443 answered GET /api/v1/nodes with 400: no, 400"),
+        (404, "the API server https://test:6443 answered GET /api/v1/nodes with 404: no, 404"),
+        (401, "the API server https://test:6443 does not accept the credentials"),
+        (403, "not permitted: list nodes"),
+    ] {
+        let (snapshot, requests, waited) =
+            nodes_answered(move |_| Some(Answer::status(code))).await;
+        assert_eq!(snapshot.unwrap_err().to_string(), want);
+        assert_eq!((requests, waited), (1, Duration::ZERO), "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_has_a_limit_and_is_tried_once_more() {
+    let (snapshot, requests, waited) = nodes_answered(|_| Some(Answer::Silence)).await;
+    assert_eq!(
+        snapshot.unwrap_err().to_string(),
+        "the API server https://test:6443 did not answer GET /api/v1/nodes within 60 s"
+    );
+    assert_eq!((requests, waited.as_millis()), (2, 120_500));
+
+    let (cluster, log) = cluster(|uri, _| (uri == "/version").then_some(Answer::Silence));
+    let error = cluster.snapshot(&namespaces(&["a"]), now()).await.unwrap_err();
+    assert!(error.to_string().ends_with("did not answer GET /version within 10 s"), "{error}");
+    assert_eq!(count(&log, "/version"), 2);
+
+    let (snapshot, requests, _) =
+        nodes_answered(|before| (before == 0).then_some(Answer::Silence)).await;
+    assert!(snapshot.is_ok());
+    assert_eq!(requests, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answered_is_not_waited_for() {
+    for (kind, want, attempts) in [
+        (
+            io::ErrorKind::ConnectionRefused,
+            "cannot reach the API server https://test:6443: it failed",
+            1,
+        ),
+        (
+            io::ErrorKind::TimedOut,
+            "cannot reach the API server https://test:6443: no connection within 8 s",
+            1,
+        ),
+        (
+            io::ErrorKind::InvalidData,
+            "no trusted connection to the API server https://test:6443: it failed",
+            1,
+        ),
+        (
+            io::ErrorKind::ConnectionReset,
+            "the connection to the API server https://test:6443 broke off: it failed",
+            5,
+        ),
+    ] {
+        let (cluster, log) = cluster(move |_, _| Some(Answer::Fails(kind)));
+        let error = cluster.snapshot(&namespaces(&["a"]), now()).await.unwrap_err();
+        assert_eq!(error.to_string(), want);
+        assert_eq!(count(&log, NODES), attempts, "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answered_is_waited_for() {
+    let (snapshot, requests, _) = nodes_answered(|before| match before {
+        0 => Some(Answer::status(503)),
+        1 => Some(Answer::Fails(io::ErrorKind::ConnectionRefused)),
+        _ => None,
+    })
+    .await;
+    assert!(snapshot.is_ok(), "{snapshot:?}");
+    assert_eq!(requests, 3);
+}
+
+#[tokio::test]
+async fn everything_that_is_forbidden_is_told_at_once() {
+    let (cluster, _) = cluster(|uri, _| {
+        (uri == NODES || uri.contains("/namespaces/b/")).then(|| Answer::status(403))
+    });
+    let error = cluster.snapshot(&namespaces(&["a", "b"]), now()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "not permitted: list nodes, list daemonsets.apps in namespace b, \
+         list controllerrevisions.apps in namespace b, list pods in namespace b"
+    );
+    let Error::Forbidden { missing, message } = error else { unreachable!() };
+    assert_eq!(missing[0], Permission { verb: "list", kind: Kind::Node, namespace: None });
+    assert_eq!(message, "no, 403");
+}
+
+#[tokio::test]
+async fn namespaces_that_cannot_be_listed_are_asked_for_one_by_one() {
+    let (cluster, log) = cluster(|uri, _| match uri {
+        "/api/v1/namespaces?&limit=500" | "/api/v1/namespaces/b" => Some(Answer::status(403)),
+        "/api/v1/namespaces/c" => Some(Answer::status(404)),
+        "/api/v1/namespaces/a" => Some(Answer::Body(node("a").to_string())),
+        "/api/v1/namespaces/kube-system" => Some(Answer::Body(node("kube-system").to_string())),
+        _ => None,
+    });
+    let snapshot = cluster.snapshot(&namespaces(&["a", "b", "c"]), now()).await.unwrap();
+    let names: Vec<_> =
+        snapshot.namespaces.iter().map(|namespace| namespace.name.as_str()).collect();
+    assert_eq!(names, ["a", "kube-system"]);
+    assert_eq!(snapshot.cluster.uid, Some("uid-of-kube-system".into()));
+    assert!(!snapshot.coverage.namespaces);
+    assert_eq!(
+        count(&log, "/api/v1/namespaces/")
+            - count(&log, "/api/v1/namespaces/a/pods")
+            - count(&log, "/api/v1/namespaces/b/pods")
+            - count(&log, "/api/v1/namespaces/c/pods"),
+        4
+    );
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_told_is_unknown() {
+    let (cluster, _) = cluster(|uri, _| (uri == "/version").then(|| Answer::status(403)));
+    let snapshot = cluster.snapshot(&namespaces(&["a"]), now()).await.unwrap();
+    assert_eq!(snapshot.cluster.version, None);
+}
+
+#[tokio::test]
+async fn answers_that_are_no_answers_are_errors() {
+    for (body, want) in [
+        (
+            "<html>log in</html>",
+            "the API server's answer to GET /api/v1/nodes is no list: expected value at line 1 column 1",
+        ),
+        (
+            r#"{"items":[{"metadata":{}}]}"#,
+            "https://test:6443: Node (number 1 of its list): metadata.name: is missing",
+        ),
+        (
+            r#"{"items":[{"metadata":{"name":"n","uid":"u"}},{"metadata":{"name":"n","uid":"u"}}]}"#,
+            "https://test:6443: Node `n` is there twice",
+        ),
+    ] {
+        let (snapshot, ..) = nodes_answered(move |_| Some(Answer::Body(body.to_owned()))).await;
+        assert_eq!(snapshot.unwrap_err().to_string(), want);
+    }
+}
