@@ -177,8 +177,8 @@ impl<'p> Fleet<'p> {
 
     /// Waits until `pods` daemon pods are ready, and every rolling update has come to its end.
     fn settle(&self, pods: u64) {
-        wait_for("daemon pods that are ready", SOON, Some(pods), || {
-            self.daemon_sets().iter().map(settled).sum::<Option<u64>>()
+        wait_for("the count of ready daemon pods", SOON, Ok(pods), || {
+            self.daemon_sets().iter().map(settled).sum::<Result<u64, String>>()
         });
     }
 
@@ -258,21 +258,13 @@ impl<'p> Fleet<'p> {
         }});
         let mut patch = json!({"status": {"containerStatuses": status}});
         if restarts == 1 {
-            patch["status"]["conditions"] = ["Ready", "ContainersReady"]
-                .map(|kind| {
-                    json!({
-                        "type": kind, "status": "False", "reason": "ContainersNotReady",
-                        "message": "containers with unready status: [fluent-bit]",
-                        "lastTransitionTime": since,
-                    })
-                })
-                .into();
+            patch["status"]["conditions"] = unready(&since);
         }
         self.patch_status(&["--namespace=logging", "pod", name], &patch);
     }
 
-    /// A node's container runtime dies, and the control plane hears of it. The fake kubelets must
-    /// go for that: they would report the node ready again.
+    /// A node's container runtime dies; its kubelet says so, of itself and of its pods, and the
+    /// control plane hears of it. The fake kubelets must go: they would report the node ready again.
     fn lose_node(&self, node: &str) {
         self.plane.stop_component(Component::Kwok);
         let since = now_text();
@@ -285,6 +277,13 @@ impl<'p> Fleet<'p> {
             }],
         }});
         self.patch_status(&["node", node], &down);
+        let on_node = format!("--field-selector=spec.nodeName={node}");
+        for pod in self.objects(&["pods", "--all-namespaces", &on_node]) {
+            let text = |field: &str| pod["metadata"][field].as_str().unwrap().to_owned();
+            let namespace = format!("--namespace={}", text("namespace"));
+            let unready = json!({"status": {"conditions": unready(&since)}});
+            self.patch_status(&[&namespace, "pod", &text("name")], &unready);
+        }
         // On a tainted node, those whose pods do not tolerate the taint are misscheduled; for the
         // others its pod is unavailable, as is the one that runs out of memory elsewhere.
         let counters = ["numberMisscheduled", "numberUnavailable"];
@@ -326,15 +325,27 @@ impl<'p> Fleet<'p> {
     }
 }
 
-/// How many pods of a DaemonSet are ready; `None` while its controller has something to do.
-fn settled(daemon_set: &Value) -> Option<u64> {
-    let (spec, status) = (&daemon_set["spec"], &daemon_set["status"]);
+/// How many pods of a DaemonSet are ready; or its status, if its controller is not done yet.
+fn settled(daemon_set: &Value) -> Result<u64, String> {
+    let (metadata, status) = (&daemon_set["metadata"], &daemon_set["status"]);
+    let on_delete = daemon_set["spec"]["updateStrategy"]["type"] == "OnDelete";
     let desired = &status["desiredNumberScheduled"];
-    let observed = status["observedGeneration"] == daemon_set["metadata"]["generation"];
-    let updated = status["updatedNumberScheduled"] == *desired
-        || spec["updateStrategy"]["type"] == "OnDelete";
+    let observed = status["observedGeneration"] == metadata["generation"];
+    let updated = status["updatedNumberScheduled"] == *desired || on_delete;
     let available = status["numberAvailable"] == *desired;
-    (observed && updated && available).then(|| status["numberReady"].as_u64())?
+    let ready = status["numberReady"].as_u64().filter(|_| observed && updated && available);
+    ready.ok_or_else(|| format!("{} with {status}", metadata["name"]))
+}
+
+/// The conditions of a pod whose containers have stopped being ready.
+fn unready(since: &str) -> Value {
+    let conditions = ["Ready", "ContainersReady"].map(|kind| {
+        json!({
+            "type": kind, "status": "False", "reason": "ContainersNotReady",
+            "lastTransitionTime": since,
+        })
+    });
+    conditions.into()
 }
 
 /// The moment now, as the API writes it.
