@@ -29,5 +29,7 @@ pub mod tolerations;
 pub mod updated;
 
 mod owner;
+#[cfg(test)]
+mod test_cluster;
 
 pub use owner::Owner;

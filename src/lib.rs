@@ -8,3 +8,5 @@ pub mod controller;
 pub mod manifest;
 pub mod model;
 pub mod plan;
+pub mod render;
+pub mod source;

@@ -8,11 +8,13 @@ mod changes;
 mod daemon_set;
 mod digest;
 mod document;
+mod explanation;
 mod nodes;
 mod object;
 mod reason;
 mod revision;
 mod scene;
+mod status;
 mod warnings;
 mod waves;
 
@@ -24,10 +26,12 @@ pub use document::{
     RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision, Totals,
     Warning, Wave,
 };
+pub use explanation::{Explanation, ExplanationKind, Outcome, RuleReport, explain};
 pub use reason::{Age, Reason};
+pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
 
 use crate::controller::node_pods::Fleet;
-use crate::model::{DesiredDaemonSet, Snapshot};
+use crate::model::{ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Snapshot};
 use daemon_set::Planned;
 
 /// Everything that a plan is made from.
@@ -88,7 +92,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         digest,
         source,
-        cluster: cluster_summary(snapshot),
+        cluster: ClusterSummary::from(snapshot),
         totals: totals(&daemon_sets),
         daemon_sets,
         guards,
@@ -96,15 +100,35 @@ pub fn plan(input: Input<'_>) -> Plan {
     }
 }
 
-fn cluster_summary(snapshot: &Snapshot) -> ClusterSummary {
-    let cluster = snapshot.cluster.clone();
-    ClusterSummary {
-        name: cluster.name,
-        uid: cluster.uid,
-        version: cluster.version,
-        observed_at: snapshot.observed_at,
-        nodes: u32::try_from(snapshot.nodes.len()).unwrap_or(u32::MAX),
-        snapshot: cluster.file,
+/// The cluster has no such object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotFound {
+    /// No DaemonSet of that namespace and name.
+    #[error("the cluster has no DaemonSet {0}")]
+    DaemonSet(DaemonSetKey),
+    /// No node of that name.
+    #[error("the cluster has no node {0}")]
+    Node(NodeName),
+}
+
+fn find_daemon_set<'a>(
+    snapshot: &'a Snapshot,
+    key: &DaemonSetKey,
+) -> Result<&'a DaemonSet, NotFound> {
+    snapshot.daemon_set(key).ok_or_else(|| NotFound::DaemonSet(key.clone()))
+}
+
+impl From<&Snapshot> for ClusterSummary {
+    fn from(snapshot: &Snapshot) -> Self {
+        let ClusterInfo { name, uid, version, file } = snapshot.cluster.clone();
+        Self {
+            name,
+            uid,
+            version,
+            observed_at: snapshot.observed_at,
+            nodes: u32::try_from(snapshot.nodes.len()).unwrap_or(u32::MAX),
+            snapshot: file,
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub enum FailedPods<'a> {
 impl FailedPods<'_> {
     /// How long the node's failed pods are left alone; `None` when one may be deleted now.
     pub(super) fn delay(
-        &self,
+        self,
         owner: &Owner<'_>,
         node: &NodeName,
         now: Timestamp,
@@ -44,7 +44,7 @@ impl FailedPods<'_> {
 
     /// The delay that begins when a failed pod of the node is deleted now.
     pub(super) fn next_delay(
-        &self,
+        self,
         owner: &Owner<'_>,
         node: &NodeName,
         now: Timestamp,
@@ -107,4 +107,53 @@ impl Backoff {
 
 fn key(owner: &Owner<'_>, node: &NodeName) -> Key {
     (owner.uid.cloned(), owner.status.observed_generation, node.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::{Cluster, at};
+
+    #[test]
+    fn delays_double_to_a_limit_and_start_again() {
+        let cluster = Cluster::of(0);
+        let owner = Owner::from(&cluster.daemon_set);
+        let node = NodeName::from("n");
+        let mut backoff = Backoff::default();
+        let mut now = 0;
+        let mut delays = Vec::new();
+        for _ in 0..12 {
+            assert_eq!(backoff.delay(&owner, &node, at(now)), None);
+            backoff.record(&owner, &node, at(now));
+            let delay = backoff.delay(&owner, &node, at(now)).unwrap().as_secs();
+            assert!(backoff.delay(&owner, &node, at(now + delay - 1)).is_some());
+            delays.push(delay);
+            now += delay;
+        }
+        assert_eq!(delays, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]);
+        let last = now - 900;
+        for (after, delay) in [(1800, 900), (1801, 1)] {
+            let mut backoff = backoff.clone();
+            backoff.record(&owner, &node, at(last + after));
+            assert_eq!(backoff.delay(&owner, &node, at(last + after)).unwrap().as_secs(), delay);
+        }
+        backoff.forget_expired(at(last + 1800));
+        assert_ne!(backoff, Backoff::default());
+        backoff.forget_expired(at(last + 1801));
+        assert_eq!(backoff, Backoff::default());
+    }
+
+    #[test]
+    fn each_node_and_observed_generation_has_its_own() {
+        let mut cluster = Cluster::of(0);
+        let mut backoff = Backoff::default();
+        backoff.record(&Owner::from(&cluster.daemon_set), &"a".into(), at(0));
+        let delay = |cluster: &Cluster, node: &str| {
+            backoff.delay(&Owner::from(&cluster.daemon_set), &node.into(), at(0)).is_some()
+        };
+        assert!(delay(&cluster, "a"));
+        assert!(!delay(&cluster, "b"));
+        cluster.daemon_set.status.observed_generation += 1;
+        assert!(!delay(&cluster, "a"));
+    }
 }

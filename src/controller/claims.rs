@@ -149,3 +149,87 @@ impl<'a, T: Claimable> OwnerIndex<'a, T> {
         Claims::of(owner, self.candidates(owner))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::{Cluster, OTHERS, OURS, labels, pod};
+
+    /// A reference with this kind, name and uid.
+    fn reference(kind: &str, name: &str, uid: &str) -> ControllerRef {
+        ControllerRef { kind: kind.into(), name: name.into(), uid: uid.into() }
+    }
+
+    #[test]
+    fn claim_pods() {
+        let ours = || Some(reference("DaemonSet", "foo", "uid-foo"));
+        let foreign = || Some(reference("DaemonSet", "foo", "uid-of-an-earlier-foo"));
+        for (name, pairs, controller, terminating, owner_terminating, want) in [
+            ("Claim pods with correct label", OURS, None, false, false, Claim::Adopt),
+            ("Claim pods with correct label, other", OTHERS, None, false, false, Claim::Ignore),
+            ("Controller marked for deletion", OURS, None, false, true, Claim::Ignore),
+            ("Controller marked for deletion, own", OURS, ours(), false, true, Claim::Keep),
+            (
+                "Controller marked for deletion, mismatch",
+                OTHERS,
+                ours(),
+                false,
+                true,
+                Claim::Ignore,
+            ),
+            ("owned by another controller", OURS, foreign(), false, false, Claim::Ignore),
+            ("releases when selector doesn't match", OTHERS, ours(), false, false, Claim::Release),
+            ("own pod marked for deletion", OURS, ours(), true, false, Claim::Keep),
+            ("orphaned pod marked for deletion", OURS, None, true, false, Claim::Ignore),
+            (
+                "another kind of our uid is not in the index",
+                OURS,
+                Some(reference("ReplicaSet", "foo", "uid-foo")),
+                false,
+                false,
+                Claim::Ignore,
+            ),
+            (
+                "another name of our uid is not in the index",
+                OURS,
+                Some(reference("DaemonSet", "bar", "uid-foo")),
+                false,
+                false,
+                Claim::Ignore,
+            ),
+        ] {
+            let mut cluster = Cluster::of(0);
+            cluster.daemon_set.terminating = owner_terminating;
+            let owner = Owner::from(&cluster.daemon_set);
+            let pod = Pod { labels: labels(pairs), controller, terminating, ..pod("p", "n") };
+            assert_eq!(claim(&owner, &pod), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn one_that_does_not_exist_yet_claims_orphans_only() {
+        let cluster = Cluster::of(0);
+        let owner = Owner { uid: None, ..Owner::from(&cluster.daemon_set) };
+        let theirs = Pod { controller: Some(cluster.reference()), ..pod("p", "n") };
+        assert_eq!(claim(&owner, &theirs), Claim::Ignore);
+        assert_eq!(claim(&owner, &pod("p", "n")), Claim::Adopt);
+    }
+
+    #[test]
+    fn the_index_changes_no_claim() {
+        let mut cluster = Cluster::of(0);
+        cluster.add_pods("n", OURS, 2);
+        cluster.add_pods("n", OTHERS, 1);
+        cluster.pods.push(pod("orphan", "n"));
+        let foreign = Some(reference("DaemonSet", "bar", "uid-bar"));
+        cluster.pods.push(Pod { controller: foreign, ..pod("foreign", "n") });
+        let owner = Owner::from(&cluster.daemon_set);
+        let index = OwnerIndex::new(&cluster.pods);
+        assert_eq!(index.candidates(&owner).count(), 4, "the foreign one is not looked at");
+        let (indexed, all) = (index.claims(&owner), Claims::of(&owner, &cluster.pods));
+        assert_eq!(indexed.claimed, all.claimed);
+        assert_eq!(indexed.adopted, all.adopted);
+        assert_eq!(indexed.released, all.released);
+        assert_eq!((all.claimed.len(), all.adopted.len(), all.released.len()), (3, 1, 1));
+    }
+}

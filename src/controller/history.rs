@@ -202,3 +202,6 @@ pub fn prune<'a>(
     dead.truncate(surplus);
     dead
 }
+
+#[cfg(test)]
+mod tests;

@@ -187,3 +187,6 @@ impl<'a> Site<'_, 'a> {
         plan.waiting.push(Waiting { pod, node: self.node, reason });
     }
 }
+
+#[cfg(test)]
+mod tests;

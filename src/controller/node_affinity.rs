@@ -1,5 +1,5 @@
-//! Required node affinity: terms are ORed, the requirements of a term are ANDed (upstream:
-//! `component-helpers/scheduling/corev1/nodeaffinity`, `labels.NewRequirement`).
+//! Required node affinity: one term must match, and of that every requirement must hold (upstream:
+//! `nodeaffinity.LazyErrorNodeSelector`, `labels.NewRequirement`).
 //!
 //! Terms are read once per template. Not here: preferred affinity and pod affinity, which the
 //! controller ignores.

@@ -110,3 +110,75 @@ pub fn order(a: &Pod, b: &Pod) -> Ordering {
         .then_with(|| a.created.cmp(&b.created))
         .then_with(|| a.name.cmp(&b.name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::{at, node, pod};
+    use crate::model::{PodPhase, PodTarget};
+
+    #[test]
+    fn get_nodes_to_daemon_pods() {
+        let nodes = [node("node-0", &[], &[]), node("node-1", &[], &[])];
+        let fleet = Fleet::new(&nodes);
+        let of = |name: &str, target, phase, terminating| Pod {
+            target,
+            phase,
+            terminating,
+            ..pod(name, "")
+        };
+        let bound = |name: &str| PodTarget::Bound(name.into());
+        let aimed = |name: &str| PodTarget::Aimed(name.into());
+        let pods = [
+            of("running", bound("node-0"), PodPhase::Running, false),
+            of("aimed", aimed("node-0"), PodPhase::Pending, false),
+            of("terminating", bound("node-1"), PodPhase::Running, true),
+            of("failed", bound("node-1"), PodPhase::Failed, false),
+            of("gone", bound("node-1"), PodPhase::Failed, true),
+            of("done", bound("node-0"), PodPhase::Succeeded, true),
+            of("nowhere", PodTarget::Nowhere, PodPhase::Pending, false),
+            of("vanished-b", aimed("node-3"), PodPhase::Pending, false),
+            of("vanished-a", bound("node-2"), PodPhase::Running, false),
+        ];
+        let pods: Vec<_> = pods.iter().collect();
+        let names = |pods: &[&Pod]| pods.iter().map(|p| p.name.to_string()).collect::<Vec<_>>();
+
+        let grouped = NodePods::group(&fleet, &pods, EndedPods::Dropped);
+        assert_eq!(names(grouped.at(0)), ["running", "aimed"]);
+        assert_eq!(names(grouped.at(1)), ["failed", "terminating"]);
+        let vanished: Vec<_> = grouped.vanished().map(names).collect();
+        assert_eq!(vanished, [["vanished-a"], ["vanished-b"]]);
+        assert_eq!(grouped.iter().count(), 6);
+
+        let grouped = NodePods::group(&fleet, &pods, EndedPods::Counted);
+        assert_eq!(names(grouped.at(0)), ["done", "running", "aimed"]);
+        assert_eq!(names(grouped.at(1)), ["failed", "gone", "terminating"]);
+    }
+
+    #[test]
+    fn bound_before_unbound_then_older_then_by_name() {
+        let of = |name: &str, bound, created: Option<i64>| Pod {
+            target: if bound { PodTarget::Bound("n".into()) } else { PodTarget::Aimed("n".into()) },
+            created: created.map(at),
+            ..pod(name, "n")
+        };
+        let mut pods = [
+            of("unbound-old", false, Some(1)),
+            of("b", true, Some(20)),
+            of("a", true, Some(20)),
+            of("older", true, Some(10)),
+            of("timeless", true, None),
+        ];
+        pods.sort_by(order);
+        let names: Vec<_> = pods.iter().map(|pod| pod.name.as_str()).collect();
+        assert_eq!(names, ["timeless", "older", "a", "b", "unbound-old"]);
+    }
+
+    #[test]
+    fn a_fleet_without_nodes_has_only_vanished_pods() {
+        let fleet = Fleet::new(&[]);
+        let lost = pod("p", "n");
+        let grouped = NodePods::group(&fleet, &[&lost], EndedPods::Dropped);
+        assert_eq!(grouped.vanished().count(), 1);
+    }
+}

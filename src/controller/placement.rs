@@ -330,7 +330,13 @@ impl RuleOutcome {
     pub fn may_stay(&self) -> bool {
         match self {
             Self::Taint { verdict: TaintVerdict::KeepsFromStarting, .. } => true,
-            other => other.may_start(),
+            Self::NodeName { .. }
+            | Self::NoNodeSelector
+            | Self::NodeSelector { .. }
+            | Self::NoNodeAffinity
+            | Self::NodeAffinity { .. }
+            | Self::NoTaints
+            | Self::Taint { .. } => self.may_start(),
         }
     }
 }
@@ -421,3 +427,6 @@ fn write_taint(f: &mut fmt::Formatter<'_>, taint: &Taint) -> fmt::Result {
     let equals = if value.is_empty() { "" } else { "=" };
     write!(f, "taint {key}{equals}{value}:{}", effect.as_str())
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,3 +105,137 @@ fn aim(affinity: &mut Value, node: &NodeName) {
 fn object(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::Cluster;
+
+    /// The pod for `host_1` from a template with this spec.
+    fn made(spec: Value) -> Value {
+        let mut cluster = Cluster::of(0);
+        cluster.edit(|whole| whole["template"]["spec"] = spec);
+        let current = CurrentTemplate::new("5cf4f4fb99".into(), Some(7));
+        PodMaker::new(&Owner::from(&cluster.daemon_set), &current).pod_for(&"host_1".into())
+    }
+
+    #[test]
+    fn replace_daemon_set_pod_node_name_node_affinity() {
+        let required = "requiredDuringSchedulingIgnoredDuringExecution";
+        let terms =
+            |terms: Value| json!({"nodeAffinity": {required: {"nodeSelectorTerms": terms}}});
+        let on_field = |operator: &str, values: Value| {
+            json!([{"matchFields":
+                [{"key": "metadata.name", "operator": operator, "values": values}]}])
+        };
+        let aimed = terms(on_field("In", json!(["host_1"])));
+        let hostname = json!({"matchExpressions":
+            [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["host_1"]}]});
+        let preferred = json!([{"weight": 1, "preference": hostname}]);
+        let other_field = json!([{"matchFields": [{"key": "metadata.foo", "operator": "In", "values": ["bar"]}]}]);
+        let pod_affinity = json!({"podAntiAffinity": {"x": 1}});
+        let preferring = |aimed: &Value| {
+            let mut affinity = aimed.clone();
+            let key = "preferredDuringSchedulingIgnoredDuringExecution";
+            affinity["nodeAffinity"][key] = preferred.clone();
+            affinity
+        };
+        let mut with_pod_affinity = aimed.clone();
+        with_pod_affinity["podAntiAffinity"] = json!({"x": 1});
+        for (name, affinity, want) in [
+            ("null", Value::Null, &aimed),
+            ("required expressions", terms(json!([hostname])), &aimed),
+            ("preferred only", preferring(&json!({"nodeAffinity": {}})), &preferring(&aimed)),
+            ("a field, two values", terms(on_field("In", json!(["host_1", "host_2"]))), &aimed),
+            ("empty", json!({}), &aimed),
+            (
+                "an expression and a field",
+                terms(json!([hostname, on_field("In", json!(["host_2"]))[0]])),
+                &aimed,
+            ),
+            ("a field that is excluded", terms(on_field("NotIn", json!(["host_2"]))), &aimed),
+            ("another field", terms(other_field), &aimed),
+            ("pod affinity stays", pod_affinity, &with_pod_affinity),
+        ] {
+            let pod = made(json!({"affinity": affinity}));
+            assert_eq!(&pod["spec"]["affinity"], want, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_whole_pod() {
+        let mut cluster = Cluster::of(0);
+        cluster.edit(|spec| {
+            spec["template"] = json!({
+                "metadata": {
+                    "name": "ignored", "namespace": "ignored", "creationTimestamp": null,
+                    "labels": {"name": "simple-daemon", "controller-revision-hash": "forged"},
+                    "annotations": {"a": "b"}, "finalizers": ["x/y"],
+                },
+                "spec": {
+                    "containers": [{"name": "c", "futureField": {"kept": true}}],
+                    "nodeSelector": {"disk": "ssd"},
+                    "tolerations": [
+                        {"key": "gpu", "operator": "Exists", "futureField": 1},
+                        {"key": "node.kubernetes.io/not-ready", "operator": "Exists",
+                         "effect": "NoExecute", "tolerationSeconds": 30},
+                    ],
+                },
+            });
+        });
+        let current = CurrentTemplate::new("5cf4f4fb99".into(), Some(7));
+        let owner = Owner::from(&cluster.daemon_set);
+        let automatic = |name: &str, effect: &str| {
+            let key = format!("node.kubernetes.io/{name}");
+            json!({"key": key, "operator": "Exists", "effect": effect})
+        };
+        let want = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "generateName": "foo-", "namespace": "default",
+                "labels": {
+                    "name": "simple-daemon", "controller-revision-hash": "5cf4f4fb99",
+                    "pod-template-generation": "7",
+                },
+                "annotations": {"a": "b"}, "finalizers": ["x/y"],
+                "ownerReferences": [{
+                    "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "foo", "uid": "uid-foo",
+                    "controller": true, "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": {
+                "containers": [{"name": "c", "futureField": {"kept": true}}],
+                "nodeSelector": {"disk": "ssd"},
+                "tolerations": [
+                    {"key": "gpu", "operator": "Exists", "futureField": 1},
+                    automatic("not-ready", "NoExecute"),
+                    automatic("unreachable", "NoExecute"),
+                    automatic("disk-pressure", "NoSchedule"),
+                    automatic("memory-pressure", "NoSchedule"),
+                    automatic("pid-pressure", "NoSchedule"),
+                    automatic("unschedulable", "NoSchedule"),
+                ],
+                "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchFields":
+                        [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}],
+                }}},
+            },
+        });
+        assert_eq!(PodMaker::new(&owner, &current).pod_for(&"n".into()), want);
+
+        let unborn = Owner { uid: None, ..owner };
+        let pod = PodMaker::new(&unborn, &current).pod_for(&"n".into());
+        assert_eq!(pod["metadata"].get("ownerReferences"), None);
+        assert_eq!(pod["metadata"]["generateName"], "foo-");
+    }
+
+    #[test]
+    fn labels_without_hash_or_generation_are_the_templates() {
+        // TestCreatePodTemplate: neither is added when it is not known.
+        let cluster = Cluster::of(0);
+        let current = CurrentTemplate::new("".into(), None);
+        let owner = Owner::from(&cluster.daemon_set);
+        let pod = PodMaker::new(&owner, &current).pod_for(&"n".into());
+        assert_eq!(pod["metadata"]["labels"], json!({"name": "simple-daemon"}));
+    }
+}

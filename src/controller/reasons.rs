@@ -224,3 +224,32 @@ impl fmt::Display for WaitReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::test_cluster::taint;
+
+    #[test]
+    fn reasons_have_a_code_their_data_and_a_sentence() {
+        let obstacle = || Arc::new(Obstacle::Taint { taint: taint("gpu:NoSchedule") });
+        let sunset = DeleteReason::Sunset { obstacle: obstacle(), available: 10, desired: 8 };
+        let gpu = json!({"code": "taint",
+            "taint": {"key": "gpu", "value": "", "effect": "NoSchedule"}});
+        let want = json!({"code": "sunset", "obstacle": gpu, "available": 10, "desired": 8});
+        assert_eq!(serde_json::to_value(&sunset).unwrap(), want);
+        assert_eq!(
+            sunset.to_string(),
+            "outdated, and no new one may start: taint gpu:NoSchedule is not tolerated; \
+             10 available, 8 desired"
+        );
+        let within = CreateReason::WithinSurge { old: "a".into(), surging: 1, allowed: 3 };
+        let want = json!({"code": "withinSurge", "old": "a", "surging": 1, "allowed": 3});
+        assert_eq!(serde_json::to_value(&within).unwrap(), want);
+        assert_eq!(within.to_string(), "pod a is outdated; 1 surging, at most 3 allowed");
+        let taken = WaitReason::SurgeTaken { surging: 3, allowed: 3 };
+        assert_eq!(taken.to_string(), "outdated; 3 surging, at most 3 allowed");
+    }
+}

@@ -169,10 +169,150 @@ fn write_string(out: &mut String, text: &str) {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             '<' | '>' | '&' | '\u{0}'..='\u{1f}' | '\u{2028}' | '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(char)));
+                let code = u32::from(char);
+                out.push_str("\\u");
+                let digits = [12, 8, 4, 0].map(|shift| char::from_digit(code >> shift & 0xf, 16));
+                out.extend(digits.into_iter().flatten());
             }
             plain => out.push(plain),
         }
     }
     out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A template as a 1.36.3 API server serves it, and the data that the controller wrote.
+    const SERVED: &str = r#"{"metadata":{"labels":{"app":"mini"}},"spec":{"containers":[{
+        "name":"c","image":"agent:v1","resources":{},
+        "terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",
+        "imagePullPolicy":"IfNotPresent"}],"restartPolicy":"Always",
+        "terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst",
+        "nodeSelector":{"no":"where"},"securityContext":{},"schedulerName":"default-scheduler"}}"#;
+    const WRITTEN: &str = r#"{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"mini"}},"spec":{"containers":[{"image":"agent:v1","imagePullPolicy":"IfNotPresent","name":"c","resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}],"dnsPolicy":"ClusterFirst","nodeSelector":{"no":"where"},"restartPolicy":"Always","schedulerName":"default-scheduler","securityContext":{},"terminationGracePeriodSeconds":30}}}}"#;
+
+    #[test]
+    fn the_bytes_are_those_of_the_controller() {
+        let served: Value = serde_json::from_str(SERVED).unwrap();
+        let bytes = canonical_json(&data_for(&served));
+        assert_eq!(String::from_utf8(bytes).unwrap(), WRITTEN);
+        assert!(matches_bytes(&served, WRITTEN.as_bytes()));
+        assert!(!matches_bytes(&served, format!("{WRITTEN}\n").as_bytes()));
+        let stored = serde_json::from_str(WRITTEN).unwrap();
+        assert!(matches(&served, &stored, Matching::Exact));
+    }
+
+    #[test]
+    fn escapes_are_gos() {
+        for (text, want) in [
+            ("<a href=\"x\">&</a>", r#""\u003ca href=\"x\"\u003e\u0026\u003c/a\u003e""#),
+            ("\u{8}\u{c}\n\r\t\\", r#""\b\f\n\r\t\\""#),
+            ("\0\u{1}\u{1f}\u{1b}", r#""\u0000\u0001\u001f\u001b""#),
+            ("\u{2028}\u{2029}", r#""\u2028\u2029""#),
+            ("/ \u{7f} ü 日 😀 \u{80}", "\"/ \u{7f} ü 日 😀 \u{80}\""),
+        ] {
+            let got = String::from_utf8(canonical_json(&json!(text))).unwrap();
+            assert_eq!(got, want, "{text:?}");
+            assert_eq!(serde_json::from_str::<String>(&got).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_gos() {
+        for (text, want) in [
+            ("0", "0"),
+            ("-1", "-1"),
+            ("9223372036854775807", "9223372036854775807"),
+            ("9223372036854775808", "9223372036854776000"),
+            ("18446744073709551615", "18446744073709552000"),
+            ("1.0", "1"),
+            ("1.5", "1.5"),
+            ("1e3", "1000"),
+            ("0.000001", "0.000001"),
+            ("0.0000001", "1e-7"),
+            ("123456789012345680000", "123456789012345680000"),
+            ("1e21", "1e+21"),
+            ("-2.5e30", "-2.5e+30"),
+        ] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(String::from_utf8(canonical_json(&value)).unwrap(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_are_sorted_and_nothing_is_added() {
+        let value = json!({"b": [], "a": {}, "B": [1, {"z": null, "y": true}], "ä": false, "": ""});
+        let got = String::from_utf8(canonical_json(&value)).unwrap();
+        assert_eq!(got, r#"{"":"","B":[1,{"y":true,"z":null}],"a":{},"b":[],"ä":false}"#);
+    }
+
+    #[test]
+    fn what_matches() {
+        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"x": [1, {"y": 2}]}});
+        let timed = json!({
+            "metadata": {"labels": {"a": "b"}, "creationTimestamp": null},
+            "spec": {"x": [1, {"y": 2}]},
+        });
+        let with_patch = |template: &Value| {
+            let mut template = template.clone();
+            template["$patch"] = json!("replace");
+            json!({"spec": {"template": template}})
+        };
+        let same = with_patch(&template);
+        let old_era = with_patch(&timed);
+        let mut other = same.clone();
+        other["spec"]["template"]["spec"]["x"][1]["y"] = json!(3);
+        let mut more = same.clone();
+        more["spec"]["minReadySeconds"] = json!(1);
+        let merge = json!({"spec": {"template": template}});
+        for (name, template, data, tolerant, exact) in [
+            ("equal", &template, &same, true, true),
+            ("a null creationTimestamp in the data", &template, &old_era, true, false),
+            ("a null creationTimestamp in the template", &timed, &same, true, false),
+            ("another value", &template, &other, false, false),
+            ("more than a template", &template, &more, false, false),
+            ("no directive", &template, &merge, false, false),
+            ("no data", &template, &Value::Null, false, false),
+        ] {
+            assert_eq!(matches(template, data, Matching::Tolerant), tolerant, "{name}");
+            assert_eq!(matches(template, data, Matching::Exact), exact, "{name}, exactly");
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(any::<String>(), inner, 0..4)
+                    .prop_map(|fields| fields.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_json_is_idempotent(value in any_json()) {
+            let once = canonical_json(&value);
+            let parsed: Value = serde_json::from_slice(&once).unwrap();
+            prop_assert_eq!(canonical_json(&parsed), once);
+        }
+
+        #[test]
+        fn data_matches_the_template_that_it_is_for(fields in prop::collection::btree_map("[a-z]{1,3}", any_json(), 0..4)) {
+            let template: Value = fields.into_iter().collect();
+            prop_assert!(matches(&template, &data_for(&template), Matching::Tolerant));
+        }
+    }
 }

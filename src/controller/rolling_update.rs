@@ -113,7 +113,7 @@ struct Spot<'a> {
 }
 
 /// Every node with pods, and every node that should have one, those that do not exist last.
-fn spots<'v, 'a>(view: &'v View<'_, 'a>) -> impl Iterator<Item = Spot<'a>> {
+fn spots<'a>(view: &View<'_, 'a>) -> impl Iterator<Item = Spot<'a>> {
     let nodes = view.fleet.nodes().iter().enumerate();
     let existing = nodes.filter_map(|(at, node)| {
         let pods = view.pods.at(at);
@@ -135,9 +135,8 @@ fn delete_first<'a>(view: &View<'_, 'a>, desired: u32, limits: Limits) -> Rollin
     let mut candidates = Vec::new();
     for Spot { node, position: _, found } in spots(view) {
         match found {
-            Found::Excess | Found::Neither | Found::Both { .. } => unavailable += 1,
             Found::New(new) if view.is_available(new) => {}
-            Found::New(_) => unavailable += 1,
+            Found::New(_) | Found::Excess | Found::Neither | Found::Both { .. } => unavailable += 1,
             Found::Old(old) if view.is_available(old) => candidates.push((node, old)),
             Found::Old(pod) => {
                 unavailable += 1;
@@ -289,3 +288,6 @@ fn take<T>(mut candidates: Vec<T>, room: u32) -> (Vec<T>, Vec<T>) {
 fn count<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

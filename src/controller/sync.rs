@@ -57,15 +57,8 @@ pub enum Outcome<'a> {
     Untouched(Untouched),
     /// The name of the new revision is taken: the collision count is written, and the sync fails.
     NameTaken(history::Error),
-    /// Earlier effects are outstanding: history and status only.
-    StatusOnly {
-        /// The revisions.
-        history: History<'a>,
-        /// The status to write, if any.
-        status: Option<DaemonSetStatus>,
-    },
-    /// A full sync.
-    Full(Box<Effects<'a>>),
+    /// These effects.
+    Synced(Box<Effects<'a>>),
 }
 
 /// Why a DaemonSet is left alone.
@@ -77,7 +70,7 @@ pub enum Untouched {
     Terminating,
 }
 
-/// What a full sync does.
+/// The effects of a sync, in the order in which they are performed.
 #[derive(Clone, Debug)]
 pub struct Effects<'a> {
     /// The revisions: adopted and released ones.
@@ -86,14 +79,22 @@ pub struct Effects<'a> {
     pub pods: Claims<'a, Pod>,
     /// The history.
     pub history: History<'a>,
+    /// What happens to pods and old revisions; `None` while effects of earlier syncs are
+    /// outstanding.
+    pub steps: Option<Steps<'a>>,
+    /// The status to write, if any.
+    pub status: Option<DaemonSetStatus>,
+}
+
+/// What happens to pods and old revisions.
+#[derive(Clone, Debug)]
+pub struct Steps<'a> {
     /// What each node needs at once.
     pub manage: Manage<'a>,
     /// How far rolling came.
     pub rolling: Rolling<'a>,
     /// Old revisions to delete.
     pub prune: Vec<&'a Revision>,
-    /// The status to write, if any.
-    pub status: Option<DaemonSetStatus>,
 }
 
 /// How far rolling came in a sync.
@@ -142,22 +143,33 @@ pub fn sync<'a>(input: &Input<'_, 'a>) -> Outcome<'a> {
         current: &current,
         now: input.now,
     };
-    if input.expectations == Expectations::Outstanding {
-        let status = changed(owner, status::counters(&view));
-        return Outcome::StatusOnly { history, status };
-    }
+    let (steps, status) = match input.expectations {
+        Expectations::Satisfied => {
+            let steps = steps(&view, input.failed_pods, &history, &pods);
+            (Some(steps), status::status(&view))
+        }
+        Expectations::Outstanding => (None, status::counters(&view)),
+    };
+    let status = status::needs_write(&owner.status, &status, owner.generation).then_some(status);
+    Outcome::Synced(Box::new(Effects { revisions, pods, history, steps, status }))
+}
 
-    let manage = manage(&view, input.failed_pods);
-    let rolling = roll(&view, &manage);
+fn steps<'a>(
+    view: &View<'_, 'a>,
+    failed_pods: FailedPods<'_>,
+    history: &History<'a>,
+    pods: &Claims<'a, Pod>,
+) -> Steps<'a> {
+    let manage = manage(view, failed_pods);
+    let rolling = roll(view, &manage);
     let prune = match &rolling {
         Rolling::Failed(_) => Vec::new(),
         Rolling::OnDelete | Rolling::AfterManage | Rolling::Step(_) => {
-            let all = NodePods::group(input.fleet, &pods.claimed, EndedPods::Counted);
-            history::prune(owner, &history.old, &all)
+            let all = NodePods::group(view.fleet, &pods.claimed, EndedPods::Counted);
+            history::prune(&view.owner, &history.old, &all)
         }
     };
-    let status = changed(owner, status::status(&view));
-    Outcome::Full(Box::new(Effects { revisions, pods, history, manage, rolling, prune, status }))
+    Steps { manage, rolling, prune }
 }
 
 fn roll<'a>(view: &View<'_, 'a>, manage: &Manage<'a>) -> Rolling<'a> {
@@ -171,6 +183,5 @@ fn roll<'a>(view: &View<'_, 'a>, manage: &Manage<'a>) -> Rolling<'a> {
     }
 }
 
-fn changed(owner: &Owner<'_>, new: DaemonSetStatus) -> Option<DaemonSetStatus> {
-    status::needs_write(&owner.status, &new, owner.generation).then_some(new)
-}
+#[cfg(test)]
+mod tests;

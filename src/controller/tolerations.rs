@@ -111,3 +111,105 @@ pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
         _unknown => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::taint;
+
+    fn toleration(key: &str, operator: &str, value: &str, effect: &str) -> Toleration {
+        Toleration {
+            key: key.to_owned(),
+            operator: operator.to_owned(),
+            value: value.to_owned(),
+            effect: effect.to_owned(),
+            toleration_seconds: None,
+        }
+    }
+
+    #[test]
+    fn what_covers_a_taint() {
+        let gpu = taint("gpu=a100:NoSchedule");
+        for (key, operator, value, effect, want) in [
+            ("gpu", "Equal", "a100", "NoSchedule", true),
+            ("gpu", "", "a100", "NoSchedule", true),
+            ("gpu", "Equal", "h100", "NoSchedule", false),
+            ("gpu", "Equal", "", "NoSchedule", false),
+            ("gpu", "Exists", "", "NoSchedule", true),
+            ("gpu", "Exists", "h100", "NoSchedule", true), // the value is not looked at
+            ("gpu", "Exists", "", "", true),
+            ("gpu", "Exists", "", "NoExecute", false),
+            ("cpu", "Exists", "", "NoSchedule", false),
+            ("", "Exists", "", "", true),
+            ("", "Equal", "a100", "", true),
+            ("gpu", "exists", "", "", false),
+            ("gpu", "Gt", "1", "", false),
+        ] {
+            let got = tolerates(&toleration(key, operator, value, effect), &gpu);
+            assert_eq!(got, want, "{key} {operator} {value} {effect}");
+        }
+        let cores = taint("cores=8:NoSchedule");
+        for operator in ["Gt", "Lt"] {
+            assert!(!tolerates(&toleration("cores", operator, "4", ""), &cores), "{operator}");
+        }
+    }
+
+    /// Key, effect, seconds of each.
+    fn written(template: &PodPlacement) -> Vec<(String, String, Option<i64>)> {
+        let all = of_pod(template).into_iter().map(PodToleration::to_toleration);
+        all.map(|t| (t.key, t.effect, t.toleration_seconds)).collect()
+    }
+
+    fn automatic(name: &str, effect: &str) -> (String, String, Option<i64>) {
+        (format!("node.kubernetes.io/{name}"), effect.to_owned(), None)
+    }
+
+    #[test]
+    fn automatic_ones_are_appended_in_order() {
+        let mut template = PodPlacement::default();
+        let mut want = vec![
+            automatic("not-ready", "NoExecute"),
+            automatic("unreachable", "NoExecute"),
+            automatic("disk-pressure", "NoSchedule"),
+            automatic("memory-pressure", "NoSchedule"),
+            automatic("pid-pressure", "NoSchedule"),
+            automatic("unschedulable", "NoSchedule"),
+        ];
+        assert_eq!(written(&template), want);
+        template.host_network = true;
+        want.push(automatic("network-unavailable", "NoSchedule"));
+        assert_eq!(written(&template), want);
+    }
+
+    #[test]
+    fn every_equal_one_is_replaced_in_place() {
+        let unreachable = "node.kubernetes.io/unreachable";
+        let with_seconds = Toleration {
+            toleration_seconds: Some(300),
+            ..toleration(unreachable, "Exists", "", "NoExecute")
+        };
+        let template = PodPlacement {
+            tolerations: vec![
+                toleration("gpu", "Exists", "", ""),
+                with_seconds.clone(),
+                // Not equal: another effect, another operator.
+                toleration(unreachable, "Exists", "", ""),
+                toleration("node.kubernetes.io/not-ready", "Equal", "", "NoExecute"),
+                with_seconds,
+            ],
+            ..PodPlacement::default()
+        };
+        let got = written(&template);
+        let want = [
+            ("gpu".to_owned(), String::new(), None),
+            automatic("unreachable", "NoExecute"),
+            automatic("unreachable", ""),
+            automatic("not-ready", "NoExecute"),
+            automatic("unreachable", "NoExecute"),
+            automatic("not-ready", "NoExecute"),
+            automatic("disk-pressure", "NoSchedule"),
+        ];
+        assert_eq!(got[..want.len()], want);
+        assert_eq!(got.len(), want.len() + 3);
+    }
+}

@@ -41,3 +41,50 @@ impl CurrentTemplate {
         pod.labels.get(REVISION_HASH_LABEL).unwrap_or_default() == self.hash.as_str()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::pod;
+
+    #[test]
+    fn is_pod_updated() {
+        let generation = (TEMPLATE_GENERATION_LABEL, "12345");
+        let both = &[generation, (REVISION_HASH_LABEL, "55555")][..];
+        for (name, template_generation, labels, hash, want) in [
+            ("templateGeneration and hash both match", Some(12345), both, "55555", true),
+            ("templateGeneration matches, hash doesn't", Some(12345), both, "55555123", true),
+            (
+                "templateGeneration matches, no hash label, has hash",
+                Some(12345),
+                &[generation],
+                "55555",
+                true,
+            ),
+            (
+                "templateGeneration matches, no hash label, no hash",
+                Some(12345),
+                &[generation],
+                "",
+                true,
+            ),
+            ("templateGeneration matches, has hash label, no hash", Some(12345), both, "", true),
+            ("templateGeneration doesn't match, hash does", Some(12350), both, "55555", true),
+            ("templateGeneration and hash don't match", Some(12350), both, "55555123", false),
+            ("empty labels, no hash", Some(12345), &[], "", false),
+            ("empty labels", Some(12345), &[], "55555", false),
+            ("no generation to compare with", None, &[generation], "55555", false),
+            (
+                "the label is compared as text",
+                Some(7),
+                &[(TEMPLATE_GENERATION_LABEL, "007")],
+                "55555",
+                false,
+            ),
+        ] {
+            let pod = Pod { labels: labels.iter().copied().collect(), ..pod("p", "n") };
+            let current = CurrentTemplate::new(hash.into(), template_generation);
+            assert_eq!(current.is_updated(&pod), want, "{name}");
+        }
+    }
+}

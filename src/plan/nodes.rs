@@ -35,7 +35,7 @@ pub(super) struct Templates {
 impl Templates {
     /// Whether the pod's hash label is the target's. Stricter than upstream, which also accepts
     /// the template generation.
-    fn is_updated(&self, pod: &Pod) -> bool {
+    pub(super) fn is_updated(&self, pod: &Pod) -> bool {
         pod.revision_hash().is_some_and(|hash| self.target.contains(&hash))
     }
 

@@ -101,13 +101,12 @@ fn hold_back_unready_nodes(nodes: &mut [NodePlan], standings: &[Standing]) -> u3
         let NodeStanding::NotReady { since, seconds } = standing.node else { continue };
         seen += u32::from(standing.desired);
         if standing.pod.is_outdated() && is_rolled(node.action) {
-            wait(
-                node,
-                match seen <= skippable {
-                    true => Reason::SkippedUnreadyNode { since, seconds },
-                    false => Reason::UnreadyNodeCounts { unready, skippable },
-                },
-            );
+            let reason = if seen <= skippable {
+                Reason::SkippedUnreadyNode { since, seconds }
+            } else {
+                Reason::UnreadyNodeCounts { unready, skippable }
+            };
+            wait(node, reason);
         }
     }
     unready.saturating_sub(skippable)

@@ -1,1 +1,3 @@
 //! Integration tests: the two programs as their users run them.
+
+mod schemas;

@@ -1,5 +1,5 @@
 //! Annotations of the pod template that mean something to upstream: mirror pods, deletion cost,
-//! and the old ways to write seccomp and AppArmor profiles, which must not contradict the fields
+//! and the old ways to write seccomp and `AppArmor` profiles, which must not contradict the fields
 //! (upstream: `ValidatePodSpecificAnnotations`).
 //!
 //! Not here: tolerations as JSON in an annotation, which nothing has read since 1.6.

@@ -80,10 +80,6 @@ pub(super) fn resource_of_volume(reference: &At<'_>, errors: &mut Errors) {
 
 fn check_field(reference: &At<'_>, usable: &[&str], errors: &mut Errors) {
     let (version, field) = (reference.get("apiVersion"), reference.get("fieldPath"));
-    if version.is_empty() {
-        errors.push(version.required(""));
-        return;
-    }
     if field.is_empty() {
         errors.push(field.required(""));
         return;

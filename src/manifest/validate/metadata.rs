@@ -1,7 +1,7 @@
 //! The metadata of the DaemonSet, and labels and annotations wherever they stand (upstream:
 //! `ValidateObjectMeta`).
 //!
-//! Not here: `managedFields`, which only the server writes.
+//! Not here: `managedFields` and `generation`, which only the server writes.
 
 use super::at::{At, Errors};
 use super::go_text::{json_struct, quoted};
@@ -14,7 +14,6 @@ const ANNOTATIONS_MAX: usize = 256 * 1024;
 pub(super) fn check(metadata: &At<'_>, errors: &mut Errors) {
     name(metadata, errors);
     metadata.get("namespace").required_and_follows(names::dns_label, errors);
-    metadata.get("generation").not_negative(errors);
     labels(&metadata.get("labels"), errors);
     annotations(&metadata.get("annotations"), errors);
     owner_references(&metadata.get("ownerReferences"), errors);

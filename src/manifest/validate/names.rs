@@ -266,6 +266,8 @@ fn is_framed(text: &str, ends: fn(u8) -> bool, inside: fn(u8) -> bool) -> bool {
 mod tests {
     use super::*;
 
+    type Check = fn(&str) -> Vec<String>;
+
     /// What a complaint is about, short enough for a table: its first words.
     fn gist(complaints: &[String]) -> Vec<&str> {
         complaints.iter().map(|why| why.split(" (").next().unwrap_or_default()).collect()
@@ -275,7 +277,6 @@ mod tests {
     fn what_is_well_formed() {
         let long = "a".repeat(63);
         let subdomain = format!("{}.{}.{}.{}", long, long, long, "a".repeat(61));
-        type Check = fn(&str) -> Vec<String>;
         for (check, text) in [
             (dns_label as Check, "a"),
             (dns_label, "0-9"),
@@ -302,7 +303,6 @@ mod tests {
     #[test]
     fn what_is_not() {
         let long = "a".repeat(254);
-        type Check = fn(&str) -> Vec<String>;
         let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
                      or '-', and must start and end with an alphanumeric character";
         let subdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \

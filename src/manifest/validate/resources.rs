@@ -73,14 +73,16 @@ pub(super) fn check(
 /// What a container may ask for (upstream: `validateContainerResourceName`).
 pub(super) fn check_container_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
     check_standard_name(name, amount, errors);
-    let why = if !name.contains('/') {
-        let known = ["cpu", "memory", "ephemeral-storage"].contains(&name) || is_hugepages(name);
-        (!known).then_some("must be a standard resource for containers")
+    let (is_fine, why) = if name.contains('/') {
+        let is_fine = is_native(name) || is_extended(name);
+        (is_fine, "doesn't follow extended resource name standard")
     } else {
-        let fine = is_native(name) || is_extended(name);
-        (!fine).then_some("doesn't follow extended resource name standard")
+        let known = ["cpu", "memory", "ephemeral-storage"].contains(&name) || is_hugepages(name);
+        (known, "must be a standard resource for containers")
     };
-    errors.extend(why.map(|why| amount.invalid_as(quoted(name), why)));
+    if !is_fine {
+        errors.push(amount.invalid_as(quoted(name), why));
+    }
 }
 
 /// What a whole pod may ask for (upstream: `validatePodResourceName`).

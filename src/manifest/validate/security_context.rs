@@ -1,4 +1,4 @@
-//! Security contexts of pods and containers: users, groups, sysctls, seccomp, AppArmor (upstream:
+//! Security contexts of pods and containers: users, sysctls, seccomp, `AppArmor` (upstream:
 //! `validatePodSpecSecurityContext`, `ValidateSecurityContext`). Privileged containers are allowed.
 
 use std::collections::BTreeSet;
@@ -187,13 +187,13 @@ fn check_escalation(context: &At<'_>, errors: &mut Errors) {
 
 /// Upstream prints its internal struct, whose fields have Go's names.
 fn context_json(context: &At<'_>) -> String {
-    let plain = |name| pointer(context, name, |value| value.marshalled());
+    let plain = |name| pointer(context, name, At::marshalled);
     let profile = |name| pointer(context, name, profile_json);
     json_struct(&[
         (
             "Capabilities",
             pointer(context, "capabilities", |capabilities| {
-                let list = |name| pointer(capabilities, name, |value| value.marshalled());
+                let list = |name| pointer(capabilities, name, At::marshalled);
                 json_struct(&[("Add", list("add")), ("Drop", list("drop"))])
             }),
         ),
@@ -223,12 +223,12 @@ fn context_json(context: &At<'_>) -> String {
 }
 
 fn profile_json(profile: &At<'_>) -> String {
-    let file = pointer(profile, "localhostProfile", |file| file.marshalled());
+    let file = pointer(profile, "localhostProfile", At::marshalled);
     json_struct(&[("Type", profile.get("type").marshalled()), ("LocalhostProfile", file)])
 }
 
 /// A field that is a pointer in Go.
-pub(super) fn pointer(holder: &At<'_>, name: &str, json: impl Fn(&At<'_>) -> String) -> String {
+pub(super) fn pointer<'a>(holder: &At<'a>, name: &str, json: impl Fn(&At<'a>) -> String) -> String {
     holder.find(name).map_or_else(|| "null".to_owned(), |value| json(&value))
 }
 

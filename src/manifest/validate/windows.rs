@@ -128,7 +128,7 @@ pub(super) fn check_host_process(pod: &At<'_>, errors: &mut Errors) {
 
 /// As upstream prints its internal struct.
 pub(super) fn options_json(options: &At<'_>) -> String {
-    let plain = |name| pointer(options, name, |value| value.marshalled());
+    let plain = |name| pointer(options, name, At::marshalled);
     json_struct(&[
         ("GMSACredentialSpecName", plain("gmsaCredentialSpecName")),
         ("GMSACredentialSpec", plain("gmsaCredentialSpec")),

@@ -1,0 +1,148 @@
+//! Where DaemonSets stand, without any manifest: what `status -o json` prints. The counters are
+//! upstream's; where our stricter words give other numbers, both are there.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::daemon_set::{rollout, strategy};
+use super::document::{Action, ApiVersion, ClusterSummary, Coded, Counters, Warning};
+use super::reason::Reason;
+use super::scene::Scene;
+use super::warnings;
+use crate::controller::Owner;
+use crate::controller::node_pods::Fleet;
+use crate::model::{
+    DaemonSet, DaemonSetKey, DaemonSetName, Labels, NamespaceName, NodeName, Pod, Snapshot,
+};
+
+/// The DaemonSets of a cluster, and what stands in the way of each node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// Version of this document's form.
+    pub api_version: ApiVersion,
+    /// Always `Status`.
+    pub kind: StatusKind,
+    /// Which cluster was looked at, and when.
+    pub cluster: ClusterSummary,
+    /// One entry a DaemonSet, ordered by namespace and name.
+    pub daemon_sets: Vec<DaemonSetStanding>,
+    /// What a careful reader should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// Kind of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StatusKind {
+    /// A status.
+    Status,
+}
+
+/// Where one DaemonSet stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonSetStanding {
+    /// `metadata.namespace`.
+    pub namespace: NamespaceName,
+    /// `metadata.name`.
+    pub name: DaemonSetName,
+    /// `metadata.generation`: grows with each change of the spec.
+    pub generation: i64,
+    /// Generation that the controller's counters speak of.
+    pub observed_generation: i64,
+    /// The counters in the object's `status`, which kubectl prints.
+    pub reported: Counters,
+    /// The same counters taken from nodes and pods, by the stricter rules: a pod that is
+    /// terminating is not available, and only its hash label makes a pod updated.
+    pub counted: Counters,
+    /// `spec.template.spec.nodeSelector` as kubectl prints it: `disk=ssd,zone=a`, or `<none>`.
+    pub node_selector: String,
+    /// Age of the object in seconds, at the moment observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<i64>,
+    /// The nodes that are not as they should be, ordered by name.
+    pub obstacles: Vec<NodeObstacles>,
+}
+
+/// What stands in the way of one node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeObstacles {
+    /// Name of the node.
+    pub node: NodeName,
+    /// Why; the first one is the main one.
+    pub reasons: Vec<Coded<Reason>>,
+}
+
+/// Where the DaemonSets of the snapshot stand that `wanted` accepts.
+pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> Status {
+    let fleet = Fleet::new(&snapshot.nodes);
+    let mut notes = Vec::new();
+    let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
+    let daemon_sets = live
+        .map(|live| {
+            let scene = Scene::of(Owner::from(live), Some(live), snapshot, &fleet);
+            notes.append(&mut warnings::about(&scene, Some(live), snapshot));
+            standing(live, &scene, snapshot)
+        })
+        .collect();
+    Status {
+        api_version: ApiVersion::V1Alpha1,
+        kind: StatusKind::Status,
+        cluster: ClusterSummary::from(snapshot),
+        daemon_sets,
+        warnings: notes,
+    }
+}
+
+fn standing(live: &DaemonSet, scene: &Scene<'_>, snapshot: &Snapshot) -> DaemonSetStanding {
+    let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
+    let (nodes, _) = rollout(scene, strategy(&scene.view()), untouched);
+    let age = live.created.map(|created| snapshot.observed_at.duration_since(created).as_secs());
+    DaemonSetStanding {
+        namespace: live.key.namespace.clone(),
+        name: live.key.name.clone(),
+        generation: live.generation,
+        observed_generation: live.status.observed_generation,
+        reported: Counters::from(live.status),
+        counted: counted(scene),
+        node_selector: selector_text(&live.spec.template.placement.node_selector),
+        age_seconds: age,
+        obstacles: nodes
+            .into_iter()
+            .filter(|node| node.action != Action::Keep)
+            .map(|node| NodeObstacles { node: node.name, reasons: node.reasons })
+            .collect(),
+    }
+}
+
+/// Counts nodes by the stricter rules.
+fn counted(scene: &Scene<'_>) -> Counters {
+    let view = scene.view();
+    let min_ready = scene.owner.spec.min_ready_seconds;
+    let mut counters = Counters::default();
+    for (at, placement) in view.placements.iter().enumerate() {
+        let pods = view.pods.at(at);
+        if !placement.may_start {
+            counters.misscheduled += u32::from(!pods.is_empty());
+            continue;
+        }
+        let any = |holds: &dyn Fn(&Pod) -> bool| u32::from(pods.iter().any(|pod| holds(pod)));
+        counters.desired += 1;
+        counters.current += u32::from(!pods.is_empty());
+        counters.ready += any(&|pod| pod.is_ready());
+        counters.updated += any(&|pod| scene.target.templates.is_updated(pod));
+        counters.available += any(&|pod| pod.serves(min_ready, view.now));
+    }
+    counters.unavailable = counters.desired - counters.available;
+    counters
+}
+
+/// A node selector as kubectl prints it.
+fn selector_text(selector: &Labels) -> String {
+    if selector.is_empty() {
+        return "<none>".to_owned();
+    }
+    let pairs: Vec<String> = selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    pairs.join(",")
+}

@@ -1,0 +1,229 @@
+//! One DaemonSet of a plan: the object's change, the waves, and what happens outside of them.
+
+use std::collections::BTreeMap;
+
+use anstyle::Style;
+
+use super::TextOptions;
+use super::neutral;
+use super::nodes::{Group, every_node, groups, names, reason_column, sentence};
+use super::page::{ASIDE, CHANGE, GAIN, HALT, Line, NAME, Page, count, style_of};
+use super::plan_text::key;
+use super::ranges::{fold, listed};
+use super::values::field_change;
+use crate::plan::{
+    Action, Change, Coded, Counters, DaemonSetPlan, ManagedBy, NodePlan, Reason, RevisionKind,
+    RevisionPlan, Strategy, Wave,
+};
+
+/// Where what belongs to a DaemonSet begins.
+const INDENT: usize = 4;
+/// Where what belongs to that begins.
+const DEEPER: usize = 8;
+
+/// Adds the block of one DaemonSet.
+pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOptions) {
+    let DaemonSetPlan {
+        namespace: _,
+        name: _,
+        uid: _,
+        generation: _,
+        change,
+        managed_by: ManagedBy::DaemonSetController,
+        strategy,
+        revision,
+        changes,
+        waves,
+        nodes,
+        totals: _,
+        status,
+    } = daemon_set;
+    let desired = status.as_ref().map(|counters| counters.desired);
+    let (symbol_style, symbol, note) = match change {
+        Change::Create => (GAIN, "+", ""),
+        Change::Update => (CHANGE, "~", ""),
+        Change::Recreate => (HALT, "!", " (must be deleted and made anew)"),
+        Change::None => (Style::new(), " ", " (unchanged)"),
+    };
+    page.push(
+        Line::at(0)
+            .styled(symbol_style, symbol)
+            .plain(" DaemonSet ")
+            .styled(NAME, key(daemon_set))
+            .plain(note)
+            .plain(format!(
+                "   {}   {}",
+                revision_words(revision),
+                strategy_words(*strategy, desired)
+            )),
+    );
+    if options.verbose {
+        details(page, revision, status.as_ref());
+    }
+    for change in changes {
+        field_change(page, INDENT, change, options);
+    }
+    let columns = WaveColumns::of(waves);
+    for wave in waves {
+        wave_lines(page, wave, columns, daemon_set, options);
+    }
+    let at_once: Vec<&NodePlan> = nodes.iter().filter(|node| node.wave.is_none()).collect();
+    let grouped = groups(at_once.iter().copied().map(as_grouped));
+    group_lines(page, INDENT, &grouped, &at_once, options);
+}
+
+/// `revision 7 -> 8 (new)`.
+fn revision_words(revision: &RevisionPlan) -> String {
+    let RevisionPlan { current, target, kind } = revision;
+    let target = target.number;
+    match (kind, current) {
+        (RevisionKind::Unchanged, _) => format!("revision {target}"),
+        (RevisionKind::New | RevisionKind::Reused, Some(current)) => {
+            format!("revision {} -> {target} ({kind})", current.number)
+        }
+        (RevisionKind::New | RevisionKind::Reused, None) => format!("revision {target} ({kind})"),
+    }
+}
+
+fn strategy_words(strategy: Strategy, desired: Option<u32>) -> String {
+    let of = desired.map(|desired| format!(" of {desired}")).unwrap_or_default();
+    match strategy {
+        Strategy::OnDelete => "OnDelete, a pod is replaced when somebody deletes it".to_owned(),
+        Strategy::RollingUpdate { max_unavailable, max_surge: 0 } => {
+            format!("RollingUpdate, at most {max_unavailable}{of} unavailable")
+        }
+        Strategy::RollingUpdate { max_unavailable: 0, max_surge } => {
+            format!("RollingUpdate, new pod before old on at most {max_surge}{of} at a time")
+        }
+        Strategy::RollingUpdate { max_unavailable, max_surge } => format!(
+            "RollingUpdate, new pod before old on at most {max_surge}{of} at a time, at most \
+             {max_unavailable} unavailable"
+        ),
+    }
+}
+
+/// What only a close reader wants: names of revisions, and the counters before any change.
+fn details(page: &mut Page, revision: &RevisionPlan, status: Option<&Counters>) {
+    let RevisionPlan { current, target, kind: _ } = revision;
+    let names =
+        [current.as_ref().map(|it| ("from", &it.name)), target.name.as_ref().map(|it| ("to", it))];
+    let names: Vec<String> =
+        names.into_iter().flatten().map(|(word, name)| format!("{word} {name}")).collect();
+    if !names.is_empty() {
+        page.push(
+            Line::at(INDENT).styled(ASIDE, format!("ControllerRevision {}", names.join(" "))),
+        );
+    }
+    if let Some(counters) = status {
+        let Counters { desired, current, ready, updated, available, unavailable, misscheduled } =
+            counters;
+        page.push(Line::at(INDENT).styled(
+            ASIDE,
+            format!(
+                "now {desired} desired, {current} current, {ready} ready, {updated} up to date, \
+             {available} available, {unavailable} unavailable, {misscheduled} misscheduled"
+            ),
+        ));
+    }
+}
+
+/// A node as [`groups`] takes it.
+fn as_grouped(node: &NodePlan) -> (Action, &str, &[Coded<Reason>]) {
+    let NodePlan { name, action, wave: _, pods: _, reasons } = node;
+    (*action, name.as_ref(), reasons)
+}
+
+/// What the lines of several waves have in common.
+#[derive(Clone, Copy)]
+struct WaveColumns {
+    /// The only wave needs no name.
+    named: bool,
+    /// Where the counts begin.
+    counts: usize,
+    /// Where the nodes begin.
+    nodes: usize,
+}
+
+impl WaveColumns {
+    fn of(waves: &[Wave]) -> Self {
+        let named = waves.len() > 1;
+        let widest = |text: &dyn Fn(&Wave) -> String| {
+            waves.iter().map(|wave| text(wave).chars().count() + 3).max().unwrap_or(0)
+        };
+        let counts = INDENT + widest(&|wave| wave_title(wave, named));
+        Self { named, counts, nodes: counts + widest(&|wave| count(wave.nodes.len(), "node")) }
+    }
+}
+
+fn wave_title(wave: &Wave, named: bool) -> String {
+    if named {
+        format!("wave {} {}", wave.index, neutral::line(&wave.name))
+    } else {
+        format!("wave {}", wave.index)
+    }
+}
+
+fn wave_lines(
+    page: &mut Page,
+    wave: &Wave,
+    columns: WaveColumns,
+    daemon_set: &DaemonSetPlan,
+    options: TextOptions,
+) {
+    let Wave { index, name: _, max_unavailable, max_surge, nodes } = wave;
+    let members: Vec<&NodePlan> =
+        daemon_set.nodes.iter().filter(|node| node.wave == Some(*index)).collect();
+    let grouped = groups(members.iter().copied().map(as_grouped));
+    let line = Line::at(INDENT)
+        .styled(NAME, wave_title(wave, columns.named))
+        .padded_to(columns.counts)
+        .plain(count(nodes.len(), "node"));
+    let budget = match (nodes.len(), (*max_surge).max(*max_unavailable)) {
+        (0 | 1, _) => String::new(),
+        (_, budget) => format!(", at most {budget} at a time"),
+    };
+    match &grouped[..] {
+        [only] if !options.verbose && only.why == runs_current(daemon_set) => {
+            let names = listed(&fold(only.nodes.iter().copied()));
+            let symbol = only.key.symbol();
+            let line = line.padded_to(columns.nodes).styled(style_of(only.key), symbol);
+            page.push(line.plain(' ').plain(names).plain(budget));
+        }
+        _ => {
+            page.push(line.plain(budget));
+            group_lines(page, DEEPER, &grouped, &members, options);
+        }
+    }
+}
+
+/// What nearly every node of a rollout would say: that it has the revision that is to go.
+fn runs_current(daemon_set: &DaemonSetPlan) -> String {
+    let current = daemon_set.revision.current.as_ref();
+    sentence(&[Reason::Outdated { revision: current.map(|it| it.number) }.into()])
+}
+
+/// A line for each group; below it, if wanted, a line for each of its nodes.
+fn group_lines(
+    page: &mut Page,
+    indent: usize,
+    grouped: &[Group<'_, Action>],
+    members: &[&NodePlan],
+    options: TextOptions,
+) {
+    let symbols = grouped.iter().map(|group| group.key.symbol().len()).max().unwrap_or(0);
+    let by_name: BTreeMap<&str, &NodePlan> =
+        members.iter().map(|node| (node.name.as_ref(), *node)).collect();
+    let reasons = indent + symbols + 1 + reason_column(grouped);
+    for Group { key, why, nodes } in grouped {
+        let line =
+            Line::at(indent).styled(style_of(*key), key.symbol()).padded_to(indent + symbols + 1);
+        page.push(line.plain(names(nodes)).padded_to(reasons).plain("   ").plain(why));
+        if options.verbose {
+            every_node(
+                page,
+                indent + 4,
+                nodes.iter().filter_map(|name| by_name.get(name).copied()),
+            );
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! One DaemonSet on one node: each rule with how it came out, then what follows from them.
+
+use anstyle::Style;
+
+use super::nodes::{fate, sentence};
+use super::page::{ASIDE, GAIN, HALT, LOSS, Line, NAME, Page, style_of};
+use super::{Error, TextOptions, data};
+use crate::plan::{Action, Explanation, Outcome, RuleReport};
+
+const INDENT: usize = 4;
+/// Rules up to this width have their outcomes under each other.
+const MOST_ALIGNED: usize = 64;
+
+/// The explanation as text.
+pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String {
+    let Explanation {
+        api_version: _,
+        kind: _,
+        cluster: _,
+        daemon_set,
+        node,
+        rules,
+        may_start,
+        may_stay,
+        pods,
+        action,
+        wave,
+        reasons,
+    } = explanation;
+    let mut page = Page::default();
+    let title = Line::at(0).styled(NAME, daemon_set).plain(" on node ");
+    page.push(title.styled(NAME, node));
+    page.gap();
+    rule_lines(&mut page, rules);
+    page.gap();
+    page.push(Line::at(0).plain(verdict(*may_start, *may_stay)));
+    if pods.is_empty() {
+        page.push(Line::at(0).plain("There is no pod here."));
+    }
+    for pod in pods {
+        page.push(Line::at(0).plain(fate(pod)));
+    }
+    let when = wave.map(|wave| format!(" in wave {wave}")).unwrap_or_default();
+    let words = action_words(*action);
+    page.gap();
+    let line = Line::at(0).styled(style_of(*action), signed(*action)).plain(words).plain(when);
+    page.push(if reasons.is_empty() { line } else { line.plain(": ").plain(sentence(reasons)) });
+    page.write(*options)
+}
+
+/// The explanation as JSON.
+pub fn explain_json(explanation: &Explanation) -> Result<String, Error> {
+    data::json(explanation)
+}
+
+/// The explanation as YAML.
+pub fn explain_yaml(explanation: &Explanation) -> Result<String, Error> {
+    data::yaml(explanation)
+}
+
+fn rule_lines(page: &mut Page, rules: &[RuleReport]) {
+    let widths = rules.iter().map(|report| report.rule.chars().count());
+    let widest = widths.filter(|width| *width <= MOST_ALIGNED).max().unwrap_or(0);
+    for RuleReport { rule, outcome, message } in rules {
+        let (style, word) = outcome_word(*outcome);
+        let line = Line::at(INDENT).styled(style, word).padded_to(INDENT + 12).plain(rule);
+        let line = line.padded_to(INDENT + 12 + widest);
+        page.push(line.plain("   ").styled(ASIDE, message));
+    }
+}
+
+fn outcome_word(outcome: Outcome) -> (Style, &'static str) {
+    match outcome {
+        Outcome::Pass => (GAIN, "pass"),
+        Outcome::StayOnly => (HALT, "stay only"),
+        Outcome::Fail => (LOSS, "fail"),
+        Outcome::NotApplicable => (ASIDE, "-"),
+    }
+}
+
+fn verdict(may_start: bool, may_stay: bool) -> &'static str {
+    match (may_start, may_stay) {
+        (true, true) => "A pod may start here, and stay.",
+        (false, true) => "A pod that runs here may stay, but none may start.",
+        (false, false) => "A pod may neither start here nor stay.",
+        (true, false) => "A pod may start here, but may not stay.",
+    }
+}
+
+/// The symbol as in a plan, with a space if there is one.
+fn signed(action: Action) -> String {
+    let symbol = action.symbol();
+    if symbol.is_empty() { String::new() } else { format!("{symbol} ") }
+}
+
+fn action_words(action: Action) -> &'static str {
+    match action {
+        Action::Create => "a pod is created",
+        Action::Delete => "its pod is deleted, and none comes back",
+        Action::Replace => "its pod is deleted, then created anew",
+        Action::Surge => "a new pod is created, then the old one is deleted",
+        Action::Wait => "it has to wait",
+        Action::Keep => "nothing happens",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples;
+    use super::*;
+
+    #[test]
+    fn each_rule_then_what_follows() {
+        insta::assert_snapshot!(explain_text(&examples::explanation(), &TextOptions::default()), @r"
+            logging/fluent-bit on node edge-b-13
+
+                -           nodeName                                            not set: any node
+                fail        nodeSelector disk=ssd                               node has disk=hdd
+                stay only   taint gpu=yes:NoSchedule                            not tolerated
+                pass        taint node.kubernetes.io/unschedulable:NoSchedule   tolerated, as by every daemon pod
+
+            A pod may neither start here nor stay.
+            pod agent-b-13x goes: nodeSelector disk=ssd does not match (node has disk=hdd)
+
+            - its pod is deleted, and none comes back: nodeSelector disk=ssd does not match (node has disk=hdd)
+            ");
+    }
+
+    #[test]
+    fn a_node_without_pod() {
+        let mut explanation = examples::explanation();
+        (explanation.may_start, explanation.may_stay) = (true, true);
+        (explanation.rules, explanation.pods) = (vec![], vec![]);
+        (explanation.action, explanation.wave) = (Action::Create, Some(2));
+        explanation.reasons = vec![crate::plan::Reason::NoPod.into()];
+        insta::assert_snapshot!(explain_text(&explanation, &TextOptions::default()), @r"
+            logging/fluent-bit on node edge-b-13
+
+            A pod may start here, and stay.
+            There is no pod here.
+
+            + a pod is created in wave 2: node has no pod yet
+            ");
+    }
+}

@@ -1,0 +1,169 @@
+//! A plan for people: what was compared, then a block for each DaemonSet, then the sums.
+
+use super::TextOptions;
+use super::daemon_set_text;
+use super::nodes::names;
+use super::page::{ASIDE, CHANGE, HALT, Line, NAME, Page, count};
+use crate::plan::{
+    ActionTotals, Change, ClusterSummary, DaemonSetPlan, Guard, Plan, RevisionKind, RevisionTotals,
+    SourceInfo, Totals, Warning,
+};
+
+/// How many characters of a commit's id are shown.
+const SHORT_COMMIT: usize = 7;
+/// How many paths or names are shown before the rest is counted.
+const MOST_NAMES: usize = 5;
+
+/// The plan as text. The line that begins with `Plan:` keeps its form, for scripts.
+pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
+    let Plan {
+        api_version: _,
+        kind: _,
+        created_at,
+        tool_version,
+        digest,
+        source,
+        cluster,
+        daemon_sets,
+        totals,
+        guards,
+        warnings,
+    } = plan;
+    let mut page = Page::default();
+    let (quiet, busy): (Vec<_>, Vec<_>) = daemon_sets.iter().partition(|it| is_quiet(it));
+    let what = format!(
+        "{}{}; {}",
+        count(daemon_sets.len(), "DaemonSet"),
+        source_words(source, *options),
+        cluster_words(cluster)
+    );
+    if busy.is_empty() {
+        page.push(Line::at(0).styled(NAME, "Plan: nothing to do.").plain(' ').plain(&what));
+    } else {
+        page.push(Line::at(0).styled(NAME, "ds-plan").plain("  ").plain(&what));
+    }
+    if options.verbose {
+        let made = format!("plan {digest}, made by ds-plan {tool_version} at {created_at}");
+        page.push(Line::at(0).styled(ASIDE, made));
+    }
+    for daemon_set in &busy {
+        page.gap();
+        daemon_set_text::block(&mut page, daemon_set, *options);
+    }
+    if !busy.is_empty() && !quiet.is_empty() {
+        page.gap();
+        page.push(Line::at(0).styled(ASIDE, quiet_words(&quiet, *options)));
+    }
+    page.gap();
+    for it in guards {
+        guard(&mut page, it);
+    }
+    for it in warnings {
+        warning(&mut page, it);
+    }
+    if !busy.is_empty() {
+        page.gap();
+        page.push(Line::at(0).whole().styled(NAME, totals_words(totals)));
+    }
+    page.write(*options)
+}
+
+/// `NAMESPACE/NAME` of each DaemonSet that changes, one a line.
+pub fn plan_name(plan: &Plan) -> String {
+    let mut page = Page::default();
+    for daemon_set in plan.daemon_sets.iter().filter(|it| !is_quiet(it)) {
+        page.push(Line::at(0).whole().plain(key(daemon_set)));
+    }
+    page.write(TextOptions::default())
+}
+
+/// `NAMESPACE/NAME`.
+pub(super) fn key(daemon_set: &DaemonSetPlan) -> String {
+    format!("{}/{}", daemon_set.namespace, daemon_set.name)
+}
+
+/// Whether there is nothing to show of it.
+fn is_quiet(daemon_set: &DaemonSetPlan) -> bool {
+    daemon_set.change == Change::None
+        && daemon_set.revision.kind == RevisionKind::Unchanged
+        && daemon_set.nodes.is_empty()
+}
+
+/// ` at 4f2c9e1 in deploy/prod`.
+fn source_words(source: &SourceInfo, options: TextOptions) -> String {
+    let SourceInfo { repository, commit, paths } = source;
+    let length = if options.verbose { usize::MAX } else { SHORT_COMMIT };
+    let commit = commit.as_ref().map(|id| id.chars().take(length).collect());
+    let paths = (!paths.is_empty()).then(|| few(paths.iter().map(String::as_str), options));
+    let repository = repository.clone().filter(|_| options.verbose);
+    let words = [(" at ", commit), (" in ", paths), (" of ", repository)];
+    words.into_iter().filter_map(|(word, what)| what.map(|what| format!("{word}{what}"))).collect()
+}
+
+/// `cluster prod-eu v1.36.3, 412 nodes`.
+fn cluster_words(cluster: &ClusterSummary) -> String {
+    let ClusterSummary { name, uid: _, version, observed_at, nodes, snapshot } = cluster;
+    let recorded = snapshot.as_ref().map(|file| format!("as recorded in {file} at {observed_at}"));
+    let words = [Some("cluster".to_owned()), name.clone(), version.clone()];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    let parts = [Some(words.join(" ")), Some(count(*nodes, "node")), recorded];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn quiet_words(quiet: &[&DaemonSetPlan], options: TextOptions) -> String {
+    let keys: Vec<String> = quiet.iter().map(|it| key(it)).collect();
+    let others = count(quiet.len(), "other DaemonSet");
+    format!("Nothing to do for {others}: {}", few(keys.iter().map(String::as_str), options))
+}
+
+/// The first of `names`, and how many more there are.
+fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>, options: TextOptions) -> String {
+    let total = names.len();
+    let most = if options.verbose || total == MOST_NAMES + 1 { total } else { MOST_NAMES };
+    let shown: Vec<&str> = names.take(most).collect();
+    match total - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn guard(page: &mut Page, guard: &Guard) {
+    let Guard { code: _, message, allow_flag, daemon_set, nodes } = guard;
+    let mut line = Line::at(0).styled(HALT, "Refused by ds-apply: ");
+    line = about(line, daemon_set.as_deref(), message, nodes.iter().map(AsRef::as_ref));
+    if let Some(flag) = allow_flag {
+        line = line.plain(" Allow it with ").styled(NAME, flag).plain('.');
+    }
+    page.push(line);
+}
+
+fn warning(page: &mut Page, warning: &Warning) {
+    let Warning { code: _, message, daemon_set, nodes } = warning;
+    let line = Line::at(0).styled(CHANGE, "Warning: ");
+    page.push(about(line, daemon_set.as_deref(), message, nodes.iter().map(AsRef::as_ref)));
+}
+
+/// `logging/fluent-bit: MESSAGE (3 nodes: …)`.
+fn about<'a>(
+    line: Line,
+    daemon_set: Option<&str>,
+    message: &str,
+    nodes: impl Iterator<Item = &'a str>,
+) -> Line {
+    let line = match daemon_set {
+        Some(daemon_set) => line.styled(NAME, daemon_set).plain(": ").plain(message),
+        None => line.plain(message),
+    };
+    let nodes: Vec<&str> = nodes.collect();
+    if nodes.is_empty() { line } else { line.plain(format!(" ({})", names(&nodes))) }
+}
+
+fn totals_words(totals: &Totals) -> String {
+    let Totals { actions, revisions } = totals;
+    let ActionTotals { create, delete, replace, surge, wait, keep: _ } = actions;
+    let RevisionTotals { new, reused, unchanged: _ } = revisions;
+    format!(
+        "Plan: {create} to create, {delete} to delete, {replace} to replace, {surge} to surge, \
+         {wait} waiting. Revisions: {new} new, {reused} reused."
+    )
+}

@@ -1,0 +1,196 @@
+//! Folds the names of many nodes into few ranges, `edge-a-01 … edge-a-137`. Names are compared as
+//! people compare them: numbers in them by value.
+//!
+//! A range may have holes (what is missing in one group of nodes stands in another), so each says
+//! how many nodes it stands for.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::iter;
+
+/// At most so many ranges and single names stand on a line.
+const MOST: usize = 4;
+/// From so many names on, a range is shorter than the names.
+const WORTH_FOLDING: usize = 3;
+
+/// Neighbours in order whose names begin alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NodeRange<'a> {
+    /// The first name.
+    pub first: &'a str,
+    /// The last name; the first one again when there is only one.
+    pub last: &'a str,
+    /// How many names there are, these two included.
+    pub count: usize,
+}
+
+impl fmt::Display for NodeRange<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first, last, count } = self;
+        match count {
+            0 | 1 => f.write_str(first),
+            _ => write!(f, "{first} … {last} ({count})"),
+        }
+    }
+}
+
+/// `ranges` as text. Of a single range the count is left out: whoever shows it has said it.
+pub(super) fn listed(ranges: &[NodeRange<'_>]) -> String {
+    if let [NodeRange { first, last, count: 2.. }] = ranges {
+        return format!("{first} … {last}");
+    }
+    let texts: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+    texts.join(", ")
+}
+
+/// `names` in at most [`MOST`] ranges; each name is in exactly one. As much of the beginning of
+/// the names as possible is common to a range.
+pub(super) fn fold<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<NodeRange<'a>> {
+    let mut sorted: Vec<&str> = names.into_iter().collect();
+    sorted.sort_by(|a, b| natural_order(a, b));
+    let deepest = sorted.iter().map(|name| parts(name).count()).max().unwrap_or(0);
+    let folds = (0..deepest).rev().map(|depth| at_depth(&sorted, depth));
+    let fitting = folds.into_iter().find(|ranges| ranges.len() <= MOST);
+    fitting.unwrap_or_else(|| range_of(&sorted).into_iter().collect())
+}
+
+/// Ranges of names that have their first `depth` parts in common.
+fn at_depth<'a>(sorted: &[&'a str], depth: usize) -> Vec<NodeRange<'a>> {
+    let alike = |a: &&str, b: &&str| family(a, depth) == family(b, depth);
+    let families = sorted.chunk_by(alike);
+    let ranges = families.flat_map(|family| {
+        let size = if family.len() < WORTH_FOLDING { 1 } else { family.len() };
+        family.chunks(size).filter_map(range_of)
+    });
+    ranges.collect()
+}
+
+/// The first `depth` parts, but never the whole name: a family of one folds nothing.
+fn family(name: &str, depth: usize) -> &str {
+    let most = parts(name).count().saturating_sub(1);
+    let length = parts(name).take(depth.min(most)).map(str::len).sum();
+    &name[..length]
+}
+
+fn range_of<'a>(names: &[&'a str]) -> Option<NodeRange<'a>> {
+    let (first, last) = (names.first()?, names.last()?);
+    Some(NodeRange { first, last, count: names.len() })
+}
+
+/// Runs of digits, and runs of everything else that end after a separator: `edge-`, `a-`, `01`.
+fn parts(name: &str) -> impl Iterator<Item = &str> {
+    let mut rest = name;
+    iter::from_fn(move || {
+        let digits = rest.starts_with(|c: char| c.is_ascii_digit());
+        let end = rest
+            .char_indices()
+            .skip(1)
+            .find(|(at, c)| c.is_ascii_digit() != digits || rest[..*at].ends_with(['-', '.', '_']))
+            .map_or(rest.len(), |(at, _)| at);
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+/// By parts, digits by value; names that differ only in leading zeros by their bytes.
+pub(super) fn natural_order(a: &str, b: &str) -> Ordering {
+    let by_parts = || {
+        let (mut left, mut right) = (parts(a), parts(b));
+        loop {
+            match (left.next(), right.next()) {
+                (Some(a), Some(b)) => match part_order(a, b) {
+                    Ordering::Equal => {}
+                    unequal @ (Ordering::Less | Ordering::Greater) => return unequal,
+                },
+                (None, None) => return Ordering::Equal,
+                (None, Some(_)) => return Ordering::Less,
+                (Some(_), None) => return Ordering::Greater,
+            }
+        }
+    };
+    by_parts().then_with(|| a.cmp(b))
+}
+
+fn part_order(a: &str, b: &str) -> Ordering {
+    let is_number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
+    if !(is_number(a) && is_number(b)) {
+        return a.cmp(b);
+    }
+    let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
+    a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn numbered(prefix: &str, numbers: impl IntoIterator<Item = u32>) -> Vec<String> {
+        numbers.into_iter().map(|n| format!("{prefix}{n:02}")).collect()
+    }
+
+    #[test]
+    fn names_fold_as_people_would_fold_them() {
+        let zones = |zones: &str, nodes: u32| -> Vec<String> {
+            zones.chars().flat_map(|z| numbered(&format!("edge-{z}-"), 1..=nodes)).collect()
+        };
+        let aws = |third: u32| numbered(&format!("ip-10-0-{third}-"), 11..=13);
+        for (rule, names, want) in [
+            ("one", zones("a", 1), "edge-a-01"),
+            ("two are no range", zones("a", 2), "edge-a-01, edge-a-02"),
+            ("numbers by value", zones("a", 120), "edge-a-01 … edge-a-120"),
+            (
+                "a range a prefix",
+                zones("ab", 12),
+                "edge-a-01 … edge-a-12 (12), edge-b-01 … edge-b-12 (12)",
+            ),
+            ("too many prefixes: the longer one", zones("abcdef", 12), "edge-a-01 … edge-f-12"),
+            (
+                "others stand apart",
+                [zones("abcde", 9), numbered("gpu-", 1..=3)].concat(),
+                "edge-a-01 … edge-e-09 (45), gpu-01 … gpu-03 (3)",
+            ),
+            (
+                "addresses",
+                [aws(9), aws(10)].concat(),
+                "ip-10-0-9-11 … ip-10-0-9-13 (3), ip-10-0-10-11 … ip-10-0-10-13 (3)",
+            ),
+            ("nothing in common", ["a", "b", "c", "d", "e"].map(String::from).to_vec(), "a … e"),
+        ] {
+            assert_eq!(listed(&fold(names.iter().map(String::as_str))), want, "{rule}");
+        }
+    }
+
+    #[test]
+    fn names_stand_in_natural_order() {
+        let sorted = ["", "a", "a-02", "a-2", "a-10", "a-10-x", "b", "é"];
+        for pair in sorted.windows(2) {
+            assert_eq!(natural_order(pair[0], pair[1]), Ordering::Less, "{pair:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_name_is_in_exactly_one_range(
+            names in prop::collection::btree_set("[ab]{0,2}-?[0-9]{0,3}[.é]?[0-9]{0,2}", 0..60)
+        ) {
+            let ranges = fold(names.iter().map(String::as_str));
+            prop_assert!(ranges.len() <= MOST);
+            prop_assert_eq!(ranges.iter().map(|r| r.count).sum::<usize>(), names.len());
+            for name in &names {
+                let holds = |r: &&NodeRange<'_>| {
+                    natural_order(r.first, name).is_le() && natural_order(name, r.last).is_le()
+                };
+                prop_assert_eq!(ranges.iter().filter(holds).count(), 1, "{}", name);
+            }
+        }
+
+        #[test]
+        fn the_order_is_one(mut names in prop::collection::vec("[a0-1.-]{0,4}", 3)) {
+            names.sort_by(|a, b| natural_order(a, b));
+            prop_assert!(natural_order(&names[0], &names[2]).is_le());
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The JSON schemas of the documents, generated from their types. What is checked in under
+//! `schemas/` is compared with this by a test.
+
+use schemars::generate::SchemaSettings;
+
+use super::{Error, data};
+use crate::plan::{Explanation, Plan, Status};
+
+/// A document that has a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Document {
+    /// What `ds-plan plan -o json` prints.
+    Plan,
+    /// What `ds-plan status -o json` prints.
+    Status,
+    /// What `ds-plan explain -o json` prints.
+    Explanation,
+}
+
+impl Document {
+    /// Every document.
+    pub const ALL: [Self; 3] = [Self::Plan, Self::Status, Self::Explanation];
+
+    /// Its name on the command line and in file names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Status => "status",
+            Self::Explanation => "explanation",
+        }
+    }
+}
+
+/// The schema of `document`, in JSON Schema 2020-12.
+pub fn schema(document: Document) -> Result<String, Error> {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let schema = match document {
+        Document::Plan => generator.into_root_schema_for::<Plan>(),
+        Document::Status => generator.into_root_schema_for::<Status>(),
+        Document::Explanation => generator.into_root_schema_for::<Explanation>(),
+    };
+    data::json(&schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::examples;
+    use super::super::{explain_json, plan_json, status_json};
+    use super::*;
+
+    #[test]
+    fn examples_fit_their_schemas_and_only_those() {
+        let examples = [
+            (Document::Plan, plan_json(&examples::rollout()).unwrap()),
+            (Document::Plan, plan_json(&examples::guarded()).unwrap()),
+            (Document::Status, status_json(&examples::status()).unwrap()),
+            (Document::Explanation, explain_json(&examples::explanation()).unwrap()),
+        ];
+        for document in Document::ALL {
+            let schema: Value = serde_json::from_str(&schema(document).unwrap()).unwrap();
+            let validator = jsonschema::validator_for(&schema).unwrap();
+            for (of, text) in &examples {
+                let errors: Vec<String> = validator
+                    .iter_errors(&serde_json::from_str(text).unwrap())
+                    .map(|error| format!("{}: {error}", error.instance_path()))
+                    .collect();
+                assert_eq!(errors.is_empty(), *of == document, "{document:?} {of:?} {errors:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_reason_needs_its_data() {
+        let schema: Value = serde_json::from_str(&schema(Document::Plan).unwrap()).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let mut plan: Value =
+            serde_json::from_str(&plan_json(&examples::rollout()).unwrap()).unwrap();
+        let reason = &mut plan["daemonSets"][1]["nodes"][0]["reasons"][0];
+        assert_eq!(reason["code"], "outdated");
+        reason["code"] = "budgetTaken".into();
+        assert!(!validator.is_valid(&plan), "a budget without numbers is valid");
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for plan in [examples::rollout(), examples::guarded()] {
+            let read: Plan = serde_json::from_str(&plan_json(&plan).unwrap()).unwrap();
+            assert_eq!(read, plan);
+        }
+    }
+}

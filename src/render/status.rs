@@ -1,0 +1,230 @@
+//! Where DaemonSets stand: kubectl's table, then what it hides and what it cannot say.
+
+use super::nodes::{Group, groups, names, reason_column};
+use super::page::{ASIDE, CHANGE, Line, NAME, Page, count};
+use super::{Error, TextOptions, data, neutral};
+use crate::plan::{Age, Counters, DaemonSetStanding, NodeObstacles, Status, Warning};
+
+/// Spaces between columns (upstream: `tabwriterPadding` of cli-runtime).
+const PADDING: usize = 3;
+/// No column is narrower, padding included (upstream: `tabwriterMinWidth`).
+const NARROWEST: usize = 6;
+const INDENT: usize = 4;
+
+/// The status as text: the table of `kubectl get daemonsets` (with a column for the namespace when
+/// there is more than one), then what differs from it and what stands in the way.
+pub fn status_text(status: &Status, options: &TextOptions) -> String {
+    let Status { api_version: _, kind: _, cluster: _, daemon_sets, warnings } = status;
+    let mut page = Page::default();
+    if daemon_sets.is_empty() {
+        page.push(Line::at(0).plain("No DaemonSets found."));
+    } else {
+        table(&mut page, daemon_sets);
+    }
+    for standing in daemon_sets {
+        details(&mut page, standing, *options);
+    }
+    page.gap();
+    for Warning { code: _, message, daemon_set, nodes: _ } in warnings {
+        let about = daemon_set.as_ref().map(|it| format!("{it}: ")).unwrap_or_default();
+        page.push(Line::at(0).styled(CHANGE, "Warning: ").styled(NAME, about).plain(message));
+    }
+    page.write(*options)
+}
+
+/// The status as JSON.
+pub fn status_json(status: &Status) -> Result<String, Error> {
+    data::json(status)
+}
+
+/// The status as YAML.
+pub fn status_yaml(status: &Status) -> Result<String, Error> {
+    data::yaml(status)
+}
+
+/// `NAMESPACE/NAME` of each DaemonSet, one a line.
+pub fn status_name(status: &Status) -> String {
+    let mut page = Page::default();
+    for standing in &status.daemon_sets {
+        page.push(Line::at(0).whole().plain(key(standing)));
+    }
+    page.write(TextOptions::default())
+}
+
+fn key(standing: &DaemonSetStanding) -> String {
+    format!("{}/{}", standing.namespace, standing.name)
+}
+
+fn table(page: &mut Page, daemon_sets: &[DaemonSetStanding]) {
+    let first = daemon_sets.first().map(|standing| &standing.namespace);
+    let namespaces = daemon_sets.iter().any(|standing| Some(&standing.namespace) != first);
+    let header = [
+        "NAMESPACE",
+        "NAME",
+        "DESIRED",
+        "CURRENT",
+        "READY",
+        "UP-TO-DATE",
+        "AVAILABLE",
+        "NODE SELECTOR",
+        "AGE",
+    ];
+    let mut rows = vec![header.map(str::to_owned)];
+    rows.extend(daemon_sets.iter().map(cells));
+    let skipped = usize::from(!namespaces);
+    let widths: Vec<usize> = (skipped..header.len())
+        .map(|column| {
+            let widest = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            (widest + PADDING).max(NARROWEST)
+        })
+        .collect();
+    for row in rows {
+        let mut line = Line::at(0).whole();
+        let mut start = 0;
+        for (cell, width) in row[skipped..].iter().zip(&widths) {
+            line = line.padded_to(start).plain(cell);
+            start += width;
+        }
+        page.push(line);
+    }
+}
+
+/// The cells of one row (upstream: `printDaemonSet`).
+fn cells(standing: &DaemonSetStanding) -> [String; 9] {
+    let Counters { desired, current, ready, updated, available, unavailable: _, misscheduled: _ } =
+        standing.reported;
+    let age = standing.age_seconds.map_or("<unknown>".to_owned(), |age| Age(age).to_string());
+    let texts = [standing.namespace.as_ref(), standing.name.as_ref(), &standing.node_selector];
+    let [namespace, name, selector] = texts.map(|text| neutral::line(text).into_owned());
+    let [desired, current, ready, updated, available] =
+        [desired, current, ready, updated, available].map(|number| number.to_string());
+    [namespace, name, desired, current, ready, updated, available, selector, age]
+}
+
+/// What kubectl's row does not say; nothing when all is well.
+fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) {
+    let DaemonSetStanding {
+        namespace: _,
+        name: _,
+        generation,
+        observed_generation,
+        reported,
+        counted,
+        node_selector: _,
+        age_seconds: _,
+        obstacles,
+    } = standing;
+    let mut remarks = differences(*reported, *counted);
+    if observed_generation < generation {
+        remarks.insert(0, format!(
+            "the counters are of generation {observed_generation}, the object is at {generation}: \
+             the controller has not caught up"
+        ));
+    }
+    if remarks.is_empty() && obstacles.is_empty() {
+        return;
+    }
+    page.gap();
+    let title = Line::at(0).styled(NAME, key(standing));
+    page.push(match obstacles.len() {
+        0 => title,
+        1 => title.plain("   1 node is not as it should be"),
+        more => title.plain(format!("   {} are not as they should be", count(more, "node"))),
+    });
+    for remark in remarks {
+        page.push(Line::at(INDENT).styled(CHANGE, remark));
+    }
+    obstacle_lines(page, obstacles, options);
+}
+
+/// The counters that come out otherwise by our count, and why that may be.
+fn differences(reported: Counters, counted: Counters) -> Vec<String> {
+    let stale = "the controller's number is old";
+    let rows = [
+        ("DESIRED", reported.desired, counted.desired, stale),
+        ("CURRENT", reported.current, counted.current, stale),
+        ("READY", reported.ready, counted.ready, stale),
+        ("UP-TO-DATE", reported.updated, counted.updated, "only a pod's hash label counts here"),
+        (
+            "AVAILABLE",
+            reported.available,
+            counted.available,
+            "a pod that is terminating does not count here",
+        ),
+        ("misscheduled", reported.misscheduled, counted.misscheduled, stale),
+    ];
+    let differing = rows.into_iter().filter(|(_, reported, counted, _)| reported != counted);
+    differing
+        .map(|(name, reported, counted, why)| {
+            format!("{name} says {reported}, ds-plan counts {counted}: {why}")
+        })
+        .collect()
+}
+
+fn obstacle_lines(page: &mut Page, obstacles: &[NodeObstacles], options: TextOptions) {
+    let grouped = groups(
+        obstacles.iter().map(|NodeObstacles { node, reasons }| ((), node.as_ref(), &reasons[..])),
+    );
+    let column = INDENT + reason_column(&grouped);
+    for Group { key: (), why, nodes } in &grouped {
+        page.push(Line::at(INDENT).plain(names(nodes)).padded_to(column).plain("   ").plain(why));
+        if options.verbose && nodes.len() > 1 {
+            for node in nodes {
+                page.push(Line::at(2 * INDENT).styled(ASIDE, node));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples;
+    use super::*;
+
+    #[test]
+    fn the_table_is_kubectls_and_the_rest_is_below() {
+        insta::assert_snapshot!(status_text(&examples::status(), &TextOptions::default()), @r"
+            NAME                             DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR                     AGE
+            fluent-bit                       40        40        40      40           40          <none>                            41d
+            node-exporter-with-a-long-name   40        40        40      40           40          disk=ssd,kubernetes.io/os=linux   41d
+
+            logging/node-exporter-with-a-long-name   13 nodes are not as they should be
+                the counters are of generation 9, the object is at 10: the controller has not caught up
+                UP-TO-DATE says 40, ds-plan counts 0: only a pod's hash label counts here
+                AVAILABLE says 40, ds-plan counts 37: a pod that is terminating does not count here
+                12 nodes: edge-a-01 … edge-a-12   strategy OnDelete: replaced when somebody deletes it
+                edge-b-07                         pod is terminating
+            ");
+    }
+
+    #[test]
+    fn several_namespaces_have_a_column() {
+        let mut status = examples::status();
+        status.daemon_sets.truncate(1);
+        let mut other = status.daemon_sets[0].clone();
+        (other.namespace, other.age_seconds) = ("kube-system".into(), None);
+        status.daemon_sets.push(other);
+        status.warnings = examples::guarded().warnings;
+        insta::assert_snapshot!(status_text(&status, &TextOptions::default()), @r"
+            NAMESPACE     NAME         DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE
+            logging       fluent-bit   40        40        40      40           40          <none>          41d
+            kube-system   fluent-bit   40        40        40      40           40          <none>          <unknown>
+
+            Warning: the snapshot has no managed fields: leftovers and conflicts are undecided
+            ");
+        assert_eq!(status_name(&status), "logging/fluent-bit\nkube-system/fluent-bit\n");
+    }
+
+    #[test]
+    fn no_daemon_set_is_said() {
+        let none = Status { daemon_sets: vec![], ..examples::status() };
+        assert_eq!(status_text(&none, &TextOptions::default()), "No DaemonSets found.\n");
+    }
+
+    #[test]
+    fn verbose_lists_every_node() {
+        let options = TextOptions { verbose: true, ..TextOptions::default() };
+        let text = status_text(&examples::status(), &options);
+        assert!((1..=12).all(|n| text.contains(&format!("\n        edge-a-{n:02}\n"))), "{text}");
+    }
+}

@@ -1,0 +1,193 @@
+//! Shows how one field changes: `-` what was, `+` what will be. Long texts are compared line by
+//! line. What is left out is counted; nothing is left out silently.
+
+use anstyle::Style;
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use super::TextOptions;
+use super::data;
+use super::page::{ASIDE, CHANGE, GAIN, LOSS, Line, Page, count};
+use crate::plan::FieldChange;
+
+/// How many equal lines are shown around lines that differ.
+const CONTEXT: usize = 2;
+/// How many lines a change takes at most.
+const MOST_LINES: usize = 24;
+/// How many characters of a line are shown at most.
+const MOST_COLUMNS: usize = 160;
+/// How many equal characters are shown before the first that differs.
+const LEAD: usize = 20;
+
+/// One line of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Row {
+    /// In both values.
+    Same(String),
+    /// Only in the value before.
+    Gone(String),
+    /// Only in the value after.
+    New(String),
+    /// About the comparison, not in a value.
+    Note(String),
+}
+
+/// Adds how the field changes to `page`, `indent` columns in.
+pub(super) fn field_change(
+    page: &mut Page,
+    indent: usize,
+    change: &FieldChange,
+    options: TextOptions,
+) {
+    let FieldChange { path, before, after, masked } = change;
+    let (style, symbol) = match (before, after) {
+        (None, Some(_)) => (GAIN, '+'),
+        (Some(_), None) => (LOSS, '-'),
+        (Some(_), Some(_)) | (None, None) => (CHANGE, '~'),
+    };
+    let title = Line::at(indent).whole().styled(style, symbol).plain(' ').plain(path);
+    if *masked && (before == after || [before, after].into_iter().flatten().all(is_plain)) {
+        page.push(title.styled(ASIDE, "   (value not shown)"));
+        return;
+    }
+    if let (Some(value), None) | (None, Some(value)) = (before, after)
+        && let text = shown(value)
+        && !text.contains('\n')
+        && text.chars().count() <= MOST_COLUMNS
+    {
+        page.push(title.plain(": ").styled(style, mark_end(&text)));
+        return;
+    }
+    page.push(title);
+    let mut rows = compare(before.as_ref(), after.as_ref());
+    if !options.verbose {
+        shorten(&mut rows);
+    }
+    for row in rows {
+        let (style, sign, text) = match row {
+            Row::Same(text) => (Style::new(), ' ', text),
+            Row::Gone(text) => (LOSS, '-', text),
+            Row::New(text) => (GAIN, '+', text),
+            Row::Note(text) => (ASIDE, ' ', text),
+        };
+        page.push(Line::at(indent + 4).whole().styled(style, sign).plain(' ').styled(style, text));
+    }
+}
+
+fn is_plain(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+fn compare(before: Option<&Value>, after: Option<&Value>) -> Vec<Row> {
+    let (old, new) = (before.map(shown), after.map(shown));
+    let (was, will) = (lines(old.as_deref()), lines(new.as_deref()));
+    let diff = TextDiff::from_slices(&was, &will);
+    let mut rows = Vec::new();
+    let mut compared = 0;
+    for group in diff.grouped_ops(CONTEXT) {
+        let start = group.first().map_or(compared, |op| op.old_range().start);
+        skipped(start - compared, &mut rows);
+        compared = group.last().map_or(compared, |op| op.old_range().end);
+        for line in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let text = mark_end(line.value());
+            rows.push(match line.tag() {
+                ChangeTag::Equal => Row::Same(text),
+                ChangeTag::Delete => Row::Gone(text),
+                ChangeTag::Insert => Row::New(text),
+            });
+        }
+    }
+    skipped(was.len() - compared, &mut rows);
+    rows.extend(last_line_note(old.as_deref(), new.as_deref()));
+    rows
+}
+
+fn skipped(lines: usize, rows: &mut Vec<Row>) {
+    if lines > 0 {
+        rows.push(Row::Note(format!("… {} unchanged", count(lines, "line"))));
+    }
+}
+
+/// Two texts may differ in nothing but the line break at their end.
+fn last_line_note(before: Option<&str>, after: Option<&str>) -> Option<Row> {
+    let ends = |text: &str| text.ends_with('\n');
+    match (before.map(ends)?, after.map(ends)?) {
+        (true, false) => Some(Row::Note("(without a line break at its end now)".to_owned())),
+        (false, true) => Some(Row::Note("(with a line break at its end now)".to_owned())),
+        (true, true) | (false, false) => None,
+    }
+}
+
+fn lines(text: Option<&str>) -> Vec<&str> {
+    let text = text.map(|text| text.strip_suffix('\n').unwrap_or(text));
+    text.into_iter().flat_map(|text| text.split('\n')).collect()
+}
+
+/// A space at the end of a line is easily overlooked.
+fn mark_end(line: &str) -> String {
+    match line.strip_suffix(' ') {
+        Some(rest) => format!("{rest}\\u{{20}}"),
+        None => line.to_owned(),
+    }
+}
+
+/// `value` as people write it: text bare where it cannot be mistaken, the rest as YAML.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.contains('\n') || is_clear(text) => text.clone(),
+        Value::Array(elements) if elements.is_empty() => "[]".to_owned(),
+        Value::Object(fields) if fields.is_empty() => "{}".to_owned(),
+        Value::Array(_) | Value::Object(_) => {
+            let yaml = data::yaml_of(value).unwrap_or_else(|_| value.to_string());
+            yaml.strip_suffix('\n').map_or(yaml.clone(), str::to_owned)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+/// Whether `text` without quotes is read as this text: not empty, no spaces at its ends, no
+/// number or truth value.
+fn is_clear(text: &str) -> bool {
+    text.trim() == text
+        && !text.starts_with(['"', '[', '{'])
+        && serde_json::from_str::<Value>(text).is_err()
+}
+
+fn shorten(rows: &mut Vec<Row>) {
+    if rows.len() > MOST_LINES {
+        let left_out = rows.split_off(MOST_LINES - 1).len();
+        rows.push(Row::Note(format!("… {} more (-v shows them)", count(left_out, "line"))));
+    }
+    let mut at = 0;
+    while at < rows.len() {
+        match &mut rows[at..] {
+            [Row::Gone(old), Row::New(new), ..] => {
+                let same = old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count();
+                (*old, *new) = (window(old, same), window(new, same));
+                at += 2;
+            }
+            [Row::Same(text) | Row::Gone(text) | Row::New(text), ..] => {
+                *text = window(text, 0);
+                at += 1;
+            }
+            [Row::Note(_), ..] | [] => at += 1,
+        }
+    }
+}
+
+/// At most [`MOST_COLUMNS`] of `text`, the first difference at character `differs` among them.
+fn window(text: &str, differs: usize) -> String {
+    let length = text.chars().count();
+    if length <= MOST_COLUMNS {
+        return text.to_owned();
+    }
+    let start = differs.saturating_sub(LEAD).min(length - MOST_COLUMNS);
+    let part: String = text.chars().skip(start).take(MOST_COLUMNS).collect();
+    let before = if start > 0 { "…" } else { "" };
+    let after = if start + MOST_COLUMNS < length { "…" } else { "" };
+    let left_out = count(length - MOST_COLUMNS, "character");
+    format!("{before}{part}{after} ({left_out} left out, -v shows them)")
+}

@@ -1,0 +1,157 @@
+//! Plain files, folders and standard input, as kubectl's `-f` and `-R` take them.
+//!
+//! A name given by the user may be a link and have any extension, as with kubectl. What a folder
+//! holds is stricter than kubectl: its links are not followed, so it cannot lead out of itself.
+//! Nothing is opened that could block, but for standard input and the pipes that a shell hands over
+//! (`-f <(helm template …)`), which are open already.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::gather::{Entry, Gather, Item, SEARCH_LIMIT, Tree};
+use super::{Error, FILE_LIMIT, FileName, Origin, Read, STANDARD_INPUT, Surroundings};
+use super::{location, shown};
+
+#[cfg(test)]
+mod tests;
+
+/// Reads what is named, in that order.
+pub(super) fn read(
+    names: &[FileName],
+    recursive: bool,
+    wanted: &dyn Fn(&[u8]) -> bool,
+    around: &mut Surroundings<'_>,
+) -> Result<Read, Error> {
+    if names.iter().filter(|name| **name == FileName::StandardInput).count() > 1 {
+        return Err(Error::StandardInputTwice);
+    }
+    let mut gather = Gather::new(wanted);
+    for name in names {
+        match name {
+            FileName::StandardInput => {
+                let bytes = read_bounded(&mut *around.stdin, STANDARD_INPUT)?;
+                gather.content(STANDARD_INPUT, bytes)?;
+            }
+            FileName::Path(path) => named(path, recursive, &mut gather, &around.current_dir)?,
+        }
+    }
+    let paths: Vec<_> = names.iter().map(printable).collect();
+    let mut found = gather.finish(|| format!("`{}`", paths.join("`, `")))?;
+    found.origin = Origin { paths, ..Origin::default() };
+    Ok(found)
+}
+
+fn printable(name: &FileName) -> String {
+    match name {
+        FileName::StandardInput => "-".to_owned(),
+        FileName::Path(path) => shown::path(path),
+    }
+}
+
+fn named(
+    given: &Path,
+    recursive: bool,
+    gather: &mut Gather<'_>,
+    current_dir: &Path,
+) -> Result<(), Error> {
+    if given.as_os_str().is_empty() {
+        return Err(Error::EmptyPath);
+    }
+    let path = shown::path(given);
+    let full = current_dir.join(given);
+    let kind = fs::metadata(&full).map_err(|source| not_found(given, source))?;
+    if kind.is_dir() {
+        let folder = full.canonicalize().map_err(|source| not_read(&path, source))?;
+        gather.folder(&Disk, folder, folder_name(&path), recursive)
+    } else if kind.is_file() {
+        let file = full.canonicalize().map_err(|source| not_read(&path, source))?;
+        gather.file(&Disk, &file, &path)
+    } else if is_open_already(given) {
+        let stream = fs::File::open(&full).map_err(|source| not_read(&path, source))?;
+        let bytes = read_bounded(stream, &path)?;
+        gather.content(&path, bytes)
+    } else {
+        Err(Error::Special { path })
+    }
+}
+
+/// How a folder's files are named: `dir/` holds `dir/a.yaml`, and `.` holds `a.yaml`.
+fn folder_name(path: &str) -> &str {
+    match path.trim_end_matches('/') {
+        "" => "/",
+        "." => "",
+        name => name,
+    }
+}
+
+/// Whether the path stands for a descriptor of this process, so that opening it cannot block.
+fn is_open_already(path: &Path) -> bool {
+    path == Path::new("/dev/stdin")
+        || path.starts_with("/dev/fd")
+        || path.starts_with("/proc/self/fd")
+}
+
+fn not_found(given: &Path, source: io::Error) -> Error {
+    let path = shown::path(given);
+    let url = given.to_str().filter(|text| text.contains("://"));
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => match url {
+            Some(url) => Error::UrlAsFile { url: location::printable(url) },
+            None => Error::NotFound { path },
+        },
+        _ => Error::Unreadable { path, source },
+    }
+}
+
+fn not_read(path: &str, source: io::Error) -> Error {
+    Error::Unreadable { path: path.to_owned(), source }
+}
+
+fn read_bounded(stream: impl io::Read, path: &str) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(SEARCH_LIMIT).unwrap_or(u64::MAX);
+    stream.take(limit + 1).read_to_end(&mut bytes).map_err(|source| not_read(path, source))?;
+    if bytes.len() > SEARCH_LIMIT {
+        return Err(Error::TooLarge { path: path.to_owned(), limit: FILE_LIMIT });
+    }
+    Ok(bytes)
+}
+
+/// The disk, below folders whose paths are free of links.
+struct Disk;
+
+impl Tree for Disk {
+    type Folder = PathBuf;
+    type File = PathBuf;
+
+    fn list(&self, folder: &PathBuf, path: &str) -> Result<Vec<Entry<Self>>, Error> {
+        let not_read = |source| not_read(if path.is_empty() { "." } else { path }, source);
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder).map_err(not_read)? {
+            let entry = entry.map_err(not_read)?;
+            let kind = entry.file_type().map_err(not_read)?;
+            let item = if kind.is_symlink() {
+                Item::Symlink
+            } else if kind.is_dir() {
+                Item::Folder(entry.path())
+            } else if kind.is_file() {
+                Item::File(entry.path())
+            } else {
+                Item::Special
+            };
+            let name = shown::name(entry.file_name().as_encoded_bytes());
+            entries.push(Entry { name, item });
+        }
+        Ok(entries)
+    }
+
+    fn load(&self, file: &PathBuf, path: &str) -> Result<Vec<u8>, Error> {
+        let stream = fs::File::open(file).map_err(|source| not_read(path, source))?;
+        read_bounded(stream, path)
+    }
+
+    fn identity(&self, file: &PathBuf, _path: &str) -> String {
+        shown::path(file)
+    }
+}

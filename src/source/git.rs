@@ -1,0 +1,328 @@
+//! Manifests of one commit, read from git's objects: no checkout, hooks, filters or attributes.
+//!
+//! A path is looked up name by name in the commit's trees, so it cannot leave them, and a symbolic
+//! link or a submodule on the way is an error. Not here: which files of a folder count (`gather`),
+//! what an expression names (`revision`), how a URL becomes a local repository (`fetch`).
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, RepositoryOpenFlags, TreeEntry};
+
+use super::fetch::{self, Fetched};
+use super::gather::{Entry, Gather, Item, SEARCH_LIMIT, Tree, join};
+use super::location::{self, Location};
+use super::revision;
+use super::shown;
+use super::worktree;
+use super::{Commit, Error, FILE_LIMIT, GitRequest, Origin, Read, Surroundings};
+
+#[cfg(test)]
+mod tests;
+
+/// Reads one commit.
+pub(super) fn read(
+    request: &GitRequest,
+    wanted: &dyn Fn(&[u8]) -> bool,
+    around: &Surroundings<'_>,
+) -> Result<Read, Error> {
+    let given = request.repository.as_deref().unwrap_or(OsStr::new("."));
+    match Location::parse(given, &around.current_dir)? {
+        Location::Folder(folder) => {
+            let opened = Opened::open(&folder)?;
+            let mut commit = opened.resolve(request.revision())?;
+            if let Some(other) = &request.merge_base_with {
+                let names = (request.revision(), opened.name.as_str());
+                commit = revision::merge_base(&opened.repository, &commit, other, names)?;
+            }
+            opened.read(&commit, request, wanted)
+        }
+        Location::Remote(remote) => {
+            if request.merge_base_with.is_some() {
+                return Err(Error::MergeBaseOfUrl { url: remote.shown });
+            }
+            let Fetched { repository, commit, lock } =
+                fetch::fetch(&remote, request.revision(), around)?;
+            let (name, origin) = (remote.shown.clone(), Some(remote.shown));
+            let opened = Opened { repository, name, origin, prefix: PathBuf::new() };
+            let commit = opened.resolve(&commit.to_string())?;
+            let found = opened.read(&commit, request, wanted);
+            // Another run may change the cached copy only now.
+            drop(lock);
+            found
+        }
+    }
+}
+
+impl GitRequest {
+    fn revision(&self) -> &str {
+        self.revision.as_deref().unwrap_or("HEAD")
+    }
+}
+
+/// A local repository, and from where paths in it are counted.
+struct Opened {
+    repository: Repository,
+    /// For messages.
+    name: String,
+    /// For provenance.
+    origin: Option<String>,
+    /// The folder, from the top, to which paths are relative.
+    prefix: PathBuf,
+}
+
+impl Opened {
+    fn open(folder: &Path) -> Result<Self, Error> {
+        let name = shown::path(folder);
+        if !folder.exists() {
+            return Err(Error::NotFound { path: name });
+        }
+        let ceilings: [&OsStr; 0] = [];
+        let repository = Repository::open_ext(folder, RepositoryOpenFlags::empty(), ceilings)
+            .map_err(|source| not_opened(&name, source))?;
+        let prefix = prefix(&repository, folder);
+        let origin = origin_url(&repository).or_else(|| Some(name.clone()));
+        Ok(Self { repository, name, origin, prefix })
+    }
+
+    fn resolve(&self, revision: &str) -> Result<git2::Commit<'_>, Error> {
+        revision::resolve(&self.repository, revision, &self.name)
+    }
+
+    fn read(
+        &self,
+        commit: &git2::Commit<'_>,
+        request: &GitRequest,
+        wanted: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Read, Error> {
+        let objects = Objects::new(&self.repository, commit, request.revision())?;
+        let mut gather = Gather::new(wanted);
+        let mut paths = Vec::new();
+        for given in &request.paths {
+            let path = self.path_from_top(given)?;
+            let item = objects.find(&path)?.ok_or_else(|| objects.no_such_path(&path, given))?;
+            objects.gather(&item, &path, &mut gather)?;
+            paths.push(path);
+        }
+        if paths.is_empty() {
+            gather.folder(&objects, commit.tree_id(), "", true)?;
+        }
+        let place = || format!("revision `{}`", revision::printable(request.revision()));
+        let mut found = gather.finish(place)?;
+        found.files.sort_by(|one, other| one.path.cmp(&other.path));
+        found.warnings.extend(worktree::difference(&self.repository, objects.top, &paths));
+        found.origin = self.origin(commit, &paths);
+        Ok(found)
+    }
+
+    /// A path as given, from the top of the repository. Names are taken as they are written:
+    /// `a/..` is nothing even where `a` is a link.
+    fn path_from_top(&self, given: &Path) -> Result<PathBuf, Error> {
+        let outside = || Error::PathOutside { path: shown::path(given) };
+        if given.as_os_str().is_empty() {
+            return Err(Error::EmptyPath);
+        }
+        let (mut top, rest) = if given.is_absolute() {
+            let workdir = self.repository.workdir().ok_or_else(outside)?;
+            (PathBuf::new(), given.strip_prefix(workdir).map_err(|_| outside())?)
+        } else {
+            (self.prefix.clone(), given)
+        };
+        for component in rest.components() {
+            match component {
+                Component::Normal(name) => top.push(name),
+                Component::CurDir => {}
+                Component::ParentDir => top.pop().then_some(()).ok_or_else(outside)?,
+                Component::RootDir | Component::Prefix(_) => return Err(outside()),
+            }
+        }
+        Ok(top)
+    }
+
+    fn origin(&self, commit: &git2::Commit<'_>, paths: &[PathBuf]) -> Origin {
+        Origin {
+            repository: self.origin.clone(),
+            commit: Some(Commit {
+                id: commit.id().to_string(),
+                subject: shown::line(commit.summary_bytes().unwrap_or_default()),
+            }),
+            paths: paths.iter().map(|path| shown::path(path)).collect(),
+        }
+    }
+}
+
+/// The URL of the remote `origin`.
+fn origin_url(repository: &Repository) -> Option<String> {
+    let remote = repository.find_remote("origin").ok()?;
+    remote.url().ok().map(location::printable)
+}
+
+/// The folder `start` from the top of the working tree; empty for the top, for a bare repository
+/// and inside the `.git` folder.
+fn prefix(repository: &Repository, start: &Path) -> PathBuf {
+    let top = repository.workdir().and_then(|folder| folder.canonicalize().ok());
+    let inside = repository.path().canonicalize().ok();
+    let (Some(top), Some(inside), Ok(start)) = (top, inside, start.canonicalize()) else {
+        return PathBuf::new();
+    };
+    if start.starts_with(inside) {
+        return PathBuf::new();
+    }
+    start.strip_prefix(top).map(Path::to_path_buf).unwrap_or_default()
+}
+
+fn not_opened(name: &str, source: git2::Error) -> Error {
+    let folder = name.to_owned();
+    match source.code() {
+        ErrorCode::NotFound => Error::NoRepository { folder },
+        ErrorCode::Owner => Error::ForeignRepository { folder },
+        _ => Error::OpenRepository { folder, source },
+    }
+}
+
+/// The objects of one commit.
+struct Objects<'r> {
+    repository: &'r Repository,
+    odb: Odb<'r>,
+    /// The commit's top folder.
+    top: Oid,
+    /// For messages.
+    revision: String,
+}
+
+impl<'r> Objects<'r> {
+    fn new(
+        repository: &'r Repository,
+        commit: &git2::Commit<'_>,
+        revision: &str,
+    ) -> Result<Self, Error> {
+        let odb = repository
+            .odb()
+            .map_err(|source| Error::ObjectCorrupt { path: String::new(), source })?;
+        let revision = revision::printable(revision);
+        Ok(Self { repository, odb, top: commit.tree_id(), revision })
+    }
+
+    /// What stands at a path from the top, if anything does.
+    fn find(&self, path: &Path) -> Result<Option<Item<Self>>, Error> {
+        let mut item = Item::Folder(self.top);
+        let mut walked = String::new();
+        for name in path {
+            let name = name.as_encoded_bytes();
+            if name.contains(&0) {
+                return Ok(None); // git2 panics on it
+            }
+            match item {
+                Item::Folder(id) => {
+                    let tree = self.tree(id, &walked)?;
+                    let Some(entry) = tree.get_name_bytes(name) else { return Ok(None) };
+                    walked = join(&walked, &shown::name(name));
+                    item = item_of(&entry, &walked)?;
+                }
+                Item::File(_) | Item::Special => return Ok(None),
+                Item::Symlink => return Err(Error::PathIsSymlink { path: walked }),
+                Item::Submodule => return Err(Error::PathIsSubmodule { path: walked }),
+            }
+        }
+        Ok(Some(item))
+    }
+
+    fn no_such_path(&self, path: &Path, given: &Path) -> Error {
+        let from_top =
+            given.is_relative() && given != path && matches!(self.find(given), Ok(Some(_)));
+        Error::PathNotInRevision {
+            path: shown::path(path),
+            revision: self.revision.clone(),
+            from_top: from_top.then(|| shown::path(given)),
+        }
+    }
+
+    fn gather(&self, item: &Item<Self>, path: &Path, gather: &mut Gather) -> Result<(), Error> {
+        let path = shown::path(path);
+        match item {
+            Item::Folder(id) => gather.folder(self, *id, &path, true),
+            Item::File(id) => gather.file(self, id, &path),
+            Item::Symlink => Err(Error::PathIsSymlink { path }),
+            Item::Submodule => Err(Error::PathIsSubmodule { path }),
+            Item::Special => Err(Error::Special { path }),
+        }
+    }
+
+    fn tree(&self, id: Oid, path: &str) -> Result<git2::Tree<'r>, Error> {
+        self.repository.find_tree(id).map_err(|source| self.not_read(path, source))
+    }
+
+    fn not_read(&self, path: &str, source: git2::Error) -> Error {
+        let path = path.to_owned();
+        match source.code() {
+            ErrorCode::NotFound => {
+                Error::ObjectMissing { path, partial: is_partial(self.repository) }
+            }
+            _ => Error::ObjectCorrupt { path, source },
+        }
+    }
+}
+
+impl Tree for Objects<'_> {
+    type Folder = Oid;
+    type File = Oid;
+
+    fn list(&self, folder: &Oid, path: &str) -> Result<Vec<Entry<Self>>, Error> {
+        let tree = self.tree(*folder, path)?;
+        let entries = tree.iter().map(|entry| {
+            let name = shown::name(entry.name_bytes());
+            let path = join(path, &name);
+            if is_forbidden(entry.name_bytes()) {
+                return Err(Error::ForbiddenEntry { path });
+            }
+            Ok(Entry { item: item_of(&entry, &path)?, name })
+        });
+        entries.collect()
+    }
+
+    fn load(&self, file: &Oid, path: &str) -> Result<Vec<u8>, Error> {
+        let not_read = |source| self.not_read(path, source);
+        let (size, _) = self.odb.read_header(*file).map_err(not_read)?;
+        if size > SEARCH_LIMIT {
+            return Err(Error::TooLarge { path: path.to_owned(), limit: FILE_LIMIT });
+        }
+        let object = self.odb.read(*file).map_err(not_read)?;
+        match object.kind() {
+            ObjectType::Blob => Ok(object.data().to_vec()),
+            ObjectType::Any | ObjectType::Commit | ObjectType::Tree | ObjectType::Tag => {
+                Err(not_read(git2::Error::from_str("the object is not a file")))
+            }
+        }
+    }
+
+    fn identity(&self, _file: &Oid, path: &str) -> String {
+        path.to_owned()
+    }
+}
+
+fn item_of<'r>(entry: &TreeEntry<'_>, path: &str) -> Result<Item<Objects<'r>>, Error> {
+    const SYMLINK: i32 = 0o120_000;
+    const KIND: i32 = 0o170_000;
+    match entry.kind() {
+        Some(ObjectType::Tree) => Ok(Item::Folder(entry.id())),
+        Some(ObjectType::Commit) => Ok(Item::Submodule),
+        Some(ObjectType::Blob) if entry.filemode_raw() & KIND == SYMLINK => Ok(Item::Symlink),
+        Some(ObjectType::Blob) => Ok(Item::File(entry.id())),
+        Some(ObjectType::Tag | ObjectType::Any) | None => {
+            Err(Error::ForbiddenEntry { path: path.to_owned() })
+        }
+    }
+}
+
+/// Names that git refuses to check out (upstream: `verify_path`). As objects they could do no harm;
+/// but a commit that holds one was made to deceive somebody.
+fn is_forbidden(name: &[u8]) -> bool {
+    matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git") || name.contains(&b'/')
+}
+
+/// Whether git left objects on the server when it cloned (`--filter`).
+fn is_partial(repository: &Repository) -> bool {
+    let Ok(config) = repository.config() else { return false };
+    let Ok(mut entries) = config.entries(Some(r"^remote\..*\.promisor$")) else { return false };
+    entries.next().is_some()
+}

@@ -1,0 +1,37 @@
+//! The schemas that are checked in are those of the types. `UPDATE_SCHEMAS=1` writes them anew.
+
+use std::fs;
+use std::path::Path;
+
+use ds_plan::render::{Document, schema};
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a developer's wish, not the program's environment")]
+fn schemas_are_up_to_date() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+    let update = std::env::var_os("UPDATE_SCHEMAS").is_some();
+    for document in Document::ALL {
+        let path = folder.join(format!("{}.schema.json", document.name()));
+        let wanted = schema(document).unwrap();
+        if update {
+            fs::write(&path, &wanted).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == wanted,
+            "{} is not what the types say: run `UPDATE_SCHEMAS=1 cargo test --test it schemas`",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn there_is_no_other_schema() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
+    let mut wanted = Document::ALL.map(|it| format!("{}.schema.json", it.name()));
+    files.sort();
+    wanted.sort();
+    assert_eq!(files, wanted);
+}
