@@ -5,7 +5,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests are a shell: they have a clock and settings")]
 
 mod defaulting;
+mod fleet;
 mod harness;
+mod planning;
 mod reading;
 mod smoke;
 mod snapshot;

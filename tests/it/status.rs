@@ -19,15 +19,9 @@ fn status_as_text_and_names() {
     exit 0
     --- stdout
     NAME    DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE
-    agent   0         0         0       0            0           <none>          2m
+    agent   2         1         1       1            1           <none>          2m
 
     logging/agent   1 node is not as it should be
-        the counters are of generation 0, the object is at 1: the controller has not caught up
-        DESIRED says 0, ds-plan counts 2: the controller's number is old
-        CURRENT says 0, ds-plan counts 1: the controller's number is old
-        READY says 0, ds-plan counts 1: the controller's number is old
-        UP-TO-DATE says 0, ds-plan counts 1: only a pod's hash label counts here
-        AVAILABLE says 0, ds-plan counts 1: a pod that is terminating does not count here
         node-2   node has no pod yet
     ");
     assert_snapshot!(sandbox.ds_plan("status --snapshot cluster.json -o name"), @"

@@ -1,0 +1,62 @@
+//! From manifests and a real control plane to a plan, as the program does it.
+
+use std::fs;
+use std::path::Path;
+
+use ds_plan::cluster::{self, ConnectOptions, LiveCluster, read_recorded_from};
+use ds_plan::manifest;
+use ds_plan::model::{DesiredDaemonSet, ManifestFile, Snapshot};
+use ds_plan::plan::{Detail, Input, Plan, SourceInfo, plan};
+
+use crate::harness::ControlPlane;
+
+/// What `ds-plan` without `--snapshot` asks.
+pub(crate) async fn connect(plane: &ControlPlane) -> LiveCluster {
+    let options =
+        ConnectOptions { kubeconfig: Some(plane.kubeconfig_path()), ..ConnectOptions::default() };
+    cluster::connect(&options).await.unwrap()
+}
+
+/// What kubectl's recording of the cluster says.
+pub(crate) fn recorded_by_kubectl(plane: &ControlPlane) -> Snapshot {
+    let json = plane.kubectl(&[
+        "get",
+        "nodes,pods,daemonsets,controllerrevisions,namespaces",
+        "--all-namespaces",
+        "--output=json",
+        "--show-managed-fields",
+    ]);
+    read_recorded_from(json.as_bytes(), "kubectl.json").unwrap()
+}
+
+/// The DaemonSets in a folder's files.
+pub(crate) fn desired_in(folder: &Path) -> Vec<DesiredDaemonSet> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = paths
+        .map(|path| ManifestFile {
+            path: path.display().to_string().into(),
+            bytes: fs::read(path).unwrap(),
+        })
+        .collect();
+    read(&files)
+}
+
+fn read(files: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
+    let options = manifest::Options {
+        default_namespace: "default".into(),
+        validate: manifest::FieldValidation::Strict,
+    };
+    manifest::read(files, &options).unwrap().daemon_sets
+}
+
+/// The plan, with every node in it.
+pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
+    plan(Input {
+        snapshot,
+        desired,
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        created_at: snapshot.observed_at,
+        detail: Detail { all_nodes: true, show_values: false },
+    })
+}
