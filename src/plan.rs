@@ -9,6 +9,7 @@ mod daemon_set;
 mod digest;
 mod document;
 mod explanation;
+mod health;
 mod nodes;
 mod object;
 mod reason;
