@@ -77,7 +77,7 @@ pub struct NodeObstacles {
 /// Where the DaemonSets of the snapshot stand that `wanted` accepts.
 pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> Status {
     let fleet = Fleet::new(&snapshot.nodes);
-    let mut notes = Vec::new();
+    let mut notes = Vec::from_iter(warnings::about_server(&snapshot.cluster));
     let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
     let daemon_sets = live
         .map(|live| {
