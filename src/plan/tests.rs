@@ -234,7 +234,8 @@ fn a_surge_brings_the_new_pod_first() {
     settle(&mut cluster);
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
     let one = &plan.daemon_sets[0];
-    assert_eq!(one.strategy, Strategy::RollingUpdate { max_unavailable: 0, max_surge: 2 });
+    let half = Strategy::RollingUpdate { max_unavailable: 0, max_surge: 2, desired: 3 };
+    assert_eq!(one.strategy, half);
     assert!(lines(&plan).iter().all(|line| line.ends_with("+/- outdated wave 1")), "{plan:#?}");
     // In the middle: one node has both.
     cluster.sync();
