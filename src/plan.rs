@@ -9,6 +9,7 @@ mod daemon_set;
 mod digest;
 mod document;
 mod explanation;
+mod guards;
 mod health;
 pub mod lint;
 mod nodes;

@@ -277,6 +277,81 @@ fn a_stuck_new_pod_takes_the_budget() {
 }
 
 #[test]
+fn a_stuck_pod_on_a_dead_node_blocks_nobody() {
+    let mut cluster = settled(3);
+    cluster.set_image("foo/bar:2");
+    cluster.sync();
+    cluster.sync();
+    cluster.now = at(100_000);
+    let new = cluster.pods.iter().find(|pod| !pod.is_ready()).unwrap();
+    let node = new.node().unwrap().clone();
+    let dead = cluster.nodes.iter_mut().find(|it| it.name == node).unwrap();
+    dead.readiness = NodeReadiness::NotReady { since: Some(at(99_000)) };
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    assert_eq!((plan.totals.actions.replace, plan.guards.len()), (2, 0), "{:#?}", lines(&plan));
+}
+
+#[test]
+fn a_plan_that_cannot_finish_is_guarded() {
+    let mut cluster = settled(4);
+    cluster.set_image("foo/bar:2");
+    cluster.sync();
+    cluster.sync();
+    cluster.now = at(100_000);
+    let stuck = cluster.pods.iter().find(|pod| !pod.is_ready()).unwrap().node().unwrap().clone();
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    let [guard] = &plan.guards[..] else { panic!("{:#?}", plan.guards) };
+    assert_eq!((guard.code, guard.nodes.as_slice()), (GuardCode::Deadlock, &[stuck][..]));
+    assert_eq!(guard.allow_flag.as_deref(), Some("--allow-deadlock"));
+    assert_eq!(
+        guard.message,
+        "the plan cannot finish: 1 unavailable already, at most 1 allowed, and nothing in the plan \
+         mends them; 3 outdated pods wait for good. Mend these nodes first, or go back to a \
+         template that works there"
+    );
+}
+
+#[test]
+fn an_eviction_larger_than_the_budget_is_guarded_under_any_strategy() {
+    for (strategy, evicted, guarded) in [
+        (json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}), 2, false),
+        (json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}), 3, true),
+        (
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}),
+            1,
+            false,
+        ),
+        (json!({"type": "OnDelete"}), 1, false),
+        (json!({"type": "OnDelete"}), 2, true),
+    ] {
+        let mut cluster = settled(6);
+        for node in cluster.nodes.iter_mut().skip(evicted) {
+            node.labels = labels([("disk", "ssd")]);
+        }
+        let plan = after(&mut cluster, |cluster| {
+            cluster.edit(|spec| {
+                spec["updateStrategy"] = strategy.clone();
+                spec["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
+            });
+        });
+        let codes: Vec<GuardCode> = plan.guards.iter().map(|guard| guard.code).collect();
+        let want = if guarded { vec![GuardCode::MassEviction] } else { vec![] };
+        assert_eq!(codes, want, "{strategy} {evicted}: {:#?}", lines(&plan));
+        if let [guard] = &plan.guards[..] {
+            assert_eq!(guard.nodes.len(), evicted);
+            assert_eq!(guard.allow_flag.as_deref(), Some("--allow-mass-eviction"));
+        }
+    }
+    // Nodes that changed by themselves are no fault of the manifest.
+    let mut cluster = settled(6);
+    for node in &mut cluster.nodes {
+        node.taints = [taint("gpu=a100:NoExecute")].into();
+    }
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    assert_eq!((plan.totals.actions.delete, plan.guards), (6, vec![]));
+}
+
+#[test]
 fn pods_of_vanished_nodes_go_when_they_were_never_bound() {
     let mut cluster = settled(3);
     cluster.nodes.truncate(1);
