@@ -53,11 +53,16 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
     let mut hints = Vec::new();
     for error in errors {
         let hint = match error {
+            manifest::Error::UnknownField { field, .. }
+                if field.hint == Some(manifest::FieldHint::PatchDirective) =>
+            {
+                "render what it patches first: `kubectl kustomize DIR | ds-plan -f -`"
+            }
             manifest::Error::UnknownField { .. } => {
                 "the API drops unknown fields; to do the same, use `--validate=warn`"
             }
             manifest::Error::Duplicate { .. } => {
-                "read fewer files with `--path` or `-f`, or narrow to one of the two with -n"
+                "remove one of the two, or read fewer files with `--path` or `-f`"
             }
             manifest::Error::NoDaemonSet { .. } => WHERE_MANIFESTS_ARE,
             manifest::Error::Encoding { .. }

@@ -355,7 +355,10 @@ impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { files, parsed, other_kinds } = self;
         let plural = if *files == 1 { "" } else { "s" };
-        write!(f, "{files} file{plural}, {parsed} of them parsed")?;
+        write!(f, "{files} file{plural}")?;
+        if parsed != files {
+            write!(f, ", {parsed} of them parsed")?;
+        }
         if other_kinds.is_empty() {
             return Ok(());
         }

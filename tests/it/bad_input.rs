@@ -167,6 +167,12 @@ fn manifests_that_no_server_takes() {
       m.yaml:14:19: unknown field `spec.template.spec.containers[0].imagee`; did you mean `image`?
     hint: the API drops unknown fields; to do the same, use `--validate=warn`
     ");
+    assert_snapshot!(plan(agent_with("image:", "$patch: delete\n          image:")), @"
+    exit 1
+    --- stderr
+    error: m.yaml:14:19: unknown field `spec.template.spec.containers[0].$patch`; it belongs in a patch, not in a whole object
+    hint: render what it patches first: `kubectl kustomize DIR | ds-plan -f -`
+    ");
     assert_snapshot!(plan(agent_with("registry.example/agent:1", "1")), @"
     exit 1
     --- stderr
@@ -186,7 +192,7 @@ fn manifests_that_no_server_takes() {
     exit 1
     --- stderr
     error: m.yaml:16:1: DaemonSet logging/agent is already defined at m.yaml:1:1
-    hint: read fewer files with `--path` or `-f`, or narrow to one of the two with -n
+    hint: remove one of the two, or read fewer files with `--path` or `-f`
     ");
 }
 
