@@ -69,6 +69,7 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
             | manifest::Error::Limit { .. }
             | manifest::Error::Syntax { .. }
             | manifest::Error::OldVersion { .. }
+            | manifest::Error::KindCase { .. }
             | manifest::Error::Incomplete { .. }
             | manifest::Error::Field { .. }
             | manifest::Error::GeneratedName { .. }

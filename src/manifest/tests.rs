@@ -127,9 +127,14 @@ fn bad_files_are_refused_with_their_place() {
         ),
         (
             "nothing in it",
-            "kind: Service\n---\nkind: DaemonSet\napiVersion: apps.kruise.io/v1alpha1",
+            "kind: Service\n---\nkind: DaemonSet\napiVersion: apps.kruise.io/v1alpha1\n---\ntext",
             "no DaemonSet found in 1 file; other objects: \
-             1 DaemonSet.apps.kruise.io, 1 Service",
+             1 DaemonSet.apps.kruise.io, 1 Service; 1 document has no kind",
+        ),
+        (
+            "small letters",
+            &format!("{ok}---\nkind: Daemonset\napiVersion: apps/v1"),
+            "f.yaml:14:1: kind `Daemonset` is unknown; write `DaemonSet`",
         ),
         ("generated name", &ok.replace("  name: ok", "  generateName: x"), "f.yaml:4:17: generate"),
     ] {

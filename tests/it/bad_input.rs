@@ -140,6 +140,17 @@ fn manifests_that_are_no_yaml() {
     --- stderr
     error: m.yaml:4:2: tabs disallowed within this context (block indentation)
     ");
+    assert_snapshot!(plan(format!("{{{{- if .Values.agent }}}}\n{AGENT}")), @r#"
+    exit 1
+    --- stderr
+    error: m.yaml:1:3: "-" is only valid inside a block; is this a `{{ }}` that was not rendered?
+    "#);
+    assert_snapshot!(plan("# DaemonSet\n--- \njust text\n---\nkind: Service\n"), @"
+    exit 1
+    --- stderr
+    error: no DaemonSet found in 1 file; other objects: 1 Service; 1 document has no kind
+    hint: say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    ");
     assert_snapshot!(plan(agent_with("{tier: node}", "{tier: node")), @"
     exit 1
     --- stderr
@@ -251,6 +262,12 @@ fn snapshots_that_cannot_be_read() {
     --- stderr
     error: the snapshot s.json is cut off
     hint: record it again: `ds-plan snapshot > FILE`
+    ");
+    assert_snapshot!(plan_on("NAME     STATUS\nnode-1   Ready\n"), @"
+    exit 1
+    --- stderr
+    error: the snapshot s.json is no List of objects: expected mapping start at line 1, column 1
+    hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`
     ");
     assert_snapshot!(plan_on(whole.replace("\"Node\"", "\"Pond\"")), @"
     exit 1

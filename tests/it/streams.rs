@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use crate::fixture::sandbox;
+use crate::fixture::{AGENT, sandbox};
 
 const PLAN: &str = "-f agent.yaml --snapshot cluster.json";
 const ESCAPE: char = '\u{1b}';
@@ -35,6 +35,18 @@ fn output_without_colours_says_the_same() {
     let plain = sandbox.ds_plan(PLAN).stdout;
     let coloured = sandbox.ds_plan(&format!("{PLAN} --color always")).stdout;
     assert_eq!(anstream::adapter::strip_str(&coloured).to_string(), plain);
+}
+
+#[test]
+fn warnings_are_in_the_document_or_on_standard_error() {
+    let sandbox = sandbox();
+    sandbox.write("agent.yaml", format!("{AGENT}kind: DaemonSet\n"));
+    for (format, in_document) in [("text", false), ("name", false), ("json", true), ("yaml", true)]
+    {
+        let run = sandbox.ds_plan(&format!("{PLAN} -o {format}"));
+        let says = |stream: &str| stream.contains("key `kind` is already on line 2");
+        assert_eq!((says(&run.stdout), says(&run.stderr)), (in_document, !in_document), "{run}");
+    }
 }
 
 #[test]
