@@ -158,7 +158,11 @@ fn usage(error: &clap::Error) -> Exit {
     }
     match printer.out(text.ansi()) {
         Ok(()) => Exit::Done,
-        Err(_closed) => Exit::Failed,
+        Err(source) => {
+            let error = Error::Output(source);
+            printer.err(error::Report(&error));
+            error.exit()
+        }
     }
 }
 

@@ -98,11 +98,63 @@ fn revisions_and_paths_that_are_not_there() {
     error: path `none` is not in revision `HEAD`
     hint: commit it first, or read plain files with `-f`
     ");
+    assert_snapshot!(plan("--path *.yaml"), @"
+    exit 1
+    --- stderr
+    error: path `*.yaml` is not in revision `HEAD`
+    hint: patterns are not expanded: name a folder, or give `--path` several times
+    ");
+    assert_snapshot!(plan("--repo agent.yaml"), @"
+    exit 1
+    --- stderr
+    error: `[dir]/agent.yaml` is a file, not a repository
+    hint: read it with `-f`, or name the folder with `--repo` and the file with `--path`
+    ");
     assert_snapshot!(plan("--path ../other"), @"
     exit 1
     --- stderr
     error: path `../other` is outside the repository
     hint: read it as a plain file with `-f`
+    ");
+}
+
+#[test]
+fn heads_and_objects_that_are_not_there() {
+    let sandbox = sandbox();
+    let plan = || sandbox.ds_plan(PLAN);
+    sandbox.git(&["init", "-q", "-b", "main"]);
+    assert_snapshot!(plan(), @"
+    exit 1
+    --- stderr
+    error: the git repository `[dir]` has no commit
+    hint: commit first, or read plain files with `-f`
+    ");
+    sandbox.commit();
+    sandbox.git(&["checkout", "-q", "--orphan", "new"]);
+    assert_snapshot!(plan(), @"
+    exit 1
+    --- stderr
+    error: `HEAD` of `[dir]` is a branch without a commit
+    hint: commit first, or name another branch with `--rev`
+    ");
+    sandbox.write(".git/HEAD", "neither a branch nor a commit\n");
+    assert_snapshot!(plan(), @"
+    exit 1
+    --- stderr
+    error: cannot look up `HEAD` in `[dir]`
+      caused by: corrupted loose reference file: HEAD
+    hint: check the repository: `git fsck`
+    ");
+    sandbox.write(
+        ".git/config",
+        "[core]\nrepositoryFormatVersion = 1\n[extensions]\nobjectFormat = sha256\n",
+    );
+    assert_snapshot!(plan(), @"
+    exit 1
+    --- stderr
+    error: cannot open the git repository at `[dir]`
+      caused by: unknown object format 'sha256'
+    hint: read plain files of a working tree with `-f`
     ");
 }
 

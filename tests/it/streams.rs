@@ -63,6 +63,21 @@ fn a_reader_that_goes_away_is_no_failure() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let sandbox = sandbox();
+    for line in [PLAN, "schema", "completions zsh", "--help", "--version"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = sandbox.ds_plan_command(line);
+        let done = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output();
+        let done = done.unwrap();
+        let stderr = String::from_utf8(done.stderr).unwrap();
+        assert!(stderr.starts_with("error: cannot write to standard output\n"), "{line}: {stderr}");
+        assert_eq!(done.status.code(), Some(1), "{line}");
+    }
+}
+
 #[test]
 fn a_plan_on_a_snapshot_makes_no_network_call() {
     let sandbox = sandbox();
