@@ -31,6 +31,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             vec!["nodes go by `metadata.name`: `kubectl get nodes`".into()]
         }
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
+        Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],
         Error::RecordingOfRecording => vec!["leave out one of the two".into()],
         Error::Random(_) | Error::Render(_) | Error::Output(_) | Error::Process(_) => vec![],
     }

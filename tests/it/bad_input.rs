@@ -75,6 +75,23 @@ fn sources_that_are_not_there() {
     ");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_current_folder_that_is_gone() {
+    let sandbox = sandbox();
+    let program = assert_cmd::cargo::cargo_bin!("ds-plan").display();
+    let mut command = std::process::Command::new("sh");
+    let script = format!("mkdir gone && cd gone && rmdir ../gone && {program} -f a --snapshot b");
+    command.args(["-c", &script]).current_dir(sandbox.path(""));
+    assert_snapshot!(sandbox.run(command), @"
+    exit 1
+    --- stderr
+    error: the current folder cannot be found
+      caused by: No such file or directory (os error 2)
+    hint: change to a folder that exists
+    ");
+}
+
 #[test]
 fn revisions_and_paths_that_are_not_there() {
     let sandbox = sandbox();
