@@ -9,6 +9,7 @@ mod daemon_set;
 mod digest;
 mod document;
 mod explanation;
+mod health;
 mod nodes;
 mod object;
 mod reason;
@@ -65,6 +66,7 @@ pub struct Detail {
 /// Plans every DaemonSet of the source against the snapshot.
 pub fn plan(input: Input<'_>) -> Plan {
     let Input { snapshot, desired, source, mut warnings, created_at, detail } = input;
+    warnings.extend(warnings::about_server(&snapshot.cluster));
     let fleet = Fleet::new(&snapshot.nodes);
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let desired = masked.as_deref().unwrap_or(desired);
