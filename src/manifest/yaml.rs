@@ -75,7 +75,7 @@ pub(super) fn parse(
             Err(failure) => failure,
         };
         match quoted_line.filter(|line| *line > last_line && text.len() <= budget) {
-            None => return Err(error.beside(document)),
+            None => return Err(error.or_template(document)),
             Some(line) => {
                 (budget, last_line) = (budget - text.len(), line);
                 text = indent(&text, line).into();
@@ -86,7 +86,7 @@ pub(super) fn parse(
 
 impl YamlError {
     /// With a question about templates, when the line that it points to has the mark of one.
-    fn beside(self, document: &Document<'_>) -> Self {
+    fn or_template(self, document: &Document<'_>) -> Self {
         let line = self.at.line.saturating_sub(document.start.line);
         let is_template = document.text.lines().nth(line).is_some_and(|line| line.contains("{{"));
         match self.problem {
