@@ -10,6 +10,7 @@ mod digest;
 mod document;
 mod explanation;
 mod health;
+pub mod lint;
 mod nodes;
 mod object;
 mod reason;
@@ -89,7 +90,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         }
         daemon_sets.push(one.plan);
     }
-    Plan {
+    let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: Kind::Plan,
         created_at,
@@ -101,7 +102,9 @@ pub fn plan(input: Input<'_>) -> Plan {
         daemon_sets,
         guards,
         warnings,
-    }
+    };
+    debug_assert_eq!(lint::lint(&plan), [], "a plan contradicts itself");
+    plan
 }
 
 /// The cluster has no such object.

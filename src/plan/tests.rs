@@ -13,7 +13,7 @@ use crate::model::{
 };
 
 /// A settled cluster of `count` nodes, every pod ready, at revision 1.
-fn settled(count: usize) -> Cluster {
+pub(super) fn settled(count: usize) -> Cluster {
     let mut cluster = Cluster::of(count);
     settle(&mut cluster);
     cluster
@@ -94,7 +94,7 @@ fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
 }
 
 /// The plan of what `change` makes of the cluster's DaemonSet.
-fn after(cluster: &mut Cluster, change: impl FnOnce(&mut Cluster)) -> Plan {
+pub(super) fn after(cluster: &mut Cluster, change: impl FnOnce(&mut Cluster)) -> Plan {
     let before = snapshot(cluster);
     change(cluster);
     planned(&before, &[desired(cluster)])
