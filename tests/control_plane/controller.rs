@@ -9,7 +9,7 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{ControlPlane, wait_until_async};
 
@@ -92,4 +92,40 @@ pub(crate) fn node_of(pod: &Pod) -> Option<String> {
 pub(crate) fn owner_of(pod: &Pod) -> Option<String> {
     let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
     (owner.kind == "DaemonSet").then(|| format!("{}/{}", pod.namespace().unwrap(), owner.name))
+}
+
+/// Something that the controller asked the API server to do to a pod, and that was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Act {
+    pub(crate) verb: Verb,
+    /// The pod's name; empty for a new one.
+    pub(crate) name: String,
+}
+
+/// What it asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Create,
+    Delete,
+    /// An adoption or a release.
+    Patch,
+}
+
+/// What the controller did to pods, oldest first; the control plane must be audited.
+pub(crate) fn acts(plane: &ControlPlane) -> Vec<Act> {
+    plane.audit_log().iter().filter_map(act).collect()
+}
+
+fn act(event: &Value) -> Option<Act> {
+    let ours = event["userAgent"].as_str()?.ends_with("daemon-set-controller")
+        && event["objectRef"]["resource"] == "pods"
+        && event["responseStatus"]["code"].as_u64()? < 300;
+    let verb = match event["verb"].as_str()? {
+        "create" => Verb::Create,
+        "delete" => Verb::Delete,
+        "patch" => Verb::Patch,
+        _only_reads => return None,
+    };
+    let name = event["objectRef"]["name"].as_str().unwrap_or_default().to_owned();
+    ours.then_some(Act { verb, name })
 }

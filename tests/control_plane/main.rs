@@ -8,6 +8,7 @@ mod controller;
 mod defaulting;
 mod fleet;
 mod harness;
+mod immediate;
 mod placement;
 mod planning;
 mod random;
