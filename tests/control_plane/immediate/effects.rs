@@ -34,14 +34,13 @@ pub(super) fn planned(plan: &Plan, when: When) -> Effects {
             for pod in node.pods.iter().filter(|pod| pod.reason.reason == Reason::Released) {
                 effects.insert(format!("release {}", pod.name));
             }
+            if node.reasons.iter().any(|why| why.reason == Reason::Adopted) {
+                effects.insert(format!("adopt {key} on {}", node.name));
+            }
             if creates(daemon_set, node, when) {
                 effects.insert(format!("create {key} on {}", node.name));
             }
         }
-    }
-    for warning in plan.warnings.iter().filter(|warning| warning.code == "adoptsOrphans") {
-        let key = warning.daemon_set.as_ref().unwrap();
-        effects.extend(warning.nodes.iter().map(|node| format!("adopt {key} on {node}")));
     }
     effects
 }
