@@ -10,23 +10,24 @@ mod cases;
 mod effects;
 mod hands;
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use ds_plan::model::DesiredDaemonSet;
-use ds_plan::plan::{Counters, DaemonSetPlan, Plan, Reason};
+use ds_plan::plan::{Counters, DaemonSetPlan, Plan};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use crate::controller::{Verb, acts, counters, daemon_sets, pods, settle};
 use crate::harness::{Component, ControlPlane, wait_until_async};
-use crate::planning::{desired_of, live, planned};
+use crate::planning::{desired_of, documents, live, planned};
 use cases::{Case, GONE, NO_EXECUTE, NO_SCHEDULE, Past, cases, nodes};
 use effects::{Effects, When, done};
 use hands::{break_pods, spoil_status};
 
-const SOON: Duration = Duration::from_mins(2);
+const SOON: Duration = Duration::from_mins(1);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_does_at_once_what_the_plan_says() {
@@ -47,6 +48,7 @@ async fn the_controller_does_at_once_what_the_plan_says() {
     let all: Vec<Value> = cases.iter().map(Case::planned).collect();
     let desired = desired_of(&documents(&all));
     let plan = planned(&live(&plane).await, &desired);
+    effects::assert_interesting(&plan);
     let late = [Past::Planned, Past::LeftBehindPlanned];
     apply(&plane, cases.iter().filter(|case| late.contains(&case.past)).map(Case::planned));
 
@@ -54,7 +56,7 @@ async fn the_controller_does_at_once_what_the_plan_says() {
         Run { plane: &plane, plan: &plan, before: pods(&plane).await, acted: acts(&plane).len() };
     plane.start_component(Component::ControllerManager);
     run.comes_to(When::AtOnce).await;
-    assert_counters(&plane, &plan, &desired).await;
+    assert_counters(&run, &desired).await;
 
     plane.start_component(Component::Kwok);
     run.comes_to(When::InTheEnd).await;
@@ -127,10 +129,6 @@ fn of<'a>(cases: &'a [Case], pasts: &'a [Past]) -> impl Iterator<Item = &'a Case
     cases.iter().filter(|case| pasts.contains(&case.past))
 }
 
-fn documents(objects: &[Value]) -> String {
-    objects.iter().map(|object| format!("---\n{object}\n")).collect()
-}
-
 fn apply(plane: &ControlPlane, objects: impl Iterator<Item = Value>) {
     let documents = documents(&objects.collect::<Vec<_>>());
     plane.kubectl_stdin(&["apply", "--server-side", "--filename=-"], &documents);
@@ -151,9 +149,9 @@ impl Run<'_> {
     async fn comes_to(&self, when: When) {
         let planned = effects::planned(self.plan, when);
         // What is not done in time is named below.
-        let start = std::time::Instant::now();
-        while !self.done().await.is_superset(&planned) && start.elapsed() < SOON / 4 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+        let start = Instant::now();
+        while !self.done().await.is_superset(&planned) && start.elapsed() < SOON {
+            tokio::time::sleep(Duration::from_millis(250)).await;
         }
         settle(self.plane).await;
         let done = self.done().await;
@@ -191,31 +189,44 @@ impl Run<'_> {
     }
 }
 
-/// The counters are those that the plan predicted where nothing that counts has happened since, and
-/// those of the new state everywhere.
-async fn assert_counters(plane: &ControlPlane, plan: &Plan, desired: &[DesiredDaemonSet]) {
-    let written = counters(plane).await;
-    let of = |it: &DaemonSetPlan| written[&format!("{}/{}", it.namespace, it.name)];
-    let differing =
-        |plans: &mut dyn Iterator<Item = &DaemonSetPlan>| -> BTreeMap<String, [Counters; 2]> {
-            let wrong = plans.filter(|it| it.status != Some(of(it)));
-            wrong.map(|it| (it.name.to_string(), [it.status.unwrap(), of(it)])).collect()
-        };
-    let mut lasting = plan.daemon_sets.iter().filter(|it| counters_last(it));
-    assert!(lasting.clone().count() >= 10, "too few DaemonSets keep their counters");
-    assert_eq!(differing(&mut lasting), BTreeMap::new());
-    let now = planned(&live(plane).await, desired);
-    assert_eq!(differing(&mut now.daemon_sets.iter()), BTreeMap::new());
+/// The counters are those of the new state; and where no pod came or went, they are the predicted
+/// ones: one that the controller has deleted, but that no kubelet has ended yet, counts still.
+async fn assert_counters(run: &Run<'_>, desired: &[DesiredDaemonSet]) {
+    let written = counters(run.plane).await;
+    let now = planned(&live(run.plane).await, desired);
+    assert_eq!(wrong(now.daemon_sets.iter(), &written), BTreeMap::new(), "predicted after it");
+
+    let after = pods(run.plane).await;
+    let (before, after) = (names(&run.before), names(&after));
+    let same_pods = |it: &&DaemonSetPlan| {
+        before.get(it.name.as_str()) == after.get(it.name.as_str()) && it.status.is_some()
+    };
+    let same_template =
+        |it: &&DaemonSetPlan| !it.changes.iter().any(|it| it.path.starts_with("spec.template"));
+    let lasting = run.plan.daemon_sets.iter().filter(same_pods).filter(same_template);
+    assert!(lasting.clone().count() >= 10, "too few DaemonSets keep their pods");
+    assert_eq!(wrong(lasting, &written), BTreeMap::new(), "predicted by the plan");
 }
 
-/// Whether the counters are the same before and after the controller has acted: no pod comes, and
-/// those that go are terminating still, which does not matter to a counter.
-fn counters_last(plan: &DaemonSetPlan) -> bool {
-    let stays = |pod: &ds_plan::plan::PodPlan| {
-        !matches!(pod.reason.reason, Reason::Failed | Reason::Succeeded | Reason::NodeVanished)
-    };
-    plan.status.is_some()
-        && plan.change == ds_plan::plan::Change::None
-        && plan.totals.create == 0
-        && plan.nodes.iter().all(|node| node.pods.iter().all(stays))
+/// The counters that were predicted and those that the controller has written, where they differ.
+fn wrong<'a>(
+    plans: impl Iterator<Item = &'a DaemonSetPlan>,
+    written: &BTreeMap<String, Counters>,
+) -> BTreeMap<String, [Option<Counters>; 2]> {
+    let both = plans.map(|it| {
+        let key = format!("{}/{}", it.namespace, it.name);
+        let pair = [it.status, written.get(&key).copied()];
+        (key, pair)
+    });
+    both.filter(|(_, [predicted, written])| predicted != written).collect()
+}
+
+/// The names of pods, by their label.
+fn names(pods: &[Pod]) -> BTreeMap<&str, BTreeSet<String>> {
+    let mut names: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for pod in pods {
+        let app = pod.labels().get("app").map_or("", String::as_str);
+        names.entry(app).or_default().insert(pod.name_any());
+    }
+    names
 }

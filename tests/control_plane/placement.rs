@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::controller::{self, counters, key, node_of, owner_of, pods, settle};
 use crate::harness::{Component, ControlPlane, wait_until_async};
-use crate::planning::{desired_of, live, planned};
+use crate::planning::{desired_of, documents, live, planned};
 use census::Census;
 use shapes::{NAMESPACES, comparing, daemon_sets, nodes};
 
@@ -81,11 +81,6 @@ fn create_namespaces(plane: &ControlPlane) {
             plane.kubectl(&["annotate", "namespace", name, &format!("{key}={value}")]);
         }
     }
-}
-
-fn documents(objects: &[Value]) -> String {
-    let documents = objects.iter().map(|object| format!("---\n{object}\n"));
-    documents.collect()
 }
 
 fn create(plane: &ControlPlane, manifests: &str) {

@@ -8,6 +8,7 @@ use ds_plan::manifest;
 use ds_plan::model::{DesiredDaemonSet, ManifestFile, Snapshot};
 use ds_plan::plan::{Detail, Input, Plan, SourceInfo, plan};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::harness::ControlPlane;
 
@@ -47,6 +48,11 @@ pub(crate) fn desired_in(folder: &Path) -> Vec<DesiredDaemonSet> {
         })
         .collect();
     read(&files)
+}
+
+/// Objects as one text, a document each.
+pub(crate) fn documents(objects: &[Value]) -> String {
+    objects.iter().map(|object| format!("---\n{object}\n")).collect()
 }
 
 /// The DaemonSets in one text.

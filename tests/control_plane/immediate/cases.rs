@@ -57,6 +57,7 @@ pub(super) enum Copy {
     Foreign,
     /// Its hash and generation labels are another one's.
     Outdated,
+    OutdatedUnready,
 }
 
 const ORIGINALS: [Original; 11] = [
@@ -72,7 +73,7 @@ const ORIGINALS: [Original; 11] = [
     Original::OtherHash,
     Original::Outdated,
 ];
-const COPIES: [Copy; 11] = [
+const COPIES: [Copy; 12] = [
     Copy::Ready,
     Copy::Unready,
     Copy::Unbound,
@@ -84,6 +85,7 @@ const COPIES: [Copy; 11] = [
     Copy::TerminatingOrphan,
     Copy::Foreign,
     Copy::Outdated,
+    Copy::OutdatedUnready,
 ];
 
 /// What happened to a DaemonSet on one node.
@@ -159,10 +161,30 @@ pub(super) fn cases() -> Vec<Case> {
         let quiet = single(&format!("past-{past:?}"), Original::Ready, vec![], false);
         cases.push(Case { past, ..quiet });
     }
-    cases.extend((0..12).map(|index| combined(index, Strategy::OnDelete)));
-    cases.extend((12..15).map(|index| combined(index, Strategy::Rolling)));
-    cases.extend((15..19).map(|index| combined(index, Strategy::Surge)));
+    for original in [Original::Ready, Original::Missing, Original::Released, Original::Orphaned] {
+        let site = Site { original, copies: vec![Copy::Unbound], misplaced: false };
+        let quiet = single(&format!("gone-{original:?}"), original, vec![], false);
+        cases.push(Case { sites: [(GONE.to_owned(), site)].into(), ..quiet });
+    }
+    cases.extend(surges());
+    cases.extend((0..18).map(|index| combined(index, Strategy::OnDelete)));
+    cases.extend((18..21).map(|index| combined(index, Strategy::Rolling)));
+    cases.extend((21..25).map(|index| combined(index, Strategy::Surge)));
     cases
+}
+
+/// An outdated pod and a new one side by side, as a surge has them.
+fn surges() -> impl Iterator<Item = Case> {
+    let pairs = [
+        ("surge-replaced", Original::Ready, Copy::Outdated),
+        ("surge-replaced-by-copy", Original::OtherHash, Copy::Ready),
+        ("surge-old-one-unready", Original::Unready, Copy::OutdatedUnready),
+        ("surge-new-one-unready", Original::Unready, Copy::Outdated),
+    ];
+    pairs.into_iter().map(|(name, original, copy)| Case {
+        strategy: Strategy::Surge,
+        ..single(name, original, vec![copy], false)
+    })
 }
 
 fn single(name: &str, original: Original, copies: Vec<Copy>, misplaced: bool) -> Case {
@@ -196,7 +218,7 @@ fn site(random: &mut Random, strategy: Strategy) -> Site {
     let (originals, copies) = match strategy {
         Strategy::OnDelete => (&ORIGINALS[..], &COPIES[..]),
         Strategy::Rolling | Strategy::Surge => {
-            (&ORIGINALS[..ORIGINALS.len() - 1], &COPIES[..COPIES.len() - 1])
+            (&ORIGINALS[..ORIGINALS.len() - 1], &COPIES[..COPIES.len() - 2])
         }
     };
     let original = if random.one_in(3) { Original::Ready } else { random.pick(originals) };

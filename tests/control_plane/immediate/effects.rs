@@ -32,7 +32,7 @@ pub(super) fn planned(plan: &Plan, when: When) -> Effects {
                 }
             }
             for pod in node.pods.iter().filter(|pod| pod.reason.reason == Reason::Released) {
-                effects.insert(format!("release {}", pod.name));
+                effects.insert(format!("release {} of {key}", pod.name));
             }
             if node.reasons.iter().any(|why| why.reason == Reason::Adopted) {
                 effects.insert(format!("adopt {key} on {}", node.name));
@@ -43,6 +43,38 @@ pub(super) fn planned(plan: &Plan, when: When) -> Effects {
         }
     }
     effects
+}
+
+/// Panics unless the controller has enough of everything to do.
+pub(super) fn assert_interesting(plan: &Plan) {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for daemon_set in &plan.daemon_sets {
+        let pods = daemon_set.nodes.iter().flat_map(|node| &node.pods);
+        for pod in pods.filter(|pod| pod.fate == Fate::Delete) {
+            *seen.entry(pod.reason.reason.code()).or_default() += 1;
+        }
+    }
+    for effect in planned(plan, When::InTheEnd) {
+        for verb in ["create", "adopt", "release"] {
+            *seen.entry(verb).or_default() += u32::from(effect.starts_with(verb));
+        }
+    }
+    for (what, least) in [
+        ("failed", 20),
+        ("succeeded", 10),
+        ("surplus", 20),
+        ("superseded", 3),
+        ("notEligible", 20),
+        ("nodeVanished", 4),
+        ("terminating", 20),
+        ("create", 25),
+        ("adopt", 20),
+        ("release", 5),
+    ] {
+        assert!(seen.get(what).is_some_and(|count| *count >= least), "{what}: {seen:#?}");
+    }
+    let late = planned(plan, When::InTheEnd).len() - planned(plan, When::AtOnce).len();
+    assert!(late >= 3, "only {late} pods wait for a kubelet");
 }
 
 /// Whether the controller deletes a pod for this reason without asking the strategy.
@@ -91,7 +123,7 @@ pub(super) fn done(before: &[Pod], after: &[Pod], acts: &[Act]) -> Effects {
             Verb::Patch => {
                 let pod = pod.expect("only pods that were there are adopted or released");
                 effects.insert(match owner_of(pod) {
-                    Some(_) => format!("release {}", act.name),
+                    Some(owner) => format!("release {} of {owner}", act.name),
                     None => {
                         format!("adopt {} on {}", daemon_set_of(pod), node_of(pod).unwrap())
                     }

@@ -85,7 +85,7 @@ impl Hands<'_> {
                 ("Running", true)
             }
             Copy::Foreign | Copy::Outdated => ("Running", true),
-            Copy::Unready => ("Running", false),
+            Copy::Unready | Copy::OutdatedUnready => ("Running", false),
             Copy::Unbound => ("Pending", false),
             Copy::Failed | Copy::FailedOrphan => ("Failed", false),
             Copy::Succeeded => ("Succeeded", false),
@@ -97,7 +97,7 @@ impl Hands<'_> {
             }
             Copy::Foreign => metadata["ownerReferences"] = json!([self.foreign]),
             Copy::Unbound => copy["spec"]["nodeName"] = Value::Null,
-            Copy::Outdated => {
+            Copy::Outdated | Copy::OutdatedUnready => {
                 for (key, value) in outdated().as_object().unwrap() {
                     metadata["labels"][key] = value.clone();
                 }
