@@ -302,7 +302,7 @@ fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
         created_at: Timestamp::UNIX_EPOCH,
         detail: all,
     };
-    let plan = super::plan(input);
+    let plan = plan(input);
     let want =
         ["node-0  upToDate", "node-1  leftToGarbageCollector,adopted", "node-2 - nodeVanished"];
     assert_eq!(lines(&plan), want);

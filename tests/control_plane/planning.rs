@@ -52,7 +52,7 @@ pub(crate) fn desired_in(folder: &Path) -> Vec<DesiredDaemonSet> {
 
 /// Objects as one text, a document each.
 pub(crate) fn documents(objects: &[Value]) -> String {
-    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+    objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }
 
 /// The DaemonSets in one text.

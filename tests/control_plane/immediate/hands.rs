@@ -80,16 +80,6 @@ impl Hands<'_> {
             },
             "spec": pod.spec,
         });
-        let (phase, ready) = match what {
-            Copy::Ready | Copy::Terminating | Copy::Orphan | Copy::TerminatingOrphan => {
-                ("Running", true)
-            }
-            Copy::Foreign | Copy::Outdated => ("Running", true),
-            Copy::Unready | Copy::OutdatedUnready => ("Running", false),
-            Copy::Unbound => ("Pending", false),
-            Copy::Failed | Copy::FailedOrphan => ("Failed", false),
-            Copy::Succeeded => ("Succeeded", false),
-        };
         let metadata = &mut copy["metadata"];
         match what {
             Copy::Orphan | Copy::FailedOrphan | Copy::TerminatingOrphan => {
@@ -106,7 +96,7 @@ impl Hands<'_> {
         }
         let copy = serde_json::from_value(copy).unwrap();
         let name = self.api.create(&PostParams::default(), &copy).await.unwrap().name_any();
-        self.status(&name, &status(phase, ready)).await;
+        self.status(&name, &status_of(what)).await;
         if matches!(what, Copy::Terminating | Copy::TerminatingOrphan) {
             self.delete(&name, GRACE).await;
         }
@@ -136,6 +126,21 @@ const HASH: &str = "controller-revision-hash";
 /// The labels of a pod of an earlier template.
 fn outdated() -> Value {
     json!({HASH: "68d9b7c85", "pod-template-generation": "99"})
+}
+
+fn status_of(copy: Copy) -> Value {
+    match copy {
+        Copy::Ready
+        | Copy::Terminating
+        | Copy::Orphan
+        | Copy::TerminatingOrphan
+        | Copy::Foreign
+        | Copy::Outdated => status("Running", true),
+        Copy::Unready | Copy::OutdatedUnready => status("Running", false),
+        Copy::Unbound => status("Pending", false),
+        Copy::Failed | Copy::FailedOrphan => status("Failed", false),
+        Copy::Succeeded => status("Succeeded", false),
+    }
 }
 
 fn status(phase: &str, ready: bool) -> Value {

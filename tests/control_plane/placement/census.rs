@@ -88,7 +88,9 @@ impl Census {
             RuleOutcome::NodeSelector { .. } => self.count("nodeSelector", yes),
             RuleOutcome::NodeAffinity { terms, .. } => {
                 self.count("nodeAffinity", yes);
-                terms.iter().for_each(|term| self.term(term));
+                for term in terms {
+                    self.term(term);
+                }
             }
             RuleOutcome::Taint { verdict, .. } => self.count(taint(verdict), yes),
             RuleOutcome::NoNodeSelector | RuleOutcome::NoNodeAffinity | RuleOutcome::NoTaints => {}
