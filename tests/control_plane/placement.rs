@@ -48,7 +48,6 @@ async fn the_controller_creates_pods_where_the_plan_does() {
 
     let desired = desired_of(&manifests);
     let before = live(&plane).await;
-    Census::of(&before).assert_interesting();
     let plan = planned(&before, &desired);
 
     plane.start_component(Component::ControllerManager);
@@ -72,6 +71,7 @@ async fn the_controller_creates_pods_where_the_plan_does() {
         let key = format!("{}/{}", daemon_set.namespace, daemon_set.name);
         assert_eq!(daemon_set.status, counters.get(&key).copied(), "{key}");
     }
+    Census::of(&before).assert_interesting();
 }
 
 fn create_namespaces(plane: &ControlPlane) {
