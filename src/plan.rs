@@ -9,6 +9,8 @@ mod daemon_set;
 mod digest;
 mod document;
 mod explanation;
+mod health;
+pub mod lint;
 mod nodes;
 mod object;
 mod reason;
@@ -65,6 +67,7 @@ pub struct Detail {
 /// Plans every DaemonSet of the source against the snapshot.
 pub fn plan(input: Input<'_>) -> Plan {
     let Input { snapshot, desired, source, mut warnings, created_at, detail } = input;
+    warnings.extend(warnings::about_server(&snapshot.cluster));
     let fleet = Fleet::new(&snapshot.nodes);
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let desired = masked.as_deref().unwrap_or(desired);
@@ -87,7 +90,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         }
         daemon_sets.push(one.plan);
     }
-    Plan {
+    let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: Kind::Plan,
         created_at,
@@ -99,7 +102,9 @@ pub fn plan(input: Input<'_>) -> Plan {
         daemon_sets,
         guards,
         warnings,
-    }
+    };
+    debug_assert_eq!(lint::lint(&plan), [], "a plan contradicts itself");
+    plan
 }
 
 /// The cluster has no such object.

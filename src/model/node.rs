@@ -17,7 +17,7 @@ pub struct Node {
     pub taints: Box<[Taint]>,
     /// `spec.unschedulable`, for display; placement goes by the taint.
     pub unschedulable: bool,
-    /// Condition `Ready`. Never a filter for placement (semantics 1).
+    /// Condition `Ready`. Never a filter for placement.
     pub readiness: NodeReadiness,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,

@@ -53,7 +53,7 @@ pub struct Revision {
 
 impl Revision {
     /// The label `controller-revision-hash`; a revision without it gets its own name as hash
-    /// from the controller (semantics 8).
+    /// from the controller.
     pub fn hash(&self) -> Option<RevisionHash> {
         self.labels.get(REVISION_HASH_LABEL).map(RevisionHash::from)
     }

@@ -116,10 +116,11 @@ fn leave_alone(nodes: &mut [NodePlan], reason: &Reason) {
 
 /// The update strategy in numbers of this cluster.
 pub(super) fn strategy(view: &View<'_, '_>) -> Strategy {
-    match Limits::of(&view.owner.spec.update_strategy, view.desired()) {
+    let desired = view.desired();
+    match Limits::of(&view.owner.spec.update_strategy, desired) {
         None => Strategy::OnDelete,
         Some(Limits { max_unavailable, max_surge }) => {
-            Strategy::RollingUpdate { max_unavailable, max_surge }
+            Strategy::RollingUpdate { max_unavailable, max_surge, desired }
         }
     }
 }

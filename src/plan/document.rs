@@ -181,6 +181,8 @@ pub enum Strategy {
         max_unavailable: u32,
         /// So many nodes may run an old and a new pod side by side.
         max_surge: u32,
+        /// Nodes that will be desired, against which percentages were resolved.
+        desired: u32,
     },
 }
 

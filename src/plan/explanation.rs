@@ -7,7 +7,7 @@ use super::daemon_set::{rollout, strategy};
 use super::document::{Action, ApiVersion, ClusterSummary, Coded, PodPlan};
 use super::reason::Reason;
 use super::scene::Scene;
-use super::{NotFound, find_daemon_set};
+use super::{NotFound, find_daemon_set, health};
 use crate::controller::Owner;
 use crate::controller::node_pods::Fleet;
 use crate::controller::placement::{self, RuleOutcome, TaintVerdict};
@@ -93,7 +93,8 @@ pub fn explain(
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
     let (nodes, _) = rollout(&scene, strategy(&scene.view()), untouched);
     let plan = nodes.into_iter().find(|plan| plan.name == *node);
-    let plan = plan.ok_or_else(|| NotFound::Node(node.clone()))?;
+    let mut plan = plan.ok_or_else(|| NotFound::Node(node.clone()))?;
+    health::add_ailments(&scene, &mut plan);
     let template = &live.spec.template.placement;
     let judged = placement::judge(template, place);
     Ok(Explanation {

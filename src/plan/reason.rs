@@ -84,6 +84,39 @@ pub enum Reason {
         /// How many may be.
         allowed: u32,
     },
+    /// The node is not Ready.
+    NodeNotReady {
+        /// Since when.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        since: Option<Timestamp>,
+        /// For how many seconds, at the moment observed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seconds: Option<i64>,
+    },
+    /// The pod is not Ready.
+    PodNotReady {
+        /// The container in trouble; none when it is the pod itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        container: Option<String>,
+        /// The kubelet's or scheduler's word for it, such as `CrashLoopBackOff`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        trouble: Option<String>,
+        /// What the kubelet or scheduler says about it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
+        /// Restarts of all its containers together.
+        restarts: u32,
+    },
+    /// The pod is Ready, but not for long enough to be available.
+    NotAvailableYet {
+        /// How long it has to be.
+        min_ready_seconds: u32,
+    },
+    /// A pod runs where none may start (upstream counts it as misscheduled).
+    Misscheduled {
+        /// The first rule that says no.
+        obstacle: Arc<Obstacle>,
+    },
     /// The orphaned pod matches the selector, and the DaemonSet adopts it.
     Adopted,
     /// The pod no longer matches the selector; the DaemonSet lets it go and it runs on.
@@ -116,6 +149,10 @@ impl Reason {
             Self::SkippedUnreadyNode { .. } => "skippedUnreadyNode",
             Self::UnreadyNodeCounts { .. } => "unreadyNodeCounts",
             Self::BudgetTaken { .. } => "budgetTaken",
+            Self::NodeNotReady { .. } => "nodeNotReady",
+            Self::PodNotReady { .. } => "podNotReady",
+            Self::NotAvailableYet { .. } => "notAvailableYet",
+            Self::Misscheduled { .. } => "misscheduled",
             Self::Adopted => "adopted",
             Self::Released => "released",
             Self::DaemonSetTerminating => "daemonSetTerminating",
@@ -151,13 +188,11 @@ impl fmt::Display for Reason {
             }
             Self::Terminating => f.write_str("pod is terminating"),
             Self::OnDelete => f.write_str("strategy OnDelete: replaced when somebody deletes it"),
-            Self::SkippedUnreadyNode { since: _, seconds } => {
-                f.write_str("node NotReady")?;
-                if let Some(seconds) = seconds {
-                    write!(f, " for {}", Age(*seconds))?;
-                }
-                f.write_str(": skipped, its pod is replaced when it is back")
-            }
+            Self::SkippedUnreadyNode { since: _, seconds } => write!(
+                f,
+                "node NotReady{}: skipped, its pod is replaced when it is back",
+                For(*seconds)
+            ),
             Self::UnreadyNodeCounts { unready, skippable } => write!(
                 f,
                 "node NotReady, and counts against the budget: {unready} such nodes, at most \
@@ -166,12 +201,40 @@ impl fmt::Display for Reason {
             Self::BudgetTaken { unavailable, allowed } => {
                 write!(f, "budget taken: {unavailable} unavailable, at most {allowed} allowed")
             }
+            Self::NodeNotReady { since: _, seconds } => write!(f, "node NotReady{}", For(*seconds)),
+            // Without restarts and detail: nodes in the same trouble stand in one line.
+            Self::PodNotReady { container, trouble, detail: _, restarts: _ } => {
+                f.write_str("pod is not Ready")?;
+                match (container, trouble) {
+                    (Some(container), Some(word)) => write!(f, ": {word} in container {container}"),
+                    (None, Some(word)) => write!(f, ": {word}"),
+                    (Some(_) | None, None) => Ok(()),
+                }
+            }
+            Self::NotAvailableYet { min_ready_seconds } => {
+                write!(f, "pod is not yet Ready for {}", Age((*min_ready_seconds).into()))
+            }
+            Self::Misscheduled { obstacle } => {
+                write!(f, "its pod runs on, but none may start: {obstacle}")
+            }
             Self::Adopted => f.write_str("orphaned pod is adopted"),
             Self::Released => f.write_str("pod no longer matches the selector and is released"),
             Self::DaemonSetTerminating => f.write_str("the DaemonSet is being deleted"),
             Self::MustBeRecreated => {
                 f.write_str("another selector needs a new DaemonSet: nothing is done")
             }
+        }
+    }
+}
+
+/// ` for 3h`, or nothing where the span is not known.
+struct For(Option<i64>);
+
+impl fmt::Display for For {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(seconds) => write!(f, " for {}", Age(seconds)),
+            None => Ok(()),
         }
     }
 }

@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::daemon_set::{rollout, strategy};
-use super::document::{Action, ApiVersion, ClusterSummary, Coded, Counters, Warning};
+use super::document::{Action, ApiVersion, ClusterSummary, Coded, Counters, NodePlan, Warning};
 use super::reason::Reason;
 use super::scene::Scene;
-use super::warnings;
+use super::{health, warnings};
 use crate::controller::Owner;
 use crate::controller::node_pods::Fleet;
 use crate::model::{
@@ -77,7 +77,7 @@ pub struct NodeObstacles {
 /// Where the DaemonSets of the snapshot stand that `wanted` accepts.
 pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> Status {
     let fleet = Fleet::new(&snapshot.nodes);
-    let mut notes = Vec::new();
+    let mut notes = Vec::from_iter(warnings::about_server(&snapshot.cluster));
     let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
     let daemon_sets = live
         .map(|live| {
@@ -108,12 +108,18 @@ fn standing(live: &DaemonSet, scene: &Scene<'_>, snapshot: &Snapshot) -> DaemonS
         counted: counted(scene),
         node_selector: selector_text(&live.spec.template.placement.node_selector),
         age_seconds: age,
-        obstacles: nodes
-            .into_iter()
-            .filter(|node| node.action != Action::Keep)
-            .map(|node| NodeObstacles { node: node.name, reasons: node.reasons })
-            .collect(),
+        obstacles: nodes.into_iter().filter_map(|node| obstacles(scene, node)).collect(),
     }
+}
+
+/// Why a node is not as it should be: what is to be done there, and what ails its pods.
+fn obstacles(scene: &Scene<'_>, mut plan: NodePlan) -> Option<NodeObstacles> {
+    if plan.action == Action::Keep {
+        plan.reasons.clear();
+    }
+    health::add_ailments(scene, &mut plan);
+    let NodePlan { name: node, reasons, .. } = plan;
+    (!reasons.is_empty()).then_some(NodeObstacles { node, reasons })
 }
 
 /// Counts nodes by the stricter rules.

@@ -9,11 +9,11 @@ use super::*;
 use crate::controller::test_cluster::{Cluster, OTHERS, OURS, at, labels, node, taint};
 use crate::model::{
     ClusterInfo, ContainerTrouble, Coverage, DaemonSet, DaemonSetSpec, Labels, Namespace,
-    NodeReadiness, Place, PodPhase, PodTarget, Snapshot,
+    NodeReadiness, Place, PodPhase, PodReadiness, PodTarget, Snapshot,
 };
 
 /// A settled cluster of `count` nodes, every pod ready, at revision 1.
-fn settled(count: usize) -> Cluster {
+pub(super) fn settled(count: usize) -> Cluster {
     let mut cluster = Cluster::of(count);
     settle(&mut cluster);
     cluster
@@ -94,7 +94,7 @@ fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
 }
 
 /// The plan of what `change` makes of the cluster's DaemonSet.
-fn after(cluster: &mut Cluster, change: impl FnOnce(&mut Cluster)) -> Plan {
+pub(super) fn after(cluster: &mut Cluster, change: impl FnOnce(&mut Cluster)) -> Plan {
     let before = snapshot(cluster);
     change(cluster);
     planned(&before, &[desired(cluster)])
@@ -234,7 +234,8 @@ fn a_surge_brings_the_new_pod_first() {
     settle(&mut cluster);
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
     let one = &plan.daemon_sets[0];
-    assert_eq!(one.strategy, Strategy::RollingUpdate { max_unavailable: 0, max_surge: 2 });
+    let half = Strategy::RollingUpdate { max_unavailable: 0, max_surge: 2, desired: 3 };
+    assert_eq!(one.strategy, half);
     assert!(lines(&plan).iter().all(|line| line.ends_with("+/- outdated wave 1")), "{plan:#?}");
     // In the middle: one node has both.
     cluster.sync();
@@ -247,7 +248,7 @@ fn a_dead_node_is_left_for_later() {
     let mut cluster = settled(3);
     let since = Some(at(400));
     cluster.nodes[1].readiness = NodeReadiness::Unknown { since };
-    cluster.pods[1].readiness = crate::model::PodReadiness::NotReady;
+    cluster.pods[1].readiness = PodReadiness::NotReady;
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
     assert_eq!(lines(&plan)[1], "node-1 ! skippedUnreadyNode,outdated");
     let message = &plan.daemon_sets[0].nodes[1].reasons[0].message;
@@ -447,4 +448,39 @@ fn status_counts_by_both_rules() {
     assert_eq!(one.obstacles.len(), 1);
     assert_eq!(one.node_selector, "<none>");
     assert!(super::status(&snapshot(&cluster), |_| false).daemon_sets.is_empty());
+}
+
+#[test]
+fn status_says_what_ails_pods_that_nothing_is_done_about() {
+    let mut cluster = settled(6);
+    cluster.edit(|spec| spec["minReadySeconds"] = json!(30));
+    settle(&mut cluster);
+    cluster.now = at(100_000);
+    cluster.nodes[1].taints = [taint("gpu=a100:NoSchedule")].into();
+    cluster.nodes[2].readiness = NodeReadiness::Unknown { since: Some(at(99_400)) };
+    for at in [2, 3, 4] {
+        cluster.pods[at].readiness = PodReadiness::NotReady;
+    }
+    cluster.pods[3].trouble = Some(Box::new(ContainerTrouble {
+        container: "c".into(),
+        reason: "CrashLoopBackOff".into(),
+        message: "back-off 5m0s".into(),
+    }));
+    cluster.pods[5].readiness = PodReadiness::Ready { since: Some(at(99_990)) };
+    let status = status(&snapshot(&cluster), |_| true);
+    let told = |node: &NodeObstacles| {
+        let sentences: Vec<&str> = node.reasons.iter().map(|told| &*told.message).collect();
+        format!("{}: {}", node.node, sentences.join("; "))
+    };
+    let told: Vec<String> = status.daemon_sets[0].obstacles.iter().map(told).collect();
+    assert_eq!(
+        told,
+        [
+            "node-1: its pod runs on, but none may start: taint gpu=a100:NoSchedule is not tolerated",
+            "node-2: node NotReady for 10m; pod is not Ready",
+            "node-3: pod is not Ready: CrashLoopBackOff in container c",
+            "node-4: pod is not Ready",
+            "node-5: pod is not yet Ready for 30s",
+        ]
+    );
 }

@@ -64,7 +64,9 @@ pub(super) fn schedule(
 ) -> Vec<Wave> {
     let (max_unavailable, max_surge) = match strategy {
         Strategy::OnDelete => return Vec::new(),
-        Strategy::RollingUpdate { max_unavailable, max_surge } => (max_unavailable, max_surge),
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired: _ } => {
+            (max_unavailable, max_surge)
+        }
     };
     // With a surge the built-in controller does the rolling, and it skips nothing.
     if max_surge == 0 {
@@ -195,7 +197,8 @@ mod tests {
         max_surge: u32,
     ) -> (Vec<NodePlan>, Vec<String>) {
         let (mut plans, standings): (Vec<_>, Vec<_>) = fleet.into_iter().unzip();
-        let strategy = Strategy::RollingUpdate { max_unavailable, max_surge };
+        let desired = u32::try_from(plans.len()).unwrap();
+        let strategy = Strategy::RollingUpdate { max_unavailable, max_surge, desired };
         let waves = schedule(&mut plans, &standings, strategy);
         let names = waves.iter().flat_map(|wave| wave.nodes.iter().map(ToString::to_string));
         (plans, names.collect())

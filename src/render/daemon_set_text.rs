@@ -38,7 +38,6 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         totals: _,
         status,
     } = daemon_set;
-    let desired = status.as_ref().map(|counters| counters.desired);
     let (symbol_style, symbol, note) = match change {
         Change::Create => (GAIN, "+", ""),
         Change::Update => (CHANGE, "~", ""),
@@ -51,11 +50,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
             .plain(" DaemonSet ")
             .styled(NAME, key(daemon_set))
             .plain(note)
-            .plain(format!(
-                "   {}   {}",
-                revision_words(revision),
-                strategy_words(*strategy, desired)
-            )),
+            .plain(format!("   {}   {}", revision_words(revision), strategy_words(*strategy))),
     );
     if options.verbose {
         details(page, revision, status.as_ref());
@@ -85,18 +80,19 @@ fn revision_words(revision: &RevisionPlan) -> String {
     }
 }
 
-fn strategy_words(strategy: Strategy, desired: Option<u32>) -> String {
-    let of = desired.map(|desired| format!(" of {desired}")).unwrap_or_default();
+fn strategy_words(strategy: Strategy) -> String {
     match strategy {
         Strategy::OnDelete => "OnDelete, a pod is replaced when somebody deletes it".to_owned(),
-        Strategy::RollingUpdate { max_unavailable, max_surge: 0 } => {
-            format!("RollingUpdate, at most {max_unavailable}{of} unavailable")
+        Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired } => {
+            format!("RollingUpdate, at most {max_unavailable} of {desired} unavailable")
         }
-        Strategy::RollingUpdate { max_unavailable: 0, max_surge } => {
-            format!("RollingUpdate, new pod before old on at most {max_surge}{of} at a time")
+        Strategy::RollingUpdate { max_unavailable: 0, max_surge, desired } => {
+            format!(
+                "RollingUpdate, new pod before old on at most {max_surge} of {desired} at a time"
+            )
         }
-        Strategy::RollingUpdate { max_unavailable, max_surge } => format!(
-            "RollingUpdate, new pod before old on at most {max_surge}{of} at a time, at most \
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired } => format!(
+            "RollingUpdate, new pod before old on at most {max_surge} of {desired} at a time, at most \
              {max_unavailable} unavailable"
         ),
     }

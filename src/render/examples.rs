@@ -64,7 +64,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         generation: Some(9),
         change: Change::None,
         managed_by: ManagedBy::DaemonSetController,
-        strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0 },
+        strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },
         revision: RevisionPlan {
             current: Some(RevisionRef {
                 name: format!("{name}-5f6d").as_str().into(),
@@ -117,7 +117,9 @@ impl DaemonSetPlan {
     pub(super) fn with_wave(self, index: u32, name: &str, nodes: Vec<NodePlan>) -> Self {
         let (max_unavailable, max_surge) = match self.strategy {
             Strategy::OnDelete => (1, 0),
-            Strategy::RollingUpdate { max_unavailable, max_surge } => (max_unavailable, max_surge),
+            Strategy::RollingUpdate { max_unavailable, max_surge, desired: _ } => {
+                (max_unavailable, max_surge)
+            }
         };
         let names = nodes.iter().map(|node| node.name.clone()).collect();
         let in_wave = nodes.into_iter().map(|node| NodePlan { wave: Some(index), ..node });

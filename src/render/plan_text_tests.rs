@@ -82,17 +82,17 @@ fn a_new_daemon_set() {
         ["gpu-1", "gpu-2", "gpu-3"].map(|name| node(name, Action::Create, vec![Reason::NoPod])),
     );
     (new.change, new.status) = (Change::Create, None);
-    new.strategy = Strategy::RollingUpdate { max_unavailable: 1, max_surge: 0 };
+    new.strategy = Strategy::RollingUpdate { max_unavailable: 1, max_surge: 0, desired: 3 };
     (new.revision.current, new.revision.kind) = (None, RevisionKind::New);
     new.revision.target.number = RevisionNumber(1);
-    insta::assert_snapshot!(text(&plan(vec![new])), @r"
-        ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    insta::assert_snapshot!(text(&plan(vec![new])), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-        + DaemonSet monitoring/gpu-exporter   revision 1 (new)   RollingUpdate, at most 1 unavailable
-            + 3 nodes: gpu-1 … gpu-3   node has no pod yet
+    + DaemonSet monitoring/gpu-exporter   revision 1 (new)   RollingUpdate, at most 1 of 3 unavailable
+        + 3 nodes: gpu-1 … gpu-3   node has no pod yet
 
-        Plan: 3 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-        ");
+    Plan: 3 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    ");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_wave_of_different_pods_says_which_are_which() {
 #[test]
 fn waves_with_names() {
     let mut surging = updated("agent", vec![new_image()]);
-    surging.strategy = Strategy::RollingUpdate { max_unavailable: 0, max_surge: 5 };
+    surging.strategy = Strategy::RollingUpdate { max_unavailable: 0, max_surge: 5, desired: 412 };
     surging.revision.kind = RevisionKind::Reused;
     let surging = surging
         .with_wave(1, "canary", zone("a", 1, &[], Action::Surge, &outdated(7)))

@@ -141,6 +141,20 @@ fn the_addons_of_kubernetes_are_defaulted_as_served() {
     assert!(compared.len() >= 5, "{compared:?}");
 }
 
+#[test]
+fn the_examples_are_defaulted_as_served() {
+    let plane = plane();
+    for namespace in ["gpu", "logging", "monitoring", "tracing"] {
+        plane.kubectl(&["create", "namespace", namespace]);
+    }
+    let files = yaml_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"));
+    for path in &files {
+        let served = compare(&plane, &fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(served.len(), 1, "{}", path.display());
+    }
+    assert_eq!(files.len(), 6, "{files:?}");
+}
+
 fn yaml_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -58,7 +58,7 @@ spec:
 
 /// A cluster with a few nodes, pods and revisions, in which nothing happens any more.
 fn frozen() -> ControlPlane {
-    let plane = ControlPlane::builder().user("dev", &[]).audit().start();
+    let plane = ControlPlane::builder().user("dev", &[]).user("ops", &[]).audit().start();
     plane.create_nodes(FakeNode::many("node", 10));
     plane.create_nodes([FakeNode::new("tainted").taint("gpu", "true", "NoSchedule").cordoned()]);
     plane.apply_yaml(AGENTS);
@@ -191,6 +191,32 @@ async fn our_own_recording_is_the_same_and_slim() {
     assert!(!String::from_utf8(text).unwrap().contains("hunter2"));
 }
 
+/// A snapshot after new roles; the API server learns of them a moment later.
+async fn once_permitted(cluster: &LiveCluster, scope: &Scope) -> Snapshot {
+    for _ in 0..100 {
+        if let Ok(snapshot) = cluster.snapshot(scope, wrong_clock()).await {
+            return snapshot;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    cluster.snapshot(scope, wrong_clock()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_readmes_role_is_enough() {
+    let plane = frozen();
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let (_, role) = readme.split_once("```yaml\n").unwrap();
+    let (role, _) = role.split_once("```").unwrap();
+    plane.apply_yaml(role);
+    plane.kubectl(&["create", "clusterrolebinding", "ops", "--clusterrole=ds-plan", "--user=ops"]);
+    let ops = connect(&options(&plane.kubeconfig_of("ops"))).await.unwrap();
+    let mut seen = once_permitted(&ops, &Scope::All).await;
+    let all = admin(&plane).await.snapshot(&Scope::All, wrong_clock()).await.unwrap();
+    seen.observed_at = all.observed_at;
+    assert_eq!(seen, all);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn users_are_told_what_they_may_not() {
     let plane = frozen();
@@ -229,16 +255,7 @@ subjects: [{kind: User, name: dev}]
 "#,
     );
     let only_default = Scope::Namespaces(["default".into()].into());
-    let mut found = dev.snapshot(&only_default, wrong_clock()).await;
-    // The API server learns of new roles a moment later.
-    for _ in 0..100 {
-        if found.is_ok() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        found = dev.snapshot(&only_default, wrong_clock()).await;
-    }
-    let snapshot = found.unwrap();
+    let snapshot = once_permitted(&dev, &only_default).await;
     assert_eq!((snapshot.pods.len(), snapshot.nodes.len()), (10, 11));
     assert_eq!((snapshot.namespaces.len(), snapshot.cluster.uid), (0, None));
     assert!(!snapshot.coverage.namespaces);

@@ -7,6 +7,7 @@ mod bad_input;
 mod declared;
 mod exit_codes;
 mod fixture;
+mod fleet;
 mod plan;
 mod purity;
 mod sandbox;

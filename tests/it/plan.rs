@@ -14,7 +14,7 @@ fn a_new_daemon_set_as_text_and_names() {
     --- stdout
     ds-plan  1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
 
-    + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 unavailable
+    + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
         + node-1, node-2   node has no pod yet
 
     Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
@@ -25,9 +25,9 @@ fn a_new_daemon_set_as_text_and_names() {
         exit 0
         --- stdout
         ds-plan  1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
-        plan sha256:fc0fa32360ed13ceb2f66f966aedaea483431ed0fc8b18e7a391c2dbfae31e82, made by [version and time]
+        plan sha256:dfb2e64030310d278fda68f9f98786c439776ef3001f3d7d3b5639475eefa811, made by [version and time]
 
-        + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 unavailable
+        + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
             + node-1, node-2   node has no pod yet
                 node-1
                 node-2
@@ -81,7 +81,7 @@ fn git_is_read_at_a_revision_and_not_from_the_working_tree() {
     --- stdout
     ds-plan  1 DaemonSet at 8012765 in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
 
-    + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 unavailable
+    + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
         + node-1, node-2   node has no pod yet
 
     Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.

@@ -1,0 +1,67 @@
+//! What ails the pods that a node has: why it is without an available one although nothing is to
+//! be done, or why it has one that it should not have. For `status` and `explain`.
+
+use super::document::{Action, Coded, NodePlan};
+use super::reason::Reason;
+use super::scene::Scene;
+use crate::controller::placement::Placement;
+use crate::model::{Node, NodeReadiness, Pod};
+
+/// Adds what ails a node's pods to the reasons of its plan, where they do not say so already.
+pub(super) fn add_ailments(scene: &Scene<'_>, plan: &mut NodePlan) {
+    let view = scene.view();
+    let Some(at) = view.fleet.position(&plan.name) else { return };
+    let pods = view.pods.at(at);
+    let ailments = match &view.placements[at] {
+        _ if pods.is_empty() => Vec::new(),
+        Placement { may_start: false, obstacle: Some(obstacle), .. } => match plan.action {
+            Action::Keep | Action::Wait => {
+                vec![Reason::Misscheduled { obstacle: obstacle.clone() }]
+            }
+            Action::Create | Action::Delete | Action::Replace | Action::Surge => Vec::new(),
+        },
+        Placement { .. } => unavailable(scene, &view.fleet.nodes()[at], pods),
+    };
+    let node_known = plan.reasons.iter().any(|coded| says_node_unready(&coded.reason));
+    let new = ailments.into_iter().filter(|reason| !(node_known && says_node_unready(reason)));
+    plan.reasons.extend(new.map(Coded::from));
+}
+
+fn says_node_unready(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::NodeNotReady { .. }
+            | Reason::SkippedUnreadyNode { .. }
+            | Reason::UnreadyNodeCounts { .. }
+    )
+}
+
+/// Why none of the pods of an eligible node is available.
+fn unavailable(scene: &Scene<'_>, node: &Node, pods: &[&Pod]) -> Vec<Reason> {
+    let (min_ready, now) = (scene.owner.spec.min_ready_seconds, scene.view().now);
+    if pods.iter().any(|pod| pod.serves(min_ready, now)) {
+        return Vec::new();
+    }
+    let of_node = match node.readiness {
+        NodeReadiness::Ready => None,
+        NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
+            let seconds = since.map(|since| now.duration_since(since).as_secs());
+            Some(Reason::NodeNotReady { since, seconds })
+        }
+    };
+    // A pod that goes anyway, or has ended, has its own reason.
+    let staying = pods.iter().find(|pod| !pod.terminating && !pod.is_terminal());
+    let of_pod = staying.map(|pod| {
+        if pod.is_ready() {
+            return Reason::NotAvailableYet { min_ready_seconds: min_ready };
+        }
+        let trouble = pod.trouble.as_deref();
+        Reason::PodNotReady {
+            container: trouble.map(|it| it.container.to_string()).filter(|name| !name.is_empty()),
+            trouble: trouble.map(|it| it.reason.to_string()),
+            detail: trouble.map(|it| it.message.to_string()).filter(|text| !text.is_empty()),
+            restarts: pod.restarts,
+        }
+    });
+    of_node.into_iter().chain(of_pod).collect()
+}

@@ -1,0 +1,85 @@
+//! The example fleet as a user plans it, and what README.md shows of it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use insta::assert_snapshot;
+
+use crate::sandbox::Sandbox;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// A repository with the examples in it, at the paths that they have here.
+fn repository() -> Sandbox {
+    let sandbox = Sandbox::new();
+    for path in examples() {
+        let relative = path.strip_prefix(ROOT).unwrap();
+        sandbox.write(relative.to_str().unwrap(), fs::read(&path).unwrap());
+    }
+    sandbox.commit();
+    sandbox
+}
+
+/// Every file in `examples/`.
+fn examples() -> Vec<PathBuf> {
+    fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { collect(&path, files) } else { files.push(path) }
+        }
+    }
+    let mut files = Vec::new();
+    collect(&Path::new(ROOT).join("examples"), &mut files);
+    files.sort();
+    files
+}
+
+#[test]
+fn each_example_is_planned() {
+    let run = repository().ds_plan(
+        "--path examples/fleet/manifests --snapshot examples/fleet/cluster.json -o json --all-nodes",
+    );
+    let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let planned: BTreeSet<String> = plan["daemonSets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| format!("examples/fleet/manifests/{}.yaml", it["name"].as_str().unwrap()))
+        .collect();
+    let mut files: BTreeSet<String> = examples()
+        .iter()
+        .map(|path| path.strip_prefix(ROOT).unwrap().to_str().unwrap().to_owned())
+        .collect();
+    assert!(files.remove("examples/fleet/cluster.json"));
+    assert_eq!(planned, files, "a file a DaemonSet, and no other file");
+}
+
+#[test]
+fn the_fleet_as_text() {
+    let run = repository()
+        .ds_plan("--path examples/fleet/manifests --snapshot examples/fleet/cluster.json");
+    assert_snapshot!(run);
+}
+
+#[test]
+fn the_fleets_status() {
+    assert_snapshot!(repository().ds_plan("status --snapshot examples/fleet/cluster.json"));
+}
+
+/// The commit in the first line is the only thing that may differ.
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    let (_, block) = readme.split_once("```console\n$ ds-plan ").unwrap();
+    let (line, rest) = block.split_once('\n').unwrap();
+    let (shown, _) = rest.split_once("```").unwrap();
+    let run = repository().ds_plan(line);
+    let without_commit = |text: &str| {
+        let (first, rest) = text.split_once('\n').unwrap();
+        let (before, after) = first.split_once(" at ").unwrap();
+        let (_commit, after) = after.split_once(' ').unwrap();
+        format!("{before} {after}\n{rest}")
+    };
+    assert_eq!(without_commit(&run.stdout), without_commit(shown), "{run}");
+}
