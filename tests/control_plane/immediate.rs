@@ -27,7 +27,8 @@ use cases::{Case, GONE, NO_EXECUTE, NO_SCHEDULE, Past, cases, nodes};
 use effects::{Effects, When, done};
 use hands::{break_pods, spoil_status};
 
-const SOON: Duration = Duration::from_mins(1);
+/// For what a quiet machine does in seconds.
+const SOON: Duration = Duration::from_mins(2);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_does_at_once_what_the_plan_says() {
@@ -77,6 +78,10 @@ async fn begin(plane: &ControlPlane, cases: &[Case]) {
     for case in of(cases, &[Past::LeftBehind, Past::LeftBehindPlanned]) {
         plane.kubectl(&["delete", "daemonset", &case.name, "--cascade=orphan"]);
     }
+    wait_until_async("no pod is on its way out", SOON, async || {
+        pods(plane).await.iter().all(|pod| pod.metadata.deletion_timestamp.is_none())
+    })
+    .await;
 }
 
 /// Does everything that goes wrong.
