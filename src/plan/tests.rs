@@ -361,6 +361,33 @@ fn pods_of_vanished_nodes_go_when_they_were_never_bound() {
 }
 
 #[test]
+fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
+    let mut cluster = settled(4);
+    cluster.nodes.truncate(1);
+    cluster.pods[1].controller = None;
+    cluster.pods[2].labels = labels(OTHERS);
+    cluster.pods[3].target = PodTarget::Aimed("node-2".into());
+    let wanted = [desired(&cluster)];
+    let snapshot = snapshot(&cluster);
+    let all = Detail { all_nodes: true, show_values: false };
+    let input = Input {
+        snapshot: &snapshot,
+        desired: &wanted,
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        created_at: Timestamp::UNIX_EPOCH,
+        detail: all,
+    };
+    let plan = plan(input);
+    let want =
+        ["node-0  upToDate", "node-1  leftToGarbageCollector,adopted", "node-2 - nodeVanished"];
+    assert_eq!(lines(&plan), want);
+    let pods = plan.daemon_sets[0].nodes[2].pods.iter();
+    let pods: Vec<_> = pods.map(|pod| (pod.fate, pod.reason.reason.code())).collect();
+    assert_eq!(pods, [(Fate::Delete, "nodeVanished"), (Fate::Keep, "released")]);
+}
+
+#[test]
 fn orphans_are_adopted_and_strangers_let_go() {
     let mut cluster = settled(2);
     cluster.pods[0].controller = None;

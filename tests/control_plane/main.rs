@@ -4,10 +4,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 #![allow(clippy::disallowed_methods, reason = "tests are a shell: they have a clock and settings")]
 
+mod controller;
 mod defaulting;
 mod fleet;
 mod harness;
+mod immediate;
+mod placement;
 mod planning;
+mod random;
 mod reading;
 mod smoke;
 mod snapshot;
