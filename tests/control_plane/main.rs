@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests are a shell: they have a clock and settings")]
 
 mod defaulting;
+mod dice;
 mod fleet;
 mod harness;
 mod planning;
@@ -13,6 +14,7 @@ mod smoke;
 mod snapshot;
 mod stages;
 mod status_table;
+mod target;
 mod upstream;
 mod validation;
 mod yaml_writing;

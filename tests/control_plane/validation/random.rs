@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::rows::{self, Row};
+use crate::dice::Dice;
 
 /// Fields by Go type and name, as the manifest room knows them.
 type Types = BTreeMap<String, BTreeMap<String, Field>>;
@@ -32,7 +33,7 @@ pub(super) struct Maker {
     types: Types,
     /// The values of the tables' rows, by name of the field.
     known: BTreeMap<String, Vec<Value>>,
-    state: u64,
+    dice: Dice,
 }
 
 impl Maker {
@@ -44,7 +45,7 @@ impl Maker {
                 collect(name.split('[').next().unwrap_or_default(), value, &mut known);
             }
         }
-        Self { types: serde_json::from_str(fields).unwrap(), known, state: seed }
+        Self { types: serde_json::from_str(fields).unwrap(), known, dice: Dice::new(seed) }
     }
 
     /// The valid object with some fields of its pod and its strategy made anew.
@@ -137,16 +138,11 @@ impl Maker {
     }
 
     fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
+        self.dice.one_in(count)
     }
 
-    /// The next of splitmix64's numbers, below `limit`.
     fn below(&mut self, limit: usize) -> usize {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % u64::try_from(limit).unwrap()).unwrap()
+        self.dice.below(limit)
     }
 }
 
