@@ -48,10 +48,9 @@ impl Reader<'_> {
 
     /// How a field merges; nothing for a plain value.
     fn kind(&mut self, schema: &Value) -> Option<Value> {
-        let atomic = |schema: &Value| schema["x-kubernetes-map-type"] == "atomic";
         if let Some(name) = reference(schema) {
             let target = &self.schemas[name];
-            return if atomic(schema) || atomic(target) {
+            return if is_atomic(schema) || is_atomic(target) {
                 Some("atomic".into())
             } else if target["properties"].is_object() {
                 Some(self.structure(name).into())
@@ -62,7 +61,7 @@ impl Reader<'_> {
         }
         match schema["type"].as_str() {
             Some("array") => Some(self.list(schema)),
-            Some("object") if atomic(schema) => Some("atomic".into()),
+            Some("object") if is_atomic(schema) => Some("atomic".into()),
             Some("object") => {
                 let entry = &schema["additionalProperties"];
                 assert_eq!(self.kind(entry), None, "only maps of plain values are known");
@@ -85,11 +84,17 @@ impl Reader<'_> {
                     .map(|key| key.as_str().unwrap())
                     .map(|key| (key.to_owned(), properties[key]["default"].clone()))
                     .collect();
-                json!({ "keys": keys, "of": self.structure(element) })
+                let atomic = is_atomic(&schema["items"]) || is_atomic(&self.schemas[element]);
+                let of = if atomic { "atomic".to_owned() } else { self.structure(element) };
+                json!({ "keys": keys, "of": of })
             }
             Some(other) => panic!("a new type of list: {other}"),
         }
     }
+}
+
+fn is_atomic(schema: &Value) -> bool {
+    schema["x-kubernetes-map-type"] == "atomic"
 }
 
 fn reference(schema: &Value) -> Option<&str> {
