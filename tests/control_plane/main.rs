@@ -6,6 +6,7 @@
 
 mod controller;
 mod defaulting;
+mod dice;
 mod fleet;
 mod harness;
 mod immediate;
@@ -17,6 +18,7 @@ mod smoke;
 mod snapshot;
 mod stages;
 mod status_table;
+mod target;
 mod upstream;
 mod validation;
 mod yaml_writing;
