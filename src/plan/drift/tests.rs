@@ -1,0 +1,1 @@
+//! Each class of drift, on clusters small enough to hold in the head.
