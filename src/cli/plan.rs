@@ -1,17 +1,14 @@
 //! `ds-plan plan`: what applying the source would do to every node.
 
-use std::path::Path;
-
 use clap::ValueEnum;
 
-use super::connection::is_standard_input;
-use super::error::{Error, Place};
+use super::comparison::{self, Compared};
+use super::error::Error;
 use super::exit::Exit;
-use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, VerbosityFlags, heading};
-use super::input::{self, Desired, Selection};
+use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading};
+use super::input::Desired;
 use super::shell::Shell;
-use super::{connection, warnings};
-use crate::cluster::Scope;
+use super::warnings;
 use crate::plan::{self, Detail, Plan};
 use crate::render;
 
@@ -49,9 +46,8 @@ struct DetailFlags {
     #[arg(long, help_heading = heading::OUTPUT)]
     all_nodes: bool,
 
-    /// Show values that may be secret: of env vars, HTTP headers, and flags such as --token
-    #[arg(long, help_heading = heading::OUTPUT)]
-    show_values: bool,
+    #[command(flatten)]
+    values: ValueFlags,
 }
 
 /// What the exit code tells.
@@ -82,19 +78,9 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 }
 
 async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Plan, Error> {
-    refuse_one_input_for_two(args, global)?;
-    let connection = connection::open(global, shell).await?;
-    let selection = Selection {
-        namespace: global.namespace.as_ref(),
-        flags: &args.narrow,
-        place: Place::Manifests,
-    };
-    let default_namespace =
-        global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
-    let Desired { daemon_sets, source, warnings } =
-        input::desired(&args.source, &selection, default_namespace, shell)?;
-    let namespaces = daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
-    let snapshot = connection.snapshot(&Scope::Namespaces(namespaces), shell).await?;
+    let Compared { snapshot, desired } =
+        comparison::read(&args.source, &args.narrow, global, shell).await?;
+    let Desired { daemon_sets, source, warnings } = desired;
     Ok(plan::plan(plan::Input {
         snapshot: &snapshot,
         desired: &daemon_sets,
@@ -103,13 +89,6 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
         created_at: shell.now,
         detail: detail(args.detail),
     }))
-}
-
-/// Standard input has one end; it cannot be the manifests and the cluster.
-fn refuse_one_input_for_two(args: &Args, global: &GlobalFlags) -> Result<(), Error> {
-    let manifests = args.source.filename.iter().any(|name| is_standard_input(Path::new(name)));
-    let cluster = global.snapshot.as_deref().is_some_and(is_standard_input);
-    if manifests && cluster { Err(Error::StandardInputTwice) } else { Ok(()) }
 }
 
 fn show(mut plan: Plan, args: &Args, shell: &Shell) -> Result<(), Error> {
@@ -129,8 +108,8 @@ fn show(mut plan: Plan, args: &Args, shell: &Shell) -> Result<(), Error> {
     shell.printer.out(text).map_err(Error::Output)
 }
 
-fn detail(DetailFlags { all_nodes, show_values }: DetailFlags) -> Detail {
-    Detail { all_nodes, show_values }
+fn detail(DetailFlags { all_nodes, values }: DetailFlags) -> Detail {
+    Detail { all_nodes, show_values: values.show_values }
 }
 
 fn exit(plan: &Plan, ExitFlags { detailed_exitcode, fail_on_guards }: ExitFlags) -> Exit {

@@ -101,8 +101,9 @@ pub fn diff(input: DiffInput<'_>) -> Diff {
 fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, show_values: bool) -> DaemonSetDiff {
     let live = snapshot.daemon_set(&desired.key);
     let after = target::target(live, desired);
-    let changes =
-        live.map(|live| object::changes_between(&live.raw, &after, show_values)).unwrap_or_default();
+    let changes = live
+        .map(|live| object::changes_between(&live.raw, &after, show_values))
+        .unwrap_or_default();
     let change = object::change(live, desired, &changes);
     let (before, after) = match change {
         Change::None => (None, None),

@@ -144,9 +144,10 @@ fn unreadable_writers(desired: &DesiredDaemonSet, error: &dyn std::error::Error)
 
 /// Without `managedFields`, nobody can be named.
 fn about_writers(snapshot: &Snapshot, daemon_sets: &[DaemonSetDrift]) -> Option<Warning> {
-    let any_field = daemon_sets.iter().flat_map(|one| &one.deviations).any(|classified| {
-        matches!(classified.deviation.reason, Deviation::FieldDiffers { .. })
-    });
+    let any_field = daemon_sets
+        .iter()
+        .flat_map(|one| &one.deviations)
+        .any(|classified| matches!(classified.deviation.reason, Deviation::FieldDiffers { .. }));
     (any_field && !snapshot.coverage.managed_fields).then(|| Warning {
         code: "noManagedFields".to_owned(),
         message: "the snapshot has no managed fields, so who wrote what is not known; record it \

@@ -267,9 +267,7 @@ fn difference(from: &Revision, to: &Revision, show_values: bool) -> RevisionDiff
     if !show_values {
         secrets::mask_pair(&mut before, &mut after);
     }
-    let reference = |revision: &Revision| RevisionRef {
-        name: revision.name.clone(),
-        number: revision.number,
-    };
+    let reference =
+        |revision: &Revision| RevisionRef { name: revision.name.clone(), number: revision.number };
     RevisionDifference { from: reference(from), to: reference(to), changes, before, after }
 }

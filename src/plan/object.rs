@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::changes::{Side, compare};
 use super::document::{Change, FieldChange};
-use crate::controller::Owner;
 use super::secrets;
+use crate::controller::Owner;
 use crate::merge::LAST_APPLIED_ANNOTATION;
 use crate::model::mask::{Salt, mask_template};
 use crate::model::{

@@ -5,9 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{
-    DaemonSetName, NamespaceName, NodeName, PodName, RevisionName, RevisionNumber,
-};
+use crate::model::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionName, RevisionNumber};
 use crate::plan::document::{
     ApiVersion, ClusterSummary, Coded, FieldChange, RevisionRef, SourceInfo, Warning,
 };
@@ -293,7 +291,9 @@ impl fmt::Display for Deviation {
                 write!(f, "{} is not as in the source", change.path)
             }
             Self::PodMissing { nodes } => write!(f, "{} without a pod", Nodes(nodes.len())),
-            Self::PodSurplus { nodes } => write!(f, "{} with more than one pod", Nodes(nodes.len())),
+            Self::PodSurplus { nodes } => {
+                write!(f, "{} with more than one pod", Nodes(nodes.len()))
+            }
             Self::PodOutdated { nodes } => {
                 write!(f, "{} with a pod of another template", Nodes(nodes.len()))
             }
@@ -392,7 +392,7 @@ pub struct DriftTotals {
 
 impl DriftTotals {
     /// Counts one more deviation.
-    pub(super) fn add(&mut self, class: DriftClass) {
+    pub fn add(&mut self, class: DriftClass) {
         *match class {
             DriftClass::Spec => &mut self.spec,
             DriftClass::Pod => &mut self.pod,

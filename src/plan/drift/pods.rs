@@ -115,9 +115,8 @@ fn fault_of(reason: &Reason) -> Option<Fault> {
 
 /// A node that should run a pod and has none that stays.
 fn missing(plan: &NodePlan) -> Option<NodeDrift> {
-    let lacks = |reason: &Reason| {
-        matches!(reason, Reason::NoPod | Reason::NoLivePod | Reason::Terminating)
-    };
+    let lacks =
+        |reason: &Reason| matches!(reason, Reason::NoPod | Reason::NoLivePod | Reason::Terminating);
     let reasons: Vec<_> =
         plan.reasons.iter().filter(|coded| lacks(&coded.reason)).cloned().collect();
     let pods = plan.pods.iter().map(|pod| pod.name.clone()).collect();
