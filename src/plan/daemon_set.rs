@@ -71,9 +71,11 @@ pub(super) fn plan<'a>(
         nodes,
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
+    let mut warnings = warnings::about(&scene, live, snapshot);
+    warnings.extend(warnings::creates_at_once(&plan));
     Planned {
         guards: guards(&plan, now.as_ref(), &holders),
-        warnings: warnings::about(&scene, live, snapshot),
+        warnings,
         plan,
         live_template: live.map(|live| live.spec.template.raw()),
         target_template: desired.spec.template.raw(),

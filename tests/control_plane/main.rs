@@ -9,6 +9,7 @@ mod defaulting;
 mod fleet;
 mod harness;
 mod immediate;
+mod node_selector;
 mod placement;
 mod planning;
 mod random;
