@@ -12,6 +12,7 @@ mod immediate;
 mod node_selector;
 mod placement;
 mod planning;
+mod program;
 mod random;
 mod reading;
 mod smoke;
