@@ -82,6 +82,7 @@ fn desired(cluster: &Cluster) -> DesiredDaemonSet {
         spec: daemon_set.spec.clone(),
         raw: Arc::new(raw(&daemon_set.spec, &json!({}))),
         place: Place { path: "ds.yaml".into(), line: 1, column: 1 },
+        policy: None,
     }
 }
 
