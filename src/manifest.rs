@@ -16,6 +16,7 @@ mod fields;
 mod go_number;
 mod image;
 mod objects;
+mod policy;
 pub mod quantity;
 mod scalar;
 #[cfg(test)]
@@ -76,7 +77,7 @@ pub struct Desired {
     pub warnings: Vec<Warning>,
 }
 
-/// Reads every DaemonSet in `files`.
+/// Reads every DaemonSet in `files`, and gives each the `RolloutPolicy` that selects it.
 ///
 /// Files whose bytes contain neither `DaemonSet` nor `RolloutPolicy` are not parsed.
 ///
@@ -84,12 +85,20 @@ pub struct Desired {
 /// All errors of all files: bytes that are no text, syntax, wrong types, unknown fields, rules of
 /// the API server, the same DaemonSet twice, or no DaemonSet at all.
 pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
-    let Objects { daemon_sets, seen, mut warnings, mut errors } = objects::collect(files);
+    let Objects { daemon_sets, policies, seen, mut warnings, mut errors } = objects::collect(files);
+    let mut paced = Vec::with_capacity(policies.len());
+    for found in &policies {
+        match policy::read(found) {
+            Ok(read) => paced.push(read),
+            Err(error) => errors.push(error),
+        }
+    }
     let mut by_key: BTreeMap<DaemonSetKey, DesiredDaemonSet> = BTreeMap::new();
     for found in &daemon_sets {
-        let Some(new) = daemon_set::read(found, options, &mut errors, &mut warnings) else {
+        let Some(mut new) = daemon_set::read(found, options, &mut errors, &mut warnings) else {
             continue;
         };
+        errors.extend(policy::assign(&mut new, &paced).err());
         match by_key.entry(new.key.clone()) {
             Entry::Vacant(free) => {
                 free.insert(new);

@@ -110,6 +110,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         }
         daemon_sets.push(one.plan);
     }
+    warnings.extend(warnings::host_ports::warnings(desired, snapshot));
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: Kind::Plan,

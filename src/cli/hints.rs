@@ -86,6 +86,7 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
             manifest::Error::Duplicate { .. } => {
                 "remove one of the two, or read fewer files with `--path` or `-f`"
             }
+            manifest::Error::TwoPolicies { .. } => "let one of the two select fewer DaemonSets",
             manifest::Error::NoDaemonSet { .. } => WHERE_MANIFESTS_ARE,
             manifest::Error::Encoding { .. }
             | manifest::Error::Limit { .. }
@@ -93,6 +94,7 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
             | manifest::Error::OldVersion { .. }
             | manifest::Error::KindCase { .. }
             | manifest::Error::Incomplete { .. }
+            | manifest::Error::Policy { .. }
             | manifest::Error::Field { .. }
             | manifest::Error::GeneratedName { .. }
             | manifest::Error::Unreadable { .. }

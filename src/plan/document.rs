@@ -112,6 +112,9 @@ pub struct DaemonSetPlan {
     pub change: Change,
     /// Who replaces pods.
     pub managed_by: ManagedBy,
+    /// Name of the `RolloutPolicy` that paces it; none when its own strategy is the whole policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     /// How pods are replaced, resolved to numbers for this cluster.
     pub strategy: Strategy,
     /// Which revision it has and will have.

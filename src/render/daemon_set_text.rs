@@ -30,6 +30,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         generation: _,
         change,
         managed_by: ManagedBy::DaemonSetController,
+        policy,
         strategy,
         revision,
         changes,
@@ -50,7 +51,8 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
             .plain(" DaemonSet ")
             .styled(NAME, key(daemon_set))
             .plain(note)
-            .plain(format!("   {}   {}", revision_words(revision), strategy_words(*strategy))),
+            .plain(format!("   {}   {}", revision_words(revision), strategy_words(*strategy)))
+            .plain(policy.as_ref().map(|name| format!("   policy {name}")).unwrap_or_default()),
     );
     if options.verbose {
         details(page, revision, status.as_ref());

@@ -68,6 +68,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         generation: Some(9),
         change: Change::None,
         managed_by: ManagedBy::DaemonSetController,
+        policy: None,
         strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },
         revision: RevisionPlan {
             current: Some(RevisionRef {

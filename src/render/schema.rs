@@ -4,6 +4,7 @@
 use schemars::generate::SchemaSettings;
 
 use super::{Error, json};
+use crate::model::RolloutPolicy;
 use crate::plan::{Diff, Drift, Explanation, History, Plan, Status};
 
 /// A document that has a schema.
@@ -21,12 +22,21 @@ pub enum Document {
     Diff,
     /// What `ds-plan drift -o json` prints.
     Drift,
+    /// What `ds-plan` reads beside DaemonSets.
+    RolloutPolicy,
 }
 
 impl Document {
     /// Every document.
-    pub const ALL: [Self; 6] =
-        [Self::Plan, Self::Status, Self::Explanation, Self::History, Self::Diff, Self::Drift];
+    pub const ALL: [Self; 7] = [
+        Self::Plan,
+        Self::Status,
+        Self::Explanation,
+        Self::History,
+        Self::Diff,
+        Self::Drift,
+        Self::RolloutPolicy,
+    ];
 
     /// Its name on the command line and in file names.
     pub fn name(self) -> &'static str {
@@ -37,6 +47,7 @@ impl Document {
             Self::History => "history",
             Self::Diff => "diff",
             Self::Drift => "drift",
+            Self::RolloutPolicy => "rollout-policy",
         }
     }
 }
@@ -51,6 +62,7 @@ pub fn schema(document: Document) -> Result<String, Error> {
         Document::History => generator.into_root_schema_for::<History>(),
         Document::Diff => generator.into_root_schema_for::<Diff>(),
         Document::Drift => generator.into_root_schema_for::<Drift>(),
+        Document::RolloutPolicy => generator.into_root_schema_for::<RolloutPolicy>(),
     };
     json(&schema)
 }

@@ -3,12 +3,13 @@
 //! object changes.
 
 use super::document::{Deviation, NodeDrift};
-use crate::model::{Namespace, NodeName};
+use crate::model::{Namespace, PolicySpec};
 use crate::plan::document::{NodePlan, PodPlan};
 use crate::plan::nodes::{self, Outcome};
 use crate::plan::reason::Reason;
 use crate::plan::scene::Scene;
 use crate::plan::status::counted;
+use crate::plan::warnings::{Conflict, namespace_conflicts};
 
 /// What a pod is to its node, when it is not as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ enum Fault {
 /// Deviations of pods, of the rollout that they are in, and of where they may be.
 pub(super) fn deviations(scene: &Scene<'_>, namespace: Option<&Namespace>) -> Vec<Deviation> {
     let plans: Vec<NodePlan> =
-        nodes::outcomes(scene).into_iter().map(|Outcome { plan, .. }| plan).collect();
+        nodes::outcomes(scene, &PolicySpec::default()).into_iter().map(|Outcome { plan, .. }| plan).collect();
     let with = |fault: Fault| plans.iter().filter_map(|plan| at_fault(plan, fault)).collect();
     let missing: Vec<NodeDrift> = plans.iter().filter_map(missing).collect();
     let outdated: Vec<NodeDrift> = with(Fault::Outdated);
@@ -170,35 +171,16 @@ fn not_eligible(scene: &Scene<'_>) -> Vec<NodeDrift> {
     found
 }
 
-/// Annotations of a namespace that put a node selector on every pod of it: that of the admission
-/// plugin `PodNodeSelector`, and OpenShift's.
-const NODE_SELECTORS: [&str; 2] =
-    ["scheduler.alpha.kubernetes.io/node-selector", "openshift.io/node-selector"];
-
 /// Where the DaemonSet wants a pod and the namespace's node selector does not match.
 fn kept_off(scene: &Scene<'_>, namespace: &Namespace) -> Vec<Deviation> {
-    let view = scene.view();
-    let conflict = |annotation: &&str| {
-        let selector = namespace.annotations.get(annotation)?;
-        let pairs: Vec<(&str, &str)> = pairs(selector)?;
-        let wanted = view.fleet.nodes().iter().zip(view.placements);
-        let nodes: Vec<NodeName> = wanted
-            .filter(|(_, placement)| placement.may_start)
-            .filter(|(node, _)| pairs.iter().any(|(key, want)| node.labels.get(key) != Some(want)))
-            .map(|(node, _)| node.name.clone())
-            .collect();
-        (!nodes.is_empty()).then(|| Deviation::NamespaceNodeSelector {
-            annotation: (*annotation).to_owned(),
+    let conflicts = namespace_conflicts(scene, namespace).into_iter();
+    let deviation = |conflict: Conflict<'_>| {
+        let Conflict { reader, selector, contradicts: _, nodes } = conflict;
+        Deviation::NamespaceNodeSelector {
+            annotation: reader.annotation().to_owned(),
             selector: selector.to_owned(),
             nodes,
-        })
+        }
     };
-    NODE_SELECTORS.iter().filter_map(conflict).collect()
-}
-
-/// `a=b,c=d` (upstream: `ConvertSelectorToLabelsMap`); `None` for anything else, which the plugin
-/// does not take either.
-fn pairs(selector: &str) -> Option<Vec<(&str, &str)>> {
-    let pairs = selector.split(',').map(str::trim).filter(|pair| !pair.is_empty());
-    pairs.map(|pair| pair.split_once('=').map(|(key, value)| (key.trim(), value.trim()))).collect()
+    conflicts.map(deviation).collect()
 }
