@@ -8,6 +8,7 @@ mod declared;
 mod exit_codes;
 mod fixture;
 mod fleet;
+mod past;
 mod plan;
 mod purity;
 mod sandbox;
