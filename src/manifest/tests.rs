@@ -15,7 +15,7 @@ fn file(path: &str, bytes: impl AsRef<[u8]>) -> ManifestFile {
 }
 
 fn read_as(files: &[ManifestFile], validate: FieldValidation) -> Result<Desired, Errors> {
-    read(files, &Options { default_namespace: "here".into(), validate })
+    read(files, &Options { default_namespace: "here".into(), validate, policies: None })
 }
 
 fn read_one(text: &str) -> Result<Desired, Errors> {
