@@ -52,7 +52,7 @@ fn json_and_yaml_are_the_same_document() {
     let sandbox = sandbox();
     let document = |format: &str| {
         let run = sandbox.ds_plan(&format!("-f agent.yaml --snapshot cluster.json -o {format}"));
-        let mut plan: serde_json::Value = serde_yaml::from_str(&run.stdout).unwrap();
+        let mut plan: Value = serde_yaml::from_str(&run.stdout).unwrap();
         plan["createdAt"] = "".into();
         plan
     };
@@ -176,7 +176,7 @@ fn validate_says_what_unknown_fields_are() {
 #[test]
 fn secrets_are_shown_only_when_asked_for() {
     let sandbox = sandbox();
-    let live = crate::fixture::cluster_with(
+    let live = cluster_with(
         &AGENT.replace(
             "image: registry.example/agent:1",
             "image: registry.example/agent:1\n          env: [{name: TOKEN, value: hunter1}]",
