@@ -18,6 +18,24 @@ pub(super) fn whole(dice: &mut Dice, name: &str) -> Value {
     })
 }
 
+/// What is applied in the end: mostly a whole DaemonSet, now and then part of one, or one with
+/// two elements of one name.
+pub(super) fn to_apply(dice: &mut Dice, name: &str) -> Value {
+    let mut object = match dice.below(8) {
+        0 => part(dice, name),
+        _ => whole(dice, name),
+    };
+    if dice.one_in(25) {
+        let twice = json!([{ "name": "A", "value": "1" }, { "name": "B" }, { "name": "A" }]);
+        object["spec"]["template"]["spec"]["containers"] =
+            json!([{ "name": "agent", "image": "cr.example/a:1", "env": twice }]);
+    }
+    if dice.one_in(50) {
+        object["metadata"]["finalizers"] = json!(["x.y/a", "x.y/a"]);
+    }
+    object
+}
+
 /// What another manager applies: some fields, of containers only those that it cares for.
 pub(super) fn part(dice: &mut Dice, name: &str) -> Value {
     let mut object = json!({
@@ -32,7 +50,7 @@ pub(super) fn part(dice: &mut Dice, name: &str) -> Value {
         let mut container = json!({ "name": "agent" });
         container_details(dice, &mut container);
         object["spec"]["template"]["spec"]["containers"] = json!([container]);
-    } else if dice.one_in(3) {
+    } else if dice.one_in(2) {
         object["spec"]["template"]["spec"] = pod(dice);
     }
     object
@@ -88,11 +106,18 @@ fn pod(dice: &mut Dice) -> Value {
     if chosen.is_empty() {
         chosen.push("agent");
     }
-    let containers: Vec<Value> = chosen.iter().map(|name| container(dice, name)).collect();
+    let mut containers: Vec<Value> = chosen.iter().map(|name| container(dice, name)).collect();
+    let volumes = volumes(dice, &mut containers);
     let mut pod = json!({ "containers": containers });
     let fields = pod.as_object_mut().unwrap();
-    volumes(dice, fields);
-    maybe(dice, fields, "initContainers", 4, |dice| json!([container(dice, "init")]));
+    if let Some(volumes) = volumes {
+        fields.insert("volumes".to_owned(), volumes);
+    }
+    maybe(dice, fields, "initContainers", 4, |dice| {
+        let mut container = container(dice, "init");
+        container.as_object_mut().unwrap().remove("livenessProbe");
+        json!([container])
+    });
     maybe(dice, fields, "nodeSelector", 3, |dice| texts(dice, &["disk", "zone"]));
     maybe(dice, fields, "serviceAccountName", 4, |dice| json!(dice.pick(&["one", "two"])));
     maybe(dice, fields, "hostNetwork", 6, |dice| json!(dice.one_in(2)));
@@ -124,21 +149,33 @@ fn pod(dice: &mut Dice) -> Value {
     pod
 }
 
-fn volumes(dice: &mut Dice, pod: &mut Map<String, Value>) {
-    maybe(dice, pod, "volumes", 2, |dice| {
-        let sources = [
-            json!({ "emptyDir": {} }),
-            json!({ "configMap": { "name": "c", "items": [{ "key": "k", "path": "p" }] } }),
-            json!({ "hostPath": { "path": "/p" } }),
-            json!({ "secret": { "secretName": "s" } }),
-        ];
-        let volume = |name: &&str| {
-            let mut volume = dice.pick(&sources).clone();
-            volume["name"] = json!(name);
-            volume
+/// Volumes, and mounts of them.
+fn volumes(dice: &mut Dice, containers: &mut [Value]) -> Option<Value> {
+    if dice.one_in(2) {
+        return None;
+    }
+    let mut volumes = Vec::new();
+    for kind in dice.some(&["emptyDir", "configMap", "hostPath", "secret"]) {
+        let source = match kind {
+            "emptyDir" => dice.pick(&[json!({}), json!({ "sizeLimit": "1Gi" })]).clone(),
+            "configMap" => json!({ "name": "c", "items": [{ "key": "k", "path": "p" }] }),
+            "hostPath" => json!({ "path": *dice.pick(&["/p", "/q"]) }),
+            _ => json!({ "secretName": "s", "optional": dice.one_in(2) }),
         };
-        ["v1", "v2"].iter().map(volume).collect()
-    });
+        let name = kind.to_lowercase();
+        for container in &mut *containers {
+            if dice.one_in(2) {
+                let mounts = &mut container["volumeMounts"];
+                if mounts.is_null() {
+                    *mounts = json!([]);
+                }
+                let mount = json!({ "name": name, "mountPath": format!("/<{name}>") });
+                mounts.as_array_mut().unwrap().push(mount);
+            }
+        }
+        volumes.push(json!({ "name": name, kind: source }));
+    }
+    Some(volumes.into())
 }
 
 fn container(dice: &mut Dice, name: &str) -> Value {
@@ -155,8 +192,11 @@ fn container_details(dice: &mut Dice, container: &mut Value) {
         let from = json!({ "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } });
         let mut variables = Vec::new();
         for name in dice.some(&["A", "B", "C", "D"]) {
-            let values = [json!({ "value": "1" }), json!({ "value": "2" }), json!({}), from.clone()];
+            let values = [json!({ "value": "1" }), json!({ "value": "2" }), json!({})];
             let mut variable = dice.pick(&values).clone();
+            if dice.one_in(12) {
+                variable = from.clone();
+            }
             variable["name"] = json!(name);
             variables.push(variable);
         }
@@ -171,9 +211,10 @@ fn container_details(dice: &mut Dice, container: &mut Value) {
         .into()
     });
     maybe(dice, fields, "resources", 2, |dice| {
-        let quantities = ["100m", "0.1", "1", "1000m", "0.5"];
         let mut resources = json!({});
-        for kind in dice.some(&["limits", "requests"]) {
+        for (kind, quantities) in
+            dice.some(&[("limits", ["1", "1000m", "2"]), ("requests", ["100m", "0.1", "0.5"])])
+        {
             let name = *dice.pick(&["cpu", "memory"]);
             resources[kind] = json!({ name: dice.pick(&quantities) });
         }
@@ -197,7 +238,7 @@ fn maybe(
     value: impl FnOnce(&mut Dice) -> Value,
 ) {
     if dice.one_in(odds) {
-        let value = if dice.one_in(12) { Value::Null } else { value(dice) };
+        let value = if dice.one_in(25) { Value::Null } else { value(dice) };
         fields.insert(name.to_owned(), value);
     }
 }
