@@ -155,8 +155,7 @@ pub fn apply(
         }
     });
     let managed_fields = owners.tidied();
-    let leftovers =
-        leftovers::leftovers(&merged, &applied, manifest.defaulted, &managed_fields);
+    let leftovers = leftovers::leftovers(&merged, &applied, manifest.defaulted, &managed_fields);
     Ok(Merged { object: merged, managed_fields, conflicts, leftovers })
 }
 

@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::managers::{Entry, ManagedFields, Manager, ManagedFieldsError, Operation};
+use super::managers::{Entry, ManagedFields, ManagedFieldsError, Manager, Operation};
 use super::{API_VERSION, before_first_apply};
 use crate::model::FieldPath;
 
@@ -60,8 +60,7 @@ impl ManagedFields {
         };
         let version = self.0[target].manager.api_version.clone();
         // Entries in other versions of the API are lost, as the server drops them anyway.
-        let same_version =
-            |entry: &&Entry| updates(entry) && entry.manager.api_version == version;
+        let same_version = |entry: &&Entry| updates(entry) && entry.manager.api_version == version;
         let gained = self.0.iter().find(same_version).map(|entry| entry.fields.clone());
         let entry = &mut self.0[target];
         entry.manager.operation = Operation::Apply;

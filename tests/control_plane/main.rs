@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests are a shell: they have a clock and settings")]
 
 mod defaulting;
+#[path = "../../src/merge/samples/dice.rs"]
 mod dice;
 mod fleet;
 mod harness;

@@ -1,6 +1,7 @@
 //! What we say that server-side apply makes of a live object and a manifest, compared with what
 //! the API server answers to the same apply as a dry run.
 
+#[path = "../../src/merge/samples/manifests.rs"]
 mod manifests;
 mod migration;
 mod schema;
@@ -16,7 +17,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
+use crate::dice::{self, Dice};
 use crate::harness::{Component, ControlPlane};
 use server::{Answer, Run};
 
@@ -55,7 +56,7 @@ async fn what_an_apply_makes_is_what_the_server_makes() {
         let mut dice = Dice::new(seed);
         let name = format!("ds-{seed}");
         let told = story::live(&plane, &client, &mut dice, &name).await;
-        let applied = manifests::to_apply(&mut dice, &name);
+        let applied = story::to_apply(&mut dice, &name);
         let mut case = Case { client: &client, name, applied, count: &mut count };
         if let Err(difference) = case.judge().await {
             let Case { applied, .. } = case;

@@ -23,6 +23,24 @@ pub(super) async fn live(
     told
 }
 
+/// What is applied in the end: mostly a whole DaemonSet, now and then part of one, or one with
+/// two elements of one name.
+pub(super) fn to_apply(dice: &mut Dice, name: &str) -> Value {
+    let mut object = match dice.below(8) {
+        0 => manifests::part(dice, name),
+        _ => manifests::whole(dice, name),
+    };
+    if dice.one_in(25) {
+        let twice = json!([{ "name": "A", "value": "1" }, { "name": "B" }, { "name": "A" }]);
+        object["spec"]["template"]["spec"]["containers"] =
+            json!([{ "name": "agent", "image": "cr.example/a:1", "env": twice }]);
+    }
+    if dice.one_in(50) {
+        object["metadata"]["finalizers"] = json!(["x.y/a", "x.y/a"]);
+    }
+    object
+}
+
 async fn create(plane: &ControlPlane, client: &Client, dice: &mut Dice, name: &str) -> String {
     let object = manifests::whole(dice, name);
     let text = object.to_string();
@@ -121,18 +139,23 @@ async fn bare(client: &Client, dice: &mut Dice, name: &str) -> String {
 async fn ownership(client: &Client, dice: &mut Dice, name: &str) -> String {
     let Some(live) = server::get(client, name).await else { return "nothing to write to".into() };
     let mut entries = live["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-    let entry = |version: &str, fields: Value| json!({
-        "manager": "ancient", "operation": "Update", "apiVersion": version,
-        "time": "2020-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields,
-    });
+    let entry = |version: &str, fields: Value| {
+        json!({
+            "manager": "ancient", "operation": "Update", "apiVersion": version,
+            "time": "2020-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields,
+        })
+    };
     let fields = json!({ "f:spec": { "f:minReadySeconds": {}, "f:gone": {} } });
     match dice.below(4) {
         0 => entries = vec![json!({})],
         1 => entries.push(entry("extensions/v1beta1", fields)),
         2 => entries.push(entry("apps/v1beta2", fields)),
-        _ => entries.push(entry("apps/v1", json!({ "f:spec": {
+        _ => entries.push(entry(
+            "apps/v1",
+            json!({ "f:spec": {
             "f:selector": { "f:matchLabels": { "f:app": {} } }, "f:gone": {},
-        } }))),
+        } }),
+        )),
     }
     let body = json!({ "metadata": { "managedFields": entries } });
     let how = server::patch(client, name, "merge-patch", "robot", &body).await;

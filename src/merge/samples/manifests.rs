@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::dice::Dice;
+use super::dice::Dice;
 
 /// A whole DaemonSet, as somebody keeps it in a repository.
-pub(super) fn whole(dice: &mut Dice, name: &str) -> Value {
+pub(crate) fn whole(dice: &mut Dice, name: &str) -> Value {
     let mut spec = json!({
         "selector": { "matchLabels": { "app": name } },
         "template": { "metadata": template_metadata(dice, name), "spec": pod(dice) },
@@ -18,26 +18,8 @@ pub(super) fn whole(dice: &mut Dice, name: &str) -> Value {
     })
 }
 
-/// What is applied in the end: mostly a whole DaemonSet, now and then part of one, or one with
-/// two elements of one name.
-pub(super) fn to_apply(dice: &mut Dice, name: &str) -> Value {
-    let mut object = match dice.below(8) {
-        0 => part(dice, name),
-        _ => whole(dice, name),
-    };
-    if dice.one_in(25) {
-        let twice = json!([{ "name": "A", "value": "1" }, { "name": "B" }, { "name": "A" }]);
-        object["spec"]["template"]["spec"]["containers"] =
-            json!([{ "name": "agent", "image": "cr.example/a:1", "env": twice }]);
-    }
-    if dice.one_in(50) {
-        object["metadata"]["finalizers"] = json!(["x.y/a", "x.y/a"]);
-    }
-    object
-}
-
 /// What another manager applies: some fields, of containers only those that it cares for.
-pub(super) fn part(dice: &mut Dice, name: &str) -> Value {
+pub(crate) fn part(dice: &mut Dice, name: &str) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata(dice, name),
     });
@@ -67,9 +49,11 @@ fn metadata(dice: &mut Dice, name: &str) -> Value {
 }
 
 fn owners(dice: &mut Dice) -> Value {
-    let owner = |uid: &&str| json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "name": format!("owner-{uid}"), "uid": uid,
-    });
+    let owner = |uid: &&str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "name": format!("owner-{uid}"), "uid": uid,
+        })
+    };
     dice.some(&["u1", "u2"]).iter().map(owner).collect()
 }
 
@@ -122,7 +106,8 @@ fn pod(dice: &mut Dice) -> Value {
     maybe(dice, fields, "serviceAccountName", 4, |dice| json!(dice.pick(&["one", "two"])));
     maybe(dice, fields, "hostNetwork", 6, |dice| json!(dice.one_in(2)));
     maybe(dice, fields, "securityContext", 4, |dice| {
-        dice.pick(&[json!({}), json!({ "runAsUser": 1 }), json!({ "fsGroup": 2, "runAsUser": 2 })]).clone()
+        dice.pick(&[json!({}), json!({ "runAsUser": 1 }), json!({ "fsGroup": 2, "runAsUser": 2 })])
+            .clone()
     });
     maybe(dice, fields, "terminationGracePeriodSeconds", 4, |dice| json!(30 + dice.below(2)));
     maybe(dice, fields, "tolerations", 3, |dice| {
@@ -134,17 +119,21 @@ fn pod(dice: &mut Dice) -> Value {
         dice.some(&["1.1.1.1", "2.2.2.2"]).iter().map(alias).collect()
     });
     maybe(dice, fields, "topologySpreadConstraints", 5, |dice| {
-        let spread = |when: &&str| json!({
-            "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": when,
-            "labelSelector": { "matchLabels": { "a": "b" } },
-        });
+        let spread = |when: &&str| {
+            json!({
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": when,
+                "labelSelector": { "matchLabels": { "a": "b" } },
+            })
+        };
         dice.some(&["DoNotSchedule", "ScheduleAnyway"]).iter().map(spread).collect()
     });
-    maybe(dice, fields, "affinity", 5, |_| json!({ "nodeAffinity": {
+    maybe(dice, fields, "affinity", 5, |_| {
+        json!({ "nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
             { "matchExpressions": [{ "key": "disk", "operator": "Exists" }] },
         ] },
-    } }));
+    } })
+    });
     maybe(dice, fields, "dnsConfig", 6, |dice| json!({ "searches": dice.some(&["a", "b"]) }));
     pod
 }
@@ -220,13 +209,21 @@ fn container_details(dice: &mut Dice, container: &mut Value) {
         }
         resources
     });
-    maybe(dice, fields, "livenessProbe", 4, |dice| {
-        json!({ "httpGet": { "port": *dice.pick(&[80, 81]) }, "periodSeconds": 10 })
-    });
+    maybe(
+        dice,
+        fields,
+        "livenessProbe",
+        4,
+        |dice| json!({ "httpGet": { "port": *dice.pick(&[80, 81]) }, "periodSeconds": 10 }),
+    );
     maybe(dice, fields, "imagePullPolicy", 5, |_| json!("IfNotPresent"));
-    maybe(dice, fields, "securityContext", 5, |dice| {
-        json!({ "capabilities": { "drop": ["ALL"] }, "runAsUser": dice.below(2) })
-    });
+    maybe(
+        dice,
+        fields,
+        "securityContext",
+        5,
+        |dice| json!({ "capabilities": { "drop": ["ALL"] }, "runAsUser": dice.below(2) }),
+    );
 }
 
 /// Sets a field now and then; sometimes to nothing, in the ways that people write it.
