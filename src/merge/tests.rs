@@ -23,14 +23,14 @@ fn defaulted(object: &Value) -> Value {
     default_daemon_set(object.clone()).unwrap()
 }
 
-fn apply(live: Option<&Value>, applied: &Value, applier: &str) -> Merged {
+fn apply(live: Option<&Value>, applied: &Value, manager: &str) -> Merged {
     let manifest = Manifest { applied, defaulted: &defaulted(applied) };
-    super::apply(live, manifest, applier, now()).unwrap()
+    super::apply(live, manifest, manager, now()).unwrap()
 }
 
 /// The object as the server would serve it after a forced apply.
-fn served(live: Option<&Value>, applied: &Value, applier: &str) -> Value {
-    let merged = apply(live, applied, applier);
+fn served(live: Option<&Value>, applied: &Value, manager: &str) -> Value {
+    let merged = apply(live, applied, manager);
     let mut object = defaulted(&merged.object);
     object["metadata"]["managedFields"] = merged.managed_fields.to_value();
     object

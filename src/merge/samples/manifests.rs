@@ -28,12 +28,14 @@ pub(crate) fn part(dice: &mut Dice, name: &str) -> Value {
         settings(dice, &mut spec);
         object["spec"] = spec;
     }
-    if dice.one_in(2) {
-        let mut container = json!({ "name": "agent" });
-        container_details(dice, &mut container);
-        object["spec"]["template"]["spec"]["containers"] = json!([container]);
-    } else if dice.one_in(2) {
-        object["spec"]["template"]["spec"] = pod(dice);
+    match dice.below(4) {
+        0 | 1 => {
+            let mut container = json!({ "name": "agent" });
+            container_details(dice, &mut container);
+            object["spec"]["template"]["spec"]["containers"] = json!([container]);
+        }
+        2 => object["spec"]["template"]["spec"] = pod(dice),
+        _ => {}
     }
     object
 }

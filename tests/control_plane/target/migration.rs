@@ -5,7 +5,10 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::{APPLIER, equal, server};
+use super::{
+    APPLIER, decided, defaulted, equal, manifests, ours, ownership_in, server, story, timeless,
+};
+use crate::dice::Dice;
 
 /// Hands over what client-side appliers own of `live`, for real, and compares what the server then
 /// serves; the object afterwards. Nothing when no such applier owns anything.
@@ -29,4 +32,59 @@ pub(super) async fn migrate(client: &Client, live: &Value) -> Result<Option<Valu
     equal("migrated ownership", &migrated, &served["metadata"]["managedFields"])?;
     equal("migrated object", &live["spec"], &served["spec"])?;
     Ok(Some(served))
+}
+
+/// kubectl applies first, migrates then, and applies once more.
+#[tokio::test]
+async fn kubectl_ends_where_our_steps_end() {
+    let plane = super::api_server();
+    let client = plane.client();
+    let (mut wrong, mut compared) = (Vec::new(), 0);
+    for seed in 0..40 {
+        let mut dice = Dice::new(1000 + seed);
+        let name = format!("ds-{seed}");
+        let created = manifests::whole(&mut dice, &name).to_string();
+        let created = plane.try_kubectl_stdin(&["apply", "--filename=-"], &created);
+        if !created.status.success() {
+            continue;
+        }
+        story::write(&plane, &client, &mut dice, &name).await;
+        let live = server::get(&client, &name).await.unwrap();
+        let manifest = manifests::whole(&mut dice, &name);
+        let Ok(predicted) = kubectl_by_rule(live, &manifest) else { continue };
+
+        let arguments =
+            ["apply", "--server-side", "--force-conflicts", "--field-manager=ds-apply", "-f-"];
+        if !plane.try_kubectl_stdin(&arguments, &manifest.to_string()).status.success() {
+            continue;
+        }
+        let served = server::get(&client, &name).await.unwrap();
+        compared += 1;
+        let owners = timeless(&predicted["metadata"]["managedFields"]);
+        let object = equal("object", &decided(&predicted), &decided(&served));
+        let owners = equal("ownership", &owners, &ownership_in(&served));
+        if let Err(difference) = object.and(owners) {
+            wrong.push(format!("seed {seed}: {difference}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(compared >= 25, "only {compared}");
+}
+
+/// The object after what kubectl does, or why it would be refused.
+fn kubectl_by_rule(live: Value, manifest: &Value) -> Result<Value, String> {
+    let apply = |live: &Value| -> Result<Value, String> {
+        let merged = ours(Some(live), manifest).map_err(|error| error.to_string())?;
+        let mut object = defaulted(merged.object);
+        object["metadata"]["managedFields"] = merged.managed_fields.to_value();
+        Ok(object)
+    };
+    let mut object = apply(&live)?;
+    let owners = merge::ownership(&object, Timestamp::now()).map_err(|error| error.to_string())?;
+    let from = owners.client_side_appliers();
+    if from.is_empty() {
+        return Ok(object);
+    }
+    object["metadata"]["managedFields"] = owners.migrated(&from, APPLIER).to_value();
+    apply(&object)
 }

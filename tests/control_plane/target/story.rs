@@ -68,7 +68,13 @@ async fn apply(client: &Client, object: &Value, manager: &str) -> String {
     format!("{manager} applies: {how}")
 }
 
-async fn write(plane: &ControlPlane, client: &Client, dice: &mut Dice, name: &str) -> String {
+/// One more write by somebody, and what came of it.
+pub(super) async fn write(
+    plane: &ControlPlane,
+    client: &Client,
+    dice: &mut Dice,
+    name: &str,
+) -> String {
     let daemon_set = format!("daemonset/{name}");
     let kubectl = |arguments: &[&str]| {
         let output = plane.try_kubectl(arguments);
