@@ -83,18 +83,20 @@ pub fn ds_apply() -> Exit {
 /// Runs one command, and explains what stood in its way.
 fn run(global: GlobalFlags, command: Command) -> Exit {
     let printer = Printer::new(global.color.into());
-    let done = Shell::of_process(printer).and_then(|shell| {
-        shell::run_until_interrupted(async move {
-            dispatch(&command, &global, &shell).await.unwrap_or_else(|error| {
-                printer.err(error::Report(&error));
-                error.exit()
-            })
-        })
+    let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
+        let work = async move {
+            dispatch(&command, &global, &shell)
+                .await
+                .unwrap_or_else(|error| report(&error, printer))
+        };
+        shell::run_until_interrupted(work).map_err(Error::Process)
     });
-    done.unwrap_or_else(|error| {
-        printer.err(error::Report(&Error::Process(error)));
-        Exit::Failed
-    })
+    done.unwrap_or_else(|error| report(&error, printer))
+}
+
+fn report(error: &Error, printer: Printer) -> Exit {
+    printer.err(error::Report(error));
+    error.exit()
 }
 
 async fn dispatch(command: &Command, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
@@ -158,7 +160,7 @@ fn usage(error: &clap::Error) -> Exit {
     }
     match printer.out(text.ansi()) {
         Ok(()) => Exit::Done,
-        Err(_closed) => Exit::Failed,
+        Err(source) => report(&Error::Output(source), printer),
     }
 }
 

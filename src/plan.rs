@@ -9,7 +9,9 @@ mod daemon_set;
 mod digest;
 mod document;
 mod explanation;
+mod guards;
 mod health;
+pub mod lint;
 mod nodes;
 mod object;
 mod reason;
@@ -89,7 +91,8 @@ pub fn plan(input: Input<'_>) -> Plan {
         }
         daemon_sets.push(one.plan);
     }
-    Plan {
+    warnings.extend(warnings::host_ports::warnings(desired, snapshot));
+    let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: Kind::Plan,
         created_at,
@@ -101,7 +104,9 @@ pub fn plan(input: Input<'_>) -> Plan {
         daemon_sets,
         guards,
         warnings,
-    }
+    };
+    debug_assert_eq!(lint::lint(&plan), [], "a plan contradicts itself");
+    plan
 }
 
 /// The cluster has no such object.

@@ -30,7 +30,7 @@ mod shown;
 mod warning;
 mod worktree;
 
-pub use error::Error;
+pub use error::{Error, GitFailure};
 pub use gather::{Renderer, Unrendered};
 pub use warning::Warning;
 

@@ -73,6 +73,9 @@ pub(super) enum Error {
     /// Standard output does not take what is written.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
+    /// The folder that the process was started in is gone, or may not be entered.
+    #[error("the current folder cannot be found")]
+    CurrentFolder(#[source] io::Error),
     /// The process's surroundings are not as they should be.
     #[error("cannot start")]
     Process(#[source] io::Error),
@@ -110,6 +113,7 @@ impl Error {
             | Self::Render(_)
             | Self::Output(_)
             | Self::Random(_)
+            | Self::CurrentFolder(_)
             | Self::Process(_) => Exit::Failed,
             Self::StandardInputTwice | Self::RecordingOfRecording => Exit::Usage,
         }

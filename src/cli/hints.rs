@@ -31,6 +31,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             vec!["nodes go by `metadata.name`: `kubectl get nodes`".into()]
         }
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
+        Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],
         Error::RecordingOfRecording => vec!["leave out one of the two".into()],
         Error::Random(_) | Error::Render(_) | Error::Output(_) | Error::Process(_) => vec![],
     }
@@ -53,17 +54,23 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
     let mut hints = Vec::new();
     for error in errors {
         let hint = match error {
+            manifest::Error::UnknownField { field, .. }
+                if field.hint == Some(manifest::FieldHint::PatchDirective) =>
+            {
+                "render what it patches first: `kubectl kustomize DIR | ds-plan -f -`"
+            }
             manifest::Error::UnknownField { .. } => {
                 "the API drops unknown fields; to do the same, use `--validate=warn`"
             }
             manifest::Error::Duplicate { .. } => {
-                "read fewer files with `--path` or `-f`, or narrow to one of the two with -n"
+                "remove one of the two, or read fewer files with `--path` or `-f`"
             }
             manifest::Error::NoDaemonSet { .. } => WHERE_MANIFESTS_ARE,
             manifest::Error::Encoding { .. }
             | manifest::Error::Limit { .. }
             | manifest::Error::Syntax { .. }
             | manifest::Error::OldVersion { .. }
+            | manifest::Error::KindCase { .. }
             | manifest::Error::Incomplete { .. }
             | manifest::Error::Field { .. }
             | manifest::Error::GeneratedName { .. }

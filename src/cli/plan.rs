@@ -113,11 +113,15 @@ fn refuse_one_input_for_two(args: &Args, global: &GlobalFlags) -> Result<(), Err
 }
 
 fn show(mut plan: Plan, args: &Args, shell: &Shell) -> Result<(), Error> {
-    let text = match args.output {
-        Format::Text => {
+    // JSON and YAML carry the warnings; the others leave standard output to what was asked for.
+    match args.output {
+        Format::Text | Format::Name => {
             warnings::print(&std::mem::take(&mut plan.warnings), shell.printer);
-            render::plan_text(&plan, &shell.text_options(args.verbosity.verbose))
         }
+        Format::Json | Format::Yaml => {}
+    }
+    let text = match args.output {
+        Format::Text => render::plan_text(&plan, &shell.text_options(args.verbosity.verbose)),
         Format::Json => render::json(&plan)?,
         Format::Yaml => render::yaml(&plan)?,
         Format::Name => render::plan_name(&plan),

@@ -34,6 +34,9 @@ pub(super) struct Shell {
 
 impl Shell {
     /// Looks around once.
+    ///
+    /// # Errors
+    /// There is no current folder.
     #[expect(clippy::disallowed_methods, reason = "the shell is where these are read")]
     pub(super) fn of_process(printer: Printer) -> io::Result<Self> {
         Ok(Self {

@@ -221,9 +221,9 @@ pub enum Error {
         /// Line and column at which it ends; `None` when its compressed form does.
         at: Option<(usize, usize)>,
     },
-    /// The gzip form of a recording is damaged.
+    /// The bytes of a recording are damaged: its gzip form, or its text.
     #[error("the snapshot {file} is damaged: {reason}")]
-    Gzip {
+    Damaged {
         /// The file as named by the user.
         file: Arc<str>,
         /// What is wrong with it.

@@ -17,7 +17,7 @@ use super::decode::{self, Problem};
 use super::defaults::{self, Object};
 use super::error::{Error, TypeProblem};
 use super::objects::Found;
-use super::validate::validate;
+use super::validate::{validate, warnings};
 use super::warning::{UnknownField, Warning};
 use super::{FieldValidation, Options};
 
@@ -154,6 +154,12 @@ impl Reader<'_> {
         for error in validate(object) {
             let place = self.place(&error.path);
             self.errors.push(Error::Field { place, error });
+        }
+        if self.errors.is_empty() {
+            for warning in warnings(object) {
+                let place = self.place(&warning.path);
+                self.warnings.push(Warning::Field { place, warning });
+            }
         }
     }
 

@@ -100,6 +100,14 @@ pub enum Error {
         /// Its `apiVersion`.
         api_version: String,
     },
+    /// `kind: daemonset`, or the like; kinds are told apart by case.
+    #[error("{place}: kind `{kind}` is unknown; write `DaemonSet`")]
+    KindCase {
+        /// Where the object begins.
+        place: Place,
+        /// Its `kind`.
+        kind: String,
+    },
     /// An object without `apiVersion`, or without `kind`.
     #[error("{place}: {missing} is missing")]
     Incomplete {
@@ -174,6 +182,7 @@ impl Error {
             | Self::Limit { place, .. }
             | Self::Syntax { place, .. }
             | Self::OldVersion { place, .. }
+            | Self::KindCase { place, .. }
             | Self::Incomplete { place, .. }
             | Self::Type { place, .. }
             | Self::UnknownField { place, .. }
@@ -195,6 +204,8 @@ pub struct Seen {
     pub parsed: usize,
     /// Objects of other kinds in them.
     pub other_kinds: BTreeMap<String, usize>,
+    /// Documents in them without a kind.
+    pub without_kind: usize,
 }
 
 /// Why bytes are no text.
@@ -353,14 +364,21 @@ impl fmt::Display for Limit {
 
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { files, parsed, other_kinds } = self;
+        let Self { files, parsed, other_kinds, without_kind } = self;
         let plural = if *files == 1 { "" } else { "s" };
-        write!(f, "{files} file{plural}, {parsed} of them parsed")?;
-        if other_kinds.is_empty() {
-            return Ok(());
+        write!(f, "{files} file{plural}")?;
+        if parsed != files {
+            write!(f, ", {parsed} of them parsed")?;
         }
-        let kinds: Vec<_> =
-            other_kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        write!(f, "; other objects: {}", kinds.join(", "))
+        if !other_kinds.is_empty() {
+            let kinds: Vec<_> =
+                other_kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+            write!(f, "; other objects: {}", kinds.join(", "))?;
+        }
+        match without_kind {
+            0 => Ok(()),
+            1 => f.write_str("; 1 document has no kind"),
+            count => write!(f, "; {count} documents have no kind"),
+        }
     }
 }

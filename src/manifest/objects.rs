@@ -140,6 +140,7 @@ impl FileReader<'_> {
         }
         let place = self.place(node.at);
         let Some(kind) = kind else {
+            self.objects.seen.without_kind += 1;
             return self.objects.warnings.push(Warning::NotAnObject { place });
         };
         match (kind, version, version.and_then(group)) {
@@ -159,6 +160,10 @@ impl FileReader<'_> {
             }
             ("DaemonSet" | "RolloutPolicy", _, Some(group)) => {
                 count(&mut self.objects.seen.other_kinds, format!("{kind}.{group}"));
+            }
+            (kind, Some("apps/v1"), _) if kind.eq_ignore_ascii_case("DaemonSet") => {
+                let kind = kind.to_owned();
+                self.objects.errors.push(Error::KindCase { place, kind });
             }
             (kind, _, _) => count(&mut self.objects.seen.other_kinds, kind.to_owned()),
         }

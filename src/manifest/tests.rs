@@ -127,9 +127,14 @@ fn bad_files_are_refused_with_their_place() {
         ),
         (
             "nothing in it",
-            "kind: Service\n---\nkind: DaemonSet\napiVersion: apps.kruise.io/v1alpha1",
-            "no DaemonSet found in 1 file, 1 of them parsed; other objects: \
-             1 DaemonSet.apps.kruise.io, 1 Service",
+            "kind: Service\n---\nkind: DaemonSet\napiVersion: apps.kruise.io/v1alpha1\n---\ntext",
+            "no DaemonSet found in 1 file; other objects: \
+             1 DaemonSet.apps.kruise.io, 1 Service; 1 document has no kind",
+        ),
+        (
+            "small letters",
+            &format!("{ok}---\nkind: Daemonset\napiVersion: apps/v1"),
+            "f.yaml:14:1: kind `Daemonset` is unknown; write `DaemonSet`",
         ),
         ("generated name", &ok.replace("  name: ok", "  generateName: x"), "f.yaml:4:17: generate"),
     ] {
@@ -338,6 +343,32 @@ fn what_deserves_a_look_is_warned_about() {
     let want = "f.yaml:9:47: metadata.annotations[deprecated.daemonset.template.generation]: \
                 `three` is no whole number";
     assert_eq!(errors(&broken), [want]);
+}
+
+#[test]
+fn what_the_server_warns_about_is_told_with_its_place() {
+    let text = daemon_set("a", "      nodeSelector:\n        beta.kubernetes.io/os: linux\n", "");
+    let desired = read_one(&text).unwrap();
+    let [warning] = &desired.warnings[..] else { panic!("{:?}", desired.warnings) };
+    assert_eq!(warning.code(), "fieldWarning");
+    assert_eq!(
+        warning.to_string(),
+        "f.yaml:14:32: spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since \
+         v1.14; use \"kubernetes.io/os\" instead"
+    );
+    let broken = text.replace("agent:v1", "");
+    assert_eq!(errors(&broken).len(), 1, "an object with errors is not warned about");
+}
+
+#[test]
+fn a_patch_is_no_whole_object() {
+    let patch =
+        daemon_set("a", "", "          env:\n          - $patch: delete\n            name: X\n");
+    assert_eq!(
+        errors(&patch),
+        ["f.yaml:14:21: unknown field `spec.template.spec.containers[0].env[0].$patch`; it \
+          belongs in a patch, not in a whole object"]
+    );
 }
 
 #[test]

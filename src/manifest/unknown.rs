@@ -1,5 +1,5 @@
 //! What an unknown field may have meant: a known field at another depth, or one with a name like
-//! it in the same struct.
+//! it in the same struct; or that the document is a patch.
 
 use super::fields::Struct;
 use super::warning::FieldHint;
@@ -14,6 +14,9 @@ pub(super) fn hint(
     path: &str,
     name: &str,
 ) -> Option<FieldHint> {
+    if name.starts_with('$') {
+        return Some(FieldHint::PatchDirective);
+    }
     let (innermost, outer) = around.split_last()?;
     let fields = innermost.0;
     let join = |prefix: &str, rest: &str| match prefix {

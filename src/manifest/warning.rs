@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::model::Place;
 
+use super::validate::FieldWarning;
+
 /// One warning about a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
@@ -24,6 +26,13 @@ pub enum Warning {
         place: Place,
         /// Its path, and what it may have meant.
         field: UnknownField,
+    },
+    /// The API server takes it, and warns about it.
+    Field {
+        /// Where the field stands, or its nearest parent.
+        place: Place,
+        /// In the server's words.
+        warning: FieldWarning,
     },
     /// Fields that the server writes itself were left out of the object.
     ServerFields {
@@ -61,6 +70,9 @@ pub enum FieldHint {
         /// That name.
         name: String,
     },
+    /// It is a directive of a strategic merge patch (`$patch`, `$retainKeys`, …), so the document
+    /// is a patch and no whole object.
+    PatchDirective,
     /// The field exists, but at another depth.
     Elsewhere {
         /// Path at which it would be known.
@@ -74,20 +86,24 @@ impl fmt::Display for UnknownField {
         match &self.hint {
             Some(FieldHint::Nearest { name }) => write!(f, "; did you mean `{name}`?"),
             Some(FieldHint::Elsewhere { path }) => write!(f, "; it belongs at `{path}`"),
+            Some(FieldHint::PatchDirective) => {
+                f.write_str("; it belongs in a patch, not in a whole object")
+            }
             None => Ok(()),
         }
     }
 }
 
 impl Warning {
-    /// A short stable name, for scripts.
+    /// A short stable name, for scripts; in camel case, as all names in a plan.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::DuplicateKey { .. } => "DuplicateKey",
-            Self::UnknownField { .. } => "UnknownField",
-            Self::ServerFields { .. } => "ServerFields",
-            Self::RolloutPolicyNotRead { .. } => "RolloutPolicyNotRead",
-            Self::NotAnObject { .. } => "NotAnObject",
+            Self::DuplicateKey { .. } => "duplicateKey",
+            Self::UnknownField { .. } => "unknownField",
+            Self::Field { .. } => "fieldWarning",
+            Self::ServerFields { .. } => "serverFields",
+            Self::RolloutPolicyNotRead { .. } => "rolloutPolicyNotRead",
+            Self::NotAnObject { .. } => "notAnObject",
         }
     }
 
@@ -96,6 +112,7 @@ impl Warning {
         match self {
             Self::DuplicateKey { place, .. }
             | Self::UnknownField { place, .. }
+            | Self::Field { place, .. }
             | Self::ServerFields { place, .. }
             | Self::RolloutPolicyNotRead { place }
             | Self::NotAnObject { place } => place,
@@ -111,6 +128,7 @@ impl fmt::Display for Warning {
                 "{place}: key `{key}` is already on line {first_line}; this later value counts"
             ),
             Self::UnknownField { place, field } => write!(f, "{place}: {field}; it is dropped"),
+            Self::Field { place, warning } => write!(f, "{place}: {warning}"),
             Self::ServerFields { place, fields } => write!(
                 f,
                 "{place}: {} written by the server and left out",

@@ -75,11 +75,26 @@ pub(super) fn parse(
             Err(failure) => failure,
         };
         match quoted_line.filter(|line| *line > last_line && text.len() <= budget) {
-            None => return Err(error),
+            None => return Err(error.or_template(document)),
             Some(line) => {
                 (budget, last_line) = (budget - text.len(), line);
                 text = indent(&text, line).into();
             }
+        }
+    }
+}
+
+impl YamlError {
+    /// With a question about templates, when the line that it points to has the mark of one.
+    fn or_template(self, document: &Document<'_>) -> Self {
+        let line = self.at.line.saturating_sub(document.start.line);
+        let is_template = document.text.lines().nth(line).is_some_and(|line| line.contains("{{"));
+        match self.problem {
+            YamlProblem::Syntax(message) if is_template => {
+                let message = format!("{message}; is this a `{{{{ }}}}` that was not rendered?");
+                Self { problem: YamlProblem::Syntax(message), ..self }
+            }
+            YamlProblem::Syntax(_) | YamlProblem::Limit(_) => self,
         }
     }
 }
@@ -166,11 +181,18 @@ impl<'t> Builder<'t, '_> {
     }
 
     fn scan_error(&mut self, error: &ScanError) -> YamlError {
-        use granit_parser::ErrorKind::{InvalidQuotedScalarIndent, TabInIndentation};
+        use granit_parser::ErrorKind::{
+            InvalidQuotedScalarIndent, RecursionLimitExceeded, TabInIndentation,
+        };
         if matches!(error.kind(), InvalidQuotedScalarIndent | TabInIndentation) {
             self.quoted_line = Some(error.marker().line());
         }
-        syntax(self.mark(error.marker()), error.info())
+        let at = self.mark(error.marker());
+        match error.kind() {
+            // The scanner has a bound of its own, and may be ahead of us.
+            RecursionLimitExceeded => YamlError { at, problem: YamlProblem::Limit(Limit::Nesting) },
+            _of_syntax => syntax(at, error.info()),
+        }
     }
 
     /// The root of the first document.
@@ -292,10 +314,7 @@ impl<'t> Builder<'t, '_> {
                 }
                 Data::Scalar(_) | Data::List(_) | Data::Map(_) => Err(wrong()),
             },
-            Event::MappingStart(..) => Err(syntax(
-                at,
-                "a mapping cannot be a mapping's key; is this a `{{ }}` that was not rendered?",
-            )),
+            Event::MappingStart(..) => Err(syntax(at, "a mapping cannot be a mapping's key")),
             _ => Err(wrong()),
         }
     }
@@ -423,6 +442,9 @@ mod tests {
             ("billion laughs", &bomb, "8:"),
             ("recursion", "a: &a [*a]", "1:8 an anchor's value contains itself"),
             ("placeholder", "x: {{ y }}", "1:5 a mapping cannot be a mapping's key; is this a"),
+            ("template", "x: 1\n{{- if y }}", "2:3 \"-\" is only valid inside a block; is this a"),
+            ("mapping as key", "x: {{y: 1}: 2}", "1:5 a mapping cannot be a mapping's key"),
+            ("far too deep", &deep(1000), "1:256 lists and"),
             ("null key", "x: 1\n~: 2", "2:1 a mapping's key must be"),
             ("infinity", "x: .inf", "1:4 infinity cannot"),
             ("merge of a list", "x: &x [1]\ny:\n  <<: *x", "1:8 a merge key needs"),

@@ -1,12 +1,12 @@
 //! Laws of merging on random histories, then a row for each kind of field.
 
-#[path = "samples/dice.rs"]
-mod dice;
 mod kinds;
 mod laws;
 #[path = "samples/manifests.rs"]
 mod manifests;
 mod migration;
+#[path = "../../tests/control_plane/random.rs"]
+mod random;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -4,18 +4,20 @@ use serde_json::Value;
 
 use super::digest::Decided;
 use super::document::{
-    Action, ActionTotals, Change, Counters, DaemonSetPlan, Guard, GuardCode, ManagedBy, NodePlan,
-    Strategy, Warning, Wave,
+    Action, ActionTotals, Change, Counters, DaemonSetPlan, Guard, ManagedBy, NodePlan, Strategy,
+    Warning, Wave,
 };
+use super::guards::guards;
 use super::nodes::{self, Outcome};
 use super::reason::Reason;
 use super::scene::Scene;
+use super::waves::Schedule;
 use super::{object, warnings, waves};
 use crate::controller::limits::Limits;
 use crate::controller::manage::View;
 use crate::controller::node_pods::Fleet;
 use crate::controller::{Owner, status};
-use crate::model::{DaemonSet, DesiredDaemonSet, Snapshot};
+use crate::model::{DaemonSet, DesiredDaemonSet, NodeName, Snapshot};
 
 /// A DaemonSet's plan with every node in it, and what belongs beside it.
 pub(super) struct Planned<'a> {
@@ -52,7 +54,8 @@ pub(super) fn plan<'a>(
     let change = object::change(live, desired, &changes);
     let scene = Scene::of(object::owner_after(live, desired, change), live, snapshot, fleet);
     let strategy = strategy(&scene.view());
-    let (nodes, waves) = rollout(&scene, strategy, untouched(change, live));
+    let Rollout { nodes, waves, holders } = rollout(&scene, strategy, untouched(change, live));
+    let now = live.map(|live| Scene::of(Owner::from(live), Some(live), snapshot, fleet));
     let plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
         name: desired.key.name.clone(),
@@ -66,11 +69,13 @@ pub(super) fn plan<'a>(
         waves,
         totals: totals(&nodes),
         nodes,
-        status: live.map(|live| counters(live, snapshot, fleet)),
+        status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
+    let mut warnings = warnings::about(&scene, live, snapshot);
+    warnings.extend(warnings::creates_at_once(&plan));
     Planned {
-        guards: guards(&plan),
-        warnings: warnings::about(&scene, live, snapshot),
+        guards: guards(&plan, now.as_ref(), &holders),
+        warnings,
         plan,
         live_template: live.map(|live| live.spec.template.raw()),
         target_template: desired.spec.template.raw(),
@@ -78,22 +83,28 @@ pub(super) fn plan<'a>(
 }
 
 /// What happens on each node, and in which waves.
-pub(super) fn rollout(
-    scene: &Scene<'_>,
-    strategy: Strategy,
-    untouched: Option<Reason>,
-) -> (Vec<NodePlan>, Vec<Wave>) {
+#[derive(Default)]
+pub(super) struct Rollout {
+    /// The nodes in name order.
+    pub nodes: Vec<NodePlan>,
+    /// The waves in order.
+    pub waves: Vec<Wave>,
+    /// Nodes that use up the budget, if that holds others back.
+    pub holders: Vec<NodeName>,
+}
+
+/// Decides what happens on each node, and in which waves; to no node anything if there is a reason
+/// why all of it stays `untouched`.
+pub(super) fn rollout(scene: &Scene<'_>, strategy: Strategy, untouched: Option<Reason>) -> Rollout {
     let outcomes = nodes::outcomes(scene);
     let (mut nodes, standings): (Vec<_>, Vec<_>) =
         outcomes.into_iter().map(|Outcome { plan, standing }| (plan, standing)).unzip();
-    let waves = match untouched {
-        Some(reason) => {
-            leave_alone(&mut nodes, &reason);
-            Vec::new()
-        }
-        None => waves::schedule(&mut nodes, &standings, strategy),
-    };
-    (nodes, waves)
+    if let Some(reason) = untouched {
+        leave_alone(&mut nodes, &reason);
+        return Rollout { nodes, ..Rollout::default() };
+    }
+    let Schedule { waves, holders } = waves::schedule(&mut nodes, &standings, strategy);
+    Rollout { nodes, waves, holders }
 }
 
 /// Why nothing at all happens to this DaemonSet's pods.
@@ -131,29 +142,4 @@ fn totals(nodes: &[NodePlan]) -> ActionTotals {
         totals.add(node.action);
     }
     totals
-}
-
-/// The seven counters of the live DaemonSet, as its controller would write them now.
-fn counters<'a>(live: &'a DaemonSet, snapshot: &'a Snapshot, fleet: &'a Fleet<'a>) -> Counters {
-    let scene = Scene::of(Owner::from(live), Some(live), snapshot, fleet);
-    Counters::from(status::counters(&scene.view()))
-}
-
-fn guards(plan: &DaemonSetPlan) -> Vec<Guard> {
-    if plan.change != Change::Recreate {
-        return Vec::new();
-    }
-    let (namespace, name) = (&plan.namespace, &plan.name);
-    let message = format!(
-        "spec.selector of {namespace}/{name} changes, and a selector is immutable. To replace the \
-         DaemonSet by hand, with every pod going at once: `kubectl -n {namespace} delete daemonset \
-         {name}`, then apply again; to move without a gap, give the new one another name"
-    );
-    vec![Guard {
-        code: GuardCode::SelectorChange,
-        message,
-        allow_flag: None,
-        daemon_set: Some(format!("{namespace}/{name}")),
-        nodes: Vec::new(),
-    }]
 }

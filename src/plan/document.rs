@@ -504,6 +504,11 @@ pub struct Guard {
 pub enum GuardCode {
     /// `spec.selector` is immutable: the DaemonSet would have to be deleted and made anew.
     SelectorChange,
+    /// More pods than the budget would be removed at once, because their nodes are no longer
+    /// eligible.
+    MassEviction,
+    /// Pods that the plan does not replace use up the budget: it cannot finish.
+    Deadlock,
 }
 
 /// Something that a careful reader should know before going on.

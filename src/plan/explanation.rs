@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::daemon_set::{rollout, strategy};
+use super::daemon_set::{Rollout, rollout, strategy};
 use super::document::{Action, ApiVersion, ClusterSummary, Coded, PodPlan};
 use super::reason::Reason;
 use super::scene::Scene;
@@ -91,7 +91,7 @@ pub fn explain(
     let fleet = Fleet::new(&snapshot.nodes);
     let scene = Scene::of(Owner::from(live), Some(live), snapshot, &fleet);
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
-    let (nodes, _) = rollout(&scene, strategy(&scene.view()), untouched);
+    let Rollout { nodes, .. } = rollout(&scene, strategy(&scene.view()), untouched);
     let plan = nodes.into_iter().find(|plan| plan.name == *node);
     let mut plan = plan.ok_or_else(|| NotFound::Node(node.clone()))?;
     health::add_ailments(&scene, &mut plan);

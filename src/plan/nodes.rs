@@ -98,7 +98,7 @@ impl Site<'_> {
             .map(|(pod, fate)| self.pod_plan(pod, fate, placement, verdict.action))
             .collect();
         let released = self.released.get(&node.name).into_iter().flatten();
-        pods.extend(released.map(|pod| pod_plan(pod, Fate::Keep, Reason::Released)));
+        pods.extend(released.map(|pod| released_plan(pod)));
         let mut reasons = verdict.reasons;
         if here.iter().any(|pod| self.adopted.contains(&pod.uid)) {
             reasons.push(Reason::Adopted);
@@ -230,31 +230,35 @@ impl Site<'_> {
         }
     }
 
-    /// Pods of nodes that do not exist: unbound ones are deleted, bound ones left to the pod
-    /// garbage collector.
+    /// Pods of nodes that do not exist.
     fn vanished(&self) -> impl Iterator<Item = Outcome> {
-        self.view.pods.vanished().filter_map(|pods| {
-            let plans: Vec<PodPlan> = pods
-                .iter()
-                .map(|pod| match &pod.target {
-                    PodTarget::Aimed(_) => pod_plan(pod, Fate::Delete, Reason::NodeVanished),
-                    PodTarget::Bound(_) | PodTarget::Nowhere => {
-                        pod_plan(pod, Fate::Keep, Reason::LeftToGarbageCollector)
-                    }
-                })
-                .collect();
-            let deleted = plans.iter().find(|plan| plan.fate == Fate::Delete);
-            let reason = deleted.or(plans.first())?.reason.clone();
-            let action = if deleted.is_some() { Action::Delete } else { Action::Keep };
-            let name = pods.first()?.node()?.clone();
-            Some(Outcome {
-                plan: NodePlan { name, action, wave: None, pods: plans, reasons: vec![reason] },
-                standing: Standing {
-                    desired: false,
-                    node: NodeStanding::Ready,
-                    pod: PodStanding::Other,
-                },
-            })
+        let exists = |node: &NodeName| self.view.fleet.position(node).is_some();
+        let claimed = self.view.pods.vanished().flatten().map(|pod| (*pod, vanished_plan(pod)));
+        let released = self.released.iter().filter(|(node, _)| !exists(node));
+        let released = released.flat_map(|(_, pods)| pods).map(|pod| (*pod, released_plan(pod)));
+        let mut by_node: BTreeMap<&NodeName, Vec<PodPlan>> = BTreeMap::new();
+        for (pod, plan) in claimed.chain(released) {
+            if let Some(node) = pod.node() {
+                by_node.entry(node).or_default().push(plan);
+            }
+        }
+        by_node.into_iter().filter_map(|(node, pods)| self.vanished_outcome(node, pods))
+    }
+
+    fn vanished_outcome(&self, node: &NodeName, pods: Vec<PodPlan>) -> Option<Outcome> {
+        let deleted = pods.iter().find(|plan| plan.fate == Fate::Delete);
+        let action = if deleted.is_some() { Action::Delete } else { Action::Keep };
+        let mut reasons = vec![deleted.or(pods.first())?.reason.clone()];
+        if pods.iter().any(|plan| self.adopted.contains(&plan.uid)) {
+            reasons.push(Reason::Adopted.into());
+        }
+        Some(Outcome {
+            plan: NodePlan { name: node.clone(), action, wave: None, pods, reasons },
+            standing: Standing {
+                desired: false,
+                node: NodeStanding::Ready,
+                pod: PodStanding::Other,
+            },
         })
     }
 }
@@ -361,6 +365,22 @@ fn pod_plan(pod: &Pod, fate: Fate, reason: Reason) -> PodPlan {
         revision_hash: pod.revision_hash(),
         fate,
         reason: reason.into(),
+    }
+}
+
+/// A pod that the DaemonSet lets go.
+fn released_plan(pod: &Pod) -> PodPlan {
+    pod_plan(pod, Fate::Keep, Reason::Released)
+}
+
+/// A pod whose node does not exist: an unbound one is deleted, a bound one left to the pod garbage
+/// collector.
+fn vanished_plan(pod: &Pod) -> PodPlan {
+    match &pod.target {
+        PodTarget::Aimed(_) => pod_plan(pod, Fate::Delete, Reason::NodeVanished),
+        PodTarget::Bound(_) | PodTarget::Nowhere => {
+            pod_plan(pod, Fate::Keep, Reason::LeftToGarbageCollector)
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::daemon_set::{rollout, strategy};
+use super::daemon_set::{Rollout, rollout, strategy};
 use super::document::{Action, ApiVersion, ClusterSummary, Coded, Counters, NodePlan, Warning};
 use super::reason::Reason;
 use super::scene::Scene;
@@ -97,7 +97,7 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
 
 fn standing(live: &DaemonSet, scene: &Scene<'_>, snapshot: &Snapshot) -> DaemonSetStanding {
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
-    let (nodes, _) = rollout(scene, strategy(&scene.view()), untouched);
+    let Rollout { nodes, .. } = rollout(scene, strategy(&scene.view()), untouched);
     let age = live.created.map(|created| snapshot.observed_at.duration_since(created).as_secs());
     DaemonSetStanding {
         namespace: live.key.namespace.clone(),

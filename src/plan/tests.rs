@@ -1,5 +1,8 @@
 //! The planner as a whole, on clusters small enough to hold in the head.
 
+mod guards;
+mod warnings;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,7 +16,7 @@ use crate::model::{
 };
 
 /// A settled cluster of `count` nodes, every pod ready, at revision 1.
-fn settled(count: usize) -> Cluster {
+pub(super) fn settled(count: usize) -> Cluster {
     let mut cluster = Cluster::of(count);
     settle(&mut cluster);
     cluster
@@ -94,7 +97,7 @@ fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
 }
 
 /// The plan of what `change` makes of the cluster's DaemonSet.
-fn after(cluster: &mut Cluster, change: impl FnOnce(&mut Cluster)) -> Plan {
+pub(super) fn after(cluster: &mut Cluster, change: impl FnOnce(&mut Cluster)) -> Plan {
     let before = snapshot(cluster);
     change(cluster);
     planned(&before, &[desired(cluster)])
@@ -256,33 +259,39 @@ fn a_dead_node_is_left_for_later() {
 }
 
 #[test]
-fn a_stuck_new_pod_takes_the_budget() {
-    let mut cluster = settled(3);
-    cluster.set_image("foo/bar:2");
-    cluster.sync();
-    cluster.sync();
-    let trouble = ContainerTrouble {
-        container: "c".into(),
-        reason: "ImagePullBackOff".into(),
-        message: "no such image".into(),
-    };
-    let new = cluster.pods.iter_mut().find(|pod| !pod.is_ready());
-    new.unwrap().trouble = Some(Box::new(trouble));
-    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
-    let waiting = lines(&plan).iter().filter(|line| line.contains("! budgetTaken")).count();
-    assert_eq!((waiting, plan.totals.actions.replace), (2, 0), "{:#?}", lines(&plan));
-    // Going back is always possible: the stuck pod is outdated then, and costs nothing.
-    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar"));
-    assert_eq!(plan.totals.actions.replace, 1, "{:#?}", lines(&plan));
-}
-
-#[test]
 fn pods_of_vanished_nodes_go_when_they_were_never_bound() {
     let mut cluster = settled(3);
     cluster.nodes.truncate(1);
     cluster.pods[1].target = PodTarget::Aimed("node-1".into());
     let plan = after(&mut cluster, |_| {});
     assert_eq!(lines(&plan), ["node-1 - nodeVanished"]);
+}
+
+#[test]
+fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
+    let mut cluster = settled(4);
+    cluster.nodes.truncate(1);
+    cluster.pods[1].controller = None;
+    cluster.pods[2].labels = labels(OTHERS);
+    cluster.pods[3].target = PodTarget::Aimed("node-2".into());
+    let wanted = [desired(&cluster)];
+    let snapshot = snapshot(&cluster);
+    let all = Detail { all_nodes: true, show_values: false };
+    let input = Input {
+        snapshot: &snapshot,
+        desired: &wanted,
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        created_at: Timestamp::UNIX_EPOCH,
+        detail: all,
+    };
+    let plan = plan(input);
+    let want =
+        ["node-0  upToDate", "node-1  leftToGarbageCollector,adopted", "node-2 - nodeVanished"];
+    assert_eq!(lines(&plan), want);
+    let pods = plan.daemon_sets[0].nodes[2].pods.iter();
+    let pods: Vec<_> = pods.map(|pod| (pod.fate, pod.reason.reason.code())).collect();
+    assert_eq!(pods, [(Fate::Delete, "nodeVanished"), (Fate::Keep, "released")]);
 }
 
 #[test]
@@ -312,20 +321,6 @@ fn pods_and_revisions_of_a_deleted_daemon_set_are_taken_over() {
     assert_eq!((one.change, one.revision.kind), (Change::Create, RevisionKind::Unchanged));
     assert_eq!(lines(&plan), Vec::<String>::new());
     assert_eq!(plan.warnings[0].code, "adoptsOrphans");
-}
-
-#[test]
-fn another_selector_is_refused_and_nothing_is_done() {
-    let mut cluster = settled(2);
-    let plan = after(&mut cluster, |cluster| {
-        cluster.edit(|spec| {
-            spec["selector"] = json!({"matchLabels": {"name": "other"}});
-            spec["template"]["metadata"]["labels"] = json!({"name": "other"});
-        });
-    });
-    assert_eq!(plan.daemon_sets[0].change, Change::Recreate);
-    assert_eq!(lines(&plan), Vec::<String>::new());
-    assert_eq!(plan.guards[0].code, GuardCode::SelectorChange);
 }
 
 #[test]

@@ -49,10 +49,26 @@ pub(super) enum PodStanding {
     Other,
 }
 
+impl Standing {
+    /// Whether its pod is stuck, and the node is not to blame for it.
+    fn is_stuck(&self) -> bool {
+        self.desired && self.node == NodeStanding::Ready && self.pod == PodStanding::Stuck
+    }
+}
+
 impl PodStanding {
     fn is_outdated(self) -> bool {
         matches!(self, Self::OutdatedReady | Self::OutdatedUnready)
     }
+}
+
+/// Who is replaced when.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    /// The waves in order.
+    pub waves: Vec<Wave>,
+    /// Nodes that use up the budget, if that holds others back.
+    pub holders: Vec<NodeName>,
 }
 
 /// Puts the outdated pods of a rolling update into waves, and turns those that must wait into
@@ -61,36 +77,43 @@ pub(super) fn schedule(
     nodes: &mut [NodePlan],
     standings: &[Standing],
     strategy: Strategy,
-) -> Vec<Wave> {
+) -> Schedule {
     let (max_unavailable, max_surge) = match strategy {
-        Strategy::OnDelete => return Vec::new(),
+        Strategy::OnDelete => return Schedule::default(),
         Strategy::RollingUpdate { max_unavailable, max_surge, desired: _ } => {
             (max_unavailable, max_surge)
         }
     };
     // With a surge the built-in controller does the rolling, and it skips nothing.
+    let mut holders = Vec::new();
     if max_surge == 0 {
-        let counted = hold_back_unready_nodes(nodes, standings);
-        let stuck = standings.iter().filter(|s| s.desired && s.pod == PodStanding::Stuck).count();
-        let unavailable = counted + u32::try_from(stuck).unwrap_or(u32::MAX);
-        if unavailable >= max_unavailable {
-            hold_back_ready_pods(nodes, standings, unavailable, max_unavailable);
+        holders = hold_back_unready_nodes(nodes, standings);
+        holders.extend((0..nodes.len()).filter(|at| standings[*at].is_stuck()));
+        let unavailable = u32::try_from(holders.len()).unwrap_or(u32::MAX);
+        if unavailable < max_unavailable
+            || !hold_back_ready_pods(nodes, standings, unavailable, max_unavailable)
+        {
+            holders.clear();
         }
     }
+    holders.sort_unstable();
+    let holders = holders.into_iter().map(|at| nodes[at].name.clone()).collect();
     let candidates = candidates(nodes, standings);
     if candidates.is_empty() {
-        return Vec::new();
+        return Schedule { waves: Vec::new(), holders };
     }
     let names: Vec<NodeName> = candidates.iter().map(|at| nodes[*at].name.clone()).collect();
     for at in candidates {
         nodes[at].wave = Some(1);
     }
-    vec![Wave { index: 1, name: "all nodes".to_owned(), max_unavailable, max_surge, nodes: names }]
+    let name = "all nodes".to_owned();
+    let wave = Wave { index: 1, name, max_unavailable, max_surge, nodes: names };
+    Schedule { waves: vec![wave], holders }
 }
 
-/// Leaves outdated pods on NotReady nodes for later. Returns how many such nodes count against
-/// the budget because more of them are there than may be skipped.
-fn hold_back_unready_nodes(nodes: &mut [NodePlan], standings: &[Standing]) -> u32 {
+/// Leaves outdated pods on NotReady nodes for later. Returns the positions of those that count
+/// against the budget, because more of them are there than may be skipped.
+fn hold_back_unready_nodes(nodes: &mut [NodePlan], standings: &[Standing]) -> Vec<usize> {
     let count = |wanted: &dyn Fn(&Standing) -> bool| {
         u32::try_from(standings.iter().filter(|s| s.desired && wanted(s)).count())
             .unwrap_or(u32::MAX)
@@ -98,10 +121,13 @@ fn hold_back_unready_nodes(nodes: &mut [NodePlan], standings: &[Standing]) -> u3
     let desired = count(&|_| true);
     let unready = count(&|s| s.node != NodeStanding::Ready);
     let skippable = SKIP_UNREADY_NODES.scaled(desired).max(1);
-    let mut seen = 0;
-    for (node, standing) in nodes.iter_mut().zip(standings) {
+    let (mut seen, mut counting) = (0, Vec::new());
+    for (at, (node, standing)) in nodes.iter_mut().zip(standings).enumerate() {
         let NodeStanding::NotReady { since, seconds } = standing.node else { continue };
         seen += u32::from(standing.desired);
+        if standing.desired && seen > skippable {
+            counting.push(at);
+        }
         if standing.pod.is_outdated() && is_rolled(node.action) {
             let reason = if seen <= skippable {
                 Reason::SkippedUnreadyNode { since, seconds }
@@ -111,21 +137,25 @@ fn hold_back_unready_nodes(nodes: &mut [NodePlan], standings: &[Standing]) -> u3
             wait(node, reason);
         }
     }
-    unready.saturating_sub(skippable)
+    counting
 }
 
-/// Nothing that the plan does gives the budget back, so Ready outdated pods have to stay.
+/// Nothing that the plan does gives the budget back, so Ready outdated pods have to stay. Whether
+/// there are any.
 fn hold_back_ready_pods(
     nodes: &mut [NodePlan],
     standings: &[Standing],
     unavailable: u32,
     allowed: u32,
-) {
+) -> bool {
+    let mut any = false;
     for (node, standing) in nodes.iter_mut().zip(standings) {
         if standing.pod == PodStanding::OutdatedReady && is_rolled(node.action) {
             wait(node, Reason::BudgetTaken { unavailable, allowed });
+            any = true;
         }
     }
+    any
 }
 
 /// The positions of the nodes to be rolled: those whose pod is not Ready first, as they cost
@@ -199,7 +229,7 @@ mod tests {
         let (mut plans, standings): (Vec<_>, Vec<_>) = fleet.into_iter().unzip();
         let desired = u32::try_from(plans.len()).unwrap();
         let strategy = Strategy::RollingUpdate { max_unavailable, max_surge, desired };
-        let waves = schedule(&mut plans, &standings, strategy);
+        let Schedule { waves, holders: _ } = schedule(&mut plans, &standings, strategy);
         let names = waves.iter().flat_map(|wave| wave.nodes.iter().map(ToString::to_string));
         (plans, names.collect())
     }

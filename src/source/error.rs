@@ -3,6 +3,17 @@
 use std::io;
 use std::time::Duration;
 
+/// What libgit2 says, without the numbers of its classes and codes.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", _0.message())]
+pub struct GitFailure(git2::Error);
+
+impl From<git2::Error> for GitFailure {
+    fn from(error: git2::Error) -> Self {
+        Self(error)
+    }
+}
+
 /// What stood in the way. All text in it is safe to print: no credentials, no control characters.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -16,8 +27,14 @@ pub enum Error {
     /// Git's `safe.directory` rule: somebody else's configuration is not to be trusted.
     #[error("the git repository at `{folder}` belongs to another user")]
     ForeignRepository {
-        /// Where the search began.
+        /// Its folder, as the rule wants it.
         folder: String,
+    },
+    /// `--repo` names a file.
+    #[error("`{path}` is a file, not a repository")]
+    RepositoryIsFile {
+        /// As given.
+        path: String,
     },
     /// A repository that cannot be opened, for example in a newer format.
     #[error("cannot open the git repository at `{folder}`")]
@@ -25,7 +42,7 @@ pub enum Error {
         /// Where the search began.
         folder: String,
         /// Why.
-        source: git2::Error,
+        source: GitFailure,
     },
 
     // Finding a commit.
@@ -33,6 +50,12 @@ pub enum Error {
     #[error("the git repository `{repository}` has no commit")]
     EmptyRepository {
         /// Its folder or URL.
+        repository: String,
+    },
+    /// There are commits, but none on the branch that `HEAD` is.
+    #[error("`HEAD` of `{repository}` is a branch without a commit")]
+    UnbornBranch {
+        /// Its folder.
         repository: String,
     },
     /// No branch, tag or commit is called that.
@@ -103,7 +126,7 @@ pub enum Error {
         /// Folder or URL.
         repository: String,
         /// Why.
-        source: git2::Error,
+        source: GitFailure,
     },
 
     // Reading a commit.
@@ -155,7 +178,7 @@ pub enum Error {
         /// From the top of the repository; empty for the top itself.
         path: String,
         /// Why.
-        source: git2::Error,
+        source: GitFailure,
     },
 
     // Reading files.
@@ -276,7 +299,7 @@ pub enum Error {
         /// Its folder.
         path: String,
         /// Why.
-        source: git2::Error,
+        source: GitFailure,
     },
     /// Another run has held the cached copy all the time.
     #[error("another run is using the cached copy of `{url}`")]

@@ -77,12 +77,15 @@ impl Opened {
         if !folder.exists() {
             return Err(Error::NotFound { path: name });
         }
+        if folder.is_file() && !folder.ends_with(".git") {
+            return Err(Error::RepositoryIsFile { path: name });
+        }
         let ceilings: [&OsStr; 0] = [];
         let repository = Repository::open_ext(folder, RepositoryOpenFlags::empty(), ceilings)
-            .map_err(|source| not_opened(&name, source))?;
+            .map_err(|source| not_opened(folder, source))?;
         let prefix = prefix(&repository, folder);
-        let origin = origin_url(&repository).or_else(|| Some(name.clone()));
-        Ok(Self { repository, name, origin, prefix })
+        let origin = origin_url(&repository).unwrap_or_else(|| shown::path(&top(&repository)));
+        Ok(Self { repository, name, origin: Some(origin), prefix })
     }
 
     fn resolve(&self, revision: &str) -> Result<git2::Commit<'_>, Error> {
@@ -123,8 +126,8 @@ impl Opened {
             return Err(Error::EmptyPath);
         }
         let (mut top, rest) = if given.is_absolute() {
-            let workdir = self.repository.workdir().ok_or_else(outside)?;
-            (PathBuf::new(), given.strip_prefix(workdir).map_err(|_| outside())?)
+            let rest = self.repository.workdir().and_then(|folder| inside(folder, given));
+            (PathBuf::new(), rest.ok_or_else(outside)?)
         } else {
             (self.prefix.clone(), given)
         };
@@ -146,9 +149,28 @@ impl Opened {
                 id: commit.id().to_string(),
                 subject: shown::line(commit.summary_bytes().unwrap_or_default()),
             }),
-            paths: paths.iter().map(|path| shown::path(path)).collect(),
+            paths: paths.iter().map(|path| from_top(path)).collect(),
         }
     }
+}
+
+/// A path from the top for people; the top itself is `.`.
+fn from_top(path: &Path) -> String {
+    if path.as_os_str().is_empty() { ".".to_owned() } else { shown::path(path) }
+}
+
+/// What follows the working tree's folder in an absolute path. The way to that folder may be
+/// written with links (`/tmp` often is one); those inside of it are not followed.
+fn inside<'p>(workdir: &Path, path: &'p Path) -> Option<&'p Path> {
+    let workdir = workdir.canonicalize().ok()?;
+    let same = |folder: &&Path| folder.canonicalize().is_ok_and(|folder| folder == workdir);
+    path.strip_prefix(path.ancestors().find(same)?).ok()
+}
+
+/// The folder of the working tree, or of the repository when it has none.
+fn top(repository: &Repository) -> PathBuf {
+    // By its components, which drops a slash at the end.
+    repository.workdir().unwrap_or_else(|| repository.path()).components().collect()
 }
 
 /// The URL of the remote `origin`.
@@ -171,12 +193,25 @@ fn prefix(repository: &Repository, start: &Path) -> PathBuf {
     start.strip_prefix(top).map(Path::to_path_buf).unwrap_or_default()
 }
 
-fn not_opened(name: &str, source: git2::Error) -> Error {
-    let folder = name.to_owned();
+fn not_opened(start: &Path, source: git2::Error) -> Error {
+    let folder = shown::path(start);
     match source.code() {
         ErrorCode::NotFound => Error::NoRepository { folder },
-        ErrorCode::Owner => Error::ForeignRepository { folder },
-        _ => Error::OpenRepository { folder, source },
+        ErrorCode::Owner => {
+            Error::ForeignRepository { folder: shown::path(&safe_directory(start)) }
+        }
+        _ => Error::OpenRepository { folder, source: source.into() },
+    }
+}
+
+/// The folder that `safe.directory` has to name: the working tree's, or a bare repository's own.
+fn safe_directory(start: &Path) -> PathBuf {
+    let Ok(found) = Repository::discover_path(start, std::iter::empty::<&OsStr>()) else {
+        return start.to_path_buf();
+    };
+    match found.parent() {
+        Some(workdir) if found.ends_with(".git") => workdir.to_path_buf(),
+        Some(_) | None => found.components().collect(),
     }
 }
 
@@ -196,9 +231,10 @@ impl<'r> Objects<'r> {
         commit: &git2::Commit<'_>,
         revision: &str,
     ) -> Result<Self, Error> {
-        let odb = repository
-            .odb()
-            .map_err(|source| Error::ObjectCorrupt { path: String::new(), source })?;
+        let odb = repository.odb().map_err(|source| Error::ObjectCorrupt {
+            path: String::new(),
+            source: source.into(),
+        })?;
         let revision = revision::printable(revision);
         Ok(Self { repository, odb, top: commit.tree_id(), revision })
     }
@@ -258,7 +294,7 @@ impl<'r> Objects<'r> {
             ErrorCode::NotFound => {
                 Error::ObjectMissing { path, partial: is_partial(self.repository) }
             }
-            _ => Error::ObjectCorrupt { path, source },
+            _ => Error::ObjectCorrupt { path, source: source.into() },
         }
     }
 }

@@ -55,7 +55,9 @@ impl Location {
         // A URL that git and its helpers understand is text; anything else can only be a folder.
         let Some(url) = text.to_str() else { return Ok(folder()) };
         if let Some((scheme, _)) = url.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
-            return with_scheme(url, &scheme.to_ascii_lowercase());
+            // Git knows its ways of fetching in small letters only.
+            let (small, rest) = (scheme.to_ascii_lowercase(), &url[scheme.len()..]);
+            return with_scheme(&format!("{small}{rest}"), &small);
         }
         if current_dir.join(text).exists() {
             return Ok(folder());
@@ -188,7 +190,6 @@ mod tests {
     fn urls_are_fetched() {
         for (text, shown, protocol) in [
             ("https://host/a.git", "https://host/a.git", Protocol::Https),
-            ("HTTPS://host/a.git", "HTTPS://host/a.git", Protocol::Https),
             ("https://me:pw@host:8443/a", "https://***@host:8443/a", Protocol::Https),
             ("https://host/a?private_token=x", "https://host/a", Protocol::Https),
             ("ssh://git@host:22/~me/a", "ssh://git@host:22/~me/a", Protocol::Ssh),
@@ -201,6 +202,7 @@ mod tests {
             let remote = Remote { url: text.into(), shown: shown.into(), protocol };
             assert_eq!(parse(text), Ok(Location::Remote(remote)), "{text}");
         }
+        assert_eq!(parse("HTTPS://host/a"), parse("https://host/a"));
     }
 
     #[test]

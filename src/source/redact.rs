@@ -1,7 +1,8 @@
 //! Takes credentials out of URLs and out of what git prints about them.
 
-/// A URL, or text with URLs in it, with whatever stands before an `@` in their host part replaced.
-/// A user name alone stays for ssh, where it is no secret (`ssh://git@host`).
+/// A URL, or text with URLs in it, with whatever stands before an `@` in their host part replaced,
+/// and their queries, in which some servers take tokens. A user name alone stays for ssh, where it
+/// is no secret (`ssh://git@host`).
 pub(super) fn credentials(text: &str) -> String {
     let mut rest = text;
     let mut result = String::with_capacity(text.len());
@@ -23,14 +24,26 @@ pub(super) fn credentials(text: &str) -> String {
             }
             None => result.push_str(authority),
         }
-        rest = remaining;
+        let (path, after) = remaining.split_at(remaining.find(ends_url).unwrap_or(remaining.len()));
+        match path.split_once('?') {
+            Some((path, _query)) => {
+                result.push_str(path);
+                result.push_str("?***");
+            }
+            None => result.push_str(path),
+        }
+        rest = after;
     }
     result.push_str(rest);
     result
 }
 
 fn ends_authority(character: char) -> bool {
-    matches!(character, '/' | '?' | '#' | '\'' | '"' | '`') || character.is_whitespace()
+    matches!(character, '/' | '?' | '#') || ends_url(character)
+}
+
+fn ends_url(character: char) -> bool {
+    matches!(character, '\'' | '"' | '`') || character.is_whitespace()
 }
 
 #[cfg(test)]
@@ -52,6 +65,12 @@ mod tests {
                 "fatal: no 'https://me:pw@host/': 'http://x:y@z'",
                 "fatal: no 'https://***@host/': 'http://***@z'",
             ),
+            (
+                "a token in the query",
+                "no 'https://host/a?token=x/' here",
+                "no 'https://host/a?***' here",
+            ),
+            ("a URL in the query", "https://host?u=https://a:b@c d", "https://host?*** d"),
             ("scp-like", "git@host:a.git", "git@host:a.git"),
             ("at the end", "https://", "https://"),
         ] {

@@ -61,12 +61,12 @@ fn not_resolved(repository: &Repository, revision: &str, name: &str, source: git
     match source.code() {
         ErrorCode::Ambiguous => Error::RevisionAmbiguous { revision: printable, repository: name },
         ErrorCode::InvalidSpec => Error::RevisionInvalid { revision: printable },
-        ErrorCode::UnbornBranch => Error::EmptyRepository { repository: name },
+        ErrorCode::UnbornBranch => unborn_head(repository, name),
         ErrorCode::NotFound if revision.contains("..") => {
             Error::RevisionInvalid { revision: printable }
         }
         ErrorCode::NotFound if revision.starts_with("HEAD") && unborn() => {
-            Error::EmptyRepository { repository: name }
+            unborn_head(repository, name)
         }
         ErrorCode::NotFound if repository.is_shallow() => {
             Error::RevisionBeyondShallow { revision: printable, repository: name }
@@ -76,12 +76,23 @@ fn not_resolved(repository: &Repository, revision: &str, name: &str, source: git
     }
 }
 
+/// `HEAD` is a branch without a commit, as in a new repository; others may have some.
+fn unborn_head(repository: &Repository, name: String) -> Error {
+    let any = repository.references().is_ok_and(|mut all| all.next().is_some());
+    if any {
+        Error::UnbornBranch { repository: name }
+    } else {
+        Error::EmptyRepository { repository: name }
+    }
+}
+
 fn not_a_commit(revision: &str, kind: &'static str) -> Error {
     Error::NotACommit { revision: printable(revision), kind }
 }
 
 fn lookup_failed(revision: &str, name: &str, source: git2::Error) -> Error {
-    Error::RevisionLookup { revision: printable(revision), repository: name.to_owned(), source }
+    let (revision, repository) = (printable(revision), name.to_owned());
+    Error::RevisionLookup { revision, repository, source: source.into() }
 }
 
 #[cfg(test)]
@@ -185,6 +196,11 @@ mod tests {
         }
         let expected = "revision `main` not found in `/work`";
         assert_eq!(message(&fixture, read_at(&fixture, "main")), expected);
+        fixture.commit(&[], "one");
+        fixture.git("work", &["checkout", "--quiet", "--orphan", "new"]);
+        let expected = "`HEAD` of `/work` is a branch without a commit";
+        assert_eq!(message(&fixture, read_at(&fixture, "HEAD")), expected);
+        assert!(read_at(&fixture, "main").is_err_and(|error| error.to_string().starts_with("no ")));
     }
 
     #[test]

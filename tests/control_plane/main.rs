@@ -4,12 +4,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 #![allow(clippy::disallowed_methods, reason = "tests are a shell: they have a clock and settings")]
 
+mod controller;
 mod defaulting;
-#[path = "../../src/merge/samples/dice.rs"]
-mod dice;
 mod fleet;
 mod harness;
+mod immediate;
+mod node_selector;
+mod placement;
 mod planning;
+mod program;
+mod random;
 mod reading;
 mod smoke;
 mod snapshot;

@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use ds_plan::cluster::{self, ConnectOptions, LiveCluster, read_recorded_from};
+use ds_plan::cluster::{self, ConnectOptions, LiveCluster, Scope, read_recorded_from};
 use ds_plan::manifest;
 use ds_plan::model::{DesiredDaemonSet, ManifestFile, Snapshot};
 use ds_plan::plan::{Detail, Input, Plan, SourceInfo, plan};
+use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::harness::ControlPlane;
 
@@ -15,6 +17,13 @@ pub(crate) async fn connect(plane: &ControlPlane) -> LiveCluster {
     let options =
         ConnectOptions { kubeconfig: Some(plane.kubeconfig_path()), ..ConnectOptions::default() };
     cluster::connect(&options).await.unwrap()
+}
+
+/// The whole cluster as it is now.
+pub(crate) async fn live(plane: &ControlPlane) -> Snapshot {
+    // A clock for servers that do not say what time it is; this one does.
+    let clock = Timestamp::UNIX_EPOCH;
+    connect(plane).await.snapshot(&Scope::All, clock).await.unwrap()
 }
 
 /// What kubectl's recording of the cluster says.
@@ -39,6 +48,16 @@ pub(crate) fn desired_in(folder: &Path) -> Vec<DesiredDaemonSet> {
         })
         .collect();
     read(&files)
+}
+
+/// Objects as one text, a document each.
+pub(crate) fn documents(objects: &[Value]) -> String {
+    objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
+}
+
+/// The DaemonSets in one text.
+pub(crate) fn desired_of(yaml: &str) -> Vec<DesiredDaemonSet> {
+    read(&[ManifestFile { path: "test.yaml".into(), bytes: yaml.as_bytes().to_vec() }])
 }
 
 fn read(files: &[ManifestFile]) -> Vec<DesiredDaemonSet> {

@@ -17,8 +17,8 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::dice::{self, Dice};
 use crate::harness::{Component, ControlPlane};
+use crate::random::{self, Random};
 use server::{Answer, Run};
 
 /// Only the store and the API server.
@@ -53,10 +53,10 @@ async fn what_an_apply_makes_is_what_the_server_makes() {
     let client = plane.client();
     let (mut count, mut wrong) = (Count::new(), Vec::new());
     for seed in 0..PAIRS {
-        let mut dice = Dice::new(seed);
+        let mut random = Random::seeded(seed);
         let name = format!("ds-{seed}");
-        let told = story::live(&plane, &client, &mut dice, &name).await;
-        let applied = story::to_apply(&mut dice, &name);
+        let told = story::live(&plane, &client, &mut random, &name).await;
+        let applied = story::to_apply(&mut random, &name);
         let mut case = Case { client: &client, name, applied, count: &mut count };
         if let Err(difference) = case.judge().await {
             let Case { applied, .. } = case;

@@ -75,6 +75,23 @@ fn sources_that_are_not_there() {
     ");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_current_folder_that_is_gone() {
+    let sandbox = sandbox();
+    let program = assert_cmd::cargo::cargo_bin!("ds-plan").display();
+    let mut command = std::process::Command::new("sh");
+    let script = format!("mkdir gone && cd gone && rmdir ../gone && {program} -f a --snapshot b");
+    command.args(["-c", &script]).current_dir(sandbox.path(""));
+    assert_snapshot!(sandbox.run(command), @"
+    exit 1
+    --- stderr
+    error: the current folder cannot be found
+      caused by: No such file or directory (os error 2)
+    hint: change to a folder that exists
+    ");
+}
+
 #[test]
 fn revisions_and_paths_that_are_not_there() {
     let sandbox = sandbox();
@@ -98,11 +115,63 @@ fn revisions_and_paths_that_are_not_there() {
     error: path `none` is not in revision `HEAD`
     hint: commit it first, or read plain files with `-f`
     ");
+    assert_snapshot!(plan("--path *.yaml"), @"
+    exit 1
+    --- stderr
+    error: path `*.yaml` is not in revision `HEAD`
+    hint: patterns are not expanded: name a folder, or give `--path` several times
+    ");
+    assert_snapshot!(plan("--repo agent.yaml"), @"
+    exit 1
+    --- stderr
+    error: `[dir]/agent.yaml` is a file, not a repository
+    hint: read it with `-f`, or name the folder with `--repo` and the file with `--path`
+    ");
     assert_snapshot!(plan("--path ../other"), @"
     exit 1
     --- stderr
     error: path `../other` is outside the repository
     hint: read it as a plain file with `-f`
+    ");
+}
+
+#[test]
+fn heads_and_objects_that_are_not_there() {
+    let sandbox = sandbox();
+    let plan = || sandbox.ds_plan(PLAN);
+    sandbox.git(&["init", "-q", "-b", "main"]);
+    assert_snapshot!(plan(), @"
+    exit 1
+    --- stderr
+    error: the git repository `[dir]` has no commit
+    hint: commit first, or read plain files with `-f`
+    ");
+    sandbox.commit();
+    sandbox.git(&["checkout", "-q", "--orphan", "new"]);
+    assert_snapshot!(plan(), @"
+    exit 1
+    --- stderr
+    error: `HEAD` of `[dir]` is a branch without a commit
+    hint: commit first, or name another branch with `--rev`
+    ");
+    sandbox.write(".git/HEAD", "neither a branch nor a commit\n");
+    assert_snapshot!(plan(), @"
+    exit 1
+    --- stderr
+    error: cannot look up `HEAD` in `[dir]`
+      caused by: corrupted loose reference file: HEAD
+    hint: check the repository: `git fsck`
+    ");
+    sandbox.write(
+        ".git/config",
+        "[core]\nrepositoryFormatVersion = 1\n[extensions]\nobjectFormat = sha256\n",
+    );
+    assert_snapshot!(plan(), @"
+    exit 1
+    --- stderr
+    error: cannot open the git repository at `[dir]`
+      caused by: unknown object format 'sha256'
+    hint: read plain files of a working tree with `-f`
     ");
 }
 
@@ -140,6 +209,17 @@ fn manifests_that_are_no_yaml() {
     --- stderr
     error: m.yaml:4:2: tabs disallowed within this context (block indentation)
     ");
+    assert_snapshot!(plan(format!("{{{{- if .Values.agent }}}}\n{AGENT}")), @r#"
+    exit 1
+    --- stderr
+    error: m.yaml:1:3: "-" is only valid inside a block; is this a `{{ }}` that was not rendered?
+    "#);
+    assert_snapshot!(plan("# DaemonSet\n--- \njust text\n---\nkind: Service\n"), @"
+    exit 1
+    --- stderr
+    error: no DaemonSet found in 1 file; other objects: 1 Service; 1 document has no kind
+    hint: say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    ");
     assert_snapshot!(plan(agent_with("{tier: node}", "{tier: node")), @"
     exit 1
     --- stderr
@@ -167,6 +247,12 @@ fn manifests_that_no_server_takes() {
       m.yaml:14:19: unknown field `spec.template.spec.containers[0].imagee`; did you mean `image`?
     hint: the API drops unknown fields; to do the same, use `--validate=warn`
     ");
+    assert_snapshot!(plan(agent_with("image:", "$patch: delete\n          image:")), @"
+    exit 1
+    --- stderr
+    error: m.yaml:14:19: unknown field `spec.template.spec.containers[0].$patch`; it belongs in a patch, not in a whole object
+    hint: render what it patches first: `kubectl kustomize DIR | ds-plan -f -`
+    ");
     assert_snapshot!(plan(agent_with("registry.example/agent:1", "1")), @"
     exit 1
     --- stderr
@@ -186,7 +272,7 @@ fn manifests_that_no_server_takes() {
     exit 1
     --- stderr
     error: m.yaml:16:1: DaemonSet logging/agent is already defined at m.yaml:1:1
-    hint: read fewer files with `--path` or `-f`, or narrow to one of the two with -n
+    hint: remove one of the two, or read fewer files with `--path` or `-f`
     ");
 }
 
@@ -245,6 +331,12 @@ fn snapshots_that_cannot_be_read() {
     --- stderr
     error: the snapshot s.json is cut off
     hint: record it again: `ds-plan snapshot > FILE`
+    ");
+    assert_snapshot!(plan_on("NAME     STATUS\nnode-1   Ready\n"), @"
+    exit 1
+    --- stderr
+    error: the snapshot s.json is no List of objects: expected mapping start at line 1, column 1
+    hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`
     ");
     assert_snapshot!(plan_on(whole.replace("\"Node\"", "\"Pond\"")), @"
     exit 1

@@ -98,11 +98,15 @@ fn git_is_read_at_a_revision_and_not_from_the_working_tree() {
     exit 0
     --- stdout
     logging/agent
+    --- stderr
+    warning: 1 file differs in the working tree: `agent.yaml`; the commit is planned (plain files: -f)
     ");
     assert_snapshot!(plan("-o name --rev HEAD~1 --repo ."), @"
     exit 0
     --- stdout
     logging/agent
+    --- stderr
+    warning: 1 file differs in the working tree: `agent.yaml`; the commit is planned (plain files: -f)
     ");
 }
 

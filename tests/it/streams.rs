@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use crate::fixture::sandbox;
+use crate::fixture::{AGENT, sandbox};
 
 const PLAN: &str = "-f agent.yaml --snapshot cluster.json";
 const ESCAPE: char = '\u{1b}';
@@ -38,6 +38,18 @@ fn output_without_colours_says_the_same() {
 }
 
 #[test]
+fn warnings_are_in_the_document_or_on_standard_error() {
+    let sandbox = sandbox();
+    sandbox.write("agent.yaml", format!("{AGENT}kind: DaemonSet\n"));
+    for (format, in_document) in [("text", false), ("name", false), ("json", true), ("yaml", true)]
+    {
+        let run = sandbox.ds_plan(&format!("{PLAN} -o {format}"));
+        let says = |stream: &str| stream.contains("key `kind` is already on line 2");
+        assert_eq!((says(&run.stdout), says(&run.stderr)), (in_document, !in_document), "{run}");
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let sandbox = sandbox();
     for line in [PLAN, "schema", "completions zsh", "--help"] {
@@ -48,6 +60,21 @@ fn a_reader_that_goes_away_is_no_failure() {
         child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0), "{line}: {stderr}");
         assert_eq!(stderr, "", "{line}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let sandbox = sandbox();
+    for line in [PLAN, "schema", "completions zsh", "--help", "--version"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = sandbox.ds_plan_command(line);
+        let done = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output();
+        let done = done.unwrap();
+        let stderr = String::from_utf8(done.stderr).unwrap();
+        assert!(stderr.starts_with("error: cannot write to standard output\n"), "{line}: {stderr}");
+        assert_eq!(done.status.code(), Some(1), "{line}");
     }
 }
 

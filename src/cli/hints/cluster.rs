@@ -31,9 +31,10 @@ pub(super) fn hint(error: &Error) -> Option<String> {
                 .into()
         }
         Error::Expired { .. } => "the cluster changes faster than it is read: run again".into(),
-        Error::Empty { .. } | Error::CutOff { .. } | Error::Gzip { .. } => {
-            "record it again: `ds-plan snapshot > FILE`".into()
-        }
+        Error::Empty { .. }
+        | Error::CutOff { .. }
+        | Error::Damaged { .. }
+        | Error::NoMoment { .. } => "record it again: `ds-plan snapshot > FILE`".into(),
         Error::Encoding { .. } => "save it as UTF-8, or record it again in another shell".into(),
         Error::Syntax { .. }
         | Error::NotAList { .. }
@@ -50,7 +51,6 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         | Error::Open { .. }
         | Error::Read { .. }
         | Error::Version { .. }
-        | Error::NoMoment { .. }
         | Error::Object { .. }
         | Error::Duplicate { .. }
         | Error::Write(_) => return None,

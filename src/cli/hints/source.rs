@@ -7,8 +7,14 @@ pub(super) fn hint(error: &Error) -> Option<String> {
     let text = match error {
         Error::NoRepository { .. } => "name the files: `ds-plan -f DIR`".into(),
         Error::ForeignRepository { folder } => {
+            let folder = quoted(folder);
             format!("if you trust it: `git config --global --add safe.directory {folder}`")
         }
+        Error::RepositoryIsFile { .. } => {
+            "read it with `-f`, or name the folder with `--repo` and the file with `--path`".into()
+        }
+        Error::OpenRepository { .. } => "read plain files of a working tree with `-f`".into(),
+        Error::UnbornBranch { .. } => "commit first, or name another branch with `--rev`".into(),
         Error::EmptyRepository { .. } => "commit first, or read plain files with `-f`".into(),
         Error::RevisionNotFound { .. } => {
             "fetch it first (`git fetch`), or name another with `--rev`".into()
@@ -27,18 +33,21 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         Error::PathNotInRevision { from_top: Some(path), .. } => {
             format!("paths start at the folder of --repo; from the top it is `{path}`")
         }
+        Error::PathNotInRevision { path, .. } if path.contains(['*', '?']) => {
+            "patterns are not expanded: name a folder, or give `--path` several times".into()
+        }
         Error::PathNotInRevision { from_top: None, .. } => {
             "commit it first, or read plain files with `-f`".into()
         }
         Error::PathOutside { .. } => "read it as a plain file with `-f`".into(),
         Error::PathIsSymlink { .. } => "name the file that the link leads to".into(),
-        Error::PathIsSubmodule { path } => format!("read it on its own: `--repo {path}`"),
+        Error::PathIsSubmodule { .. } => "read it on its own: name its folder with `--repo`".into(),
         Error::ObjectMissing { partial: true, .. } => {
             "fetch what is missing: `git fetch --refetch --filter=blob:none --no-filter`".into()
         }
-        Error::ObjectMissing { partial: false, .. } | Error::ObjectCorrupt { .. } => {
-            "check the repository: `git fsck`".into()
-        }
+        Error::ObjectMissing { partial: false, .. }
+        | Error::ObjectCorrupt { .. }
+        | Error::RevisionLookup { .. } => "check the repository: `git fsck`".into(),
         Error::EmptyPath => "is a variable of the command line empty?".into(),
         Error::NotFound { .. } => {
             "paths start at the current folder; those in git are named with `--path`".into()
@@ -58,7 +67,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         Error::PlainHttp { .. } => "use https://".into(),
         Error::NoCache => "set HOME or XDG_CACHE_HOME".into(),
         Error::Cache { .. } => "set XDG_CACHE_HOME to a folder that can be written".into(),
-        Error::CachedRepository { path, .. } => format!("remove it: `rm -r {path}`"),
+        Error::CachedRepository { path, .. } => format!("remove it: `rm -r {}`", quoted(path)),
         Error::CacheBusy { .. } => "run again when it is done".into(),
         Error::GitMissing { .. } => "install git, or clone elsewhere and use `--repo DIR`".into(),
         Error::FetchTimeout { .. } => "clone it with git and use `--repo DIR`".into(),
@@ -66,13 +75,16 @@ pub(super) fn hint(error: &Error) -> Option<String> {
             "fetching is done by your git: does `git ls-remote URL` work?".into()
         }
         Error::Fetch { .. } => "does `git ls-remote URL` work?".into(),
-        Error::OpenRepository { .. }
-        | Error::RevisionLookup { .. }
-        | Error::ForbiddenEntry { .. }
+        Error::ForbiddenEntry { .. }
         | Error::Unreadable { .. }
         | Error::Special { .. }
         | Error::StandardInputTwice
         | Error::GitStart { .. } => return None,
     };
     Some(text)
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> std::borrow::Cow<'_, str> {
+    shlex::try_quote(path).unwrap_or("FOLDER".into())
 }

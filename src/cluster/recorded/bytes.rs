@@ -82,9 +82,9 @@ pub(super) fn reading(file: &Arc<str>, source: std::io::Error) -> Error {
     let file = Arc::clone(file);
     match source.kind() {
         std::io::ErrorKind::UnexpectedEof => Error::CutOff { file, at: None },
-        // How flate2 reports bytes that are not gzip.
+        // How flate2 reports bytes that are not gzip, and the YAML reader bytes that are no UTF-8.
         std::io::ErrorKind::InvalidInput | std::io::ErrorKind::InvalidData => {
-            Error::Gzip { file, reason: source.to_string() }
+            Error::Damaged { file, reason: source.to_string() }
         }
         _ => Error::Read { file, source },
     }

@@ -84,7 +84,7 @@ impl Recording {
             serde_saphyr::with_deserializer_from_reader_with_options(bytes, options, |yaml| {
                 Document::<Value>::of(self).deserialize(yaml)
             });
-        read.map_err(|error| self.yaml_error(&error))
+        read.map_err(|error| self.yaml_error(error))
     }
 
     fn json_error(&mut self, error: serde_json::Error) -> Error {
@@ -106,11 +106,19 @@ impl Recording {
         }
     }
 
-    fn yaml_error(&mut self, error: &serde_saphyr::Error) -> Error {
+    fn yaml_error(&mut self, error: serde_saphyr::Error) -> Error {
         if let Some(failure) = self.failure.take() {
             return failure;
         }
-        Error::Syntax { file: Arc::clone(&self.file), format: "YAML", reason: error.to_string() }
+        let file = Arc::clone(&self.file);
+        match error {
+            serde_saphyr::Error::IOError { cause } => reading(&file, cause),
+            // Text of any kind is YAML: the table that kubectl prints without `-o`, say.
+            serde_saphyr::Error::Unexpected { .. } => {
+                Error::NotAList { file, reason: error.to_string() }
+            }
+            error => Error::Syntax { file, format: "YAML", reason: error.to_string() },
+        }
     }
 
     /// Notes why reading must stop, and makes the deserializer stop.

@@ -7,30 +7,30 @@ use super::super::fields_of::fields_of;
 use super::super::remove::remove;
 use super::super::schema::Shape;
 use super::super::{FieldSet, ManagedFields, Manager, own_part};
-use super::dice::Dice;
+use super::random::Random;
 use super::{apply, defaulted, manifests, served, updated_by};
 use crate::model::{FieldPath, PathStep};
 
 /// An object that some managers have written to, if there is one, and what is applied next.
 fn history(seed: u64) -> (Option<Value>, Value) {
-    let mut dice = Dice::new(seed);
+    let mut random = Random::seeded(seed);
     let mut live = None;
-    for _ in 0..dice.below(5) {
-        let manager = *dice.pick(&["other", "third", "ds-apply", "ds-apply"]);
-        let whole = live.is_none() || dice.one_in(2);
+    for _ in 0..random.below(5) {
+        let manager = random.pick(&["other", "third", "ds-apply", "ds-apply"]);
+        let whole = live.is_none() || random.one_in(2);
         let applied = if whole {
-            manifests::whole(&mut dice, "ds")
+            manifests::whole(&mut random, "ds")
         } else {
-            manifests::part(&mut dice, "ds")
+            manifests::part(&mut random, "ds")
         };
         let applied = meaningful(applied);
         let mut object = served(live.as_ref(), &applied, manager);
-        if dice.one_in(3) {
+        if random.one_in(3) {
             updated_by(&mut object, "third");
         }
         live = Some(object);
     }
-    (live, meaningful(manifests::whole(&mut dice, "ds")))
+    (live, meaningful(manifests::whole(&mut random, "ds")))
 }
 
 /// Without `null` and what is empty. To own an empty map is a thing of its own: the server does
@@ -130,10 +130,10 @@ proptest! {
 
     #[test]
     fn a_sole_applier_gets_what_it_applies(seed: u64) {
-        let mut dice = Dice::new(seed);
+        let mut random = Random::seeded(seed);
         let mut live = None;
         for _ in 0..3 {
-            let applied = meaningful(manifests::whole(&mut dice, "ds"));
+            let applied = meaningful(manifests::whole(&mut random, "ds"));
             let merged = apply(live.as_ref(), &applied, "ds-apply");
             prop_assert_eq!(defaulted(&merged.object), defaulted(&applied));
             prop_assert_eq!(&merged.leftovers, &[]);

@@ -66,8 +66,10 @@ impl Cache {
         let mut options = RepositoryInitOptions::new();
         // No template: it could bring hooks.
         options.bare(true).external_template(false).mkpath(true);
-        Repository::init_opts(&self.folder, &options)
-            .map_err(|source| Error::CachedRepository { path: shown::path(&self.folder), source })
+        Repository::init_opts(&self.folder, &options).map_err(|source| Error::CachedRepository {
+            path: shown::path(&self.folder),
+            source: source.into(),
+        })
     }
 
     /// Removes what a killed git left: lock files and unfinished packs; and a copy of many packs.

@@ -105,7 +105,7 @@ fn what_is_not_a_repository() {
     for (repository, expected, source) in [
         (None, "no git repository at `/work` or above it", None),
         (Some("../missing"), "`/work/../missing` does not exist", None),
-        (Some("../file"), "no git repository at `/work/../file` or above it", None),
+        (Some("../file"), "`/work/../file` is a file, not a repository", None),
         (Some(""), "an empty path was given", None),
         (
             Some("../future"),
@@ -125,15 +125,54 @@ fn what_is_not_a_repository() {
         assert_eq!(message, expected);
         let reason = std::error::Error::source(&error).map(ToString::to_string);
         assert_eq!(reason.is_some(), source.is_some(), "{reason:?}");
-        assert!(reason.unwrap_or_default().contains(source.unwrap_or_default()), "{source:?}");
+        let reason = reason.unwrap_or_default();
+        assert!(reason.contains(source.unwrap_or_default()), "{source:?}");
+        assert!(!reason.contains("class="), "libgit2's own numbers: {reason}");
     }
 }
 
 #[test]
 fn a_repository_of_another_user_is_refused() {
     let refused = git2::Error::new(ErrorCode::Owner, ErrorClass::Config, "not owned");
-    let error = not_opened("/srv/fleet", refused);
+    let error = not_opened(Path::new("/srv/fleet"), refused);
     assert_eq!(error.to_string(), "the git repository at `/srv/fleet` belongs to another user");
+}
+
+#[test]
+fn the_folder_to_be_trusted_is_the_top_of_the_repository() {
+    let fixture = Fixture::with_commit(&["x/a.yaml"]);
+    fixture.git("", &["clone", "--quiet", "--bare", "work", "bare.git"]);
+    for (start, expected) in [
+        ("work", "work"),
+        ("work/x", "work"),
+        ("bare.git", "bare.git"),
+        ("bare.git/objects", "bare.git"),
+        ("home", "home"),
+    ] {
+        assert_eq!(safe_directory(&fixture.path(start)), fixture.path(expected), "{start}");
+    }
+}
+
+#[test]
+fn a_repository_is_named_by_its_top() {
+    let fixture = Fixture::with_commit(&["x/a.yaml"]);
+    let read = fixture.read_in("work/x", &paths(&[".."])).unwrap();
+    assert_eq!(read.origin.repository.as_deref(), fixture.path("work").to_str());
+    assert_eq!(read.origin.paths, ["."]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_absolute_path_may_lead_to_the_repository_through_a_link() {
+    let fixture = Fixture::with_commit(&["x/a.yaml"]);
+    std::os::unix::fs::symlink("work", fixture.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("x", fixture.path("work/link")).unwrap();
+    let read = |path: &str| {
+        let path = fixture.path("").join(path);
+        fixture.read_in("work", &paths(&[path.to_str().unwrap()]))
+    };
+    assert_eq!(names(&read("elsewhere/x").unwrap()), ["x/a.yaml"]);
+    assert_eq!(error(read("elsewhere/link")), "path `link` is not in revision `HEAD`");
 }
 
 #[test]

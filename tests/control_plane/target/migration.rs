@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     APPLIER, decided, defaulted, equal, manifests, ours, ownership_in, server, story, timeless,
 };
-use crate::dice::Dice;
+use crate::random::Random;
 
 /// Hands over what client-side appliers own of `live`, for real, and compares what the server then
 /// serves; the object afterwards. Nothing when no such applier owns anything.
@@ -41,16 +41,16 @@ async fn kubectl_ends_where_our_steps_end() {
     let client = plane.client();
     let (mut wrong, mut compared) = (Vec::new(), 0);
     for seed in 0..40 {
-        let mut dice = Dice::new(1000 + seed);
+        let mut random = Random::seeded(1000 + seed);
         let name = format!("ds-{seed}");
-        let created = manifests::whole(&mut dice, &name).to_string();
+        let created = manifests::whole(&mut random, &name).to_string();
         let created = plane.try_kubectl_stdin(&["apply", "--filename=-"], &created);
         if !created.status.success() {
             continue;
         }
-        let told = story::write(&plane, &client, &mut dice, &name).await;
+        let told = story::write(&plane, &client, &mut random, &name).await;
         let live = server::get(&client, &name).await.unwrap();
-        let wanted = manifests::whole(&mut dice, &name);
+        let wanted = manifests::whole(&mut random, &name);
         let Ok(predicted) = kubectl_by_rule(&live, &wanted) else { continue };
 
         let arguments =

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::rows::{self, Row};
-use crate::dice::Dice;
+use crate::random::Random;
 
 /// Fields by Go type and name, as the manifest room knows them.
 type Types = BTreeMap<String, BTreeMap<String, Field>>;
@@ -33,7 +33,7 @@ pub(super) struct Maker {
     types: Types,
     /// The values of the tables' rows, by name of the field.
     known: BTreeMap<String, Vec<Value>>,
-    dice: Dice,
+    random: Random,
 }
 
 impl Maker {
@@ -45,20 +45,21 @@ impl Maker {
                 collect(name.split('[').next().unwrap_or_default(), value, &mut known);
             }
         }
-        Self { types: serde_json::from_str(fields).unwrap(), known, dice: Dice::new(seed) }
+        let types = serde_json::from_str(fields).unwrap();
+        Self { types, known, random: Random::seeded(seed) }
     }
 
     /// The valid object with some fields of its pod and its strategy made anew.
     pub(super) fn daemon_set(&mut self) -> Value {
         let mut object = rows::valid();
         let spec = &mut object["spec"];
-        if self.one_in(8) {
+        if self.random.one_in(8) {
             spec["updateStrategy"] = self.value("updateStrategy", "DaemonSetUpdateStrategy");
         }
         let pod = &mut spec["template"]["spec"];
         let names: Vec<String> = self.types["PodSpec"].keys().cloned().collect();
-        for _ in 0..=self.below(3) {
-            let name = &names[self.below(names.len())];
+        for _ in 0..=self.random.below(3) {
+            let name = &names[self.random.below(names.len())];
             let kind = self.types["PodSpec"][name].kind.clone();
             self.put(pod, name, &kind);
         }
@@ -66,8 +67,8 @@ impl Maker {
             let Some(containers) = pod[list].as_array_mut() else { continue };
             let names: Vec<String> = self.types["Container"].keys().cloned().collect();
             for container in containers {
-                for _ in 0..self.below(3) {
-                    let name = &names[self.below(names.len())];
+                for _ in 0..self.random.below(3) {
+                    let name = &names[self.random.below(names.len())];
                     let kind = self.types["Container"][name].kind.clone();
                     self.put(container, name, &kind);
                 }
@@ -85,16 +86,16 @@ impl Maker {
     fn value(&mut self, name: &str, kind: &str) -> Value {
         let kind = kind.trim_start_matches('*');
         if let Some(item) = kind.strip_prefix("[]") {
-            let count = 1 + self.below(2);
+            let count = 1 + self.random.below(2);
             return (0..count).map(|_| self.value(name, item)).collect();
         }
         if self.types.contains_key(kind) {
             return self.object(kind);
         }
         let known = self.known.get(name).map_or(0, Vec::len);
-        let pick = self.below(known.max(1));
+        let pick = self.random.below(known.max(1));
         let of_tables = self.known.get(name).and_then(|values| values.get(pick)).cloned();
-        let of_tables = of_tables.filter(|value| fits(value, kind) && !self.one_in(4));
+        let of_tables = of_tables.filter(|value| fits(value, kind) && !self.random.one_in(4));
         of_tables.unwrap_or_else(|| self.scalar(kind))
     }
 
@@ -107,7 +108,7 @@ impl Maker {
         let odds = 1 + fields.len() / 4;
         let mut object = json!({});
         for (name, kind) in fields {
-            if self.one_in(odds) {
+            if self.random.one_in(odds) {
                 self.put(&mut object, &name, &kind);
             }
         }
@@ -116,33 +117,25 @@ impl Maker {
 
     fn scalar(&mut self, kind: &str) -> Value {
         match kind {
-            "string" => TEXTS[self.below(TEXTS.len())].into(),
-            "bool" => self.one_in(2).into(),
-            "IntOrString" if self.one_in(3) => TEXTS[self.below(TEXTS.len())].into(),
-            "int32" | "int64" | "IntOrString" => NUMBERS[self.below(NUMBERS.len())].into(),
-            "Quantity" => QUANTITIES[self.below(QUANTITIES.len())].into(),
+            "string" => TEXTS[self.random.below(TEXTS.len())].into(),
+            "bool" => self.random.one_in(2).into(),
+            "IntOrString" if self.random.one_in(3) => TEXTS[self.random.below(TEXTS.len())].into(),
+            "int32" | "int64" | "IntOrString" => NUMBERS[self.random.below(NUMBERS.len())].into(),
+            "Quantity" => QUANTITIES[self.random.below(QUANTITIES.len())].into(),
             "map[string]string" => {
-                let key = TEXTS[1 + self.below(TEXTS.len() - 1)];
-                json!({ key: TEXTS[self.below(TEXTS.len())] })
+                let key = TEXTS[1 + self.random.below(TEXTS.len() - 1)];
+                json!({ key: TEXTS[self.random.below(TEXTS.len())] })
             }
             "map[ResourceName]Quantity" => {
                 let amounts = (0..2).map(|_| {
-                    let name = RESOURCES[self.below(RESOURCES.len())];
-                    (name.to_owned(), QUANTITIES[self.below(QUANTITIES.len())].into())
+                    let name = RESOURCES[self.random.below(RESOURCES.len())];
+                    (name.to_owned(), QUANTITIES[self.random.below(QUANTITIES.len())].into())
                 });
                 Value::Object(amounts.collect::<Map<_, _>>())
             }
             "Time" | "Raw" => Value::Null,
             other => panic!("a new kind of field: {other}"),
         }
-    }
-
-    fn one_in(&mut self, count: usize) -> bool {
-        self.dice.one_in(count)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        self.dice.below(limit)
     }
 }
 

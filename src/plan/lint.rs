@@ -1,0 +1,379 @@
+//! A second opinion on a finished plan: whether it contradicts itself or promises what it must not.
+//!
+//! Reads the document alone, as a stranger would; shares no code with what made it. Runs on every
+//! plan of a debug build, so on every plan that a test makes.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use super::document::{
+    Action, ActionTotals, Change, Coded, DaemonSetPlan, Fate, GuardCode, NodePlan, Plan,
+    RevisionKind, Strategy,
+};
+use super::reason::Reason;
+use crate::model::{NodeName, Uid};
+
+/// Something that is wrong with a plan, and with which DaemonSet of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// `NAMESPACE/NAME`; none when it is the plan as a whole.
+    pub daemon_set: Option<String>,
+    /// What is wrong.
+    pub flaw: Flaw,
+}
+
+/// What can be wrong with a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// The counts do not add up.
+    Totals,
+    /// DaemonSets, or nodes of one, are out of order or there twice.
+    Order,
+    /// A pod is there twice.
+    PodTwice(Uid),
+    /// A node or pod has no reason, or one whose words are not made from its data.
+    Unreasoned(NodeName),
+    /// A pod is deleted for a reason that deletes nothing.
+    DeletedWithoutCause(NodeName),
+    /// What happens on a node and what becomes of its pods do not fit.
+    ActionAgainstFates(NodeName),
+    /// A node's wave does not have it, or has one that does not belong there.
+    Wave(NodeName),
+    /// A node with an outdated pod is rolled outside of any wave.
+    RolledOutsideWaves(NodeName),
+    /// A wave allows more than the strategy does.
+    Budget(u32),
+    /// The waves are not numbered from 1, or one of them is empty.
+    WaveNumbers,
+    /// What becomes of the object does not fit its fields, its revision, or its guards.
+    Change,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { daemon_set, flaw } = self;
+        match daemon_set {
+            Some(daemon_set) => write!(f, "{daemon_set}: {flaw:?}"),
+            None => write!(f, "{flaw:?}"),
+        }
+    }
+}
+
+/// Everything that is wrong with `plan`; nothing when it is sound.
+pub fn lint(plan: &Plan) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let whole = [(!sums_add_up(plan), Flaw::Totals), (!in_order(plan), Flaw::Order)];
+    notes.extend(
+        whole
+            .into_iter()
+            .filter(|(wrong, _)| *wrong)
+            .map(|(_, flaw)| Note { daemon_set: None, flaw }),
+    );
+    let mut pods = HashSet::new();
+    for daemon_set in &plan.daemon_sets {
+        let mut flaws = Vec::new();
+        counts(daemon_set, &mut flaws);
+        change(plan, daemon_set, &mut flaws);
+        waves(daemon_set, &mut flaws);
+        for node in &daemon_set.nodes {
+            node_and_pods(node, &mut flaws);
+            let uids = node.pods.iter().map(|pod| &pod.uid);
+            flaws.extend(uids.filter(|uid| !pods.insert(*uid)).cloned().map(Flaw::PodTwice));
+        }
+        let name = format!("{}/{}", daemon_set.namespace, daemon_set.name);
+        notes.extend(flaws.into_iter().map(|flaw| Note { daemon_set: Some(name.clone()), flaw }));
+    }
+    notes
+}
+
+fn sums_add_up(plan: &Plan) -> bool {
+    let mut actions = ActionTotals::default();
+    let mut kinds = [0; 3];
+    for daemon_set in &plan.daemon_sets {
+        actions += daemon_set.totals;
+        kinds[match daemon_set.revision.kind {
+            RevisionKind::New => 0,
+            RevisionKind::Reused => 1,
+            RevisionKind::Unchanged => 2,
+        }] += 1;
+    }
+    let revisions = plan.totals.revisions;
+    actions == plan.totals.actions
+        && kinds == [revisions.new, revisions.reused, revisions.unchanged]
+}
+
+fn in_order(plan: &Plan) -> bool {
+    let keys = |at: &DaemonSetPlan| (at.namespace.clone(), at.name.clone());
+    plan.daemon_sets.is_sorted_by(|a, b| keys(a) < keys(b))
+        && plan.daemon_sets.iter().all(|it| it.nodes.is_sorted_by(|a, b| a.name < b.name))
+}
+
+/// Nodes that are kept may be left out, the others not.
+fn counts(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
+    let mut listed = ActionTotals::default();
+    for node in &daemon_set.nodes {
+        listed.add(node.action);
+    }
+    let totals = daemon_set.totals;
+    let fits = Action::ALL.into_iter().all(|action| match action {
+        Action::Keep => listed.keep == 0 || listed.keep == totals.keep,
+        Action::Create | Action::Delete | Action::Replace | Action::Surge | Action::Wait => {
+            listed.of(action) == totals.of(action)
+        }
+    });
+    if !fits {
+        flaws.push(Flaw::Totals);
+    }
+}
+
+fn change(plan: &Plan, daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
+    let name = format!("{}/{}", daemon_set.namespace, daemon_set.name);
+    let guarded = plan.guards.iter().any(|guard| {
+        guard.code == GuardCode::SelectorChange && guard.daemon_set.as_ref() == Some(&name)
+    });
+    let fits = match daemon_set.change {
+        Change::Create => daemon_set.uid.is_none() && daemon_set.status.is_none(),
+        Change::Update => daemon_set.uid.is_some() && !daemon_set.changes.is_empty(),
+        Change::Recreate => guarded && daemon_set.nodes.iter().all(|it| it.action == Action::Keep),
+        Change::None => daemon_set.uid.is_some() && daemon_set.changes.is_empty(),
+    };
+    let revision = &daemon_set.revision;
+    let number = revision.target.number;
+    let revision_fits = match revision.kind {
+        RevisionKind::New => revision.target.name.is_none(),
+        RevisionKind::Reused => revision.target.name.is_some(),
+        // Without a current one, it is taken over from a DaemonSet that was deleted.
+        RevisionKind::Unchanged => {
+            revision.target.name.is_some()
+                && revision.current.as_ref().is_none_or(|current| current.number == number)
+        }
+    } && (revision.kind == RevisionKind::Unchanged
+        || revision.current.as_ref().is_none_or(|current| current.number < number));
+    if !fits || !revision_fits || (guarded && daemon_set.change != Change::Recreate) {
+        flaws.push(Flaw::Change);
+    }
+}
+
+fn waves(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
+    let (unavailable, surge) = match daemon_set.strategy {
+        Strategy::OnDelete => (0, 0),
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired: _ } => {
+            (max_unavailable, max_surge)
+        }
+    };
+    let mut members: BTreeMap<&NodeName, u32> = BTreeMap::new();
+    for (number, wave) in (1..).zip(&daemon_set.waves) {
+        if wave.index != number || wave.nodes.is_empty() {
+            flaws.push(Flaw::WaveNumbers);
+        }
+        if wave.max_unavailable > unavailable
+            || wave.max_surge > surge
+            || wave.max_unavailable + wave.max_surge == 0
+        {
+            flaws.push(Flaw::Budget(wave.index));
+        }
+        for node in &wave.nodes {
+            if members.insert(node, wave.index).is_some() {
+                flaws.push(Flaw::Wave(node.clone()));
+            }
+        }
+    }
+    for node in &daemon_set.nodes {
+        if members.remove(&node.name) != node.wave {
+            flaws.push(Flaw::Wave(node.name.clone()));
+        }
+    }
+    flaws.extend(members.into_keys().cloned().map(Flaw::Wave));
+}
+
+fn node_and_pods(node: &NodePlan, flaws: &mut Vec<Flaw>) {
+    let reasoned = |coded: &Coded<Reason>| coded.message == coded.reason.to_string();
+    let pods = || node.pods.iter();
+    if node.reasons.is_empty()
+        || !node.reasons.iter().all(reasoned)
+        || !pods().all(|pod| reasoned(&pod.reason))
+    {
+        flaws.push(Flaw::Unreasoned(node.name.clone()));
+    }
+    let deleted = || pods().filter(|pod| pod.fate == Fate::Delete);
+    if !deleted().all(|pod| deletes(&pod.reason.reason)) {
+        flaws.push(Flaw::DeletedWithoutCause(node.name.clone()));
+    }
+    let leaving = |reason: &Reason| matches!(reason, Reason::Terminating);
+    let goes = deleted().any(|pod| !leaving(&pod.reason.reason));
+    let fits = match node.action {
+        Action::Create => !goes && deleted().count() == own_pods(node),
+        Action::Delete | Action::Replace | Action::Surge => goes,
+        Action::Wait | Action::Keep => !goes,
+    };
+    if !fits {
+        flaws.push(Flaw::ActionAgainstFates(node.name.clone()));
+    }
+    let outdated = deleted().any(|pod| {
+        matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::NothingComesBack { .. })
+    });
+    if outdated && node.wave.is_none() {
+        flaws.push(Flaw::RolledOutsideWaves(node.name.clone()));
+    }
+}
+
+/// Pods that the DaemonSet still calls its own.
+fn own_pods(node: &NodePlan) -> usize {
+    node.pods.iter().filter(|pod| !matches!(pod.reason.reason, Reason::Released)).count()
+}
+
+/// Whether a pod may go for this reason.
+fn deletes(reason: &Reason) -> bool {
+    match reason {
+        Reason::Outdated { .. }
+        | Reason::Failed
+        | Reason::Succeeded
+        | Reason::Surplus { .. }
+        | Reason::Superseded { .. }
+        | Reason::NotEligible { .. }
+        | Reason::NothingComesBack { .. }
+        | Reason::NodeVanished
+        | Reason::Terminating => true,
+        Reason::NoPod
+        | Reason::NoLivePod
+        | Reason::UpToDate
+        | Reason::MayBeDelayed
+        | Reason::LeftToGarbageCollector
+        | Reason::OnDelete
+        | Reason::SkippedUnreadyNode { .. }
+        | Reason::UnreadyNodeCounts { .. }
+        | Reason::BudgetTaken { .. }
+        | Reason::NodeNotReady { .. }
+        | Reason::PodNotReady { .. }
+        | Reason::NotAvailableYet { .. }
+        | Reason::Misscheduled { .. }
+        | Reason::Adopted
+        | Reason::Released
+        | Reason::DaemonSetTerminating
+        | Reason::MustBeRecreated => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{after, settled};
+    use super::*;
+    use crate::controller::test_cluster::taint;
+    use crate::model::{PodPhase, RevisionNumber};
+
+    /// A new template on six nodes: one pod has failed, one node evicts, one is cordoned off.
+    fn sound() -> Plan {
+        let mut cluster = settled(6);
+        cluster.pods[3].phase = PodPhase::Failed;
+        cluster.nodes[4].taints = [taint("gpu=a100:NoExecute")].into();
+        cluster.nodes[5].taints = [taint("gpu=a100:NoSchedule")].into();
+        after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"))
+    }
+
+    #[test]
+    fn the_example_is_sound_and_shows_enough() {
+        let plan = sound();
+        assert_eq!(lint(&plan), []);
+        let actions: Vec<Action> = plan.daemon_sets[0].nodes.iter().map(|it| it.action).collect();
+        let (replace, delete) = (Action::Replace, Action::Delete);
+        assert_eq!(actions, [replace, replace, replace, replace, delete, delete]);
+    }
+
+    #[test]
+    fn each_flaw_is_found() {
+        type Break = fn(&mut DaemonSetPlan);
+        let rows: [(&str, Break, &str); 19] = [
+            ("a count is off", |it| it.totals.replace += 1, "Totals, Totals"),
+            ("nodes are out of order", |it| it.nodes.swap(0, 1), "Order"),
+            (
+                "a node is there twice",
+                |it| it.nodes.insert(0, it.nodes[0].clone()),
+                "Order, Totals, Wave(\"node-0\"), PodTwice(\"uid-foo-node-0-001\")",
+            ),
+            ("a node without reason", |it| it.nodes[0].reasons.clear(), "Unreasoned(\"node-0\")"),
+            (
+                "words that lie",
+                |it| it.nodes[0].reasons[0].message.push('!'),
+                "Unreasoned(\"node-0\")",
+            ),
+            (
+                "a pod's words that lie",
+                |it| it.nodes[0].pods[0].reason.message.clear(),
+                "Unreasoned(\"node-0\")",
+            ),
+            (
+                "a pod goes for nothing",
+                |it| it.nodes[0].pods[0].reason = Reason::UpToDate.into(),
+                "DeletedWithoutCause(\"node-0\")",
+            ),
+            (
+                "a replaced pod stays",
+                |it| it.nodes[0].pods[0].fate = Fate::Keep,
+                "ActionAgainstFates(\"node-0\")",
+            ),
+            (
+                "a kept node loses its pod",
+                |it| {
+                    it.nodes[3].action = Action::Keep;
+                    it.totals.replace -= 1;
+                    it.totals.keep += 1;
+                },
+                "Totals, ActionAgainstFates(\"node-3\")",
+            ),
+            (
+                "a node denies its wave",
+                |it| it.nodes[0].wave = None,
+                "Wave(\"node-0\"), RolledOutsideWaves(\"node-0\")",
+            ),
+            (
+                "a wave denies its node",
+                |it| it.waves[0].nodes.retain(|node| node.as_str() != "node-0"),
+                "Wave(\"node-0\")",
+            ),
+            (
+                "a wave has a stranger",
+                |it| it.waves[0].nodes.push("node-9".into()),
+                "Wave(\"node-9\")",
+            ),
+            (
+                "a node twice in a wave",
+                |it| it.waves[0].nodes.push("node-1".into()),
+                "Wave(\"node-1\")",
+            ),
+            ("too large a budget", |it| it.waves[0].max_unavailable = 9, "Budget(1)"),
+            ("no budget at all", |it| it.waves[0].max_unavailable = 0, "Budget(1)"),
+            (
+                "a wave is counted wrongly",
+                |it| {
+                    it.waves[0].index = 2;
+                    for node in &mut it.nodes {
+                        node.wave = node.wave.map(|_| 2);
+                    }
+                },
+                "WaveNumbers",
+            ),
+            ("an update of nothing", |it| it.changes.clear(), "Change"),
+            ("an unguarded recreation", |it| it.change = Change::Recreate, "Change"),
+            (
+                "a number that goes back",
+                |it| it.revision.target.number = RevisionNumber(0),
+                "Change",
+            ),
+        ];
+        for (rule, break_it, want) in rows {
+            let mut plan = sound();
+            break_it(&mut plan.daemon_sets[0]);
+            let flaws: Vec<String> =
+                lint(&plan).iter().map(|note| format!("{:?}", note.flaw)).collect();
+            assert_eq!(flaws.join(", "), want, "{rule}");
+        }
+    }
+
+    #[test]
+    fn wrong_sums_are_found() {
+        let mut plan = sound();
+        plan.totals.revisions.new += 1;
+        let note = Note { daemon_set: None, flaw: Flaw::Totals };
+        assert_eq!(lint(&plan), [note]);
+    }
+}
