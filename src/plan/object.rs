@@ -34,8 +34,10 @@ pub(super) fn masked(desired: &[DesiredDaemonSet], salt: &Salt) -> Vec<DesiredDa
         .map(|desired| {
             let mut masked = desired.clone();
             masked.spec.template.edit(|template| mask_template(template, salt));
-            if let Some(template) = Arc::make_mut(&mut masked.raw).pointer_mut("/spec/template") {
-                mask_template(template, salt);
+            for whole in [&mut masked.raw, &mut masked.written] {
+                if let Some(template) = Arc::make_mut(whole).pointer_mut("/spec/template") {
+                    mask_template(template, salt);
+                }
             }
             masked
         })

@@ -81,6 +81,7 @@ fn desired(cluster: &Cluster) -> DesiredDaemonSet {
         annotations: Labels::default(),
         spec: daemon_set.spec.clone(),
         raw: Arc::new(raw(&daemon_set.spec, &json!({}))),
+        written: Arc::new(raw(&daemon_set.spec, &json!({}))),
         place: Place { path: "ds.yaml".into(), line: 1, column: 1 },
         policy: None,
     }

@@ -19,6 +19,7 @@ mod smoke;
 mod snapshot;
 mod stages;
 mod status_table;
+mod target;
 mod upstream;
 mod validation;
 mod yaml_writing;
