@@ -30,6 +30,7 @@ mod shell;
 mod snapshot;
 mod status;
 mod warnings;
+mod whole_file;
 
 use error::Error;
 pub use exit::Exit;

@@ -25,6 +25,7 @@ mod tree;
 mod unknown;
 mod validate;
 mod warning;
+mod written;
 mod yaml;
 
 use std::collections::BTreeMap;
@@ -50,6 +51,8 @@ pub struct Options {
     pub default_namespace: NamespaceName,
     /// What happens to fields that the API does not know.
     pub validate: FieldValidation,
+    /// Files whose policies count instead of those beside the DaemonSets. None: those beside them.
+    pub policies: Option<Vec<ManifestFile>>,
 }
 
 /// kubectl's `--validate`: what happens to unknown fields. Duplicate keys are warned about in
@@ -85,7 +88,13 @@ pub struct Desired {
 /// All errors of all files: bytes that are no text, syntax, wrong types, unknown fields, rules of
 /// the API server, the same DaemonSet twice, or no DaemonSet at all.
 pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
-    let Objects { daemon_sets, policies, seen, mut warnings, mut errors } = objects::collect(files);
+    let Objects { daemon_sets, mut policies, seen, mut warnings, mut errors } =
+        objects::collect(files);
+    if let Some(files) = &options.policies {
+        let mut elsewhere = objects::collect(files);
+        policies = elsewhere.policies;
+        errors.append(&mut elsewhere.errors);
+    }
     let mut paced = Vec::with_capacity(policies.len());
     for found in &policies {
         match policy::read(found) {

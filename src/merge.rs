@@ -111,62 +111,54 @@ pub enum Error {
     },
 }
 
-/// What a server-side apply of `manifest` by `applier` at `now` makes of the live object, which is
-/// as served; of none, when there is none yet.
+/// What a server-side apply of `manifest` at `now`, under the name of `manager`, makes of the live
+/// object, which is as served; of none, when there is none yet.
 ///
-/// The applier must not be `kubectl`: for that name the server has rules of its own.
+/// The manager must not be `kubectl`: for that name the server has rules of its own.
 ///
 /// # Errors
 /// Lists in the manifest whose elements cannot be told apart, or ownership that cannot be read.
 pub fn apply(
     live: Option<&Value>,
     manifest: Manifest<'_>,
-    applier: &str,
+    manager: &str,
     now: Timestamp,
 ) -> Result<Merged, Error> {
     let shape = Shape::daemon_set();
     let applied = own_part(manifest.applied);
     check::check(shape, &applied, &mut Vec::new())?;
-    let (object, owners) = match live {
+    let (live, owners) = match live {
         Some(live) => (own_part(live), ownership(live, now)?),
         None => (empty(), ManagedFields::default()),
     };
-    let mut owners = current(&owners);
-    let applier = Manager {
-        name: applier.to_owned(),
-        operation: Operation::Apply,
-        api_version: API_VERSION.to_owned(),
-        subresource: String::new(),
+    let mut owners = served(&owners);
+    let own = Entry {
+        manager: Manager::of_object(manager, Operation::Apply),
+        time: None,
+        fields: fields_of(shape, &applied),
     };
-    let last = owners.get(&applier).cloned();
-    let fields = fields_of(shape, &applied);
-    let last_time = last.as_ref().and_then(|last| last.time);
-    owners.put(Entry { manager: applier.clone(), time: last_time, fields });
+    let own_name = own.manager.clone();
+    let last = owners.replace(own);
 
-    let mut merged = combine::combine(shape, &object, &applied);
-    if let Some(last) = last {
-        merged = prune::prune(&merged, &last.fields, &owners.all());
+    let mut object = combine::combine(shape, &live, &applied);
+    if let Some(last) = &last {
+        object = prune::prune(&object, &last.fields, &owners.all());
     }
-    let changes = compare(shape, &object, &merged);
-    let conflicts = take(&mut owners, &applier, &changes);
-    owners.strip(&applier, |entry| {
-        if !compare::same(&object, &merged) {
-            entry.time = Some(now);
-        }
-    });
+    let conflicts = take(&mut owners, &own_name, &compare(shape, &live, &object));
+    let unchanged = compare::same(&live, &object);
+    owners.finish(&own_name, if unchanged { last.and_then(|last| last.time) } else { Some(now) });
     let managed_fields = owners.tidied();
-    let leftovers =
-        leftovers::leftovers(&merged, &applied, manifest.defaulted, &managed_fields);
-    Ok(Merged { object: merged, managed_fields, conflicts, leftovers })
+    let leftovers = leftovers::leftovers(&object, &applied, manifest.defaulted, &managed_fields);
+    Ok(Merged { object, managed_fields, conflicts, leftovers })
 }
 
-/// Takes every field that changes from those who own it, but for the applier. The fields that
-/// somebody else owns and that do not merely vanish are conflicts (upstream: `Updater.update`).
-fn take(owners: &mut ManagedFields, applier: &Manager, changes: &Comparison) -> Vec<Conflict> {
-    let changed = changes.modified.union(&changes.added);
+/// Takes every field that changes from those who own it, but for `manager`. Those that somebody
+/// owns and that do not merely vanish are conflicts (upstream: `Updater.update`).
+fn take(owners: &mut ManagedFields, manager: &Manager, changes: &Comparison) -> Vec<Conflict> {
+    let taken = changes.modified.union(&changes.added);
     let mut conflicts: BTreeMap<FieldPath, Vec<Manager>> = BTreeMap::new();
-    for entry in owners.0.iter_mut().filter(|entry| !entry.manager.is(applier)) {
-        let lost = entry.fields.intersection(&changed);
+    for entry in owners.0.iter_mut().filter(|entry| !entry.manager.is(manager)) {
+        let lost = entry.fields.intersection(&taken);
         for path in lost.paths() {
             conflicts.entry(path).or_default().push(entry.manager.clone());
         }
@@ -182,21 +174,21 @@ impl ManagedFields {
         self.0.iter().fold(FieldSet::default(), |all, entry| all.union(&entry.fields))
     }
 
-    /// Takes away what nobody owns from a manager's entry, and finishes it with `finish`.
-    fn strip(&mut self, manager: &Manager, finish: impl Fn(&mut Entry)) {
+    /// Takes away from a manager what nobody owns, and says when it wrote.
+    fn finish(&mut self, manager: &Manager, time: Option<Timestamp>) {
         let unowned: FieldSet =
             UNOWNED.iter().map(|names| FieldPath::of_fields(names.iter().copied())).collect();
         for entry in self.0.iter_mut().filter(|entry| entry.manager.is(manager)) {
             entry.fields = entry.fields.difference(&unowned);
-            finish(entry);
+            entry.time = time;
         }
     }
 }
 
 /// The owners that count: those of the version that is served, brought to its schema.
-fn current(owners: &ManagedFields) -> ManagedFields {
-    let served = owners.0.iter().filter(|entry| entry.manager.api_version == API_VERSION);
-    let reconciled = served.map(|entry| Entry {
+fn served(owners: &ManagedFields) -> ManagedFields {
+    let known = owners.0.iter().filter(|entry| entry.manager.api_version == API_VERSION);
+    let reconciled = known.map(|entry| Entry {
         fields: reconcile::reconcile(Shape::daemon_set(), &entry.fields),
         ..entry.clone()
     });
@@ -208,15 +200,10 @@ fn current(owners: &ManagedFields) -> ManagedFields {
 fn before_first_apply(live: &Value, now: Timestamp) -> ManagedFields {
     let Comparison { added, modified, removed: _ } =
         compare(Shape::daemon_set(), &empty(), &own_part(live));
-    let manager = Manager {
-        name: "before-first-apply".to_owned(),
-        operation: Operation::Update,
-        api_version: API_VERSION.to_owned(),
-        subresource: String::new(),
-    };
-    let entry = Entry { manager: manager.clone(), time: Some(now), fields: added.union(&modified) };
+    let manager = Manager::of_object("before-first-apply", Operation::Update);
+    let entry = Entry { manager: manager.clone(), time: None, fields: added.union(&modified) };
     let mut all = ManagedFields(vec![entry]);
-    all.strip(&manager, |_entry| {});
+    all.finish(&manager, Some(now));
     all.tidied()
 }
 

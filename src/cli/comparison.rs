@@ -18,9 +18,11 @@ pub(super) struct Compared {
     pub(super) desired: Desired,
 }
 
-/// Reads the manifests, then what the cluster has in their namespaces.
+/// Reads the manifests, those of the merge base with `base` too, then what the cluster has in
+/// their namespaces.
 pub(super) async fn read(
     source: &SourceFlags,
+    base: Option<&str>,
     narrow: &NarrowFlags,
     global: &GlobalFlags,
     shell: &Shell,
@@ -31,7 +33,7 @@ pub(super) async fn read(
         Selection { namespace: global.namespace.as_ref(), flags: narrow, place: Place::Manifests };
     let default_namespace =
         global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
-    let desired = input::desired(source, &selection, default_namespace, shell)?;
+    let desired = input::desired(source, base, &selection, default_namespace, shell)?;
     let namespaces = desired.daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
     let snapshot = connection.snapshot(&Scope::Namespaces(namespaces), shell).await?;
     Ok(Compared { snapshot, desired })

@@ -79,6 +79,22 @@ pub(super) enum Error {
         /// Why.
         source: io::Error,
     },
+    /// The commit where a pull request branched off cannot be read.
+    #[error("the merge base with `{revision}` cannot be read\n{errors}")]
+    Base {
+        /// The revision that `--base` names.
+        revision: String,
+        /// What is wrong there.
+        errors: manifest::Errors,
+    },
+    /// A saved plan could not be written.
+    #[error("cannot write {}", file.display())]
+    Save {
+        /// The file.
+        file: PathBuf,
+        /// What stood in the way.
+        source: io::Error,
+    },
     /// `-f -` together with `--snapshot -`.
     #[error("standard input cannot be both the manifests and the snapshot")]
     StandardInputTwice,
@@ -129,6 +145,8 @@ impl Error {
             | Self::NoDaemonSet { .. }
             | Self::Cluster(_)
             | Self::NothingSelected { .. }
+            | Self::Base { .. }
+            | Self::Save { .. }
             | Self::NotFound { .. }
             | Self::NoSuchNode { .. }
             | Self::NoSuchRevision(_)

@@ -22,6 +22,10 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
     match error {
         Error::Source(error) => source::hint(error).into_iter().collect(),
         Error::Manifest(errors) => manifest_hints(errors),
+        Error::Base { revision: _, errors: _ } => {
+            vec!["bring the branch up to date with a base that is sound".into()]
+        }
+        Error::Save { .. } => vec!["name a file in a folder that can be written".into()],
         Error::NoDaemonSet { .. } => vec![WHERE_MANIFESTS_ARE.into()],
         Error::Cluster(error) => cluster::hint(error).into_iter().collect(),
         Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {

@@ -1,6 +1,8 @@
 //! `ds-plan plan`: what applying the source would do to every node.
 
-use clap::ValueEnum;
+use std::path::{Path, PathBuf};
+
+use clap::{ValueEnum, ValueHint};
 
 use super::comparison::{self, Compared};
 use super::error::Error;
@@ -8,7 +10,7 @@ use super::exit::Exit;
 use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading};
 use super::input::Desired;
 use super::shell::Shell;
-use super::warnings;
+use super::{warnings, whole_file};
 use crate::plan::{self, Detail, Plan};
 use crate::render;
 
@@ -34,6 +36,18 @@ pub(super) struct Args {
 
     #[command(flatten)]
     detail: DetailFlags,
+
+    /// Tell what changed since the merge base with this revision, apart from older drift
+    ///
+    /// For pull requests: `--base origin/main`. Policies are read from the merge base, so that a
+    /// pull request cannot loosen the policy that judges it.
+    #[arg(long, value_name = "REV", help_heading = heading::SOURCE, conflicts_with = "filename")]
+    base: Option<String>,
+
+    /// Also save the plan as JSON, whole or not at all
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    out: Option<PathBuf>,
 
     #[command(flatten)]
     exit: ExitFlags,
@@ -73,22 +87,32 @@ enum Format {
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let plan = read_and_decide(args, global, shell).await?;
     let exit = exit(&plan, args.exit);
+    if let Some(file) = &args.out {
+        save(&plan, file)?;
+    }
     show(plan, args, shell)?;
     Ok(exit)
 }
 
 async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Plan, Error> {
+    let base = args.base.as_deref();
     let Compared { snapshot, desired } =
-        comparison::read(&args.source, &args.narrow, global, shell).await?;
-    let Desired { daemon_sets, source, warnings } = desired;
+        comparison::read(&args.source, base, &args.narrow, global, shell).await?;
+    let Desired { daemon_sets, base, source, warnings } = desired;
     Ok(plan::plan(plan::Input {
         snapshot: &snapshot,
         desired: &daemon_sets,
+        base: base.as_deref(),
         source,
         warnings,
         created_at: shell.now,
         detail: detail(args.detail),
     }))
+}
+
+fn save(plan: &Plan, file: &Path) -> Result<(), Error> {
+    let written = whole_file::write(file, &render::json(plan)?);
+    written.map_err(|source| Error::Save { file: file.to_owned(), source })
 }
 
 fn show(mut plan: Plan, args: &Args, shell: &Shell) -> Result<(), Error> {

@@ -76,7 +76,10 @@ spec:
         let file = ManifestFile { path: "f.yaml".into(), bytes: text.into_bytes() };
         // A policy is strict even so.
         let validate = FieldValidation::Ignore;
-        manifest::read(&[file], &Options { default_namespace: "default".into(), validate })
+        manifest::read(
+            &[file],
+            &Options { default_namespace: "default".into(), validate, policies: None },
+        )
     }
 
     #[test]

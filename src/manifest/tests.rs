@@ -15,7 +15,7 @@ fn file(path: &str, bytes: impl AsRef<[u8]>) -> ManifestFile {
 }
 
 fn read_as(files: &[ManifestFile], validate: FieldValidation) -> Result<Desired, Errors> {
-    read(files, &Options { default_namespace: "here".into(), validate })
+    read(files, &Options { default_namespace: "here".into(), validate, policies: None })
 }
 
 fn read_one(text: &str) -> Result<Desired, Errors> {
@@ -105,7 +105,11 @@ proptest! {
         for (path, how) in &damages {
             damage(&mut object, path, *how);
         }
-        if let Ok(once) = default_daemon_set(object) {
+        if let Ok(once) = default_daemon_set(object.clone()) {
+            let (canonical, problems) = decode::daemon_set(object.clone());
+            let unknown = decode::unknown_paths(&problems);
+            let sent = written::written(&object, &canonical, |path| !unknown.contains(path));
+            prop_assert_eq!(default_daemon_set(sent), Ok(once.clone()), "what is sent");
             prop_assert_eq!(default_daemon_set(once.clone()), Ok(once));
         }
     }

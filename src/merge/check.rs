@@ -12,11 +12,7 @@ use crate::model::{FieldPath, PathStep};
 
 /// The first two elements of one list that are known by the same, or the first one that is known
 /// by nothing.
-pub(super) fn check(
-    shape: Shape,
-    value: &Value,
-    path: &mut Vec<PathStep>,
-) -> Result<(), Error> {
+pub(super) fn check(shape: Shape, value: &Value, path: &mut Vec<PathStep>) -> Result<(), Error> {
     match shape {
         Shape::Scalar | Shape::Atomic => Ok(()),
         Shape::Map | Shape::Struct(_) => {

@@ -93,12 +93,12 @@ impl FieldSet {
     }
 
     /// Adds all fields of `below` under `step`.
-    pub(super) fn add_child(&mut self, step: PathStep, below: Self) {
+    pub(super) fn add_child(&mut self, step: PathStep, below: &Self) {
         if below.is_empty() {
             return;
         }
         let child = self.children.entry(step).or_default();
-        *child = child.union(&below);
+        *child = child.union(below);
     }
 
     /// What is in either.
@@ -106,7 +106,7 @@ impl FieldSet {
         let mut all = self.clone();
         all.members.extend(other.members.iter().cloned());
         for (step, below) in &other.children {
-            all.add_child(step.clone(), below.clone());
+            all.add_child(step.clone(), below);
         }
         all
     }

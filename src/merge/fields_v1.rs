@@ -25,14 +25,15 @@ pub(super) fn read(fields: &Value) -> Result<FieldSet, StepError> {
         if child.is_empty() || below.get(".").is_some() {
             set.add_member(step.clone());
         }
-        set.add_child(step, child);
+        set.add_child(step, &child);
     }
     Ok(set)
 }
 
 fn read_step(text: &str) -> Result<Option<PathStep>, StepError> {
     let bad = || StepError(text.to_owned());
-    let (kind, content) = text.split_once(':').filter(|(kind, _)| kind.len() == 1).ok_or_else(bad)?;
+    let (kind, content) =
+        text.split_once(':').filter(|(kind, _)| kind.len() == 1).ok_or_else(bad)?;
     Ok(Some(match kind {
         "f" => PathStep::field(content),
         "k" => {
@@ -132,7 +133,11 @@ mod tests {
             ),
             ("an element by value", json!({"f:s": {"v:\"x/y\"": {}}}), vec!["s[x/y]"]),
             ("an element by position", json!({"f:l": {"i:3": {}}}), vec!["l[3]"]),
-            ("Go's escapes", json!({"f:m": {"k:{\"mountPath\":\"/\\u003cx\\u003e\"}": {}}}), vec!["m[/<x>]"]),
+            (
+                "Go's escapes",
+                json!({"f:m": {"k:{\"mountPath\":\"/\\u003cx\\u003e\"}": {}}}),
+                vec!["m[/<x>]"],
+            ),
             ("nothing", json!({}), vec![]),
         ] {
             let set = read(&fields).unwrap();
@@ -147,7 +152,11 @@ mod tests {
         for (rule, fields, want) in [
             ("a dot alone", json!({"f:a": {".": {}}}), json!({"f:a": {}})),
             ("a kind to come", json!({"z:1": {}, "f:a": {"z:1": {}}}), json!({"f:a": {}})),
-            ("keys in another order", json!({"k:{\"b\":1,\"a\":2}": {}}), json!({"k:{\"a\":2,\"b\":1}": {}})),
+            (
+                "keys in another order",
+                json!({"k:{\"b\":1,\"a\":2}": {}}),
+                json!({"k:{\"a\":2,\"b\":1}": {}}),
+            ),
             ("no object", json!(null), json!({})),
         ] {
             assert_eq!(write(&read(&fields).unwrap()), want, "{rule}");

@@ -73,7 +73,7 @@ impl Finder {
             Shape::Struct(_) if !self.is_wanted(merged, applied, defaulted) => {}
             Shape::Map | Shape::Struct(_) => {
                 for (name, value) in merged.as_object().into_iter().flatten() {
-                    if name == TEMPLATE_GENERATION_ANNOTATION {
+                    if name == TEMPLATE_GENERATION_ANNOTATION || is_outvoted(name, merged) {
                         continue;
                     }
                     let (applied, defaulted) =
@@ -119,6 +119,11 @@ impl Finder {
         self.visit(shape, merged, applied, defaulted);
         self.path.pop();
     }
+}
+
+/// The old name of the service account says nothing beside the new one: the server copies that.
+fn is_outvoted(name: &str, fields: &Value) -> bool {
+    name == "serviceAccount" && fields.get("serviceAccountName").is_some_and(|v| !v.is_null())
 }
 
 /// Nothing that would be stored.

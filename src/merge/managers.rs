@@ -1,11 +1,12 @@
 //! Who owns which fields: `metadata.managedFields`, read and written (upstream:
 //! `managedfields/internal/managedfields.go`).
 
-use std::fmt;
+use std::{fmt, mem};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::API_VERSION;
 use super::field_set::FieldSet;
 use super::fields_v1::{self, StepError};
 
@@ -71,6 +72,12 @@ pub enum ManagedFieldsError {
 }
 
 impl Manager {
+    /// One that writes the object itself, in the version that is served.
+    pub(super) fn of_object(name: &str, operation: Operation) -> Self {
+        let api_version = API_VERSION.to_owned();
+        Self { name: name.to_owned(), operation, api_version, subresource: String::new() }
+    }
+
     /// Whether both are one manager to the server: an applier is one in all versions.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.name == other.name
@@ -104,7 +111,7 @@ impl ManagedFields {
         };
         let mut all = Self::default();
         for (at, entry) in list.iter().enumerate() {
-            all.put(read_entry(at, entry)?);
+            all.replace(read_entry(at, entry)?);
         }
         Ok(all)
     }
@@ -129,12 +136,14 @@ impl ManagedFields {
         self.0.iter().find(|entry| entry.manager.is(manager))
     }
 
-    /// Adds an entry, in place of the one that its manager may have had.
-    pub(super) fn put(&mut self, entry: Entry) {
-        match self.0.iter_mut().find(|old| old.manager.is(&entry.manager)) {
-            Some(old) => *old = entry,
-            None => self.0.push(entry),
+    /// Adds an entry, in place of the one that its manager may have had, which comes back.
+    pub(super) fn replace(&mut self, entry: Entry) -> Option<Entry> {
+        let same = |old: &&mut Entry| old.manager.is(&entry.manager);
+        if let Some(old) = self.0.iter_mut().find(same) {
+            return Some(mem::replace(old, entry));
         }
+        self.0.push(entry);
+        None
     }
 
     /// Drops managers without fields and brings the rest into the server's order (upstream:

@@ -36,7 +36,11 @@ mod tests {
     #[test]
     fn only_atomic_fields_are_made_whole() {
         for (rule, before, after) in [
-            ("untouched", json!({"f:spec": {"f:selector": {}}}), json!({"f:spec": {"f:selector": {}}})),
+            (
+                "untouched",
+                json!({"f:spec": {"f:selector": {}}}),
+                json!({"f:spec": {"f:selector": {}}}),
+            ),
             (
                 "inside an atomic struct",
                 json!({"f:spec": {"f:selector": {"f:matchLabels": {".": {}, "f:app": {}}}}}),

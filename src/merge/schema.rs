@@ -164,7 +164,8 @@ mod tests {
             (json!({}), Some("0/TCP")),
             (json!(53), None),
         ] {
-            let step = keys.of(&element).map(|step| crate::model::FieldPath(vec![step]).to_string());
+            let step =
+                keys.of(&element).map(|step| crate::model::FieldPath(vec![step]).to_string());
             assert_eq!(step, want.map(|text| format!("[{text}]")), "{element}");
         }
     }

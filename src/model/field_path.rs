@@ -131,7 +131,10 @@ mod tests {
         };
         for (steps, want) in [
             (vec![], ""),
-            (vec![PathStep::field("spec"), PathStep::field("minReadySeconds")], "spec.minReadySeconds"),
+            (
+                vec![PathStep::field("spec"), PathStep::field("minReadySeconds")],
+                "spec.minReadySeconds",
+            ),
             (vec![PathStep::field("labels"), PathStep::field("a.b/c")], "labels[a.b/c]"),
             (
                 vec![

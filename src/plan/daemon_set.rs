@@ -47,6 +47,7 @@ pub(super) fn plan<'a>(
     snapshot: &'a Snapshot,
     fleet: &'a Fleet<'a>,
     desired: &'a DesiredDaemonSet,
+    base: Option<&[DesiredDaemonSet]>,
     show_values: bool,
 ) -> Planned<'a> {
     let live = snapshot.daemon_set(&desired.key);
@@ -70,6 +71,10 @@ pub(super) fn plan<'a>(
         strategy,
         revision: scene.target.plan.clone(),
         changes,
+        base: base.map(|base| {
+            let before = base.iter().find(|it| it.key == desired.key);
+            object::since_base(before, desired, show_values)
+        }),
         waves,
         totals: totals(&nodes),
         nodes,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::changes::{Side, compare};
-use super::document::{Change, FieldChange};
+use super::document::{BaseChange, Change, FieldChange};
 use super::secrets;
 use crate::controller::Owner;
 use crate::merge::LAST_APPLIED_ANNOTATION;
@@ -33,8 +33,10 @@ pub(super) fn masked(desired: &[DesiredDaemonSet], salt: &Salt) -> Vec<DesiredDa
         .map(|desired| {
             let mut masked = desired.clone();
             masked.spec.template.edit(|template| mask_template(template, salt));
-            if let Some(template) = Arc::make_mut(&mut masked.raw).pointer_mut("/spec/template") {
-                mask_template(template, salt);
+            for whole in [&mut masked.raw, &mut masked.written] {
+                if let Some(template) = Arc::make_mut(whole).pointer_mut("/spec/template") {
+                    mask_template(template, salt);
+                }
             }
             masked
         })
@@ -107,6 +109,31 @@ pub(super) fn changes(
 pub(super) fn changes_between(live: &Value, after: &Value, show_values: bool) -> Vec<FieldChange> {
     let after = comparable(after, None);
     let before = comparable(live, Some(&after));
+    differences(&before, &after, show_values)
+}
+
+/// What a pull request changes: its manifest against the one at its base.
+pub(super) fn since_base(
+    base: Option<&DesiredDaemonSet>,
+    desired: &DesiredDaemonSet,
+    show_values: bool,
+) -> BaseChange {
+    let Some(base) = base else {
+        return BaseChange { change: Change::Create, changes: Vec::new() };
+    };
+    let (before, after) = (comparable(&base.raw, None), comparable(&desired.raw, None));
+    let changes = differences(&before, &after, show_values);
+    let change = if base.spec.selector != desired.spec.selector {
+        Change::Recreate
+    } else if changes.is_empty() {
+        Change::None
+    } else {
+        Change::Update
+    };
+    BaseChange { change, changes }
+}
+
+fn differences(before: &Value, after: &Value, show_values: bool) -> Vec<FieldChange> {
     let shown = |value: &Value| {
         let mut shown = value.clone();
         if !show_values && let Some(template) = shown.pointer_mut("/spec/template") {
@@ -117,8 +144,8 @@ pub(super) fn changes_between(live: &Value, after: &Value, show_values: bool) ->
     let mut changes = Vec::new();
     compare(
         "",
-        Some(Side { truth: &before, shown: &shown(&before) }),
-        Some(Side { truth: &after, shown: &shown(&after) }),
+        Some(Side { truth: before, shown: &shown(before) }),
+        Some(Side { truth: after, shown: &shown(after) }),
         &mut changes,
     );
     changes

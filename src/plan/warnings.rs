@@ -124,7 +124,10 @@ pub(super) fn creates_at_once(plan: &DaemonSetPlan) -> Option<Warning> {
 }
 
 /// What keeps the pods of a namespace off nodes where the DaemonSet of `scene` wants one.
-pub(super) fn namespace_conflicts<'a>(scene: &Scene<'_>, namespace: &'a Namespace) -> Vec<Conflict<'a>> {
+pub(super) fn namespace_conflicts<'a>(
+    scene: &Scene<'_>,
+    namespace: &'a Namespace,
+) -> Vec<Conflict<'a>> {
     let view = scene.view();
     let own = &scene.owner.spec.template.placement.node_selector;
     node_selector::conflicts(namespace, own, view.fleet.nodes(), view.placements)

@@ -12,8 +12,8 @@ use super::plan_text::key;
 use super::ranges::{fold, listed};
 use super::values::field_change;
 use crate::plan::{
-    Action, Change, Coded, Counters, DaemonSetPlan, ManagedBy, NodePlan, Reason, RevisionKind,
-    RevisionPlan, Strategy, Wave,
+    Action, BaseChange, Change, Coded, Counters, DaemonSetPlan, ManagedBy, NodePlan, Reason,
+    RevisionKind, RevisionPlan, Strategy, Wave,
 };
 
 /// Where what belongs to a DaemonSet begins.
@@ -34,6 +34,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         strategy,
         revision,
         changes,
+        base,
         waves,
         nodes,
         totals: _,
@@ -60,6 +61,9 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     for change in changes {
         field_change(page, INDENT, change, options);
     }
+    if let Some(base) = base {
+        page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));
+    }
     let columns = WaveColumns::of(waves);
     for wave in waves {
         wave_lines(page, wave, columns, daemon_set, options);
@@ -79,6 +83,17 @@ fn revision_words(revision: &RevisionPlan) -> String {
             format!("revision {} -> {target} ({kind})", current.number)
         }
         (RevisionKind::New | RevisionKind::Reused, None) => format!("revision {target} ({kind})"),
+    }
+}
+
+/// What of all this the pull request itself brings.
+fn base_words(base: &BaseChange) -> String {
+    let BaseChange { change, changes } = base;
+    let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+    match change {
+        Change::Create => "since the base: the whole DaemonSet".to_owned(),
+        Change::None => "since the base: nothing; what differs is older drift".to_owned(),
+        Change::Update | Change::Recreate => format!("since the base: {}", paths.join(", ")),
     }
 }
 

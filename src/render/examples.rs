@@ -42,6 +42,7 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
         source: SourceInfo {
             repository: Some("https://git.example/fleet".into()),
             commit: Some("4f2c9e1d0a5b6c7d8e9f00112233445566778899".into()),
+            base: None,
             paths: vec!["deploy/prod".into()],
         },
         cluster: ClusterSummary {
@@ -82,6 +83,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
             kind: RevisionKind::Unchanged,
         },
         changes: vec![],
+        base: None,
         waves: vec![],
         nodes: vec![],
         totals: ActionTotals { keep: 412, ..ActionTotals::default() },

@@ -7,7 +7,6 @@
 mod controller;
 mod defaulting;
 mod diff;
-mod dice;
 mod drift;
 mod fleet;
 mod harness;

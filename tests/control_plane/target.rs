@@ -1,22 +1,24 @@
 //! What we say that server-side apply makes of a live object and a manifest, compared with what
 //! the API server answers to the same apply as a dry run.
 
+#[path = "../../src/merge/samples/manifests.rs"]
 mod manifests;
+mod migration;
 mod schema;
 mod server;
 mod story;
 
 use std::collections::BTreeMap;
 
-use ds_plan::manifest;
-use ds_plan::merge::{self, Manager, Manifest, Merged};
-use ds_plan::model::{FieldPath, Literal, PathStep, TEMPLATE_GENERATION_ANNOTATION};
+use ds_plan::manifest::{self, FieldValidation, Options};
+use ds_plan::merge::{self, Error, Manager, Manifest, Merged};
+use ds_plan::model::{FieldPath, Literal, ManifestFile, PathStep, TEMPLATE_GENERATION_ANNOTATION};
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
 use crate::harness::{Component, ControlPlane};
+use crate::random::{self, Random};
 use server::{Answer, Run};
 
 /// Only the store and the API server.
@@ -28,87 +30,142 @@ fn api_server() -> ControlPlane {
         .start()
 }
 
+/// Who applies.
+const APPLIER: &str = "ds-apply";
+
+/// How many objects and manifests are compared.
+const PAIRS: u64 = 200;
+
 /// How the comparisons came out, by kind.
 type Count = BTreeMap<&'static str, usize>;
+
+/// One object and one manifest, and what was seen of them.
+struct Case<'c> {
+    client: &'c Client,
+    name: String,
+    applied: Value,
+    count: &'c mut Count,
+}
 
 #[tokio::test]
 async fn what_an_apply_makes_is_what_the_server_makes() {
     let plane = api_server();
     let client = plane.client();
     let (mut count, mut wrong) = (Count::new(), Vec::new());
-    for seed in 0..160 {
-        let mut dice = Dice::new(seed);
+    for seed in 0..PAIRS {
+        let mut random = Random::seeded(seed);
         let name = format!("ds-{seed}");
-        let told = story::live(&plane, &client, &mut dice, &name).await;
-        let live = server::get(&client, &name).await;
-        let applied = match dice.below(4) {
-            0 => manifests::part(&mut dice, &name),
-            _ => manifests::whole(&mut dice, &name),
-        };
-        for force in [false, true] {
-            if let Err(difference) = compare(&client, live.as_ref(), &applied, force, &mut count).await
-            {
-                wrong.push(report(seed, &told, live.as_ref(), &applied, force, &difference));
-            }
+        let told = story::live(&plane, &client, &mut random, &name).await;
+        let mut applied = story::to_apply(&mut random, &name);
+        // Half of them as `ds-apply` would send them.
+        if random.one_in(2) {
+            applied = written(&applied).unwrap_or(applied);
+        }
+        let mut case = Case { client: &client, name, applied, count: &mut count };
+        if let Err(difference) = case.judge().await {
+            let Case { applied, .. } = case;
+            let told = told.join("\n  ");
+            wrong.push(format!("seed {seed}\n  {told}\n  applied {applied}\n{difference}"));
         }
     }
     println!("{count:?}");
     assert!(wrong.is_empty(), "{} wrong, {count:?}\n{}", wrong.len(), wrong.join("\n"));
-}
-
-fn report(
-    seed: u64,
-    told: &[String],
-    live: Option<&Value>,
-    applied: &Value,
-    force: bool,
-    difference: &str,
-) -> String {
-    let live = live.map(Value::to_string).unwrap_or_default();
-    format!(
-        "seed {seed}, force {force}\n  {}\n  live {live}\n  applied {applied}\n{difference}",
-        told.join("\n  ")
-    )
-}
-
-/// Applies by rule and, as a dry run, for real; what differs.
-async fn compare(
-    client: &Client,
-    live: Option<&Value>,
-    applied: &Value,
-    force: bool,
-    count: &mut Count,
-) -> Result<(), String> {
-    let defaulted = manifest::default_daemon_set(applied.clone()).unwrap();
-    let manifest = Manifest { applied, defaulted: &defaulted };
-    let ours = merge::apply(live, manifest, "ds-apply", Timestamp::now());
-    let theirs = server::apply(client, applied, "ds-apply", force, Run::Dry).await;
-    match (ours, theirs) {
-        (Ok(ours), Answer::Conflicts(theirs)) => {
-            *count.entry("conflicts").or_default() += 1;
-            equal("conflicts", &json!(conflicts(&ours)), &json!(theirs))
-        }
-        (Ok(ours), _) if !ours.conflicts.is_empty() && !force => {
-            Err(format!("only we see conflicts: {:?}", conflicts(&ours)))
-        }
-        (Ok(ours), Answer::Object(theirs)) => {
-            *count.entry("objects").or_default() += 1;
-            let object = manifest::default_daemon_set(ours.object).unwrap();
-            equal("object", &decided(&object), &decided(&theirs))?;
-            equal("ownership", &timeless(&ours.managed_fields.to_value()), &ownership_in(&theirs))
-        }
-        (Ok(ours), Answer::Invalid(theirs)) => {
-            *count.entry("invalid").or_default() += 1;
-            let object = manifest::default_daemon_set(ours.object).unwrap();
-            let errors = manifest::validate(&object);
-            if errors.is_empty() { Err(format!("only the server finds {theirs}")) } else { Ok(()) }
-        }
-        (Err(_), Answer::Failed(_)) => {
-            *count.entry("failures").or_default() += 1;
-            Ok(())
-        }
-        (ours, theirs) => Err(format!("ours {ours:?}\ntheirs {theirs:?}")),
+    let seen = |kind: &str| count.get(kind).copied().unwrap_or_default();
+    for (kind, least) in
+        [("objects", 250), ("conflicts", 80), ("failures", 4), ("migrated", 60), ("settled", 100)]
+    {
+        assert!(seen(kind) >= least, "only {} of {kind}: {count:?}", seen(kind));
     }
+}
+
+impl Case<'_> {
+    /// As it is; after what client-side apply owned has been handed over; after the apply itself.
+    async fn judge(&mut self) -> Result<(), String> {
+        let live = server::get(self.client, &self.name).await;
+        self.compare(live.as_ref(), false).await?;
+        self.compare(live.as_ref(), true).await?;
+        let Some(live) = live else { return Ok(()) };
+        if let Some(live) = migration::migrate(self.client, &live).await? {
+            *self.count.entry("migrated").or_default() += 1;
+            let after = |difference| format!("after the migration: {difference}");
+            self.compare(Some(&live), false).await.map_err(after)?;
+            self.compare(Some(&live), true).await.map_err(after)?;
+        }
+        let applied = server::apply(self.client, &self.applied, APPLIER, true, Run::Real).await;
+        if let Answer::Object(live) = applied {
+            self.settled(&live)?;
+        }
+        Ok(())
+    }
+
+    /// Once applied, an apply changes nothing.
+    fn settled(&mut self, live: &Value) -> Result<(), String> {
+        *self.count.entry("settled").or_default() += 1;
+        let again = ours(Some(live), &self.applied).map_err(|error| error.to_string())?;
+        equal("object, once more", &decided(&defaulted(again.object)), &decided(live))?;
+        let owners = timeless(&again.managed_fields.to_value());
+        equal("ownership, once more", &owners, &ownership_in(live))?;
+        equal("conflicts, once more", &json!(again.conflicts.len()), &json!(0))
+    }
+
+    /// Applies by rule and, as a dry run, for real; what differs.
+    async fn compare(&mut self, live: Option<&Value>, force: bool) -> Result<(), String> {
+        let ours = ours(live, &self.applied);
+        let theirs = server::apply(self.client, &self.applied, APPLIER, force, Run::Dry).await;
+        let mut count = |kind| *self.count.entry(kind).or_default() += 1;
+        match (ours, theirs) {
+            (Ok(ours), Answer::Conflicts(theirs)) => {
+                count("conflicts");
+                equal("conflicts", &json!(conflicts(&ours)), &json!(theirs))
+            }
+            (Ok(ours), _) if !ours.conflicts.is_empty() && !force => {
+                Err(format!("only we see conflicts: {:?}", conflicts(&ours)))
+            }
+            (Ok(ours), Answer::Object(theirs)) => {
+                count("objects");
+                equal("object", &decided(&defaulted(ours.object)), &decided(&theirs))?;
+                let owners = timeless(&ours.managed_fields.to_value());
+                equal("ownership", &owners, &ownership_in(&theirs))
+            }
+            (Ok(ours), Answer::Invalid(theirs)) => {
+                count("invalid");
+                let errors = manifest::validate(&defaulted(ours.object));
+                // That a selector stays the same is no rule about one object alone.
+                let selector = theirs.contains("field is immutable");
+                if errors.is_empty() && !selector { Err(theirs) } else { Ok(()) }
+            }
+            (Err(Error::Duplicate { path }), Answer::Failed(theirs)) => {
+                count("failures");
+                let last = upstream_path(&FieldPath(path.0[path.0.len() - 1..].to_vec()));
+                let told = theirs.contains(&format!("duplicate entries for key {last}"));
+                if told { Ok(()) } else { Err(format!("{path} twice, but: {theirs}")) }
+            }
+            (ours, theirs) => Err(format!("ours {ours:?}\ntheirs {theirs:?}")),
+        }
+    }
+}
+
+/// What the manifest room makes of a manifest to send it, when it is valid.
+fn written(manifest: &Value) -> Option<Value> {
+    let bytes = manifest.to_string().into_bytes();
+    let file = ManifestFile { path: "manifest.json".into(), bytes };
+    let options = Options {
+        default_namespace: "default".into(),
+        validate: FieldValidation::Strict,
+        policies: None,
+    };
+    let read = manifest::read(&[file], &options).ok()?;
+    Some(Value::clone(&read.daemon_sets.first()?.written))
+}
+
+fn ours(live: Option<&Value>, applied: &Value) -> Result<Merged, Error> {
+    let defaulted = defaulted(applied.clone());
+    let manifest = Manifest { applied, defaulted: &defaulted };
+    merge::apply(live, manifest, APPLIER, Timestamp::now())
+}
+
+fn defaulted(object: Value) -> Value {
+    manifest::default_daemon_set(object).unwrap()
 }
 
 fn equal(what: &str, ours: &Value, theirs: &Value) -> Result<(), String> {

@@ -113,8 +113,7 @@ fn the_revisions() {
 #[test]
 fn one_revision_and_two() {
     let sandbox = at_revision_2();
-    let history =
-        |line: &str| sandbox.ds_plan(&format!("history --snapshot cluster.json {line}"));
+    let history = |line: &str| sandbox.ds_plan(&format!("history --snapshot cluster.json {line}"));
     assert_snapshot!(history("logging/agent --revision 1"), @"
     exit 0
     --- stdout
@@ -173,8 +172,7 @@ fn one_revision_and_two() {
 #[test]
 fn revisions_that_are_not_there() {
     let sandbox = at_revision_2();
-    let history =
-        |line: &str| sandbox.ds_plan(&format!("history --snapshot cluster.json {line}"));
+    let history = |line: &str| sandbox.ds_plan(&format!("history --snapshot cluster.json {line}"));
     assert_snapshot!(history("logging/agent --revision 7"), @"
     exit 1
     --- stderr
@@ -210,11 +208,11 @@ fn revisions_that_are_not_there() {
 #[test]
 fn live_against_target() {
     let sandbox = at_revision_2();
-    let diff = |line: &str| {
-        sandbox.ds_plan(&format!("diff -f agent.yaml --snapshot cluster.json {line}"))
-    };
+    let diff =
+        |line: &str| sandbox.ds_plan(&format!("diff -f agent.yaml --snapshot cluster.json {line}"));
     assert_snapshot!(diff("--detailed-exitcode"), @"exit 0");
-    let manifest = SECRETIVE.replace("agent:1", "agent:2").replace("value: hunter2", "value: hunter3");
+    let manifest =
+        SECRETIVE.replace("agent:1", "agent:2").replace("value: hunter2", "value: hunter3");
     sandbox.write("agent.yaml", manifest);
     assert_snapshot!(diff(""), @r#"
     exit 0
@@ -253,7 +251,10 @@ fn live_against_target() {
     assert_eq!(one["target"]["metadata"]["generation"], 2);
     assert!(!json.to_string().contains("hunter"), "{json}");
     assert!(diff("--show-values").stdout.contains("hunter3"));
-    sandbox.write("agent.yaml", SECRETIVE.replace("name: agent\n  namespace", "name: new\n  namespace"));
+    sandbox.write(
+        "agent.yaml",
+        SECRETIVE.replace("name: agent\n  namespace", "name: new\n  namespace"),
+    );
     assert_snapshot!(diff(""), @r#"
     exit 0
     --- stdout

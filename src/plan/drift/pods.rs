@@ -22,8 +22,10 @@ enum Fault {
 
 /// Deviations of pods, of the rollout that they are in, and of where they may be.
 pub(super) fn deviations(scene: &Scene<'_>, namespace: Option<&Namespace>) -> Vec<Deviation> {
-    let plans: Vec<NodePlan> =
-        nodes::outcomes(scene, &PolicySpec::default()).into_iter().map(|Outcome { plan, .. }| plan).collect();
+    let plans: Vec<NodePlan> = nodes::outcomes(scene, &PolicySpec::default())
+        .into_iter()
+        .map(|Outcome { plan, .. }| plan)
+        .collect();
     let with = |fault: Fault| plans.iter().filter_map(|plan| at_fault(plan, fault)).collect();
     let missing: Vec<NodeDrift> = plans.iter().filter_map(missing).collect();
     let outdated: Vec<NodeDrift> = with(Fault::Outdated);

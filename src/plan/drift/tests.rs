@@ -254,12 +254,15 @@ fn a_revision_that_was_half_way() {
             created: Some(at(second)),
             ..revision.clone()
         };
-        cluster.revisions = vec![with(1, &old, 0), with(2, middle, 100), with(3, &new, 100 + seconds)];
+        cluster.revisions =
+            vec![with(1, &old, 0), with(2, middle, 100), with(3, &new, 100 + seconds)];
         let drift = found(&snapshot(&cluster), &desired(&cluster));
-        let mixed = lines(&drift)
-            .into_iter()
-            .filter(|line| line.ends_with("r2) is half revision 1 (r1) and half revision 3 (r3): \
-                                           somebody applied in two steps"));
+        let mixed = lines(&drift).into_iter().filter(|line| {
+            line.ends_with(
+                "r2) is half revision 1 (r1) and half revision 3 (r3): \
+                                           somebody applied in two steps",
+            )
+        });
         assert_eq!(mixed.count(), want, "{rule}");
     }
 }

@@ -37,9 +37,9 @@ impl Reader<'_> {
         if !self.table.contains_key(&short) {
             self.table.insert(short.clone(), Map::new());
             let properties = self.schemas[name]["properties"].as_object().unwrap();
-            let fields = properties.iter().filter_map(|(field, schema)| {
-                Some((field.clone(), self.kind(schema)?))
-            });
+            let fields = properties
+                .iter()
+                .filter_map(|(field, schema)| Some((field.clone(), self.kind(schema)?)));
             let fields = fields.collect();
             self.table.insert(short.clone(), fields);
         }

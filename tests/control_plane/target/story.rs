@@ -6,31 +6,49 @@ use serde_json::{Value, json};
 
 use super::manifests;
 use super::server::{self, Run};
-use crate::dice::Dice;
 use crate::harness::ControlPlane;
+use crate::random::Random;
 
 /// Makes a live object, or none, and tells how.
 pub(super) async fn live(
     plane: &ControlPlane,
     client: &Client,
-    dice: &mut Dice,
+    random: &mut Random,
     name: &str,
 ) -> Vec<String> {
-    let mut told = vec![create(plane, client, dice, name).await];
-    for _ in 0..dice.below(5) {
-        told.push(write(plane, client, dice, name).await);
+    let mut told = vec![create(plane, client, random, name).await];
+    for _ in 0..random.below(5) {
+        told.push(write(plane, client, random, name).await);
     }
     told
 }
 
-async fn create(plane: &ControlPlane, client: &Client, dice: &mut Dice, name: &str) -> String {
-    let object = manifests::whole(dice, name);
+/// What is applied in the end: mostly a whole DaemonSet, now and then part of one, or one with
+/// two elements of one name.
+pub(super) fn to_apply(random: &mut Random, name: &str) -> Value {
+    let mut object = match random.below(8) {
+        0 => manifests::part(random, name),
+        _ => manifests::whole(random, name),
+    };
+    if random.one_in(25) {
+        let twice = json!([{ "name": "A", "value": "1" }, { "name": "B" }, { "name": "A" }]);
+        object["spec"]["template"]["spec"]["containers"] =
+            json!([{ "name": "agent", "image": "cr.example/a:1", "env": twice }]);
+    }
+    if random.one_in(50) {
+        object["metadata"]["finalizers"] = json!(["x.y/a", "x.y/a"]);
+    }
+    object
+}
+
+async fn create(plane: &ControlPlane, client: &Client, random: &mut Random, name: &str) -> String {
+    let object = manifests::whole(random, name);
     let text = object.to_string();
     let kubectl = |how: &[&str]| {
         let output = plane.try_kubectl_stdin(&[how, &["--filename=-"]].concat(), &text);
         format!("kubectl {}: {}", how.join(" "), told(&output))
     };
-    match dice.below(8) {
+    match random.below(8) {
         0..=2 => kubectl(&["apply"]),
         3 => kubectl(&["create"]),
         4 => kubectl(&["apply", "--server-side"]),
@@ -50,15 +68,21 @@ async fn apply(client: &Client, object: &Value, manager: &str) -> String {
     format!("{manager} applies: {how}")
 }
 
-async fn write(plane: &ControlPlane, client: &Client, dice: &mut Dice, name: &str) -> String {
+/// One more write by somebody, and what came of it.
+pub(super) async fn write(
+    plane: &ControlPlane,
+    client: &Client,
+    random: &mut Random,
+    name: &str,
+) -> String {
     let daemon_set = format!("daemonset/{name}");
     let kubectl = |arguments: &[&str]| {
         let output = plane.try_kubectl(arguments);
         format!("kubectl {}: {}", arguments.join(" "), told(&output))
     };
-    match dice.below(16) {
+    match random.below(16) {
         0 | 1 => {
-            let text = manifests::whole(dice, name).to_string();
+            let text = manifests::whole(random, name).to_string();
             let output = plane.try_kubectl_stdin(&["apply", "--filename=-"], &text);
             format!("kubectl apply again: {}", told(&output))
         }
@@ -69,22 +93,22 @@ async fn write(plane: &ControlPlane, client: &Client, dice: &mut Dice, name: &st
         6 => kubectl(&["label", "--overwrite", &daemon_set, "team=z", "hot=fix"]),
         7 => kubectl(&["annotate", "--overwrite", &daemon_set, "note=z"]),
         8 | 9 => {
-            let manager = *dice.pick(&["other", "third"]);
-            apply(client, &manifests::part(dice, name), manager).await
+            let manager = random.pick(&["other", "third"]);
+            apply(client, &manifests::part(random, name), manager).await
         }
         10 | 11 => {
-            let object = manifests::whole(dice, name);
+            let object = manifests::whole(random, name);
             apply(client, &object, "ds-apply").await
         }
-        12..=14 => bare(client, dice, name).await,
-        _ => ownership(client, dice, name).await,
+        12..=14 => bare(client, random, name).await,
+        _ => ownership(client, random, name).await,
     }
 }
 
 /// Patches as a program or a person with curl would send them.
-async fn bare(client: &Client, dice: &mut Dice, name: &str) -> String {
-    let whole = manifests::whole(dice, name);
-    let (path, kind, body) = match dice.below(6) {
+async fn bare(client: &Client, random: &mut Random, name: &str) -> String {
+    let whole = manifests::whole(random, name);
+    let (path, kind, body) = match random.below(6) {
         0 => (name.to_owned(), "merge-patch", json!({ "spec": { "minReadySeconds": 7 } })),
         1 => (name.to_owned(), "merge-patch", json!({ "spec": whole["spec"] })),
         2 => {
@@ -112,27 +136,32 @@ async fn bare(client: &Client, dice: &mut Dice, name: &str) -> String {
             (format!("{name}/status"), "merge-patch", status)
         }
     };
-    let manager = *dice.pick(&["robot", "curl"]);
+    let manager = random.pick(&["robot", "curl"]);
     let how = server::patch(client, &path, kind, manager, &body).await;
     format!("{manager} sends a {kind} {body}: {}", how.map_or_else(|text| text, |_| "done".into()))
 }
 
 /// Ownership as old or careless writers leave it.
-async fn ownership(client: &Client, dice: &mut Dice, name: &str) -> String {
+async fn ownership(client: &Client, random: &mut Random, name: &str) -> String {
     let Some(live) = server::get(client, name).await else { return "nothing to write to".into() };
     let mut entries = live["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-    let entry = |version: &str, fields: Value| json!({
-        "manager": "ancient", "operation": "Update", "apiVersion": version,
-        "time": "2020-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields,
-    });
+    let entry = |version: &str, fields: Value| {
+        json!({
+            "manager": "ancient", "operation": "Update", "apiVersion": version,
+            "time": "2020-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields,
+        })
+    };
     let fields = json!({ "f:spec": { "f:minReadySeconds": {}, "f:gone": {} } });
-    match dice.below(4) {
+    match random.below(4) {
         0 => entries = vec![json!({})],
         1 => entries.push(entry("extensions/v1beta1", fields)),
         2 => entries.push(entry("apps/v1beta2", fields)),
-        _ => entries.push(entry("apps/v1", json!({ "f:spec": {
+        _ => entries.push(entry(
+            "apps/v1",
+            json!({ "f:spec": {
             "f:selector": { "f:matchLabels": { "f:app": {} } }, "f:gone": {},
-        } }))),
+        } }),
+        )),
     }
     let body = json!({ "metadata": { "managedFields": entries } });
     let how = server::patch(client, name, "merge-patch", "robot", &body).await;
