@@ -118,7 +118,8 @@ fn of_live(
         found.push(Deviation::HoldUnreadable { problem: error.to_string() });
         None
     });
-    found.extend(spec::deviations(live, desired, hold.as_ref(), &own, writers, show_values));
+    let object = spec::Live { object: live, hold: hold.as_ref(), revisions: &own, writers };
+    found.extend(spec::deviations(&object, desired, show_values));
     found.extend(hold.map(Deviation::of_hold));
     if live.status.observed_generation < live.generation {
         found.push(Deviation::NotObserved {

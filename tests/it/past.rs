@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::fixture::{AGENT, cluster_with, sandbox};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Run, Sandbox};
 
 /// The agent, with an env var that is a secret and an argument that is another.
 const SECRETIVE: &str = "\
@@ -205,11 +205,14 @@ fn revisions_that_are_not_there() {
     ");
 }
 
+fn diff(sandbox: &Sandbox, line: &str) -> Run {
+    sandbox.ds_plan(&format!("diff -f agent.yaml --snapshot cluster.json {line}"))
+}
+
 #[test]
 fn live_against_target() {
     let sandbox = at_revision_2();
-    let diff =
-        |line: &str| sandbox.ds_plan(&format!("diff -f agent.yaml --snapshot cluster.json {line}"));
+    let diff = |line: &str| diff(&sandbox, line);
     assert_snapshot!(diff("--detailed-exitcode"), @"exit 0");
     let manifest =
         SECRETIVE.replace("agent:1", "agent:2").replace("value: hunter2", "value: hunter3");
@@ -251,11 +254,16 @@ fn live_against_target() {
     assert_eq!(one["target"]["metadata"]["generation"], 2);
     assert!(!json.to_string().contains("hunter"), "{json}");
     assert!(diff("--show-values").stdout.contains("hunter3"));
+}
+
+#[test]
+fn nothing_against_target() {
+    let sandbox = at_revision_2();
     sandbox.write(
         "agent.yaml",
         SECRETIVE.replace("name: agent\n  namespace", "name: new\n  namespace"),
     );
-    assert_snapshot!(diff(""), @r#"
+    assert_snapshot!(diff(&sandbox, ""), @r#"
     exit 0
     --- stdout
     diff -u -N LIVE/apps.v1.DaemonSet.logging.new MERGED/apps.v1.DaemonSet.logging.new
@@ -315,19 +323,24 @@ fn live_against_target() {
     "#);
 }
 
+fn drift(sandbox: &Sandbox, line: &str) -> Run {
+    sandbox.ds_plan(&format!("drift -f agent.yaml --snapshot cluster.json {line}"))
+}
+
 #[test]
-fn drift_of_every_part() {
+fn no_drift() {
     let sandbox = sandbox();
-    let drift = |line: &str| {
-        sandbox.ds_plan(&format!("drift -f agent.yaml --snapshot cluster.json {line}"))
-    };
     sandbox.write("cluster.json", cluster_with(AGENT, &["node-1", "node-2"]).to_string());
-    assert_snapshot!(drift(""), @"
+    assert_snapshot!(drift(&sandbox, ""), @"
     exit 0
     --- stdout
     Drift: none. 1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:04:00Z
     ");
+}
 
+/// A cluster that two other hands have been at, and that lacks a pod.
+fn drifted() -> Sandbox {
+    let sandbox = sandbox();
     let mut cluster = cluster_with(&AGENT.replace("agent:1", "agent:2"), &["node-1"]);
     let live = of_kind(&mut cluster, "DaemonSet").next().unwrap();
     live["metadata"]["labels"]["tier"] = "edited".into();
@@ -346,7 +359,13 @@ fn drift_of_every_part() {
         },
     ]);
     sandbox.write("cluster.json", cluster.to_string());
-    assert_snapshot!(drift(""), @"
+    sandbox
+}
+
+#[test]
+fn drift_as_text_and_names() {
+    let sandbox = drifted();
+    assert_snapshot!(drift(&sandbox, ""), @"
     exit 3
     --- stdout
     ds-plan drift  1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:04:00Z
@@ -367,12 +386,16 @@ fn drift_of_every_part() {
 
     Drift: 2 spec, 1 pod, 0 rollout, 0 history, 0 eligibility.
     ");
-    assert_snapshot!(drift("-o name"), @"
+    assert_snapshot!(drift(&sandbox, "-o name"), @"
     exit 3
     --- stdout
     logging/agent
     ");
-    assert_snapshot!(drift("-o json"), @r#"
+}
+
+#[test]
+fn drift_as_json() {
+    assert_snapshot!(drift(&drifted(), "-o json"), @r#"
     exit 3
     --- stdout
     {
@@ -453,11 +476,15 @@ fn drift_of_every_part() {
       "warnings": []
     }
     "#);
+}
 
+#[test]
+fn drift_of_what_is_not_there() {
+    let sandbox = sandbox();
     let mut cluster = cluster_with(AGENT, &[]);
     cluster["items"].as_array_mut().unwrap().retain(|item| item["kind"] != "DaemonSet");
     sandbox.write("cluster.json", cluster.to_string());
-    assert_snapshot!(drift(""), @"
+    assert_snapshot!(drift(&sandbox, ""), @"
     exit 3
     --- stdout
     ds-plan drift  1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z

@@ -26,51 +26,25 @@ pub(super) fn deviations(scene: &Scene<'_>, namespace: Option<&Namespace>) -> Ve
         .into_iter()
         .map(|Outcome { plan, .. }| plan)
         .collect();
-    let with = |fault: Fault| plans.iter().filter_map(|plan| at_fault(plan, fault)).collect();
-    let missing: Vec<NodeDrift> = plans.iter().filter_map(missing).collect();
-    let outdated: Vec<NodeDrift> = with(Fault::Outdated);
-    let mut found = vec![
-        Deviation::PodMissing { nodes: missing },
-        Deviation::PodSurplus { nodes: with(Fault::Surplus) },
-        Deviation::PodOutdated { nodes: outdated.clone() },
-        Deviation::PodFailed { nodes: with(Fault::Failed) },
-        Deviation::PodMisscheduled { nodes: with(Fault::Misscheduled) },
-        Deviation::StatusDisagrees { nodes: counted_as_updated(scene) },
-        Deviation::RunsWhereNoneMayStart { nodes: not_eligible(scene) },
+    let faulty = |fault: Fault| plans.iter().filter_map(|plan| at_fault(plan, fault)).collect();
+    let some = |nodes: Vec<NodeDrift>, deviation: fn(Vec<NodeDrift>) -> Deviation| {
+        (!nodes.is_empty()).then(|| deviation(nodes))
+    };
+    let outdated: Vec<NodeDrift> = faulty(Fault::Outdated);
+    let unfinished = (!outdated.is_empty()).then(|| unfinished(scene));
+    let missing = plans.iter().filter_map(missing).collect();
+    let of_nodes = [
+        some(missing, |nodes| Deviation::PodMissing { nodes }),
+        some(faulty(Fault::Surplus), |nodes| Deviation::PodSurplus { nodes }),
+        some(outdated, |nodes| Deviation::PodOutdated { nodes }),
+        some(faulty(Fault::Failed), |nodes| Deviation::PodFailed { nodes }),
+        some(faulty(Fault::Misscheduled), |nodes| Deviation::PodMisscheduled { nodes }),
+        some(counted_as_updated(scene), |nodes| Deviation::StatusDisagrees { nodes }),
+        some(not_eligible(scene), |nodes| Deviation::RunsWhereNoneMayStart { nodes }),
     ];
-    found.retain(|deviation| !of_nodes(deviation).is_empty());
-    if !outdated.is_empty() {
-        found.push(unfinished(scene));
-    }
+    let mut found: Vec<Deviation> = of_nodes.into_iter().flatten().chain(unfinished).collect();
     found.extend(namespace.into_iter().flat_map(|namespace| kept_off(scene, namespace)));
     found
-}
-
-/// The nodes of a deviation that is about nodes.
-fn of_nodes(deviation: &Deviation) -> &[NodeDrift] {
-    match deviation {
-        Deviation::PodMissing { nodes }
-        | Deviation::PodSurplus { nodes }
-        | Deviation::PodOutdated { nodes }
-        | Deviation::PodFailed { nodes }
-        | Deviation::PodMisscheduled { nodes }
-        | Deviation::StatusDisagrees { nodes }
-        | Deviation::RunsWhereNoneMayStart { nodes } => nodes,
-        Deviation::ObjectMissing
-        | Deviation::ObjectTerminating
-        | Deviation::FieldDiffers { .. }
-        | Deviation::Held { .. }
-        | Deviation::Parked { .. }
-        | Deviation::HoldUnreadable { .. }
-        | Deviation::NotObserved { .. }
-        | Deviation::Unfinished { .. }
-        | Deviation::RevisionMissing
-        | Deviation::RevisionDuplicate { .. }
-        | Deviation::RevisionNumberTwice { .. }
-        | Deviation::RevisionOrphaned { .. }
-        | Deviation::RevisionMixed { .. }
-        | Deviation::NamespaceNodeSelector { .. } => &[],
-    }
 }
 
 fn at_fault(plan: &NodePlan, fault: Fault) -> Option<NodeDrift> {
@@ -98,9 +72,11 @@ fn fault_of(reason: &Reason) -> Option<Fault> {
         Reason::NotEligible { .. } | Reason::NodeVanished | Reason::LeftToGarbageCollector => {
             Some(Fault::Misscheduled)
         }
-        Reason::UpToDate | Reason::Terminating | Reason::Adopted => None,
-        // These are about nodes, not about pods.
-        Reason::NoPod
+        // The first three are as they should be; the rest is about nodes, not about pods.
+        Reason::UpToDate
+        | Reason::Terminating
+        | Reason::Adopted
+        | Reason::NoPod
         | Reason::NoLivePod
         | Reason::MayBeDelayed
         | Reason::OnDelete
