@@ -36,7 +36,8 @@ impl Templates {
         pod.revision_hash().is_some_and(|hash| self.target.contains(&hash))
     }
 
-    fn outdated(&self, pod: &Pod) -> Reason {
+    /// Which other template the pod comes from.
+    pub(super) fn outdated(&self, pod: &Pod) -> Reason {
         let number = pod.revision_hash().and_then(|hash| self.numbers.get(&hash).copied());
         Reason::Outdated { revision: number }
     }

@@ -9,6 +9,7 @@ mod exit_codes;
 mod fixture;
 mod fleet;
 mod fuzz;
+mod past;
 mod plan;
 mod purity;
 mod sandbox;

@@ -7,7 +7,19 @@ use crate::sandbox::Sandbox;
 #[test]
 fn help_of_each_command() {
     let sandbox = Sandbox::new();
-    for command in ["", "plan", "explain", "status", "snapshot", "schema", "completions"] {
+    for command in [
+        "",
+        "plan",
+        "diff",
+        "drift",
+        "explain",
+        "status",
+        "history",
+        "snapshot",
+        "schema",
+        "completions",
+        "man",
+    ] {
         let name = format!("help_{}", if command.is_empty() { "ds-plan" } else { command });
         assert_snapshot!(name, sandbox.ds_plan(&format!("{command} -h")));
     }
