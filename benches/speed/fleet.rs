@@ -152,12 +152,12 @@ fn of_field(value: &Value) -> Value {
     let Value::Array(items) = value else { return owned(value) };
     let key = |item: &Value| {
         let key = ["name", "type", "ip", "uid"].into_iter().find(|key| item.get(key).is_some())?;
-        Some((format!("k:{}", json!({ key: item[key] })), item))
+        Some(format!("k:{}", json!({ key: item[key] })))
     };
-    let entries = items.iter().filter_map(key).map(|(key, item)| {
+    let entries = items.iter().filter_map(|item| {
         let mut fields = owned(item);
         fields["."] = json!({});
-        (key, fields)
+        Some((key(item)?, fields))
     });
     entries.collect::<serde_json::Map<_, _>>().into()
 }
