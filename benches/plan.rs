@@ -29,6 +29,7 @@ fn roll_20_daemon_sets(bencher: Bencher<'_, '_>, nodes: usize) {
         plan(Input {
             snapshot: &snapshot,
             desired: &desired,
+            base: None,
             source: SourceInfo::default(),
             warnings: Vec::new(),
             created_at: Timestamp::UNIX_EPOCH,
@@ -61,6 +62,7 @@ fn desired(number: usize, image: &str) -> DesiredDaemonSet {
         spec: serde_json::from_value::<DaemonSetSpec>(raw.clone()).unwrap(),
         raw: json!({ "spec": raw }).into(),
         place: Place { path: "bench.yaml".into(), line: 1, column: 1 },
+        policy: None,
     }
 }
 

@@ -175,7 +175,7 @@ impl Reader<'_> {
         match view() {
             Ok((labels, annotations, spec)) => {
                 let raw = Arc::new(object);
-                Some(DesiredDaemonSet { key, labels, annotations, spec, raw, place })
+                Some(DesiredDaemonSet { key, labels, annotations, spec, raw, place, policy: None })
             }
             Err(error) => {
                 let message = error.to_string();

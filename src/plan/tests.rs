@@ -1,5 +1,8 @@
 //! The planner as a whole, on clusters small enough to hold in the head.
 
+mod guards;
+mod warnings;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -79,6 +82,7 @@ fn desired(cluster: &Cluster) -> DesiredDaemonSet {
         spec: daemon_set.spec.clone(),
         raw: Arc::new(raw(&daemon_set.spec, &json!({}))),
         place: Place { path: "ds.yaml".into(), line: 1, column: 1 },
+        policy: None,
     }
 }
 
@@ -86,6 +90,7 @@ fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
     plan(Input {
         snapshot,
         desired,
+        base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
         created_at: Timestamp::UNIX_EPOCH,
@@ -256,102 +261,6 @@ fn a_dead_node_is_left_for_later() {
 }
 
 #[test]
-fn a_stuck_new_pod_takes_the_budget() {
-    let mut cluster = settled(3);
-    cluster.set_image("foo/bar:2");
-    cluster.sync();
-    cluster.sync();
-    let trouble = ContainerTrouble {
-        container: "c".into(),
-        reason: "ImagePullBackOff".into(),
-        message: "no such image".into(),
-    };
-    let new = cluster.pods.iter_mut().find(|pod| !pod.is_ready());
-    new.unwrap().trouble = Some(Box::new(trouble));
-    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
-    let waiting = lines(&plan).iter().filter(|line| line.contains("! budgetTaken")).count();
-    assert_eq!((waiting, plan.totals.actions.replace), (2, 0), "{:#?}", lines(&plan));
-    // Going back is always possible: the stuck pod is outdated then, and costs nothing.
-    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar"));
-    assert_eq!(plan.totals.actions.replace, 1, "{:#?}", lines(&plan));
-}
-
-#[test]
-fn a_stuck_pod_on_a_dead_node_blocks_nobody() {
-    let mut cluster = settled(3);
-    cluster.set_image("foo/bar:2");
-    cluster.sync();
-    cluster.sync();
-    cluster.now = at(100_000);
-    let new = cluster.pods.iter().find(|pod| !pod.is_ready()).unwrap();
-    let node = new.node().unwrap().clone();
-    let dead = cluster.nodes.iter_mut().find(|it| it.name == node).unwrap();
-    dead.readiness = NodeReadiness::NotReady { since: Some(at(99_000)) };
-    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
-    assert_eq!((plan.totals.actions.replace, plan.guards.len()), (2, 0), "{:#?}", lines(&plan));
-}
-
-#[test]
-fn a_plan_that_cannot_finish_is_guarded() {
-    let mut cluster = settled(4);
-    cluster.set_image("foo/bar:2");
-    cluster.sync();
-    cluster.sync();
-    cluster.now = at(100_000);
-    let stuck = cluster.pods.iter().find(|pod| !pod.is_ready()).unwrap().node().unwrap().clone();
-    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
-    let [guard] = &plan.guards[..] else { panic!("{:#?}", plan.guards) };
-    assert_eq!((guard.code, guard.nodes.as_slice()), (GuardCode::Deadlock, &[stuck][..]));
-    assert_eq!(guard.allow_flag.as_deref(), Some("--allow-deadlock"));
-    assert_eq!(
-        guard.message,
-        "the plan cannot finish: 1 unavailable already, at most 1 allowed, and nothing in the plan \
-         mends them; 3 outdated pods wait for good. Mend these nodes first, or go back to a \
-         template that works there"
-    );
-}
-
-#[test]
-fn an_eviction_larger_than_the_budget_is_guarded_under_any_strategy() {
-    for (strategy, evicted, guarded) in [
-        (json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}), 2, false),
-        (json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}), 3, true),
-        (
-            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}),
-            1,
-            false,
-        ),
-        (json!({"type": "OnDelete"}), 1, false),
-        (json!({"type": "OnDelete"}), 2, true),
-    ] {
-        let mut cluster = settled(6);
-        for node in cluster.nodes.iter_mut().skip(evicted) {
-            node.labels = labels([("disk", "ssd")]);
-        }
-        let plan = after(&mut cluster, |cluster| {
-            cluster.edit(|spec| {
-                spec["updateStrategy"] = strategy.clone();
-                spec["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
-            });
-        });
-        let codes: Vec<GuardCode> = plan.guards.iter().map(|guard| guard.code).collect();
-        let want = if guarded { vec![GuardCode::MassEviction] } else { vec![] };
-        assert_eq!(codes, want, "{strategy} {evicted}: {:#?}", lines(&plan));
-        if let [guard] = &plan.guards[..] {
-            assert_eq!(guard.nodes.len(), evicted);
-            assert_eq!(guard.allow_flag.as_deref(), Some("--allow-mass-eviction"));
-        }
-    }
-    // Nodes that changed by themselves are no fault of the manifest.
-    let mut cluster = settled(6);
-    for node in &mut cluster.nodes {
-        node.taints = [taint("gpu=a100:NoExecute")].into();
-    }
-    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
-    assert_eq!((plan.totals.actions.delete, plan.guards), (6, vec![]));
-}
-
-#[test]
 fn pods_of_vanished_nodes_go_when_they_were_never_bound() {
     let mut cluster = settled(3);
     cluster.nodes.truncate(1);
@@ -373,6 +282,7 @@ fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
     let input = Input {
         snapshot: &snapshot,
         desired: &wanted,
+        base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
         created_at: Timestamp::UNIX_EPOCH,
@@ -417,20 +327,6 @@ fn pods_and_revisions_of_a_deleted_daemon_set_are_taken_over() {
 }
 
 #[test]
-fn another_selector_is_refused_and_nothing_is_done() {
-    let mut cluster = settled(2);
-    let plan = after(&mut cluster, |cluster| {
-        cluster.edit(|spec| {
-            spec["selector"] = json!({"matchLabels": {"name": "other"}});
-            spec["template"]["metadata"]["labels"] = json!({"name": "other"});
-        });
-    });
-    assert_eq!(plan.daemon_sets[0].change, Change::Recreate);
-    assert_eq!(lines(&plan), Vec::<String>::new());
-    assert_eq!(plan.guards[0].code, GuardCode::SelectorChange);
-}
-
-#[test]
 fn a_daemon_set_that_is_being_deleted_is_left_alone() {
     let mut cluster = settled(2);
     cluster.daemon_set.terminating = true;
@@ -454,6 +350,7 @@ fn the_digest_follows_decisions_and_nothing_else() {
     let mut later = Input {
         snapshot: &same,
         desired: &wanted,
+        base: None,
         source: SourceInfo { paths: vec!["elsewhere".into()], ..SourceInfo::default() },
         warnings: Vec::new(),
         created_at: at(5),

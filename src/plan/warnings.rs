@@ -1,10 +1,14 @@
 //! What a careful reader should know of one DaemonSet before going on.
 
+pub(super) mod host_ports;
+mod node_selector;
+
 use std::ops::RangeInclusive;
 
-use super::document::Warning;
+use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning};
 use super::scene::Scene;
-use crate::model::{ClusterInfo, DaemonSet, NodeName, Pod, Snapshot};
+use crate::model::{ClusterInfo, DaemonSet, Namespace, NamespaceName, NodeName, Pod, Snapshot};
+use node_selector::{Conflict, Reader};
 
 /// A DaemonSet's name is part of its revisions' names, which may have 253 characters: one hyphen
 /// and a hash of ten come after it.
@@ -69,6 +73,10 @@ pub(super) fn about(
         }
         Some(_) | None => {}
     }
+    for conflict in namespace.map(|it| namespace_conflicts(scene, it)).unwrap_or_default() {
+        let message = conflict_words(&key.namespace, &conflict);
+        warnings.push(warning("namespaceNodeSelector", message, conflict.nodes));
+    }
     if key.name.as_str().len() > LONGEST_NAME {
         let message = format!(
             "the name has more than {LONGEST_NAME} characters: the controller can make no revision \
@@ -88,6 +96,61 @@ pub(super) fn about(
         warnings.push(warning("releasesPods", message, nodes_of(&scene.pods.released)));
     }
     warnings
+}
+
+/// A warning when more pods than the budget are created: nothing paces the controller there. A
+/// DaemonSet that is new is created everywhere anyway, and nothing is at stake yet.
+pub(super) fn creates_at_once(plan: &DaemonSetPlan) -> Option<Warning> {
+    let budget = match plan.strategy {
+        Strategy::OnDelete => 1,
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired: _ } => {
+            max_unavailable.max(max_surge)
+        }
+    };
+    let creates = plan.nodes.iter().filter(|node| node.action == Action::Create);
+    let nodes: Vec<NodeName> = creates.map(|node| node.name.clone()).collect();
+    let paced = u32::try_from(nodes.len()).is_ok_and(|count| count <= budget);
+    if paced || plan.change == Change::Create {
+        return None;
+    }
+    let message = format!(
+        "{} are created at once on nodes that have none: the budget of {budget} holds back \
+         replacements only",
+        pods(nodes.len())
+    );
+    let daemon_set = Some(format!("{}/{}", plan.namespace, plan.name));
+    Some(Warning { code: "createsAtOnce".to_owned(), message, daemon_set, nodes })
+}
+
+fn namespace_conflicts<'a>(scene: &Scene<'_>, namespace: &'a Namespace) -> Vec<Conflict<'a>> {
+    let view = scene.view();
+    let own = &scene.owner.spec.template.placement.node_selector;
+    node_selector::conflicts(namespace, own, view.fleet.nodes(), view.placements)
+}
+
+fn conflict_words(namespace: &NamespaceName, conflict: &Conflict<'_>) -> String {
+    let Conflict { reader, selector, contradicts, nodes } = conflict;
+    let annotation = reader.annotation();
+    let nodes = match nodes.len() {
+        1 => "1 eligible node".to_owned(),
+        more => format!("{more} eligible nodes"),
+    };
+    match (reader, contradicts) {
+        (Reader::PodNodeSelector, false) => format!(
+            "namespace {namespace} wants `{selector}` of its pods' nodes ({annotation}), and \
+             {nodes} do not have it: where the admission plugin PodNodeSelector is on, the pods \
+             there stay Pending"
+        ),
+        (Reader::PodNodeSelector, true) => format!(
+            "namespace {namespace} wants `{selector}` of its pods' nodes ({annotation}), which \
+             contradicts the DaemonSet's own nodeSelector: where the admission plugin \
+             PodNodeSelector is on, no pod can be created at all"
+        ),
+        (Reader::OpenShift, _) => format!(
+            "namespace {namespace} wants `{selector}` of its pods' nodes ({annotation}), and \
+             {nodes} do not have it: OpenShift's controller leaves these out, others do not"
+        ),
+    }
 }
 
 fn pods(count: usize) -> String {

@@ -1,0 +1,153 @@
+//! Plans that are refused, or that wait for what will not happen.
+
+use super::*;
+
+#[test]
+fn a_stuck_new_pod_takes_the_budget() {
+    let mut cluster = settled(3);
+    cluster.set_image("foo/bar:2");
+    cluster.sync();
+    cluster.sync();
+    let trouble = ContainerTrouble {
+        container: "c".into(),
+        reason: "ImagePullBackOff".into(),
+        message: "no such image".into(),
+    };
+    let new = cluster.pods.iter_mut().find(|pod| !pod.is_ready());
+    new.unwrap().trouble = Some(Box::new(trouble));
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    let waiting = lines(&plan).iter().filter(|line| line.contains("! budgetTaken")).count();
+    assert_eq!((waiting, plan.totals.actions.replace), (2, 0), "{:#?}", lines(&plan));
+    // Going back is always possible: the stuck pod is outdated then, and costs nothing.
+    let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar"));
+    assert_eq!(plan.totals.actions.replace, 1, "{:#?}", lines(&plan));
+}
+
+#[test]
+fn a_stuck_pod_on_a_dead_node_blocks_nobody() {
+    let mut cluster = settled(3);
+    cluster.set_image("foo/bar:2");
+    cluster.sync();
+    cluster.sync();
+    cluster.now = at(100_000);
+    let new = cluster.pods.iter().find(|pod| !pod.is_ready()).unwrap();
+    let node = new.node().unwrap().clone();
+    let dead = cluster.nodes.iter_mut().find(|it| it.name == node).unwrap();
+    dead.readiness = NodeReadiness::NotReady { since: Some(at(99_000)) };
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    assert_eq!((plan.totals.actions.replace, plan.guards.len()), (2, 0), "{:#?}", lines(&plan));
+}
+
+#[test]
+fn a_plan_that_cannot_finish_is_guarded() {
+    let mut cluster = settled(4);
+    cluster.set_image("foo/bar:2");
+    cluster.sync();
+    cluster.sync();
+    cluster.now = at(100_000);
+    let stuck = cluster.pods.iter().find(|pod| !pod.is_ready()).unwrap().node().unwrap().clone();
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    let [guard] = &plan.guards[..] else { panic!("{:#?}", plan.guards) };
+    assert_eq!((guard.code, guard.nodes.as_slice()), (GuardCode::Deadlock, &[stuck][..]));
+    assert_eq!(guard.allow_flag.as_deref(), Some("--allow-deadlock"));
+    assert_eq!(
+        guard.message,
+        "the plan cannot finish: 1 unavailable already, at most 1 allowed, and nothing in the plan \
+         mends them; 3 outdated pods wait for good. Mend these nodes first, or go back to a \
+         template that works there"
+    );
+}
+
+#[test]
+fn an_eviction_larger_than_the_budget_is_guarded_under_any_strategy() {
+    for (strategy, evicted, guarded) in [
+        (json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}), 2, false),
+        (json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}), 3, true),
+        (
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}),
+            1,
+            false,
+        ),
+        (json!({"type": "OnDelete"}), 1, false),
+        (json!({"type": "OnDelete"}), 2, true),
+    ] {
+        let mut cluster = settled(6);
+        for node in cluster.nodes.iter_mut().skip(evicted) {
+            node.labels = labels([("disk", "ssd")]);
+        }
+        let plan = after(&mut cluster, |cluster| {
+            cluster.edit(|spec| {
+                spec["updateStrategy"] = strategy.clone();
+                spec["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
+            });
+        });
+        let codes: Vec<GuardCode> = plan.guards.iter().map(|guard| guard.code).collect();
+        let want = if guarded { vec![GuardCode::MassEviction] } else { vec![] };
+        assert_eq!(codes, want, "{strategy} {evicted}: {:#?}", lines(&plan));
+        if let [guard] = &plan.guards[..] {
+            assert_eq!(guard.nodes.len(), evicted);
+            assert_eq!(guard.allow_flag.as_deref(), Some("--allow-mass-eviction"));
+        }
+    }
+    // Nodes that changed by themselves are no fault of the manifest.
+    let mut cluster = settled(6);
+    for node in &mut cluster.nodes {
+        node.taints = [taint("gpu=a100:NoExecute")].into();
+    }
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    assert_eq!((plan.totals.actions.delete, plan.guards), (6, vec![]));
+}
+
+#[test]
+fn another_selector_is_refused_and_nothing_is_done() {
+    let mut cluster = settled(2);
+    let plan = after(&mut cluster, |cluster| {
+        cluster.edit(|spec| {
+            spec["selector"] = json!({"matchLabels": {"name": "other"}});
+            spec["template"]["metadata"]["labels"] = json!({"name": "other"});
+        });
+    });
+    assert_eq!(plan.daemon_sets[0].change, Change::Recreate);
+    assert_eq!(lines(&plan), Vec::<String>::new());
+    assert_eq!(plan.guards[0].code, GuardCode::SelectorChange);
+}
+
+/// The plan of a new template under a policy that says `spec` beside what it selects.
+fn paced(cluster: &mut Cluster, spec: &Value) -> Plan {
+    let mut policy = json!({
+        "apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "p"},
+        "spec": {"selects": {"names": ["default/foo"]}},
+    });
+    policy["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    let before = snapshot(cluster);
+    cluster.set_image("foo/bar:2");
+    let mut wanted = desired(cluster);
+    wanted.policy = Some(Arc::new(serde_json::from_value(policy).unwrap()));
+    planned(&before, &[wanted])
+}
+
+#[test]
+fn a_policy_makes_the_budget_stricter_and_never_looser() {
+    for (limit, want) in [(json!(2), 2), (json!("10%"), 1), (json!(9), 3), (json!(0), 1)] {
+        let mut cluster = settled(6);
+        cluster.set_limits(&json!(3), &json!(0));
+        settle(&mut cluster);
+        let plan = paced(&mut cluster, &json!({"maxUnavailable": limit}));
+        let one = &plan.daemon_sets[0];
+        assert_eq!((one.waves[0].max_unavailable, one.policy.as_deref()), (want, Some("p")));
+    }
+}
+
+#[test]
+fn a_policy_says_how_many_unready_nodes_are_skipped() {
+    for (max, skipped) in [(json!("5%"), 1), (json!(2), 2), (json!("100%"), 3)] {
+        let mut cluster = settled(6);
+        for node in &mut cluster.nodes[..3] {
+            node.readiness = NodeReadiness::NotReady { since: None };
+        }
+        let plan = paced(&mut cluster, &json!({"skipUnreadyNodes": {"max": max}}));
+        let lines = lines(&plan);
+        let found = lines.iter().filter(|line| line.contains("skippedUnreadyNode")).count();
+        assert_eq!(found, skipped, "{max}: {lines:#?}");
+    }
+}
