@@ -29,6 +29,7 @@ fn roll_20_daemon_sets(bencher: Bencher<'_, '_>, nodes: usize) {
         plan(Input {
             snapshot: &snapshot,
             desired: &desired,
+            base: None,
             source: SourceInfo::default(),
             warnings: Vec::new(),
             created_at: Timestamp::UNIX_EPOCH,
@@ -62,6 +63,7 @@ fn desired(number: usize, image: &str) -> DesiredDaemonSet {
         raw: json!({ "spec": raw }).into(),
         written: json!({ "spec": raw }).into(),
         place: Place { path: "bench.yaml".into(), line: 1, column: 1 },
+        policy: None,
     }
 }
 

@@ -25,6 +25,7 @@ mod shell;
 mod snapshot;
 mod status;
 mod warnings;
+mod whole_file;
 
 use error::Error;
 pub use exit::Exit;

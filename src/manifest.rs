@@ -16,6 +16,7 @@ mod fields;
 mod go_number;
 mod image;
 mod objects;
+mod policy;
 pub mod quantity;
 mod scalar;
 #[cfg(test)]
@@ -50,6 +51,8 @@ pub struct Options {
     pub default_namespace: NamespaceName,
     /// What happens to fields that the API does not know.
     pub validate: FieldValidation,
+    /// Files whose policies count instead of those beside the DaemonSets. None: those beside them.
+    pub policies: Option<Vec<ManifestFile>>,
 }
 
 /// kubectl's `--validate`: what happens to unknown fields. Duplicate keys are warned about in
@@ -77,7 +80,7 @@ pub struct Desired {
     pub warnings: Vec<Warning>,
 }
 
-/// Reads every DaemonSet in `files`.
+/// Reads every DaemonSet in `files`, and gives each the `RolloutPolicy` that selects it.
 ///
 /// Files whose bytes contain neither `DaemonSet` nor `RolloutPolicy` are not parsed.
 ///
@@ -85,12 +88,26 @@ pub struct Desired {
 /// All errors of all files: bytes that are no text, syntax, wrong types, unknown fields, rules of
 /// the API server, the same DaemonSet twice, or no DaemonSet at all.
 pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
-    let Objects { daemon_sets, seen, mut warnings, mut errors } = objects::collect(files);
+    let Objects { daemon_sets, mut policies, seen, mut warnings, mut errors } =
+        objects::collect(files);
+    if let Some(files) = &options.policies {
+        let mut elsewhere = objects::collect(files);
+        policies = elsewhere.policies;
+        errors.append(&mut elsewhere.errors);
+    }
+    let mut paced = Vec::with_capacity(policies.len());
+    for found in &policies {
+        match policy::read(found) {
+            Ok(read) => paced.push(read),
+            Err(error) => errors.push(error),
+        }
+    }
     let mut by_key: BTreeMap<DaemonSetKey, DesiredDaemonSet> = BTreeMap::new();
     for found in &daemon_sets {
-        let Some(new) = daemon_set::read(found, options, &mut errors, &mut warnings) else {
+        let Some(mut new) = daemon_set::read(found, options, &mut errors, &mut warnings) else {
             continue;
         };
+        errors.extend(policy::assign(&mut new, &paced).err());
         match by_key.entry(new.key.clone()) {
             Entry::Vacant(free) => {
                 free.insert(new);

@@ -15,6 +15,7 @@ pub mod mask;
 mod names;
 mod node;
 mod pod;
+mod policy;
 mod revision;
 mod scheduling;
 mod selector;
@@ -32,6 +33,10 @@ pub use labels::{Interner, Labels};
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
 pub use node::{Node, NodeReadiness};
 pub use pod::{ContainerTrouble, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget};
+pub use policy::{
+    Deadline, OnFailure, PolicyKind, PolicyManagedBy, PolicyMetadata, PolicySpec, PolicyVersion,
+    RolloutPolicy, Selects, SkipUnreadyNodes,
+};
 pub use revision::{Revision, RevisionNumber};
 pub(crate) use scheduling::null_as_default;
 pub use scheduling::{

@@ -26,10 +26,10 @@ mod waves;
 use jiff::Timestamp;
 
 pub use document::{
-    Action, ActionTotals, ApiVersion, Change, ClusterSummary, Coded, Counters, DaemonSetPlan, Fate,
-    FieldChange, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan, PodPlan, RevisionKind,
-    RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision, Totals,
-    Warning, Wave,
+    Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Coded, Counters,
+    DaemonSetPlan, Fate, FieldChange, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan, PodPlan,
+    RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
+    Totals, Warning, Wave,
 };
 pub use explanation::{Explanation, ExplanationKind, Outcome, RuleReport, explain};
 pub use reason::{Age, Reason};
@@ -46,6 +46,8 @@ pub struct Input<'a> {
     pub snapshot: &'a Snapshot,
     /// What the source asks for, each DaemonSet once.
     pub desired: &'a [DesiredDaemonSet],
+    /// What the merge base of a pull request asks for, to tell what the request itself changes.
+    pub base: Option<&'a [DesiredDaemonSet]>,
     /// Where it came from.
     pub source: SourceInfo,
     /// What was noticed while reading it.
@@ -67,14 +69,14 @@ pub struct Detail {
 
 /// Plans every DaemonSet of the source against the snapshot.
 pub fn plan(input: Input<'_>) -> Plan {
-    let Input { snapshot, desired, source, mut warnings, created_at, detail } = input;
+    let Input { snapshot, desired, base, source, mut warnings, created_at, detail } = input;
     warnings.extend(warnings::about_server(&snapshot.cluster));
     let fleet = Fleet::new(&snapshot.nodes);
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let desired = masked.as_deref().unwrap_or(desired);
     let mut planned: Vec<Planned<'_>> = desired
         .iter()
-        .map(|desired| daemon_set::plan(snapshot, &fleet, desired, detail.show_values))
+        .map(|desired| daemon_set::plan(snapshot, &fleet, desired, base, detail.show_values))
         .collect();
     planned
         .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 
@@ -58,6 +59,22 @@ pub(super) enum Error {
         /// A node of almost that name.
         similar: Option<NodeName>,
     },
+    /// The commit where a pull request branched off cannot be read.
+    #[error("the merge base with `{revision}` cannot be read\n{errors}")]
+    Base {
+        /// The revision that `--base` names.
+        revision: String,
+        /// What is wrong there.
+        errors: manifest::Errors,
+    },
+    /// A saved plan could not be written.
+    #[error("cannot write {}", file.display())]
+    Save {
+        /// The file.
+        file: PathBuf,
+        /// What stood in the way.
+        source: io::Error,
+    },
     /// `-f -` together with `--snapshot -`.
     #[error("standard input cannot be both the manifests and the snapshot")]
     StandardInputTwice,
@@ -108,6 +125,8 @@ impl Error {
             | Self::NoDaemonSet { .. }
             | Self::Cluster(_)
             | Self::NothingSelected { .. }
+            | Self::Base { .. }
+            | Self::Save { .. }
             | Self::NotFound { .. }
             | Self::NoSuchNode { .. }
             | Self::Render(_)

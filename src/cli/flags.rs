@@ -99,6 +99,11 @@ pub(super) struct SourceFlags {
     #[arg(short = 'R', long, help_heading = heading::SOURCE, requires = "filename")]
     pub(super) recursive: bool,
 
+    /// Also read RolloutPolicy documents from this file; repeatable
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::SOURCE)]
+    pub(super) policy: Vec<OsString>,
+
     /// What fields that the API does not know are: errors, warnings, or nothing
     ///
     /// As with kubectl, `true` means `strict` and `false` means `ignore`. Of a field that is given

@@ -19,6 +19,10 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
     match error {
         Error::Source(error) => source::hint(error).into_iter().collect(),
         Error::Manifest(errors) => manifest_hints(errors),
+        Error::Base { revision: _, errors: _ } => {
+            vec!["bring the branch up to date with a base that is sound".into()]
+        }
+        Error::Save { .. } => vec!["name a file in a folder that can be written".into()],
         Error::NoDaemonSet { .. } => vec![WHERE_MANIFESTS_ARE.into()],
         Error::Cluster(error) => cluster::hint(error).into_iter().collect(),
         Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
@@ -65,6 +69,7 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
             manifest::Error::Duplicate { .. } => {
                 "remove one of the two, or read fewer files with `--path` or `-f`"
             }
+            manifest::Error::TwoPolicies { .. } => "let one of the two select fewer DaemonSets",
             manifest::Error::NoDaemonSet { .. } => WHERE_MANIFESTS_ARE,
             manifest::Error::Encoding { .. }
             | manifest::Error::Limit { .. }
@@ -72,6 +77,7 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
             | manifest::Error::OldVersion { .. }
             | manifest::Error::KindCase { .. }
             | manifest::Error::Incomplete { .. }
+            | manifest::Error::Policy { .. }
             | manifest::Error::Field { .. }
             | manifest::Error::GeneratedName { .. }
             | manifest::Error::Unreadable { .. }

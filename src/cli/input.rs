@@ -2,12 +2,16 @@
 //!
 //! Reading is all or nothing. Not here: the cluster (`connection`), and what is made of either.
 
+use std::ffi::OsString;
+
 use super::error::{Error, Place};
 use super::flags::{NarrowFlags, SourceFlags, Validate};
 use super::shell::Shell;
 use super::warnings;
 use crate::manifest::{self, FieldValidation};
-use crate::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, NamespaceName};
+use crate::model::{
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, ManifestFile, NamespaceName,
+};
 use crate::plan::{SourceInfo, Warning};
 use crate::source::{self, FETCH_TIMEOUT, Git, GitRequest, Request, Surroundings};
 
@@ -16,6 +20,8 @@ use crate::source::{self, FETCH_TIMEOUT, Git, GitRequest, Request, Surroundings}
 pub(super) struct Desired {
     /// The DaemonSets that the command is about; at least one.
     pub(super) daemon_sets: Vec<DesiredDaemonSet>,
+    /// What the merge base with `--base` asks for.
+    pub(super) base: Option<Vec<DesiredDaemonSet>>,
     /// Where they came from.
     pub(super) source: SourceInfo,
     /// What was noticed on the way.
@@ -23,47 +29,98 @@ pub(super) struct Desired {
 }
 
 /// Reads the manifests, all of them, and keeps the DaemonSets that the command is about.
+///
+/// With a `base`, policies are read from there, so that a pull request cannot loosen the policy
+/// that judges it; those that `--policy` names count in any case.
 pub(super) fn desired(
     flags: &SourceFlags,
+    base: Option<&str>,
     selection: &Selection<'_>,
     default_namespace: NamespaceName,
     shell: &Shell,
 ) -> Result<Desired, Error> {
-    let read = source::read(
-        &request(flags),
-        &manifest::is_read,
-        &mut Surroundings {
-            current_dir: shell.current_dir.clone(),
-            cache_dir: shell.cache_dir(),
-            stdin: &mut std::io::stdin().lock(),
-            git: git(shell),
-        },
-    )?;
+    let read = read_source(&request(flags, None), shell)?;
     let mut warnings = warnings::of_source(&read);
     if read.files.is_empty() {
         // Folders that must be rendered may be why there is nothing: say so before failing.
         warnings::print(&warnings, shell.printer);
         return Err(Error::NoDaemonSet { files: read.passed_over });
     }
-    let options =
-        manifest::Options { default_namespace, validate: field_validation(flags.validate) };
-    let desired = manifest::read(&read.files, &options)?;
+    let validate = field_validation(flags.validate);
+    let mut options = manifest::Options { default_namespace, validate, policies: None };
+    let base = base.map(|revision| Base::read(revision, flags, &options, shell)).transpose()?;
+    let policies = read_policies(&flags.policy, shell)?;
+    let mut files = read.files;
+    match &base {
+        Some(base) => options.policies = Some([&base.files[..], &policies].concat()),
+        None => files.extend(policies),
+    }
+    let desired = manifest::read(&files, &options)?;
     warnings.extend(warnings::of_manifests(&desired));
     let source::Origin { repository, commit, paths } = read.origin;
+    let commit = commit.map(|commit| commit.id);
+    let base_commit = base.as_ref().and_then(|base| base.commit.clone());
     Ok(Desired {
         daemon_sets: selection.narrow_to_some(desired.daemon_sets)?,
-        source: SourceInfo { repository, commit: commit.map(|commit| commit.id), paths },
+        base: base.map(|base| base.daemon_sets),
+        source: SourceInfo { repository, commit, base: base_commit, paths },
         warnings,
     })
 }
 
-fn request(flags: &SourceFlags) -> Request {
-    let SourceFlags { repo, rev, path, filename, recursive, validate: _ } = flags.clone();
+/// The commit where a pull request branched off.
+struct Base {
+    commit: Option<String>,
+    files: Vec<ManifestFile>,
+    daemon_sets: Vec<DesiredDaemonSet>,
+}
+
+impl Base {
+    fn read(
+        revision: &str,
+        flags: &SourceFlags,
+        options: &manifest::Options,
+        shell: &Shell,
+    ) -> Result<Self, Error> {
+        let read = read_source(&request(flags, Some(revision)), shell)?;
+        let daemon_sets = match manifest::read(&read.files, options) {
+            Ok(desired) => desired.daemon_sets,
+            // No DaemonSet at all: the pull request brings the first one.
+            Err(errors) if errors.iter().all(|error| error.place().is_none()) => Vec::new(),
+            Err(errors) => return Err(Error::Base { revision: revision.to_owned(), errors }),
+        };
+        let commit = read.origin.commit.map(|commit| commit.id);
+        Ok(Self { commit, files: read.files, daemon_sets })
+    }
+}
+
+/// The files that `--policy` names.
+fn read_policies(names: &[OsString], shell: &Shell) -> Result<Vec<ManifestFile>, Error> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = names.iter().cloned().map(Into::into).collect();
+    Ok(read_source(&Request::Files { names, recursive: false }, shell)?.files)
+}
+
+fn read_source(request: &Request, shell: &Shell) -> Result<source::Read, Error> {
+    let mut around = Surroundings {
+        current_dir: shell.current_dir.clone(),
+        cache_dir: shell.cache_dir(),
+        stdin: &mut std::io::stdin().lock(),
+        git: git(shell),
+    };
+    Ok(source::read(request, &manifest::is_read, &mut around)?)
+}
+
+fn request(flags: &SourceFlags, base: Option<&str>) -> Request {
+    let SourceFlags { repo, rev, path, filename, recursive, policy: _, validate: _ } =
+        flags.clone();
     if filename.is_empty() {
         return Request::Git(GitRequest {
             repository: repo,
             revision: rev,
-            merge_base_with: None,
+            merge_base_with: base.map(str::to_owned),
             paths: path,
         });
     }

@@ -1,8 +1,8 @@
 //! `ds-plan plan`: what applying the source would do to every node.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use clap::{ValueEnum, ValueHint};
 
 use super::connection::is_standard_input;
 use super::error::{Error, Place};
@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, VerbosityFlags, heading};
 use super::input::{self, Desired, Selection};
 use super::shell::Shell;
-use super::{connection, warnings};
+use super::{connection, warnings, whole_file};
 use crate::cluster::Scope;
 use crate::plan::{self, Detail, Plan};
 use crate::render;
@@ -37,6 +37,18 @@ pub(super) struct Args {
 
     #[command(flatten)]
     detail: DetailFlags,
+
+    /// Tell what changed since the merge base with this revision, apart from older drift
+    ///
+    /// For pull requests: `--base origin/main`. Policies are read from the merge base, so that a
+    /// pull request cannot loosen the policy that judges it.
+    #[arg(long, value_name = "REV", help_heading = heading::SOURCE, conflicts_with = "filename")]
+    base: Option<String>,
+
+    /// Also save the plan as JSON, whole or not at all
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    out: Option<PathBuf>,
 
     #[command(flatten)]
     exit: ExitFlags,
@@ -77,6 +89,9 @@ enum Format {
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let plan = read_and_decide(args, global, shell).await?;
     let exit = exit(&plan, args.exit);
+    if let Some(file) = &args.out {
+        save(&plan, file)?;
+    }
     show(plan, args, shell)?;
     Ok(exit)
 }
@@ -91,13 +106,15 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
     };
     let default_namespace =
         global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
-    let Desired { daemon_sets, source, warnings } =
-        input::desired(&args.source, &selection, default_namespace, shell)?;
+    let base = args.base.as_deref();
+    let Desired { daemon_sets, base, source, warnings } =
+        input::desired(&args.source, base, &selection, default_namespace, shell)?;
     let namespaces = daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
     let snapshot = connection.snapshot(&Scope::Namespaces(namespaces), shell).await?;
     Ok(plan::plan(plan::Input {
         snapshot: &snapshot,
         desired: &daemon_sets,
+        base: base.as_deref(),
         source,
         warnings,
         created_at: shell.now,
@@ -110,6 +127,11 @@ fn refuse_one_input_for_two(args: &Args, global: &GlobalFlags) -> Result<(), Err
     let manifests = args.source.filename.iter().any(|name| is_standard_input(Path::new(name)));
     let cluster = global.snapshot.as_deref().is_some_and(is_standard_input);
     if manifests && cluster { Err(Error::StandardInputTwice) } else { Ok(()) }
+}
+
+fn save(plan: &Plan, file: &Path) -> Result<(), Error> {
+    let written = whole_file::write(file, &render::json(plan)?);
+    written.map_err(|source| Error::Save { file: file.to_owned(), source })
 }
 
 fn show(mut plan: Plan, args: &Args, shell: &Shell) -> Result<(), Error> {

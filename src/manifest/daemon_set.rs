@@ -181,7 +181,17 @@ impl Reader<'_> {
         match view() {
             Ok((labels, annotations, spec)) => {
                 let (raw, written) = (Arc::new(object), Arc::new(written));
-                Some(DesiredDaemonSet { key, labels, annotations, spec, raw, written, place })
+                let policy = None;
+                Some(DesiredDaemonSet {
+                    key,
+                    labels,
+                    annotations,
+                    spec,
+                    raw,
+                    written,
+                    place,
+                    policy,
+                })
             }
             Err(error) => {
                 let message = error.to_string();

@@ -116,6 +116,26 @@ pub enum Error {
         /// `apiVersion` or `kind`.
         missing: &'static str,
     },
+    /// A policy is not as it must be.
+    #[error("{place}: RolloutPolicy: {}{message}", prefix(path))]
+    Policy {
+        /// Where the field stands, or its nearest parent.
+        place: Place,
+        /// Path of the field; empty for the whole.
+        path: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Two policies select the same DaemonSet.
+    #[error("{second}: a second RolloutPolicy for DaemonSet {key}; the first is at {first}")]
+    TwoPolicies {
+        /// The DaemonSet.
+        key: DaemonSetKey,
+        /// Where the first policy begins.
+        first: Place,
+        /// Where the second one begins.
+        second: Place,
+    },
     /// A field has a value of the wrong kind or form (upstream: a decoding error, HTTP 400).
     #[error("{place}: {path}: {problem}")]
     Type {
@@ -189,10 +209,17 @@ impl Error {
             | Self::Field { place, .. }
             | Self::GeneratedName { place }
             | Self::Unreadable { place, .. }
+            | Self::Policy { place, .. }
+            | Self::TwoPolicies { second: place, .. }
             | Self::Duplicate { second: place, .. } => Some(place),
             Self::NoDaemonSet { .. } => None,
         }
     }
+}
+
+/// `path: `, or nothing for the document as a whole.
+fn prefix(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!("{path}: ") }
 }
 
 /// What was found where no DaemonSet was.

@@ -17,7 +17,7 @@ use super::tree::{Data, Mark, Node};
 use super::warning::Warning;
 use super::yaml::{self, DuplicateKey, Tree, YamlError, YamlProblem};
 
-/// A DaemonSet of `apps/v1`, not yet looked into.
+/// A DaemonSet of `apps/v1`, or a policy of ours, not yet looked into.
 #[derive(Debug)]
 pub(super) struct Found {
     /// Path of its file.
@@ -29,6 +29,7 @@ pub(super) struct Found {
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     pub(super) daemon_sets: Vec<Found>,
+    pub(super) policies: Vec<Found>,
     pub(super) seen: Seen,
     pub(super) warnings: Vec<Warning>,
     pub(super) errors: Vec<Error>,
@@ -156,7 +157,8 @@ impl FileReader<'_> {
                 self.objects.errors.push(Error::OldVersion { place, api_version });
             }
             ("RolloutPolicy", _, Some("ds-plan.dev") | None) => {
-                self.objects.warnings.push(Warning::RolloutPolicyNotRead { place });
+                let path = Arc::clone(self.path);
+                self.objects.policies.push(Found { path, node });
             }
             ("DaemonSet" | "RolloutPolicy", _, Some(group)) => {
                 count(&mut self.objects.seen.other_kinds, format!("{kind}.{group}"));

@@ -15,7 +15,7 @@ fn file(path: &str, bytes: impl AsRef<[u8]>) -> ManifestFile {
 }
 
 fn read_as(files: &[ManifestFile], validate: FieldValidation) -> Result<Desired, Errors> {
-    read(files, &Options { default_namespace: "here".into(), validate })
+    read(files, &Options { default_namespace: "here".into(), validate, policies: None })
 }
 
 fn read_one(text: &str) -> Result<Desired, Errors> {
@@ -324,7 +324,7 @@ fn what_deserves_a_look_is_warned_about() {
          deprecated.daemonset.template.generation: '3'\n",
     );
     let text = format!(
-        "{exported}---\n# RolloutPolicy\napiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\n---\n\
+        "{exported}---\n\
          on: push\n---\njust text\n"
     );
     let desired = read_one(&text).unwrap();
@@ -336,9 +336,8 @@ fn what_deserves_a_look_is_warned_about() {
              `metadata.annotations[deprecated.daemonset.template.generation]` are written by the \
              server and left out",
             "f.yaml:19:7: key `hostPID` is already on line 18; this later value counts",
-            "f.yaml:22:1: a RolloutPolicy is not read by this version",
-            "f.yaml:25:1: a document without apiVersion and kind is passed over",
-            "f.yaml:27:1: a document without apiVersion and kind is passed over",
+            "f.yaml:21:1: a document without apiVersion and kind is passed over",
+            "f.yaml:23:1: a document without apiVersion and kind is passed over",
         ]
     );
     let raw = &desired.daemon_sets[0].raw;

@@ -41,11 +41,6 @@ pub enum Warning {
         /// Their paths.
         fields: Vec<String>,
     },
-    /// A `RolloutPolicy` document, which this version does not read.
-    RolloutPolicyNotRead {
-        /// Where it begins.
-        place: Place,
-    },
     /// A document without `apiVersion` and `kind`, passed over.
     NotAnObject {
         /// Where it begins.
@@ -102,7 +97,6 @@ impl Warning {
             Self::UnknownField { .. } => "unknownField",
             Self::Field { .. } => "fieldWarning",
             Self::ServerFields { .. } => "serverFields",
-            Self::RolloutPolicyNotRead { .. } => "rolloutPolicyNotRead",
             Self::NotAnObject { .. } => "notAnObject",
         }
     }
@@ -114,7 +108,6 @@ impl Warning {
             | Self::UnknownField { place, .. }
             | Self::Field { place, .. }
             | Self::ServerFields { place, .. }
-            | Self::RolloutPolicyNotRead { place }
             | Self::NotAnObject { place } => place,
         }
     }
@@ -137,9 +130,6 @@ impl fmt::Display for Warning {
                     many => format!("`{}` are", many.join("`, `")),
                 }
             ),
-            Self::RolloutPolicyNotRead { place } => {
-                write!(f, "{place}: a RolloutPolicy is not read by this version")
-            }
             Self::NotAnObject { place } => {
                 write!(f, "{place}: a document without apiVersion and kind is passed over")
             }

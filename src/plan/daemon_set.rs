@@ -17,7 +17,7 @@ use crate::controller::limits::Limits;
 use crate::controller::manage::View;
 use crate::controller::node_pods::Fleet;
 use crate::controller::{Owner, status};
-use crate::model::{DaemonSet, DesiredDaemonSet, NodeName, Snapshot};
+use crate::model::{DaemonSet, DesiredDaemonSet, NodeName, PolicySpec, Snapshot};
 
 /// A DaemonSet's plan with every node in it, and what belongs beside it.
 pub(super) struct Planned<'a> {
@@ -47,6 +47,7 @@ pub(super) fn plan<'a>(
     snapshot: &'a Snapshot,
     fleet: &'a Fleet<'a>,
     desired: &'a DesiredDaemonSet,
+    base: Option<&[DesiredDaemonSet]>,
     show_values: bool,
 ) -> Planned<'a> {
     let live = snapshot.daemon_set(&desired.key);
@@ -54,7 +55,10 @@ pub(super) fn plan<'a>(
     let change = object::change(live, desired, &changes);
     let scene = Scene::of(object::owner_after(live, desired, change), live, snapshot, fleet);
     let strategy = strategy(&scene.view());
-    let Rollout { nodes, waves, holders } = rollout(&scene, strategy, untouched(change, live));
+    let default = PolicySpec::default();
+    let pace = desired.policy.as_ref().map_or(&default, |policy| &policy.spec);
+    let untouched = untouched(change, live);
+    let Rollout { nodes, waves, holders } = rollout(&scene, strategy, pace, untouched);
     let now = live.map(|live| Scene::of(Owner::from(live), Some(live), snapshot, fleet));
     let plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
@@ -63,9 +67,14 @@ pub(super) fn plan<'a>(
         generation: live.map(|live| live.generation),
         change,
         managed_by: ManagedBy::DaemonSetController,
+        policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         strategy,
         revision: scene.target.plan.clone(),
         changes,
+        base: base.map(|base| {
+            let before = base.iter().find(|it| it.key == desired.key);
+            object::since_base(before, desired, show_values)
+        }),
         waves,
         totals: totals(&nodes),
         nodes,
@@ -95,15 +104,20 @@ pub(super) struct Rollout {
 
 /// Decides what happens on each node, and in which waves; to no node anything if there is a reason
 /// why all of it stays `untouched`.
-pub(super) fn rollout(scene: &Scene<'_>, strategy: Strategy, untouched: Option<Reason>) -> Rollout {
-    let outcomes = nodes::outcomes(scene);
+pub(super) fn rollout(
+    scene: &Scene<'_>,
+    strategy: Strategy,
+    pace: &PolicySpec,
+    untouched: Option<Reason>,
+) -> Rollout {
+    let outcomes = nodes::outcomes(scene, pace);
     let (mut nodes, standings): (Vec<_>, Vec<_>) =
         outcomes.into_iter().map(|Outcome { plan, standing }| (plan, standing)).unzip();
     if let Some(reason) = untouched {
         leave_alone(&mut nodes, &reason);
         return Rollout { nodes, ..Rollout::default() };
     }
-    let Schedule { waves, holders } = waves::schedule(&mut nodes, &standings, strategy);
+    let Schedule { waves, holders } = waves::schedule(&mut nodes, &standings, strategy, pace);
     Rollout { nodes, waves, holders }
 }
 

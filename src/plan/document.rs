@@ -68,6 +68,9 @@ pub struct SourceInfo {
     /// The full id of the commit that was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The full id of the merge base that the change is told against.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// The files and folders that were read.
     pub paths: Vec<String>,
 }
@@ -112,12 +115,18 @@ pub struct DaemonSetPlan {
     pub change: Change,
     /// Who replaces pods.
     pub managed_by: ManagedBy,
+    /// Name of the `RolloutPolicy` that paces it; none when its own strategy is the whole policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     /// How pods are replaced, resolved to numbers for this cluster.
     pub strategy: Strategy,
     /// Which revision it has and will have.
     pub revision: RevisionPlan,
     /// Fields that change, manifest against live, both defaulted.
     pub changes: Vec<FieldChange>,
+    /// What changes since the merge base; none when no base was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<BaseChange>,
     /// Nodes that are replaced together under one budget, in order.
     pub waves: Vec<Wave>,
     /// What happens on each node; nodes with nothing to do are left out unless asked for.
@@ -240,6 +249,16 @@ impl fmt::Display for RevisionKind {
             Self::Unchanged => "unchanged",
         })
     }
+}
+
+/// What a pull request itself changes, apart from what live and its base differ in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BaseChange {
+    /// What happens to the manifest.
+    pub change: Change,
+    /// Fields that change, manifest against manifest, both defaulted.
+    pub changes: Vec<FieldChange>,
 }
 
 /// One field that changes.

@@ -11,7 +11,7 @@ use super::{NotFound, find_daemon_set, health};
 use crate::controller::Owner;
 use crate::controller::node_pods::Fleet;
 use crate::controller::placement::{self, RuleOutcome, TaintVerdict};
-use crate::model::{DaemonSetKey, NodeName, Snapshot, Taint};
+use crate::model::{DaemonSetKey, NodeName, PolicySpec, Snapshot, Taint};
 
 /// Every rule in the order in which the controller evaluates it, and what follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -91,7 +91,8 @@ pub fn explain(
     let fleet = Fleet::new(&snapshot.nodes);
     let scene = Scene::of(Owner::from(live), Some(live), snapshot, &fleet);
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
-    let Rollout { nodes, .. } = rollout(&scene, strategy(&scene.view()), untouched);
+    let Rollout { nodes, .. } =
+        rollout(&scene, strategy(&scene.view()), &PolicySpec::default(), untouched);
     let plan = nodes.into_iter().find(|plan| plan.name == *node);
     let mut plan = plan.ok_or_else(|| NotFound::Node(node.clone()))?;
     health::add_ailments(&scene, &mut plan);

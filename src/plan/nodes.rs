@@ -15,12 +15,9 @@ use crate::controller::manage::{Manage, View, manage};
 use crate::controller::placement::Placement;
 use crate::controller::reasons::DeleteReason;
 use crate::model::{
-    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, RevisionHash, RevisionNumber, Uid,
-    UpdateStrategy,
+    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, RevisionHash,
+    RevisionNumber, Uid, UpdateStrategy,
 };
-
-/// How long a new pod may take before it counts as stuck: the default progress deadline.
-const PROGRESS_DEADLINE: SignedDuration = SignedDuration::from_mins(10);
 
 /// Which pods come from which template.
 #[derive(Debug)]
@@ -49,6 +46,8 @@ impl Templates {
 struct Site<'a> {
     /// The DaemonSet as it will be, and all that the controller sees.
     view: View<'a, 'a>,
+    /// When a pod counts as stuck.
+    pace: &'a PolicySpec,
     templates: &'a Templates,
     /// Its pods that it will let go, by node.
     released: HashMap<&'a NodeName, Vec<&'a Pod>>,
@@ -65,7 +64,7 @@ pub(super) struct Outcome {
 }
 
 /// Decides about every node in name order, and about pods of nodes that do not exist.
-pub(super) fn outcomes(scene: &Scene<'_>) -> Vec<Outcome> {
+pub(super) fn outcomes(scene: &Scene<'_>, pace: &PolicySpec) -> Vec<Outcome> {
     let mut released: HashMap<&NodeName, Vec<&Pod>> = HashMap::new();
     for pod in &scene.pods.released {
         if let Some(node) = pod.node() {
@@ -74,6 +73,7 @@ pub(super) fn outcomes(scene: &Scene<'_>) -> Vec<Outcome> {
     }
     let site = Site {
         view: scene.view(),
+        pace,
         templates: &scene.target.templates,
         released,
         adopted: scene.pods.adopted.iter().map(|pod| &pod.uid).collect(),
@@ -225,7 +225,7 @@ impl Site<'_> {
         match (find(&PodFate::Outdated), find(&PodFate::Updated)) {
             (Some((pod, _)), _) if pod.is_ready() => PodStanding::OutdatedReady,
             (Some(_), _) => PodStanding::OutdatedUnready,
-            (None, Some((pod, _))) if is_stuck(pod, self.view.now) => PodStanding::Stuck,
+            (None, Some((pod, _))) if is_stuck(pod, self.view.now, self.pace) => PodStanding::Stuck,
             (None, _) => PodStanding::Other,
         }
     }
@@ -395,8 +395,9 @@ fn node_standing(node: &Node, now: Timestamp) -> NodeStanding {
 }
 
 /// Whether a pod that is not Ready may not become so by itself: a container says why it waits,
-/// or it has had its time.
-fn is_stuck(pod: &Pod, now: Timestamp) -> bool {
-    let late = || pod.created.is_some_and(|at| now.duration_since(at) > PROGRESS_DEADLINE);
-    !pod.is_ready() && (pod.trouble.is_some() || late())
+/// it restarts again and again, or it has had its time.
+fn is_stuck(pod: &Pod, now: Timestamp, pace: &PolicySpec) -> bool {
+    let deadline = SignedDuration::from_secs(pace.progress_deadline.0.into());
+    let late = || pod.created.is_some_and(|at| now.duration_since(at) > deadline);
+    !pod.is_ready() && (pod.trouble.is_some() || pod.restarts > pace.max_restarts || late())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::changes::{Side, compare};
-use super::document::{Change, FieldChange};
+use super::document::{BaseChange, Change, FieldChange};
 use crate::controller::Owner;
 use crate::model::mask::{Salt, mask_template, replace_secrets};
 use crate::model::{
@@ -104,6 +104,31 @@ pub(super) fn changes(
     let Some(live) = live else { return Vec::new() };
     let after = comparable(&desired.raw, None);
     let before = comparable(&live.raw, Some(&after));
+    differences(&before, &after, show_values)
+}
+
+/// What a pull request changes: its manifest against the one at its base.
+pub(super) fn since_base(
+    base: Option<&DesiredDaemonSet>,
+    desired: &DesiredDaemonSet,
+    show_values: bool,
+) -> BaseChange {
+    let Some(base) = base else {
+        return BaseChange { change: Change::Create, changes: Vec::new() };
+    };
+    let (before, after) = (comparable(&base.raw, None), comparable(&desired.raw, None));
+    let changes = differences(&before, &after, show_values);
+    let change = if base.spec.selector != desired.spec.selector {
+        Change::Recreate
+    } else if changes.is_empty() {
+        Change::None
+    } else {
+        Change::Update
+    };
+    BaseChange { change, changes }
+}
+
+fn differences(before: &Value, after: &Value, show_values: bool) -> Vec<FieldChange> {
     let shown = |value: &Value| {
         let mut shown = value.clone();
         if !show_values && let Some(template) = shown.pointer_mut("/spec/template") {
@@ -114,8 +139,8 @@ pub(super) fn changes(
     let mut changes = Vec::new();
     compare(
         "",
-        Some(Side { truth: &before, shown: &shown(&before) }),
-        Some(Side { truth: &after, shown: &shown(&after) }),
+        Some(Side { truth: before, shown: &shown(before) }),
+        Some(Side { truth: after, shown: &shown(after) }),
         &mut changes,
     );
     changes

@@ -12,7 +12,8 @@ use super::{health, warnings};
 use crate::controller::Owner;
 use crate::controller::node_pods::Fleet;
 use crate::model::{
-    DaemonSet, DaemonSetKey, DaemonSetName, Labels, NamespaceName, NodeName, Pod, Snapshot,
+    DaemonSet, DaemonSetKey, DaemonSetName, Labels, NamespaceName, NodeName, Pod, PolicySpec,
+    Snapshot,
 };
 
 /// The DaemonSets of a cluster, and what stands in the way of each node.
@@ -97,7 +98,8 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
 
 fn standing(live: &DaemonSet, scene: &Scene<'_>, snapshot: &Snapshot) -> DaemonSetStanding {
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
-    let Rollout { nodes, .. } = rollout(scene, strategy(&scene.view()), untouched);
+    let Rollout { nodes, .. } =
+        rollout(scene, strategy(&scene.view()), &PolicySpec::default(), untouched);
     let age = live.created.map(|created| snapshot.observed_at.duration_since(created).as_secs());
     DaemonSetStanding {
         namespace: live.key.namespace.clone(),

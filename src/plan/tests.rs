@@ -83,6 +83,7 @@ fn desired(cluster: &Cluster) -> DesiredDaemonSet {
         raw: Arc::new(raw(&daemon_set.spec, &json!({}))),
         written: Arc::new(raw(&daemon_set.spec, &json!({}))),
         place: Place { path: "ds.yaml".into(), line: 1, column: 1 },
+        policy: None,
     }
 }
 
@@ -90,6 +91,7 @@ fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
     plan(Input {
         snapshot,
         desired,
+        base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
         created_at: Timestamp::UNIX_EPOCH,
@@ -281,6 +283,7 @@ fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
     let input = Input {
         snapshot: &snapshot,
         desired: &wanted,
+        base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
         created_at: Timestamp::UNIX_EPOCH,
@@ -348,6 +351,7 @@ fn the_digest_follows_decisions_and_nothing_else() {
     let mut later = Input {
         snapshot: &same,
         desired: &wanted,
+        base: None,
         source: SourceInfo { paths: vec!["elsewhere".into()], ..SourceInfo::default() },
         warnings: Vec::new(),
         created_at: at(5),

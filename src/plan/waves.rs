@@ -1,15 +1,11 @@
 //! Which outdated pods are replaced when: who is a candidate, who is left for later, and why.
 //!
-//! Without a policy there is one wave. It slides: as soon as a node is well again, the next
+//! There is one wave. It slides: as soon as a node is well again, the next
 //! candidate goes, and never more than the budget are without an available pod.
 
 use super::document::{Action, Coded, NodePlan, Strategy, Wave};
 use super::reason::Reason;
-use crate::model::{IntOrPercent, NodeName};
-
-/// How many NotReady nodes are skipped when no policy says otherwise: 5% of the desired nodes,
-/// at least one.
-const SKIP_UNREADY_NODES: IntOrPercent = IntOrPercent::Percent(5);
+use crate::model::{IntOrPercent, NodeName, PolicySpec};
 
 /// What the budget has to know of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,17 +73,19 @@ pub(super) fn schedule(
     nodes: &mut [NodePlan],
     standings: &[Standing],
     strategy: Strategy,
+    pace: &PolicySpec,
 ) -> Schedule {
     let (max_unavailable, max_surge) = match strategy {
         Strategy::OnDelete => return Schedule::default(),
-        Strategy::RollingUpdate { max_unavailable, max_surge, desired: _ } => {
-            (max_unavailable, max_surge)
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired } => {
+            let stricter = pace.max_unavailable.map(|limit| limit.scaled(desired).max(1));
+            (stricter.map_or(max_unavailable, |limit| limit.min(max_unavailable)), max_surge)
         }
     };
     // With a surge the built-in controller does the rolling, and it skips nothing.
     let mut holders = Vec::new();
     if max_surge == 0 {
-        holders = hold_back_unready_nodes(nodes, standings);
+        holders = hold_back_unready_nodes(nodes, standings, pace.skip_unready_nodes.max);
         holders.extend((0..nodes.len()).filter(|at| standings[*at].is_stuck()));
         let unavailable = u32::try_from(holders.len()).unwrap_or(u32::MAX);
         if unavailable < max_unavailable
@@ -113,14 +111,18 @@ pub(super) fn schedule(
 
 /// Leaves outdated pods on NotReady nodes for later. Returns the positions of those that count
 /// against the budget, because more of them are there than may be skipped.
-fn hold_back_unready_nodes(nodes: &mut [NodePlan], standings: &[Standing]) -> Vec<usize> {
+fn hold_back_unready_nodes(
+    nodes: &mut [NodePlan],
+    standings: &[Standing],
+    skip: IntOrPercent,
+) -> Vec<usize> {
     let count = |wanted: &dyn Fn(&Standing) -> bool| {
         u32::try_from(standings.iter().filter(|s| s.desired && wanted(s)).count())
             .unwrap_or(u32::MAX)
     };
     let desired = count(&|_| true);
     let unready = count(&|s| s.node != NodeStanding::Ready);
-    let skippable = SKIP_UNREADY_NODES.scaled(desired).max(1);
+    let skippable = skip.scaled(desired).max(1);
     let (mut seen, mut counting) = (0, Vec::new());
     for (at, (node, standing)) in nodes.iter_mut().zip(standings).enumerate() {
         let NodeStanding::NotReady { since, seconds } = standing.node else { continue };
@@ -229,7 +231,8 @@ mod tests {
         let (mut plans, standings): (Vec<_>, Vec<_>) = fleet.into_iter().unzip();
         let desired = u32::try_from(plans.len()).unwrap();
         let strategy = Strategy::RollingUpdate { max_unavailable, max_surge, desired };
-        let Schedule { waves, holders: _ } = schedule(&mut plans, &standings, strategy);
+        let Schedule { waves, holders: _ } =
+            schedule(&mut plans, &standings, strategy, &PolicySpec::default());
         let names = waves.iter().flat_map(|wave| wave.nodes.iter().map(ToString::to_string));
         (plans, names.collect())
     }

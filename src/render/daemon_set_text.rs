@@ -12,8 +12,8 @@ use super::plan_text::key;
 use super::ranges::{fold, listed};
 use super::values::field_change;
 use crate::plan::{
-    Action, Change, Coded, Counters, DaemonSetPlan, ManagedBy, NodePlan, Reason, RevisionKind,
-    RevisionPlan, Strategy, Wave,
+    Action, BaseChange, Change, Coded, Counters, DaemonSetPlan, ManagedBy, NodePlan, Reason,
+    RevisionKind, RevisionPlan, Strategy, Wave,
 };
 
 /// Where what belongs to a DaemonSet begins.
@@ -30,9 +30,11 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         generation: _,
         change,
         managed_by: ManagedBy::DaemonSetController,
+        policy,
         strategy,
         revision,
         changes,
+        base,
         waves,
         nodes,
         totals: _,
@@ -50,13 +52,17 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
             .plain(" DaemonSet ")
             .styled(NAME, key(daemon_set))
             .plain(note)
-            .plain(format!("   {}   {}", revision_words(revision), strategy_words(*strategy))),
+            .plain(format!("   {}   {}", revision_words(revision), strategy_words(*strategy)))
+            .plain(policy.as_ref().map(|name| format!("   policy {name}")).unwrap_or_default()),
     );
     if options.verbose {
         details(page, revision, status.as_ref());
     }
     for change in changes {
         field_change(page, INDENT, change, options);
+    }
+    if let Some(base) = base {
+        page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));
     }
     let columns = WaveColumns::of(waves);
     for wave in waves {
@@ -77,6 +83,17 @@ fn revision_words(revision: &RevisionPlan) -> String {
             format!("revision {} -> {target} ({kind})", current.number)
         }
         (RevisionKind::New | RevisionKind::Reused, None) => format!("revision {target} ({kind})"),
+    }
+}
+
+/// What of all this the pull request itself brings.
+fn base_words(base: &BaseChange) -> String {
+    let BaseChange { change, changes } = base;
+    let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+    match change {
+        Change::Create => "since the base: the whole DaemonSet".to_owned(),
+        Change::None => "since the base: nothing; what differs is older drift".to_owned(),
+        Change::Update | Change::Recreate => format!("since the base: {}", paths.join(", ")),
     }
 }
 

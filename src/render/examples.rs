@@ -38,6 +38,7 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
         source: SourceInfo {
             repository: Some("https://git.example/fleet".into()),
             commit: Some("4f2c9e1d0a5b6c7d8e9f00112233445566778899".into()),
+            base: None,
             paths: vec!["deploy/prod".into()],
         },
         cluster: ClusterSummary {
@@ -64,6 +65,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         generation: Some(9),
         change: Change::None,
         managed_by: ManagedBy::DaemonSetController,
+        policy: None,
         strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },
         revision: RevisionPlan {
             current: Some(RevisionRef {
@@ -77,6 +79,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
             kind: RevisionKind::Unchanged,
         },
         changes: vec![],
+        base: None,
         waves: vec![],
         nodes: vec![],
         totals: ActionTotals { keep: 412, ..ActionTotals::default() },

@@ -91,12 +91,13 @@ fn changes(daemon_set: &DaemonSetPlan) -> bool {
 
 /// ` at 4f2c9e1 in deploy/prod`.
 fn source_words(source: &SourceInfo, options: TextOptions) -> String {
-    let SourceInfo { repository, commit, paths } = source;
+    let SourceInfo { repository, commit, base, paths } = source;
     let length = if options.verbose { usize::MAX } else { SHORT_COMMIT };
-    let commit = commit.as_ref().map(|id| id.chars().take(length).collect());
+    let shortened = |id: &String| id.chars().take(length).collect::<String>();
+    let [commit, base] = [commit, base].map(|id| id.as_ref().map(shortened));
     let paths = (!paths.is_empty()).then(|| few(paths.iter().map(String::as_str), options));
     let repository = repository.clone().filter(|_| options.verbose);
-    let words = [(" at ", commit), (" in ", paths), (" of ", repository)];
+    let words = [(" at ", commit), (" in ", paths), (" of ", repository), (", since ", base)];
     words.into_iter().filter_map(|(word, what)| what.map(|what| format!("{word}{what}"))).collect()
 }
 

@@ -4,6 +4,7 @@
 use schemars::generate::SchemaSettings;
 
 use super::{Error, json};
+use crate::model::RolloutPolicy;
 use crate::plan::{Explanation, Plan, Status};
 
 /// A document that has a schema.
@@ -15,11 +16,13 @@ pub enum Document {
     Status,
     /// What `ds-plan explain -o json` prints.
     Explanation,
+    /// What `ds-plan` reads beside DaemonSets.
+    RolloutPolicy,
 }
 
 impl Document {
     /// Every document.
-    pub const ALL: [Self; 3] = [Self::Plan, Self::Status, Self::Explanation];
+    pub const ALL: [Self; 4] = [Self::Plan, Self::Status, Self::Explanation, Self::RolloutPolicy];
 
     /// Its name on the command line and in file names.
     pub fn name(self) -> &'static str {
@@ -27,6 +30,7 @@ impl Document {
             Self::Plan => "plan",
             Self::Status => "status",
             Self::Explanation => "explanation",
+            Self::RolloutPolicy => "rollout-policy",
         }
     }
 }
@@ -38,6 +42,7 @@ pub fn schema(document: Document) -> Result<String, Error> {
         Document::Plan => generator.into_root_schema_for::<Plan>(),
         Document::Status => generator.into_root_schema_for::<Status>(),
         Document::Explanation => generator.into_root_schema_for::<Explanation>(),
+        Document::RolloutPolicy => generator.into_root_schema_for::<RolloutPolicy>(),
     };
     json(&schema)
 }

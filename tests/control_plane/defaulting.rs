@@ -26,7 +26,11 @@ fn plane() -> ControlPlane {
 /// Unknown fields are let through, because the addons of Kubernetes have some.
 fn desired(text: &str) -> Result<Vec<DesiredDaemonSet>, Errors> {
     let file = ManifestFile { path: "manifest.yaml".into(), bytes: text.as_bytes().to_vec() };
-    let options = Options { default_namespace: "default".into(), validate: FieldValidation::Warn };
+    let options = Options {
+        default_namespace: "default".into(),
+        validate: FieldValidation::Warn,
+        policies: None,
+    };
     Ok(manifest::read(&[file], &options)?.daemon_sets)
 }
 

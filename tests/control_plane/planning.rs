@@ -64,6 +64,7 @@ fn read(files: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
     let options = manifest::Options {
         default_namespace: "default".into(),
         validate: manifest::FieldValidation::Strict,
+        policies: None,
     };
     manifest::read(files, &options).unwrap().daemon_sets
 }
@@ -73,6 +74,7 @@ pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan
     plan(Input {
         snapshot,
         desired,
+        base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
         created_at: snapshot.observed_at,

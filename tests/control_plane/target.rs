@@ -150,8 +150,11 @@ impl Case<'_> {
 fn written(manifest: &Value) -> Option<Value> {
     let bytes = manifest.to_string().into_bytes();
     let file = ManifestFile { path: "manifest.json".into(), bytes };
-    let options =
-        Options { default_namespace: "default".into(), validate: FieldValidation::Strict };
+    let options = Options {
+        default_namespace: "default".into(),
+        validate: FieldValidation::Strict,
+        policies: None,
+    };
     let read = manifest::read(&[file], &options).ok()?;
     Some(Value::clone(&read.daemon_sets.first()?.written))
 }

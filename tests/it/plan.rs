@@ -4,7 +4,10 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 
-use crate::fixture::{AGENT, sandbox};
+use serde_json::Value;
+
+use crate::fixture::{AGENT, cluster_with, sandbox};
+use crate::sandbox::Sandbox;
 
 #[test]
 fn a_new_daemon_set_as_text_and_names() {
@@ -49,7 +52,7 @@ fn json_and_yaml_are_the_same_document() {
     let sandbox = sandbox();
     let document = |format: &str| {
         let run = sandbox.ds_plan(&format!("-f agent.yaml --snapshot cluster.json -o {format}"));
-        let mut plan: serde_json::Value = serde_yaml::from_str(&run.stdout).unwrap();
+        let mut plan: Value = serde_yaml::from_str(&run.stdout).unwrap();
         plan["createdAt"] = "".into();
         plan
     };
@@ -173,7 +176,7 @@ fn validate_says_what_unknown_fields_are() {
 #[test]
 fn secrets_are_shown_only_when_asked_for() {
     let sandbox = sandbox();
-    let live = crate::fixture::cluster_with(
+    let live = cluster_with(
         &AGENT.replace(
             "image: registry.example/agent:1",
             "image: registry.example/agent:1\n          env: [{name: TOKEN, value: hunter1}]",
@@ -196,4 +199,72 @@ fn secrets_are_shown_only_when_asked_for() {
         let shown = sandbox.ds_plan(&format!("{plan} --show-values")).to_string();
         assert!(shown.contains("hunter1") && shown.contains("hunter2"), "{shown}");
     }
+}
+
+/// A repository whose branch `change` sets another image, while live runs a third.
+fn pull_request() -> Sandbox {
+    let sandbox = sandbox();
+    let policy = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: careful}\n\
+                  spec: {selects: {names: [logging/agent]}, maxUnavailable: 1}\n";
+    sandbox.write("deploy/policy.yaml", policy);
+    sandbox.write("deploy/agent.yaml", AGENT.replace("agent:1", "agent:2"));
+    let live = cluster_with(AGENT, &["node-1", "node-2"]);
+    sandbox.write("cluster.json", live.to_string());
+    sandbox.commit();
+    sandbox.git(&["checkout", "-q", "-b", "change"]);
+    sandbox.write("deploy/policy.yaml", policy.replace("careful", "bold"));
+    let next = AGENT
+        .replace("agent:1", "agent:2")
+        .replace("name: agent\n          ", "name: agent\n          tty: true\n          ");
+    assert!(next.contains("tty"), "{next}");
+    sandbox.write("deploy/agent.yaml", next);
+    sandbox.commit();
+    sandbox
+}
+
+#[test]
+fn a_pull_request_is_told_apart_from_older_drift_and_judged_by_the_bases_policy() {
+    let sandbox = pull_request();
+    let run = sandbox.ds_plan("--path deploy --base main --snapshot cluster.json");
+    assert_snapshot!(run);
+    let run = sandbox.ds_plan("--path deploy --base main --snapshot cluster.json -o json");
+    let plan: Value = serde_json::from_str(&run.stdout).unwrap();
+    let one = &plan["daemonSets"][0];
+    assert_eq!(one["policy"], "careful");
+    assert_eq!(one["changes"].as_array().unwrap().len(), 2);
+    let since = &one["base"];
+    assert_eq!(
+        (&since["change"], since["changes"].as_array().unwrap().len()),
+        (&"update".into(), 1)
+    );
+    let own = sandbox.ds_plan("--path deploy --snapshot cluster.json -o json");
+    let plan: Value = serde_json::from_str(&own.stdout).unwrap();
+    assert_eq!(plan["daemonSets"][0]["policy"], "bold");
+    assert_eq!(plan["daemonSets"][0].get("base"), None);
+}
+
+#[test]
+fn policies_come_from_files_too() {
+    let sandbox = sandbox();
+    sandbox.write(
+        "p.yaml",
+        "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\n\
+        metadata: {name: apart}\nspec: {selects: {labels: {tier: node}}}\n",
+    );
+    let run = sandbox.ds_plan("-f agent.yaml --policy p.yaml --snapshot cluster.json -o json");
+    let plan: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(plan["daemonSets"][0]["policy"], "apart", "{run}");
+    let run = sandbox.ds_plan("-f agent.yaml --policy none.yaml --snapshot cluster.json");
+    assert_eq!(run.code, Some(1), "{run}");
+}
+
+#[test]
+fn a_plan_is_saved_whole_or_not_at_all() {
+    let sandbox = sandbox();
+    let run = sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -o json --out plan.json");
+    assert_eq!(std::fs::read_to_string(sandbox.path("plan.json")).unwrap(), run.stdout);
+    let run = sandbox.ds_plan("-f agent.yaml --snapshot cluster.json --out none/plan.json");
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stderr.starts_with("error: cannot write none/plan.json"), "{run}");
+    assert_eq!(run.stdout, "");
 }

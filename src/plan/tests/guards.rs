@@ -111,3 +111,43 @@ fn another_selector_is_refused_and_nothing_is_done() {
     assert_eq!(lines(&plan), Vec::<String>::new());
     assert_eq!(plan.guards[0].code, GuardCode::SelectorChange);
 }
+
+/// The plan of a new template under a policy that says `spec` beside what it selects.
+fn paced(cluster: &mut Cluster, spec: &Value) -> Plan {
+    let mut policy = json!({
+        "apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "p"},
+        "spec": {"selects": {"names": ["default/foo"]}},
+    });
+    policy["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    let before = snapshot(cluster);
+    cluster.set_image("foo/bar:2");
+    let mut wanted = desired(cluster);
+    wanted.policy = Some(Arc::new(serde_json::from_value(policy).unwrap()));
+    planned(&before, &[wanted])
+}
+
+#[test]
+fn a_policy_makes_the_budget_stricter_and_never_looser() {
+    for (limit, want) in [(json!(2), 2), (json!("10%"), 1), (json!(9), 3), (json!(0), 1)] {
+        let mut cluster = settled(6);
+        cluster.set_limits(&json!(3), &json!(0));
+        settle(&mut cluster);
+        let plan = paced(&mut cluster, &json!({"maxUnavailable": limit}));
+        let one = &plan.daemon_sets[0];
+        assert_eq!((one.waves[0].max_unavailable, one.policy.as_deref()), (want, Some("p")));
+    }
+}
+
+#[test]
+fn a_policy_says_how_many_unready_nodes_are_skipped() {
+    for (max, skipped) in [(json!("5%"), 1), (json!(2), 2), (json!("100%"), 3)] {
+        let mut cluster = settled(6);
+        for node in &mut cluster.nodes[..3] {
+            node.readiness = NodeReadiness::NotReady { since: None };
+        }
+        let plan = paced(&mut cluster, &json!({"skipUnreadyNodes": {"max": max}}));
+        let lines = lines(&plan);
+        let found = lines.iter().filter(|line| line.contains("skippedUnreadyNode")).count();
+        assert_eq!(found, skipped, "{max}: {lines:#?}");
+    }
+}

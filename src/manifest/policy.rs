@@ -1,0 +1,173 @@
+//! Documents of kind `RolloutPolicy`: reading them strictly, and giving each DaemonSet its own.
+
+use std::sync::Arc;
+
+use super::error::Error;
+use super::objects::Found;
+use crate::model::{DesiredDaemonSet, Place, RolloutPolicy};
+
+/// A policy, and where it begins.
+pub(super) struct Read {
+    policy: Arc<RolloutPolicy>,
+    place: Place,
+}
+
+/// Reads one policy. Unknown fields are errors, whatever `--validate` says: a limit that is
+/// misspelt would not limit.
+pub(super) fn read(found: &Found) -> Result<Read, Error> {
+    let place = |path: &str| {
+        let mark = found.node.mark_of(path);
+        Place { path: Arc::clone(&found.path), line: mark.line, column: mark.column }
+    };
+    let value = found.node.to_value();
+    let policy: RolloutPolicy = serde_path_to_error::deserialize(&value).map_err(|error| {
+        let path = match error.path().to_string().as_str() {
+            "." => String::new(),
+            path => path.to_owned(),
+        };
+        Error::Policy { place: place(&path), path, message: error.into_inner().to_string() }
+    })?;
+    let selects = &policy.spec.selects;
+    if selects.names.is_empty() && selects.labels.is_empty() {
+        let path = "spec.selects".to_owned();
+        let message = "names no DaemonSet and no label".to_owned();
+        return Err(Error::Policy { place: place(&path), path, message });
+    }
+    Ok(Read { policy: Arc::new(policy), place: place("") })
+}
+
+/// Gives `daemon_set` the policy that selects it; two are an error.
+pub(super) fn assign(daemon_set: &mut DesiredDaemonSet, policies: &[Read]) -> Result<(), Error> {
+    let mut selecting =
+        policies.iter().filter(|read| read.policy.selects(&daemon_set.key, &daemon_set.labels));
+    let Some(first) = selecting.next() else { return Ok(()) };
+    if let Some(second) = selecting.next() {
+        return Err(Error::TwoPolicies {
+            key: daemon_set.key.clone(),
+            first: first.place.clone(),
+            second: second.place.clone(),
+        });
+    }
+    daemon_set.policy = Some(Arc::clone(&first.policy));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::manifest::{self, FieldValidation, Options};
+    use crate::model::{Deadline, IntOrPercent, ManifestFile, OnFailure};
+
+    const AGENT: &str = "\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: logging, labels: {tier: node}}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: agent, image: agent}]}
+";
+
+    fn read(policies: &[&str]) -> Result<manifest::Desired, manifest::Errors> {
+        let head = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\n";
+        let policies: Vec<String> =
+            policies.iter().map(|text| format!("---\n{head}{text}\n")).collect();
+        let text = format!("{AGENT}{}", policies.concat());
+        let file = ManifestFile { path: "f.yaml".into(), bytes: text.into_bytes() };
+        // A policy is strict even so.
+        let validate = FieldValidation::Ignore;
+        manifest::read(
+            &[file],
+            &Options { default_namespace: "default".into(), validate, policies: None },
+        )
+    }
+
+    #[test]
+    fn a_policy_is_given_to_what_it_selects() {
+        for (selects, selected) in [
+            ("{names: [logging/agent]}", true),
+            ("{names: [other/agent]}", false),
+            ("{labels: {tier: node}}", true),
+            ("{labels: {tier: node, app: agent}}", false),
+            ("{names: [other/agent], labels: {tier: node}}", true),
+        ] {
+            let policy = format!("metadata: {{name: p}}\nspec: {{selects: {selects}}}");
+            let desired = read(&[&policy]).unwrap();
+            assert_eq!(desired.daemon_sets[0].policy.is_some(), selected, "{selects}");
+        }
+    }
+
+    #[test]
+    fn every_field_is_read_and_has_a_default() {
+        let bare = "metadata: {name: p}\nspec:\n  selects: {names: [logging/agent]}\n";
+        let policy = read(&[bare]).unwrap().daemon_sets[0].policy.clone().unwrap();
+        assert_eq!(policy.spec.progress_deadline, Deadline(600));
+        assert_eq!(policy.spec.skip_unready_nodes.max, IntOrPercent::Percent(5));
+        assert_eq!((policy.spec.max_unavailable, policy.spec.max_restarts), (None, 3));
+        let full = format!(
+            "{bare}  managedBy: daemonset-controller\n  onFailure: rollback\n  maxUnavailable: 10%\n  \
+             order: -1\n  progressDeadline: 1h30m\n  skipUnreadyNodes: {{max: 7}}\n  maxRestarts: 0\n"
+        );
+        let policy = read(&[&full]).unwrap().daemon_sets[0].policy.clone().unwrap();
+        let spec = &policy.spec;
+        assert_eq!((spec.on_failure, spec.order), (OnFailure::Rollback, -1));
+        assert_eq!(spec.max_unavailable, Some(IntOrPercent::Percent(10)));
+        assert_eq!((spec.progress_deadline, spec.max_restarts), (Deadline(5400), 0));
+        assert_eq!(spec.skip_unready_nodes.max, IntOrPercent::Int(7));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_policy_has_its_place() {
+        let good = "metadata: {name: p}\nspec:\n  selects: {names: [logging/agent]}\n";
+        for (policy, want) in [
+            (
+                format!("{good}  maxUnavailble: 1"),
+                "f.yaml:15:18: RolloutPolicy: spec.maxUnavailble: \
+                unknown field `maxUnavailble`, expected one of",
+            ),
+            (
+                format!("{good}  maxUnavailable: ten"),
+                "f.yaml:15:19: RolloutPolicy: spec.maxUnavailable: \
+                `ten` is neither a number of nodes nor a percentage such as 10%",
+            ),
+            (
+                format!("{good}  progressDeadline: soon"),
+                "f.yaml:15:21: RolloutPolicy: \
+                spec.progressDeadline: `soon` is no span of time such as 90s, 10m or 1h30m",
+            ),
+            (
+                format!("{good}  managedBy: ds-apply"),
+                "f.yaml:15:14: RolloutPolicy: spec.managedBy: \
+                unknown variant `ds-apply`, expected `daemonset-controller`",
+            ),
+            (
+                "spec: {selects: {names: [a/b]}}".into(),
+                "f.yaml:10:1: RolloutPolicy: missing field `metadata`",
+            ),
+            (
+                "metadata: {name: p}\nspec: {selects: {}}".into(),
+                "f.yaml:13:8: RolloutPolicy: \
+                spec.selects: names no DaemonSet and no label",
+            ),
+            (
+                "metadata: {name: p}\nspec: {selects: {names: [agent]}}".into(),
+                "f.yaml:13:18: \
+                RolloutPolicy: spec.selects.names: ",
+            ),
+        ] {
+            let error = read(&[&policy]).unwrap_err().to_string();
+            assert!(error.starts_with(want), "{policy}: {error}");
+        }
+    }
+
+    #[test]
+    fn two_policies_for_one_daemon_set_are_an_error_that_names_both() {
+        let by = |selects: &str| format!("metadata: {{name: p}}\nspec: {{selects: {{{selects}}}}}");
+        let both = [by("names: [logging/agent]"), by("labels: {tier: node}")];
+        let error = read(&[&both[0], &both[1]]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "f.yaml:15:1: a second RolloutPolicy for DaemonSet logging/agent; the first is at f.yaml:10:1"
+        );
+    }
+}
