@@ -39,7 +39,9 @@ fn main() {
     let sizes: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
     let sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes };
     println!("Times as multiples of parsing the same bytes: median (least) of all repetitions.\n");
-    println!("| nodes | pods | MiB | read | plan | read and plan | heap above the plan, MiB | plan, MiB |");
+    println!(
+        "| nodes | pods | MiB | read | plan | read and plan | heap above the plan, MiB | plan, MiB |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     for nodes in sizes {
         println!("{}", row(nodes));

@@ -18,7 +18,7 @@ pub(super) struct Compared {
     pub(super) desired: Desired,
 }
 
-/// Reads the manifests (and those of the merge base with `base`), then what the cluster has in
+/// Reads the manifests, those of the merge base with `base` too, then what the cluster has in
 /// their namespaces.
 pub(super) async fn read(
     source: &SourceFlags,

@@ -60,22 +60,6 @@ pub(super) enum Error {
         /// A node of almost that name.
         similar: Option<NodeName>,
     },
-    /// The commit where a pull request branched off cannot be read.
-    #[error("the merge base with `{revision}` cannot be read\n{errors}")]
-    Base {
-        /// The revision that `--base` names.
-        revision: String,
-        /// What is wrong there.
-        errors: manifest::Errors,
-    },
-    /// A saved plan could not be written.
-    #[error("cannot write {}", file.display())]
-    Save {
-        /// The file.
-        file: PathBuf,
-        /// What stood in the way.
-        source: io::Error,
-    },
     /// A revision that was asked for and is not there.
     #[error(transparent)]
     NoSuchRevision(#[from] NoSuchRevision),
@@ -93,6 +77,22 @@ pub(super) enum Error {
         /// Where to.
         path: PathBuf,
         /// Why.
+        source: io::Error,
+    },
+    /// The commit where a pull request branched off cannot be read.
+    #[error("the merge base with `{revision}` cannot be read\n{errors}")]
+    Base {
+        /// The revision that `--base` names.
+        revision: String,
+        /// What is wrong there.
+        errors: manifest::Errors,
+    },
+    /// A saved plan could not be written.
+    #[error("cannot write {}", file.display())]
+    Save {
+        /// The file.
+        file: PathBuf,
+        /// What stood in the way.
         source: io::Error,
     },
     /// `-f -` together with `--snapshot -`.

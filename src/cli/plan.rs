@@ -95,8 +95,9 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 }
 
 async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Plan, Error> {
+    let base = args.base.as_deref();
     let Compared { snapshot, desired } =
-        comparison::read(&args.source, args.base.as_deref(), &args.narrow, global, shell).await?;
+        comparison::read(&args.source, base, &args.narrow, global, shell).await?;
     let Desired { daemon_sets, base, source, warnings } = desired;
     Ok(plan::plan(plan::Input {
         snapshot: &snapshot,

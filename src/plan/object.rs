@@ -108,7 +108,8 @@ pub(super) fn changes(
 /// labels and annotations that only the live object has are no difference.
 pub(super) fn changes_between(live: &Value, after: &Value, show_values: bool) -> Vec<FieldChange> {
     let after = comparable(after, None);
-    differences(&comparable(live, Some(&after)), &after, show_values)
+    let before = comparable(live, Some(&after));
+    differences(&before, &after, show_values)
 }
 
 /// What a pull request changes: its manifest against the one at its base.

@@ -6,14 +6,18 @@
 
 mod controller;
 mod defaulting;
+mod diff;
+mod drift;
 mod fleet;
 mod harness;
+mod history;
 mod immediate;
 mod node_selector;
 mod placement;
 mod planning;
 mod program;
 mod random;
+mod read_only;
 mod reading;
 mod smoke;
 mod snapshot;

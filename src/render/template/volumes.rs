@@ -98,7 +98,7 @@ fn source(lines: &mut Lines<'_>, volume: &Value) {
     {
         lines.add(2, format!("Type:\t{}", kind.words));
         for (title, field, missing) in kind.fields {
-            let value = Some(plain(&source[*field])).filter(|text| !text.is_empty());
+            let value = source.get(*field).map(plain);
             lines.add(2, format!("{title}:\t{}", value.as_deref().unwrap_or(missing)));
         }
         if kind.field == "csi" {
