@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::fleet::{BORN, EVERYWHERE, POOLS, managed, number, uid};
 
-const NAMESPACES: [&str; 6] = ["kube-system", "logging", "monitoring", "network", "security", "storage"];
+const NAMESPACES: [&str; 6] =
+    ["kube-system", "logging", "monitoring", "network", "security", "storage"];
 
 pub(crate) fn name(set: usize) -> String {
     format!("agent-{set:02}")

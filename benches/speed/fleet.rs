@@ -116,7 +116,13 @@ pub(crate) fn number(kind: &str, name: &str) -> u64 {
 pub(crate) fn uid(kind: &str, name: &str) -> String {
     let (a, b) = (number(kind, name), number(name, kind));
     let (head, rest) = (a >> 32, b >> 48);
-    format!("{head:08x}-{:04x}-4{:03x}-8{:03x}-{rest:04x}{:08x}", a & 0xffff, b & 0xfff, (b >> 12) & 0xfff, b >> 24 & 0xffff_ffff)
+    format!(
+        "{head:08x}-{:04x}-4{:03x}-8{:03x}-{rest:04x}{:08x}",
+        a & 0xffff,
+        b & 0xfff,
+        (b >> 12) & 0xfff,
+        b >> 24 & 0xffff_ffff
+    )
 }
 
 /// A digest of an image.

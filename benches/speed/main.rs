@@ -39,7 +39,9 @@ fn main() {
     let sizes: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
     let sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes };
     println!("Times as multiples of parsing the same bytes: median (least) of all repetitions.\n");
-    println!("| nodes | pods | MiB | read | plan | read and plan | heap above the plan, MiB | plan, MiB |");
+    println!(
+        "| nodes | pods | MiB | read | plan | read and plan | heap above the plan, MiB | plan, MiB |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     for nodes in sizes {
         println!("{}", row(nodes));
@@ -113,12 +115,16 @@ fn measure(file: &Path, manifests: &[ManifestFile]) -> Measured {
 }
 
 fn planned(snapshot: &ds_plan::model::Snapshot, manifests: &[ManifestFile]) -> Plan {
-    let options =
-        Options { default_namespace: "default".into(), validate: FieldValidation::Strict };
+    let options = Options {
+        default_namespace: "default".into(),
+        validate: FieldValidation::Strict,
+        policies: None,
+    };
     let desired = manifest::read(manifests, &options).unwrap();
     plan(Input {
         snapshot,
         desired: &desired.daemon_sets,
+        base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
         created_at: Timestamp::UNIX_EPOCH,

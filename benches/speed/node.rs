@@ -154,9 +154,24 @@ fn conditions(at: usize) -> Value {
     };
     let ready = if is_ready(at) { "True" } else { "Unknown" };
     json!([
-        condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-        condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        condition(
+            "MemoryPressure",
+            "False",
+            "KubeletHasSufficientMemory",
+            "kubelet has sufficient memory available"
+        ),
+        condition(
+            "DiskPressure",
+            "False",
+            "KubeletHasNoDiskPressure",
+            "kubelet has no disk pressure"
+        ),
+        condition(
+            "PIDPressure",
+            "False",
+            "KubeletHasSufficientPID",
+            "kubelet has sufficient PID available"
+        ),
         condition("NetworkUnavailable", "False", "CalicoIsUp", "Calico is running on this node"),
         condition("Ready", ready, "KubeletReady", "kubelet is posting ready status"),
     ])
@@ -169,10 +184,13 @@ fn images(at: usize) -> Value {
         let number = (at * 7 + place * 13) % 400;
         let repository = format!("registry.example.com/platform/service-{number:03}");
         Value::Object(Map::from_iter([
-            ("names".to_owned(), json!([
-                format!("{repository}@{}", sha256(&number.to_string())),
-                format!("{repository}:1.{}.{}", number % 40, number % 7),
-            ])),
+            (
+                "names".to_owned(),
+                json!([
+                    format!("{repository}@{}", sha256(&number.to_string())),
+                    format!("{repository}:1.{}.{}", number % 40, number % 7),
+                ]),
+            ),
             ("sizeBytes".to_owned(), json!(20_000_000 + number * 1_234_567)),
         ]))
     };

@@ -15,8 +15,8 @@ pub(crate) fn of_daemon_set(set: usize, at: usize) -> Value {
     labels["pod-template-generation"] = VERSION.to_string().into();
     let generate = format!("{}-", name(set));
     let mut pod = object(namespace(set), &generate, at, labels, owner(set), pod_spec(set, VERSION));
-    pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        ["nodeSelectorTerms"][0]["matchFields"] =
+    pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        [0]["matchFields"] =
         json!([{ "key": "metadata.name", "operator": "In", "values": [node::name(at)] }]);
     pod
 }
@@ -76,22 +76,26 @@ fn object(
 
 /// What admission, the controller and the scheduler add.
 fn complete(spec: &mut Value, at: usize) {
-    let toleration = |key: &str, effect: &str| {
-        json!({ "effect": effect, "key": format!("node.kubernetes.io/{key}"), "operator": "Exists" })
-    };
+    let toleration = |key: &str, effect: &str| json!({ "effect": effect, "key": format!("node.kubernetes.io/{key}"), "operator": "Exists" });
     spec["enableServiceLinks"] = true.into();
     spec["nodeName"] = node::name(at).into();
     spec["preemptionPolicy"] = "PreemptLowerPriority".into();
     spec["priority"] = 2_000_001_000.into();
     spec["tolerations"] = json!([
-        toleration("not-ready", "NoExecute"), toleration("unreachable", "NoExecute"),
-        toleration("disk-pressure", "NoSchedule"), toleration("memory-pressure", "NoSchedule"),
-        toleration("pid-pressure", "NoSchedule"), toleration("unschedulable", "NoSchedule"),
+        toleration("not-ready", "NoExecute"),
+        toleration("unreachable", "NoExecute"),
+        toleration("disk-pressure", "NoSchedule"),
+        toleration("memory-pressure", "NoSchedule"),
+        toleration("pid-pressure", "NoSchedule"),
+        toleration("unschedulable", "NoSchedule"),
     ]);
     let token = format!("kube-api-access-{:05x}", at % 0xf_ffff);
     let mount = json!({ "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": token, "readOnly": true });
     for container in spec["containers"].as_array_mut().into_iter().flatten() {
-        container["volumeMounts"].as_array_mut().into_iter().for_each(|all| all.push(mount.clone()));
+        container["volumeMounts"]
+            .as_array_mut()
+            .into_iter()
+            .for_each(|all| all.push(mount.clone()));
     }
     let sources = json!([
         { "serviceAccountToken": { "expirationSeconds": 3607, "path": "token" } },
@@ -104,9 +108,7 @@ fn complete(spec: &mut Value, at: usize) {
 
 fn status(at: usize, name: &str) -> Value {
     let ready = if node::is_ready(at) { "True" } else { "False" };
-    let condition = |kind: &str, status: &str| {
-        json!({ "lastProbeTime": null, "lastTransitionTime": BORN, "observedGeneration": 1, "status": status, "type": kind })
-    };
+    let condition = |kind: &str, status: &str| json!({ "lastProbeTime": null, "lastTransitionTime": BORN, "observedGeneration": 1, "status": status, "type": kind });
     let ip = format!("100.{}.{}.{}", 64 + (at >> 8), at & 255, number("ip", name) % 250 + 2);
     json!({
         "conditions": [

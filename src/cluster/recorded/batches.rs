@@ -80,7 +80,10 @@ impl<'scope> Decoders<'scope> {
                 failed: Arc::clone(&failed),
             };
             let (received, give_back) = (Arc::clone(&received), give_back.clone());
-            scope.spawn(move || Decoded { failure: decoder.run(&received, &give_back), intake: decoder.intake })
+            scope.spawn(move || Decoded {
+                failure: decoder.run(&received, &give_back),
+                intake: decoder.intake,
+            })
         });
         Self { filling: Batch::default(), batches, used, threads: threads.collect(), failed }
     }
