@@ -115,12 +115,16 @@ fn measure(file: &Path, manifests: &[ManifestFile]) -> Measured {
 }
 
 fn planned(snapshot: &ds_plan::model::Snapshot, manifests: &[ManifestFile]) -> Plan {
-    let options =
-        Options { default_namespace: "default".into(), validate: FieldValidation::Strict };
+    let options = Options {
+        default_namespace: "default".into(),
+        validate: FieldValidation::Strict,
+        policies: None,
+    };
     let desired = manifest::read(manifests, &options).unwrap();
     plan(Input {
         snapshot,
         desired: &desired.daemon_sets,
+        base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
         created_at: Timestamp::UNIX_EPOCH,
