@@ -114,21 +114,21 @@ mod tests {
 
     use super::*;
 
-    fn template(env: Value, args: Value) -> Value {
+    fn template(env: &Value, args: &Value) -> Value {
         json!({"spec": {"containers": [{"name": "c", "env": env, "args": args}]}})
     }
 
     #[test]
     fn a_value_that_differs_is_seen_to_differ() {
         let mut before = template(
-            json!([{"name": "A", "value": "one"}, {"name": "B", "value": "two"},
+            &json!([{"name": "A", "value": "one"}, {"name": "B", "value": "two"},
                    {"name": "GONE", "value": "three"}]),
-            json!(["--token=four"]),
+            &json!(["--token=four"]),
         );
         let mut after = template(
-            json!([{"name": "NEW", "value": "five"}, {"name": "B", "value": "two"},
+            &json!([{"name": "NEW", "value": "five"}, {"name": "B", "value": "two"},
                    {"name": "A", "value": "six"}]),
-            json!(["--token=seven"]),
+            &json!(["--token=seven"]),
         );
         mask_pair(&mut before, &mut after);
         let values = |template: &Value| {
@@ -146,7 +146,7 @@ mod tests {
     fn two_variables_of_one_name_are_told_apart() {
         let of = |first: &str, second: &str| {
             let entry = |value: &str| json!({"name": "A", "value": value});
-            template(json!([entry(first), entry(second)]), json!([]))
+            template(&json!([entry(first), entry(second)]), &json!([]))
         };
         let (mut before, mut after) = (of("one", "two"), of("one", "three"));
         mask_pair(&mut before, &mut after);
@@ -159,7 +159,7 @@ mod tests {
         let object = || {
             json!({
                 "metadata": {"annotations": {LAST_APPLIED_ANNOTATION: "hunter2", "a": "b"}},
-                "spec": {"template": template(json!([{"name": "A", "value": "hunter2"}]), json!([]))},
+                "spec": {"template": template(&json!([{"name": "A", "value": "hunter2"}]), &json!([]))},
             })
         };
         let (mut before, mut after) = (object(), object());

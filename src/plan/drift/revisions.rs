@@ -113,22 +113,22 @@ fn mixed(three: &[&Revision]) -> Option<Deviation> {
 /// Every plain value with its path, list elements by name where they have one.
 fn leaves(value: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    collect(value, String::new(), &mut found);
+    collect(value, "", &mut found);
     found
 }
 
-fn collect(value: &Value, path: String, found: &mut BTreeSet<String>) {
+fn collect(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                collect(value, format!("{path}/{key}"), found);
+                collect(value, &format!("{path}/{key}"), found);
             }
         }
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
                 let name = item.get("name").and_then(Value::as_str);
                 let step = name.map_or_else(|| at.to_string(), |name| format!("[{name}]"));
-                collect(item, format!("{path}/{step}"), found);
+                collect(item, &format!("{path}/{step}"), found);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
