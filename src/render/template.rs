@@ -139,23 +139,30 @@ fn topology_spread(lines: &mut Lines<'_>, constraints: &[Value]) {
     lines.titled("  Topology Spread Constraints", texts.collect());
 }
 
-/// A label selector in one line (upstream: `FormatLabelSelector`).
+/// A label selector in one line, by key (upstream: `FormatLabelSelector`).
 fn selector_words(selector: &Value) -> String {
     let pairs = selector["matchLabels"].as_object().into_iter().flatten();
-    let mut words: Vec<String> =
-        pairs.map(|(key, value)| format!("{key}={}", plain(value))).collect();
-    for requirement in list(&selector["matchExpressions"]) {
-        let key = plain(&requirement["key"]);
-        let values: Vec<String> = list(&requirement["values"]).iter().map(plain).collect();
-        let values = values.join(",");
-        words.push(match plain(&requirement["operator"]).as_str() {
-            "Exists" => key,
-            "DoesNotExist" => format!("!{key}"),
-            "NotIn" => format!("{key} notin ({values})"),
-            _in => format!("{key} in ({values})"),
-        });
-    }
+    let pairs = pairs.map(|(key, value)| (key.clone(), format!("{key}={}", plain(value))));
+    let requirements = list(&selector["matchExpressions"]).iter();
+    let mut words: Vec<(String, String)> = pairs.chain(requirements.map(requirement)).collect();
+    words.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let words: Vec<String> = words.into_iter().map(|(_, word)| word).collect();
     if words.is_empty() { "<none>".to_owned() } else { words.join(",") }
+}
+
+/// One requirement of a label selector: its key, and its words.
+fn requirement(requirement: &Value) -> (String, String) {
+    let key = plain(&requirement["key"]);
+    let mut values: Vec<String> = list(&requirement["values"]).iter().map(plain).collect();
+    values.sort();
+    let values = values.join(",");
+    let words = match plain(&requirement["operator"]).as_str() {
+        "Exists" => key.clone(),
+        "DoesNotExist" => format!("!{key}"),
+        "NotIn" => format!("{key} notin ({values})"),
+        _in => format!("{key} in ({values})"),
+    };
+    (key, words)
 }
 
 fn tolerations(lines: &mut Lines<'_>, tolerations: &[Value]) {

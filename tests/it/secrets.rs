@@ -3,8 +3,8 @@
 use ds_plan::cluster::read_recorded_from;
 use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest::{self, FieldValidation, Options};
-use ds_plan::model::{DaemonSetKey, ManifestFile, Snapshot};
-use ds_plan::plan::{self, Detail, Input, SourceInfo};
+use ds_plan::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, RevisionNumber, Snapshot};
+use ds_plan::plan::{self, Detail, DiffInput, DriftInput, HistoryQuestion, Input, SourceInfo};
 use ds_plan::render::{self, TextOptions};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -75,6 +75,9 @@ fn snapshot() -> Snapshot {
     let mut cluster = cluster_with(&live, &["node-1", "node-2"]);
     let older: Value = serde_yaml::from_str(&MANIFEST.replace("RELEASE", "zero")).unwrap();
     let items = cluster["items"].as_array_mut().unwrap();
+    let applied = items.iter_mut().find(|it| it["kind"] == "DaemonSet").unwrap();
+    applied["metadata"]["annotations"] =
+        json!({"kubectl.kubernetes.io/last-applied-configuration": older.to_string()});
     let mut revision = items.iter().find(|it| it["kind"] == "ControllerRevision").unwrap().clone();
     revision["metadata"]["name"] = "agent-old".into();
     revision["metadata"]["uid"] = "uid-old".into();
@@ -110,6 +113,50 @@ fn outputs(snapshot: &Snapshot, text: &str) -> Vec<String> {
     let key = DaemonSetKey::new("logging", "agent");
     if let Ok(explanation) = plan::explain(snapshot, &key, &"node-1".into()) {
         shown.push(render::json(&explanation).unwrap());
+    }
+    shown.extend(comparisons(snapshot, &desired.daemon_sets));
+    shown.extend(histories(snapshot));
+    shown
+}
+
+fn comparisons(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Vec<String> {
+    let diff = plan::diff(DiffInput {
+        snapshot,
+        desired,
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        show_values: false,
+    });
+    let drift = plan::drift(DriftInput {
+        snapshot,
+        desired,
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        show_values: false,
+    });
+    let options = TextOptions { verbose: true, ..TextOptions::default() };
+    vec![
+        render::diff_text(&diff, &options),
+        render::json(&diff).unwrap(),
+        render::yaml(&diff).unwrap(),
+        render::drift_text(&drift, &options),
+        render::json(&drift).unwrap(),
+        render::yaml(&drift).unwrap(),
+    ]
+}
+
+fn histories(snapshot: &Snapshot) -> Vec<String> {
+    let [older, newer] = [0, 1].map(RevisionNumber);
+    let mut shown = Vec::new();
+    for question in [
+        HistoryQuestion::Overview,
+        HistoryQuestion::Revision(older),
+        HistoryQuestion::Difference(older, newer),
+    ] {
+        let history = plan::history(snapshot, |_| true, question, false).unwrap();
+        shown.push(render::history_text(&history, &TextOptions::default()));
+        shown.push(render::json(&history).unwrap());
+        shown.push(render::yaml(&history).unwrap());
     }
     shown
 }
