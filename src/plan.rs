@@ -90,12 +90,14 @@ pub struct Detail {
 pub fn plan(input: Input<'_>) -> Plan {
     let Input { snapshot, desired, base, source, mut warnings, created_at, detail } = input;
     warnings.extend(warnings::about_server(&snapshot.cluster));
-    let fleet = Fleet::new(&snapshot.nodes);
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let desired = masked.as_deref().unwrap_or(desired);
+    let live = desired.iter().filter_map(|desired| snapshot.daemon_set(&desired.key));
+    let specs = desired.iter().map(|desired| &desired.spec).chain(live.map(|live| &live.spec));
+    let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
     let mut planned: Vec<Planned<'_>> = desired
         .iter()
-        .map(|desired| daemon_set::plan(snapshot, &fleet, desired, base, detail.show_values))
+        .map(|desired| daemon_set::plan(snapshot, &fleet, desired, base, detail))
         .collect();
     planned
         .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
@@ -107,9 +109,6 @@ pub fn plan(input: Input<'_>) -> Plan {
     for mut one in planned {
         guards.append(&mut one.guards);
         warnings.append(&mut one.warnings);
-        if !detail.all_nodes {
-            one.plan.nodes.retain(|node| node.action != Action::Keep);
-        }
         daemon_sets.push(one.plan);
     }
     warnings.extend(warnings::host_ports::warnings(desired, snapshot));

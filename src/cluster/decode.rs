@@ -12,7 +12,7 @@ mod namespace;
 mod node;
 mod pod;
 
-pub(super) use gathered::{Gathered, KUBE_SYSTEM};
+pub(super) use gathered::{Gathered, KUBE_SYSTEM, reason_alone};
 
 use std::borrow::Cow;
 use std::sync::Arc;

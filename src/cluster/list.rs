@@ -4,10 +4,13 @@
 //! of the same moment. When that moment is forgotten (410) the list begins anew.
 
 use std::collections::HashSet;
+use std::panic;
 
+use futures::channel::oneshot;
 use kube::api::ListParams;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::task::JoinError;
 
 use super::failure::{Failure, Refusal};
 use super::request::{Requests, Verb};
@@ -26,12 +29,9 @@ pub(super) struct List {
 }
 
 /// Who takes the objects of one list.
-pub(super) trait Sink {
+pub(super) trait Sink: Send + 'static {
     /// Takes one object, which is number `index` (from 0) of the list.
     fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error>;
-
-    /// Forgets everything taken so far: the list begins anew.
-    fn begin_anew(&mut self) -> Result<(), Error>;
 }
 
 #[derive(Deserialize)]
@@ -48,18 +48,19 @@ struct PageMetadata {
     next: Option<String>,
 }
 
-/// Reads a whole list into `sink`, `page_size` objects at a time.
-pub(super) async fn read(
+/// Reads a whole list into a sink, `page_size` objects at a time; into a new sink when the list
+/// begins anew.
+pub(super) async fn read<S: Sink>(
     requests: &Requests,
     list: &List,
     page_size: u32,
-    sink: &mut impl Sink,
-) -> Result<(), Error> {
+    sink: &impl Fn() -> S,
+) -> Result<S, Error> {
     for _ in 0..=NEW_BEGINNINGS {
-        match pages(requests, list, page_size, sink).await {
-            Err(Stopped::Expired) => sink.begin_anew()?,
+        match pages(requests, list, page_size, sink()).await {
+            Ok(sink) => return Ok(sink),
             Err(Stopped::For(error)) => return Err(error),
-            Ok(()) => return Ok(()),
+            Err(Stopped::Expired) => {}
         }
     }
     Err(Error::Expired { kind: list.kind, attempts: NEW_BEGINNINGS + 1 })
@@ -77,34 +78,71 @@ impl From<Error> for Stopped {
     }
 }
 
-async fn pages(
+/// Each page is decoded on another thread while the next one is fetched, so that two pages of a
+/// list are in memory at most.
+async fn pages<S: Sink>(
     requests: &Requests,
     list: &List,
     page_size: u32,
-    sink: &mut impl Sink,
-) -> Result<(), Stopped> {
+    sink: S,
+) -> Result<S, Stopped> {
     let path = list.kind.path(list.namespace.as_ref());
-    let mut tokens = HashSet::new();
-    let mut token: Option<String> = None;
-    let mut index = 0;
-    loop {
-        let uri = page_uri(&path, page_size, token.as_deref(), requests)?;
+    let fetch = async |token: Option<&str>| {
+        let uri = page_uri(&path, page_size, token, requests)?;
         let body = requests.get(Verb::List, &uri).await;
-        let body = body.map_err(|failure| stopped(requests, list, failure))?;
-        let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| Error::NotAnAnswer {
-            path: path.clone(),
-            reason: error.to_string(),
-        })?;
-        for item in page.items.into_iter().flatten() {
-            sink.object(list.kind, index, item.get())?;
-            index += 1;
-        }
-        let Some(next) = page.metadata.next.filter(|next| !next.is_empty()) else { return Ok(()) };
+        body.map_err(|failure| stopped(requests, list, failure))
+    };
+    let mut tokens = HashSet::new();
+    let mut taker = Taker { kind: list.kind, path: path.clone(), taken: 0, sink };
+    let mut body = fetch(None).await?;
+    loop {
+        let (tell_next, next) = oneshot::channel();
+        let decoding = tokio::task::spawn_blocking(move || taker.take(&body, tell_next));
+        // Nothing is told of a page that cannot be read; why, the decoding says.
+        let Some(next) = next.await.unwrap_or_default() else {
+            return Ok(finished(decoding.await)?.sink);
+        };
         if !tokens.insert(next.clone()) {
             return Err(Error::EndlessList { kind: list.kind }.into());
         }
-        token = Some(next);
+        let (decoded, fetched) = futures::join!(decoding, fetch(Some(&next)));
+        taker = finished(decoded)?;
+        body = fetched?;
     }
+}
+
+/// Takes the objects of one page after the other.
+struct Taker<S> {
+    kind: Kind,
+    path: String,
+    taken: usize,
+    sink: S,
+}
+
+impl<S: Sink> Taker<S> {
+    /// Tells the token of the next page, if there is one, then takes the objects of this one.
+    fn take(
+        mut self,
+        body: &[u8],
+        tell_next: oneshot::Sender<Option<String>>,
+    ) -> Result<Self, Error> {
+        let page: Page<'_> = serde_json::from_slice(body).map_err(|error| Error::NotAnAnswer {
+            path: self.path.clone(),
+            reason: error.to_string(),
+        })?;
+        // Nobody listens when reading was given up.
+        let _ = tell_next.send(page.metadata.next.filter(|next| !next.is_empty()));
+        for item in page.items.into_iter().flatten() {
+            self.sink.object(self.kind, self.taken, item.get())?;
+            self.taken += 1;
+        }
+        Ok(self)
+    }
+}
+
+/// What a decoding thread brought; its panic goes on here.
+fn finished<T>(decoded: Result<Result<T, Error>, JoinError>) -> Result<T, Error> {
+    decoded.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
 }
 
 fn page_uri(

@@ -143,7 +143,7 @@ impl LiveCluster {
     ) -> Result<Lists<S>, Error> {
         let (version, (of_namespaces, namespaces), mut read) = futures::try_join!(
             self.version(),
-            self.namespaces(scope, sink()),
+            self.namespaces(scope, &sink),
             self.read_all(scope.lists(), &sink),
         )?;
         read.push(of_namespaces);
@@ -159,8 +159,7 @@ impl LiveCluster {
     ) -> Result<Vec<(List, S)>, Error> {
         let mut results = stream::iter(lists)
             .map(|list| async {
-                let mut sink = sink();
-                list::read(&self.requests, &list, self.page_size, &mut sink).await?;
+                let sink = list::read(&self.requests, &list, self.page_size, sink).await?;
                 Ok((list, sink))
             })
             .buffer_unordered(AT_ONCE);
@@ -188,14 +187,15 @@ impl LiveCluster {
     async fn namespaces<S: Sink>(
         &self,
         scope: &Scope,
-        mut sink: S,
+        sink: &impl Fn() -> S,
     ) -> Result<((List, S), bool), Error> {
         let list = List { kind: Kind::Namespace, namespace: None };
-        match list::read(&self.requests, &list, self.page_size, &mut sink).await {
-            Ok(()) => return Ok(((list, sink), true)),
+        match list::read(&self.requests, &list, self.page_size, sink).await {
+            Ok(sink) => return Ok(((list, sink), true)),
             Err(Error::Forbidden { .. }) => {}
             Err(error) => return Err(error),
         }
+        let mut sink = sink();
         for (index, name) in scope.names().into_iter().enumerate() {
             let path = format!("{}/{name}", Kind::Namespace.path(None));
             match self.requests.get(Verb::Get, &path).await {
@@ -249,10 +249,5 @@ impl Sink for Decoder {
         self.gathered
             .add(kind, index, json)
             .map_err(|object| Error::Object { origin: self.server.clone(), object })
-    }
-
-    fn begin_anew(&mut self) -> Result<(), Error> {
-        self.gathered = Gathered::default();
-        Ok(())
     }
 }

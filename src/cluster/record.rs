@@ -176,9 +176,4 @@ impl Sink for Spool {
         }
         self.append(&slim::slim(kind, whole, self.mask.as_ref())).map_err(Error::Write)
     }
-
-    fn begin_anew(&mut self) -> Result<(), Error> {
-        *self = Self::new(self.server.clone(), self.mask);
-        Ok(())
-    }
 }

@@ -1,11 +1,16 @@
 //! A recorded cluster: what `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces -A
 //! -o json` prints, or what `ds-plan snapshot` writes; JSON or YAML, plain or gzip.
 //!
-//! Objects are decoded one by one as they are read, so memory is bounded by what is kept and by
-//! the largest object. Not here: how an object is decoded (`decode`).
+//! Objects are decoded as they are read, on all cores, a few at a time; so memory is bounded by
+//! what is kept and by the largest objects. Not here: how an object is decoded (`decode`).
 
+mod batches;
+mod border;
 mod bytes;
+mod intake;
 mod list;
+mod outline;
+mod place;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,6 +22,7 @@ use super::Error;
 use super::decode::Gathered;
 use crate::model::{ClusterInfo, Coverage, Snapshot};
 use bytes::Format;
+use intake::Intake;
 use list::Recording;
 
 /// Reads a recorded cluster from a file.
@@ -48,7 +54,7 @@ pub fn read_recorded_from(reader: impl Read, label: &str) -> Result<Snapshot, Er
 
 /// What the recording says, once all of it was read.
 fn snapshot(recording: Recording, file: Arc<str>) -> Result<Snapshot, Error> {
-    let Recording { gathered, header, passed_over, .. } = recording;
+    let Recording { intake: Intake { gathered, passed_over, .. }, header, .. } = recording;
     if gathered.has_no_nodes() {
         return Err(Error::NoNodes { file, found: summary(&gathered, &passed_over) });
     }

@@ -6,21 +6,41 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use crate::model::{Node, NodeName, Pod};
+use super::placement::{Judge, Placement};
+use crate::model::{Node, NodeName, Pod, PodPlacement};
 
-/// All nodes of the cluster, found by name. Built once, used for every DaemonSet.
+/// All nodes of the cluster, found by name, and judged. Built once, used for every DaemonSet.
 #[derive(Clone, Debug)]
 pub struct Fleet<'a> {
     nodes: &'a [Node],
     positions: HashMap<&'a str, usize>,
+    judge: Judge<'a>,
 }
 
 impl<'a> Fleet<'a> {
     /// The fleet of `nodes`, sorted by name as a snapshot holds them: decisions are made in that
     /// order.
     pub fn new(nodes: &'a [Node]) -> Self {
+        Self::seen_by(nodes, [])
+    }
+
+    /// The same fleet, for DaemonSets of these templates.
+    pub fn seen_by(
+        nodes: &'a [Node],
+        templates: impl IntoIterator<Item = &'a PodPlacement>,
+    ) -> Self {
         let positions = nodes.iter().enumerate();
-        Self { nodes, positions: positions.map(|(at, node)| (node.name.as_str(), at)).collect() }
+        Self {
+            nodes,
+            positions: positions.map(|(at, node)| (node.name.as_str(), at)).collect(),
+            judge: Judge::new(nodes, templates),
+        }
+    }
+
+    /// What `template` says about each node, in their order. Fast for the templates that the fleet
+    /// was made for.
+    pub fn placements(&self, template: &PodPlacement) -> Vec<Placement> {
+        self.judge.judge(template)
     }
 
     /// Its nodes, in the given order.

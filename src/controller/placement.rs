@@ -4,15 +4,17 @@
 //! Not considered, as upstream: readiness, resources, host ports, pod affinity, preferred affinity,
 //! topology spread, and `spec.unschedulable` itself. Not here: which of two pods stays.
 
-use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
+mod judge;
+
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use judge::Judge;
+
+use self::judge::Sight;
 use super::node_affinity::{RequiredTerms, TermOutcome};
 use super::tolerations::{self, PodToleration};
 use crate::model::{Node, NodeName, PodPlacement, Taint, TaintEffect};
@@ -126,42 +128,6 @@ pub enum TaintVerdict {
     Removes,
 }
 
-/// Judges nodes for one template, once per class of nodes that look the same to it: same values
-/// of the labels that it asks for, same taints, same name if it asks for names.
-#[derive(Debug)]
-pub struct Judge<'a> {
-    rules: Rules<'a>,
-    classes: Vec<(&'a Node, Placement)>,
-    /// Classes by the hash of what the template can see of their nodes.
-    by_look: HashMap<u64, Vec<usize>>,
-}
-
-impl<'a> Judge<'a> {
-    /// A judge for pods of this template.
-    pub fn new(template: &'a PodPlacement) -> Self {
-        Self { rules: Rules::of(template), classes: Vec::new(), by_look: HashMap::new() }
-    }
-
-    /// Judges one node; upstream's answer, and why not.
-    pub fn judge(&mut self, node: &'a Node) -> Placement {
-        let alike = self.by_look.entry(self.rules.look(node)).or_default();
-        let known = alike.iter().find(|&&class| self.rules.look_alike(self.classes[class].0, node));
-        if let Some(&class) = known {
-            return self.classes[class].1.clone();
-        }
-        alike.push(self.classes.len());
-        let placement = self.rules.judge(node);
-        self.classes.push((node, placement.clone()));
-        placement
-    }
-
-    /// Judges all `nodes`; the answers stand in their order.
-    pub fn judge_all(template: &'a PodPlacement, nodes: &'a [Node]) -> Vec<Placement> {
-        let mut judge = Self::new(template);
-        nodes.iter().map(|node| judge.judge(node)).collect()
-    }
-}
-
 /// Judges one node without looking at others.
 pub fn judge(template: &PodPlacement, node: &Node) -> Placement {
     Rules::of(template).judge(node)
@@ -179,49 +145,18 @@ struct Rules<'a> {
     template: &'a PodPlacement,
     terms: Option<RequiredTerms<'a>>,
     tolerations: Vec<PodToleration<'a>>,
-    /// Labels that decide, sorted.
-    labels: Vec<&'a str>,
-    /// Node names that decide, sorted.
-    names: Vec<&'a str>,
+    sight: Sight<'a>,
 }
 
 impl<'a> Rules<'a> {
     fn of(template: &'a PodPlacement) -> Self {
         let terms = template.required_terms.as_deref().map(RequiredTerms::read);
         let selected = template.node_selector.iter().map(|(key, _)| key);
-        let mut labels: Vec<_> =
-            selected.chain(terms.iter().flat_map(RequiredTerms::label_keys)).collect();
+        let labels = selected.chain(terms.iter().flat_map(RequiredTerms::label_keys));
         let pinned = template.node_name.iter().map(NodeName::as_str);
-        let mut names: Vec<_> = pinned.chain(terms.iter().flat_map(RequiredTerms::names)).collect();
-        for keys in [&mut labels, &mut names] {
-            keys.sort_unstable();
-            keys.dedup();
-        }
-        Self { template, terms, tolerations: tolerations::of_pod(template), labels, names }
-    }
-
-    /// A hash of all that the rules can see of a node.
-    fn look(&self, node: &Node) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.named(node).hash(&mut hasher);
-        for key in &self.labels {
-            node.labels.get(key).hash(&mut hasher);
-        }
-        node.taints.hash(&mut hasher);
-        hasher.finish()
-    }
-
-    /// Whether the rules can tell two nodes apart.
-    fn look_alike(&self, a: &Node, b: &Node) -> bool {
-        self.named(a) == self.named(b)
-            && self.labels.iter().all(|key| a.labels.get(key) == b.labels.get(key))
-            && a.taints == b.taints
-    }
-
-    /// The node's name, if the rules ask for it.
-    fn named<'n>(&self, node: &'n Node) -> Option<&'n str> {
-        let name = node.name.as_str();
-        self.names.binary_search(&name).is_ok().then_some(name)
+        let names = pinned.chain(terms.iter().flat_map(RequiredTerms::names));
+        let sight = Sight::new(labels.collect(), names.collect());
+        Self { template, terms, tolerations: tolerations::of_pod(template), sight }
     }
 
     fn judge(&self, node: &Node) -> Placement {

@@ -48,9 +48,14 @@ impl fmt::Debug for Labels {
 /// Of a key that comes twice, the last value stays.
 impl<K: Into<Arc<str>>, V: Into<Arc<str>>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let sorted: BTreeMap<Arc<str>, Arc<str>> =
-            pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
-        Self(sorted.into_iter().collect())
+        let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
+        let mut pairs: Vec<(Arc<str>, Arc<str>)> = pairs.collect();
+        // Mostly they are sorted already. A stable sort leaves the last of equal keys behind.
+        pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        pairs.reverse();
+        pairs.dedup_by(|(a, _), (b, _)| a == b);
+        pairs.reverse();
+        Self(pairs.into())
     }
 }
 

@@ -8,18 +8,18 @@ use super::document::{
     Warning, Wave,
 };
 use super::guards::guards;
-use super::nodes::{self, Outcome};
+use super::nodes::{self, Described, Outcome};
 use super::reason::Reason;
 use super::scene::Scene;
 use super::waves::Schedule;
-use super::{object, warnings, waves};
+use super::{Detail, object, warnings, waves};
 use crate::controller::limits::Limits;
 use crate::controller::manage::View;
 use crate::controller::node_pods::Fleet;
 use crate::controller::{Owner, status};
 use crate::model::{DaemonSet, DesiredDaemonSet, NodeName, PolicySpec, Snapshot};
 
-/// A DaemonSet's plan with every node in it, and what belongs beside it.
+/// A DaemonSet's plan, and what belongs beside it.
 pub(super) struct Planned<'a> {
     /// The plan.
     pub plan: DaemonSetPlan,
@@ -48,8 +48,10 @@ pub(super) fn plan<'a>(
     fleet: &'a Fleet<'a>,
     desired: &'a DesiredDaemonSet,
     base: Option<&[DesiredDaemonSet]>,
-    show_values: bool,
+    detail: Detail,
 ) -> Planned<'a> {
+    let Detail { all_nodes, show_values } = detail;
+    let described = if all_nodes { Described::All } else { Described::Busy };
     let live = snapshot.daemon_set(&desired.key);
     let changes = object::changes(live, desired, show_values);
     let change = object::change(live, desired, &changes);
@@ -58,9 +60,9 @@ pub(super) fn plan<'a>(
     let default = PolicySpec::default();
     let pace = desired.policy.as_ref().map_or(&default, |policy| &policy.spec);
     let untouched = untouched(change, live);
-    let Rollout { nodes, waves, holders } = rollout(&scene, strategy, pace, untouched);
+    let Rollout { nodes, waves, holders } = rollout(&scene, strategy, pace, untouched, described);
     let now = live.map(|live| Scene::of(Owner::from(live), Some(live), snapshot, fleet));
-    let plan = DaemonSetPlan {
+    let mut plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
         name: desired.key.name.clone(),
         uid: live.map(|live| live.uid.clone()),
@@ -82,8 +84,13 @@ pub(super) fn plan<'a>(
     };
     let mut warnings = warnings::about(&scene, live, snapshot);
     warnings.extend(warnings::creates_at_once(&plan));
+    let guards = guards(&plan, now.as_ref(), &holders);
+    if !all_nodes {
+        plan.nodes.retain(|node| node.action != Action::Keep);
+        plan.nodes.shrink_to_fit();
+    }
     Planned {
-        guards: guards(&plan, now.as_ref(), &holders),
+        guards,
         warnings,
         plan,
         live_template: live.map(|live| live.spec.template.raw()),
@@ -109,8 +116,9 @@ pub(super) fn rollout(
     strategy: Strategy,
     pace: &PolicySpec,
     untouched: Option<Reason>,
+    described: Described,
 ) -> Rollout {
-    let outcomes = nodes::outcomes(scene, pace);
+    let outcomes = nodes::outcomes(scene, pace, described);
     let (mut nodes, standings): (Vec<_>, Vec<_>) =
         outcomes.into_iter().map(|Outcome { plan, standing }| (plan, standing)).unzip();
     if let Some(reason) = untouched {

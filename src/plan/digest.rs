@@ -3,10 +3,11 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::document::{DaemonSetPlan, NodePlan};
+use super::document::{Action, DaemonSetPlan, NodePlan};
 use crate::controller::revision_data::canonical_json;
 use crate::model::Uid;
 
@@ -38,20 +39,38 @@ fn daemon_set(decided: &Decided<'_>) -> Value {
         "revision": plan.revision,
         "liveTemplate": live_template.map(hash),
         "targetTemplate": hash(target_template),
-        "waves": plan.waves,
-        "nodes": plan.nodes.iter().map(node).collect::<Vec<_>>(),
+        "waves": hash_each(&plan.waves),
+        "nodes": hash_each(plan.nodes.iter().filter(|node| node.action != Action::Keep).map(node)),
     })
 }
 
-fn node(node: &NodePlan) -> Value {
-    let pods: Vec<Value> =
-        node.pods.iter().map(|pod| json!([pod.uid, pod.fate, pod.reason.reason.code()])).collect();
-    let reasons: Vec<&str> = node.reasons.iter().map(|reason| reason.reason.code()).collect();
-    json!([node.name, node.action, node.wave, pods, reasons])
+/// What is decided about a node that has something to do.
+fn node(node: &NodePlan) -> impl Serialize {
+    let pods = node.pods.iter().map(|pod| (&pod.uid, pod.fate, pod.reason.reason.code()));
+    let reasons = node.reasons.iter().map(|reason| reason.reason.code());
+    let (pods, reasons): (Vec<_>, Vec<_>) = (pods.collect(), reasons.collect());
+    (&node.name, node.action, node.wave, pods, reasons)
+}
+
+/// A hash of many items, one line of JSON each, of which only one is in memory at a time.
+fn hash_each<T: Serialize>(items: impl IntoIterator<Item = T>) -> String {
+    let mut hash = Sha256::new();
+    let mut line = Vec::new();
+    for item in items {
+        line.clear();
+        // Writing texts and numbers to memory cannot fail.
+        let _ = serde_json::to_writer(&mut line, &item);
+        line.push(b'\n');
+        hash.update(&line);
+    }
+    text(&hash.finalize())
 }
 
 fn hash(value: &Value) -> String {
-    let digest = Sha256::digest(canonical_json(value));
+    text(&Sha256::digest(canonical_json(value)))
+}
+
+fn text(digest: &[u8]) -> String {
     digest.iter().fold(String::from("sha256:"), |mut text, byte| {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::daemon_set::{Rollout, rollout, strategy};
 use super::document::{Action, ApiVersion, ClusterSummary, Coded, PodPlan};
+use super::nodes::Described;
 use super::reason::Reason;
 use super::scene::Scene;
 use super::{NotFound, find_daemon_set, health};
@@ -91,8 +92,9 @@ pub fn explain(
     let fleet = Fleet::new(&snapshot.nodes);
     let scene = Scene::of(Owner::from(live), Some(live), snapshot, &fleet);
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
-    let Rollout { nodes, .. } =
-        rollout(&scene, strategy(&scene.view()), &PolicySpec::default(), untouched);
+    let strategy = strategy(&scene.view());
+    let policy = PolicySpec::default();
+    let Rollout { nodes, .. } = rollout(&scene, strategy, &policy, untouched, Described::All);
     let plan = nodes.into_iter().find(|plan| plan.name == *node);
     let mut plan = plan.ok_or_else(|| NotFound::Node(node.clone()))?;
     health::add_ailments(&scene, &mut plan);

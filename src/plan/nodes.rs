@@ -15,8 +15,8 @@ use crate::controller::manage::{Manage, View, manage};
 use crate::controller::placement::Placement;
 use crate::controller::reasons::DeleteReason;
 use crate::model::{
-    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, RevisionHash,
-    RevisionNumber, Uid, UpdateStrategy,
+    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, REVISION_HASH_LABEL,
+    RevisionHash, RevisionNumber, Uid, UpdateStrategy,
 };
 
 /// Which pods come from which template.
@@ -33,13 +33,13 @@ impl Templates {
     /// Whether the pod's hash label is the target's. Stricter than upstream, which also accepts
     /// the template generation.
     pub(super) fn is_updated(&self, pod: &Pod) -> bool {
-        pod.revision_hash().is_some_and(|hash| self.target.contains(&hash))
+        pod.labels.get(REVISION_HASH_LABEL).is_some_and(|hash| self.target.contains(hash))
     }
 
     /// Which other template the pod comes from.
     pub(super) fn outdated(&self, pod: &Pod) -> Reason {
-        let number = pod.revision_hash().and_then(|hash| self.numbers.get(&hash).copied());
-        Reason::Outdated { revision: number }
+        let hash = pod.labels.get(REVISION_HASH_LABEL);
+        Reason::Outdated { revision: hash.and_then(|hash| self.numbers.get(hash).copied()) }
     }
 }
 
@@ -54,6 +54,18 @@ struct Site<'a> {
     released: HashMap<&'a NodeName, Vec<&'a Pod>>,
     /// Pods that it will adopt.
     adopted: HashSet<&'a Uid>,
+    /// Which nodes are described.
+    described: Described,
+}
+
+/// Which nodes are described, with their pods and reasons. Most nodes of a large cluster have
+/// nothing to do, and describing them takes most of the time and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Described {
+    /// Those with something to do.
+    Busy,
+    /// All of them.
+    All,
 }
 
 /// One node's plan, and what the budget has to know of it.
@@ -65,7 +77,7 @@ pub(super) struct Outcome {
 }
 
 /// Decides about every node in name order, and about pods of nodes that do not exist.
-pub(super) fn outcomes(scene: &Scene<'_>, pace: &PolicySpec) -> Vec<Outcome> {
+pub(super) fn outcomes(scene: &Scene<'_>, pace: &PolicySpec, described: Described) -> Vec<Outcome> {
     let mut released: HashMap<&NodeName, Vec<&Pod>> = HashMap::new();
     for pod in &scene.pods.released {
         if let Some(node) = pod.node() {
@@ -78,6 +90,7 @@ pub(super) fn outcomes(scene: &Scene<'_>, pace: &PolicySpec) -> Vec<Outcome> {
         templates: &scene.target.templates,
         released,
         adopted: scene.pods.adopted.iter().map(|pod| &pod.uid).collect(),
+        described,
     };
     let now = Immediate::of(&manage(&site.view, FailedPods::Unknown));
     let fleet = site.view.fleet.nodes().iter().enumerate();
@@ -94,30 +107,41 @@ impl Site<'_> {
         let fates: Vec<(&Pod, PodFate)> =
             here.iter().map(|pod| (*pod, self.fate(pod, now))).collect();
         let verdict = self.verdict(placement, &fates, now.creates_on(node));
-        let mut pods: Vec<PodPlan> = fates
-            .iter()
-            .map(|(pod, fate)| self.pod_plan(pod, fate, placement, verdict.action))
-            .collect();
-        let released = self.released.get(&node.name).into_iter().flatten();
-        pods.extend(released.map(|pod| released_plan(pod)));
-        let mut reasons = verdict.reasons;
-        if here.iter().any(|pod| self.adopted.contains(&pod.uid)) {
+        let standing = Standing {
+            desired: placement.may_start,
+            node: node_standing(node, self.view.now),
+            pod: self.pod_standing(&fates),
+        };
+        let mut plan = NodePlan {
+            name: node.name.clone(),
+            action: verdict.action,
+            wave: None,
+            pods: Vec::new(),
+            reasons: Vec::new(),
+        };
+        if verdict.action != Action::Keep || self.described == Described::All {
+            self.describe(&mut plan, &fates, placement, verdict.reasons);
+        }
+        Outcome { plan, standing }
+    }
+
+    /// Adds pods and reasons.
+    fn describe(
+        &self,
+        plan: &mut NodePlan,
+        fates: &[(&Pod, PodFate)],
+        placement: &Placement,
+        mut reasons: Vec<Reason>,
+    ) {
+        let own = fates.iter();
+        plan.pods =
+            own.map(|(pod, fate)| self.pod_plan(pod, fate, placement, plan.action)).collect();
+        let released = self.released.get(&plan.name).into_iter().flatten();
+        plan.pods.extend(released.map(|pod| released_plan(pod)));
+        if fates.iter().any(|(pod, _)| self.adopted.contains(&pod.uid)) {
             reasons.push(Reason::Adopted);
         }
-        Outcome {
-            plan: NodePlan {
-                name: node.name.clone(),
-                action: verdict.action,
-                wave: None,
-                pods,
-                reasons: reasons.into_iter().map(Coded::from).collect(),
-            },
-            standing: Standing {
-                desired: placement.may_start,
-                node: node_standing(node, self.view.now),
-                pod: self.pod_standing(&fates),
-            },
-        }
+        plan.reasons = reasons.into_iter().map(Coded::from).collect();
     }
 
     /// What becomes of one pod that belongs to an existing node.

@@ -8,7 +8,7 @@ use crate::controller::Owner;
 use crate::controller::claims::Claims;
 use crate::controller::manage::View;
 use crate::controller::node_pods::{EndedPods, Fleet, NodePods};
-use crate::controller::placement::{Judge, Placement};
+use crate::controller::placement::Placement;
 use crate::controller::updated::CurrentTemplate;
 use crate::model::{DaemonSet, Pod, Snapshot};
 
@@ -42,7 +42,7 @@ impl<'a> Scene<'a> {
         let target = revision::target(&owner, live, &revisions, &pods.claimed, in_namespace);
         Self {
             grouped: NodePods::group(fleet, &pods.claimed, EndedPods::Dropped),
-            placements: Judge::judge_all(&owner.spec.template.placement, fleet.nodes()),
+            placements: fleet.placements(&owner.spec.template.placement),
             current: CurrentTemplate::new(target.hash.clone(), owner.template_generation),
             now: snapshot.observed_at,
             owner,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::daemon_set::{Rollout, rollout, strategy};
 use super::document::{Action, ApiVersion, ClusterSummary, Coded, Counters, NodePlan, Warning};
+use super::nodes::Described;
 use super::reason::Reason;
 use super::scene::Scene;
 use super::{health, warnings};
@@ -77,7 +78,8 @@ pub struct NodeObstacles {
 
 /// Where the DaemonSets of the snapshot stand that `wanted` accepts.
 pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> Status {
-    let fleet = Fleet::new(&snapshot.nodes);
+    let templates = snapshot.daemon_sets.iter().map(|live| &live.spec.template.placement);
+    let fleet = Fleet::seen_by(&snapshot.nodes, templates);
     let mut notes = Vec::from_iter(warnings::about_server(&snapshot.cluster));
     let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
     let daemon_sets = live
@@ -98,8 +100,9 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
 
 fn standing(live: &DaemonSet, scene: &Scene<'_>, snapshot: &Snapshot) -> DaemonSetStanding {
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
-    let Rollout { nodes, .. } =
-        rollout(scene, strategy(&scene.view()), &PolicySpec::default(), untouched);
+    let strategy = strategy(&scene.view());
+    let pace = PolicySpec::default();
+    let Rollout { nodes, .. } = rollout(scene, strategy, &pace, untouched, Described::Busy);
     let age = live.created.map(|created| snapshot.observed_at.duration_since(created).as_secs());
     DaemonSetStanding {
         namespace: live.key.namespace.clone(),

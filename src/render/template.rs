@@ -56,7 +56,7 @@ impl Lines<'_> {
         self.0.push(line);
     }
 
-    /// Title and text, when there is a text.
+    /// `Title:`, a tab and the text, when there is a text.
     fn text_if_set(&mut self, level: usize, title: &str, value: &Value) {
         if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
             self.add(level, format!("{title}:\t{text}"));
@@ -71,7 +71,7 @@ impl Lines<'_> {
         self.titled(title, lines.collect());
     }
 
-    /// Title and first text, the others below it; `<none>` when there is none.
+    /// `Title:`, a tab and the first text, the others below it; `<none>` when there is none.
     fn titled(&mut self, title: &str, texts: Vec<String>) {
         let texts = if texts.is_empty() { vec!["<none>".to_owned()] } else { texts };
         for (nth, text) in texts.iter().enumerate() {
@@ -91,11 +91,11 @@ fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(plain).collect();
             format!("[{}]", items.join(" "))
         }
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     }
 }
 

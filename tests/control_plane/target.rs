@@ -4,6 +4,7 @@
 #[path = "../../src/merge/samples/manifests.rs"]
 mod manifests;
 mod migration;
+mod odd;
 mod schema;
 mod server;
 mod story;

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod declared;
+mod drift;
 mod exit_codes;
 mod fixture;
 mod fleet;

@@ -216,8 +216,8 @@ fn field_at_fault<'de, T: Deserialize<'de>>(json: &'de str) -> (String, String) 
     }
 }
 
-/// The message without its line and column, which count from the object's first byte.
-fn reason_alone(error: &serde_json::Error) -> String {
+/// The message without its line and column, which count from the first byte of what was parsed.
+pub(in crate::cluster) fn reason_alone(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     text.strip_suffix(&place).map_or(text.clone(), str::to_owned)

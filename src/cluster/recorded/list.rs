@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::thread;
 
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor,
@@ -14,8 +15,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::batches::Decoders;
 use super::bytes::reading;
-use crate::cluster::decode::Gathered;
+use super::intake::Intake;
+use super::outline::{Notes, Outline};
+use super::place::Place;
+use crate::cluster::decode::reason_alone;
 use crate::cluster::header::{self, Header};
 use crate::cluster::{Error, Kind};
 
@@ -25,15 +30,13 @@ const DEPTH: usize = 64;
 /// What has been read of a recording.
 pub(super) struct Recording {
     file: Arc<str>,
-    pub(super) gathered: Gathered,
+    pub(super) intake: Intake,
     pub(super) header: Option<Header>,
-    /// Objects of other kinds.
-    pub(super) passed_over: BTreeMap<String, usize>,
     /// What stopped the reading, when it was not the syntax.
     failure: Option<Error>,
 }
 
-/// What an object says that it is.
+/// What a document says that it is.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct What {
@@ -43,24 +46,32 @@ struct What {
 
 impl Recording {
     pub(super) fn new(file: Arc<str>) -> Self {
-        Self {
-            file,
-            gathered: Gathered::default(),
-            header: None,
-            passed_over: BTreeMap::new(),
-            failure: None,
-        }
+        let intake = Intake::new(Arc::clone(&file));
+        Self { file, intake, header: None, failure: None }
     }
 
-    /// Reads one JSON document after the other.
+    /// Reads one JSON document after the other. The objects of lists are decoded meanwhile.
     pub(super) fn read_json(&mut self, bytes: impl BufRead) -> Result<(), Error> {
-        let mut json = serde_json::Deserializer::from_reader(bytes);
+        let notes = Notes::default();
+        thread::scope(|scope| {
+            let mut decoders = Decoders::start(scope, &self.file);
+            let outline = Outline::new(bytes, &notes, &mut decoders);
+            let read = self.read_documents(outline, &notes);
+            // Whatever the decoders complain about stands before the place where reading ended.
+            decoders.finish(&mut self.intake)?;
+            read
+        })
+    }
+
+    fn read_documents(&mut self, outline: impl Read, notes: &Notes) -> Result<(), Error> {
+        let mut json = serde_json::Deserializer::from_reader(outline);
         loop {
-            let read = Document::<Box<RawValue>>::of(self).deserialize(&mut json);
-            read.map_err(|error| self.json_error(error))?;
+            let document = Document::<Box<RawValue>>::of(self, notes);
+            let read = document.deserialize(&mut json);
+            read.map_err(|error| self.json_error(error, notes))?;
             match json.end() {
                 Ok(()) => return Ok(()),
-                Err(error) if error.is_io() => return Err(self.json_error(error)),
+                Err(error) if error.is_io() => return Err(self.json_error(error, notes)),
                 Err(_another_document) => {}
             }
         }
@@ -69,6 +80,7 @@ impl Recording {
     /// Reads one YAML document. Its default bounds are for configuration; a recording may be
     /// large, so only nesting and aliases stay bounded.
     pub(super) fn read_yaml(&mut self, bytes: impl BufRead) -> Result<(), Error> {
+        let notes = Notes::default();
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! {
                 max_reader_input_bytes: None,
@@ -82,27 +94,31 @@ impl Recording {
         };
         let read =
             serde_saphyr::with_deserializer_from_reader_with_options(bytes, options, |yaml| {
-                Document::<Value>::of(self).deserialize(yaml)
+                Document::<Value>::of(self, &notes).deserialize(yaml)
             });
         read.map_err(|error| self.yaml_error(error))
     }
 
-    fn json_error(&mut self, error: serde_json::Error) -> Error {
+    fn json_error(&mut self, error: serde_json::Error, notes: &Notes) -> Error {
         if let Some(failure) = self.failure.take() {
             return failure;
         }
+        if let Some(number) = notes.too_large() {
+            let reason = format!("number {number} of its items is larger than any object");
+            return self.intake.not_a_list(reason);
+        }
         let file = Arc::clone(&self.file);
+        let place = notes.in_file(Place { line: error.line(), column: error.column() });
+        let reason = || place.said(&reason_alone(&error));
         match error.classify() {
             serde_json::error::Category::Io => reading(&file, error.into()),
             serde_json::error::Category::Eof => {
-                Error::CutOff { file, at: Some((error.line(), error.column())) }
+                Error::CutOff { file, at: Some((place.line, place.column)) }
             }
             serde_json::error::Category::Syntax => {
-                Error::Syntax { file, format: "JSON", reason: error.to_string() }
+                Error::Syntax { file, format: "JSON", reason: reason() }
             }
-            serde_json::error::Category::Data => {
-                Error::NotAList { file, reason: error.to_string() }
-            }
+            serde_json::error::Category::Data => Error::NotAList { file, reason: reason() },
         }
     }
 
@@ -139,51 +155,25 @@ impl Recording {
         };
         Err(Error::NotAList { file: Arc::clone(&self.file), reason })
     }
+}
 
-    /// Takes one object in, or counts it as passed over.
-    fn take(&mut self, of_list: Option<Kind>, index: usize, json: &str) -> Result<(), Error> {
-        let what: What = serde_json::from_str(json).map_err(|_| Error::NotAList {
-            file: Arc::clone(&self.file),
-            reason: format!("number {} of its items is no object", index + 1),
-        })?;
-        let Some(kind) = self.kind(of_list, index, &what)? else { return Ok(()) };
-        self.gathered
-            .add(kind, index, json)
-            .map_err(|object| Error::Object { origin: Arc::clone(&self.file), object })
+/// An item of a list, as it comes from the parser.
+trait Item: DeserializeOwned + Serialize {
+    /// Takes it in. `of_list` is what the list says that it is.
+    fn take(self, intake: &mut Intake, of_list: Option<Kind>, index: usize) -> Result<(), Error>;
+}
+
+/// JSON: objects were taken out and are with the decoders; anything else was not.
+impl Item for Box<RawValue> {
+    fn take(self, intake: &mut Intake, _: Option<Kind>, index: usize) -> Result<(), Error> {
+        if self.get().starts_with('{') { Ok(()) } else { Err(intake.no_object(index)) }
     }
+}
 
-    /// Which of the five kinds it is; items of a typed list (`PodList`) do not say it themselves.
-    fn kind(
-        &mut self,
-        of_list: Option<Kind>,
-        index: usize,
-        what: &What,
-    ) -> Result<Option<Kind>, Error> {
-        let Some(word) = &what.kind else {
-            return of_list.map(Some).ok_or_else(|| Error::NotAList {
-                file: Arc::clone(&self.file),
-                reason: format!("number {} of its items has no kind", index + 1),
-            });
-        };
-        let version = what.api_version.as_deref().unwrap_or_default();
-        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
-        match Kind::of(word) {
-            Some(kind) if version == kind.api_version() => Ok(Some(kind)),
-            // The same word in another group is another kind.
-            Some(kind) if [kind.group(), "", "extensions"].contains(&group) => {
-                Err(Error::Version {
-                    file: Arc::clone(&self.file),
-                    index,
-                    kind,
-                    found: format!("`{version}`"),
-                    wanted: kind.api_version(),
-                })
-            }
-            Some(_) | None => {
-                *self.passed_over.entry(word.clone()).or_default() += 1;
-                Ok(None)
-            }
-        }
+/// YAML: a whole object, which the decoder wants as JSON.
+impl Item for Value {
+    fn take(self, intake: &mut Intake, of_list: Option<Kind>, index: usize) -> Result<(), Error> {
+        intake.take(of_list, index, &self.to_string())
     }
 }
 
@@ -191,16 +181,17 @@ impl Recording {
 /// JSON, as a value in YAML.
 struct Document<'r, W> {
     recording: &'r mut Recording,
+    notes: &'r Notes,
     whole: PhantomData<W>,
 }
 
 impl<'r, W> Document<'r, W> {
-    fn of(recording: &'r mut Recording) -> Self {
-        Self { recording, whole: PhantomData }
+    fn of(recording: &'r mut Recording, notes: &'r Notes) -> Self {
+        Self { recording, notes, whole: PhantomData }
     }
 }
 
-impl<'de, W: DeserializeOwned + Serialize> DeserializeSeed<'de> for Document<'_, W> {
+impl<'de, W: Item> DeserializeSeed<'de> for Document<'_, W> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -208,7 +199,7 @@ impl<'de, W: DeserializeOwned + Serialize> DeserializeSeed<'de> for Document<'_,
     }
 }
 
-impl<'de, W: DeserializeOwned + Serialize> Visitor<'de> for Document<'_, W> {
+impl<'de, W: Item> Visitor<'de> for Document<'_, W> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -216,7 +207,7 @@ impl<'de, W: DeserializeOwned + Serialize> Visitor<'de> for Document<'_, W> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { recording, .. } = self;
+        let Self { recording, notes, .. } = self;
         let mut what = What::default();
         let mut has_items = false;
         // Of a List these are small; of a single object they are the object.
@@ -230,6 +221,7 @@ impl<'de, W: DeserializeOwned + Serialize> Visitor<'de> for Document<'_, W> {
                     has_items = true;
                     let of = what.kind.as_deref().and_then(|kind| kind.strip_suffix("List"));
                     let of = of.and_then(Kind::of);
+                    notes.items_follow(of);
                     map.next_value_seed(Items::<W> { recording, of, whole: PhantomData })?;
                 }
                 _ => {
@@ -242,7 +234,7 @@ impl<'de, W: DeserializeOwned + Serialize> Visitor<'de> for Document<'_, W> {
         } else {
             let object = SingleObject { what, fields };
             let json = serde_json::to_string(&object).map_err(de::Error::custom)?;
-            recording.take(None, 0, &json)
+            recording.intake.take(None, 0, &json)
         };
         taken.map_err(|failure| recording.stop(failure))
     }
@@ -265,7 +257,7 @@ struct Items<'r, W> {
     whole: PhantomData<W>,
 }
 
-impl<'de, W: DeserializeOwned + Serialize> DeserializeSeed<'de> for Items<'_, W> {
+impl<'de, W: Item> DeserializeSeed<'de> for Items<'_, W> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -273,7 +265,7 @@ impl<'de, W: DeserializeOwned + Serialize> DeserializeSeed<'de> for Items<'_, W>
     }
 }
 
-impl<'de, W: DeserializeOwned + Serialize> Visitor<'de> for Items<'_, W> {
+impl<'de, W: Item> Visitor<'de> for Items<'_, W> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -287,8 +279,7 @@ impl<'de, W: DeserializeOwned + Serialize> Visitor<'de> for Items<'_, W> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let mut index = 0;
         while let Some(item) = items.next_element::<W>()? {
-            let json = serde_json::to_string(&item).map_err(de::Error::custom)?;
-            let taken = self.recording.take(self.of, index, &json);
+            let taken = item.take(&mut self.recording.intake, self.of, index);
             taken.map_err(|failure| self.recording.stop(failure))?;
             index += 1;
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::*;
+use crate::cluster::list::{self, List, Sink};
 use crate::cluster::{Error, Kind, Permission};
 use crate::model::{Coverage, Snapshot};
 
@@ -54,6 +55,78 @@ async fn a_snapshot_is_so_many_requests_and_no_more() {
         }
     );
     assert_eq!((cluster.name(), cluster.default_namespace().as_str()), (Some("prod"), "team"));
+}
+
+#[tokio::test]
+async fn requests_grow_with_pages_and_not_with_daemon_sets() {
+    let object = |name: String| {
+        json!({
+            "metadata": {"namespace": "a", "name": name, "uid": format!("uid-of-{name}")},
+            "spec": {"selector": {}, "template": {}},
+        })
+    };
+    for daemon_sets in [1, 20, 100] {
+        let (cluster, log) = cluster(move |uri, _| {
+            let objects = |count: usize, kind: &str| -> Vec<Value> {
+                (0..count).map(|at| object(format!("{kind}-{at}"))).collect()
+            };
+            match uri {
+                "/apis/apps/v1/namespaces/a/daemonsets?&limit=500" => {
+                    Some(Answer::list(&objects(daemon_sets, "agent")))
+                }
+                "/apis/apps/v1/namespaces/a/controllerrevisions?&limit=500" => {
+                    Some(Answer::list(&objects(daemon_sets * 2, "agent")))
+                }
+                NODES => Some(Answer::page(&objects(500, "first"), "more")),
+                "/api/v1/nodes?&limit=500&continue=more" => {
+                    Some(Answer::page(&objects(500, "second"), "most"))
+                }
+                "/api/v1/nodes?&limit=500&continue=most" => {
+                    Some(Answer::list(&objects(200, "third")))
+                }
+                _ => None,
+            }
+        });
+        // The planner's scope: the namespaces of the DaemonSets, each once.
+        let of_two = (0..=daemon_sets).map(|at| if at % 2 == 0 { "a" } else { "b" });
+        let scope = namespaces(&of_two.collect::<Vec<_>>());
+        let snapshot = cluster.snapshot(&scope, now()).await.unwrap();
+        assert_eq!((snapshot.daemon_sets.len(), snapshot.nodes.len()), (daemon_sets, 1_200));
+        // Three pages of nodes, three lists in each of two namespaces, the namespaces themselves,
+        // and the version.
+        assert_eq!(count(&log, ""), 3 + 3 * 2 + 1 + 1, "{daemon_sets}");
+    }
+}
+
+/// Takes objects of the first page only when the second page was asked for.
+struct Waiting {
+    asked: Log,
+}
+
+impl Sink for Waiting {
+    fn object(&mut self, _: Kind, index: usize, _: &str) -> Result<(), Error> {
+        let next = "/api/v1/nodes?&limit=500&continue=x";
+        let patience = 1_000;
+        let asked = (0..patience).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            count(&self.asked, next) > 0
+        });
+        assert!(asked, "object {index} was to be decoded before the next page was asked for");
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_decoded_while_the_next_one_is_fetched() {
+    let (cluster, log) = cluster(|uri, _| match uri {
+        NODES => Some(Answer::page(&[node("a")], "x")),
+        "/api/v1/nodes?&limit=500&continue=x" => Some(Answer::list(&[node("b")])),
+        _ => None,
+    });
+    let list = List { kind: Kind::Node, namespace: None };
+    let sink = || Waiting { asked: Arc::clone(&log) };
+    list::read(&cluster.requests, &list, 500, &sink).await.unwrap();
+    assert_eq!(count(&log, "/api/v1/nodes"), 2);
 }
 
 #[tokio::test]

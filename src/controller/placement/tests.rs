@@ -378,6 +378,18 @@ proptest! {
     }
 
     #[test]
+    fn one_judge_serves_many_templates(
+        templates in prop::collection::vec(any_template(), 3),
+        nodes in any_nodes(),
+    ) {
+        // The last one is not among those that the judge was made for.
+        let judge = Judge::new(&nodes, &templates[..2]);
+        for template in &templates {
+            prop_assert_eq!(judge.judge(template), Judge::judge_all(template, &nodes));
+        }
+    }
+
+    #[test]
     fn the_judge_agrees_with_the_explanation(template in any_template(), nodes in any_nodes()) {
         for node in &nodes {
             let placement = judge(&template, node);
@@ -398,9 +410,5 @@ fn equal_nodes_are_one_class() {
             node(&name, &[("disk", disk), ("kubernetes.io/hostname", &name)], &[])
         })
         .collect();
-    let mut judge = Judge::new(&template);
-    for node in &nodes {
-        judge.judge(node);
-    }
-    assert_eq!(judge.classes.len(), 2);
+    assert_eq!(Judge::new(&nodes, [&template]).classes(), 2);
 }

@@ -116,3 +116,51 @@ fn elements_that_cannot_be_told_apart_are_refused() {
         assert_eq!(error.to_string(), want);
     }
 }
+
+/// Entries that only older servers wrote: they cannot be made through a server of today.
+#[test]
+fn ownership_of_the_past_counts_as_the_server_counts_it() {
+    let object = |seconds: u32| with("/spec/minReadySeconds", &json!(seconds));
+    let entry = |version: &str, fields: Value| {
+        json!({
+            "manager": "old", "operation": "Update", "apiVersion": version,
+            "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": fields },
+        })
+    };
+    for (rule, version, fields, conflicts, after) in [
+        (
+            "this version counts",
+            "apps/v1",
+            json!({"f:minReadySeconds": {}}),
+            vec!["spec.minReadySeconds"],
+            None,
+        ),
+        ("another does not", "extensions/v1beta1", json!({"f:minReadySeconds": {}}), vec![], None),
+        (
+            "what is atomic by now is owned as a whole",
+            "apps/v1",
+            json!({"f:selector": {"f:matchLabels": {".": {}, "f:app": {}}}}),
+            vec![],
+            Some(json!({"f:spec": {"f:selector": {}}})),
+        ),
+    ] {
+        let mut live = defaulted(&object(1));
+        live["metadata"]["managedFields"] = json!([entry(version, fields)]);
+        let merged = apply(Some(&live), &object(2), "ds-apply");
+        let found: Vec<_> = merged.conflicts.iter().map(|c| c.path.to_string()).collect();
+        assert_eq!(found, conflicts, "{rule}");
+        let entries = merged.managed_fields.to_value();
+        let old = entries.as_array().unwrap().iter().find(|entry| entry["manager"] == "old");
+        assert_eq!(old.map(|old| old["fieldsV1"].clone()), after, "{rule}");
+    }
+}
+
+/// A stored object may have them; see what an apply of one makes of two.
+#[test]
+fn one_replaces_two_of_a_name() {
+    let pointer = format!("{AGENT}/env");
+    let live = defaulted(&with(&pointer, &env("A1 X1 A2")));
+    let merged = apply(Some(&live), &with(&pointer, &json!([{ "name": "A" }])), "ds-apply");
+    let want = json!([{ "name": "A" }, { "name": "X", "value": "1" }]);
+    assert_eq!(merged.object.pointer(&pointer), Some(&want));
+}

@@ -5,7 +5,7 @@
 use super::document::{Deviation, NodeDrift};
 use crate::model::{Namespace, PolicySpec};
 use crate::plan::document::{NodePlan, PodPlan};
-use crate::plan::nodes::{self, Outcome};
+use crate::plan::nodes::{self, Described, Outcome};
 use crate::plan::reason::Reason;
 use crate::plan::scene::Scene;
 use crate::plan::status::counted;
@@ -22,7 +22,7 @@ enum Fault {
 
 /// Deviations of pods, of the rollout that they are in, and of where they may be.
 pub(super) fn deviations(scene: &Scene<'_>, namespace: Option<&Namespace>) -> Vec<Deviation> {
-    let plans: Vec<NodePlan> = nodes::outcomes(scene, &PolicySpec::default())
+    let plans: Vec<NodePlan> = nodes::outcomes(scene, &PolicySpec::default(), Described::All)
         .into_iter()
         .map(|Outcome { plan, .. }| plan)
         .collect();
@@ -72,7 +72,7 @@ fn fault_of(reason: &Reason) -> Option<Fault> {
         Reason::NotEligible { .. } | Reason::NodeVanished | Reason::LeftToGarbageCollector => {
             Some(Fault::Misscheduled)
         }
-        // The first three are as they should be; the rest is about nodes, not about pods.
+        // All is well with the pod, or it is not about a pod but about its node.
         Reason::UpToDate
         | Reason::Terminating
         | Reason::Adopted

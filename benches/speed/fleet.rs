@@ -1,0 +1,169 @@
+//! A made-up cluster of any size, written as `kubectl get … -o json` would: objects as large as
+//! real ones, with images, `managedFields` and all. The same size gives the same bytes.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use ds_plan::model::ManifestFile;
+use serde_json::{Value, json};
+
+use crate::{daemon_set, node, pod};
+
+/// DaemonSets of the cluster.
+pub(crate) const DAEMON_SETS: usize = 20;
+
+/// So many of the DaemonSets run on every node; each of the others in one pool.
+pub(crate) const EVERYWHERE: usize = 2;
+
+/// Pools of nodes.
+pub(crate) const POOLS: usize = 6;
+
+/// Namespaces of teams, each with a share of the ordinary pods.
+const TEAMS: usize = 20;
+
+/// A moment of the cluster's life.
+pub(crate) const BORN: &str = "2026-03-04T05:06:07Z";
+/// The last moment that any object speaks of.
+pub(crate) const SEEN: &str = "2026-07-14T09:14:07Z";
+
+/// Writes a cluster of so many nodes with six pods each, one object a line.
+pub(crate) fn write(path: &Path, nodes: usize) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    write!(out, r#"{{"apiVersion":"v1","items":["#)?;
+    let mut separator = "\n";
+    let mut put = |object: &Value| -> io::Result<()> {
+        out.write_all(separator.as_bytes())?;
+        separator = ",\n";
+        serde_json::to_writer(&mut out, object)?;
+        Ok(())
+    };
+    (0..nodes).try_for_each(|at| put(&node::object(at)))?;
+    for set in 0..DAEMON_SETS {
+        for at in (0..nodes).filter(|at| runs_on(set, *at)) {
+            put(&pod::of_daemon_set(set, at))?;
+        }
+    }
+    (0..nodes).try_for_each(|at| put(&pod::ordinary(at)))?;
+    for set in 0..DAEMON_SETS {
+        let desired = (0..nodes).filter(|at| runs_on(set, *at)).count();
+        put(&daemon_set::live(set, desired))?;
+    }
+    for set in 0..DAEMON_SETS {
+        daemon_set::revisions(set).iter().try_for_each(&mut put)?;
+    }
+    namespaces().iter().try_for_each(|name| put(&namespace(name)))?;
+    out.write_all(b"\n],\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"\"}}\n")?;
+    out.flush()
+}
+
+/// The manifests that ask for a new image in every DaemonSet.
+pub(crate) fn manifests() -> Vec<ManifestFile> {
+    let file = |set| ManifestFile {
+        path: format!("{}.json", daemon_set::name(set)).into(),
+        bytes: daemon_set::manifest(set).to_string().into_bytes(),
+    };
+    (0..DAEMON_SETS).map(file).collect()
+}
+
+/// Whether a DaemonSet has a pod on a node: five of them have.
+pub(crate) fn runs_on(set: usize, node: usize) -> bool {
+    set < EVERYWHERE || set % POOLS == node % POOLS
+}
+
+/// The team's namespace that holds a node's ordinary pod.
+pub(crate) fn team(node: usize) -> String {
+    format!("team-{:02}", node % TEAMS)
+}
+
+fn namespaces() -> Vec<String> {
+    let of_sets = (0..DAEMON_SETS).map(|set| daemon_set::namespace(set).to_owned());
+    let mut names: Vec<String> = of_sets.chain((0..TEAMS).map(team)).collect();
+    names.push("kube-system".to_owned());
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn namespace(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "creationTimestamp": BORN,
+            "labels": { "kubernetes.io/metadata.name": name },
+            "name": name,
+            "resourceVersion": "12",
+            "uid": uid("namespace", name),
+        },
+        "spec": { "finalizers": ["kubernetes"] },
+        "status": { "phase": "Active" },
+    })
+}
+
+/// A number that looks random, and is the same for the same words.
+pub(crate) fn number(kind: &str, name: &str) -> u64 {
+    let bytes = kind.bytes().chain([0]).chain(name.bytes());
+    // FNV-1a, and the finish of SplitMix64 to spread it over all bits.
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
+}
+
+/// An object's uid.
+pub(crate) fn uid(kind: &str, name: &str) -> String {
+    let (a, b) = (number(kind, name), number(name, kind));
+    let (head, rest) = (a >> 32, b >> 48);
+    format!(
+        "{head:08x}-{:04x}-4{:03x}-8{:03x}-{rest:04x}{:08x}",
+        a & 0xffff,
+        b & 0xfff,
+        (b >> 12) & 0xfff,
+        b >> 24 & 0xffff_ffff
+    )
+}
+
+/// A digest of an image.
+pub(crate) fn sha256(name: &str) -> String {
+    let quarters = ["a", "b", "c", "d"].map(|quarter| format!("{:016x}", number(quarter, name)));
+    format!("sha256:{}", quarters.concat())
+}
+
+/// An entry of `managedFields`.
+pub(crate) fn managed(manager: &str, subresource: Option<&str>, fields: &Value) -> Value {
+    let mut entry = json!({
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": owned(fields),
+        "manager": manager,
+        "operation": "Update",
+        "time": SEEN,
+    });
+    if let Some(subresource) = subresource {
+        entry["subresource"] = subresource.into();
+    }
+    entry
+}
+
+/// A value as the set of its fields: `f:` for fields, `k:` for items of lists with keys.
+fn owned(value: &Value) -> Value {
+    let Value::Object(fields) = value else { return json!({}) };
+    let entries = fields.iter().map(|(name, value)| (format!("f:{name}"), of_field(value)));
+    entries.collect::<serde_json::Map<_, _>>().into()
+}
+
+fn of_field(value: &Value) -> Value {
+    let Value::Array(items) = value else { return owned(value) };
+    let key = |item: &Value| {
+        let key = ["name", "type", "ip", "uid"].into_iter().find(|key| item.get(key).is_some())?;
+        Some(format!("k:{}", json!({ key: item[key] })))
+    };
+    let entries = items.iter().filter_map(|item| {
+        let mut fields = owned(item);
+        fields["."] = json!({});
+        Some((key(item)?, fields))
+    });
+    entries.collect::<serde_json::Map<_, _>>().into()
+}

@@ -1,0 +1,42 @@
+//! Lines and columns of a recording, whose text is not parsed in one piece.
+
+use crate::cluster::decode::reason_alone;
+
+/// Where a byte stands in the file: line and column, both from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+impl Place {
+    /// The file's first byte.
+    pub(super) const START: Self = Self { line: 1, column: 1 };
+
+    /// Where the byte after `text` stands, which begins here.
+    pub(super) fn after(self, text: &[u8]) -> Self {
+        match memchr::memrchr(b'\n', text) {
+            None => Self { column: self.column + text.len(), ..self },
+            Some(last) => Self {
+                line: self.line + memchr::memchr_iter(b'\n', &text[..=last]).count(),
+                column: text.len() - last,
+            },
+        }
+    }
+
+    /// `reason` with this place, as `serde_json` would say it.
+    pub(super) fn said(self, reason: &str) -> String {
+        format!("{reason} at line {} column {}", self.line, self.column)
+    }
+
+    /// The words of an error in a text that begins here, with its place in the file.
+    pub(super) fn of_error(self, error: &serde_json::Error) -> String {
+        let within = Self { line: error.line(), column: error.column() };
+        let place = if within.line == 1 {
+            Self { column: self.column - 1 + within.column, ..self }
+        } else {
+            Self { line: self.line + within.line - 1, ..within }
+        };
+        place.said(&reason_alone(error))
+    }
+}

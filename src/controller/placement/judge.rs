@@ -1,0 +1,119 @@
+//! Judging a fleet for many templates: once per class of nodes that no template can tell apart,
+//! and the classes are found once.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use super::{Placement, Rules};
+use crate::model::{Node, PodPlacement};
+
+/// What templates look at, beside taints.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sight<'a> {
+    /// Labels that decide, sorted.
+    labels: Vec<&'a str>,
+    /// Node names that decide, sorted.
+    names: Vec<&'a str>,
+}
+
+impl<'a> Sight<'a> {
+    pub(super) fn new(mut labels: Vec<&'a str>, mut names: Vec<&'a str>) -> Self {
+        for words in [&mut labels, &mut names] {
+            words.sort_unstable();
+            words.dedup();
+        }
+        Self { labels, names }
+    }
+
+    /// Whether everything that `other` looks at is in it.
+    fn covers(&self, other: &Sight<'_>) -> bool {
+        let holds =
+            |all: &[&str], some: &[&str]| some.iter().all(|it| all.binary_search(it).is_ok());
+        holds(&self.labels, &other.labels) && holds(&self.names, &other.names)
+    }
+
+    /// A hash of all that can be seen of a node.
+    fn look(&self, node: &Node) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.named(node).hash(&mut hasher);
+        for key in &self.labels {
+            node.labels.get(key).hash(&mut hasher);
+        }
+        node.taints.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Whether two nodes cannot be told apart.
+    fn look_alike(&self, a: &Node, b: &Node) -> bool {
+        self.named(a) == self.named(b)
+            && self.labels.iter().all(|key| a.labels.get(key) == b.labels.get(key))
+            && a.taints == b.taints
+    }
+
+    /// The node's name, if it is asked for.
+    fn named<'n>(&self, node: &'n Node) -> Option<&'n str> {
+        let name = node.name.as_str();
+        self.names.binary_search(&name).is_ok().then_some(name)
+    }
+}
+
+/// Judges nodes for some templates, once per class of nodes that look the same to all of them: same
+/// values of the labels that they ask for, same taints, same name if one asks for names.
+#[derive(Clone, Debug)]
+pub struct Judge<'a> {
+    nodes: &'a [Node],
+    sight: Sight<'a>,
+    /// The class of each node.
+    classes: Vec<usize>,
+    /// A node of each class.
+    examples: Vec<&'a Node>,
+}
+
+impl<'a> Judge<'a> {
+    /// A judge of `nodes` for `templates`.
+    pub fn new(nodes: &'a [Node], templates: impl IntoIterator<Item = &'a PodPlacement>) -> Self {
+        let (mut labels, mut names) = (Vec::new(), Vec::new());
+        for template in templates {
+            let Sight { labels: of_labels, names: of_names } = Rules::of(template).sight;
+            labels.extend(of_labels);
+            names.extend(of_names);
+        }
+        let sight = Sight::new(labels, names);
+        let mut examples: Vec<&Node> = Vec::new();
+        let mut by_look: HashMap<u64, Vec<usize>> = HashMap::new();
+        let mut class = |node: &'a Node| {
+            let alike = by_look.entry(sight.look(node)).or_default();
+            let known = alike.iter().find(|&&class| sight.look_alike(examples[class], node));
+            known.copied().unwrap_or_else(|| {
+                alike.push(examples.len());
+                examples.push(node);
+                examples.len() - 1
+            })
+        };
+        let classes = nodes.iter().map(&mut class).collect();
+        Self { nodes, sight, classes, examples }
+    }
+
+    /// Upstream's answer for each node, and why not, in the order of the nodes. A template that
+    /// looks at more than those that the judge was made for gets classes of its own.
+    pub fn judge(&self, template: &PodPlacement) -> Vec<Placement> {
+        let rules = Rules::of(template);
+        if !self.sight.covers(&rules.sight) {
+            return Judge::new(self.nodes, [template]).judge(template);
+        }
+        let answers: Vec<Placement> = self.examples.iter().map(|node| rules.judge(node)).collect();
+        self.classes.iter().map(|class| answers[*class].clone()).collect()
+    }
+
+    /// Answers for one template alone.
+    pub fn judge_all(template: &'a PodPlacement, nodes: &'a [Node]) -> Vec<Placement> {
+        Self::new(nodes, [template]).judge(template)
+    }
+
+    /// How many classes of nodes there are.
+    #[cfg(test)]
+    pub(super) fn classes(&self) -> usize {
+        self.examples.len()
+    }
+}
