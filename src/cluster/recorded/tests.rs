@@ -164,7 +164,8 @@ proptest! {
                 prop_assert!(want.to_string().starts_with("control character"), "{}", want);
             }
             Err(Error::Syntax { reason, .. }) => {
-                prop_assert_eq!(place(&reason), place(&want.to_string()));
+                let want = want.to_string();
+                prop_assert_eq!(place(&reason), place(&want));
             }
             Err(Error::CutOff { at, .. }) => {
                 prop_assert_eq!(at, Some((want.line(), want.column())));
