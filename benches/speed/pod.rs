@@ -47,6 +47,10 @@ fn object(
     let name = format!("{generate}{:05x}", at * 31 + 7);
     complete(&mut spec, at);
     let status = status(at, &name);
+    let by_kubelet = json!({ "status": {
+        "conditions": status["conditions"], "containerStatuses": "", "hostIP": "", "hostIPs": "",
+        "observedGeneration": "", "phase": "", "podIP": "", "podIPs": status["podIPs"], "startTime": "",
+    } });
     let by_controller = json!({
         "metadata": { "generateName": "", "labels": labels, "ownerReferences": [owner] },
         "spec": spec,
@@ -61,7 +65,7 @@ fn object(
             "labels": labels,
             "managedFields": [
                 managed("kube-controller-manager", None, &by_controller),
-                managed("kubelet", Some("status"), &json!({ "status": status })),
+                managed("kubelet", Some("status"), &by_kubelet),
             ],
             "namespace": namespace,
             "ownerReferences": [owner],
@@ -130,14 +134,12 @@ fn status(at: usize, name: &str) -> Value {
 fn container_status(pod: &str, name: &str) -> Value {
     let id = sha256(&format!("{pod}/{name}")).replace("sha256:", "containerd://");
     json!({
-        "allocatedResources": { "cpu": "100m", "memory": "256Mi" },
         "containerID": id,
         "image": image(name, VERSION),
         "imageID": format!("registry.example.com/platform/{name}@{}", sha256(name)),
         "lastState": {},
         "name": name,
         "ready": true,
-        "resources": { "limits": { "memory": "256Mi" }, "requests": { "cpu": "100m", "memory": "256Mi" } },
         "restartCount": number("restarts", pod) % 3,
         "started": true,
         "state": { "running": { "startedAt": SEEN } },
