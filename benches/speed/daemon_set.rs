@@ -141,7 +141,7 @@ pub(crate) fn pod_spec(set: usize, version: u64) -> Value {
                 { "key": "kubernetes.io/arch", "operator": "In", "values": ["amd64", "arm64"] },
             ] }],
         } } },
-        "containers": [container(set, version, "agent"), container(set, version, "reloader")],
+        "containers": [container(set, version, "agent"), sidecar(version, "reloader")],
         "dnsPolicy": "ClusterFirst",
         "priorityClassName": "system-node-critical",
         "restartPolicy": "Always",
@@ -186,5 +186,18 @@ fn container(set: usize, version: u64, name: &str) -> Value {
             { "mountPath": "/etc/agent", "name": "config", "readOnly": true },
             { "mountPath": "/var/log", "name": "logs", "readOnly": true },
         ],
+    })
+}
+
+fn sidecar(version: u64, name: &str) -> Value {
+    json!({
+        "args": ["--watch=/etc/agent"],
+        "image": image(name, version),
+        "imagePullPolicy": "IfNotPresent",
+        "name": name,
+        "resources": { "limits": { "memory": "32Mi" }, "requests": { "cpu": "10m", "memory": "32Mi" } },
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "volumeMounts": [{ "mountPath": "/etc/agent", "name": "config", "readOnly": true }],
     })
 }

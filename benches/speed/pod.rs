@@ -1,4 +1,4 @@
-//! Pods of DaemonSets, and ordinary ones of a ReplicaSet.
+//! Pods of DaemonSets, and ordinary ones of a `ReplicaSet`.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,8 @@ pub(crate) fn of_daemon_set(set: usize, at: usize) -> Value {
     labels["controller-revision-hash"] = hash(set, VERSION).into();
     labels["pod-template-generation"] = VERSION.to_string().into();
     let generate = format!("{}-", name(set));
-    let mut pod = object(namespace(set), &generate, at, labels, owner(set), pod_spec(set, VERSION));
+    let mut pod =
+        object(namespace(set), &generate, at, &labels, &owner(set), pod_spec(set, VERSION));
     pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         [0]["matchFields"] =
         json!([{ "key": "metadata.name", "operator": "In", "values": [node::name(at)] }]);
@@ -33,20 +34,24 @@ pub(crate) fn ordinary(at: usize) -> Value {
         "apiVersion": "apps/v1", "blockOwnerDeletion": true, "controller": true,
         "kind": "ReplicaSet", "name": replica_set, "uid": uid("replicaset", &replica_set),
     });
-    object(&team(at), &format!("{replica_set}-"), at, labels, owner, pod_spec(at % 20, VERSION))
+    object(&team(at), &format!("{replica_set}-"), at, &labels, &owner, pod_spec(at % 20, VERSION))
 }
 
 fn object(
     namespace: &str,
     generate: &str,
     at: usize,
-    labels: Value,
-    owner: Value,
+    labels: &Value,
+    owner: &Value,
     mut spec: Value,
 ) -> Value {
     let name = format!("{generate}{:05x}", at * 31 + 7);
     complete(&mut spec, at);
     let status = status(at, &name);
+    let by_kubelet = json!({ "status": {
+        "conditions": status["conditions"], "containerStatuses": "", "hostIP": "", "hostIPs": "",
+        "observedGeneration": "", "phase": "", "podIP": "", "podIPs": status["podIPs"], "startTime": "",
+    } });
     let by_controller = json!({
         "metadata": { "generateName": "", "labels": labels, "ownerReferences": [owner] },
         "spec": spec,
@@ -61,7 +66,7 @@ fn object(
             "labels": labels,
             "managedFields": [
                 managed("kube-controller-manager", None, &by_controller),
-                managed("kubelet", Some("status"), &json!({ "status": status })),
+                managed("kubelet", Some("status"), &by_kubelet),
             ],
             "namespace": namespace,
             "ownerReferences": [owner],
@@ -130,14 +135,12 @@ fn status(at: usize, name: &str) -> Value {
 fn container_status(pod: &str, name: &str) -> Value {
     let id = sha256(&format!("{pod}/{name}")).replace("sha256:", "containerd://");
     json!({
-        "allocatedResources": { "cpu": "100m", "memory": "256Mi" },
         "containerID": id,
         "image": image(name, VERSION),
         "imageID": format!("registry.example.com/platform/{name}@{}", sha256(name)),
         "lastState": {},
         "name": name,
         "ready": true,
-        "resources": { "limits": { "memory": "256Mi" }, "requests": { "cpu": "100m", "memory": "256Mi" } },
         "restartCount": number("restarts", pod) % 3,
         "started": true,
         "state": { "running": { "startedAt": SEEN } },

@@ -11,6 +11,8 @@ mod intake;
 mod list;
 mod outline;
 mod place;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -93,7 +95,7 @@ fn summary(gathered: &Gathered, passed_over: &BTreeMap<String, usize>) -> String
 }
 
 #[cfg(test)]
-mod tests {
+mod forms {
     use std::io::Write;
 
     use flate2::Compression;

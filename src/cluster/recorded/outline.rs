@@ -39,8 +39,10 @@ enum Within {
     Elsewhere,
     /// Between the key `items` and its value.
     BeforeItems,
-    /// In the array, not in one of its items.
-    Items,
+    /// In the array, before an item.
+    BeforeItem,
+    /// In the array, after an item.
+    AfterItem,
 }
 
 impl Notes {
@@ -90,15 +92,17 @@ impl<'o, 'scope, R: BufRead> Outline<'o, 'scope, R> {
         match (self.notes.within.get(), byte) {
             (Within::Elsewhere, _)
             | (_, b' ' | b'\t' | b'\r' | b'\n')
-            | (Within::BeforeItems, b':')
-            | (Within::Items, b',') => {}
-            (Within::BeforeItems, b'[') => self.notes.within.set(Within::Items),
-            (Within::Items, b'{') => {
+            | (Within::BeforeItems, b':') => {}
+            (Within::BeforeItems, b'[') | (Within::AfterItem, b',') => {
+                self.notes.within.set(Within::BeforeItem);
+            }
+            (Within::BeforeItem, b'{') => {
+                self.notes.within.set(Within::AfterItem);
                 self.take_object()?;
                 return self.next();
             }
             // The end of the list, or no list of objects, which its reader will notice.
-            (Within::BeforeItems | Within::Items, _) => self.notes.within.set(Within::Elsewhere),
+            (_, _) => self.notes.within.set(Within::Elsewhere),
         }
         self.place = self.place.after(&[byte]);
         self.text.consume(1);
