@@ -4,6 +4,7 @@
 //! The plan compares the manifest with the live object. Not here yet: fields that others own
 //! (`merge`), a rollout that is held, and policies.
 
+mod applied;
 mod changes;
 mod daemon_set;
 mod diff;
@@ -35,9 +36,9 @@ use jiff::Timestamp;
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use document::{
     Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Coded, Counters,
-    DaemonSetPlan, Fate, FieldChange, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan, PodPlan,
-    RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
-    Totals, Warning, Wave,
+    DaemonSetPlan, Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan,
+    Plan, PodPlan, RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy,
+    TargetRevision, Totals, Warning, Wave,
 };
 pub use drift::{
     Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftInput, DriftKind, DriftTotals,
@@ -91,13 +92,19 @@ pub fn plan(input: Input<'_>) -> Plan {
     let Input { snapshot, desired, base, source, mut warnings, created_at, detail } = input;
     warnings.extend(warnings::about_server(&snapshot.cluster));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
-    let desired = masked.as_deref().unwrap_or(desired);
+    let manifests = masked.as_deref().unwrap_or(desired);
+    let applied = applied::applied(snapshot, manifests);
+    let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
     let live = desired.iter().filter_map(|desired| snapshot.daemon_set(&desired.key));
     let specs = desired.iter().map(|desired| &desired.spec).chain(live.map(|live| &live.spec));
     let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
-    let mut planned: Vec<Planned<'_>> = desired
+    let mut planned: Vec<Planned<'_>> = applied
         .iter()
-        .map(|desired| daemon_set::plan(snapshot, &fleet, desired, base, detail))
+        .zip(manifests)
+        .map(|(applied, manifest)| {
+            let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
+            daemon_set::plan(snapshot, &fleet, applied, since, detail)
+        })
         .collect();
     planned
         .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
@@ -111,7 +118,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         warnings.append(&mut one.warnings);
         daemon_sets.push(one.plan);
     }
-    warnings.extend(warnings::host_ports::warnings(desired, snapshot));
+    warnings.extend(warnings::host_ports::warnings(&desired, snapshot));
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: Kind::Plan,

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
+use super::applied::Applied;
 use super::digest::Decided;
 use super::document::{
-    Action, ActionTotals, Change, Counters, DaemonSetPlan, Guard, ManagedBy, NodePlan, Strategy,
-    Warning, Wave,
+    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, Guard, ManagedBy, NodePlan,
+    Strategy, Warning, Wave,
 };
 use super::guards::guards;
 use super::nodes::{self, Described, Outcome};
@@ -17,7 +18,7 @@ use crate::controller::limits::Limits;
 use crate::controller::manage::View;
 use crate::controller::node_pods::Fleet;
 use crate::controller::{Owner, status};
-use crate::model::{DaemonSet, DesiredDaemonSet, NodeName, PolicySpec, Snapshot};
+use crate::model::{DaemonSet, NodeName, PolicySpec, Snapshot};
 
 /// A DaemonSet's plan, and what belongs beside it.
 pub(super) struct Planned<'a> {
@@ -46,11 +47,12 @@ impl Planned<'_> {
 pub(super) fn plan<'a>(
     snapshot: &'a Snapshot,
     fleet: &'a Fleet<'a>,
-    desired: &'a DesiredDaemonSet,
-    base: Option<&[DesiredDaemonSet]>,
+    applied: &'a Applied,
+    since: Option<BaseChange>,
     detail: Detail,
 ) -> Planned<'a> {
     let Detail { all_nodes, show_values } = detail;
+    let desired = &applied.desired;
     let described = if all_nodes { Described::All } else { Described::Busy };
     let live = snapshot.daemon_set(&desired.key);
     let changes = object::changes(live, desired, show_values);
@@ -73,16 +75,16 @@ pub(super) fn plan<'a>(
         strategy,
         revision: scene.target.plan.clone(),
         changes,
-        base: base.map(|base| {
-            let before = base.iter().find(|it| it.key == desired.key);
-            object::since_base(before, desired, show_values)
-        }),
+        base: since,
+        leftovers: applied.leftovers.clone(),
+        conflicts: applied.conflicts.clone(),
         waves,
         totals: totals(&nodes),
         nodes,
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
     let mut warnings = warnings::about(&scene, live, snapshot);
+    warnings.extend(applied.warning.clone());
     warnings.extend(warnings::creates_at_once(&plan));
     let guards = guards(&plan, now.as_ref(), &holders);
     if !all_nodes {

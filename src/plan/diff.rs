@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::document::{ApiVersion, Change, ClusterSummary, FieldChange, SourceInfo, Warning};
-use super::{object, secrets, target, warnings};
+use super::{applied, object, secrets, target, warnings};
 use crate::model::{
     DaemonSet, DaemonSetName, DaemonSetStatus, DesiredDaemonSet, NamespaceName, Snapshot,
 };
@@ -84,9 +84,11 @@ pub fn diff(input: DiffInput<'_>) -> Diff {
     let DiffInput { snapshot, desired, source, mut warnings, show_values } = input;
     warnings.extend(warnings::about_server(&snapshot.cluster));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
-    let desired = masked.as_deref().unwrap_or(desired);
+    let manifests = masked.as_deref().unwrap_or(desired);
+    let applied = applied::applied(snapshot, manifests);
+    warnings.extend(applied.iter().filter_map(|it| it.warning.clone()));
     let mut daemon_sets: Vec<DaemonSetDiff> =
-        desired.iter().map(|desired| one(snapshot, desired, show_values)).collect();
+        applied.iter().map(|it| one(snapshot, &it.desired, show_values)).collect();
     daemon_sets.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     Diff {
         api_version: ApiVersion::V1Alpha1,

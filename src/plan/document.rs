@@ -124,6 +124,13 @@ pub struct DaemonSetPlan {
     pub revision: RevisionPlan,
     /// Fields that change, manifest against live, both defaulted.
     pub changes: Vec<FieldChange>,
+    /// Fields that stay although the manifest does not have them, and who owns them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<FieldOwner>,
+    /// Fields that others own and the manifest sets to something else. The plan assumes that they
+    /// are taken over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<FieldOwner>,
     /// What changes since the merge base; none when no base was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseChange>,
@@ -249,6 +256,17 @@ impl fmt::Display for RevisionKind {
             Self::Unchanged => "unchanged",
         })
     }
+}
+
+/// A field, and somebody who owns it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldOwner {
+    /// Path of the field; list elements by their key.
+    pub path: String,
+    /// The field manager that owns it; none when nobody does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manager: Option<String>,
 }
 
 /// What a pull request itself changes, apart from what live and its base differ in.
@@ -526,6 +544,8 @@ pub enum GuardCode {
     /// More pods than the budget would be removed at once, because their nodes are no longer
     /// eligible.
     MassEviction,
+    /// Somebody else owns fields that the manifest sets.
+    TakeOver,
     /// Pods that the plan does not replace use up the budget: it cannot finish.
     Deadlock,
 }

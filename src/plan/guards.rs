@@ -26,7 +26,23 @@ pub(super) fn guards(
         return vec![selector_change(plan)];
     }
     let evicted = now.and_then(|now| mass_eviction(plan, now));
-    evicted.into_iter().chain(deadlock(plan, holders)).collect()
+    evicted.into_iter().chain(deadlock(plan, holders)).chain(take_over(plan)).collect()
+}
+
+/// A forced apply would silently undo what somebody else did, such as a hotfix at night.
+fn take_over(plan: &DaemonSetPlan) -> Option<Guard> {
+    let managers: BTreeSet<&str> =
+        plan.conflicts.iter().filter_map(|it| it.manager.as_deref()).collect();
+    if managers.is_empty() {
+        return None;
+    }
+    let names = managers.into_iter().collect::<Vec<_>>().join(",");
+    let paths: BTreeSet<&str> = plan.conflicts.iter().map(|it| it.path.as_str()).collect();
+    let paths: Vec<&str> = paths.into_iter().collect();
+    let message =
+        format!("others own fields that the manifest sets ({names}): {}", paths.join(", "));
+    let flag = format!("--take-over={names}");
+    Some(guard(plan, GuardCode::TakeOver, message, Some(&flag), Vec::new()))
 }
 
 fn selector_change(plan: &DaemonSetPlan) -> Guard {

@@ -114,11 +114,11 @@ pub(super) fn changes_between(live: &Value, after: &Value, show_values: bool) ->
 
 /// What a pull request changes: its manifest against the one at its base.
 pub(super) fn since_base(
-    base: Option<&DesiredDaemonSet>,
+    base: &[DesiredDaemonSet],
     desired: &DesiredDaemonSet,
     show_values: bool,
 ) -> BaseChange {
-    let Some(base) = base else {
+    let Some(base) = base.iter().find(|it| it.key == desired.key) else {
         return BaseChange { change: Change::Create, changes: Vec::new() };
     };
     let (before, after) = (comparable(&base.raw, None), comparable(&desired.raw, None));
@@ -173,7 +173,7 @@ fn comparable(raw: &Value, desired: Option<&Value>) -> Value {
     })
 }
 
-fn is_ignored(annotation: &str) -> bool {
+pub(super) fn is_ignored(annotation: &str) -> bool {
     annotation.starts_with(OWN_ANNOTATIONS) || IGNORED_ANNOTATIONS.contains(&annotation)
 }
 

@@ -1,8 +1,7 @@
 //! The whole DaemonSet as it will be after the apply: the other side of `diff`.
 //!
-//! The manifest decides on all of the spec, and on the labels and annotations that it has; others
-//! stay. The server's own fields are brought along as it would: a new spec has a new generation,
-//! a new template a new template generation. Not here: fields that others own (`merge`).
+//! The server's own fields are brought along as it would: a new spec has a new generation,
+//! a new template a new template generation. Not here: fields that others own (`applied`).
 
 use serde_json::{Map, Value};
 
@@ -18,8 +17,8 @@ pub(super) fn target(live: Option<&DaemonSet>, desired: &DesiredDaemonSet) -> Va
     let mut metadata = object_at(&live.raw, "/metadata");
     metadata.remove("managedFields");
     for map in ["labels", "annotations"] {
-        let mut pairs = object_at(&live.raw, &format!("/metadata/{map}"));
-        pairs.extend(object_at(&after, &format!("/metadata/{map}")));
+        let pairs = object_at(&after, &format!("/metadata/{map}"));
+        metadata.remove(map);
         if !pairs.is_empty() {
             metadata.insert(map.to_owned(), pairs.into());
         }

@@ -12,8 +12,8 @@ use super::plan_text::key;
 use super::ranges::{fold, listed};
 use super::values::field_change;
 use crate::plan::{
-    Action, BaseChange, Change, Coded, Counters, DaemonSetPlan, ManagedBy, NodePlan, Reason,
-    RevisionKind, RevisionPlan, Strategy, Wave,
+    Action, BaseChange, Change, Coded, Counters, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan,
+    Reason, RevisionKind, RevisionPlan, Strategy, Wave,
 };
 
 /// Where what belongs to a DaemonSet begins.
@@ -35,6 +35,8 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         revision,
         changes,
         base,
+        leftovers,
+        conflicts,
         waves,
         nodes,
         totals: _,
@@ -60,6 +62,16 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     }
     for change in changes {
         field_change(page, INDENT, change, options);
+    }
+    for FieldOwner { path, manager } in conflicts {
+        let owner = manager.as_deref().unwrap_or("somebody");
+        page.push(
+            Line::at(INDENT).styled(HALT, format!("{path} is owned by {owner}, and taken over")),
+        );
+    }
+    for FieldOwner { path, manager } in leftovers {
+        let owner = manager.as_deref().unwrap_or("nobody");
+        page.push(Line::at(INDENT).styled(ASIDE, format!("{path} stays: owned by {owner}")));
     }
     if let Some(base) = base {
         page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));

@@ -84,6 +84,8 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         },
         changes: vec![],
         base: None,
+        leftovers: vec![],
+        conflicts: vec![],
         waves: vec![],
         nodes: vec![],
         totals: ActionTotals { keep: 412, ..ActionTotals::default() },
