@@ -1,8 +1,8 @@
 //! What applying the source would do to the cluster: a pure function from a snapshot and the
 //! desired DaemonSets to a [`Plan`].
 //!
-//! The plan compares the manifest with the live object. Not here yet: fields that others own
-//! (`merge`), a rollout that is held, and policies.
+//! The target is what server-side apply makes of a manifest and the live object (`applied`). Not
+//! here: carrying it out.
 
 mod applied;
 mod changes;
@@ -12,6 +12,7 @@ mod digest;
 mod document;
 mod drift;
 mod explanation;
+mod git_ops;
 mod guards;
 mod health;
 mod history;
@@ -31,9 +32,13 @@ mod warnings;
 mod waves;
 mod writers;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
+pub use applied::{FIELD_MANAGER, sent};
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
+pub use digest::template_digest;
 pub use document::{
     Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Coded, Counters,
     DaemonSetPlan, Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan,
@@ -66,6 +71,8 @@ pub struct Input<'a> {
     pub snapshot: &'a Snapshot,
     /// What the source asks for, each DaemonSet once.
     pub desired: &'a [DesiredDaemonSet],
+    /// Field managers whose fields become ours, besides those in conflict with the source.
+    pub take_over: &'a BTreeSet<String>,
     /// What the merge base of a pull request asks for, to tell what the request itself changes.
     pub base: Option<&'a [DesiredDaemonSet]>,
     /// Where it came from.
@@ -89,11 +96,13 @@ pub struct Detail {
 
 /// Plans every DaemonSet of the source against the snapshot.
 pub fn plan(input: Input<'_>) -> Plan {
-    let Input { snapshot, desired, base, source, mut warnings, created_at, detail } = input;
+    let Input { snapshot, desired, take_over, base, source, mut warnings, created_at, detail } =
+        input;
     warnings.extend(warnings::about_server(&snapshot.cluster));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
-    let applied = applied::applied(snapshot, manifests);
+    warnings.extend(applied::about_ownership(snapshot, manifests));
+    let applied = applied::applied(snapshot, manifests, take_over);
     let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
     let live = desired.iter().filter_map(|desired| snapshot.daemon_set(&desired.key));
     let specs = desired.iter().map(|desired| &desired.spec).chain(live.map(|live| &live.spec));
@@ -103,7 +112,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         .zip(manifests)
         .map(|(applied, manifest)| {
             let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
-            daemon_set::plan(snapshot, &fleet, applied, since, detail)
+            daemon_set::plan(snapshot, &fleet, applied, since, take_over, detail)
         })
         .collect();
     planned

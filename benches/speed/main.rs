@@ -124,6 +124,7 @@ fn planned(snapshot: &ds_plan::model::Snapshot, manifests: &[ManifestFile]) -> P
     plan(Input {
         snapshot,
         desired: &desired.daemon_sets,
+        take_over: &std::collections::BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),

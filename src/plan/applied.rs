@@ -13,14 +13,14 @@ use serde_json::{Map, Value};
 
 use super::document::{FieldOwner, Warning};
 use super::object::is_ignored;
-use crate::manifest::default_daemon_set;
-use crate::merge::{self, Manager, Manifest, Merged};
+use crate::manifest::{self, RefusedBy, default_daemon_set};
+use crate::merge::{self, ManagedFieldsError, Manager, Manifest, Merged};
 use crate::model::{
     DaemonSet, DaemonSetSpec, DesiredDaemonSet, FieldPath, Labels, PathStep, Snapshot,
 };
 
 /// The field manager that applies.
-pub(super) const MANAGER: &str = "ds-apply";
+pub const FIELD_MANAGER: &str = "ds-apply";
 
 /// A DaemonSet as it will be.
 pub(super) struct Applied {
@@ -30,68 +30,141 @@ pub(super) struct Applied {
     pub leftovers: Vec<FieldOwner>,
     /// Fields that others own and the manifest sets to something else.
     pub conflicts: Vec<FieldOwner>,
-    /// Why ownership played no part.
+    /// Managers whose fields become ours first.
+    pub taken_over: Vec<String>,
+    /// Why the server would refuse the apply, if it would.
     pub warning: Option<Warning>,
 }
 
-/// Merges each manifest into what is live.
-pub(super) fn applied(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Vec<Applied> {
-    desired.iter().map(|desired| one(snapshot, desired)).collect()
+/// Why there is no object after the apply.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("{0}")]
+    Merge(#[from] merge::Error),
+    #[error("{0}")]
+    Ownership(#[from] ManagedFieldsError),
+    #[error("{}", listed(.0))]
+    Invalid(Vec<String>),
+    #[error("{0}")]
+    Unreadable(#[from] serde_json::Error),
 }
 
-fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Applied {
-    let plain = |desired: DesiredDaemonSet, warning| Applied {
+fn listed(problems: &[String]) -> String {
+    problems.join("; ")
+}
+
+/// What is sent to the server: the manifest as written, and the update strategy always, so that
+/// it is never left to a default or to somebody else.
+pub fn sent(desired: &DesiredDaemonSet) -> Value {
+    let mut object = desired.written.as_ref().clone();
+    if let Some(strategy) = desired.raw.pointer("/spec/updateStrategy") {
+        object["spec"]["updateStrategy"] = strategy.clone();
+    }
+    object
+}
+
+/// Merges each manifest into what is live. `take_over` names managers whose fields become ours
+/// even where they are in no conflict.
+pub(super) fn applied(
+    snapshot: &Snapshot,
+    desired: &[DesiredDaemonSet],
+    take_over: &BTreeSet<String>,
+) -> Vec<Applied> {
+    desired.iter().map(|desired| one(snapshot, desired, take_over)).collect()
+}
+
+/// A warning when nothing can be said about who owns what.
+pub(super) fn about_ownership(
+    snapshot: &Snapshot,
+    desired: &[DesiredDaemonSet],
+) -> Option<Warning> {
+    let any_live = desired.iter().any(|desired| snapshot.daemon_set(&desired.key).is_some());
+    (any_live && !snapshot.coverage.managed_fields).then(|| Warning {
+        code: "noManagedFields".to_owned(),
+        message: "the snapshot has no managed fields: what others own, and would stay or need a \
+                  take-over, is undecided; record it with `ds-plan snapshot`, or with kubectl's \
+                  --show-managed-fields"
+            .to_owned(),
+        daemon_set: None,
+        nodes: Vec::new(),
+    })
+}
+
+fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, take_over: &BTreeSet<String>) -> Applied {
+    let plain = |desired: DesiredDaemonSet| Applied {
         desired,
         leftovers: Vec::new(),
         conflicts: Vec::new(),
-        warning,
+        taken_over: Vec::new(),
+        warning: None,
     };
-    let Some(live) = snapshot.daemon_set(&desired.key) else { return plain(desired.clone(), None) };
+    let Some(live) = snapshot.daemon_set(&desired.key) else { return plain(desired.clone()) };
+    let mut applied = plain(laid_over(live, desired));
     if !snapshot.coverage.managed_fields {
-        return plain(laid_over(live, desired), Some(undecided(desired)));
+        return applied;
     }
-    match merged(snapshot, live, desired) {
-        Ok(applied) => applied,
-        Err(reason) => plain(laid_over(live, desired), Some(impossible(desired, &reason))),
+    if let Err(why) = merge_into(&mut applied, snapshot, live, desired, take_over) {
+        applied.warning = Some(refused(desired, &why));
     }
+    applied
 }
 
-fn merged(
+/// Fills in what the merge makes, as far as it comes.
+fn merge_into(
+    applied: &mut Applied,
     snapshot: &Snapshot,
     live: &DaemonSet,
     desired: &DesiredDaemonSet,
-) -> Result<Applied, String> {
+    take_over: &BTreeSet<String>,
+) -> Result<(), Refused> {
     let now = snapshot.observed_at;
-    let manifest = Manifest { applied: &desired.written, defaulted: &desired.raw };
-    let apply = |live: &Value| -> Result<Merged, String> {
-        merge::apply(Some(live), manifest, MANAGER, now).map_err(|error| error.to_string())
-    };
+    let sent = sent(desired);
+    let manifest = Manifest { applied: &sent, defaulted: &desired.raw };
+    let apply = |live: &Value| merge::apply(Some(live), manifest, FIELD_MANAGER, now);
     let mut after = apply(&live.raw)?;
-    let conflicts = std::mem::take(&mut after.conflicts);
-    let conflicts: Vec<_> = conflicts.into_iter().filter(|it| is_ours(&it.path)).collect();
-    if !conflicts.is_empty() {
-        let names: BTreeSet<&str> =
-            conflicts.iter().flat_map(|it| &it.managers).map(|it| it.name.as_str()).collect();
-        let names: Vec<&str> = names.into_iter().collect();
-        let owners = merge::ownership(&live.raw, now).map_err(|error| error.to_string())?;
-        let mut taken = live.raw.as_ref().clone();
-        taken["metadata"]["managedFields"] = owners.taken_over(&names, MANAGER).to_value();
-        after = apply(&taken)?;
+    let mut conflicts = std::mem::take(&mut after.conflicts);
+    conflicts.retain(|it| is_ours(&it.path));
+    applied.conflicts = conflicts.iter().flat_map(|it| owners_of(&it.path, &it.managers)).collect();
+    let in_conflict = conflicts.iter().flat_map(|it| &it.managers).map(|it| it.name.clone());
+    let taken: BTreeSet<String> = in_conflict.chain(take_over.iter().cloned()).collect();
+    if !taken.is_empty() {
+        let names: Vec<&str> = taken.iter().map(String::as_str).collect();
+        let owners = merge::ownership(&live.raw, now)?.taken_over(&names, FIELD_MANAGER);
+        let mut migrated = live.raw.as_ref().clone();
+        migrated["metadata"]["managedFields"] = owners.to_value();
+        after = apply(&migrated)?;
     }
-    let object = default_daemon_set(after.object).map_err(|problems| {
-        problems
-            .iter()
-            .map(|(path, problem)| format!("{path}: {problem}"))
-            .collect::<Vec<_>>()
-            .join("; ")
-    })?;
-    let leftovers = after.leftovers.into_iter().filter(|it| is_ours(&it.path));
-    Ok(Applied {
-        leftovers: leftovers.flat_map(|it| owners_of(&it.path, &it.managers)).collect(),
-        conflicts: conflicts.iter().flat_map(|it| owners_of(&it.path, &it.managers)).collect(),
-        desired: with_object(desired, object).map_err(|error| error.to_string())?,
-        warning: None,
-    })
+    applied.taken_over = taken.into_iter().collect();
+    let Merged { object, leftovers, .. } = after;
+    let leftovers = leftovers.into_iter().filter(|it| is_ours(&it.path));
+    applied.leftovers =
+        leftovers.flat_map(|it| owners_of(&as_served(it.path), &it.managers)).collect();
+    applied.desired = with_object(desired, valid(object)?)?;
+    Ok(())
+}
+
+/// The merged object as the server would serve it. It can be invalid although the live object and
+/// the manifest are valid each: of a volume both may own one source.
+fn valid(object: Value) -> Result<Value, Refused> {
+    let in_words = |(path, problem): &(_, _)| format!("{path}: {problem}");
+    let object = default_daemon_set(object)
+        .map_err(|problems| Refused::Invalid(problems.iter().map(in_words).collect()))?;
+    let mut errors = manifest::validate(&object);
+    errors.retain(|error| error.refused_by == RefusedBy::ApiServer);
+    if errors.is_empty() {
+        return Ok(object);
+    }
+    Err(Refused::Invalid(errors.iter().map(|error| error.without_value().to_string()).collect()))
+}
+
+/// The server brings `serviceAccountName` back from its older alias, which nobody owns.
+fn as_served(mut path: FieldPath) -> FieldPath {
+    if let Some(PathStep::Field(name)) = path.0.last_mut()
+        && name == "serviceAccount"
+    {
+        "serviceAccountName".clone_into(name);
+    }
+    path
 }
 
 /// One entry for each owner; one without, when nobody owns the field.
@@ -117,7 +190,7 @@ fn is_ours(path: &FieldPath) -> bool {
 }
 
 /// The manifest over the live object without regard to owners: it decides on all of the spec, and
-/// labels and annotations that only the live object has stay.
+/// metadata that only the live object has stays.
 fn laid_over(live: &DaemonSet, desired: &DesiredDaemonSet) -> DesiredDaemonSet {
     let mut object = desired.raw.as_ref().clone();
     for map in ["labels", "annotations"] {
@@ -129,6 +202,13 @@ fn laid_over(live: &DaemonSet, desired: &DesiredDaemonSet) -> DesiredDaemonSet {
         all.extend(pairs(&object));
         if !all.is_empty() {
             object["metadata"][map] = all.into();
+        }
+    }
+    for list in ["finalizers", "ownerReferences"] {
+        if object["metadata"].get(list).is_none()
+            && let Some(live) = live.raw.pointer(&format!("/metadata/{list}"))
+        {
+            object["metadata"][list] = live.clone();
         }
     }
     DesiredDaemonSet { raw: Arc::new(object), ..desired.clone() }
@@ -151,22 +231,11 @@ fn with_object(
     })
 }
 
-fn undecided(desired: &DesiredDaemonSet) -> Warning {
-    warning(
-        desired,
-        "ownershipUnknown",
-        "the snapshot has no managed fields (`--show-managed-fields`): fields that others own are \
-         taken for ours"
-            .to_owned(),
-    )
-}
-
-fn impossible(desired: &DesiredDaemonSet, reason: &str) -> Warning {
-    let message = format!("a server-side apply would be refused: {reason}");
-    warning(desired, "applyRefused", message)
-}
-
-fn warning(desired: &DesiredDaemonSet, code: &str, message: String) -> Warning {
-    let daemon_set = Some(desired.key.to_string());
-    Warning { code: code.to_owned(), message, daemon_set, nodes: Vec::new() }
+fn refused(desired: &DesiredDaemonSet, why: &Refused) -> Warning {
+    Warning {
+        code: "applyRefused".to_owned(),
+        message: format!("a server-side apply would be refused: {why}"),
+        daemon_set: Some(desired.key.to_string()),
+        nodes: Vec::new(),
+    }
 }

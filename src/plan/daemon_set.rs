@@ -1,5 +1,7 @@
 //! The plan of one DaemonSet, step by step.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::applied::Applied;
@@ -8,7 +10,8 @@ use super::document::{
     Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, Guard, ManagedBy, NodePlan,
     Strategy, Warning, Wave,
 };
-use super::guards::guards;
+use super::guards::{Judged, guards};
+use super::hold::{Hold, as_declared};
 use super::nodes::{self, Described, Outcome};
 use super::reason::Reason;
 use super::scene::Scene;
@@ -49,13 +52,16 @@ pub(super) fn plan<'a>(
     fleet: &'a Fleet<'a>,
     applied: &'a Applied,
     since: Option<BaseChange>,
+    take_over: &BTreeSet<String>,
     detail: Detail,
 ) -> Planned<'a> {
     let Detail { all_nodes, show_values } = detail;
     let desired = &applied.desired;
     let described = if all_nodes { Described::All } else { Described::Busy };
     let live = snapshot.daemon_set(&desired.key);
-    let changes = object::changes(live, desired, show_values);
+    let (hold, unreadable) = held(live);
+    let declared = live.map(|live| as_declared(live, hold.as_ref()));
+    let changes = object::changes(declared.as_deref(), &desired.raw, show_values);
     let change = object::change(live, desired, &changes);
     let scene = Scene::of(object::owner_after(live, desired, change), live, snapshot, fleet);
     let strategy = strategy(&scene.view());
@@ -73,20 +79,30 @@ pub(super) fn plan<'a>(
         managed_by: ManagedBy::DaemonSetController,
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         strategy,
+        hold,
         revision: scene.target.plan.clone(),
         changes,
         base: since,
         leftovers: applied.leftovers.clone(),
         conflicts: applied.conflicts.clone(),
+        taken_over: applied.taken_over.clone(),
         waves,
         totals: totals(&nodes),
         nodes,
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
     let mut warnings = warnings::about(&scene, live, snapshot);
-    warnings.extend(applied.warning.clone());
+    warnings.extend(applied.warning.clone().into_iter().chain(unreadable));
     warnings.extend(warnings::creates_at_once(&plan));
-    let guards = guards(&plan, now.as_ref(), &holders);
+    let target_template = desired.spec.template.raw();
+    let guards = guards(&Judged {
+        plan: &plan,
+        live,
+        now: now.as_ref(),
+        holders: &holders,
+        target_template,
+        take_over,
+    });
     if !all_nodes {
         plan.nodes.retain(|node| node.action != Action::Keep);
         plan.nodes.shrink_to_fit();
@@ -96,7 +112,26 @@ pub(super) fn plan<'a>(
         warnings,
         plan,
         live_template: live.map(|live| live.spec.template.raw()),
-        target_template: desired.spec.template.raw(),
+        target_template,
+    }
+}
+
+/// The hold that a DaemonSet is under, or a warning when its memory of one cannot be read.
+fn held(live: Option<&DaemonSet>) -> (Option<Hold>, Option<Warning>) {
+    match live.map(Hold::of) {
+        None => (None, None),
+        Some(Ok(hold)) => (hold, None),
+        Some(Err(error)) => {
+            let warning = Warning {
+                code: "holdUnreadable".to_owned(),
+                message: format!(
+                    "{error}: what was declared is unknown, and OnDelete is taken for it"
+                ),
+                daemon_set: live.map(|live| live.key.to_string()),
+                nodes: Vec::new(),
+            };
+            (None, Some(warning))
+        }
     }
 }
 

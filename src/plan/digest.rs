@@ -27,6 +27,11 @@ pub(super) fn digest(cluster: Option<&Uid>, decided: &[Decided<'_>]) -> String {
     hash(&json!({ "cluster": cluster, "daemonSets": daemon_sets }))
 }
 
+/// The digest of a pod template: the same for templates with the same revision data.
+pub fn template_digest(template: &Value) -> String {
+    hash(template)
+}
+
 fn daemon_set(decided: &Decided<'_>) -> Value {
     let Decided { plan, live_template, target_template } = decided;
     json!({
@@ -36,9 +41,11 @@ fn daemon_set(decided: &Decided<'_>) -> Value {
         "change": plan.change,
         "changed": plan.changes.iter().map(|change| &change.path).collect::<Vec<_>>(),
         "strategy": plan.strategy,
+        "hold": plan.hold.as_ref().map(|hold| (hold.state, &hold.declared)),
+        "takenOver": plan.taken_over,
         "revision": plan.revision,
-        "liveTemplate": live_template.map(hash),
-        "targetTemplate": hash(target_template),
+        "liveTemplate": live_template.map(template_digest),
+        "targetTemplate": template_digest(target_template),
         "waves": hash_each(&plan.waves),
         "nodes": hash_each(plan.nodes.iter().filter(|node| node.action != Action::Keep).map(node)),
     })

@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::model::{DaemonSet, DesiredDaemonSet, TEMPLATE_GENERATION_ANNOTATION};
 
+/// The metadata that an apply can change.
+const APPLIED_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
+
 /// The object after the apply, as the server would serve it, without `status` and
 /// `managedFields`.
 pub(super) fn target(live: Option<&DaemonSet>, desired: &DesiredDaemonSet) -> Value {
@@ -16,11 +19,11 @@ pub(super) fn target(live: Option<&DaemonSet>, desired: &DesiredDaemonSet) -> Va
     };
     let mut metadata = object_at(&live.raw, "/metadata");
     metadata.remove("managedFields");
-    for map in ["labels", "annotations"] {
-        let pairs = object_at(&after, &format!("/metadata/{map}"));
-        metadata.remove(map);
-        if !pairs.is_empty() {
-            metadata.insert(map.to_owned(), pairs.into());
+    for field in APPLIED_METADATA {
+        metadata.remove(field);
+        if let Some(value) = after.pointer(&format!("/metadata/{field}")).filter(|it| !is_empty(it))
+        {
+            metadata.insert(field.to_owned(), value.clone());
         }
     }
     keep_null_timestamp(&live.raw, &mut after);
@@ -35,6 +38,15 @@ pub(super) fn target(live: Option<&DaemonSet>, desired: &DesiredDaemonSet) -> Va
     }
     after["metadata"] = metadata.into();
     after
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Null => true,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// An object that is new: both generations begin at 1. Its uid and its age are the server's.
