@@ -34,6 +34,7 @@ mod writers;
 use jiff::Timestamp;
 
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
+pub use digest::template_digest;
 pub use document::{
     Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Coded, Counters,
     DaemonSetPlan, Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan,

@@ -27,6 +27,11 @@ pub(super) fn digest(cluster: Option<&Uid>, decided: &[Decided<'_>]) -> String {
     hash(&json!({ "cluster": cluster, "daemonSets": daemon_sets }))
 }
 
+/// The digest of a pod template: the same for templates with the same revision data.
+pub fn template_digest(template: &Value) -> String {
+    hash(template)
+}
+
 fn daemon_set(decided: &Decided<'_>) -> Value {
     let Decided { plan, live_template, target_template } = decided;
     json!({
@@ -37,8 +42,8 @@ fn daemon_set(decided: &Decided<'_>) -> Value {
         "changed": plan.changes.iter().map(|change| &change.path).collect::<Vec<_>>(),
         "strategy": plan.strategy,
         "revision": plan.revision,
-        "liveTemplate": live_template.map(hash),
-        "targetTemplate": hash(target_template),
+        "liveTemplate": live_template.map(template_digest),
+        "targetTemplate": template_digest(target_template),
         "waves": hash_each(&plan.waves),
         "nodes": hash_each(plan.nodes.iter().filter(|node| node.action != Action::Keep).map(node)),
     })

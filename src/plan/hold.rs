@@ -39,6 +39,9 @@ pub struct Hold {
     /// Who carries it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// Digest of the template that failed, of a parked rollout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
 }
 
 /// How far a paced rollout has come.
@@ -103,6 +106,7 @@ mod tests {
             since: "2026-08-01T12:00:00Z".parse().unwrap(),
             commit: Some("4f2c9e1".into()),
             by: None,
+            failed: None,
         }
     }
 

@@ -349,7 +349,7 @@ impl fmt::Display for Deviation {
 }
 
 fn write_hold(hold: &Hold, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let Hold { state, declared: _, plan_digest: _, from, since, commit, by } = hold;
+    let Hold { state, declared: _, plan_digest: _, from, since, commit, by, failed: _ } = hold;
     write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
     commit.iter().try_for_each(|commit| write!(f, ", commit {commit}"))?;
     from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))
