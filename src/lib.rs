@@ -12,4 +12,5 @@ pub mod merge;
 pub mod model;
 pub mod plan;
 pub mod render;
+pub mod rollout;
 pub mod source;

@@ -1,0 +1,55 @@
+//! A paced rollout of one DaemonSet, one step at a time: from what is seen and what is remembered
+//! to what is wanted next.
+//!
+//! [`step`] is the only door. It is level-triggered: whatever the [`Event`], the step looks at the
+//! whole [`World`] and decides afresh, so a run that is thrown away and begun anew ends where it
+//! would have ended. A [`State`] remembers only what cannot be seen: requests without an answer,
+//! pods that were sent a delete, how long a node has waited, which gate has failed.
+//!
+//! The order of a run: apply and hold in one write ([`Purpose::Apply`]), wait until the controller
+//! has seen it and made its one revision, record the provenance there, replace outdated pods within
+//! the budget (`waves`), each through the gates (`gate`), give the strategy back, end. When a gate
+//! fails: nothing more is deleted, and the policy decides what is written ([`Purpose::Park`]).
+//!
+//! Not here: sending requests, the lock, guards and preflight, which come before a run.
+
+mod effect;
+mod event;
+mod outcome;
+mod progress;
+mod state;
+mod task;
+mod world;
+pub mod write;
+
+pub use effect::{Cost, Delete, Effect, Precondition, Purpose, Write};
+pub use event::{Answer, Event, Failure, Written};
+pub use outcome::{
+    Attempt, ControllerStep, Ending, Held, Interference, NotParked, Outcome, Replaced, RolledBack,
+    Trouble,
+};
+pub use progress::{Progress, Report};
+pub use state::State;
+pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
+pub use world::World;
+
+use jiff::Timestamp;
+
+/// One step: takes in what happened, looks at the world, and says what is wanted now.
+///
+/// The shell feeds every event, and [`Event::Look`] whenever the world has changed (many changes
+/// may make one step). Effects are performed in their order; each request is answered once, by a
+/// further step. Once [`Effect::Finish`] was given, steps do nothing.
+pub fn step(
+    mut state: State,
+    event: Event,
+    world: &World<'_>,
+    now: Timestamp,
+) -> (State, Vec<Effect>) {
+    if state.finished {
+        return (state, Vec::new());
+    }
+    state.note(event, now);
+    let _ = world;
+    (state, Vec::new())
+}

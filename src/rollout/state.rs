@@ -1,0 +1,310 @@
+//! What a run remembers from step to step: only what cannot be seen in the cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::event::{Answer, Event, Failure};
+use super::outcome::{Attempt, Replaced, Trouble};
+use super::progress::Progress;
+use super::task::Task;
+use crate::model::{NodeName, RevisionName, Uid};
+use crate::plan::RevisionRef;
+
+/// How long before a request that came to nothing is made again.
+const RETRY: SignedDuration = SignedDuration::from_secs(2);
+
+/// How often a failed template is tried to be remembered.
+const REMEMBER_ATTEMPTS: u32 = 3;
+
+/// A run, as it remembers itself. Thrown away, and begun anew on a fresh plan, it goes on where it
+/// was: what it loses is how long it has waited already, and why it stopped.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(super) task: Arc<Task>,
+    /// Wave of each node, from 1.
+    pub(super) waves: BTreeMap<NodeName, u32>,
+    /// The object that this is about, once it is known.
+    pub(super) uid: Option<Uid>,
+    /// Whether the object has been seen in the world.
+    pub(super) seen: bool,
+    /// The template that `roll` began with.
+    pub(super) template: Option<Arc<Value>>,
+    /// Where the rollout came from, once that is known.
+    pub(super) from: Option<Option<RevisionRef>>,
+    pub(super) course: Course,
+    pub(super) stop: Option<Stop>,
+    pub(super) writing: Writing,
+    pub(super) recording: Request,
+    pub(super) remembering: Remembering,
+    pub(super) pods: Pods,
+    /// The last that went wrong, since nothing went well.
+    pub(super) failing: Option<Failing>,
+    /// What the server will not do.
+    pub(super) fatal: Option<(Attempt, Failure)>,
+    /// Since when nothing moves, and what it looked like.
+    pub(super) standstill: Option<(Timestamp, Standstill)>,
+    pub(super) told: Told,
+    pub(super) finished: bool,
+}
+
+/// Where a run is heading.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Course {
+    /// To the target.
+    Forward,
+    /// A gate has failed: no further with the target.
+    Failed(BTreeMap<NodeName, Trouble>),
+}
+
+/// Why a run stops before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Interrupted: waits for pods that it has deleted.
+    Interrupted,
+    /// Interrupted twice.
+    InterruptedTwice,
+    /// Another run has the lock.
+    LockLost,
+}
+
+/// A kind of request of which at most one is out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Request {
+    #[default]
+    Idle,
+    Out,
+    /// It came to nothing; not again before this moment.
+    RetryAt(Timestamp),
+}
+
+impl Request {
+    /// Whether it may be made now.
+    pub(super) fn may_go(self, now: Timestamp) -> bool {
+        match self {
+            Self::Idle => true,
+            Self::Out => false,
+            Self::RetryAt(at) => now >= at,
+        }
+    }
+}
+
+/// Writes of the DaemonSet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Writing {
+    pub(super) request: Request,
+    /// Whether the target has been written, or found in place.
+    pub(super) applied: bool,
+    /// Whether a write under a hold was sent, so that a strategy other than `OnDelete` is
+    /// somebody else's.
+    pub(super) held: bool,
+    /// The declared strategy has been sent back.
+    pub(super) given_back: bool,
+    /// What the last write left behind, in generations.
+    pub(super) generation: i64,
+}
+
+/// Remembering what failed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Remembering {
+    pub(super) request: Request,
+    pub(super) attempts: u32,
+    pub(super) done: bool,
+}
+
+/// Pods, and nodes that wait for one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pods {
+    /// Pods that were sent a delete: as good as gone, whatever an old observation says.
+    pub(super) deleted: BTreeMap<Uid, Request>,
+    /// How many deletes were sent, those that were refused apart.
+    pub(super) count: u32,
+    /// Nodes whose pod was deleted and that are not well again, and since when.
+    pub(super) replacing: BTreeMap<NodeName, Timestamp>,
+    /// Nodes that wait, since when, and for what.
+    pub(super) waiting: BTreeMap<NodeName, Waiting>,
+    /// Since when a pod has been in trouble that does not heal.
+    pub(super) troubled: BTreeMap<Uid, Timestamp>,
+    /// What the controller said last when it could not create a pod.
+    pub(super) create_failed: Option<(Timestamp, String)>,
+    pub(super) replaced: Vec<Replaced>,
+}
+
+/// How long a node has been without what it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub(super) since: Timestamp,
+    pub(super) what: Awaited,
+}
+
+/// What a node waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// That the old pod goes.
+    Departure,
+    /// That a new one comes.
+    Arrival,
+    /// That the new one is available.
+    Availability,
+}
+
+/// Requests that do not succeed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Failing {
+    pub(super) since: Timestamp,
+    pub(super) request: Attempt,
+    pub(super) failure: Failure,
+}
+
+/// What does not move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standstill {
+    /// The controller.
+    Controller(super::outcome::ControllerStep),
+    /// The budget is used up: nodes that count, and outdated ones.
+    Budget { unavailable: u32, outdated: u32 },
+    /// Ready outdated pods on so many nodes that are not.
+    OldPods { nodes: usize },
+}
+
+/// What the user knows already.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    pub(super) progress: Option<Progress>,
+    pub(super) revision: Option<RevisionName>,
+    pub(super) failed: BTreeSet<NodeName>,
+}
+
+impl State {
+    /// The beginning of a run, whether the cluster is untouched, held or parked.
+    pub fn new(task: Task) -> Self {
+        let nodes = task.waves.iter().flat_map(|wave| {
+            let index = wave.index;
+            wave.nodes.iter().map(move |node| (node.clone(), index))
+        });
+        Self {
+            waves: nodes.collect(),
+            uid: match &task.goal {
+                super::Goal::Apply(target) => target.uid.clone(),
+                super::Goal::Roll(_) | super::Goal::Release { .. } => None,
+            },
+            seen: false,
+            template: None,
+            from: None,
+            course: Course::Forward,
+            stop: None,
+            writing: Writing::default(),
+            recording: Request::Idle,
+            remembering: Remembering::default(),
+            pods: Pods::default(),
+            failing: None,
+            fatal: None,
+            standstill: None,
+            told: Told::default(),
+            finished: false,
+            task: Arc::new(task),
+        }
+    }
+
+    /// Whether it has ended ([`Effect::Finish`](super::Effect::Finish) was given).
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Whether any request is without its answer.
+    pub fn awaits_answers(&self) -> bool {
+        self.writing.request == Request::Out
+            || self.recording == Request::Out
+            || self.remembering.request == Request::Out
+            || self.deletes_out() > 0
+    }
+
+    /// How many deletes are without their answer.
+    pub(super) fn deletes_out(&self) -> usize {
+        self.pods.deleted.values().filter(|request| **request == Request::Out).count()
+    }
+
+    /// Takes in what happened; decides nothing.
+    pub(super) fn note(&mut self, event: Event, now: Timestamp) {
+        match event {
+            Event::Look => {}
+            Event::Answer(answer) => self.note_answer(answer, now),
+            Event::CreateFailed { message } => self.pods.create_failed = Some((now, message)),
+            Event::Interrupt => {
+                self.stop = Some(match self.stop {
+                    None => Stop::Interrupted,
+                    Some(Stop::Interrupted | Stop::InterruptedTwice) => Stop::InterruptedTwice,
+                    Some(Stop::LockLost) => Stop::LockLost,
+                });
+            }
+            Event::LockLost => self.stop = Some(Stop::LockLost),
+        }
+    }
+
+    fn note_answer(&mut self, answer: Answer, now: Timestamp) {
+        match answer {
+            Answer::Written(Ok(written)) => {
+                self.writing.request = Request::Idle;
+                self.writing.applied = true;
+                self.writing.generation = self.writing.generation.max(written.generation);
+                self.uid.get_or_insert(written.uid);
+                self.failing = None;
+            }
+            Answer::Written(Err(failure)) => {
+                self.writing.request = self.came_to_nothing(Attempt::Write, failure, now);
+            }
+            Answer::Deleted { uid, result } => self.note_deleted(uid, result, now),
+            Answer::Recorded { revision: _, result } => {
+                self.recording = match result {
+                    Ok(()) => {
+                        self.failing = None;
+                        // The world will show it; until then it is not done again.
+                        Request::RetryAt(now + RETRY)
+                    }
+                    Err(failure) => self.came_to_nothing(Attempt::Record, failure, now),
+                };
+            }
+            Answer::Remembered(result) => {
+                self.remembering.attempts += 1;
+                self.remembering.done =
+                    result.is_ok() || self.remembering.attempts >= REMEMBER_ATTEMPTS;
+                self.remembering.request = Request::RetryAt(now + RETRY);
+            }
+        }
+    }
+
+    fn note_deleted(&mut self, uid: Uid, result: Result<(), Failure>, now: Timestamp) {
+        match result {
+            // Whoever deleted it: it is gone or going.
+            Ok(()) | Err(Failure::Conflict | Failure::Gone) => {
+                self.failing = None;
+                self.pods.deleted.insert(uid, Request::Idle);
+            }
+            Err(failure @ Failure::Unknown { .. }) => {
+                let retry = self.came_to_nothing(Attempt::Delete, failure, now);
+                self.pods.deleted.insert(uid, retry);
+            }
+            Err(failure @ (Failure::Forbidden { .. } | Failure::Refused { .. })) => {
+                // Its node keeps its entry in `replacing` until an available pod is seen there.
+                self.pods.deleted.remove(&uid);
+                self.fatal = Some((Attempt::Delete, failure));
+            }
+        }
+    }
+
+    /// What becomes of a request that failed: made again later, or never.
+    fn came_to_nothing(&mut self, request: Attempt, failure: Failure, now: Timestamp) -> Request {
+        match failure {
+            Failure::Forbidden { .. } | Failure::Refused { .. } => {
+                self.fatal = Some((request, failure));
+            }
+            Failure::Conflict | Failure::Gone | Failure::Unknown { .. } => {
+                let since = self.failing.as_ref().map_or(now, |failing| failing.since);
+                self.failing = Some(Failing { since, request, failure });
+            }
+        }
+        Request::RetryAt(now + RETRY)
+    }
+}
