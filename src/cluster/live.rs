@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::decode::{Gathered, KUBE_SYSTEM};
 use super::failure::{Failure, Refusal};
 use super::list::{self, List, Sink};
-use super::request::{Requests, Verb};
-use super::{Error, Kind};
+use super::request::{Call, Requests};
+use super::{Error, Kind, RequestCounts, Resource, WritableCluster};
 use crate::model::{ClusterInfo, Coverage, NamespaceName, Snapshot};
 
 /// Objects a page.
@@ -65,7 +65,7 @@ impl Scope {
 
 /// A cluster that can be asked.
 pub struct LiveCluster {
-    pub(super) requests: Requests,
+    pub(super) requests: Arc<Requests>,
     name: Option<String>,
     default_namespace: NamespaceName,
     page_size: u32,
@@ -86,7 +86,7 @@ impl LiveCluster {
         name: Option<String>,
         default_namespace: NamespaceName,
     ) -> Self {
-        Self { requests, name, default_namespace, page_size: PAGE_SIZE }
+        Self { requests: Arc::new(requests), name, default_namespace, page_size: PAGE_SIZE }
     }
 
     /// The same cluster, read in pages of so many objects instead of 500; 0 is one page for all.
@@ -94,6 +94,22 @@ impl LiveCluster {
     pub fn with_page_size(mut self, objects: u32) -> Self {
         self.page_size = objects;
         self
+    }
+
+    /// The same cluster, to be written to: only `ds-apply` asks for it.
+    pub fn writable(self) -> WritableCluster {
+        WritableCluster::new(self)
+    }
+
+    /// How many requests were sent so far.
+    pub fn request_counts(&self) -> RequestCounts {
+        self.requests.counts()
+    }
+
+    /// The server's clock now, reckoned from its last answer: never ahead, and at most a second or
+    /// so behind. `None` when it has not told the time.
+    pub fn server_time(&self) -> Option<Timestamp> {
+        self.requests.server_time()
     }
 
     /// The namespace that the kubeconfig's context or the service account names, else `default`.
@@ -198,14 +214,15 @@ impl LiveCluster {
         let mut sink = sink();
         for (index, name) in scope.names().into_iter().enumerate() {
             let path = format!("{}/{name}", Kind::Namespace.path(None));
-            match self.requests.get(Verb::Get, &path).await {
+            let call = Call::get(Resource::Of(Kind::Namespace), path);
+            match self.requests.send(&call).await {
                 Ok(body) => {
                     let json = String::from_utf8_lossy(&body);
                     sink.object(Kind::Namespace, index, &json)?;
                 }
                 // Forbidden as well, or not there.
                 Err(Failure::Status(Refusal { code: 403 | 404, .. })) => {}
-                Err(failure) => return Err(self.requests.error(failure, &path)),
+                Err(failure) => return Err(self.requests.error(failure, &call)),
             }
         }
         Ok(((list, sink), false))
@@ -218,16 +235,16 @@ impl LiveCluster {
         struct Version {
             git_version: String,
         }
-        let path = "/version";
-        match self.requests.get(Verb::Get, path).await {
+        let call = Call::get(Resource::Version, "/version");
+        match self.requests.send(&call).await {
             Ok(body) => match serde_json::from_slice::<Version>(&body) {
                 Ok(version) => Ok(Some(version.git_version)),
                 Err(error) => {
-                    Err(Error::NotAnAnswer { path: path.to_owned(), reason: error.to_string() })
+                    Err(Error::NotAnAnswer { request: call.to_string(), reason: error.to_string() })
                 }
             },
             Err(Failure::Status(Refusal { code: 403 | 404, .. })) => Ok(None),
-            Err(failure) => Err(self.requests.error(failure, path)),
+            Err(failure) => Err(self.requests.error(failure, &call)),
         }
     }
 }
