@@ -28,6 +28,7 @@ mod retry;
 mod tests;
 mod uri;
 mod verb;
+mod watch;
 mod write;
 mod write_error;
 

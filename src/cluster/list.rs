@@ -26,15 +26,40 @@ pub(super) struct List {
     pub(super) kind: Kind,
     /// `None` is the whole cluster.
     pub(super) namespace: Option<NamespaceName>,
+    /// Which of them; empty is all.
+    pub(super) narrowed: Narrowed,
+}
+
+/// Which objects of a list or watch, as the server decides it; each is empty for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Narrowed {
+    /// `labelSelector`.
+    pub(super) labels: String,
+    /// `fieldSelector`.
+    pub(super) fields: String,
+}
+
+impl Narrowed {
+    /// What they are in a query.
+    pub(super) fn pairs(&self) -> [(&'static str, Option<&dyn Display>); 2] {
+        [("labelSelector", &self.labels), ("fieldSelector", &self.fields)]
+            .map(|(key, text)| (key, (!text.is_empty()).then_some(text as &dyn Display)))
+    }
 }
 
 impl List {
+    /// All of them.
+    pub(super) fn all(kind: Kind, namespace: Option<NamespaceName>) -> Self {
+        Self { kind, namespace, narrowed: Narrowed::default() }
+    }
+
     /// The request for one page of it.
     fn call(&self, page_size: u32, token: Option<&str>) -> Call {
         let path = self.kind.path(self.namespace.as_ref());
         let limit: Option<&dyn Display> = Some(&page_size);
         let token = token.as_ref().map(|token| token as &dyn Display);
-        let uri = uri::with_query(path, [("limit", limit), ("continue", token)]);
+        let pairs = [("limit", limit), ("continue", token)];
+        let uri = uri::with_query(path, pairs.into_iter().chain(self.narrowed.pairs()));
         Call::list(Resource::Of(self.kind), uri)
     }
 }
@@ -43,6 +68,9 @@ impl List {
 pub(super) trait Sink: Send + 'static {
     /// Takes one object, which is number `index` (from 0) of the list.
     fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error>;
+
+    /// The moment of the list, from which a watch goes on. Told before any object.
+    fn version(&mut self, _version: &str) {}
 }
 
 #[derive(Deserialize)]
@@ -57,6 +85,8 @@ struct Page<'a> {
 struct PageMetadata {
     #[serde(rename = "continue")]
     next: Option<String>,
+    #[serde(rename = "resourceVersion")]
+    version: Option<String>,
 }
 
 /// Reads a whole list into a sink, `page_size` objects at a time; into a new sink when the list
@@ -141,6 +171,9 @@ impl<S: Sink> Taker<S> {
             request: format!("GET {}", self.path),
             reason: error.to_string(),
         })?;
+        if let Some(version) = page.metadata.version.filter(|_| self.taken == 0) {
+            self.sink.version(&version);
+        }
         // Nobody listens when reading was given up.
         let _ = tell_next.send(page.metadata.next.filter(|next| !next.is_empty()));
         for item in page.items.into_iter().flatten() {

@@ -35,13 +35,14 @@ pub enum Scope {
 impl Scope {
     /// Everything that is listed for it. Namespaces come apart: they can be missing.
     pub(super) fn lists(&self) -> Vec<List> {
-        let cluster_wide = |kind| List { kind, namespace: None };
+        let cluster_wide = |kind| List::all(kind, None);
         let mut lists = vec![cluster_wide(Kind::Node)];
         for kind in Kind::ALL.into_iter().filter(|kind| kind.is_namespaced()) {
             match self {
                 Self::All => lists.push(cluster_wide(kind)),
-                Self::Namespaces(names) => lists
-                    .extend(names.iter().map(|name| List { kind, namespace: Some(name.clone()) })),
+                Self::Namespaces(names) => {
+                    lists.extend(names.iter().map(|name| List::all(kind, Some(name.clone()))))
+                }
             }
         }
         lists
@@ -68,7 +69,7 @@ pub struct LiveCluster {
     pub(super) requests: Arc<Requests>,
     name: Option<String>,
     default_namespace: NamespaceName,
-    page_size: u32,
+    pub(super) page_size: u32,
 }
 
 /// What several lists brought, each into a sink of its own.
@@ -128,7 +129,7 @@ impl LiveCluster {
     /// The server cannot be reached or trusted, does not answer in time, or refuses. Everything
     /// that the user may not list is in one error.
     pub async fn snapshot(&self, scope: &Scope, now: Timestamp) -> Result<Snapshot, Error> {
-        let lists = self.lists(scope, || Decoder::of(self)).await?;
+        let lists = self.lists(scope, || Decoder::new(&self.requests.server)).await?;
         let mut gathered = Gathered::default();
         for (_, decoder) in lists.read {
             gathered.absorb(decoder.gathered);
@@ -168,7 +169,7 @@ impl LiveCluster {
     }
 
     /// Reads lists, and says of all at once which ones are forbidden.
-    async fn read_all<S: Sink>(
+    pub(super) async fn read_all<S: Sink>(
         &self,
         lists: Vec<List>,
         sink: &impl Fn() -> S,
@@ -205,7 +206,7 @@ impl LiveCluster {
         scope: &Scope,
         sink: &impl Fn() -> S,
     ) -> Result<((List, S), bool), Error> {
-        let list = List { kind: Kind::Namespace, namespace: None };
+        let list = List::all(Kind::Namespace, None);
         match list::read(&self.requests, &list, self.page_size, sink).await {
             Ok(sink) => return Ok(((list, sink), true)),
             Err(Error::Forbidden { .. }) => {}
@@ -250,14 +251,16 @@ impl LiveCluster {
 }
 
 /// Decodes each object as it comes.
-struct Decoder {
+pub(super) struct Decoder {
     server: Arc<str>,
-    gathered: Gathered,
+    pub(super) gathered: Gathered,
+    /// The moment of the list.
+    pub(super) version: Option<String>,
 }
 
 impl Decoder {
-    fn of(cluster: &LiveCluster) -> Self {
-        Self { server: cluster.requests.server.clone(), gathered: Gathered::default() }
+    pub(super) fn new(server: &Arc<str>) -> Self {
+        Self { server: Arc::clone(server), gathered: Gathered::default(), version: None }
     }
 }
 
@@ -266,5 +269,9 @@ impl Sink for Decoder {
         self.gathered
             .add(kind, index, json)
             .map_err(|object| Error::Object { origin: self.server.clone(), object })
+    }
+
+    fn version(&mut self, version: &str) {
+        self.version = Some(version.to_owned());
     }
 }

@@ -46,10 +46,9 @@ fn alone<'a, W: Wire<'a>>(json: &'a str) -> Result<W::Slim, ObjectError> {
     decoded.map_err(|cause| explain(W::KIND, 0, json, &cause))
 }
 
-/// One object, decoded.
+/// One object of a kind that is watched, decoded.
 #[derive(Debug)]
 pub(in crate::cluster) enum Object {
-    Namespace(Namespace),
     Node(Node),
     DaemonSet(DaemonSet),
     ControllerRevision(Revision),
@@ -57,10 +56,11 @@ pub(in crate::cluster) enum Object {
 }
 
 impl Gathered {
-    /// Takes out the object that was read last, if it was of this kind. Shared texts stay.
+    /// Takes out the object of this kind that was read last. Shared texts stay.
     pub(in crate::cluster) fn take_last(&mut self, kind: Kind) -> Option<Object> {
         match kind {
-            Kind::Namespace => self.namespaces.pop().map(Object::Namespace),
+            // Not watched.
+            Kind::Namespace => None,
             Kind::Node => self.nodes.pop().map(Object::Node),
             Kind::DaemonSet => self.daemon_sets.pop().map(Object::DaemonSet),
             Kind::ControllerRevision => self.revisions.pop().map(Object::ControllerRevision),

@@ -123,7 +123,7 @@ async fn a_page_is_decoded_while_the_next_one_is_fetched() {
         "/api/v1/nodes?limit=500&continue=x" => Some(Answer::list(&[node("b")])),
         _ => None,
     });
-    let list = List { kind: Kind::Node, namespace: None };
+    let list = List::all(Kind::Node, None);
     let sink = || Waiting { asked: Arc::clone(&log) };
     list::read(&cluster.requests, &list, 500, &sink).await.unwrap();
     assert_eq!(count(&log, "/api/v1/nodes"), 2);
