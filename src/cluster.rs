@@ -1,8 +1,13 @@
-//! Where a [`Snapshot`](crate::model::Snapshot) comes from: the live cluster, or a recording.
+//! Where a [`Snapshot`](crate::model::Snapshot) comes from: the live cluster, or a recording; and
+//! the one way in which anything is written to a cluster.
 //!
 //! Dull on purpose: one method a verb, conversion at the border, retry as a table by verb. Live
 //! and recorded objects go through the same decoder, so that equal clusters are equal snapshots.
-//! Not here: any decision about a DaemonSet. Nothing in this room writes to a cluster.
+//! Not here: any decision about a DaemonSet.
+//!
+//! A [`LiveCluster`] only reads. A [`WritableCluster`] also asks for permissions, tries writes out
+//! and takes locks. Only a [`Writer`] writes, and only a [`Lock`] has one, so what is written
+//! without the lock does not compile.
 
 mod connect;
 mod decode;
@@ -12,16 +17,30 @@ mod header;
 mod kind;
 mod list;
 mod live;
+mod lock;
+mod observer;
+mod one;
 mod record;
 mod recorded;
 mod request;
+mod retry;
 #[cfg(test)]
 mod tests;
+mod uri;
+mod verb;
+mod watch;
+mod write;
+mod write_error;
 
 pub use connect::{ConnectOptions, connect};
 pub use decode::ObjectError;
 pub use error::{Error, Permission};
 pub use kind::Kind;
 pub use live::{LiveCluster, Scope};
+pub use lock::{Clock, Holder, LeaseRecord, Lock, LockError, LockOptions};
+pub use observer::{Complaint, Observer, Target, View, WatchHealth};
 pub use record::Recorded;
 pub use recorded::{read_recorded, read_recorded_from};
+pub use verb::{RequestCounts, Resource, Verb};
+pub use write::{Access, Apply, Cascade, FIELD_MANAGER, WritableCluster, Writer};
+pub use write_error::{Attempted, InvalidField, OwnedField, WriteError};

@@ -12,7 +12,9 @@ mod namespace;
 mod node;
 mod pod;
 
-pub(super) use gathered::{Gathered, KUBE_SYSTEM, reason_alone};
+pub(super) use gathered::{
+    Gathered, KUBE_SYSTEM, Object, one_daemon_set, one_revision, reason_alone,
+};
 
 use std::borrow::Cow;
 use std::sync::Arc;

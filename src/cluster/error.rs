@@ -7,27 +7,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Kind;
 use super::decode::ObjectError;
+use super::{Kind, Resource, Verb};
 use crate::model::NamespaceName;
 
 /// Something that the user may not do in the cluster, and needs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
-    /// `get` or `list`.
-    pub verb: &'static str,
-    /// On what.
-    pub kind: Kind,
+    /// What to do.
+    pub verb: Verb,
+    /// To what.
+    pub resource: Resource,
     /// Where; `None` is the whole cluster.
     pub namespace: Option<NamespaceName>,
 }
 
 impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.verb, self.kind.resource())?;
-        if !self.kind.group().is_empty() {
-            write!(f, ".{}", self.kind.group())?;
-        }
+        write!(f, "{} {}", self.verb, self.resource)?;
         match &self.namespace {
             Some(namespace) => write!(f, " in namespace {namespace}"),
             None => Ok(()),
@@ -131,12 +128,12 @@ pub enum Error {
         reason: String,
     },
     /// The server did not answer in time, again and again.
-    #[error("the API server {server} did not answer GET {path} within {} s", limit.as_secs())]
+    #[error("the API server {server} did not answer {request} within {} s", limit.as_secs())]
     Timeout {
         /// Scheme, host and port.
         server: String,
-        /// What was asked for.
-        path: String,
+        /// Method and path.
+        request: String,
         /// How long each attempt took.
         limit: Duration,
     },
@@ -155,12 +152,12 @@ pub enum Error {
         message: String,
     },
     /// The server refused, for any other reason.
-    #[error("the API server {server} answered GET {path} with {status}: {message}")]
+    #[error("the API server {server} answered {request} with {status}: {message}")]
     Refused {
         /// Scheme, host and port.
         server: String,
-        /// What was asked for.
-        path: String,
+        /// Method and path.
+        request: String,
         /// HTTP status code.
         status: u16,
         /// What it says.
@@ -181,10 +178,10 @@ pub enum Error {
         kind: Kind,
     },
     /// The server's answer is not what the API is.
-    #[error("the API server's answer to GET {path} is no list: {reason}")]
+    #[error("the API server's answer to {request} cannot be read: {reason}")]
     NotAnAnswer {
-        /// What was asked for.
-        path: String,
+        /// Method and path.
+        request: String,
         /// What is wrong with it.
         reason: String,
     },

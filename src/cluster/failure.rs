@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kube::Config;
 use kube::client::AuthError;
+use serde::Deserialize;
 
 use super::Error;
 use super::connect::CONNECT_TIMEOUT;
@@ -53,33 +54,79 @@ pub(super) enum Failure {
     Credentials { command: String, outcome: String },
     /// An answer that is none of 2xx.
     Status(Refusal),
+    /// Nothing was sent: the lock was not confirmed recently enough.
+    Unlocked,
 }
 
-/// An answer that is none of 2xx.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An answer that is none of 2xx (upstream: `metav1.Status`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// HTTP status code.
     pub(super) code: u16,
     /// The server's words.
     pub(super) message: String,
+    /// One word for it, such as `Conflict`; empty when what was answered is no `Status`.
+    pub(super) reason: String,
+    /// What exactly, field by field.
+    pub(super) causes: Vec<StatusCause>,
     /// What the server asks for in `Retry-After`.
     pub(super) retry_after: Option<Duration>,
 }
 
+/// One of several causes (upstream: `metav1.StatusCause`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct StatusCause {
+    pub(super) reason: String,
+    pub(super) message: String,
+    pub(super) field: String,
+}
+
+impl Refusal {
+    /// Reads a `Status`; of anything else, the beginning is the message.
+    pub(super) fn read(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        #[derive(Deserialize)]
+        struct Status {
+            message: String,
+            #[serde(default)]
+            reason: String,
+            #[serde(default)]
+            details: Option<Details>,
+        }
+        #[derive(Deserialize)]
+        struct Details {
+            #[serde(default)]
+            causes: Vec<StatusCause>,
+        }
+        match serde_json::from_slice::<Status>(body) {
+            Ok(Status { message, reason, details }) => {
+                let causes = details.map(|details| details.causes).unwrap_or_default();
+                Self { code, message, reason, causes, retry_after }
+            }
+            Err(_) => {
+                let message = String::from_utf8_lossy(body).trim().chars().take(200).collect();
+                Self { code, message, retry_after, ..Self::default() }
+            }
+        }
+    }
+}
+
 impl Failure {
-    /// The error that this is for whoever asked for `path`.
-    pub(super) fn into_error(self, server: &str, path: &str) -> Error {
+    /// The error that this is for whoever sent `request`, such as `GET /version`.
+    pub(super) fn into_error(self, server: &str, request: String) -> Error {
         let server = server.to_owned();
         match self {
             Self::Unreachable(reason) => Error::Unreachable { server, reason },
             Self::Tls(reason) => Error::Tls { server, reason },
             Self::BrokenOff(reason) => Error::BrokenOff { server, reason },
-            Self::Timeout(limit) => Error::Timeout { server, path: path.to_owned(), limit },
+            Self::Timeout(limit) => Error::Timeout { server, request, limit },
             Self::Credentials { command, outcome } => Error::PluginFailed { command, outcome },
             Self::Status(Refusal { code: 401, .. }) => Error::Unauthorized { server },
             Self::Status(Refusal { code, message, .. }) => {
-                Error::Refused { server, path: path.to_owned(), status: code, message }
+                Error::Refused { server, request, status: code, message }
             }
+            // Nothing that is read needs the lock.
+            Self::Unlocked => Error::BrokenOff { server, reason: "the lock was lost".to_owned() },
         }
     }
 }

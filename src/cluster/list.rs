@@ -4,17 +4,17 @@
 //! of the same moment. When that moment is forgotten (410) the list begins anew.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::panic;
 
 use futures::channel::oneshot;
-use kube::api::ListParams;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::task::JoinError;
 
 use super::failure::{Failure, Refusal};
-use super::request::{Requests, Verb};
-use super::{Error, Kind, Permission};
+use super::request::{Call, Requests};
+use super::{Error, Kind, Permission, Resource, Verb, uri};
 use crate::model::NamespaceName;
 
 /// How often a list that expired is begun anew.
@@ -26,12 +26,51 @@ pub(super) struct List {
     pub(super) kind: Kind,
     /// `None` is the whole cluster.
     pub(super) namespace: Option<NamespaceName>,
+    /// Which of them; empty is all.
+    pub(super) narrowed: Narrowed,
+}
+
+/// Which objects of a list or watch, as the server decides it; each is empty for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Narrowed {
+    /// `labelSelector`.
+    pub(super) labels: String,
+    /// `fieldSelector`.
+    pub(super) fields: String,
+}
+
+impl Narrowed {
+    /// What they are in a query.
+    pub(super) fn pairs(&self) -> [(&'static str, Option<&dyn Display>); 2] {
+        [("labelSelector", &self.labels), ("fieldSelector", &self.fields)]
+            .map(|(key, text)| (key, (!text.is_empty()).then_some(text as &dyn Display)))
+    }
+}
+
+impl List {
+    /// All of them.
+    pub(super) fn all(kind: Kind, namespace: Option<NamespaceName>) -> Self {
+        Self { kind, namespace, narrowed: Narrowed::default() }
+    }
+
+    /// The request for one page of it.
+    fn call(&self, page_size: u32, token: Option<&str>) -> Call {
+        let path = self.kind.path(self.namespace.as_ref());
+        let limit: Option<&dyn Display> = Some(&page_size);
+        let token = token.as_ref().map(|token| token as &dyn Display);
+        let pairs = [("limit", limit), ("continue", token)];
+        let uri = uri::with_query(path, pairs.into_iter().chain(self.narrowed.pairs()));
+        Call::list(Resource::Of(self.kind), uri)
+    }
 }
 
 /// Who takes the objects of one list.
 pub(super) trait Sink: Send + 'static {
     /// Takes one object, which is number `index` (from 0) of the list.
     fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error>;
+
+    /// The moment of the list, from which a watch goes on. Told before any object.
+    fn version(&mut self, _version: &str) {}
 }
 
 #[derive(Deserialize)]
@@ -46,6 +85,8 @@ struct Page<'a> {
 struct PageMetadata {
     #[serde(rename = "continue")]
     next: Option<String>,
+    #[serde(rename = "resourceVersion")]
+    version: Option<String>,
 }
 
 /// Reads a whole list into a sink, `page_size` objects at a time; into a new sink when the list
@@ -88,12 +129,12 @@ async fn pages<S: Sink>(
 ) -> Result<S, Stopped> {
     let path = list.kind.path(list.namespace.as_ref());
     let fetch = async |token: Option<&str>| {
-        let uri = page_uri(&path, page_size, token, requests)?;
-        let body = requests.get(Verb::List, &uri).await;
-        body.map_err(|failure| stopped(requests, list, failure))
+        let call = list.call(page_size, token);
+        let body = requests.send(&call).await;
+        body.map_err(|failure| stopped(requests, list, failure, &call))
     };
     let mut tokens = HashSet::new();
-    let mut taker = Taker { kind: list.kind, path: path.clone(), taken: 0, sink };
+    let mut taker = Taker { kind: list.kind, path, taken: 0, sink };
     let mut body = fetch(None).await?;
     loop {
         let (tell_next, next) = oneshot::channel();
@@ -127,9 +168,12 @@ impl<S: Sink> Taker<S> {
         tell_next: oneshot::Sender<Option<String>>,
     ) -> Result<Self, Error> {
         let page: Page<'_> = serde_json::from_slice(body).map_err(|error| Error::NotAnAnswer {
-            path: self.path.clone(),
+            request: format!("GET {}", self.path),
             reason: error.to_string(),
         })?;
+        if let Some(version) = page.metadata.version.filter(|_| self.taken == 0) {
+            self.sink.version(&version);
+        }
         // Nobody listens when reading was given up.
         let _ = tell_next.send(page.metadata.next.filter(|next| !next.is_empty()));
         for item in page.items.into_iter().flatten() {
@@ -145,31 +189,17 @@ fn finished<T>(decoded: Result<Result<T, Error>, JoinError>) -> Result<T, Error>
     decoded.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
 }
 
-fn page_uri(
-    path: &str,
-    page_size: u32,
-    token: Option<&str>,
-    requests: &Requests,
-) -> Result<String, Error> {
-    let mut params = ListParams::default().limit(page_size);
-    params.continue_token = token.map(str::to_owned);
-    let request = kube::core::Request::new(path).list(&params);
-    let request =
-        request.map_err(|error| requests.error(Failure::Unreachable(error.to_string()), path))?;
-    Ok(request.uri().to_string())
-}
-
-fn stopped(requests: &Requests, list: &List, failure: Failure) -> Stopped {
+fn stopped(requests: &Requests, list: &List, failure: Failure, call: &Call) -> Stopped {
     match failure {
         Failure::Status(Refusal { code: 410, .. }) => Stopped::Expired,
         Failure::Status(Refusal { code: 403, message, .. }) => Stopped::For(Error::Forbidden {
             missing: vec![Permission {
-                verb: "list",
-                kind: list.kind,
+                verb: Verb::List,
+                resource: Resource::Of(list.kind),
                 namespace: list.namespace.clone(),
             }],
             message,
         }),
-        other => Stopped::For(requests.error(other, &list.kind.path(list.namespace.as_ref()))),
+        other => Stopped::For(requests.error(other, call)),
     }
 }

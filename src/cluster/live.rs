@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::decode::{Gathered, KUBE_SYSTEM};
 use super::failure::{Failure, Refusal};
 use super::list::{self, List, Sink};
-use super::request::{Requests, Verb};
-use super::{Error, Kind};
+use super::request::{Call, Requests};
+use super::{Error, Kind, RequestCounts, Resource, WritableCluster};
 use crate::model::{ClusterInfo, Coverage, NamespaceName, Snapshot};
 
 /// Objects a page.
@@ -35,13 +35,14 @@ pub enum Scope {
 impl Scope {
     /// Everything that is listed for it. Namespaces come apart: they can be missing.
     pub(super) fn lists(&self) -> Vec<List> {
-        let cluster_wide = |kind| List { kind, namespace: None };
+        let cluster_wide = |kind| List::all(kind, None);
         let mut lists = vec![cluster_wide(Kind::Node)];
         for kind in Kind::ALL.into_iter().filter(|kind| kind.is_namespaced()) {
             match self {
                 Self::All => lists.push(cluster_wide(kind)),
-                Self::Namespaces(names) => lists
-                    .extend(names.iter().map(|name| List { kind, namespace: Some(name.clone()) })),
+                Self::Namespaces(names) => {
+                    lists.extend(names.iter().map(|name| List::all(kind, Some(name.clone()))))
+                }
             }
         }
         lists
@@ -65,10 +66,10 @@ impl Scope {
 
 /// A cluster that can be asked.
 pub struct LiveCluster {
-    pub(super) requests: Requests,
+    pub(super) requests: Arc<Requests>,
     name: Option<String>,
     default_namespace: NamespaceName,
-    page_size: u32,
+    pub(super) page_size: u32,
 }
 
 /// What several lists brought, each into a sink of its own.
@@ -86,7 +87,7 @@ impl LiveCluster {
         name: Option<String>,
         default_namespace: NamespaceName,
     ) -> Self {
-        Self { requests, name, default_namespace, page_size: PAGE_SIZE }
+        Self { requests: Arc::new(requests), name, default_namespace, page_size: PAGE_SIZE }
     }
 
     /// The same cluster, read in pages of so many objects instead of 500; 0 is one page for all.
@@ -94,6 +95,22 @@ impl LiveCluster {
     pub fn with_page_size(mut self, objects: u32) -> Self {
         self.page_size = objects;
         self
+    }
+
+    /// The same cluster, to be written to: only `ds-apply` asks for it.
+    pub fn writable(self) -> WritableCluster {
+        WritableCluster::new(self)
+    }
+
+    /// How many requests were sent so far.
+    pub fn request_counts(&self) -> RequestCounts {
+        self.requests.counts()
+    }
+
+    /// The server's clock now, reckoned from its last answer: never ahead, and at most a second or
+    /// so behind. `None` when it has not told the time.
+    pub fn server_time(&self) -> Option<Timestamp> {
+        self.requests.server_time()
     }
 
     /// The namespace that the kubeconfig's context or the service account names, else `default`.
@@ -112,7 +129,7 @@ impl LiveCluster {
     /// The server cannot be reached or trusted, does not answer in time, or refuses. Everything
     /// that the user may not list is in one error.
     pub async fn snapshot(&self, scope: &Scope, now: Timestamp) -> Result<Snapshot, Error> {
-        let lists = self.lists(scope, || Decoder::of(self)).await?;
+        let lists = self.lists(scope, || Decoder::new(&self.requests.server)).await?;
         let mut gathered = Gathered::default();
         for (_, decoder) in lists.read {
             gathered.absorb(decoder.gathered);
@@ -152,7 +169,7 @@ impl LiveCluster {
     }
 
     /// Reads lists, and says of all at once which ones are forbidden.
-    async fn read_all<S: Sink>(
+    pub(super) async fn read_all<S: Sink>(
         &self,
         lists: Vec<List>,
         sink: &impl Fn() -> S,
@@ -189,7 +206,7 @@ impl LiveCluster {
         scope: &Scope,
         sink: &impl Fn() -> S,
     ) -> Result<((List, S), bool), Error> {
-        let list = List { kind: Kind::Namespace, namespace: None };
+        let list = List::all(Kind::Namespace, None);
         match list::read(&self.requests, &list, self.page_size, sink).await {
             Ok(sink) => return Ok(((list, sink), true)),
             Err(Error::Forbidden { .. }) => {}
@@ -198,14 +215,15 @@ impl LiveCluster {
         let mut sink = sink();
         for (index, name) in scope.names().into_iter().enumerate() {
             let path = format!("{}/{name}", Kind::Namespace.path(None));
-            match self.requests.get(Verb::Get, &path).await {
+            let call = Call::get(Resource::Of(Kind::Namespace), path);
+            match self.requests.send(&call).await {
                 Ok(body) => {
                     let json = String::from_utf8_lossy(&body);
                     sink.object(Kind::Namespace, index, &json)?;
                 }
                 // Forbidden as well, or not there.
                 Err(Failure::Status(Refusal { code: 403 | 404, .. })) => {}
-                Err(failure) => return Err(self.requests.error(failure, &path)),
+                Err(failure) => return Err(self.requests.error(failure, &call)),
             }
         }
         Ok(((list, sink), false))
@@ -218,29 +236,31 @@ impl LiveCluster {
         struct Version {
             git_version: String,
         }
-        let path = "/version";
-        match self.requests.get(Verb::Get, path).await {
+        let call = Call::get(Resource::Version, "/version");
+        match self.requests.send(&call).await {
             Ok(body) => match serde_json::from_slice::<Version>(&body) {
                 Ok(version) => Ok(Some(version.git_version)),
                 Err(error) => {
-                    Err(Error::NotAnAnswer { path: path.to_owned(), reason: error.to_string() })
+                    Err(Error::NotAnAnswer { request: call.to_string(), reason: error.to_string() })
                 }
             },
             Err(Failure::Status(Refusal { code: 403 | 404, .. })) => Ok(None),
-            Err(failure) => Err(self.requests.error(failure, path)),
+            Err(failure) => Err(self.requests.error(failure, &call)),
         }
     }
 }
 
 /// Decodes each object as it comes.
-struct Decoder {
+pub(super) struct Decoder {
     server: Arc<str>,
-    gathered: Gathered,
+    pub(super) gathered: Gathered,
+    /// The moment of the list.
+    pub(super) version: Option<String>,
 }
 
 impl Decoder {
-    fn of(cluster: &LiveCluster) -> Self {
-        Self { server: cluster.requests.server.clone(), gathered: Gathered::default() }
+    pub(super) fn new(server: &Arc<str>) -> Self {
+        Self { server: Arc::clone(server), gathered: Gathered::default(), version: None }
     }
 }
 
@@ -249,5 +269,9 @@ impl Sink for Decoder {
         self.gathered
             .add(kind, index, json)
             .map_err(|object| Error::Object { origin: self.server.clone(), object })
+    }
+
+    fn version(&mut self, version: &str) {
+        self.version = Some(version.to_owned());
     }
 }

@@ -1,49 +1,91 @@
-//! One GET: its time limit, and when it is tried again.
+//! One request: its time limit, and when it is tried again (`retry`).
 //!
-//! Only reads are here, so every passing failure may be tried again. kube's own retry is off: it
-//! would repeat any verb, deletes and evictions too.
+//! kube's own retry is off: it would repeat any verb, deletes and evictions too.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use backon::{ExponentialBuilder, Retryable};
-use http::header::{ACCEPT, DATE, HeaderMap, RETRY_AFTER};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
+use http::{Response, response};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
-use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::Error;
 use super::failure::{self, Failure, Plugin, Refusal};
+use super::lock::Fence;
+use super::retry::{self, History, Repeat};
+use super::verb::{Counter, RequestCounts, Resource, Verb};
 
-/// What is read, and so how long one attempt may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
-    /// One object.
-    Get,
-    /// One page of a list.
-    List,
+/// A request that is yet to be sent.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) verb: Verb,
+    pub(super) resource: Resource,
+    /// Path and query.
+    pub(super) uri: String,
+    /// Media type and bytes.
+    pub(super) body: Option<(&'static str, Vec<u8>)>,
+    /// Whether sending it twice is the same as sending it once.
+    pub(super) repeat: Repeat,
+    /// How long one attempt may take.
+    pub(super) limit: Duration,
 }
 
-impl Verb {
-    fn limit(self) -> Duration {
-        match self {
-            Self::Get => Duration::from_secs(10),
-            Self::List => Duration::from_mins(1),
+/// How long one attempt at anything but a list may take.
+pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+
+impl Call {
+    /// One object.
+    pub(super) fn get(resource: Resource, uri: impl Into<String>) -> Self {
+        Self {
+            verb: Verb::Get,
+            resource,
+            uri: uri.into(),
+            body: None,
+            repeat: Repeat::Harmless,
+            limit: REQUEST_LIMIT,
         }
+    }
+
+    /// One page of a list.
+    pub(super) fn list(resource: Resource, uri: impl Into<String>) -> Self {
+        Self { verb: Verb::List, limit: Duration::from_mins(1), ..Self::get(resource, uri) }
+    }
+
+    /// The path, without the query.
+    pub(super) fn path(&self) -> &str {
+        self.uri.split('?').next().unwrap_or_default()
+    }
+
+    fn request(&self) -> Result<http::Request<Body>, Failure> {
+        let mut request = http::Request::builder()
+            .method(self.verb.method())
+            .uri(&self.uri)
+            .header(ACCEPT, "application/json");
+        if self.verb == Verb::Watch {
+            // Servers from 1.37 on compress each event by itself, and only the first would be read.
+            request = request.header(ACCEPT_ENCODING, "identity");
+        }
+        let body = match &self.body {
+            Some((media_type, bytes)) => {
+                request = request.header(CONTENT_TYPE, *media_type);
+                bytes.clone().into()
+            }
+            None => Body::empty(),
+        };
+        request.body(body).map_err(|error| Failure::Unreachable(error.to_string()))
     }
 }
 
-/// The longest wait that a server may ask for with `Retry-After`.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
-
-/// Waits 0.5 s, 1 s, 2 s and 4 s: five attempts.
-fn backoff() -> ExponentialBuilder {
-    ExponentialBuilder::default()
-        .with_min_delay(Duration::from_millis(500))
-        .with_max_delay(Duration::from_secs(8))
-        .with_max_times(4)
+/// As messages name it: `GET /api/v1/nodes`.
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb.method(), self.path())
+    }
 }
 
 /// The way to one API server.
@@ -54,95 +96,131 @@ pub(super) struct Requests {
     pub(super) server: Arc<str>,
     /// Whether the server has ever answered: one that has is waited for when it goes away.
     answered: AtomicBool,
-    /// The newest `Date` of all answers.
-    clock: Mutex<Option<Timestamp>>,
+    /// The newest `Date` of all answers, and when it came.
+    clock: Mutex<Option<(Timestamp, Instant)>>,
+    counter: Counter,
 }
 
 impl Requests {
     pub(super) fn new(client: Client, plugin: Plugin, server: Arc<str>) -> Self {
-        Self { client, plugin, server, answered: AtomicBool::new(false), clock: Mutex::new(None) }
+        Self {
+            client,
+            plugin,
+            server,
+            answered: AtomicBool::new(false),
+            clock: Mutex::new(None),
+            counter: Counter::default(),
+        }
     }
 
     /// The server's clock when it last answered.
     pub(super) fn server_clock(&self) -> Option<Timestamp> {
-        *self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner).map(|(date, _)| date)
     }
 
-    /// The error that `failure` is for whoever asked for `path`.
-    pub(super) fn error(&self, failure: Failure, path: &str) -> Error {
-        failure.into_error(&self.server, path)
+    /// The server's clock now, as far as can be told from its last answer: at most the time that
+    /// the answer took, and the fraction of a second that a `Date` leaves out, behind.
+    pub(super) fn server_time(&self) -> Option<Timestamp> {
+        let (date, came) = (*self.clock.lock().unwrap_or_else(PoisonError::into_inner))?;
+        Some(date + SignedDuration::try_from(came.elapsed()).unwrap_or(SignedDuration::MAX))
     }
 
-    /// The body of a good answer to a GET of `uri` (path and query).
-    pub(super) async fn get(&self, verb: Verb, uri: &str) -> Result<Vec<u8>, Failure> {
-        let mut timeouts = 0;
-        (|| self.attempt(verb, uri))
-            .retry(backoff())
-            .when(|failure| self.may_pass(failure, &mut timeouts))
-            .adjust(|failure, planned| Some(planned?.max(asked_for(failure))))
-            .notify(|failure, wait| tracing::debug!(uri, ?failure, ?wait, "trying again"))
-            .await
+    /// What was sent so far.
+    pub(super) fn counts(&self) -> RequestCounts {
+        self.counter.counts()
     }
 
-    async fn attempt(&self, verb: Verb, uri: &str) -> Result<Vec<u8>, Failure> {
-        tokio::time::timeout(verb.limit(), self.exchange(uri))
-            .await
-            .unwrap_or(Err(Failure::Timeout(verb.limit())))
+    /// The error that `failure` is for whoever sent `call`.
+    pub(super) fn error(&self, failure: Failure, call: &Call) -> Error {
+        failure.into_error(&self.server, call.to_string())
     }
 
-    async fn exchange(&self, uri: &str) -> Result<Vec<u8>, Failure> {
-        let request = http::Request::get(uri)
-            .header(ACCEPT, "application/json")
-            .body(Body::empty())
-            .map_err(|error| Failure::Unreachable(error.to_string()))?;
+    /// The body of a good answer.
+    pub(super) async fn send(&self, call: &Call) -> Result<Vec<u8>, Failure> {
+        self.send_under(None, call).await
+    }
+
+    /// The same; each attempt only while the fence lets it pass, if there is one.
+    pub(super) async fn send_under(
+        &self,
+        fence: Option<&Fence>,
+        call: &Call,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut history = History::new(call.repeat);
+        let mut waits = retry::waits();
+        loop {
+            let failure = match self.attempt_under(fence, call).await {
+                Ok(body) => return Ok(body),
+                Err(failure) => failure,
+            };
+            let answered = self.answered.load(Ordering::Relaxed);
+            let planned = waits.next().filter(|_| history.may_repeat(&failure, answered));
+            let Some(planned) = planned else { return Err(history.outcome(failure)) };
+            let wait = planned.max(retry::asked_for(&failure));
+            tracing::debug!(%call, ?failure, ?wait, "trying again");
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn attempt_under(&self, fence: Option<&Fence>, call: &Call) -> Result<Vec<u8>, Failure> {
+        match fence {
+            None => self.attempt(call).await,
+            Some(fence) => {
+                let _passage = fence.pass().await.ok_or(Failure::Unlocked)?;
+                self.attempt(call).await
+            }
+        }
+    }
+
+    /// Sends a request once and reads the answer to its end.
+    pub(super) async fn attempt(&self, call: &Call) -> Result<Vec<u8>, Failure> {
+        let exchange = async { read(self.open(call).await?).await };
+        let answer = tokio::time::timeout(call.limit, exchange).await;
+        answer.unwrap_or(Err(Failure::Timeout(call.limit)))
+    }
+
+    /// Sends a request once; the body of a good answer is still to be read.
+    pub(super) async fn open(&self, call: &Call) -> Result<Response<Body>, Failure> {
+        let request = call.request()?;
+        self.counter.count(call.verb, call.resource);
         let answer = self.client.send(request).await;
         let answer = answer.map_err(|error| failure::of_request(&error, &self.plugin))?;
         self.answered.store(true, Ordering::Relaxed);
-        let (head, body) = answer.into_parts();
-        let date = head.headers.get(DATE).and_then(|date| http_date(date.to_str().ok()?));
+        let date = date_of(answer.headers());
         self.note(date);
-        let body = body.collect_bytes().await;
-        let body = body.map_err(|error| Failure::BrokenOff(failure::root(&error)))?;
-        if head.status.is_success() {
-            return Ok(body.into());
+        if answer.status().is_success() {
+            return Ok(answer);
         }
-        Err(Failure::Status(Refusal {
-            code: head.status.as_u16(),
-            message: status_message(&body),
-            retry_after: retry_after(&head.headers, date),
-        }))
+        let (head, body) = answer.into_parts();
+        Err(refused(&head, date, body).await)
     }
 
     fn note(&self, date: Option<Timestamp>) {
-        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
-        *clock = (*clock).max(date);
-    }
-
-    /// Whether a failure may pass by itself. A server that never answered is not waited for:
-    /// its address is more likely wrong. What hung once may hang again, and took long.
-    fn may_pass(&self, failure: &Failure, timeouts: &mut u32) -> bool {
-        match failure {
-            Failure::Status(refusal) => matches!(refusal.code, 429 | 500 | 502 | 503 | 504),
-            Failure::BrokenOff(_) => true,
-            Failure::Unreachable(_) => self.answered.load(Ordering::Relaxed),
-            Failure::Timeout(_) => {
-                *timeouts += 1;
-                *timeouts < 2
-            }
-            Failure::Tls(_) | Failure::Credentials { .. } => false,
+        let Some(date) = date else { return };
+        // It never goes back: dates leave out fractions of a second.
+        if self.server_time().is_none_or(|known| known < date) {
+            let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+            *clock = Some((date, Instant::now()));
         }
     }
 }
 
-fn asked_for(failure: &Failure) -> Duration {
-    match failure {
-        Failure::Status(refusal) => refusal.retry_after.unwrap_or_default().min(LONGEST_WAIT),
-        Failure::Unreachable(_)
-        | Failure::Tls(_)
-        | Failure::BrokenOff(_)
-        | Failure::Timeout(_)
-        | Failure::Credentials { .. } => Duration::ZERO,
-    }
+async fn read(answer: Response<Body>) -> Result<Vec<u8>, Failure> {
+    let body = answer.into_body().collect_bytes().await;
+    Ok(body.map_err(|error| Failure::BrokenOff(failure::root(&error)))?.into())
+}
+
+async fn refused(head: &response::Parts, date: Option<Timestamp>, body: Body) -> Failure {
+    let body = match body.collect_bytes().await {
+        Ok(body) => body,
+        Err(error) => return Failure::BrokenOff(failure::root(&error)),
+    };
+    let retry_after = retry_after(&head.headers, date);
+    Failure::Status(Refusal::read(head.status.as_u16(), retry_after, &body))
+}
+
+fn date_of(headers: &HeaderMap) -> Option<Timestamp> {
+    http_date(headers.get(DATE)?.to_str().ok()?)
 }
 
 /// `Retry-After`: seconds, or a date, which is compared with the answer's own `Date`.
@@ -158,16 +236,4 @@ fn retry_after(headers: &HeaderMap, now: Option<Timestamp>) -> Option<Duration> 
 /// An HTTP date, which is what mail calls a date with the zone `GMT`.
 fn http_date(text: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
-}
-
-/// The message of a `Status`, or the beginning of whatever else was answered.
-fn status_message(body: &[u8]) -> String {
-    #[derive(Deserialize)]
-    struct Status {
-        message: String,
-    }
-    match serde_json::from_slice::<Status>(body) {
-        Ok(status) => status.message,
-        Err(_) => String::from_utf8_lossy(body).trim().chars().take(200).collect(),
-    }
 }

@@ -104,7 +104,7 @@ fn cluster(
 fn usual(uri: &str) -> Option<Answer> {
     match uri {
         "/version" => Some(Answer::Body(r#"{"gitVersion":"v1.36.3"}"#.to_owned())),
-        "/api/v1/namespaces?&limit=500" => Some(Answer::list(&[
+        "/api/v1/namespaces?limit=500" => Some(Answer::list(&[
             json!({"metadata": {"name": "kube-system", "uid": "cluster-uid"}}),
         ])),
         _ => None,

@@ -85,6 +85,11 @@ pub struct DaemonSet {
 }
 
 impl DaemonSet {
+    /// `metadata.resourceVersion`: which version of the object this is. A recording may have none.
+    pub fn resource_version(&self) -> Option<&str> {
+        self.raw.get("metadata")?.get("resourceVersion")?.as_str()
+    }
+
     /// `templateGeneration`, served as an annotation; `None` when absent or not a number.
     pub fn template_generation(&self) -> Option<i64> {
         self.annotations.get(TEMPLATE_GENERATION_ANNOTATION)?.parse().ok()

@@ -31,7 +31,43 @@ pub(in crate::cluster) struct Gathered {
     pub(in crate::cluster) newest: Option<Timestamp>,
 }
 
+/// Decodes a DaemonSet that was read by itself.
+pub(in crate::cluster) fn one_daemon_set(json: &str) -> Result<DaemonSet, ObjectError> {
+    alone::<daemon_set::Wire<'_>>(json)
+}
+
+/// Decodes a ControllerRevision that was read by itself.
+pub(in crate::cluster) fn one_revision(json: &str) -> Result<Revision, ObjectError> {
+    alone::<controller_revision::Wire<'_>>(json)
+}
+
+fn alone<'a, W: Wire<'a>>(json: &'a str) -> Result<W::Slim, ObjectError> {
+    let decoded = Gathered::default().one::<W>(json);
+    decoded.map_err(|cause| explain(W::KIND, 0, json, &cause))
+}
+
+/// One object of a kind that is watched, decoded.
+#[derive(Debug)]
+pub(in crate::cluster) enum Object {
+    Node(Node),
+    DaemonSet(DaemonSet),
+    ControllerRevision(Revision),
+    Pod(Pod),
+}
+
 impl Gathered {
+    /// Takes out the object of this kind that was read last. Shared texts stay.
+    pub(in crate::cluster) fn take_last(&mut self, kind: Kind) -> Option<Object> {
+        match kind {
+            // Not watched.
+            Kind::Namespace => None,
+            Kind::Node => self.nodes.pop().map(Object::Node),
+            Kind::DaemonSet => self.daemon_sets.pop().map(Object::DaemonSet),
+            Kind::ControllerRevision => self.revisions.pop().map(Object::ControllerRevision),
+            Kind::Pod => self.pods.pop().map(Object::Pod),
+        }
+    }
+
     /// Decodes one object, which was number `index` (from 0) of its list.
     ///
     /// # Errors

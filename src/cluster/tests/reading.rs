@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::cluster::list::{self, List, Sink};
-use crate::cluster::{Error, Kind, Permission};
+use crate::cluster::{Error, Kind, Permission, Resource, Verb};
 use crate::model::{Coverage, Snapshot};
 
-const NODES: &str = "/api/v1/nodes?&limit=500";
+const NODES: &str = "/api/v1/nodes?limit=500";
 
 /// The snapshot of a cluster whose list of nodes is answered so.
 async fn nodes_answered(
@@ -30,14 +30,14 @@ async fn a_snapshot_is_so_many_requests_and_no_more() {
     assert_eq!(
         asked,
         [
-            "1 /api/v1/namespaces/a/pods?&limit=500",
-            "1 /api/v1/namespaces/b/pods?&limit=500",
-            "1 /api/v1/namespaces?&limit=500",
-            "1 /api/v1/nodes?&limit=500",
-            "1 /apis/apps/v1/namespaces/a/controllerrevisions?&limit=500",
-            "1 /apis/apps/v1/namespaces/a/daemonsets?&limit=500",
-            "1 /apis/apps/v1/namespaces/b/controllerrevisions?&limit=500",
-            "1 /apis/apps/v1/namespaces/b/daemonsets?&limit=500",
+            "1 /api/v1/namespaces/a/pods?limit=500",
+            "1 /api/v1/namespaces/b/pods?limit=500",
+            "1 /api/v1/namespaces?limit=500",
+            "1 /api/v1/nodes?limit=500",
+            "1 /apis/apps/v1/namespaces/a/controllerrevisions?limit=500",
+            "1 /apis/apps/v1/namespaces/a/daemonsets?limit=500",
+            "1 /apis/apps/v1/namespaces/b/controllerrevisions?limit=500",
+            "1 /apis/apps/v1/namespaces/b/daemonsets?limit=500",
             "1 /version",
         ]
     );
@@ -71,17 +71,17 @@ async fn requests_grow_with_pages_and_not_with_daemon_sets() {
                 (0..count).map(|at| object(format!("{kind}-{at}"))).collect()
             };
             match uri {
-                "/apis/apps/v1/namespaces/a/daemonsets?&limit=500" => {
+                "/apis/apps/v1/namespaces/a/daemonsets?limit=500" => {
                     Some(Answer::list(&objects(daemon_sets, "agent")))
                 }
-                "/apis/apps/v1/namespaces/a/controllerrevisions?&limit=500" => {
+                "/apis/apps/v1/namespaces/a/controllerrevisions?limit=500" => {
                     Some(Answer::list(&objects(daemon_sets * 2, "agent")))
                 }
                 NODES => Some(Answer::page(&objects(500, "first"), "more")),
-                "/api/v1/nodes?&limit=500&continue=more" => {
+                "/api/v1/nodes?limit=500&continue=more" => {
                     Some(Answer::page(&objects(500, "second"), "most"))
                 }
-                "/api/v1/nodes?&limit=500&continue=most" => {
+                "/api/v1/nodes?limit=500&continue=most" => {
                     Some(Answer::list(&objects(200, "third")))
                 }
                 _ => None,
@@ -105,7 +105,7 @@ struct Waiting {
 
 impl Sink for Waiting {
     fn object(&mut self, _: Kind, index: usize, _: &str) -> Result<(), Error> {
-        let next = "/api/v1/nodes?&limit=500&continue=x";
+        let next = "/api/v1/nodes?limit=500&continue=x";
         let patience = 1_000;
         let asked = (0..patience).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
@@ -120,10 +120,10 @@ impl Sink for Waiting {
 async fn a_page_is_decoded_while_the_next_one_is_fetched() {
     let (cluster, log) = cluster(|uri, _| match uri {
         NODES => Some(Answer::page(&[node("a")], "x")),
-        "/api/v1/nodes?&limit=500&continue=x" => Some(Answer::list(&[node("b")])),
+        "/api/v1/nodes?limit=500&continue=x" => Some(Answer::list(&[node("b")])),
         _ => None,
     });
-    let list = List { kind: Kind::Node, namespace: None };
+    let list = List::all(Kind::Node, None);
     let sink = || Waiting { asked: Arc::clone(&log) };
     list::read(&cluster.requests, &list, 500, &sink).await.unwrap();
     assert_eq!(count(&log, "/api/v1/nodes"), 2);
@@ -134,15 +134,15 @@ async fn all_namespaces_are_one_list_a_kind() {
     let (cluster, log) = cluster(|_, _| None);
     cluster.snapshot(&Scope::All, now()).await.unwrap();
     assert_eq!(count(&log, ""), 6);
-    assert_eq!(count(&log, "/api/v1/pods?&limit=500"), 1);
+    assert_eq!(count(&log, "/api/v1/pods?limit=500"), 1);
 }
 
 #[tokio::test]
 async fn pages_follow_each_other_by_their_tokens() {
     let (cluster, log) = cluster(|uri, _| match uri {
-        "/api/v1/nodes?&limit=2" => Some(Answer::page(&[node("c"), node("a")], "x/+=")),
-        "/api/v1/nodes?&limit=2&continue=x%2F%2B%3D" => Some(Answer::page(&[node("b")], "y")),
-        "/api/v1/nodes?&limit=2&continue=y" => Some(Answer::list(&[])),
+        "/api/v1/nodes?limit=2" => Some(Answer::page(&[node("c"), node("a")], "x/+=")),
+        "/api/v1/nodes?limit=2&continue=x%2F%2B%3D" => Some(Answer::page(&[node("b")], "y")),
+        "/api/v1/nodes?limit=2&continue=y" => Some(Answer::list(&[])),
         _ => None,
     });
     let snapshot = cluster.with_page_size(2).snapshot(&namespaces(&["a"]), now()).await.unwrap();
@@ -156,7 +156,7 @@ async fn a_list_that_expires_in_the_middle_begins_anew_and_three_times_at_most()
     for (expiries, want) in [(1, Ok(1)), (3, Ok(1)), (4, Err(4))] {
         let (cluster, log) = cluster(move |uri, before| match uri {
             NODES => Some(Answer::page(&[node("a")], "next")),
-            "/api/v1/nodes?&limit=500&continue=next" if before < expiries => {
+            "/api/v1/nodes?limit=500&continue=next" if before < expiries => {
                 Some(Answer::status(410))
             }
             _ => None,
@@ -177,8 +177,8 @@ async fn a_list_that_expires_in_the_middle_begins_anew_and_three_times_at_most()
 async fn a_token_that_comes_again_ends_the_reading() {
     let (cluster, log) = cluster(|uri, _| match uri {
         NODES => Some(Answer::page(&[node("a")], "x")),
-        "/api/v1/nodes?&limit=500&continue=x" => Some(Answer::page(&[node("b")], "y")),
-        "/api/v1/nodes?&limit=500&continue=y" => Some(Answer::page(&[node("c")], "x")),
+        "/api/v1/nodes?limit=500&continue=x" => Some(Answer::page(&[node("b")], "y")),
+        "/api/v1/nodes?limit=500&continue=y" => Some(Answer::page(&[node("c")], "x")),
         _ => None,
     });
     let snapshot = cluster.snapshot(&namespaces(&["a"]), now()).await;
@@ -314,14 +314,17 @@ async fn everything_that_is_forbidden_is_told_at_once() {
          list controllerrevisions.apps in namespace b, list pods in namespace b"
     );
     let Error::Forbidden { missing, message } = error else { unreachable!() };
-    assert_eq!(missing[0], Permission { verb: "list", kind: Kind::Node, namespace: None });
+    assert_eq!(
+        missing[0],
+        Permission { verb: Verb::List, resource: Resource::Of(Kind::Node), namespace: None }
+    );
     assert_eq!(message, "no, 403");
 }
 
 #[tokio::test]
 async fn namespaces_that_cannot_be_listed_are_asked_for_one_by_one() {
     let (cluster, log) = cluster(|uri, _| match uri {
-        "/api/v1/namespaces?&limit=500" | "/api/v1/namespaces/b" => Some(Answer::status(403)),
+        "/api/v1/namespaces?limit=500" | "/api/v1/namespaces/b" => Some(Answer::status(403)),
         "/api/v1/namespaces/c" => Some(Answer::status(404)),
         "/api/v1/namespaces/a" => Some(Answer::Body(node("a").to_string())),
         "/api/v1/namespaces/kube-system" => Some(Answer::Body(node("kube-system").to_string())),
@@ -354,7 +357,7 @@ async fn answers_that_are_no_answers_are_errors() {
     for (body, want) in [
         (
             "<html>log in</html>",
-            "the API server's answer to GET /api/v1/nodes is no list: expected value at line 1 column 1",
+            "the API server's answer to GET /api/v1/nodes cannot be read: expected value at line 1 column 1",
         ),
         (
             r#"{"items":[{"metadata":{}}]}"#,

@@ -121,9 +121,9 @@ async fn masked_values_are_gone_and_their_salt_is_known() {
 #[tokio::test]
 async fn a_list_that_begins_anew_is_recorded_once() {
     let (cluster, _) = cluster(|uri, before| match uri {
-        "/api/v1/nodes?&limit=500" => Some(Answer::page(&[node("a")], "next")),
-        "/api/v1/nodes?&limit=500&continue=next" if before == 0 => Some(Answer::status(410)),
-        "/api/v1/nodes?&limit=500&continue=next" => Some(Answer::list(&[node("b")])),
+        "/api/v1/nodes?limit=500" => Some(Answer::page(&[node("a")], "next")),
+        "/api/v1/nodes?limit=500&continue=next" if before == 0 => Some(Answer::status(410)),
+        "/api/v1/nodes?limit=500&continue=next" => Some(Answer::list(&[node("b")])),
         _ => None,
     });
     let recorded = cluster.record(&namespaces(&["a"]), None, now()).await.unwrap();

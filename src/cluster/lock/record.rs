@@ -1,0 +1,215 @@
+//! A lease as the server keeps it, and as we read it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::model::{DaemonSetKey, Labels, null_as_default};
+
+/// What a lease lasts when its record does not say so.
+pub(super) const DEFAULT_LEASE: Duration = Duration::from_secs(15);
+
+/// Annotation that says who holds the lock, for people and error messages.
+const HOLDER_ANNOTATION: &str = "ds-plan.dev/holder";
+
+/// The longest name of an object.
+const LONGEST_NAME: usize = 253;
+
+/// The name of a DaemonSet's lease. Two DaemonSets never share one: what does not fit is digested,
+/// and begins differently from what does.
+pub(in crate::cluster) fn lease_name(daemon_set: &str) -> String {
+    let plain = format!("ds-plan-{daemon_set}");
+    if plain.len() <= LONGEST_NAME {
+        return plain;
+    }
+    let digest = Sha256::digest(daemon_set);
+    digest.iter().fold("ds-plan.".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+}
+
+/// Who holds a lock, or wants it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The machine's name.
+    pub host: String,
+    /// The process.
+    pub pid: u32,
+    /// The user's name on that machine; empty when it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub user: String,
+    /// Where the CI run can be looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Random text that no other process has, not even one of the same number in another
+    /// container of the same name.
+    pub id: String,
+}
+
+impl Holder {
+    /// What stands in `holderIdentity`, and decides whose the lease is.
+    pub(super) fn identity(&self) -> String {
+        format!("{}_{}_{}", self.host, self.pid, self.id)
+    }
+}
+
+/// `alice on build-7 (process 4711, https://ci.example/run/5)`.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, pid, user, run, id: _ } = self;
+        if !user.is_empty() {
+            write!(f, "{user} on ")?;
+        }
+        write!(f, "{host} (process {pid}")?;
+        if let Some(run) = run {
+            write!(f, ", {run}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// A DaemonSet's lease, as it was when it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// `holderIdentity`; empty when nobody holds it.
+    pub(super) holder: String,
+    /// `leaseDurationSeconds`.
+    pub(super) lease: Duration,
+    /// `leaseTransitions`.
+    pub(super) transitions: i64,
+    /// `metadata.resourceVersion`: changes with every write.
+    pub(super) version: String,
+    /// All annotations.
+    pub(super) annotations: Labels,
+}
+
+/// How the API server serves it.
+#[derive(Deserialize)]
+struct Wire {
+    metadata: Metadata,
+    #[serde(default, deserialize_with = "null_as_default")]
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    resource_version: String,
+    #[serde(default)]
+    annotations: Labels,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    holder_identity: Option<String>,
+    lease_duration_seconds: Option<u32>,
+    lease_transitions: Option<i64>,
+}
+
+impl LeaseRecord {
+    pub(in crate::cluster) fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
+        let Wire { metadata, spec } = serde_json::from_slice(json)?;
+        let seconds = spec.lease_duration_seconds.filter(|seconds| *seconds > 0);
+        Ok(Self {
+            holder: spec.holder_identity.unwrap_or_default(),
+            lease: seconds.map_or(DEFAULT_LEASE, |seconds| Duration::from_secs(seconds.into())),
+            transitions: spec.lease_transitions.unwrap_or_default(),
+            version: metadata.resource_version,
+            annotations: metadata.annotations,
+        })
+    }
+
+    /// Whether somebody holds it, or held it until it ran out.
+    pub fn is_held(&self) -> bool {
+        !self.holder.is_empty()
+    }
+
+    /// Who holds it: what the annotation says, if it speaks of the same holder; else what the
+    /// lease itself says.
+    pub fn holder(&self) -> Option<String> {
+        if !self.is_held() {
+            return None;
+        }
+        let told = self.annotations.get(HOLDER_ANNOTATION);
+        let told = told.and_then(|text| serde_json::from_str::<Holder>(text).ok());
+        Some(match told.filter(|told| told.identity() == self.holder) {
+            Some(holder) => holder.to_string(),
+            None => self.holder.clone(),
+        })
+    }
+
+    /// The value of an annotation, such as what failed before.
+    pub fn note(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key)
+    }
+}
+
+/// A lease that `holder` begins to hold.
+pub(super) fn new_lease(key: &DaemonSetKey, holder: &Holder, lease: Duration, now: &str) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "namespace": key.namespace,
+            "name": lease_name(key.name.as_str()),
+            "annotations": annotations(holder),
+        },
+        "spec": {
+            "holderIdentity": holder.identity(),
+            "leaseDurationSeconds": seconds(lease),
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": 0,
+        },
+    })
+}
+
+/// What makes `holder` the holder of a lease that was `before`.
+pub(super) fn taken(before: &LeaseRecord, holder: &Holder, lease: Duration, now: &str) -> Value {
+    json!({
+        "metadata": {"resourceVersion": before.version, "annotations": annotations(holder)},
+        "spec": {
+            "holderIdentity": holder.identity(),
+            "leaseDurationSeconds": seconds(lease),
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": before.transitions + 1,
+        },
+    })
+}
+
+/// What says that the holder is still there.
+pub(super) fn renewed(before: &LeaseRecord, now: &str) -> Value {
+    json!({
+        "metadata": {"resourceVersion": before.version},
+        "spec": {"renewTime": now},
+    })
+}
+
+/// What gives a lease back. What is noted in it stays.
+pub(super) fn released(before: &LeaseRecord) -> Value {
+    json!({
+        "metadata": {
+            "resourceVersion": before.version,
+            "annotations": {HOLDER_ANNOTATION: null},
+        },
+        "spec": {"holderIdentity": null},
+    })
+}
+
+/// What notes something in a lease; `None` takes the note away.
+pub(super) fn noted(before: &LeaseRecord, notes: &BTreeMap<&str, Option<&str>>) -> Value {
+    json!({"metadata": {"resourceVersion": before.version, "annotations": notes}})
+}
+
+fn annotations(holder: &Holder) -> Value {
+    json!({HOLDER_ANNOTATION: json!(holder).to_string()})
+}
+
+/// Whole seconds are all that a lease can say; it may last longer than it was asked to.
+fn seconds(lease: Duration) -> u64 {
+    lease.as_secs() + u64::from(lease.subsec_nanos() > 0)
+}

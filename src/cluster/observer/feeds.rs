@@ -1,0 +1,86 @@
+//! What is listed and watched for one DaemonSet, as narrow as the server can make it.
+
+use super::Target;
+use crate::cluster::list::{List, Narrowed};
+use crate::cluster::watch::Feed;
+use crate::cluster::{Kind, Resource};
+use crate::model::{LabelSelector, LabelSelectorRequirement};
+
+/// The lists that a target begins with; each is then watched.
+pub(super) fn lists(target: &Target) -> Vec<List> {
+    let namespace = Some(target.key.namespace.clone());
+    let labels = label_selector(&target.selector);
+    let selected = Narrowed { labels, ..Narrowed::default() };
+    let named =
+        Narrowed { fields: format!("metadata.name={}", target.key.name), ..Narrowed::default() };
+    vec![
+        List::all(Kind::Node, None),
+        List { kind: Kind::DaemonSet, namespace: namespace.clone(), narrowed: named },
+        List {
+            kind: Kind::ControllerRevision,
+            namespace: namespace.clone(),
+            narrowed: selected.clone(),
+        },
+        List { kind: Kind::Pod, namespace, narrowed: selected },
+    ]
+}
+
+/// What is watched after a list.
+pub(super) fn feed_of(list: &List) -> Feed {
+    let List { kind, namespace, narrowed } = list.clone();
+    Feed { resource: Resource::Of(kind), namespace, narrowed }
+}
+
+/// The warnings about the DaemonSet. By name, because it may not exist yet.
+pub(super) fn complaints(target: &Target) -> Feed {
+    let name = &target.key.name;
+    let fields = format!("involvedObject.kind=DaemonSet,involvedObject.name={name},type=Warning");
+    Feed {
+        resource: Resource::Event,
+        namespace: Some(target.key.namespace.clone()),
+        narrowed: Narrowed { fields, ..Narrowed::default() },
+    }
+}
+
+/// The selector as a query has it (upstream: `labels.Selector.String`).
+fn label_selector(selector: &LabelSelector) -> String {
+    let pairs = selector.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
+    let expressions = selector.match_expressions.iter().map(requirement);
+    pairs.chain(expressions).collect::<Vec<_>>().join(",")
+}
+
+fn requirement(requirement: &LabelSelectorRequirement) -> String {
+    let LabelSelectorRequirement { key, operator, values } = requirement;
+    match operator.as_str() {
+        "In" => format!("{key} in ({})", values.join(",")),
+        "NotIn" => format!("{key} notin ({})", values.join(",")),
+        "Exists" => key.clone(),
+        "DoesNotExist" => format!("!{key}"),
+        // The server has none of these; what nobody knows matches nothing.
+        _unknown => format!("{key},!{key}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_written_as_the_server_reads_them() {
+        for (selector, want) in [
+            (r#"{"matchLabels":{"b":"2","a":"1"}}"#, "a=1,b=2"),
+            (r#"{"matchLabels":{"a":""}}"#, "a="),
+            (
+                r#"{"matchLabels":{"a":"1"},"matchExpressions":[
+                    {"key":"x.y/b","operator":"In","values":["1","2"]},
+                    {"key":"c","operator":"NotIn","values":["3"]},
+                    {"key":"d","operator":"Exists"},
+                    {"key":"e","operator":"DoesNotExist"}]}"#,
+                "a=1,x.y/b in (1,2),c notin (3),d,!e",
+            ),
+            (r#"{"matchExpressions":[{"key":"a","operator":"Like"}]}"#, "a,!a"),
+        ] {
+            assert_eq!(label_selector(&serde_json::from_str(selector).unwrap()), want);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What all watches of an observer share: the view, how each of them stands, and who is told.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{View, WatchHealth};
+use crate::cluster::{Clock, Resource};
+
+pub(super) struct Shared {
+    pub(super) clock: Clock,
+    view: Mutex<View>,
+    pulses: Mutex<Vec<Pulse>>,
+    /// Counts changes.
+    changes: watch::Sender<u64>,
+}
+
+/// How one watch stands.
+struct Pulse {
+    resource: Resource,
+    /// When the server last told anything.
+    last: Duration,
+    trouble: Option<String>,
+}
+
+impl Shared {
+    pub(super) fn new(clock: Clock, view: View, resources: &[Resource]) -> Self {
+        let now = clock.now();
+        let pulse = |resource: &Resource| Pulse { resource: *resource, last: now, trouble: None };
+        let pulses = Mutex::new(resources.iter().map(pulse).collect());
+        Self { clock, view: Mutex::new(view), pulses, changes: watch::Sender::new(0) }
+    }
+
+    pub(super) fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Changes the view, and tells so if that made a difference.
+    pub(super) fn change(&self, change: impl FnOnce(&mut View) -> bool) {
+        if change(&mut self.view()) {
+            self.tell();
+        }
+    }
+
+    pub(super) fn health(&self) -> Vec<WatchHealth> {
+        let now = self.clock.now();
+        let pulses = self.pulses();
+        let health = |pulse: &Pulse| WatchHealth {
+            resource: pulse.resource,
+            silent: now.saturating_sub(pulse.last),
+            trouble: pulse.trouble.clone(),
+        };
+        pulses.iter().map(health).collect()
+    }
+
+    pub(super) fn last_life(&self, number: usize) -> Duration {
+        self.pulses()[number].last
+    }
+
+    pub(super) fn life(&self, number: usize) {
+        self.pulses()[number].last = self.clock.now();
+    }
+
+    pub(super) fn troubled(&self, number: usize, trouble: String) {
+        tracing::debug!(number, trouble, "a watch is in trouble");
+        let before = self.pulses()[number].trouble.replace(trouble);
+        if before.is_none() {
+            self.tell();
+        }
+    }
+
+    pub(super) fn recovered(&self, number: usize) {
+        if self.pulses()[number].trouble.take().is_some() {
+            self.tell();
+        }
+    }
+
+    fn pulses(&self) -> MutexGuard<'_, Vec<Pulse>> {
+        self.pulses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+}

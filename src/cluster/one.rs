@@ -1,0 +1,92 @@
+//! Reading one object.
+
+use super::decode::{self, ObjectError};
+use super::failure::{Failure, Refusal};
+use super::lock::{LeaseRecord, lease_name};
+use super::request::{Call, Requests};
+use super::{Error, Kind, LiveCluster, Permission, Resource, uri};
+use crate::model::{DaemonSet, DaemonSetKey, NamespaceName, Revision, RevisionName};
+
+impl LiveCluster {
+    /// The DaemonSet as it is now; `None` when there is none.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn daemon_set(&self, key: &DaemonSetKey) -> Result<Option<DaemonSet>, Error> {
+        let resource = Resource::Of(Kind::DaemonSet);
+        let found = self.requests.object(resource, &key.namespace, key.name.as_str()).await?;
+        found.map(|json| self.requests.daemon_set_of(&json)).transpose()
+    }
+
+    /// The revision as it is now; `None` when there is none.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn revision(
+        &self,
+        namespace: &NamespaceName,
+        name: &RevisionName,
+    ) -> Result<Option<Revision>, Error> {
+        let resource = Resource::Of(Kind::ControllerRevision);
+        let found = self.requests.object(resource, namespace, name.as_str()).await?;
+        found.map(|json| self.requests.revision_of(&json)).transpose()
+    }
+
+    /// The DaemonSet's lease: who holds it, and what is noted in it. `None` when it was never
+    /// locked.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn lease(&self, key: &DaemonSetKey) -> Result<Option<LeaseRecord>, Error> {
+        self.requests.lease(key).await
+    }
+}
+
+impl Requests {
+    /// The text of one object; `None` when there is none.
+    async fn object(
+        &self,
+        resource: Resource,
+        namespace: &NamespaceName,
+        name: &str,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let call = Call::get(resource, uri::object(resource, namespace, name));
+        match self.send(&call).await {
+            Ok(json) => Ok(Some(json)),
+            Err(Failure::Status(Refusal { code: 404, .. })) => Ok(None),
+            Err(Failure::Status(Refusal { code: 403, message, .. })) => {
+                let namespace = Some(namespace.clone());
+                let missing = vec![Permission { verb: call.verb, resource, namespace }];
+                Err(Error::Forbidden { missing, message })
+            }
+            Err(failure) => Err(self.error(failure, &call)),
+        }
+    }
+
+    pub(super) async fn lease(&self, key: &DaemonSetKey) -> Result<Option<LeaseRecord>, Error> {
+        let name = lease_name(key.name.as_str());
+        let Some(json) = self.object(Resource::Lease, &key.namespace, &name).await? else {
+            return Ok(None);
+        };
+        self.lease_of(&json).map(Some)
+    }
+
+    pub(super) fn lease_of(&self, json: &[u8]) -> Result<LeaseRecord, Error> {
+        LeaseRecord::read(json).map_err(|error| Error::NotAnAnswer {
+            request: format!("GET {}", Resource::Lease),
+            reason: error.to_string(),
+        })
+    }
+
+    pub(super) fn daemon_set_of(&self, json: &[u8]) -> Result<DaemonSet, Error> {
+        self.decoded(decode::one_daemon_set(&String::from_utf8_lossy(json)))
+    }
+
+    pub(super) fn revision_of(&self, json: &[u8]) -> Result<Revision, Error> {
+        self.decoded(decode::one_revision(&String::from_utf8_lossy(json)))
+    }
+
+    fn decoded<T>(&self, decoded: Result<T, ObjectError>) -> Result<T, Error> {
+        decoded.map_err(|object| Error::Object { origin: self.server.clone(), object })
+    }
+}

@@ -1,0 +1,178 @@
+//! What comes through a watch: one JSON document a line (upstream: `metav1.WatchEvent`).
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The longest line. No object is larger than its store allows, which is 1.5 MB.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cluster) enum Change {
+    /// It was added or modified; or it only now is one of those that are watched.
+    Put,
+    /// It was deleted; or it is no longer one of those that are watched.
+    Gone,
+}
+
+/// One line.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::cluster) enum Line<'a> {
+    Change {
+        change: Change,
+        version: String,
+        json: &'a str,
+    },
+    /// Nothing has changed up to this version.
+    Bookmark {
+        version: String,
+    },
+    /// The watch ends.
+    Error {
+        code: u16,
+        message: String,
+    },
+}
+
+/// Bytes as they come, and the lines that are complete.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    bytes: Vec<u8>,
+    /// Where the first line begins that was not read yet.
+    start: usize,
+}
+
+impl Lines {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.start);
+        self.start = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next complete line.
+    ///
+    /// # Errors
+    /// It is no change, or does not end.
+    pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, String> {
+        while let Some(length) = memchr::memchr(b'\n', &self.bytes[self.start..]) {
+            let line = self.start..self.start + length;
+            self.start = line.end + 1;
+            if !self.bytes[line.clone()].trim_ascii().is_empty() {
+                return parse(&self.bytes[line]).map(Some).map_err(|error| error.to_string());
+            }
+        }
+        if self.bytes.len() - self.start > LONGEST {
+            return Err(format!("a line is longer than {LONGEST} bytes"));
+        }
+        Ok(None)
+    }
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(rename = "resourceVersion")]
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    #[serde(default)]
+    code: u16,
+    #[serde(default)]
+    message: String,
+}
+
+fn parse(line: &[u8]) -> Result<Line<'_>, serde_json::Error> {
+    let Wire { kind, object } = serde_json::from_slice(line)?;
+    let json = object.get();
+    let version = || Ok(serde_json::from_str::<Versioned>(json)?.metadata.version);
+    Ok(match &*kind {
+        "ADDED" | "MODIFIED" => Line::Change { change: Change::Put, version: version()?, json },
+        "DELETED" => Line::Change { change: Change::Gone, version: version()?, json },
+        "BOOKMARK" => Line::Bookmark { version: version()? },
+        "ERROR" => {
+            let Status { code, message } = serde_json::from_str(json)?;
+            Line::Error { code, message }
+        }
+        other => {
+            let reason = format!("an event of the type {other:?}");
+            return Err(serde::de::Error::custom(reason));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PUT: &str =
+        r#"{"type":"ADDED","object":{"metadata":{"resourceVersion":"5","name":"a"}}}"#;
+
+    #[test]
+    fn lines_are_read_wherever_they_are_cut() {
+        let bookmark = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#;
+        let text = format!("{PUT}\n\n{bookmark}\n{PUT}");
+        for cut in 1..text.len() {
+            let mut lines = Lines::default();
+            let mut seen = Vec::new();
+            for part in [&text.as_bytes()[..cut], &text.as_bytes()[cut..]] {
+                lines.push(part);
+                while let Some(line) = lines.next().unwrap() {
+                    seen.push(match line {
+                        Line::Change { change, version, json } => {
+                            format!("{change:?} {version} {json}")
+                        }
+                        Line::Bookmark { version } => version,
+                        Line::Error { .. } => unreachable!(),
+                    });
+                }
+            }
+            let json = r#"{"metadata":{"resourceVersion":"5","name":"a"}}"#;
+            assert_eq!(seen, [format!("Put 5 {json}"), "9".to_owned()], "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn errors_and_garbage_are_told_apart() {
+        let read = |text: &str| {
+            let mut lines = Lines::default();
+            lines.push(format!("{text}\n").as_bytes());
+            lines.next().map(|line| format!("{line:?}"))
+        };
+        let error = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}"#;
+        let want = r#"Some(Error { code: 410, message: "too old" })"#;
+        assert_eq!(read(error).as_deref(), Ok(want));
+        for garbage in [
+            "<html>",
+            "{}",
+            r#"{"type":"ADDED","object":{"metadata":{}}}"#,
+            r#"{"type":"SHOUTED","object":{"metadata":{"resourceVersion":"5"}}}"#,
+        ] {
+            assert!(read(garbage).is_err(), "{garbage}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_does_not_end_is_given_up() {
+        let mut lines = Lines::default();
+        lines.push(&vec![b' '; LONGEST]);
+        assert_eq!(lines.next(), Ok(None));
+        lines.push(b"  ");
+        assert!(lines.next().is_err());
+    }
+}

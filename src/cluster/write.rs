@@ -1,0 +1,364 @@
+//! Writing to a live cluster: one method a write, each with a time limit, each attempt only while
+//! the lock is fresh. What may be sent twice is told in `retry`.
+//!
+//! Not here: what to write, and when.
+
+mod body;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::live::LiveCluster;
+use super::lock::{Fence, Holder, LeaseRecord, Lock, LockError, LockOptions};
+use super::request::{Call, Requests};
+use super::retry::Repeat;
+use super::write_error::Attempted;
+use super::{Error, Kind, Resource, Verb, WriteError, uri};
+use crate::model::{DaemonSet, DaemonSetKey, NamespaceName, PodName, Revision, Uid};
+
+/// The field manager of everything that is written here.
+pub const FIELD_MANAGER: &str = "ds-apply";
+
+/// A server-side apply of a DaemonSet.
+#[derive(Clone, Copy, Debug)]
+pub struct Apply<'a> {
+    /// What is applied, and will be owned: as written, without the server's defaults.
+    pub object: &'a Value,
+    /// Whether to take fields from others.
+    pub force: bool,
+    /// The one object that may be changed. Without it, one that was deleted meanwhile is created
+    /// anew.
+    pub uid: Option<&'a Uid>,
+    /// The one version that may be changed ([`DaemonSet::resource_version`]).
+    pub resource_version: Option<&'a str>,
+}
+
+/// What becomes of the pods of a DaemonSet that is deleted (upstream: `propagationPolicy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cascade {
+    /// They are deleted too, by the garbage collector.
+    Background,
+    /// They stay, and belong to nobody.
+    Orphan,
+}
+
+/// Something that a user may or may not do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// What to do.
+    pub verb: Verb,
+    /// To what.
+    pub resource: Resource,
+    /// Where; `None` is the whole cluster.
+    pub namespace: Option<NamespaceName>,
+    /// To which object; `None` is all of them.
+    pub name: Option<String>,
+}
+
+/// A cluster that can be written to, once it is locked.
+pub struct WritableCluster {
+    live: LiveCluster,
+}
+
+impl WritableCluster {
+    pub(super) fn new(live: LiveCluster) -> Self {
+        Self { live }
+    }
+
+    /// The same cluster, for reading.
+    pub fn live(&self) -> &LiveCluster {
+        &self.live
+    }
+
+    /// Whether this user may do something, so that nothing needs to be tried and denied.
+    ///
+    /// # Errors
+    /// The server does not say.
+    pub async fn may(&self, access: &Access) -> Result<bool, WriteError> {
+        let resource = Resource::AccessReview;
+        let call = Call {
+            verb: Verb::Create,
+            body: Some(("application/json", body::access_review(access))),
+            ..Call::get(resource, uri::collection(resource, None))
+        };
+        let attempted = attempted(&call, None, "", true);
+        let review: Value = self.requests().write(None, &call, attempted).await?;
+        Ok(review["status"]["allowed"] == true)
+    }
+
+    /// What an apply would make of the DaemonSet (`dryRun=All`). Admission is asked, nothing
+    /// changes.
+    ///
+    /// # Errors
+    /// What the apply itself would answer.
+    pub async fn try_apply(
+        &self,
+        key: &DaemonSetKey,
+        apply: &Apply<'_>,
+    ) -> Result<DaemonSet, WriteError> {
+        self.requests().apply(None, key, apply).await
+    }
+
+    /// What the server would make of a pod (`dryRun=All`): admission is asked, and nothing is
+    /// created. It is raw JSON as the API has it, with `generateName` or `name`.
+    ///
+    /// # Errors
+    /// What creating the pod would answer: [`WriteError::Denied`] by PodSecurity or a missing
+    /// PriorityClass, say.
+    pub async fn try_pod(
+        &self,
+        namespace: &NamespaceName,
+        pod: &Value,
+    ) -> Result<Value, WriteError> {
+        let resource = Resource::Of(Kind::Pod);
+        let path = uri::collection(resource, Some(namespace));
+        let pairs: [(&str, Option<&dyn Display>); 2] =
+            [("dryRun", Some(&"All")), ("fieldManager", Some(&FIELD_MANAGER))];
+        let call = Call {
+            verb: Verb::Create,
+            body: Some(("application/json", pod.to_string().into())),
+            ..Call::get(resource, uri::with_query(path, pairs))
+        };
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        let attempted = attempted(&call, Some(namespace), name, true);
+        self.requests().write(None, &call, attempted).await
+    }
+
+    /// Locks a DaemonSet, which need not exist. Waits for whoever has the lock, if the options say
+    /// so.
+    ///
+    /// # Errors
+    /// Somebody else has it and keeps it; or the lease cannot be read or written.
+    pub async fn lock(
+        &self,
+        key: &DaemonSetKey,
+        holder: &Holder,
+        options: &LockOptions,
+    ) -> Result<Lock, LockError> {
+        Lock::take(Arc::clone(&self.live.requests), key, holder, options).await
+    }
+
+    /// Takes the lock away from whoever has it, and says who that was. They find it out before
+    /// their next write but one, at the latest after five seconds.
+    ///
+    /// # Errors
+    /// The lease cannot be read or written.
+    pub async fn unlock(&self, key: &DaemonSetKey) -> Result<Option<LeaseRecord>, LockError> {
+        Lock::break_open(&self.live.requests, key).await
+    }
+
+    fn requests(&self) -> &Requests {
+        &self.live.requests
+    }
+}
+
+/// Writes, as long as the lock is fresh; otherwise nothing is sent. Clones share the lock and the
+/// number of requests that may be under way.
+#[derive(Clone)]
+pub struct Writer {
+    requests: Arc<Requests>,
+    fence: Arc<Fence>,
+}
+
+impl Writer {
+    pub(super) fn new(requests: Arc<Requests>, fence: Arc<Fence>) -> Self {
+        Self { requests, fence }
+    }
+
+    /// Applies a DaemonSet on the server's side, and returns what became of it. Sent again only
+    /// when it is certain that nothing happened; never after a conflict or a 500.
+    ///
+    /// # Errors
+    /// [`WriteError::Conflict`] without force; [`WriteError::Stale`] when `uid` or
+    /// `resource_version` are no longer the object's, or it is gone.
+    pub async fn apply(
+        &self,
+        key: &DaemonSetKey,
+        apply: &Apply<'_>,
+    ) -> Result<DaemonSet, WriteError> {
+        self.requests.apply(Some(&self.fence), key, apply).await
+    }
+
+    /// Replaces `metadata.managedFields`, and nothing else, of exactly this version of the
+    /// DaemonSet (compare-and-swap).
+    ///
+    /// # Errors
+    /// [`WriteError::Stale`] when it has changed meanwhile: then nothing is written.
+    pub async fn replace_managed_fields(
+        &self,
+        live: &DaemonSet,
+        managed_fields: &Value,
+    ) -> Result<DaemonSet, WriteError> {
+        let patch = body::managed_fields(live, managed_fields);
+        let call = patch_call(
+            Kind::DaemonSet,
+            (&live.key.namespace, live.key.name.as_str()),
+            ("application/json-patch+json", patch),
+        );
+        let attempted = attempted(&call, Some(&live.key.namespace), live.key.name.as_str(), false);
+        let answer = self.requests.write_text(Some(&self.fence), &call, attempted).await;
+        let answer = answer.map_err(body::failed_test_is_stale)?;
+        Ok(self.requests.daemon_set_of(&answer)?)
+    }
+
+    /// Sets annotations of a revision (`None` takes one away), and changes nothing else. With
+    /// `resource_version`, of exactly this version of it.
+    ///
+    /// # Errors
+    /// [`WriteError::Stale`] when it is another one by now; [`WriteError::NotFound`].
+    pub async fn annotate_revision(
+        &self,
+        revision: &Revision,
+        resource_version: Option<&str>,
+        annotations: &BTreeMap<&str, Option<&str>>,
+    ) -> Result<Revision, WriteError> {
+        let Revision { namespace, name, uid, .. } = revision;
+        let patch = json!({"metadata": {
+            "uid": uid,
+            "resourceVersion": resource_version,
+            "annotations": annotations,
+        }});
+        let call = patch_call(
+            Kind::ControllerRevision,
+            (namespace, name.as_str()),
+            ("application/merge-patch+json", patch.to_string().into()),
+        );
+        let attempted = attempted(&call, Some(namespace), name.as_str(), false);
+        let answer = self.requests.write_text(Some(&self.fence), &call, attempted).await?;
+        Ok(self.requests.revision_of(&answer)?)
+    }
+
+    /// Deletes one pod, with its own grace period. Returns when the server has accepted it; the pod
+    /// ends later.
+    ///
+    /// # Errors
+    /// [`WriteError::NotFound`] or [`WriteError::Stale`] when there is no pod of that name and uid
+    /// ([`WriteError::is_gone`]).
+    pub async fn delete_pod(
+        &self,
+        namespace: &NamespaceName,
+        name: &PodName,
+        uid: &Uid,
+    ) -> Result<(), WriteError> {
+        self.delete(Kind::Pod, namespace, name.as_str(), uid, None).await
+    }
+
+    /// Deletes one DaemonSet.
+    ///
+    /// # Errors
+    /// As [`delete_pod`](Self::delete_pod).
+    pub async fn delete_daemon_set(
+        &self,
+        key: &DaemonSetKey,
+        uid: &Uid,
+        cascade: Cascade,
+    ) -> Result<(), WriteError> {
+        self.delete(Kind::DaemonSet, &key.namespace, key.name.as_str(), uid, Some(cascade)).await
+    }
+
+    async fn delete(
+        &self,
+        kind: Kind,
+        namespace: &NamespaceName,
+        name: &str,
+        uid: &Uid,
+        cascade: Option<Cascade>,
+    ) -> Result<(), WriteError> {
+        let resource = Resource::Of(kind);
+        let call = Call {
+            verb: Verb::Delete,
+            body: Some(("application/json", body::delete(uid, cascade))),
+            ..Call::get(resource, uri::object(resource, namespace, name))
+        };
+        let attempted = attempted(&call, Some(namespace), name, false);
+        self.requests.write_text(Some(&self.fence), &call, attempted).await.map(drop)
+    }
+}
+
+impl Requests {
+    async fn apply(
+        &self,
+        fence: Option<&Fence>,
+        key: &DaemonSetKey,
+        apply: &Apply<'_>,
+    ) -> Result<DaemonSet, WriteError> {
+        let dry_run = fence.is_none();
+        let resource = Resource::Of(Kind::DaemonSet);
+        let path = uri::object(resource, &key.namespace, key.name.as_str());
+        let pairs: [(&str, Option<&dyn Display>); 4] = [
+            ("fieldManager", Some(&FIELD_MANAGER)),
+            ("fieldValidation", Some(&"Strict")),
+            ("force", Some(&apply.force)),
+            ("dryRun", dry_run.then_some(&"All")),
+        ];
+        let call = Call {
+            verb: Verb::Patch,
+            body: Some(("application/apply-patch+yaml", body::apply(apply))),
+            repeat: if dry_run { Repeat::HarmlessUnlessBroken } else { Repeat::Unwanted },
+            ..Call::get(resource, uri::with_query(path, pairs))
+        };
+        let attempted = attempted(&call, Some(&key.namespace), key.name.as_str(), dry_run);
+        let answer = self.write_text(fence, &call, attempted).await?;
+        Ok(self.daemon_set_of(&answer)?)
+    }
+
+    /// The answer to a write, as JSON.
+    async fn write(
+        &self,
+        fence: Option<&Fence>,
+        call: &Call,
+        attempted: Attempted,
+    ) -> Result<Value, WriteError> {
+        let answer = self.write_text(fence, call, attempted).await?;
+        let answer = serde_json::from_slice(&answer);
+        answer.map_err(|error| {
+            Error::NotAnAnswer { request: call.to_string(), reason: error.to_string() }.into()
+        })
+    }
+
+    /// The answer to a write.
+    pub(super) async fn write_text(
+        &self,
+        fence: Option<&Fence>,
+        call: &Call,
+        attempted: Attempted,
+    ) -> Result<Vec<u8>, WriteError> {
+        let answer = self.send_under(fence, call).await;
+        answer.map_err(|failure| WriteError::of(failure, attempted, call, &self.server))
+    }
+}
+
+/// A patch of one object, sent once.
+fn patch_call(
+    kind: Kind,
+    (namespace, name): (&NamespaceName, &str),
+    body: (&'static str, Vec<u8>),
+) -> Call {
+    let resource = Resource::Of(kind);
+    let path = uri::object(resource, namespace, name);
+    let manager: Option<&dyn Display> = Some(&FIELD_MANAGER);
+    Call {
+        verb: Verb::Patch,
+        body: Some(body),
+        repeat: Repeat::Unwanted,
+        ..Call::get(resource, uri::with_query(path, [("fieldManager", manager)]))
+    }
+}
+
+fn attempted(
+    call: &Call,
+    namespace: Option<&NamespaceName>,
+    name: &str,
+    dry_run: bool,
+) -> Attempted {
+    Attempted {
+        verb: call.verb,
+        resource: call.resource,
+        namespace: namespace.cloned(),
+        name: name.to_owned(),
+        dry_run,
+    }
+}

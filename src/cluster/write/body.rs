@@ -1,0 +1,115 @@
+//! What is sent: bodies of patches, deletes and reviews.
+
+use std::io;
+
+use serde::Serialize;
+use serde_json::ser::Formatter;
+use serde_json::{Value, json};
+
+use super::{Access, Apply, Cascade};
+use crate::cluster::WriteError;
+use crate::model::{DaemonSet, Uid};
+
+/// Asks whether this user may do something.
+pub(super) fn access_review(access: &Access) -> Vec<u8> {
+    let Access { verb, resource, namespace, name } = access;
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {
+            "verb": verb.as_str(),
+            "group": resource.group(),
+            "resource": resource.name(),
+            "namespace": namespace,
+            "name": name,
+        }},
+    });
+    review.to_string().into()
+}
+
+/// What is applied, with its preconditions, in JSON that YAML reads the same way: the server takes
+/// it for YAML.
+pub(super) fn apply(apply: &Apply<'_>) -> Vec<u8> {
+    let mut object = apply.object.clone();
+    let preconditions =
+        [("uid", apply.uid.map(Uid::as_str)), ("resourceVersion", apply.resource_version)];
+    for (field, value) in preconditions {
+        if let Some(value) = value {
+            object["metadata"][field] = value.into();
+        }
+    }
+    yaml_safe(&object)
+}
+
+/// Replaces who owns what in exactly this version of the object. Writing the version that was seen
+/// makes it a precondition, which the server answers with 409 instead of a failed test's 422; the
+/// test says which object it must be.
+pub(super) fn managed_fields(live: &DaemonSet, managed_fields: &Value) -> Vec<u8> {
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": live.uid},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()},
+        {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
+    ]);
+    patch.to_string().into()
+}
+
+/// A test that fails says that it is another object (upstream: 422 without causes).
+pub(super) fn failed_test_is_stale(error: WriteError) -> WriteError {
+    match error {
+        WriteError::Invalid { attempted, fields, message } if fields.is_empty() => {
+            WriteError::Stale { attempted, message }
+        }
+        other => other,
+    }
+}
+
+/// Deletes the object of this identity.
+pub(super) fn delete(uid: &Uid, cascade: Option<Cascade>) -> Vec<u8> {
+    let mut options = json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": uid},
+    });
+    if let Some(cascade) = cascade {
+        options["propagationPolicy"] = match cascade {
+            Cascade::Background => "Background".into(),
+            Cascade::Orphan => "Orphan".into(),
+        };
+    }
+    options.to_string().into()
+}
+
+/// JSON that YAML reads as the same: what YAML takes for line breaks, or does not allow at all, is
+/// escaped (go-yaml: `is_printable`, `is_break`).
+fn yaml_safe(value: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, YamlSafe);
+    // A value that is JSON already can always be written to memory.
+    let _ = value.serialize(&mut serializer);
+    bytes
+}
+
+struct YamlSafe;
+
+impl Formatter for YamlSafe {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        for character in fragment.chars() {
+            match character {
+                '\u{7f}'..='\u{9f}'
+                | '\u{2028}'
+                | '\u{2029}'
+                | '\u{feff}'
+                | '\u{fffe}'
+                | '\u{ffff}' => {
+                    write!(writer, "\\u{:04x}", u32::from(character))?;
+                }
+                other => write!(writer, "{other}")?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! What a server answers to a write, told apart by what the writer can do about it
+//! (upstream: `metav1.StatusReason`, `metav1.CauseType`).
+
+use std::fmt;
+use std::time::Duration;
+
+use super::failure::{Failure, Refusal, StatusCause};
+use super::request::Call;
+use super::retry;
+use super::{Error, Permission, Resource, Verb};
+use crate::model::NamespaceName;
+
+/// A write, as messages name it: `patch daemonsets.apps logging/agent`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempted {
+    /// What was to be done.
+    pub verb: Verb,
+    /// To what.
+    pub resource: Resource,
+    /// In which namespace; `None` is the whole cluster.
+    pub namespace: Option<NamespaceName>,
+    /// The object's name; empty when the server was to choose one.
+    pub name: String,
+    /// Whether it was only tried out: nothing can have changed.
+    pub dry_run: bool,
+}
+
+impl fmt::Display for Attempted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        match (&self.namespace, self.name.as_str()) {
+            (Some(namespace), "") => write!(f, " in namespace {namespace}"),
+            (Some(namespace), name) => write!(f, " {namespace}/{name}"),
+            (None, "") => Ok(()),
+            (None, name) => write!(f, " {name}"),
+        }?;
+        f.write_str(if self.dry_run { " (dry run)" } else { "" })
+    }
+}
+
+/// A field that others own and the write would change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OwnedField {
+    /// Where it is, in structured-merge-diff's spelling:
+    /// `.spec.template.spec.containers[name="a"].image`.
+    pub path: String,
+    /// Who owns it.
+    pub manager: String,
+    /// With which version of the API it wrote, when it did not use server-side apply.
+    pub api_version: Option<String>,
+}
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidField {
+    /// Where it is, such as `spec.template.spec.containers[0].image`.
+    pub path: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Why a write did not happen, or may not have.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Nothing was sent: the lock is lost, or was not confirmed recently enough.
+    #[error("{attempted}: not sent, because the lock was not confirmed in time")]
+    Unlocked {
+        /// What was to be written.
+        attempted: Attempted,
+    },
+    /// Server-side apply without force: others own fields that would change (409, with causes
+    /// `FieldManagerConflict`).
+    #[error("{attempted}: {} of its fields {} owned by others", fields.len(), are(fields.len()))]
+    Conflict {
+        /// What was to be written.
+        attempted: Attempted,
+        /// The fields, in the server's order.
+        fields: Vec<OwnedField>,
+    },
+    /// The object is no longer the one that was looked at: its uid or resource version is another
+    /// one (409). Read it again.
+    #[error("{attempted}: it has changed meanwhile: {message}")]
+    Stale {
+        /// What was to be written.
+        attempted: Attempted,
+        /// The server's words.
+        message: String,
+    },
+    /// There is no such object (404).
+    #[error("{attempted}: it does not exist")]
+    NotFound {
+        /// What was to be written.
+        attempted: Attempted,
+    },
+    /// There is one already (409).
+    #[error("{attempted}: it exists already")]
+    AlreadyExists {
+        /// What was to be written.
+        attempted: Attempted,
+    },
+    /// RBAC, or another authorizer, does not let this user (403).
+    #[error("not permitted: {missing}")]
+    Forbidden {
+        /// What the user may not do.
+        missing: Permission,
+        /// The server's words.
+        message: String,
+    },
+    /// The object breaks the API's rules (422).
+    #[error("{attempted}: {message}")]
+    Invalid {
+        /// What was to be written.
+        attempted: Attempted,
+        /// Field by field.
+        fields: Vec<InvalidField>,
+        /// The server's words.
+        message: String,
+    },
+    /// Admission refused it: a webhook, a policy, PodSecurity, a quota, a missing PriorityClass.
+    #[error("{attempted}: {message}")]
+    Denied {
+        /// What was to be written.
+        attempted: Attempted,
+        /// HTTP status code, which webhooks choose as they like.
+        status: u16,
+        /// The server's words.
+        message: String,
+    },
+    /// The server sheds load (429), also after several attempts. Nothing was written.
+    #[error("{attempted}: the server has too many requests")]
+    TooManyRequests {
+        /// What was to be written.
+        attempted: Attempted,
+        /// How long it asks to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// No answer, or one from a gateway that lost the real one. The write may have happened, or
+    /// still happen: read the object again. Never said of dry runs.
+    #[error("{attempted}: it is not known whether it happened: {reason}")]
+    OutcomeUnknown {
+        /// What was to be written.
+        attempted: Attempted,
+        /// What came instead of an answer.
+        reason: String,
+    },
+    /// The server cannot process it (500), as with two elements of one key in a server-side apply;
+    /// or it answered something else. Sending it again will not help.
+    #[error("{attempted}: the server answered {status}: {message}")]
+    Refused {
+        /// What was to be written.
+        attempted: Attempted,
+        /// HTTP status code.
+        status: u16,
+        /// The server's words.
+        message: String,
+    },
+    /// The server cannot be reached or trusted, or does not accept the credentials. Nothing was
+    /// written.
+    #[error(transparent)]
+    Cluster(#[from] Error),
+}
+
+fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
+impl WriteError {
+    /// Whether the object is gone, or another one of the same name: for a delete, as good as done.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::NotFound { .. } | Self::Stale { .. })
+    }
+
+    /// Whether the write may have happened all the same.
+    pub fn is_outcome_unknown(&self) -> bool {
+        matches!(self, Self::OutcomeUnknown { .. })
+    }
+
+    /// The error that `failure` is for whoever tried this.
+    pub(super) fn of(failure: Failure, attempted: Attempted, call: &Call, server: &str) -> Self {
+        match failure {
+            Failure::Unlocked => Self::Unlocked { attempted },
+            Failure::Status(Refusal { code: 401, .. }) => {
+                Self::Cluster(failure.into_error(server, call.to_string()))
+            }
+            Failure::Status(refusal) => Self::of_refusal(refusal, attempted),
+            Failure::BrokenOff(ref reason) if !attempted.dry_run => Self::OutcomeUnknown {
+                attempted,
+                reason: format!("the connection broke off: {reason}"),
+            },
+            Failure::Timeout(limit) if !attempted.dry_run => {
+                let reason = format!("no answer within {} s", limit.as_secs());
+                Self::OutcomeUnknown { attempted, reason }
+            }
+            Failure::BrokenOff(_)
+            | Failure::Timeout(_)
+            | Failure::Unreachable(_)
+            | Failure::Tls(_)
+            | Failure::Credentials { .. } => {
+                Self::Cluster(failure.into_error(server, call.to_string()))
+            }
+        }
+    }
+
+    fn of_refusal(refusal: Refusal, attempted: Attempted) -> Self {
+        if refusal.is_denial() {
+            let Refusal { code: status, message, .. } = refusal;
+            return Self::Denied { attempted, status, message };
+        }
+        // A 500 is an answer: the server tried. What a gateway says is none.
+        let unknown = refusal.code != 500
+            && !attempted.dry_run
+            && retry::may_have_happened(&Failure::Status(refusal.clone()));
+        let Refusal { code: status, message, reason, causes, retry_after } = refusal;
+        match (status, reason.as_str()) {
+            (409, "AlreadyExists") => Self::AlreadyExists { attempted },
+            (409, _) => match owned_fields(&causes) {
+                fields if fields.is_empty() => Self::Stale { attempted, message },
+                fields => Self::Conflict { attempted, fields },
+            },
+            (404, _) => Self::NotFound { attempted },
+            (403, _) => {
+                let Attempted { verb, resource, namespace, .. } = attempted;
+                Self::Forbidden { missing: Permission { verb, resource, namespace }, message }
+            }
+            (422, _) => Self::Invalid { attempted, fields: invalid_fields(causes), message },
+            (429, _) => Self::TooManyRequests { attempted, retry_after },
+            _ if unknown => {
+                Self::OutcomeUnknown { attempted, reason: format!("{status}: {message}") }
+            }
+            _ => Self::Refused { attempted, status, message },
+        }
+    }
+}
+
+impl Refusal {
+    /// Whether this is admission's word, and neither RBAC's nor the API's. Upstream has no field
+    /// for it: webhooks and policies say `denied`, plugins use RBAC's `Forbidden` with other words
+    /// (`WithAuthorizationError` says `User "…" cannot …`).
+    fn is_denial(&self) -> bool {
+        let by_policy = self.message.contains(" denied the request")
+            || self.message.contains(" denied request: ");
+        let by_plugin = self.code == 403 && !self.message.contains("\" cannot ");
+        (400..500).contains(&self.code) && by_policy || by_plugin
+    }
+}
+
+/// The causes of a server-side apply's conflict.
+fn owned_fields(causes: &[StatusCause]) -> Vec<OwnedField> {
+    let conflicts = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
+    conflicts
+        .map(|cause| {
+            let (manager, api_version) = manager_of(&cause.message);
+            OwnedField { path: cause.field.clone(), manager, api_version }
+        })
+        .collect()
+}
+
+/// Reads `conflict with "NAME" with subresource "status" using apps/v1 at TIME` (upstream:
+/// `printManager`); the name is quoted as Go does.
+fn manager_of(message: &str) -> (String, Option<String>) {
+    let rest = message.strip_prefix("conflict with ").unwrap_or(message);
+    let mut names = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+    let (name, rest) = match names.next() {
+        Some(Ok(name)) => {
+            let end = names.byte_offset();
+            (name, &rest[end..])
+        }
+        Some(Err(_)) | None => return (rest.to_owned(), None),
+    };
+    let version = rest.split_once(" using ").map(|(_, version)| version);
+    let version = version.and_then(|version| version.split(' ').next());
+    (name, version.map(str::to_owned))
+}
+
+fn invalid_fields(causes: Vec<StatusCause>) -> Vec<InvalidField> {
+    let fields = causes.into_iter();
+    fields.map(|StatusCause { field: path, message, .. }| InvalidField { path, message }).collect()
+}
