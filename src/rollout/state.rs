@@ -6,15 +6,19 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::effect::Purpose;
 use super::event::{Answer, Event, Failure};
-use super::outcome::{Attempt, Replaced, Trouble};
+use super::outcome::{Attempt, ControllerStep, Replaced, Trouble};
 use super::progress::Progress;
-use super::task::Task;
+use super::task::{Goal, Task};
 use crate::model::{NodeName, RevisionName, Uid};
 use crate::plan::RevisionRef;
 
 /// How long before a request that came to nothing is made again.
 const RETRY: SignedDuration = SignedDuration::from_secs(2);
+
+/// How long after a failure another one is no longer part of the same trouble.
+const FORGOTTEN: SignedDuration = SignedDuration::from_secs(120);
 
 /// How often a failed template is tried to be remembered.
 const REMEMBER_ATTEMPTS: u32 = 3;
@@ -38,6 +42,8 @@ pub struct State {
     pub(super) stop: Option<Stop>,
     pub(super) writing: Writing,
     pub(super) recording: Request,
+    /// Whether the provenance has been recorded by this run.
+    pub(super) recorded: bool,
     pub(super) remembering: Remembering,
     pub(super) pods: Pods,
     /// The last that went wrong, since nothing went well.
@@ -95,11 +101,15 @@ impl Request {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writing {
     pub(super) request: Request,
+    /// What the last one was for.
+    pub(super) purpose: Option<Purpose>,
     /// Whether the target has been written, or found in place.
     pub(super) applied: bool,
     /// Whether a write under a hold was sent, so that a strategy other than `OnDelete` is
     /// somebody else's.
     pub(super) held: bool,
+    /// Whether the last good template has been written back.
+    pub(super) parked: bool,
     /// The declared strategy has been sent back.
     pub(super) given_back: bool,
     /// What the last write left behind, in generations.
@@ -144,16 +154,16 @@ pub(super) struct Waiting {
 pub(super) enum Awaited {
     /// That the old pod goes.
     Departure,
-    /// That a new one comes.
-    Arrival,
-    /// That the new one is available.
-    Availability,
+    /// That a new one comes and is available.
+    Pod,
 }
 
 /// Requests that do not succeed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failing {
     pub(super) since: Timestamp,
+    /// When it came to nothing last.
+    pub(super) last: Timestamp,
     pub(super) request: Attempt,
     pub(super) failure: Failure,
 }
@@ -162,7 +172,7 @@ pub(super) struct Failing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standstill {
     /// The controller.
-    Controller(super::outcome::ControllerStep),
+    Controller(ControllerStep),
     /// The budget is used up: nodes that count, and outdated ones.
     Budget { unavailable: u32, outdated: u32 },
     /// Ready outdated pods on so many nodes that are not.
@@ -187,8 +197,8 @@ impl State {
         Self {
             waves: nodes.collect(),
             uid: match &task.goal {
-                super::Goal::Apply(target) => target.uid.clone(),
-                super::Goal::Roll(_) | super::Goal::Release { .. } => None,
+                Goal::Apply(target) => target.uid.clone(),
+                Goal::Roll(_) | Goal::Release { .. } => None,
             },
             seen: false,
             template: None,
@@ -197,6 +207,7 @@ impl State {
             stop: None,
             writing: Writing::default(),
             recording: Request::Idle,
+            recorded: false,
             remembering: Remembering::default(),
             pods: Pods::default(),
             failing: None,
@@ -247,7 +258,8 @@ impl State {
         match answer {
             Answer::Written(Ok(written)) => {
                 self.writing.request = Request::Idle;
-                self.writing.applied = true;
+                self.writing.applied |= self.writing.purpose == Some(Purpose::Apply);
+                self.writing.parked |= self.writing.purpose == Some(Purpose::Park);
                 self.writing.generation = self.writing.generation.max(written.generation);
                 self.uid.get_or_insert(written.uid);
                 self.failing = None;
@@ -260,8 +272,8 @@ impl State {
                 self.recording = match result {
                     Ok(()) => {
                         self.failing = None;
-                        // The world will show it; until then it is not done again.
-                        Request::RetryAt(now + RETRY)
+                        self.recorded = true;
+                        Request::Idle
                     }
                     Err(failure) => self.came_to_nothing(Attempt::Record, failure, now),
                 };
@@ -301,8 +313,11 @@ impl State {
                 self.fatal = Some((request, failure));
             }
             Failure::Conflict | Failure::Gone | Failure::Unknown { .. } => {
-                let since = self.failing.as_ref().map_or(now, |failing| failing.since);
-                self.failing = Some(Failing { since, request, failure });
+                let before = self.failing.as_ref().filter(|failing| {
+                    failing.request == request && now.duration_since(failing.last) < FORGOTTEN
+                });
+                let since = before.map_or(now, |failing| failing.since);
+                self.failing = Some(Failing { since, last: now, request, failure });
             }
         }
         Request::RetryAt(now + RETRY)
