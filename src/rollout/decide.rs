@@ -20,7 +20,7 @@ use super::sight::{Kubelet, Sight, Spot, Stand, of_template};
 use super::state::{Course, Failing, Request, Standstill, State, Stop};
 use super::task::{Extent, Goal, Provenance, Target, Task};
 use super::waves::{self, Hands, Next};
-use super::world::World;
+use super::world::{World, is_older, resource_version};
 use crate::controller::Owner;
 use crate::controller::claims::Claims;
 use crate::controller::history::hash_of;
@@ -123,9 +123,8 @@ impl<'w> Step<'_, 'w> {
             if self.state.seen || planned {
                 return Err(Pause::End(Outcome::Gone { replaced_by: None }));
             }
-            if self.state.writing.applied {
-                let generation = self.state.writing.generation;
-                return Err(self.stand_for(ControllerStep::Appear { generation }));
+            if self.is_done(Purpose::Apply) {
+                return Err(self.stand_for(ControllerStep::Appear));
             }
             return Ok(None);
         };
@@ -163,7 +162,7 @@ impl<'w> Step<'_, 'w> {
     /// The way to the target.
     fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Pause> {
         let Some(live) = live else { return Ok(self.write_target(target, None, None)) };
-        if !self.state.writing.applied {
+        if !self.is_done(Purpose::Apply) {
             self.put_in_place(target, live)?;
         }
         self.appeared(live)?;
@@ -182,7 +181,7 @@ impl<'w> Step<'_, 'w> {
             }
             Paced::Stands(why) => Ok(Pause::End(Outcome::Held { why })),
             Paced::Clean => match hands {
-                Hands::Ours(_) => self.give_back(target, &sight),
+                Hands::Ours(_) => Ok(self.give_back(target, &sight)),
                 Hands::Controllers => Ok(Pause::End(Outcome::Done)),
             },
         }
@@ -195,7 +194,7 @@ impl<'w> Step<'_, 'w> {
         let paced = *declared != UpdateStrategy::OnDelete && !allows_surge(declared);
         let hold = Hold::of(live).ok().flatten();
         if self.state.from.is_none() {
-            self.state.from = Some(self.came_from(target, live, hold.as_ref()));
+            self.state.from = self.came_from(target, live, hold.as_ref());
         }
         let same_template = is_template(live, target.template.raw());
         if target.uid.is_none() && !same_template {
@@ -215,11 +214,11 @@ impl<'w> Step<'_, 'w> {
             }
         };
         if same_template && standing && !target.changes {
-            self.state.writing.applied = true;
+            self.state.writing.done.insert(Purpose::Apply);
             self.state.writing.held |= hold.is_some();
             return Ok(());
         }
-        let from = self.state.from.clone().flatten();
+        let from = self.state.from.clone();
         let hold = (paced && outdated).then(|| self.hold(target, HoldState::Holding, from));
         Err(self.write_target(target, Some(live), hold))
     }
@@ -283,27 +282,29 @@ impl<'w> Step<'_, 'w> {
 
     /// Whether what is seen is as new as the last write.
     pub(super) fn appeared(&mut self, live: &DaemonSet) -> Flow<()> {
-        let generation = self.state.writing.generation;
-        if live.generation >= generation {
-            return Ok(());
+        match &self.state.writing.version {
+            Some(written) if is_older(resource_version(live), &written.resource_version) => {
+                Err(self.stand_for(ControllerStep::Appear))
+            }
+            Some(_) | None => Ok(()),
         }
-        Err(self.stand_for(ControllerStep::Appear { generation }))
+    }
+
+    pub(super) fn is_done(&self, purpose: Purpose) -> bool {
+        self.state.writing.done.contains(&purpose)
     }
 
     /// Whether the live object still is as it was written, and so who replaces pods.
     fn as_written(&mut self, target: &Target, live: &DaemonSet) -> Flow<Hands<'static>> {
-        let hold = Hold::of(live);
+        let found = Hold::of(live);
         let held = live.spec.update_strategy == UpdateStrategy::OnDelete
             && *target.declared.strategy() != UpdateStrategy::OnDelete;
         let stale = |change| Err(Pause::End(Outcome::Stale { change, held }));
         if !is_template(live, target.template.raw()) {
             return stale(self.another_template(live));
         }
-        let state = match hold {
-            Ok(hold) => hold.map(|hold| hold.state),
-            Err(_) => return stale(Interference::Hold),
-        };
-        match state {
+        let Ok(found) = found else { return stale(Interference::Hold) };
+        match found.map(|hold| hold.state) {
             Some(HoldState::Holding) => {
                 self.state.writing.held = true;
                 Ok(Hands::Ours(&Extent::All))
@@ -313,7 +314,8 @@ impl<'w> Step<'_, 'w> {
                 stale(Interference::Strategy)
             }
             None => {
-                let ours = !self.state.writing.held || self.state.writing.given_back;
+                let writing = &self.state.writing;
+                let ours = !writing.held || writing.sent.contains(&Purpose::GiveBack);
                 let gone_on =
                     self.look(live).spots.iter().any(|spot| spot.old().is_some_and(Pod::is_ready));
                 if ours || !gone_on {
@@ -379,7 +381,7 @@ impl<'w> Step<'_, 'w> {
             }
             Next::Clean => Paced::Clean,
             Next::Stand(what) => match self.stand(what) {
-                Some(seconds) => Paced::Stands(self.why_held(sight, what, seconds)),
+                Some(seconds) => Paced::Stands(Self::why_held(sight, what, seconds)),
                 None => Paced::Wait,
             },
             Next::Delete(deletes) => {
@@ -410,7 +412,7 @@ impl<'w> Step<'_, 'w> {
         self.effects.push(Effect::Delete(delete));
     }
 
-    fn why_held(&self, sight: &Sight<'_>, what: Standstill, seconds: i64) -> Held {
+    fn why_held(sight: &Sight<'_>, what: Standstill, seconds: i64) -> Held {
         match what {
             Standstill::Controller(step) => Held::ControllerStands { step, seconds },
             Standstill::Budget { unavailable, outdated: _ } => {
@@ -424,21 +426,20 @@ impl<'w> Step<'_, 'w> {
 
     /// The declared strategy, once no Ready outdated pod remains: the controller would roll it by
     /// its own rules at once.
-    fn give_back(&mut self, target: &Target, sight: &Sight<'_>) -> Flow<Pause> {
+    fn give_back(&mut self, target: &Target, sight: &Sight<'_>) -> Pause {
         let nodes = waves::ready_on_unready_nodes(sight).len();
         if nodes > 0 {
             let what = Standstill::OldPods { nodes };
-            return Ok(match self.stand(what) {
+            return match self.stand(what) {
                 Some(seconds) => {
-                    let why = self.why_held(sight, what, seconds);
+                    let why = Self::why_held(sight, what, seconds);
                     Pause::End(Outcome::Held { why })
                 }
                 None => Pause::Wait,
-            });
+            };
         }
-        self.state.writing.given_back = true;
         let provenance = Some(self.task.provenance.clone());
-        Ok(self.write(Purpose::GiveBack, target, Some(sight.live), None, None, provenance))
+        self.write(Purpose::GiveBack, target, Some(sight.live), None, None, provenance)
     }
 
     /// Pods go to the live template, which somebody else wrote, and nobody writes here.
@@ -561,7 +562,8 @@ impl<'w> Step<'_, 'w> {
             return pause;
         }
         self.state.writing.request = Request::Out;
-        self.state.writing.purpose = Some(write.purpose);
+        self.state.writing.last = Some(write.purpose);
+        self.state.writing.sent.insert(write.purpose);
         self.report(Report::Writing(write.purpose));
         self.effects.push(Effect::Write(Box::new(write)));
         Pause::Wait
@@ -661,9 +663,6 @@ pub(super) fn is_template(live: &DaemonSet, template: &Value) -> bool {
 }
 
 fn unchanged(live: &DaemonSet) -> Precondition {
-    let version = live.raw.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-    Precondition::Unchanged {
-        uid: live.uid.clone(),
-        resource_version: version.unwrap_or_default().to_owned(),
-    }
+    let resource_version = resource_version(live).to_owned();
+    Precondition::Unchanged { uid: live.uid.clone(), resource_version }
 }

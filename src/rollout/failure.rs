@@ -43,7 +43,7 @@ impl<'w> Step<'_, 'w> {
         };
         self.appeared(live)?;
         let good = match self.task.pace.on_failure {
-            OnFailure::Hold => return self.stay(target, live, failed, None),
+            OnFailure::Hold => return Ok(self.stay(target, live, failed, None)),
             OnFailure::Park | OnFailure::Rollback => self.good(target, live),
         };
         match good {
@@ -53,15 +53,15 @@ impl<'w> Step<'_, 'w> {
                 if self.state.remembering.request == Request::Out {
                     return Ok(Pause::Wait);
                 }
-                self.roll_back(live, &good, failed)
+                Ok(self.roll_back(live, &good, failed))
             }
-            Err(why) => self.stay(target, live, failed, Some(why)),
+            Err(why) => Ok(self.stay(target, live, failed, Some(why))),
         }
     }
 
     /// The last good template, if it can be put back.
     fn good(&self, target: &Target, live: &DaemonSet) -> Result<Good<'w>, NotParked> {
-        let from = self.state.from.clone().flatten().ok_or(NotParked::NothingBefore)?;
+        let from = self.state.from.clone().ok_or(NotParked::NothingBefore)?;
         let gone = || NotParked::RevisionGone { name: from.name.clone(), number: from.number };
         let claimed = Claims::of(&Owner::from(live), self.world.revisions).claimed;
         let revision = claimed.into_iter().find(|it| it.name == from.name).ok_or_else(gone)?;
@@ -85,25 +85,24 @@ impl<'w> Step<'_, 'w> {
 
     /// Puts the good template back under the hold, unless it is there.
     fn park(&mut self, target: &Target, live: &DaemonSet, good: &Good<'_>) -> Flow<()> {
-        let hold = Hold::of(live).ok().flatten();
-        let is_parked = hold.as_ref().is_some_and(|hold| hold.state == HoldState::Parked);
+        let found = Hold::of(live).ok().flatten();
+        let is_parked = found.is_some_and(|hold| hold.state == HoldState::Parked);
         if is_template(live, &good.template) && is_parked {
             return Ok(());
         }
-        let held = live.spec.update_strategy == UpdateStrategy::OnDelete;
-        let stale = |change| Err(Pause::End(Outcome::Stale { change, held }));
+        let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
+        let stale = |change| Err(Pause::End(Outcome::Stale { change, held: on_delete }));
         if !is_template(live, &good.template) && !is_template(live, target.template.raw()) {
             let change = Interference::Template { revision: None };
             return stale(change);
         }
-        if self.state.writing.parked {
+        if self.is_done(Purpose::Park) {
             return stale(Interference::Hold);
         }
-        let RevisionRef { name, number } =
-            RevisionRef { name: good.revision.name.clone(), number: good.revision.number };
-        let hold = self.hold(target, HoldState::Parked, Some(RevisionRef { name, number }));
+        let Revision { name, number, .. } = good.revision;
+        let from = RevisionRef { name: name.clone(), number: *number };
         let failed = Some(template_digest(target.template.raw()));
-        let hold = Hold { failed, ..hold };
+        let hold = Hold { failed, ..self.hold(target, HoldState::Parked, Some(from)) };
         let provenance = Some(Provenance::of(&good.revision.annotations));
         let template = Some(Arc::clone(&good.template));
         Err(self.write(Purpose::Park, target, Some(live), template, Some(hold), provenance))
@@ -129,32 +128,32 @@ impl<'w> Step<'_, 'w> {
         live: &'w DaemonSet,
         good: &Good<'_>,
         failed: BTreeMap<NodeName, Trouble>,
-    ) -> Flow<Pause> {
+    ) -> Pause {
         let to = good.revision.name.clone();
         let parked = |failed, rolled_back| Pause::End(Outcome::Parked { failed, to, rolled_back });
         match self.task.pace.on_failure {
-            OnFailure::Park | OnFailure::Hold => return Ok(parked(failed, None)),
+            OnFailure::Park | OnFailure::Hold => return parked(failed, None),
             OnFailure::Rollback => {}
         }
         if self.is_timed_out() {
             let why = Box::new(Held::Timeout);
-            return Ok(parked(failed, Some(RolledBack::Stopped(why))));
+            return parked(failed, Some(RolledBack::Stopped(why)));
         }
         let sight = self.look(live);
         if let Err(pause) = self.settled(&sight) {
-            return Ok(match pause {
+            return match pause {
                 Pause::End(Outcome::Held { why }) => {
                     parked(failed, Some(RolledBack::Stopped(Box::new(why))))
                 }
-                other => other,
-            });
+                Pause::End(_) | Pause::Wait => pause,
+            };
         }
-        Ok(match self.pace(&sight, Hands::Ours(&Extent::All)) {
+        match self.pace(&sight, Hands::Ours(&Extent::All)) {
             Paced::Wait => Pause::Wait,
             Paced::Clean => parked(failed, Some(RolledBack::Fully)),
             Paced::Failed(again) => parked(failed, Some(RolledBack::Failed(again))),
             Paced::Stands(why) => parked(failed, Some(RolledBack::Stopped(Box::new(why)))),
-        })
+        }
     }
 
     /// Leaves everything as it is, but sees to it that the controller goes no further either.
@@ -164,21 +163,21 @@ impl<'w> Step<'_, 'w> {
         live: &DaemonSet,
         failed: BTreeMap<NodeName, Trouble>,
         not_parked: Option<NotParked>,
-    ) -> Flow<Pause> {
+    ) -> Pause {
         if live.spec.update_strategy != UpdateStrategy::OnDelete {
             if !is_template(live, target.template.raw()) {
                 let change = Interference::Template { revision: None };
-                return Ok(Pause::End(Outcome::Stale { change, held: false }));
+                return Pause::End(Outcome::Stale { change, held: false });
             }
-            let from = self.state.from.clone().flatten();
+            let from = self.state.from.clone();
             let hold = Some(self.hold(target, HoldState::Holding, from));
             let provenance = Some(self.task.provenance.clone());
-            return Ok(self.write(Purpose::Hold, target, Some(live), None, hold, provenance));
+            return self.write(Purpose::Hold, target, Some(live), None, hold, provenance);
         }
         self.remember(target);
         if self.state.remembering.request == Request::Out {
-            return Ok(Pause::Wait);
+            return Pause::Wait;
         }
-        Ok(Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked } }))
+        Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked } })
     }
 }

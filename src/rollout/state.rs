@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::effect::Purpose;
-use super::event::{Answer, Event, Failure};
+use super::event::{Answer, Event, Failure, Written};
 use super::outcome::{Attempt, ControllerStep, Replaced, Trouble};
 use super::progress::Progress;
 use super::task::{Goal, Task};
@@ -36,8 +36,8 @@ pub struct State {
     pub(super) seen: bool,
     /// The template that `roll` began with.
     pub(super) template: Option<Arc<Value>>,
-    /// Where the rollout came from, once that is known.
-    pub(super) from: Option<Option<RevisionRef>>,
+    /// The revision to go back to.
+    pub(super) from: Option<RevisionRef>,
     pub(super) course: Course,
     pub(super) stop: Option<Stop>,
     pub(super) writing: Writing,
@@ -102,18 +102,16 @@ impl Request {
 pub(super) struct Writing {
     pub(super) request: Request,
     /// What the last one was for.
-    pub(super) purpose: Option<Purpose>,
-    /// Whether the target has been written, or found in place.
-    pub(super) applied: bool,
-    /// Whether a write under a hold was sent, so that a strategy other than `OnDelete` is
+    pub(super) last: Option<Purpose>,
+    /// What was sent, whatever came of it.
+    pub(super) sent: BTreeSet<Purpose>,
+    /// What the server has answered to, or what was found in place.
+    pub(super) done: BTreeSet<Purpose>,
+    /// Whether the target was written or found under a hold, so that any other strategy is
     /// somebody else's.
     pub(super) held: bool,
-    /// Whether the last good template has been written back.
-    pub(super) parked: bool,
-    /// The declared strategy has been sent back.
-    pub(super) given_back: bool,
-    /// What the last write left behind, in generations.
-    pub(super) generation: i64,
+    /// What the server answered last: what is older has not seen the write.
+    pub(super) version: Option<Written>,
 }
 
 /// Remembering what failed.
@@ -258,10 +256,9 @@ impl State {
         match answer {
             Answer::Written(Ok(written)) => {
                 self.writing.request = Request::Idle;
-                self.writing.applied |= self.writing.purpose == Some(Purpose::Apply);
-                self.writing.parked |= self.writing.purpose == Some(Purpose::Park);
-                self.writing.generation = self.writing.generation.max(written.generation);
-                self.uid.get_or_insert(written.uid);
+                self.writing.done.extend(self.writing.last);
+                self.uid.get_or_insert_with(|| written.uid.clone());
+                self.writing.version = Some(written);
                 self.failing = None;
             }
             Answer::Written(Err(failure)) => {
