@@ -50,11 +50,13 @@ pub use drift::{
     NodeDrift, drift,
 };
 pub use explanation::{Explanation, ExplanationKind, Outcome, RuleReport, explain};
+pub(crate) use health::{ailments, node_not_ready, not_available};
 pub use history::{
     DaemonSetHistory, History, HistoryKind, HistoryQuestion, NoSuchRevision, RevisionDifference,
     RevisionEntry, history,
 };
 pub use hold::{Hold, HoldError, HoldState, ROLLOUT_ANNOTATION};
+pub(crate) use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;
 pub use reason::{Age, Reason};
 pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};

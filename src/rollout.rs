@@ -13,12 +13,17 @@
 //!
 //! Not here: sending requests, the lock, guards and preflight, which come before a run.
 
+mod decide;
 mod effect;
 mod event;
+mod failure;
+mod gate;
 mod outcome;
 mod progress;
+mod sight;
 mod state;
 mod task;
+mod waves;
 mod world;
 pub mod write;
 
@@ -50,6 +55,6 @@ pub fn step(
         return (state, Vec::new());
     }
     state.note(event, now);
-    let _ = world;
-    (state, Vec::new())
+    let effects = decide::decide(&mut state, world, now);
+    (state, effects)
 }

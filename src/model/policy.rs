@@ -154,6 +154,22 @@ impl Default for SkipUnreadyNodes {
     }
 }
 
+impl SkipUnreadyNodes {
+    /// How many of `desired` nodes may be skipped.
+    pub fn of(self, desired: u32) -> u32 {
+        self.max.scaled(desired).max(1)
+    }
+}
+
+impl PolicySpec {
+    /// The stricter of the DaemonSet's own limit and the policy's, for `desired` nodes. A policy
+    /// never stops everything: it allows one node at least.
+    pub fn stricter(&self, max_unavailable: u32, desired: u32) -> u32 {
+        let own = self.max_unavailable.map(|limit| limit.scaled(desired).max(1));
+        own.map_or(max_unavailable, |limit| limit.min(max_unavailable))
+    }
+}
+
 impl Default for PolicySpec {
     /// What holds where there is no policy.
     fn default() -> Self {

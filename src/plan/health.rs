@@ -1,6 +1,8 @@
 //! What ails the pods that a node has: why it is without an available one although nothing is to
 //! be done, or why it has one that it should not have. For `status` and `explain`.
 
+use jiff::Timestamp;
+
 use super::document::{Action, Coded, NodePlan};
 use super::reason::Reason;
 use super::scene::Scene;
@@ -38,30 +40,41 @@ fn says_node_unready(reason: &Reason) -> bool {
 
 /// Why none of the pods of an eligible node is available.
 fn unavailable(scene: &Scene<'_>, node: &Node, pods: &[&Pod]) -> Vec<Reason> {
-    let (min_ready, now) = (scene.owner.spec.min_ready_seconds, scene.view().now);
+    ailments(node, pods, scene.owner.spec.min_ready_seconds, scene.view().now)
+}
+
+/// Why none of `pods` is available on `node`; nothing when one is.
+pub(crate) fn ailments(node: &Node, pods: &[&Pod], min_ready: u32, now: Timestamp) -> Vec<Reason> {
     if pods.iter().any(|pod| pod.serves(min_ready, now)) {
         return Vec::new();
     }
-    let of_node = match node.readiness {
+    // A pod that goes anyway, or has ended, has its own reason.
+    let staying = pods.iter().find(|pod| !pod.terminating && !pod.is_terminal());
+    let of_pod = staying.map(|pod| not_available(pod, min_ready));
+    node_not_ready(node, now).into_iter().chain(of_pod).collect()
+}
+
+/// That the node is not Ready, if it is not.
+pub(crate) fn node_not_ready(node: &Node, now: Timestamp) -> Option<Reason> {
+    match node.readiness {
         NodeReadiness::Ready => None,
         NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
             let seconds = since.map(|since| now.duration_since(since).as_secs());
             Some(Reason::NodeNotReady { since, seconds })
         }
-    };
-    // A pod that goes anyway, or has ended, has its own reason.
-    let staying = pods.iter().find(|pod| !pod.terminating && !pod.is_terminal());
-    let of_pod = staying.map(|pod| {
-        if pod.is_ready() {
-            return Reason::NotAvailableYet { min_ready_seconds: min_ready };
-        }
-        let trouble = pod.trouble.as_deref();
-        Reason::PodNotReady {
-            container: trouble.map(|it| it.container.to_string()).filter(|name| !name.is_empty()),
-            trouble: trouble.map(|it| it.reason.to_string()),
-            detail: trouble.map(|it| it.message.to_string()).filter(|text| !text.is_empty()),
-            restarts: pod.restarts,
-        }
-    });
-    of_node.into_iter().chain(of_pod).collect()
+    }
+}
+
+/// Why a pod is not available.
+pub(crate) fn not_available(pod: &Pod, min_ready: u32) -> Reason {
+    if pod.is_ready() {
+        return Reason::NotAvailableYet { min_ready_seconds: min_ready };
+    }
+    let trouble = pod.trouble.as_deref();
+    Reason::PodNotReady {
+        container: trouble.map(|it| it.container.to_string()).filter(|name| !name.is_empty()),
+        trouble: trouble.map(|it| it.reason.to_string()),
+        detail: trouble.map(|it| it.message.to_string()).filter(|text| !text.is_empty()),
+        restarts: pod.restarts,
+    }
 }

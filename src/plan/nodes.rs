@@ -21,7 +21,7 @@ use crate::model::{
 
 /// Which pods come from which template.
 #[derive(Debug)]
-pub(super) struct Templates {
+pub(crate) struct Templates {
     /// Hashes of the target template. There may be several: two revisions may hold templates
     /// that only an old server's spelling tells apart.
     pub target: BTreeSet<RevisionHash>,
@@ -32,12 +32,12 @@ pub(super) struct Templates {
 impl Templates {
     /// Whether the pod's hash label is the target's. Stricter than upstream, which also accepts
     /// the template generation.
-    pub(super) fn is_updated(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_updated(&self, pod: &Pod) -> bool {
         pod.labels.get(REVISION_HASH_LABEL).is_some_and(|hash| self.target.contains(hash))
     }
 
     /// Which other template the pod comes from.
-    pub(super) fn outdated(&self, pod: &Pod) -> Reason {
+    pub(crate) fn outdated(&self, pod: &Pod) -> Reason {
         let hash = pod.labels.get(REVISION_HASH_LABEL);
         Reason::Outdated { revision: hash.and_then(|hash| self.numbers.get(hash).copied()) }
     }

@@ -5,7 +5,7 @@
 
 use super::document::{Action, Coded, NodePlan, Strategy, Wave};
 use super::reason::Reason;
-use crate::model::{IntOrPercent, NodeName, PolicySpec};
+use crate::model::{NodeName, PolicySpec, SkipUnreadyNodes};
 
 /// What the budget has to know of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,14 +78,13 @@ pub(super) fn schedule(
     let (max_unavailable, max_surge) = match strategy {
         Strategy::OnDelete => return Schedule::default(),
         Strategy::RollingUpdate { max_unavailable, max_surge, desired } => {
-            let stricter = pace.max_unavailable.map(|limit| limit.scaled(desired).max(1));
-            (stricter.map_or(max_unavailable, |limit| limit.min(max_unavailable)), max_surge)
+            (pace.stricter(max_unavailable, desired), max_surge)
         }
     };
     // With a surge the built-in controller does the rolling, and it skips nothing.
     let mut holders = Vec::new();
     if max_surge == 0 {
-        holders = hold_back_unready_nodes(nodes, standings, pace.skip_unready_nodes.max);
+        holders = hold_back_unready_nodes(nodes, standings, pace.skip_unready_nodes);
         holders.extend((0..nodes.len()).filter(|at| standings[*at].is_stuck()));
         let unavailable = u32::try_from(holders.len()).unwrap_or(u32::MAX);
         if unavailable < max_unavailable
@@ -114,7 +113,7 @@ pub(super) fn schedule(
 fn hold_back_unready_nodes(
     nodes: &mut [NodePlan],
     standings: &[Standing],
-    skip: IntOrPercent,
+    skip: SkipUnreadyNodes,
 ) -> Vec<usize> {
     let count = |wanted: &dyn Fn(&Standing) -> bool| {
         u32::try_from(standings.iter().filter(|s| s.desired && wanted(s)).count())
@@ -122,7 +121,7 @@ fn hold_back_unready_nodes(
     };
     let desired = count(&|_| true);
     let unready = count(&|s| s.node != NodeStanding::Ready);
-    let skippable = skip.scaled(desired).max(1);
+    let skippable = skip.of(desired);
     let (mut seen, mut counting) = (0, Vec::new());
     for (at, (node, standing)) in nodes.iter_mut().zip(standings).enumerate() {
         let NodeStanding::NotReady { since, seconds } = standing.node else { continue };

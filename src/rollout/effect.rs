@@ -75,7 +75,7 @@ pub enum Precondition {
 }
 
 /// What a write of the DaemonSet is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// The target, under a hold if pods must be replaced.
     Apply,

@@ -51,8 +51,8 @@ pub enum Answer {
 pub struct Written {
     /// `metadata.uid`.
     pub uid: Uid,
-    /// `metadata.generation`: an observation with a lower one is older than the write.
-    pub generation: i64,
+    /// `metadata.resourceVersion`: an observation with a lower one is older than the write.
+    pub resource_version: String,
 }
 
 /// Why a request did not do what it should, after the retries that its verb allows.

@@ -140,11 +140,8 @@ pub enum ControllerStep {
         /// Generation that the controller has seen.
         observed: i64,
     },
-    /// Show our own write in what is observed.
-    Appear {
-        /// Generation that the server answered.
-        generation: i64,
-    },
+    /// Nothing; but what is observed does not show our own write.
+    Appear,
     /// Make a revision of the template.
     MakeRevision,
     /// Leave one revision of the template.
@@ -315,9 +312,7 @@ impl fmt::Display for ControllerStep {
             Self::Observe { generation, observed } => {
                 write!(f, "has seen generation {observed}, not {generation}")
             }
-            Self::Appear { generation } => {
-                write!(f, "is not looked at: generation {generation} does not appear")
-            }
+            Self::Appear => f.write_str("cannot be seen: our own write does not appear"),
             Self::MakeRevision => f.write_str("makes no revision of the template"),
             Self::DropDuplicates { revisions } => {
                 write!(f, "leaves {revisions} revisions of one template")

@@ -6,15 +6,19 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::event::{Answer, Event, Failure};
-use super::outcome::{Attempt, Replaced, Trouble};
+use super::effect::Purpose;
+use super::event::{Answer, Event, Failure, Written};
+use super::outcome::{Attempt, ControllerStep, Replaced, Trouble};
 use super::progress::Progress;
-use super::task::Task;
+use super::task::{Goal, Task};
 use crate::model::{NodeName, RevisionName, Uid};
 use crate::plan::RevisionRef;
 
 /// How long before a request that came to nothing is made again.
 const RETRY: SignedDuration = SignedDuration::from_secs(2);
+
+/// How long after a failure another one is no longer part of the same trouble.
+const FORGOTTEN: SignedDuration = SignedDuration::from_secs(120);
 
 /// How often a failed template is tried to be remembered.
 const REMEMBER_ATTEMPTS: u32 = 3;
@@ -32,12 +36,14 @@ pub struct State {
     pub(super) seen: bool,
     /// The template that `roll` began with.
     pub(super) template: Option<Arc<Value>>,
-    /// Where the rollout came from, once that is known.
-    pub(super) from: Option<Option<RevisionRef>>,
+    /// The revision to go back to.
+    pub(super) from: Option<RevisionRef>,
     pub(super) course: Course,
     pub(super) stop: Option<Stop>,
     pub(super) writing: Writing,
     pub(super) recording: Request,
+    /// Whether the provenance has been recorded by this run.
+    pub(super) recorded: bool,
     pub(super) remembering: Remembering,
     pub(super) pods: Pods,
     /// The last that went wrong, since nothing went well.
@@ -95,15 +101,17 @@ impl Request {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writing {
     pub(super) request: Request,
-    /// Whether the target has been written, or found in place.
-    pub(super) applied: bool,
-    /// Whether a write under a hold was sent, so that a strategy other than `OnDelete` is
+    /// What the last one was for.
+    pub(super) last: Option<Purpose>,
+    /// What was sent, whatever came of it.
+    pub(super) sent: BTreeSet<Purpose>,
+    /// What the server has answered to, or what was found in place.
+    pub(super) done: BTreeSet<Purpose>,
+    /// Whether the target was written or found under a hold, so that any other strategy is
     /// somebody else's.
     pub(super) held: bool,
-    /// The declared strategy has been sent back.
-    pub(super) given_back: bool,
-    /// What the last write left behind, in generations.
-    pub(super) generation: i64,
+    /// What the server answered last: what is older has not seen the write.
+    pub(super) version: Option<Written>,
 }
 
 /// Remembering what failed.
@@ -144,16 +152,16 @@ pub(super) struct Waiting {
 pub(super) enum Awaited {
     /// That the old pod goes.
     Departure,
-    /// That a new one comes.
-    Arrival,
-    /// That the new one is available.
-    Availability,
+    /// That a new one comes and is available.
+    Pod,
 }
 
 /// Requests that do not succeed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failing {
     pub(super) since: Timestamp,
+    /// When it came to nothing last.
+    pub(super) last: Timestamp,
     pub(super) request: Attempt,
     pub(super) failure: Failure,
 }
@@ -162,7 +170,7 @@ pub(super) struct Failing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standstill {
     /// The controller.
-    Controller(super::outcome::ControllerStep),
+    Controller(ControllerStep),
     /// The budget is used up: nodes that count, and outdated ones.
     Budget { unavailable: u32, outdated: u32 },
     /// Ready outdated pods on so many nodes that are not.
@@ -187,8 +195,8 @@ impl State {
         Self {
             waves: nodes.collect(),
             uid: match &task.goal {
-                super::Goal::Apply(target) => target.uid.clone(),
-                super::Goal::Roll(_) | super::Goal::Release { .. } => None,
+                Goal::Apply(target) => target.uid.clone(),
+                Goal::Roll(_) | Goal::Release { .. } => None,
             },
             seen: false,
             template: None,
@@ -197,6 +205,7 @@ impl State {
             stop: None,
             writing: Writing::default(),
             recording: Request::Idle,
+            recorded: false,
             remembering: Remembering::default(),
             pods: Pods::default(),
             failing: None,
@@ -247,9 +256,9 @@ impl State {
         match answer {
             Answer::Written(Ok(written)) => {
                 self.writing.request = Request::Idle;
-                self.writing.applied = true;
-                self.writing.generation = self.writing.generation.max(written.generation);
-                self.uid.get_or_insert(written.uid);
+                self.writing.done.extend(self.writing.last);
+                self.uid.get_or_insert_with(|| written.uid.clone());
+                self.writing.version = Some(written);
                 self.failing = None;
             }
             Answer::Written(Err(failure)) => {
@@ -260,8 +269,8 @@ impl State {
                 self.recording = match result {
                     Ok(()) => {
                         self.failing = None;
-                        // The world will show it; until then it is not done again.
-                        Request::RetryAt(now + RETRY)
+                        self.recorded = true;
+                        Request::Idle
                     }
                     Err(failure) => self.came_to_nothing(Attempt::Record, failure, now),
                 };
@@ -301,8 +310,11 @@ impl State {
                 self.fatal = Some((request, failure));
             }
             Failure::Conflict | Failure::Gone | Failure::Unknown { .. } => {
-                let since = self.failing.as_ref().map_or(now, |failing| failing.since);
-                self.failing = Some(Failing { since, request, failure });
+                let before = self.failing.as_ref().filter(|failing| {
+                    failing.request == request && now.duration_since(failing.last) < FORGOTTEN
+                });
+                let since = before.map_or(now, |failing| failing.since);
+                self.failing = Some(Failing { since, last: now, request, failure });
             }
         }
         Request::RetryAt(now + RETRY)

@@ -27,3 +27,21 @@ impl<'a> World<'a> {
         }
     }
 }
+
+/// `metadata.resourceVersion` of what was seen; empty when it has none.
+pub(super) fn resource_version(live: &DaemonSet) -> &str {
+    let version = live.raw.pointer("/metadata/resourceVersion");
+    version.and_then(serde_json::Value::as_str).unwrap_or_default()
+}
+
+/// Whether one resourceVersion is older than another of the same object. They are integers of any
+/// length (upstream: `CompareResourceVersion`); of what is none, nothing can be said.
+pub(super) fn is_older(version: &str, than: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    if !is_number(version) || !is_number(than) {
+        return false;
+    }
+    let digits = |text: &str| text.trim_start_matches('0').to_owned();
+    let (version, than) = (digits(version), digits(than));
+    (version.len(), version) < (than.len(), than)
+}

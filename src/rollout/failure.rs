@@ -1,0 +1,183 @@
+//! What becomes of a rollout whose gate has failed: the last good template is put back under the
+//! hold, or everything is left as it is. No pod is deleted, but for those that a rollback replaces.
+//!
+//! The template is put back *before* it is remembered as failed: a run that dies in between is
+//! begun again with the same template, and fails again, instead of being refused while the bad
+//! template is live.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::decide::{Flow, Paced, Pause, Step, is_template};
+use super::effect::{Effect, Purpose};
+use super::outcome::{Held, Interference, NotParked, Outcome, RolledBack, Trouble};
+use super::sight::count;
+use super::state::Request;
+use super::task::{Extent, Provenance, Target};
+use super::waves::Hands;
+use crate::controller::Owner;
+use crate::controller::claims::Claims;
+use crate::controller::placement::judge;
+use crate::controller::revision_data::template_of;
+use crate::model::{DaemonSet, NodeName, OnFailure, PodTemplate, Revision, UpdateStrategy};
+use crate::plan::{Hold, HoldState, RevisionRef, template_digest};
+
+/// The template to go back to.
+struct Good<'w> {
+    revision: &'w Revision,
+    template: Arc<Value>,
+}
+
+impl<'w> Step<'_, 'w> {
+    /// A gate has failed: by policy, back to the last good template, or no further.
+    pub(super) fn go_back(
+        &mut self,
+        target: &Target,
+        live: Option<&'w DaemonSet>,
+        failed: BTreeMap<NodeName, Trouble>,
+    ) -> Flow<Pause> {
+        let Some(live) = live else {
+            return Ok(Pause::End(Outcome::Gone { replaced_by: None }));
+        };
+        self.appeared(live)?;
+        let good = match self.task.pace.on_failure {
+            OnFailure::Hold => return Ok(self.stay(target, live, failed, None)),
+            OnFailure::Park | OnFailure::Rollback => self.good(target, live),
+        };
+        match good {
+            Ok(good) => {
+                self.park(target, live, &good)?;
+                self.remember(target);
+                if self.state.remembering.request == Request::Out {
+                    return Ok(Pause::Wait);
+                }
+                Ok(self.roll_back(live, &good, failed))
+            }
+            Err(why) => Ok(self.stay(target, live, failed, Some(why))),
+        }
+    }
+
+    /// The last good template, if it can be put back.
+    fn good(&self, target: &Target, live: &DaemonSet) -> Result<Good<'w>, NotParked> {
+        let from = self.state.from.clone().ok_or(NotParked::NothingBefore)?;
+        let gone = || NotParked::RevisionGone { name: from.name.clone(), number: from.number };
+        let claimed = Claims::of(&Owner::from(live), self.world.revisions).claimed;
+        let revision = claimed.into_iter().find(|it| it.name == from.name).ok_or_else(gone)?;
+        let template = template_of(&revision.data).ok_or_else(gone)?;
+        let parsed = PodTemplate::from_json(template.clone()).map_err(|_| gone())?;
+        if is_template(live, target.template.raw()) && !self.task.allow_mass_eviction {
+            self.would_evict(live, &parsed)?;
+        }
+        Ok(Good { revision, template: Arc::new(template) })
+    }
+
+    /// Refuses to go back where the controller would then remove more pods at once than may be
+    /// unavailable.
+    fn would_evict(&self, live: &'w DaemonSet, good: &PodTemplate) -> Result<(), NotParked> {
+        let sight = self.look(live);
+        let may_stay = |spot: &&super::sight::Spot<'_>| judge(&good.placement, spot.node).may_stay;
+        let evicted = sight.spots.iter().filter(|spot| spot.serves && !may_stay(spot));
+        let (pods, allowed) = (count(evicted), sight.allowed);
+        if pods > allowed { Err(NotParked::WouldEvict { pods, allowed }) } else { Ok(()) }
+    }
+
+    /// Puts the good template back under the hold, unless it is there.
+    fn park(&mut self, target: &Target, live: &DaemonSet, good: &Good<'_>) -> Flow<()> {
+        let found = Hold::of(live).ok().flatten();
+        let is_parked = found.is_some_and(|hold| hold.state == HoldState::Parked);
+        if is_template(live, &good.template) && is_parked {
+            return Ok(());
+        }
+        let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
+        let stale = |change| Err(Pause::End(Outcome::Stale { change, held: on_delete }));
+        if !is_template(live, &good.template) && !is_template(live, target.template.raw()) {
+            let change = Interference::Template { revision: None };
+            return stale(change);
+        }
+        if self.is_done(Purpose::Park) {
+            return stale(Interference::Hold);
+        }
+        let Revision { name, number, .. } = good.revision;
+        let from = RevisionRef { name: name.clone(), number: *number };
+        let failed = Some(template_digest(target.template.raw()));
+        let hold = Hold { failed, ..self.hold(target, HoldState::Parked, Some(from)) };
+        let provenance = Some(Provenance::of(&good.revision.annotations));
+        let template = Some(Arc::clone(&good.template));
+        Err(self.write(Purpose::Park, target, Some(live), template, Some(hold), provenance))
+    }
+
+    /// Has the failed template remembered, once.
+    fn remember(&mut self, target: &Target) {
+        let remembering = self.state.remembering;
+        if remembering.done || !remembering.request.may_go(self.now) {
+            if let (false, Request::RetryAt(at)) = (remembering.done, remembering.request) {
+                self.wake_at(Some(at));
+            }
+            return;
+        }
+        self.state.remembering.request = Request::Out;
+        let digest = template_digest(target.template.raw());
+        self.push(Effect::Remember { digest });
+    }
+
+    /// Ends parked; with a rollback, when the bad pods are replaced too.
+    fn roll_back(
+        &mut self,
+        live: &'w DaemonSet,
+        good: &Good<'_>,
+        failed: BTreeMap<NodeName, Trouble>,
+    ) -> Pause {
+        let to = good.revision.name.clone();
+        let parked = |failed, rolled_back| Pause::End(Outcome::Parked { failed, to, rolled_back });
+        match self.task.pace.on_failure {
+            OnFailure::Park | OnFailure::Hold => return parked(failed, None),
+            OnFailure::Rollback => {}
+        }
+        if self.is_timed_out() {
+            let why = Box::new(Held::Timeout);
+            return parked(failed, Some(RolledBack::Stopped(why)));
+        }
+        let sight = self.look(live);
+        if let Err(pause) = self.settled(&sight) {
+            return match pause {
+                Pause::End(Outcome::Held { why }) => {
+                    parked(failed, Some(RolledBack::Stopped(Box::new(why))))
+                }
+                Pause::End(_) | Pause::Wait => pause,
+            };
+        }
+        match self.pace(&sight, Hands::Ours(&Extent::All)) {
+            Paced::Wait => Pause::Wait,
+            Paced::Clean => parked(failed, Some(RolledBack::Fully)),
+            Paced::Failed(again) => parked(failed, Some(RolledBack::Failed(again))),
+            Paced::Stands(why) => parked(failed, Some(RolledBack::Stopped(Box::new(why)))),
+        }
+    }
+
+    /// Leaves everything as it is, but sees to it that the controller goes no further either.
+    fn stay(
+        &mut self,
+        target: &Target,
+        live: &DaemonSet,
+        failed: BTreeMap<NodeName, Trouble>,
+        not_parked: Option<NotParked>,
+    ) -> Pause {
+        if live.spec.update_strategy != UpdateStrategy::OnDelete {
+            if !is_template(live, target.template.raw()) {
+                let change = Interference::Template { revision: None };
+                return Pause::End(Outcome::Stale { change, held: false });
+            }
+            let from = self.state.from.clone();
+            let hold = Some(self.hold(target, HoldState::Holding, from));
+            let provenance = Some(self.task.provenance.clone());
+            return self.write(Purpose::Hold, target, Some(live), None, hold, provenance);
+        }
+        self.remember(target);
+        if self.state.remembering.request == Request::Out {
+            return Pause::Wait;
+        }
+        Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked } })
+    }
+}

@@ -1,0 +1,224 @@
+//! Whom to delete next within the budget, and what a run waits for if nobody.
+//!
+//! First the outdated pods that are not Ready on nodes that are: they cost nothing. Then available
+//! ones by wave and node name, while the budget has room. Pods that are merely young wait until
+//! they are available. Not here: gates, and giving back.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::effect::{Cost, Delete};
+use super::outcome::ControllerStep;
+use super::sight::{Kubelet, Sight, Spot, Stand, count};
+use super::state::{Request, Standstill, State};
+use super::task::Extent;
+use crate::model::{NodeName, Pod, PodReadiness};
+
+/// How many deletes may be out at once: so many can still land after the lock is lost.
+pub(super) const MAX_REQUESTS: usize = 16;
+
+/// Who replaces pods.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Hands<'t> {
+    /// This run, so many.
+    Ours(&'t Extent),
+    /// The controller, under the strategy that is live.
+    Controllers,
+}
+
+/// What comes next.
+#[derive(Debug, PartialEq)]
+pub(super) enum Next {
+    /// These go.
+    Delete(Vec<Delete>),
+    /// Something is on its way.
+    Wait {
+        /// When an outdated pod that is too young becomes available.
+        until: Option<Timestamp>,
+    },
+    /// Nothing moves, though there is more to do.
+    Stand(Standstill),
+    /// There is nothing more to do.
+    Clean,
+}
+
+/// Decides. Gates come first: nothing may have failed.
+pub(super) fn next(sight: &Sight<'_>, state: &State, hands: Hands<'_>) -> Next {
+    match hands {
+        Hands::Ours(extent) => Wave::of(sight, state, extent).next(),
+        Hands::Controllers => watch(sight, state),
+    }
+}
+
+/// The wave in progress, if any outdated pod is left.
+pub(super) fn current(sight: &Sight<'_>, state: &State) -> Option<u32> {
+    if sight.outdated() == 0 {
+        return None;
+    }
+    let ready = sight.spots.iter().filter(|spot| spot.kubelet == Kubelet::Ready);
+    let old = ready.filter(|spot| spot.has_old()).map(|spot| &spot.node.name);
+    let open = old.chain(state.pods.waiting.keys());
+    open.filter_map(|node| state.waves.get(node)).min().copied()
+}
+
+/// What the controller does by itself.
+fn watch(sight: &Sight<'_>, state: &State) -> Next {
+    let outdated = sight.outdated();
+    if !state.pods.waiting.is_empty() {
+        Next::Wait { until: None }
+    } else if outdated > 0 {
+        Next::Stand(Standstill::Controller(ControllerStep::Roll { outdated }))
+    } else {
+        Next::Clean
+    }
+}
+
+/// A step of the wave in progress.
+struct Wave<'s, 'a> {
+    sight: &'s Sight<'a>,
+    state: &'s State,
+    extent: &'s Extent,
+    /// How many more may be deleted at all.
+    left: usize,
+}
+
+impl<'s, 'a> Wave<'s, 'a> {
+    fn of(sight: &'s Sight<'a>, state: &'s State, extent: &'s Extent) -> Self {
+        let left = match extent {
+            Extent::All | Extent::Nodes(_) => usize::MAX,
+            Extent::Count(count) => {
+                usize::try_from(count.saturating_sub(state.pods.count)).unwrap_or(usize::MAX)
+            }
+        };
+        Self { sight, state, extent, left }
+    }
+
+    fn next(&self) -> Next {
+        let deletes = self.deletes();
+        if !deletes.is_empty() {
+            return Next::Delete(deletes);
+        }
+        // The gates put an end to every wait.
+        let recovering = !self.state.pods.waiting.is_empty();
+        let young = if self.left > 0 { self.young() } else { Vec::new() };
+        if recovering || !young.is_empty() || self.state.deletes_out() > 0 {
+            return Next::Wait { until: young.into_iter().min() };
+        }
+        let outdated = if self.left > 0 { count(self.open()) } else { 0 };
+        let crowded = self.sight.spots.iter().any(|spot| is_crowded(spot) && self.is_ours(spot));
+        if crowded {
+            return Next::Stand(Standstill::Controller(ControllerStep::Roll { outdated }));
+        }
+        if outdated > 0 {
+            let unavailable = self.sight.unavailable();
+            return Next::Stand(Standstill::Budget { unavailable, outdated });
+        }
+        Next::Clean
+    }
+
+    /// Spots whose pod this run replaces, sooner or later.
+    fn open(&self) -> impl Iterator<Item = (&'s Spot<'a>, &'a Pod)> {
+        let open = self.sight.spots.iter().filter(|spot| self.is_ours(spot));
+        open.filter_map(|spot| match spot.stand {
+            Stand::Old(pod) => Some((spot, pod)),
+            Stand::Well(_)
+            | Stand::New(_)
+            | Stand::Crowd { .. }
+            | Stand::Leaving(_)
+            | Stand::Ended(_)
+            | Stand::Empty => None,
+        })
+    }
+
+    fn is_ours(&self, spot: &Spot<'_>) -> bool {
+        let wanted = match self.extent {
+            Extent::All | Extent::Count(_) => true,
+            Extent::Nodes(nodes) => nodes.contains(&spot.node.name),
+        };
+        wanted && spot.kubelet == Kubelet::Ready
+    }
+
+    fn deletes(&self) -> Vec<Delete> {
+        let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
+        let again: Vec<Delete> = self.again().take(room).collect();
+        let room = room - again.len();
+        let free = self.open().filter(|(_, pod)| !pod.is_ready());
+        let free = free.map(|(spot, pod)| self.delete(spot, pod, Cost::Nothing));
+        again.into_iter().chain(free.chain(self.paid()).take(room.min(self.left))).collect()
+    }
+
+    /// Deletes without a clear answer whose pod still stands.
+    fn again(&self) -> impl Iterator<Item = Delete> {
+        let leaving = self.sight.spots.iter().filter_map(|spot| Some((spot, spot.leaving()?)));
+        let stands = leaving.filter(|(_, pod)| !pod.terminating);
+        let due = stands.filter(|(_, pod)| match self.state.pods.deleted.get(&pod.uid) {
+            Some(Request::RetryAt(at)) => *at <= self.sight.now,
+            Some(Request::Idle | Request::Out) | None => false,
+        });
+        due.map(|(spot, pod)| self.delete(spot, pod, Cost::Nothing))
+    }
+
+    /// Available ones of the wave in progress, as many as the budget has room for.
+    fn paid(&self) -> impl Iterator<Item = Delete> {
+        let wave = self.wave();
+        let mut available: Vec<_> = self
+            .open()
+            .filter(|(spot, pod)| self.sight.serves(pod) && self.wave_of(spot) == wave)
+            .collect();
+        available.sort_by_key(|(spot, _)| &spot.node.name);
+        let (unavailable, allowed) = (self.sight.unavailable(), self.sight.allowed);
+        let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
+        available.into_iter().take(room).zip(unavailable..).map(
+            move |((spot, pod), unavailable)| {
+                self.delete(spot, pod, Cost::One { unavailable, allowed })
+            },
+        )
+    }
+
+    /// The lowest wave that is not over: no available pod of a later one goes before.
+    fn wave(&self) -> Option<u32> {
+        let old = self.open().map(|(spot, _)| self.wave_of(spot));
+        let waiting = self.state.pods.waiting.keys();
+        let recovering = waiting.filter_map(|node| self.state.waves.get(node)).copied().map(Some);
+        old.chain(recovering).min_by_key(|wave| wave.unwrap_or(u32::MAX))?
+    }
+
+    fn wave_of(&self, spot: &Spot<'_>) -> Option<u32> {
+        self.state.waves.get(&spot.node.name).copied()
+    }
+
+    /// When each pod that is Ready, but not available yet, will be.
+    fn young(&self) -> Vec<Timestamp> {
+        let min_ready = SignedDuration::from_secs(self.sight.live.spec.min_ready_seconds.into());
+        let young = self.open().filter(|(_, pod)| pod.is_ready() && !self.sight.serves(pod));
+        young
+            .map(|(_, pod)| match pod.readiness {
+                PodReadiness::Ready { since: Some(since) } => since + min_ready,
+                PodReadiness::Ready { since: None } | PodReadiness::NotReady => {
+                    self.sight.now + min_ready
+                }
+            })
+            .collect()
+    }
+
+    fn delete(&self, spot: &Spot<'_>, pod: &Pod, cost: Cost) -> Delete {
+        Delete {
+            pod: pod.name.clone(),
+            uid: pod.uid.clone(),
+            node: spot.node.name.clone(),
+            reason: self.sight.why(spot, pod),
+            cost,
+        }
+    }
+}
+
+fn is_crowded(spot: &Spot<'_>) -> bool {
+    matches!(spot.stand, Stand::Crowd { new: _, old: Some(_) })
+}
+
+/// Outdated pods that are Ready on nodes that are not: as long as there are any, the strategy is
+/// not given back.
+pub(super) fn ready_on_unready_nodes(sight: &Sight<'_>) -> Vec<NodeName> {
+    let unready = sight.spots.iter().filter(|spot| spot.kubelet != Kubelet::Ready);
+    let ready = unready.filter(|spot| spot.old().is_some_and(Pod::is_ready));
+    ready.map(|spot| spot.node.name.clone()).collect()
+}
