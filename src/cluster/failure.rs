@@ -98,16 +98,12 @@ impl Refusal {
             #[serde(default)]
             causes: Vec<StatusCause>,
         }
-        match serde_json::from_slice::<Status>(body) {
-            Ok(Status { message, reason, details }) => {
-                let causes = details.map(|details| details.causes).unwrap_or_default();
-                Self { code, message, reason, causes, retry_after }
-            }
-            Err(_) => {
-                let message = String::from_utf8_lossy(body).trim().chars().take(200).collect();
-                Self { code, message, retry_after, ..Self::default() }
-            }
+        if let Ok(Status { message, reason, details }) = serde_json::from_slice(body) {
+            let causes = details.map(|details| details.causes).unwrap_or_default();
+            return Self { code, message, reason, causes, retry_after };
         }
+        let message = String::from_utf8_lossy(body).trim().chars().take(200).collect();
+        Self { code, message, retry_after, ..Self::default() }
     }
 }
 

@@ -41,7 +41,7 @@ impl Scope {
             match self {
                 Self::All => lists.push(cluster_wide(kind)),
                 Self::Namespaces(names) => {
-                    lists.extend(names.iter().map(|name| List::all(kind, Some(name.clone()))))
+                    lists.extend(names.iter().map(|name| List::all(kind, Some(name.clone()))));
                 }
             }
         }

@@ -91,7 +91,7 @@ pub struct Observer {
     /// The local clock when it began, twice.
     begun: (Timestamp, Duration),
     /// The watches. They end with this.
-    _tasks: JoinSet<()>,
+    _watches: JoinSet<()>,
 }
 
 impl LiveCluster {
@@ -125,9 +125,15 @@ impl LiveCluster {
         if target.events {
             tasks.push(self.task(&shared, tasks.len(), feeds::complaints(target)));
         }
-        let _tasks = self.begin(tasks).await?;
+        let watches = self.begin(tasks).await?;
         let changes = shared.subscribe();
-        Ok(Observer { shared, requests: Arc::clone(&self.requests), changes, begun, _tasks })
+        Ok(Observer {
+            shared,
+            requests: Arc::clone(&self.requests),
+            changes,
+            begun,
+            _watches: watches,
+        })
     }
 
     fn task(&self, shared: &Arc<Shared>, number: usize, feed: Feed) -> Task {

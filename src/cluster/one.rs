@@ -68,10 +68,10 @@ impl Requests {
         let Some(json) = self.object(Resource::Lease, &key.namespace, &name).await? else {
             return Ok(None);
         };
-        self.lease_of(&json).map(Some)
+        Self::lease_of(&json).map(Some)
     }
 
-    pub(super) fn lease_of(&self, json: &[u8]) -> Result<LeaseRecord, Error> {
+    pub(super) fn lease_of(json: &[u8]) -> Result<LeaseRecord, Error> {
         LeaseRecord::read(json).map_err(|error| Error::NotAnAnswer {
             request: format!("GET {}", Resource::Lease),
             reason: error.to_string(),

@@ -62,7 +62,7 @@ pub enum Resource {
     Event,
     /// `coordination.k8s.io/v1` Lease: our lock.
     Lease,
-    /// `authorization.k8s.io/v1` SelfSubjectAccessReview: what this user may do.
+    /// `authorization.k8s.io/v1` `SelfSubjectAccessReview`: what this user may do.
     AccessReview,
     /// `/version`, which is no resource.
     Version,

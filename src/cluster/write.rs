@@ -106,8 +106,8 @@ impl WritableCluster {
     /// created. It is raw JSON as the API has it, with `generateName` or `name`.
     ///
     /// # Errors
-    /// What creating the pod would answer: [`WriteError::Denied`] by PodSecurity or a missing
-    /// PriorityClass, say.
+    /// What creating the pod would answer: [`WriteError::Denied`] by `PodSecurity` or a missing
+    /// `PriorityClass`, say.
     pub async fn try_pod(
         &self,
         namespace: &NamespaceName,

@@ -77,8 +77,8 @@ pub enum WriteError {
         /// The fields, in the server's order.
         fields: Vec<OwnedField>,
     },
-    /// The object is no longer the one that was looked at: its uid or resource version is another
-    /// one (409). Read it again.
+    /// The object is no longer the one that was looked at: its resource version is another one
+    /// (409), or its uid (409 for deletes, 422 for patches). Read it again.
     #[error("{attempted}: it has changed meanwhile: {message}")]
     Stale {
         /// What was to be written.
@@ -116,7 +116,8 @@ pub enum WriteError {
         /// The server's words.
         message: String,
     },
-    /// Admission refused it: a webhook, a policy, PodSecurity, a quota, a missing PriorityClass.
+    /// Admission refused it: a webhook, a policy, `PodSecurity`, a quota, a missing
+    /// `PriorityClass`.
     #[error("{attempted}: {message}")]
     Denied {
         /// What was to be written.
@@ -221,6 +222,10 @@ impl WriteError {
             (403, _) => {
                 let Attempted { verb, resource, namespace, .. } = attempted;
                 Self::Forbidden { missing: Permission { verb, resource, namespace }, message }
+            }
+            // The uid that was sent is not the object's: so it is another object.
+            (422, _) if causes.iter().any(|cause| cause.field == "metadata.uid") => {
+                Self::Stale { attempted, message }
             }
             (422, _) => Self::Invalid { attempted, fields: invalid_fields(causes), message },
             (429, _) => Self::TooManyRequests { attempted, retry_after },

@@ -26,4 +26,5 @@ mod status_table;
 mod target;
 mod upstream;
 mod validation;
+mod writes;
 mod yaml_writing;

@@ -54,7 +54,7 @@ impl Renewal {
     }
 
     async fn renew(&self) -> Result<(), WriteError> {
-        self.write(|before, now| record::renewed(before, now)).await
+        self.write(record::renewed).await
     }
 
     pub(super) async fn note(&self, key: &str) -> Option<String> {
@@ -136,8 +136,8 @@ impl Requests {
         limit: Duration,
     ) -> Result<LeaseRecord, WriteError> {
         let name = record::lease_name(key.name.as_str());
-        let path = uri::object(Resource::Lease, &key.namespace, &name);
-        self.write_lease(Verb::Patch, path, "application/merge-patch+json", key, patch, limit).await
+        let uri = uri::object(Resource::Lease, &key.namespace, &name);
+        self.write_lease(Verb::Patch, uri, "application/merge-patch+json", key, patch, limit).await
     }
 
     async fn write_lease(
@@ -157,7 +157,7 @@ impl Requests {
             ..Call::get(Resource::Lease, path)
         };
         let answer = self.write_text(None, &call, attempted(verb, key)).await?;
-        Ok(self.lease_of(&answer)?)
+        Ok(Self::lease_of(&answer)?)
     }
 }
 

@@ -57,7 +57,7 @@ impl Taker<'_> {
                 let holder = record.and_then(|record| record.holder()).unwrap_or_default();
                 return Err(LockError::Held { daemon_set: self.key.clone(), holder, waited });
             }
-            let pause = rest.min(*wait - waited).min(*lease / 8);
+            let pause = rest.min(wait.saturating_sub(waited)).min(*lease / 8);
             tokio::time::sleep(pause.max(Duration::from_millis(20))).await;
         }
     }
