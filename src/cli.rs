@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod apply;
 mod comparison;
@@ -32,6 +32,7 @@ mod status;
 mod warnings;
 mod whole_file;
 
+use apply::DsApply;
 use error::Error;
 pub use exit::Exit;
 use flags::{Color, GlobalFlags};
@@ -85,10 +86,27 @@ pub fn ds_plan() -> Exit {
 
 /// Runs `ds-apply` on the process's command line.
 pub fn ds_apply() -> Exit {
-    match apply::DsApply::try_parse() {
-        Ok(apply::DsApply {}) => apply::run(Printer::new(Color::Auto.into())),
+    match parse(std::env::args_os()) {
+        Ok(DsApply { global, apply, command }) => {
+            let command = command.unwrap_or_else(|| apply::Command::Apply(Box::new(apply)));
+            run_apply(global, command)
+        }
         Err(error) => usage(&error),
     }
+}
+
+/// As [`run`], for the program that must not just end when it is interrupted.
+fn run_apply(global: GlobalFlags, command: apply::Command) -> Exit {
+    let printer = Printer::new(global.color.into());
+    let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
+        shell::run_with_interrupts(|interrupts| async move {
+            apply::run(command, global, shell, interrupts)
+                .await
+                .unwrap_or_else(|error| report(&error, printer))
+        })
+        .map_err(Error::Process)
+    });
+    done.unwrap_or_else(|error| report(&error, printer))
 }
 
 /// Runs one command, and explains what stood in its way.
@@ -120,14 +138,14 @@ async fn dispatch(command: &Command, global: &GlobalFlags, shell: &Shell) -> Res
         Command::History(args) => history::run(args, global, shell).await,
         Command::Snapshot(args) => snapshot::run(args, global, shell).await,
         Command::Schema(args) => schema::run(args, shell),
-        Command::Completions(args) => completions::run(args, shell),
-        Command::Man(args) => man::run(args, shell),
+        Command::Completions(args) => completions::run(args, DsPlan::command(), shell),
+        Command::Man(args) => man::run(args, DsPlan::command(), shell),
     }
 }
 
-/// Reads the command line of `ds-plan`.
-fn parse(line: impl Iterator<Item = OsString>) -> Result<DsPlan, clap::Error> {
-    let mut command = DsPlan::command();
+/// Reads the command line of a program.
+fn parse<P: Parser>(line: impl Iterator<Item = OsString>) -> Result<P, clap::Error> {
+    let mut command = P::command();
     let matches = match command.try_get_matches_from_mut(line) {
         Ok(matches) => matches,
         Err(error) => return Err(with_similar_command(error, &command)),
@@ -135,10 +153,11 @@ fn parse(line: impl Iterator<Item = OsString>) -> Result<DsPlan, clap::Error> {
     if let Some(name) = matches.subcommand_name()
         && let Some(flag) = misplaced(&command, &matches)
     {
-        let text = format!("`{flag}` belongs after `ds-plan {name}`, not before");
+        let program = command.get_name();
+        let text = format!("`{flag}` belongs after `{program} {name}`, not before");
         return Err(command.error(ErrorKind::ArgumentConflict, text));
     }
-    DsPlan::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    P::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// A flag of `plan` that was given before the name of a command, where it would go unread.
@@ -190,7 +209,7 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         DsPlan::command().debug_assert();
-        apply::DsApply::command().debug_assert();
+        DsApply::command().debug_assert();
     }
 
     #[test]

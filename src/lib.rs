@@ -4,6 +4,7 @@
 //! `controller` knows what the DaemonSet controller would do, `plan` decides, `render` shows.
 //! `cli` is the shell around them: command line in, exit status out.
 
+pub mod apply;
 pub mod cli;
 pub mod cluster;
 pub mod controller;

@@ -24,6 +24,7 @@ mod reason;
 mod revision;
 mod scene;
 mod secrets;
+mod stale;
 mod status;
 mod target;
 #[cfg(test)]
@@ -59,6 +60,7 @@ pub use hold::{Hold, HoldError, HoldState, ROLLOUT_ANNOTATION};
 pub(crate) use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;
 pub use reason::{Age, Reason};
+pub use stale::{Binding, Difference, Stale, stale};
 pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
 pub use writers::{WriteOperation, Writer};
 
@@ -109,7 +111,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     let live = desired.iter().filter_map(|desired| snapshot.daemon_set(&desired.key));
     let specs = desired.iter().map(|desired| &desired.spec).chain(live.map(|live| &live.spec));
     let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
-    let mut planned: Vec<Planned<'_>> = applied
+    let mut planned: Vec<Planned> = applied
         .iter()
         .zip(manifests)
         .map(|(applied, manifest)| {
@@ -120,8 +122,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     planned
         .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
 
-    let decided: Vec<_> = planned.iter().map(Planned::decided).collect();
-    let digest = digest::digest(snapshot.cluster.uid.as_ref(), &decided);
+    let digest = digest::digest(snapshot.cluster.uid.as_ref(), planned.iter().map(|it| &it.plan));
     let mut guards = Vec::new();
     let mut daemon_sets = Vec::with_capacity(planned.len());
     for mut one in planned {

@@ -1,20 +1,63 @@
-//! `ds-apply`, which is not built yet and says so.
+//! `ds-apply`: its commands, and `apply` itself, which carries a plan out.
 
-use clap::Parser;
+mod agree;
+mod carry_out;
+mod flags;
+mod identity;
+mod told;
+mod turn;
 
+use clap::{CommandFactory, Parser, Subcommand};
+use tokio::sync::mpsc;
+
+use super::error::Error;
 use super::exit::Exit;
-use super::printer::Printer;
+use super::flags::GlobalFlags;
+use super::shell::Shell;
+use super::{completions, man};
+use crate::apply::Interrupt;
+use carry_out::Session;
 
-/// Carry out DaemonSet changes from git, node by node (not built yet)
+/// Carry out DaemonSet changes from git, node by node, within the budget
+///
+/// Without a command, `ds-apply` means `ds-apply apply`. Running it again goes on where it was.
 #[derive(Parser, Debug)]
-#[command(name = "ds-apply", version, max_term_width = 100)]
-pub(super) struct DsApply {}
+#[command(name = "ds-apply", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub(super) struct DsApply {
+    #[command(flatten)]
+    pub(super) apply: carry_out::Args,
 
-/// Says what to do instead.
-pub(super) fn run(printer: Printer) -> Exit {
-    printer.err(
-        "error: ds-apply is not built yet: nothing was read and nothing was changed\n\
-         hint: see what would happen with `ds-plan`, and apply with `kubectl apply --server-side`\n",
-    );
-    Exit::Failed
+    #[command(flatten)]
+    pub(super) global: GlobalFlags,
+
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 4 held or parked (run again, or go back), \
+                          5 stale (plan again), 6 refused by a guard, 7 locked by another run, \
+                          64 usage, 130 interrupted, 143 terminated";
+
+#[derive(Subcommand, Debug)]
+pub(super) enum Command {
+    Apply(Box<carry_out::Args>),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Runs one command. The interrupts are for those that can stop in the middle.
+pub(super) async fn run(
+    command: Command,
+    global: GlobalFlags,
+    shell: Shell,
+    interrupts: mpsc::Receiver<Interrupt>,
+) -> Result<Exit, Error> {
+    match command {
+        Command::Apply(args) => {
+            let session = Session::open(&global, &shell, interrupts).await?;
+            carry_out::run(&args, &global, session).await
+        }
+        Command::Completions(args) => completions::run(&args, DsApply::command(), &shell),
+        Command::Man(args) => man::run(&args, DsApply::command(), &shell),
+    }
 }

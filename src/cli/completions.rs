@@ -1,6 +1,5 @@
-//! `ds-plan completions`: scripts that complete the command line in a shell.
+//! `completions`: scripts that complete the command line in a shell.
 
-use clap::CommandFactory;
 use clap_complete::Shell as Target;
 
 use super::error::Error;
@@ -17,9 +16,10 @@ pub(super) struct Args {
     target: Target,
 }
 
-pub(super) fn run(args: &Args, shell: &Shell) -> Result<Exit, Error> {
+pub(super) fn run(args: &Args, mut program: clap::Command, shell: &Shell) -> Result<Exit, Error> {
     let mut script = Vec::new();
-    clap_complete::generate(args.target, &mut super::DsPlan::command(), "ds-plan", &mut script);
+    let name = program.get_name().to_owned();
+    clap_complete::generate(args.target, &mut program, name, &mut script);
     shell.printer.out(String::from_utf8_lossy(&script)).map_err(Error::Output)?;
     Ok(Exit::Done)
 }

@@ -11,8 +11,10 @@ use anstyle::{AnsiColor, Style};
 
 use super::exit::Exit;
 use super::hints;
+use crate::apply::PreflightError;
+use crate::cluster::{LockError, WriteError};
 use crate::model::{DaemonSetKey, NodeName};
-use crate::plan::NoSuchRevision;
+use crate::plan::{Guard, NoSuchRevision, Stale};
 use crate::render::neutral;
 use crate::{cluster, manifest, source};
 
@@ -101,6 +103,66 @@ pub(super) enum Error {
     /// `ds-plan snapshot` together with `--snapshot`.
     #[error("`ds-plan snapshot` records a live cluster; it does not read --snapshot")]
     RecordingOfRecording,
+    /// `ds-apply` together with `--snapshot`.
+    #[error("a recorded cluster cannot be changed; ds-apply does not read --snapshot")]
+    WritingToRecording,
+    /// Neither the name of a DaemonSet nor of a file that is there.
+    #[error("`{0}` is neither a saved plan nor of the form NAMESPACE/NAME")]
+    NeitherPlanNorName(String),
+    /// A saved plan cannot be opened.
+    #[error("cannot read the plan {}", file.display())]
+    OpenPlan {
+        /// The file.
+        file: PathBuf,
+        /// What stood in the way.
+        source: io::Error,
+    },
+    /// A file that is no saved plan.
+    #[error("{} is no saved plan", file.display())]
+    PlanFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// Nobody has agreed, and nobody can be asked.
+    #[error("nothing was changed: nobody can be asked here")]
+    NobodyToAsk,
+    /// The answer was not `yes`.
+    #[error("nothing was changed: not agreed to")]
+    Declined,
+    /// The answer cannot be read.
+    #[error("the answer cannot be read")]
+    Answer(#[source] io::Error),
+    /// Guards that nobody has allowed.
+    #[error("{}", refused(_0))]
+    Refused(Vec<Guard>),
+    /// The cluster is no longer the one that was planned for.
+    #[error("the plan no longer fits the cluster; nothing was changed\n{}", lines(_0))]
+    Stale(Vec<Stale>),
+    /// Admission changes the template.
+    #[error("the server changes the pod template of {0}: an admission webhook or policy does")]
+    Mutated(DaemonSetKey),
+    /// The strategy cannot be read.
+    #[error("spec.updateStrategy cannot be read")]
+    Declared(#[source] serde_json::Error),
+    /// What is permitted cannot be found out.
+    #[error("cannot ask what is permitted")]
+    Access(#[source] WriteError),
+    /// The lock was not to be had.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The server does not accept what is to come.
+    #[error(transparent)]
+    Preflight(#[from] PreflightError),
+    /// It was carried out, and yet something is to be done.
+    #[error("{daemon_set} was carried out, and still differs: {}", paths.join(", "))]
+    NotSettled {
+        /// Which one.
+        daemon_set: DaemonSetKey,
+        /// The fields that differ.
+        paths: Vec<String>,
+    },
     /// The system has no random numbers.
     #[error("no random numbers to be had")]
     Random(#[source] getrandom::Error),
@@ -155,10 +217,24 @@ impl Error {
             | Self::Output(_)
             | Self::Random(_)
             | Self::CurrentFolder(_)
+            | Self::OpenPlan { .. }
+            | Self::PlanFile { .. }
+            | Self::NobodyToAsk
+            | Self::Declined
+            | Self::Answer(_)
+            | Self::Declared(_)
+            | Self::Access(_)
+            | Self::Lock(LockError::Read(_) | LockError::Write { .. })
+            | Self::Preflight(_)
             | Self::Process(_) => Exit::Failed,
-            Self::StandardInputTwice | Self::RecordingOfRecording | Self::NoSuchPage { .. } => {
-                Exit::Usage
-            }
+            Self::Stale(_) | Self::Mutated(_) | Self::NotSettled { .. } => Exit::Stale,
+            Self::Refused(_) => Exit::Refused,
+            Self::Lock(LockError::Held { .. }) => Exit::Locked,
+            Self::StandardInputTwice
+            | Self::RecordingOfRecording
+            | Self::WritingToRecording
+            | Self::NeitherPlanNorName(_)
+            | Self::NoSuchPage { .. } => Exit::Usage,
         }
     }
 }
@@ -171,6 +247,21 @@ impl From<manifest::Errors> for Error {
 
 fn listed(keys: &[DaemonSetKey]) -> String {
     keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn lines(all: &[Stale]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Each guard with the flag that allows it, a line each.
+fn refused(guards: &[Guard]) -> String {
+    let words = guards.iter().map(|guard| {
+        let about = guard.daemon_set.as_deref().map(|key| format!("{key}: ")).unwrap_or_default();
+        let flag = guard.allow_flag.as_ref().map(|flag| format!(" (allowed by {flag})"));
+        format!("{about}{}{}", guard.message, flag.unwrap_or_default())
+    });
+    let words: Vec<String> = words.collect();
+    format!("refused; nothing was changed\n{}", words.join("\n"))
 }
 
 fn none_mentions(files: usize) -> String {

@@ -9,6 +9,8 @@ mod source;
 use std::io;
 
 use super::error::Error;
+use crate::apply::PreflightError;
+use crate::cluster::LockError;
 use crate::manifest;
 use crate::model::DaemonSetKey;
 use crate::plan::NoSuchRevision;
@@ -50,7 +52,42 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
         Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],
         Error::RecordingOfRecording => vec!["leave out one of the two".into()],
-        Error::Random(_)
+        Error::WritingToRecording => {
+            vec!["see what would happen: `ds-plan --snapshot FILE`".into()]
+        }
+        Error::NeitherPlanNorName(_) => {
+            vec!["save a plan with `ds-plan --out FILE`, then `ds-apply FILE`".into()]
+        }
+        Error::PlanFile { .. } => vec!["make it with `ds-plan --out FILE`".into()],
+        Error::NobodyToAsk => {
+            vec!["say `--yes`, or hand over a saved plan: `ds-apply FILE`".into()]
+        }
+        Error::Stale(_) => vec!["plan again, look at it, and carry that out".into()],
+        Error::Mutated(_) => {
+            vec!["to take what the server makes of it as the target, use `--allow-mutation`".into()]
+        }
+        Error::NotSettled { .. } => vec!["see what differs: `ds-plan diff`".into()],
+        Error::Lock(LockError::Held { .. }) => vec![
+            "wait longer with `--lock-timeout`; a run that is gone loses its lock by itself".into(),
+        ],
+        Error::Lock(LockError::Read(error)) | Error::Preflight(PreflightError::Cluster(error)) => {
+            cluster::hint(error).into_iter().collect()
+        }
+        Error::Declined
+        | Error::OpenPlan { .. }
+        | Error::Answer(_)
+        | Error::Refused(_)
+        | Error::Declared(_)
+        | Error::Access(_)
+        | Error::Lock(LockError::Write { .. })
+        | Error::Preflight(
+            PreflightError::DaemonSet(_)
+            | PreflightError::Pod(_)
+            | PreflightError::Access(_)
+            | PreflightError::Ownership(_)
+            | PreflightError::TakeOver(_),
+        )
+        | Error::Random(_)
         | Error::Render(_)
         | Error::Output(_)
         | Error::Page { .. }

@@ -58,12 +58,12 @@ pub(super) fn desired(
     let desired = manifest::read(&files, &options)?;
     warnings.extend(warnings::of_manifests(&desired));
     let source::Origin { repository, commit, paths } = read.origin;
-    let commit = commit.map(|commit| commit.id);
+    let (commit, subject) = commit.map(|commit| (commit.id, commit.subject)).unzip();
     let base_commit = base.as_ref().and_then(|base| base.commit.clone());
     Ok(Desired {
         daemon_sets: selection.narrow_to_some(desired.daemon_sets)?,
         base: base.map(|base| base.daemon_sets),
-        source: SourceInfo { repository, commit, base: base_commit, paths },
+        source: SourceInfo { repository, commit, subject, base: base_commit, paths },
         warnings,
     })
 }

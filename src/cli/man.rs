@@ -1,9 +1,9 @@
-//! `ds-plan man`: manual pages, made from the same words as the help.
+//! `man`: manual pages, made from the same words as the help.
 
 use std::path::PathBuf;
 
+use clap::ValueHint;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{CommandFactory, ValueHint};
 use clap_mangen::Man;
 
 use super::error::Error;
@@ -15,7 +15,7 @@ use super::shell::Shell;
 /// For example: `ds-plan man | man -l -`, or `ds-plan man --out ~/.local/share/man/man1`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Of which command; default: of ds-plan itself
+    /// Of which command; default: of the program itself
     #[arg(value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
     #[arg(conflicts_with = "out")]
     command: Option<String>,
@@ -25,9 +25,10 @@ pub(super) struct Args {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &Args, shell: &Shell) -> Result<Exit, Error> {
+pub(super) fn run(args: &Args, program: clap::Command, shell: &Shell) -> Result<Exit, Error> {
     let Args { command, out } = args;
-    let pages = pages();
+    let name = program.get_name().to_owned();
+    let pages = pages(program);
     if let Some(folder) = out {
         for (name, page) in pages {
             let path = folder.join(format!("{name}.1"));
@@ -36,9 +37,8 @@ pub(super) fn run(args: &Args, shell: &Shell) -> Result<Exit, Error> {
         }
         return Ok(Exit::Done);
     }
-    let wanted =
-        command.as_ref().map_or_else(|| "ds-plan".to_owned(), |it| format!("ds-plan-{it}"));
-    let known = || pages_of_commands(&pages);
+    let wanted = command.as_ref().map_or_else(|| name.clone(), |it| format!("{name}-{it}"));
+    let known = || pages_of_commands(&name, &pages);
     let page = pages.iter().find(|(name, _)| *name == wanted).map(|(_, page)| page.clone());
     let page = page.ok_or_else(|| Error::NoSuchPage {
         command: command.clone().unwrap_or_default(),
@@ -50,8 +50,7 @@ pub(super) fn run(args: &Args, shell: &Shell) -> Result<Exit, Error> {
 }
 
 /// Each page's name, and the command that it is about.
-fn pages() -> Vec<(String, clap::Command)> {
-    let mut program = super::DsPlan::command();
+fn pages(mut program: clap::Command) -> Vec<(String, clap::Command)> {
     program.build();
     let commands = program.get_subcommands().filter(|command| command.get_name() != "help");
     let commands = commands.map(|command| {
@@ -62,8 +61,9 @@ fn pages() -> Vec<(String, clap::Command)> {
     [(program.get_name().to_owned(), program)].into_iter().chain(commands).collect()
 }
 
-fn pages_of_commands(pages: &[(String, clap::Command)]) -> Vec<String> {
-    pages.iter().filter_map(|(name, _)| name.strip_prefix("ds-plan-")).map(str::to_owned).collect()
+fn pages_of_commands(program: &str, pages: &[(String, clap::Command)]) -> Vec<String> {
+    let start = format!("{program}-");
+    pages.iter().filter_map(|(name, _)| name.strip_prefix(&start)).map(str::to_owned).collect()
 }
 
 fn rendered(page: clap::Command) -> Result<Vec<u8>, Error> {

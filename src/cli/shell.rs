@@ -8,10 +8,12 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use tokio::sync::mpsc;
 
 use super::error::Error;
 use super::exit::Exit;
 use super::printer::Printer;
+use crate::apply::Interrupt;
 use crate::model::mask::Salt;
 use crate::render::TextOptions;
 
@@ -97,6 +99,50 @@ pub(super) fn run_until_interrupted(
                 },
             },
             exit = interruption.wait() => exit,
+        }
+    });
+    runtime.shutdown_background();
+    exit
+}
+
+/// Runs `work`, which is told of the first signals and stops as it can, and returns its exit
+/// status; with [`Exit::Interrupted`], that of the signal that it was.
+///
+/// While a rollout goes on, an interrupted process must not just end. The third signal ends it.
+pub(super) fn run_with_interrupts<W>(
+    work: impl FnOnce(mpsc::Receiver<Interrupt>) -> W,
+) -> io::Result<Exit>
+where
+    W: Future<Output = Exit> + Send + 'static,
+{
+    const PATIENCE: usize = 2;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let exit = runtime.block_on(async {
+        let mut interruption = Interruption::listen()?;
+        let (sender, receiver) = mpsc::channel(PATIENCE);
+        let mut work = tokio::spawn(work(receiver));
+        let mut signal = Exit::Interrupted;
+        let mut told = 0;
+        loop {
+            tokio::select! {
+                done = &mut work => return match done {
+                    Ok(Exit::Interrupted) => Ok(signal),
+                    Ok(exit) => Ok(exit),
+                    Err(failed) => match failed.try_into_panic() {
+                        Ok(panic) => std::panic::resume_unwind(panic),
+                        Err(cancelled) => Err(io::Error::other(cancelled)),
+                    },
+                },
+                exit = interruption.wait() => {
+                    signal = exit?;
+                    told += 1;
+                    if told > PATIENCE {
+                        return Ok(signal);
+                    }
+                    // Full only when nobody listens any more, and then the work is at its end.
+                    let _ = sender.try_send(Interrupt);
+                }
+            }
         }
     });
     runtime.shutdown_background();

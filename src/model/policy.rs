@@ -207,6 +207,16 @@ enum IntOrPercentSchema {
 }
 
 impl RolloutPolicy {
+    /// A policy that says nothing but its name, and selects nothing.
+    pub fn named(name: &str) -> Self {
+        Self {
+            api_version: PolicyVersion::V1Alpha1,
+            kind: PolicyKind::RolloutPolicy,
+            metadata: PolicyMetadata { name: name.to_owned() },
+            spec: PolicySpec::default(),
+        }
+    }
+
     /// Whether it is for the DaemonSet with this key and these labels.
     pub fn selects(&self, key: &DaemonSetKey, labels: &Labels) -> bool {
         let Selects { names, labels: wanted } = &self.spec.selects;

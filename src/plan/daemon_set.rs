@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use super::applied::Applied;
-use super::digest::Decided;
+use super::digest::template_digest;
 use super::document::{
     Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, Guard, ManagedBy, NodePlan,
     Strategy, Warning, Wave,
@@ -24,26 +22,13 @@ use crate::controller::{Owner, status};
 use crate::model::{DaemonSet, NodeName, PolicySpec, Snapshot};
 
 /// A DaemonSet's plan, and what belongs beside it.
-pub(super) struct Planned<'a> {
+pub(super) struct Planned {
     /// The plan.
     pub plan: DaemonSetPlan,
     /// What `ds-apply` would refuse.
     pub guards: Vec<Guard>,
     /// What a reader should know.
     pub warnings: Vec<Warning>,
-    live_template: Option<&'a Value>,
-    target_template: &'a Value,
-}
-
-impl Planned<'_> {
-    /// What goes into the digest.
-    pub(super) fn decided(&self) -> Decided<'_> {
-        Decided {
-            plan: &self.plan,
-            live_template: self.live_template,
-            target_template: self.target_template,
-        }
-    }
 }
 
 /// Plans one DaemonSet.
@@ -54,7 +39,7 @@ pub(super) fn plan<'a>(
     since: Option<BaseChange>,
     take_over: &BTreeSet<String>,
     detail: Detail,
-) -> Planned<'a> {
+) -> Planned {
     let Detail { all_nodes, show_values } = detail;
     let desired = &applied.desired;
     let described = if all_nodes { Described::All } else { Described::Busy };
@@ -80,6 +65,8 @@ pub(super) fn plan<'a>(
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         strategy,
         hold,
+        live_template: live.map(|live| template_digest(live.spec.template.raw())),
+        target_template: template_digest(desired.spec.template.raw()),
         revision: scene.target.plan.clone(),
         changes,
         base: since,
@@ -107,13 +94,7 @@ pub(super) fn plan<'a>(
         plan.nodes.retain(|node| node.action != Action::Keep);
         plan.nodes.shrink_to_fit();
     }
-    Planned {
-        guards,
-        warnings,
-        plan,
-        live_template: live.map(|live| live.spec.template.raw()),
-        target_template,
-    }
+    Planned { plan, guards, warnings }
 }
 
 /// The hold that a DaemonSet is under, or a warning when its memory of one cannot be read.

@@ -11,19 +11,14 @@ use super::document::{Action, DaemonSetPlan, NodePlan};
 use crate::controller::revision_data::canonical_json;
 use crate::model::Uid;
 
-/// What of one DaemonSet goes into the digest, beside its plan.
-pub(super) struct Decided<'a> {
-    /// The plan, with every node that has something to do.
-    pub plan: &'a DaemonSetPlan,
-    /// The template now.
-    pub live_template: Option<&'a Value>,
-    /// The template to come.
-    pub target_template: &'a Value,
-}
-
 /// `sha256:` and the digest in hexadecimal.
-pub(super) fn digest(cluster: Option<&Uid>, decided: &[Decided<'_>]) -> String {
-    let daemon_sets: Vec<Value> = decided.iter().map(daemon_set).collect();
+///
+/// `plans` have every node that has something to do.
+pub(super) fn digest<'a>(
+    cluster: Option<&Uid>,
+    plans: impl Iterator<Item = &'a DaemonSetPlan>,
+) -> String {
+    let daemon_sets: Vec<Value> = plans.map(daemon_set).collect();
     hash(&json!({ "cluster": cluster, "daemonSets": daemon_sets }))
 }
 
@@ -32,8 +27,7 @@ pub fn template_digest(template: &Value) -> String {
     hash(template)
 }
 
-fn daemon_set(decided: &Decided<'_>) -> Value {
-    let Decided { plan, live_template, target_template } = decided;
+fn daemon_set(plan: &DaemonSetPlan) -> Value {
     json!({
         "namespace": plan.namespace,
         "name": plan.name,
@@ -44,8 +38,8 @@ fn daemon_set(decided: &Decided<'_>) -> Value {
         "hold": plan.hold.as_ref().map(|hold| (hold.state, &hold.declared)),
         "takenOver": plan.taken_over,
         "revision": plan.revision,
-        "liveTemplate": live_template.map(template_digest),
-        "targetTemplate": template_digest(target_template),
+        "liveTemplate": plan.live_template,
+        "targetTemplate": plan.target_template,
         "waves": hash_each(&plan.waves),
         "nodes": hash_each(plan.nodes.iter().filter(|node| node.action != Action::Keep).map(node)),
     })

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::hold::Hold;
 use super::reason::Reason;
 use crate::model::{
-    DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, RevisionNumber,
-    Uid,
+    DaemonSetKey, DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName,
+    RevisionNumber, Uid,
 };
 pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};
 
@@ -71,6 +71,9 @@ pub struct SourceInfo {
     /// The full id of the commit that was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The first line of its message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     /// The full id of the merge base that the change is told against.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
@@ -126,6 +129,11 @@ pub struct DaemonSetPlan {
     /// The rollout that `ds-apply` has begun and that this plan goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
+    /// Digest of the live pod template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_template: Option<String>,
+    /// Digest of the pod template to come.
+    pub target_template: String,
     /// Which revision it has and will have.
     pub revision: RevisionPlan,
     /// Fields that change: live against what server-side apply makes of it.
@@ -163,6 +171,11 @@ impl Plan {
 }
 
 impl DaemonSetPlan {
+    /// Namespace and name.
+    pub fn key(&self) -> DaemonSetKey {
+        DaemonSetKey::new(self.namespace.clone(), self.name.clone())
+    }
+
     /// Whether carrying it out would change anything: the object, or pods. Nodes that wait are no
     /// change, because waiting is all that happens. Under a hold there is a strategy to give back.
     pub fn has_changes(&self) -> bool {

@@ -9,7 +9,7 @@ use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strat
 use super::git_ops::{self, GitOps};
 use super::reason::Reason;
 use super::scene::Scene;
-use crate::model::{DaemonSet, NodeName};
+use crate::model::{DaemonSet, DaemonSetKey, NodeName};
 
 /// Evictions at once that pass without a guard under `OnDelete`, which has no budget of its own.
 const ON_DELETE_BUDGET: u32 = 1;
@@ -96,10 +96,22 @@ fn failed_template(plan: &DaemonSetPlan, target_template: &Value) -> Option<Guar
     if *failed != template_digest(target_template) {
         return None;
     }
-    let message = "the rollout of this very template failed before, and was parked. Mend the \
-                   template, or what it failed for"
-        .to_owned();
-    Some(guard(plan, GuardCode::FailedTemplate, message, Some(RETRY), Vec::new()))
+    Some(Guard::failed_template(&plan.key()))
+}
+
+impl Guard {
+    /// What a template that failed before meets.
+    pub fn failed_template(daemon_set: &DaemonSetKey) -> Self {
+        Self {
+            code: GuardCode::FailedTemplate,
+            message: "the rollout of this very template failed before. Mend the template, or what \
+                      it failed for"
+                .to_owned(),
+            allow_flag: Some(RETRY.to_owned()),
+            daemon_set: Some(daemon_set.to_string()),
+            nodes: Vec::new(),
+        }
+    }
 }
 
 fn selector_change(plan: &DaemonSetPlan) -> Guard {

@@ -33,6 +33,8 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         policy,
         strategy,
         hold,
+        live_template: _,
+        target_template: _,
         revision,
         changes,
         base,

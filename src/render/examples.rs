@@ -42,6 +42,7 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
         source: SourceInfo {
             repository: Some("https://git.example/fleet".into()),
             commit: Some("4f2c9e1d0a5b6c7d8e9f00112233445566778899".into()),
+            subject: Some("Ship fluent-bit 3.2".into()),
             base: None,
             paths: vec!["deploy/prod".into()],
         },
@@ -72,6 +73,8 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         policy: None,
         strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },
         hold: None,
+        live_template: Some("sha256:1a2b".into()),
+        target_template: "sha256:1a2b".into(),
         revision: RevisionPlan {
             current: Some(RevisionRef {
                 name: format!("{name}-5f6d").as_str().into(),

@@ -91,7 +91,7 @@ fn changes(daemon_set: &DaemonSetPlan) -> bool {
 
 /// ` at 4f2c9e1 in deploy/prod`.
 pub(super) fn source_words(source: &SourceInfo, options: TextOptions) -> String {
-    let SourceInfo { repository, commit, base, paths } = source;
+    let SourceInfo { repository, commit, subject: _, base, paths } = source;
     let length = if options.verbose { usize::MAX } else { SHORT_COMMIT };
     let shortened = |id: &String| id.chars().take(length).collect::<String>();
     let [commit, base] = [commit, base].map(|id| id.as_ref().map(shortened));

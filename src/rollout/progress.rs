@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use super::effect::{Delete, Purpose};
 use super::outcome::Trouble;
 use crate::model::{NodeName, RevisionName};
@@ -33,8 +36,36 @@ pub enum Report {
     Progress(Progress),
 }
 
+impl Report {
+    /// One word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Writing(_) => "writing",
+            Self::Revision(_) => "revision",
+            Self::Deleting(_) => "deleting",
+            Self::Recovered { .. } => "recovered",
+            Self::Failed { .. } => "failed",
+            Self::Progress(_) => "progress",
+        }
+    }
+
+    /// What it is about, for programs.
+    pub fn data(&self) -> Value {
+        match self {
+            Self::Writing(_) => json!({}),
+            Self::Revision(name) => json!({ "revision": name }),
+            Self::Deleting(Delete { pod, uid, node, reason, cost: _ }) => {
+                json!({ "node": node, "pod": pod, "uid": uid, "reason": reason.code() })
+            }
+            Self::Recovered { node, seconds } => json!({ "node": node, "seconds": seconds }),
+            Self::Failed { node, trouble: _ } => json!({ "node": node }),
+            Self::Progress(progress) => json!({ "progress": progress }),
+        }
+    }
+}
+
 /// How far it is, in nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
     /// That should run a pod.
     pub desired: u32,

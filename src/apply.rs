@@ -1,0 +1,144 @@
+//! Carries a rollout out: shows the world to `rollout::step`, performs what it wants, and tells it
+//! what came of that.
+//!
+//! Nothing is decided here about nodes or pods. What comes before the first step (ownership,
+//! preflight) is in `prepare`; requests and their answers are in `perform`.
+
+mod perform;
+mod prepare;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::cluster::{Lock, Observer, View};
+use crate::model::DaemonSetKey;
+use crate::rollout::{Answer, Effect, Ending, Event, Report, State, Task, World, step};
+use perform::Hands;
+
+pub use prepare::{PreflightError, preflight, take_over};
+
+/// Annotation of a DaemonSet's lease: digests of templates that failed, the latest last.
+pub const FAILED_TEMPLATES: &str = "ds-plan.dev/failed-templates";
+
+/// Why an event says that no pod could be created (upstream: `FailedCreatePodReason`).
+const FAILED_CREATE: &str = "FailedCreate";
+
+/// The longest sleep between two looks: a clock may jump.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+
+/// Something that interrupts a run from outside: Ctrl-C or SIGTERM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupt;
+
+/// One rollout under way.
+pub struct Run<'a> {
+    /// Which DaemonSet.
+    pub key: &'a DaemonSetKey,
+    /// The lock on it, held.
+    pub lock: Arc<Lock>,
+    /// What is seen of it.
+    pub observer: Observer,
+    /// How it is asked to stop.
+    pub interrupts: &'a mut mpsc::Receiver<Interrupt>,
+    /// What is asked for.
+    pub task: Task,
+}
+
+impl Run<'_> {
+    /// Takes steps until the rollout has ended. `tell` is told what happens, and at what time by
+    /// the server's clock. What the server refuses is in the ending.
+    pub async fn to_its_end(mut self, mut tell: impl FnMut(&Report, Timestamp)) -> Ending {
+        let mut hands = Hands::new(self.key.clone(), Arc::clone(&self.lock));
+        let provenance = self.task.provenance.clone();
+        let mut state = State::new(self.task.clone());
+        let mut heard = Heard::default();
+        let mut next = Next { event: Event::Look, wake: None };
+        loop {
+            let Next { event, mut wake } = next;
+            let (after, effects, now) = self.step(state, event);
+            state = after;
+            for effect in effects {
+                match effect {
+                    Effect::Report(report) => tell(&report, now),
+                    Effect::WakeAt(at) => wake = Some(at),
+                    Effect::Finish(ending) => return *ending,
+                    Effect::Write(write) => hands.write(*write),
+                    Effect::Delete(delete) => hands.delete(delete),
+                    Effect::Remember { digest } => hands.remember(digest),
+                    Effect::Record { revision, uid } => {
+                        let seen = self.observer.look(|view| perform::revision(view, &uid));
+                        hands.record(revision, seen, provenance.clone());
+                    }
+                }
+            }
+            next = self.next(&mut hands.answers, &mut heard, wake, now).await;
+        }
+    }
+
+    /// One step on what is seen now, by the server's clock.
+    fn step(&self, state: State, event: Event) -> (State, Vec<Effect>, Timestamp) {
+        self.observer.look(|View { snapshot, complaints: _ }| {
+            let now = snapshot.observed_at;
+            let (state, effects) = step(state, event, &World::of(snapshot, self.key), now);
+            (state, effects, now)
+        })
+    }
+
+    /// Waits for what happens next.
+    async fn next(
+        &mut self,
+        answers: &mut JoinSet<Answer>,
+        heard: &mut Heard,
+        wake: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Next {
+        if let Some(message) = self.observer.look(|view| heard.news(view)) {
+            return Next { event: Event::CreateFailed { message }, wake };
+        }
+        let event = tokio::select! {
+            Some(answer) = answers.join_next() => match answer {
+                Ok(answer) => Event::Answer(answer),
+                // A request that panicked is a bug; the run must not wait for it for ever.
+                Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+            },
+            () = self.lock.lost() => Event::LockLost,
+            Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
+            () = self.observer.changed() => Event::Look,
+            () = tokio::time::sleep(until(wake, now)) => Event::Look,
+        };
+        Next { event, wake }
+    }
+}
+
+/// What the next step is taken for, and when one is due.
+struct Next {
+    event: Event,
+    wake: Option<Timestamp>,
+}
+
+/// How long to sleep until then.
+fn until(wake: Option<Timestamp>, now: Timestamp) -> Duration {
+    let due = wake.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
+    // What is overdue has had its step; so that it cannot spin, a moment passes all the same.
+    due.unwrap_or(LONGEST_SLEEP).clamp(Duration::from_millis(20), LONGEST_SLEEP)
+}
+
+/// Which complaints of the controller have been passed on.
+#[derive(Default)]
+struct Heard(BTreeMap<String, u32>);
+
+impl Heard {
+    /// A complaint that was not passed on yet.
+    fn news(&mut self, view: &View) -> Option<String> {
+        let failed = view.complaints.iter().filter(|it| it.reason == FAILED_CREATE);
+        failed
+            .filter(|it| self.0.insert(it.event.clone(), it.count) != Some(it.count))
+            .last()
+            .map(|it| it.message.clone())
+    }
+}

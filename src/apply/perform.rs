@@ -1,0 +1,142 @@
+//! Effects that are requests: each is sent by itself, and has one answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::FAILED_TEMPLATES;
+use crate::cluster::{Apply, Error, Lock, View, WriteError, Writer};
+use crate::model::{DaemonSetKey, Revision, RevisionName, Uid};
+use crate::rollout::{Answer, Delete, Failure, Provenance, Write, Written, write};
+
+/// Failed templates that are remembered; older ones are forgotten first.
+const REMEMBERED: usize = 16;
+
+/// Sends requests, without waiting for any.
+pub(super) struct Hands {
+    key: DaemonSetKey,
+    writer: Writer,
+    lock: Arc<Lock>,
+    /// The answers that are still to come.
+    pub(super) answers: JoinSet<Answer>,
+}
+
+impl Hands {
+    pub(super) fn new(key: DaemonSetKey, lock: Arc<Lock>) -> Self {
+        Self { key, writer: lock.writer(), lock, answers: JoinSet::new() }
+    }
+
+    pub(super) fn write(&mut self, write: Write) {
+        let (writer, key) = (self.writer.clone(), self.key.clone());
+        self.answers.spawn(async move {
+            // Its preconditions are in the object.
+            let object = write.object();
+            let apply = Apply { object: &object, force: false, uid: None, resource_version: None };
+            let written = writer.apply(&key, &apply).await.map(|daemon_set| Written {
+                resource_version: daemon_set.resource_version().unwrap_or_default().to_owned(),
+                uid: daemon_set.uid,
+            });
+            Answer::Written(written.map_err(failure))
+        });
+    }
+
+    pub(super) fn delete(&mut self, delete: Delete) {
+        let (writer, namespace) = (self.writer.clone(), self.key.namespace.clone());
+        let Delete { pod, uid, node: _, reason: _, cost: _ } = delete;
+        self.answers.spawn(async move {
+            let result = writer.delete_pod(&namespace, &pod, &uid).await.map_err(failure);
+            Answer::Deleted { uid, result }
+        });
+    }
+
+    /// Records the change on the revision, as it was last seen.
+    pub(super) fn record(
+        &mut self,
+        name: RevisionName,
+        seen: Option<Revision>,
+        change: Provenance,
+    ) {
+        let writer = self.writer.clone();
+        self.answers.spawn(async move {
+            let Some(revision) = seen else {
+                return Answer::Recorded { revision: name, result: Err(Failure::Gone) };
+            };
+            let added = write::provenance(&revision.annotations, &change);
+            let added: BTreeMap<&str, Option<&str>> =
+                added.iter().map(|(key, value)| (*key, Some(value.as_str()))).collect();
+            // Only whoever has the lock records anything, so no version is needed.
+            let written = writer.annotate_revision(&revision, None, &added).await;
+            Answer::Recorded { revision: name, result: written.map(drop).map_err(failure) }
+        });
+    }
+
+    pub(super) fn remember(&mut self, digest: String) {
+        let lock = Arc::clone(&self.lock);
+        self.answers.spawn(async move {
+            let known = lock.note(FAILED_TEMPLATES).await.unwrap_or_default();
+            let digests = remembered(&known, &digest);
+            let written = lock.set_note(FAILED_TEMPLATES, Some(&digests)).await;
+            Answer::Remembered(written.map_err(failure))
+        });
+    }
+}
+
+/// The digests with one more, each once, the latest last.
+fn remembered(known: &str, digest: &str) -> String {
+    let mut all: Vec<&str> =
+        known.split(',').filter(|one| !one.is_empty() && *one != digest).collect();
+    all.push(digest);
+    all.split_off(all.len().saturating_sub(REMEMBERED)).join(",")
+}
+
+/// The revision, as it is seen.
+pub(super) fn revision(view: &View, uid: &Uid) -> Option<Revision> {
+    view.snapshot.revisions.iter().find(|revision| revision.uid == *uid).cloned()
+}
+
+/// What a rollout has to know of an error.
+fn failure(error: WriteError) -> Failure {
+    let message = with_sources(&error);
+    match error {
+        WriteError::Stale { .. } | WriteError::AlreadyExists { .. } => Failure::Conflict,
+        WriteError::NotFound { .. } => Failure::Gone,
+        WriteError::Forbidden { .. } | WriteError::Cluster(Error::Forbidden { .. }) => {
+            Failure::Forbidden { message }
+        }
+        // Somebody took fields of ours meanwhile: what was agreed to holds no longer.
+        WriteError::Conflict { .. }
+        | WriteError::Invalid { .. }
+        | WriteError::Denied { .. }
+        | WriteError::Refused { .. } => Failure::Refused { message },
+        WriteError::Unlocked { .. }
+        | WriteError::TooManyRequests { .. }
+        | WriteError::OutcomeUnknown { .. }
+        | WriteError::Cluster(_) => Failure::Unknown { message },
+    }
+}
+
+fn with_sources(error: &WriteError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_templates_are_remembered_once_and_not_without_end() {
+        assert_eq!(remembered("", "a"), "a");
+        assert_eq!(remembered("a,b", "a"), "b,a");
+        let many: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+        let kept = remembered(&many.join(","), "new");
+        assert_eq!(kept.split(',').count(), REMEMBERED);
+        assert!(kept.starts_with("25,") && kept.ends_with(",39,new"), "{kept}");
+    }
+}

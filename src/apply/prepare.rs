@@ -1,0 +1,92 @@
+//! What comes before the first step: taking ownership over, and asking the server whether it would
+//! accept what is to come.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::cluster::{
+    Access, Apply, Error, Kind, Resource, Verb, WritableCluster, WriteError, Writer,
+};
+use crate::controller::Owner;
+use crate::controller::pod::PodMaker;
+use crate::controller::updated::CurrentTemplate;
+use crate::merge::{self, ManagedFieldsError};
+use crate::model::{DaemonSet, NodeName, RevisionHash};
+use crate::plan::FIELD_MANAGER;
+
+/// Why nothing is begun.
+#[derive(Debug, thiserror::Error)]
+pub enum PreflightError {
+    /// The server does not accept the DaemonSet.
+    #[error("the server does not accept the DaemonSet")]
+    DaemonSet(#[source] WriteError),
+    /// The server would not accept its pods: a node whose pod is deleted would have none.
+    #[error("the server would not accept the pods of the DaemonSet")]
+    Pod(#[source] WriteError),
+    /// Whether something is permitted cannot be found out.
+    #[error("cannot ask what is permitted")]
+    Access(#[source] WriteError),
+    /// Who owns the live object's fields cannot be read.
+    #[error(transparent)]
+    Ownership(#[from] ManagedFieldsError),
+    /// Ownership cannot be taken over.
+    #[error("cannot take over the fields of others")]
+    TakeOver(#[source] WriteError),
+    /// The cluster cannot be read.
+    #[error(transparent)]
+    Cluster(#[from] Error),
+}
+
+/// Makes what `from` own of the live object ours, in one compare-and-swap write that changes
+/// nothing else; the object afterwards.
+///
+/// Before the apply, not after it: only then does the apply remove what git has no longer, and
+/// there is one new revision instead of two.
+///
+/// # Errors
+/// The object has changed meanwhile, or the server does not accept it.
+pub async fn take_over(
+    writer: &Writer,
+    live: &DaemonSet,
+    from: &[String],
+    now: Timestamp,
+) -> Result<DaemonSet, PreflightError> {
+    let names: Vec<&str> = from.iter().map(String::as_str).collect();
+    let owners = merge::ownership(&live.raw, now)?.taken_over(&names, FIELD_MANAGER);
+    let taken = writer.replace_managed_fields(live, &owners.to_value()).await;
+    taken.map_err(PreflightError::TakeOver)
+}
+
+/// Asks the server what it would make of `object`, and of a pod of it; what it would make of the
+/// DaemonSet. Nothing is changed.
+///
+/// The controller, not we, creates the pods; but what admission says to us, it says to everybody.
+/// Whoever may not create pods does not ask.
+///
+/// # Errors
+/// The server would refuse either of them.
+pub async fn preflight(
+    cluster: &WritableCluster,
+    live: Option<&DaemonSet>,
+    object: &Value,
+    desired: &Owner<'_>,
+) -> Result<DaemonSet, PreflightError> {
+    let apply =
+        Apply { object, force: false, uid: live.map(|live| &live.uid), resource_version: None };
+    let answer = cluster.try_apply(desired.key, &apply).await.map_err(PreflightError::DaemonSet)?;
+    let create_pods = Access {
+        verb: Verb::Create,
+        resource: Resource::Of(Kind::Pod),
+        namespace: Some(desired.key.namespace.clone()),
+        name: None,
+    };
+    if cluster.may(&create_pods).await.map_err(PreflightError::Access)? {
+        let owner = Owner { spec: &answer.spec, ..*desired };
+        let unlabelled = CurrentTemplate::new(RevisionHash::from(""), None);
+        // Any node will do: the server does not look whether there is one of that name.
+        let pod = PodMaker::new(&owner, &unlabelled).pod_for(&NodeName::from("preflight"));
+        let tried = cluster.try_pod(&desired.key.namespace, &pod).await;
+        tried.map_err(PreflightError::Pod)?;
+    }
+    Ok(answer)
+}

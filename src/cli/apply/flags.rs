@@ -1,0 +1,133 @@
+//! The flags that say how a rollout is carried out, and what is allowed to it.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use jiff::SignedDuration;
+
+use crate::model::{Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, RolloutPolicy};
+use crate::plan::GuardCode;
+
+/// Heading of the flags that change a rollout's pace.
+const PACE: &str = "Pace";
+/// Heading of the flags that allow what is refused otherwise.
+const ALLOWANCES: &str = "Allowances";
+
+/// How a rollout goes on and ends.
+#[derive(Args, Clone, Debug)]
+pub(super) struct PaceFlags {
+    /// At most so many nodes (or percent of them) without an available pod; makes the DaemonSet's
+    /// own limit stricter, never looser
+    #[arg(long, value_name = "N or %", help_heading = PACE, value_parser = int_or_percent)]
+    pub(super) max_unavailable: Option<IntOrPercent>,
+
+    /// How long a node's new pod may take to become available; default: 10m
+    #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = deadline)]
+    pub(super) progress_deadline: Option<Deadline>,
+
+    /// What becomes of a rollout whose new pods fail; default: park
+    #[arg(long, value_name = "WHAT", help_heading = PACE)]
+    pub(super) on_failure: Option<OnFailureFlag>,
+
+    /// Stop safely after this time, and exit with 4; default: never
+    #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = span)]
+    pub(super) timeout: Option<Duration>,
+
+    /// How long to wait for another run's lock
+    #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = span)]
+    #[arg(default_value = "30s")]
+    pub(super) lock_timeout: Duration,
+}
+
+/// `--on-failure`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum OnFailureFlag {
+    /// The last good template is put back and held; no pod is deleted
+    Park,
+    /// Everything is left as it is
+    Hold,
+    /// The last good template is put back, and the bad pods are replaced too
+    Rollback,
+}
+
+impl From<OnFailureFlag> for OnFailure {
+    fn from(flag: OnFailureFlag) -> Self {
+        match flag {
+            OnFailureFlag::Park => Self::Park,
+            OnFailureFlag::Hold => Self::Hold,
+            OnFailureFlag::Rollback => Self::Rollback,
+        }
+    }
+}
+
+/// What is allowed although a guard refuses it.
+#[derive(Args, Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(super) struct AllowFlags {
+    /// Let the controller evict more pods at once than the budget
+    #[arg(long, help_heading = ALLOWANCES)]
+    pub(super) allow_mass_eviction: bool,
+
+    /// Begin although unavailable pods use up the budget for good
+    #[arg(long, help_heading = ALLOWANCES)]
+    pub(super) allow_deadlock: bool,
+
+    /// Accept what admission makes of the template
+    #[arg(long, help_heading = ALLOWANCES)]
+    pub(super) allow_mutation: bool,
+
+    /// Apply a template that failed before
+    #[arg(long, help_heading = ALLOWANCES)]
+    pub(super) retry: bool,
+}
+
+impl AllowFlags {
+    /// Whether a guard is passed. A take-over that was named is no guard any more.
+    pub(super) fn passes(self, guard: GuardCode) -> bool {
+        match guard {
+            GuardCode::MassEviction => self.allow_mass_eviction,
+            GuardCode::Deadlock => self.allow_deadlock,
+            GuardCode::FailedTemplate => self.retry,
+            GuardCode::SelectorChange | GuardCode::TakeOver | GuardCode::GitOps => false,
+        }
+    }
+}
+
+impl PaceFlags {
+    /// Puts what the command line says over a DaemonSet's policy.
+    pub(super) fn put_over(&self, desired: &mut DesiredDaemonSet) {
+        let Self { max_unavailable, progress_deadline, on_failure, timeout: _, lock_timeout: _ } =
+            self;
+        if max_unavailable.is_none() && progress_deadline.is_none() && on_failure.is_none() {
+            return;
+        }
+        let mut policy = desired.policy.as_deref().cloned().unwrap_or_else(of_command_line);
+        policy.spec.max_unavailable = max_unavailable.or(policy.spec.max_unavailable);
+        policy.spec.progress_deadline = progress_deadline.unwrap_or(policy.spec.progress_deadline);
+        policy.spec.on_failure = on_failure.map_or(policy.spec.on_failure, Into::into);
+        desired.policy = Some(policy.into());
+    }
+}
+
+/// A policy that says nothing of its own.
+fn of_command_line() -> RolloutPolicy {
+    RolloutPolicy::named("command line")
+}
+
+fn int_or_percent(text: &str) -> Result<IntOrPercent, String> {
+    let error = || format!("`{text}` is neither a number nor a percentage such as 10%");
+    match text.strip_suffix('%') {
+        Some(percent) => percent.parse().map(IntOrPercent::Percent).map_err(|_| error()),
+        None => text.parse().map(IntOrPercent::Int).map_err(|_| error()),
+    }
+}
+
+fn deadline(text: &str) -> Result<Deadline, String> {
+    Deadline::try_from(text.to_owned())
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    let error = || format!("`{text}` is no span of time such as 90s, 10m or 1h30m");
+    let span: SignedDuration = text.parse().map_err(|_| error())?;
+    Duration::try_from(span).map_err(|_| error())
+}

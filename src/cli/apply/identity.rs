@@ -1,0 +1,52 @@
+//! Who we are: what stands in the lock, for whoever waits for it.
+
+use crate::cli::error::Error;
+use crate::cli::shell::Shell;
+use crate::cluster::Holder;
+
+/// Variables in which CI systems say where a run can be looked at.
+const RUN_URLS: [&str; 3] = ["CI_JOB_URL", "BUILD_URL", "CIRCLE_BUILD_URL"];
+
+/// This process, on this machine.
+pub(super) fn holder(shell: &Shell) -> Result<Holder, Error> {
+    let text = |name: &str| shell.variable(name).map(|value| value.to_string_lossy().into_owned());
+    let salt = Shell::salt()?;
+    Ok(Holder {
+        host: host(shell),
+        pid: std::process::id(),
+        user: text("USER").or_else(|| text("LOGNAME")).unwrap_or_default(),
+        run: github_run(&text).or_else(|| RUN_URLS.iter().find_map(|name| text(name))),
+        id: salt.to_string().chars().take(16).collect(),
+    })
+}
+
+/// How a run names itself in the cluster: its CI run, else user and machine.
+pub(super) fn by(holder: &Holder) -> String {
+    let Holder { host, pid: _, user, run, id: _ } = holder;
+    match run {
+        Some(run) => run.clone(),
+        None if user.is_empty() => host.clone(),
+        None => format!("{user}@{host}"),
+    }
+}
+
+fn host(shell: &Shell) -> String {
+    let named = shell.variable("HOSTNAME").map(|name| name.to_string_lossy().into_owned());
+    named.or_else(kernel_host_name).unwrap_or_else(|| "localhost".to_owned())
+}
+
+#[cfg(unix)]
+fn kernel_host_name() -> Option<String> {
+    rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
+}
+
+#[cfg(not(unix))]
+fn kernel_host_name() -> Option<String> {
+    None
+}
+
+fn github_run(text: &impl Fn(&str) -> Option<String>) -> Option<String> {
+    let [server, repository, run] =
+        ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"].map(text);
+    Some(format!("{}/{}/actions/runs/{}", server?, repository?, run?))
+}

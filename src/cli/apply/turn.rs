@@ -1,0 +1,270 @@
+//! One DaemonSet's turn, in the order of the protocol: lock, plan again on what is live now, compare
+//! with what was agreed to, take ownership over, ask the server, roll out, look whether it is done.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::carry_out::{Args, Session, planned};
+use super::told::{self, Teller};
+use super::{agree, identity};
+use crate::apply::{self, FAILED_TEMPLATES, Interrupt, Run};
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::cluster::{
+    Access, Clock, Lock, LockOptions, Resource, Scope, Target as Observed, Verb, WritableCluster,
+};
+use crate::controller::Owner;
+use crate::model::{
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetKey, DesiredDaemonSet, PodTemplate, PolicySpec,
+    Snapshot,
+};
+use crate::plan::{
+    Binding, Change, DaemonSetPlan, Guard, GuardCode, Plan, SourceInfo, sent, stale,
+    template_digest,
+};
+use crate::rollout::{Declared, Ending, Goal, Outcome, Provenance, Target, Task};
+
+/// How much of a commit's id is shown.
+const SHORT_COMMIT: usize = 7;
+
+/// One DaemonSet that is carried out.
+pub(super) struct Turn<'a> {
+    /// What was asked for.
+    pub args: &'a Args,
+    /// The plan that was agreed to.
+    pub agreed: &'a Plan,
+    /// How much of it binds.
+    pub binding: Binding,
+    /// The DaemonSet.
+    pub desired: &'a DesiredDaemonSet,
+}
+
+impl Turn<'_> {
+    /// Carries it out under its lock.
+    pub(super) async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+        let options = LockOptions {
+            wait: self.args.pace.lock_timeout,
+            ..LockOptions::new(Clock::of_machine())
+        };
+        let Session { cluster, holder, interrupts, .. } = session;
+        let lock = tokio::select! {
+            lock = cluster.lock(&self.desired.key, holder, &options) => Arc::new(lock?),
+            Some(Interrupt) = interrupts.recv() => return Ok(Exit::Interrupted),
+        };
+        let done = self.under(&lock, session).await;
+        // So that whoever waits for it need not wait for the lease to run out.
+        if let Some(lock) = Arc::into_inner(lock)
+            && let Err(error) = lock.release().await
+        {
+            tracing::warn!(%error, daemon_set = %self.desired.key, "cannot give the lock back");
+        }
+        done
+    }
+
+    async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
+        let Session { shell, cluster, holder, interrupts } = session;
+        let by = identity::by(holder);
+        let begun = tokio::select! {
+            begun = self.begin(lock, cluster, by, shell.now) => begun?,
+            Some(Interrupt) = interrupts.recv() => return Ok(Exit::Interrupted),
+        };
+        let Some(task) = begun else { return Ok(Exit::Done) };
+        let key = &self.desired.key;
+        let events = may_watch_events(cluster, key).await?;
+        let selector = self.desired.spec.selector.clone();
+        let observed = Observed { key: key.clone(), selector, events };
+        let observer = cluster.live().observe(&observed, Clock::of_machine(), shell.now).await?;
+        let mut teller = Teller::new(key, self.args.output, shell.printer);
+        let mut last = shell.now;
+        let run = Run { key, lock: Arc::clone(lock), observer, interrupts, task };
+        let ending = run.to_its_end(|report, now| {
+            last = now;
+            teller.tell(report, now);
+        });
+        let ending = ending.await;
+        teller.end(&ending, last);
+        self.look_again(&ending, cluster, shell.now).await
+    }
+
+    /// Everything before the first step; nothing when there is nothing to do.
+    async fn begin(
+        &self,
+        lock: &Lock,
+        cluster: &WritableCluster,
+        by: String,
+        now: Timestamp,
+    ) -> Result<Option<Task>, Error> {
+        let snapshot = self.snapshot(cluster, now).await?;
+        let plan = self.planned(&snapshot);
+        let stale = stale(&self.agreed_part(), &plan, self.binding);
+        if !stale.is_empty() {
+            return Err(Error::Stale(stale));
+        }
+        self.refuse_guarded(&plan, lock).await?;
+        if !plan.has_changes() {
+            return Ok(None);
+        }
+        let Some(one) = plan.daemon_sets.first() else { return Ok(None) };
+        let mut live = snapshot.daemon_set(&self.desired.key).cloned();
+        if let Some(before) = &live
+            && !one.taken_over.is_empty()
+        {
+            let writer = lock.writer();
+            live = Some(apply::take_over(&writer, before, &one.taken_over, now).await?);
+        }
+        let written = Arc::new(sent(self.desired));
+        let template = self.preflight(cluster, live.as_ref(), &written, one).await?;
+        let target = Target {
+            uid: live.as_ref().map(|live| live.uid.clone()),
+            template,
+            declared: self.declared()?,
+            written,
+            changes: one.change != Change::None,
+        };
+        Ok(Some(Task {
+            goal: Goal::Apply(target),
+            pace: self.pace(),
+            waves: one.waves.clone(),
+            provenance: self.provenance(&plan, by),
+            deadline: self.deadline(snapshot.observed_at),
+            allow_mass_eviction: self.args.allow.allow_mass_eviction,
+        }))
+    }
+
+    async fn snapshot(&self, cluster: &WritableCluster, now: Timestamp) -> Result<Snapshot, Error> {
+        let scope = Scope::Namespaces([self.desired.key.namespace.clone()].into());
+        Ok(cluster.live().snapshot(&scope, now).await?)
+    }
+
+    /// This DaemonSet's plan, on what is live now.
+    fn planned(&self, snapshot: &Snapshot) -> Plan {
+        let desired = std::slice::from_ref(self.desired);
+        planned(
+            snapshot,
+            desired,
+            self.agreed.source.clone(),
+            Vec::new(),
+            self.args,
+            self.agreed.created_at,
+        )
+    }
+
+    /// What was agreed to about this DaemonSet.
+    fn agreed_part(&self) -> Plan {
+        let mut agreed = self.agreed.clone();
+        agreed.daemon_sets.retain(|one| one.key() == self.desired.key);
+        agreed
+    }
+
+    /// Guards that have come up since, and what the lease remembers.
+    async fn refuse_guarded(&self, plan: &Plan, lock: &Lock) -> Result<(), Error> {
+        let mut refusals = agree::refusals(plan, self.args.allow);
+        let failed = lock.note(FAILED_TEMPLATES).await.unwrap_or_default();
+        let is_failed =
+            |one: &DaemonSetPlan| failed.split(',').any(|digest| digest == one.target_template);
+        let known = refusals.iter().any(|guard| guard.code == GuardCode::FailedTemplate);
+        if !self.args.allow.retry && !known && plan.daemon_sets.iter().any(is_failed) {
+            refusals.push(Guard::failed_template(&self.desired.key));
+        }
+        if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+    }
+
+    /// The template that the server will serve, which must be the one that was planned.
+    async fn preflight(
+        &self,
+        cluster: &WritableCluster,
+        live: Option<&DaemonSet>,
+        written: &serde_json::Value,
+        plan: &DaemonSetPlan,
+    ) -> Result<PodTemplate, Error> {
+        let desired = owner(self.desired, live);
+        let answer = apply::preflight(cluster, live, written, &desired).await?;
+        let template = answer.spec.template;
+        let as_planned = template_digest(template.raw()) == plan.target_template;
+        if as_planned || self.args.allow.allow_mutation {
+            return Ok(template);
+        }
+        Err(Error::Mutated(self.desired.key.clone()))
+    }
+
+    fn declared(&self) -> Result<Declared, Error> {
+        let value = self.desired.raw["spec"]["updateStrategy"].clone();
+        Declared::from_json(value).map_err(Error::Declared)
+    }
+
+    fn pace(&self) -> PolicySpec {
+        self.desired.policy.as_ref().map(|policy| policy.spec.clone()).unwrap_or_default()
+    }
+
+    fn deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        let timeout = SignedDuration::try_from(self.args.pace.timeout?).ok()?;
+        now.checked_add(timeout).ok()
+    }
+
+    fn provenance(&self, plan: &Plan, by: String) -> Provenance {
+        let SourceInfo { commit, subject, .. } = &plan.source;
+        let written = self.desired.annotations.get(CHANGE_CAUSE_ANNOTATION).map(str::to_owned);
+        let short = commit.as_ref().map(|id| id.chars().take(SHORT_COMMIT).collect::<String>());
+        let of_commit = short.zip(subject.as_ref()).map(|(id, subject)| format!("{id} {subject}"));
+        Provenance {
+            commit: commit.clone(),
+            plan_digest: self.agreed.digest.clone(),
+            change_cause: written.or(of_commit),
+            by: Some(by),
+        }
+    }
+
+    /// Whether a new plan is empty, if it should be.
+    async fn look_again(
+        &self,
+        ending: &Ending,
+        cluster: &WritableCluster,
+        now: Timestamp,
+    ) -> Result<Exit, Error> {
+        let exit = told::exit(&ending.outcome);
+        if ending.outcome != Outcome::Done {
+            return Ok(exit);
+        }
+        let snapshot = self.snapshot(cluster, now).await?;
+        let plan = self.planned(&snapshot);
+        let changed = plan.daemon_sets.iter().find(|one| one.change != Change::None);
+        match changed {
+            None => Ok(exit),
+            Some(one) => {
+                let paths = one.changes.iter().map(|change| change.path.clone()).collect();
+                Err(Error::NotSettled { daemon_set: one.key(), paths })
+            }
+        }
+    }
+}
+
+/// The DaemonSet as the preflight's pod has to know it.
+fn owner<'a>(desired: &'a DesiredDaemonSet, live: Option<&'a DaemonSet>) -> Owner<'a> {
+    Owner {
+        key: &desired.key,
+        uid: live.map(|live| &live.uid),
+        annotations: &desired.annotations,
+        spec: &desired.spec,
+        generation: 1,
+        template_generation: None,
+        status: live.map(|live| live.status).unwrap_or_default(),
+        terminating: false,
+    }
+}
+
+/// Whether the controller's complaints can be heard. They are worth having, not needing.
+async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> Result<bool, Error> {
+    for verb in [Verb::List, Verb::Watch] {
+        let access = Access {
+            verb,
+            resource: Resource::Event,
+            namespace: Some(key.namespace.clone()),
+            name: None,
+        };
+        if !cluster.may(&access).await.map_err(Error::Access)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
