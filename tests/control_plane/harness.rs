@@ -24,6 +24,7 @@ mod scratch;
 mod waiting;
 mod watchdog;
 
+pub(crate) use client::block_on;
 pub(crate) use component::Component;
 pub(crate) use control_plane::ControlPlane;
 pub(crate) use fleet::FakeNode;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 #![allow(clippy::disallowed_methods, reason = "tests are a shell: they have a clock and settings")]
 
+mod apply;
 mod controller;
 mod defaulting;
 mod diff;

@@ -1,8 +1,9 @@
-//! `ds-plan` on a control plane, as one of its users.
+//! The programs on a control plane, as one of its users.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
+use tempfile::TempDir;
 
 use super::control_plane::ControlPlane;
 
@@ -25,12 +26,46 @@ impl ControlPlane {
     }
 }
 
-/// How `ds-plan` came out where it is told of no cluster but by its arguments.
-pub(crate) fn ds_plan_offline(arguments: &[&str], files: &[(&str, &str)]) -> Output {
+impl ControlPlane {
+    /// `ds-apply`, ready to be started by the administrator in a folder with `files`.
+    pub(crate) fn ds_apply(&self, arguments: &[&str], files: &[(&str, &str)]) -> Program {
+        let folder = folder_with(files);
+        let mut command = Command::new(cargo_bin!("ds-apply"));
+        command
+            .args(arguments)
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig_of("admin"))
+            .current_dir(folder.path())
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null());
+        Program { command, _folder: folder }
+    }
+}
+
+/// A program that can be started, and the folder that it runs in.
+pub(crate) struct Program {
+    pub(crate) command: Command,
+    _folder: TempDir,
+}
+
+impl Program {
+    /// Runs it to its end.
+    pub(crate) fn run(mut self) -> Output {
+        self.command.output().expect("the program was built and can be started")
+    }
+}
+
+fn folder_with(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).expect("the folder is ours");
     }
+    folder
+}
+
+/// How `ds-plan` came out where it is told of no cluster but by its arguments.
+pub(crate) fn ds_plan_offline(arguments: &[&str], files: &[(&str, &str)]) -> Output {
+    let folder = folder_with(files);
     Command::new(cargo_bin!("ds-plan"))
         .args(arguments)
         .current_dir(folder.path())

@@ -1,0 +1,135 @@
+//! `ds-apply` on a real control plane, watched by a stranger who sees every pod event and counts
+//! for himself.
+
+mod rolling;
+mod watcher;
+
+use std::collections::BTreeSet;
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::{ControlPlane, FakeNode, stdout, wait_for};
+use watcher::Watcher;
+
+/// How long a fleet may take to come up.
+const SOON: Duration = Duration::from_mins(2);
+
+/// One DaemonSet in a namespace of its own, on every node of the plane.
+struct Fleet<'p> {
+    plane: &'p ControlPlane,
+    namespace: String,
+    nodes: usize,
+}
+
+/// A DaemonSet `agent` with this image, and lines of its `spec`.
+fn manifest(namespace: &str, image: &str, spec: &str) -> String {
+    format!(
+        "
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: agent, namespace: {namespace}}}
+spec:
+  selector: {{matchLabels: {{app: agent}}}}
+{spec}
+  template:
+    metadata: {{labels: {{app: agent}}}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{{name: agent, image: 'cr.example/agent:{image}'}}]
+"
+    )
+}
+
+fn at_most(max_unavailable: &str) -> String {
+    format!(
+        "  updateStrategy: {{type: RollingUpdate, rollingUpdate: {{maxUnavailable: {max_unavailable}}}}}"
+    )
+}
+
+/// Nodes in three zones.
+fn three_zones(count: usize) -> Vec<FakeNode> {
+    let node = |at: usize| {
+        let zone = ["a", "b", "c"][at % 3];
+        FakeNode::new(&format!("{zone}-{at:02}")).label("topology.kubernetes.io/zone", zone)
+    };
+    (0..count).map(node).collect()
+}
+
+impl<'p> Fleet<'p> {
+    /// Makes the namespace, applies the manifest with `ds-apply`, and waits for every pod.
+    fn new(plane: &'p ControlPlane, namespace: &str, nodes: usize, manifest: &str) -> Self {
+        plane.kubectl(&["create", "namespace", namespace]);
+        let fleet = Self { plane, namespace: namespace.to_owned(), nodes };
+        let created = fleet.apply(manifest, &[]);
+        assert_eq!(created.status.code(), Some(0), "{}", told(&created));
+        fleet.wait_until_available();
+        fleet
+    }
+
+    fn wait_until_available(&self) {
+        let available = "--output=jsonpath={.status.numberAvailable}";
+        wait_for("available pods", SOON, self.nodes.to_string(), || {
+            self.kubectl(&["get", "daemonset", "agent", available])
+        });
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        self.plane.kubectl(&[&["--namespace", &self.namespace], arguments].concat())
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.kubectl(&[arguments, &["--output=json"]].concat())).unwrap()
+    }
+
+    /// `ds-apply --yes` of a manifest.
+    fn apply(&self, manifest: &str, flags: &[&str]) -> Output {
+        let arguments = [&["--yes", "-f", "agent.yaml"], flags].concat();
+        self.plane.ds_apply(&arguments, &[("agent.yaml", manifest)]).run()
+    }
+
+    /// `ds-plan --detailed-exitcode` of a manifest.
+    fn plan(&self, manifest: &str) -> Output {
+        let arguments = ["--detailed-exitcode", "-f", "agent.yaml"];
+        self.plane.ds_plan(&arguments, &[("agent.yaml", manifest)])
+    }
+
+    fn watch(&self) -> Watcher {
+        Watcher::begin(self.plane.client(), &self.namespace, self.nodes)
+    }
+
+    /// The images that run.
+    fn images(&self) -> BTreeSet<String> {
+        let images = "--output=jsonpath={.items[*].spec.containers[0].image}";
+        let images = self.kubectl(&["get", "pods", images]);
+        images.split(' ').map(|image| image.rsplit(':').next().unwrap().to_owned()).collect()
+    }
+
+    fn strategy(&self) -> String {
+        self.kubectl(&[
+            "get",
+            "daemonset",
+            "agent",
+            "--output=jsonpath={.spec.updateStrategy.type}",
+        ])
+    }
+
+    /// Name, number and annotations of each revision, by number.
+    fn revisions(&self) -> Vec<(String, i64, Value)> {
+        let list = self.json(&["get", "controllerrevisions"]);
+        let one = |revision: &Value| {
+            let name = revision["metadata"]["name"].as_str().unwrap().to_owned();
+            let number = revision["revision"].as_i64().unwrap();
+            (name, number, revision["metadata"]["annotations"].clone())
+        };
+        let mut all: Vec<_> = list["items"].as_array().unwrap().iter().map(one).collect();
+        all.sort_by_key(|(_, number, _)| *number);
+        all
+    }
+}
+
+/// Both streams of a program, for messages.
+fn told(output: &Output) -> String {
+    format!("{}\n{}\n{}", output.status, stdout(output), String::from_utf8_lossy(&output.stderr))
+}

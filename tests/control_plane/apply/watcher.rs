@@ -1,0 +1,124 @@
+//! A stranger's view of a rollout: every event of every pod, and how many nodes were without an
+//! available one at the worst moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams, WatchEvent, WatchParams};
+use kube::{Client, ResourceExt as _};
+
+use crate::harness::block_on;
+
+/// Watches in a thread of its own until it is asked what it saw.
+pub(crate) struct Watcher {
+    stop: Arc<AtomicBool>,
+    seen: JoinHandle<Seen>,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Most nodes without an available pod at one time.
+    pub(crate) most_unavailable: usize,
+    /// Nodes in the order in which their pods were first seen to go.
+    pub(crate) deleted: Vec<String>,
+}
+
+#[derive(Default)]
+struct Count {
+    /// Node of each available pod.
+    available: BTreeMap<String, String>,
+    terminating: BTreeSet<String>,
+    nodes: usize,
+    seen: Seen,
+}
+
+impl Count {
+    fn event(&mut self, pod: &Pod, gone: bool) {
+        let uid = pod.uid().unwrap();
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+        let terminating = pod.metadata.deletion_timestamp.is_some();
+        if (terminating || gone) && self.terminating.insert(uid.clone()) {
+            self.seen.deleted.push(node.clone());
+        }
+        if !gone && !terminating && is_ready(pod) {
+            self.available.insert(uid, node);
+        } else {
+            self.available.remove(&uid);
+        }
+        let served: BTreeSet<&String> = self.available.values().collect();
+        let unavailable = self.nodes.saturating_sub(served.len());
+        self.seen.most_unavailable = self.seen.most_unavailable.max(unavailable);
+    }
+}
+
+impl Watcher {
+    /// Begins to watch a namespace in which `nodes` nodes have an available pod.
+    pub(crate) fn begin(client: Client, namespace: &str, nodes: usize) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let (ready, is_ready) = mpsc::channel();
+        let pods: Api<Pod> = Api::namespaced(client, namespace);
+        let seen = thread::spawn(move || {
+            block_on(async move { watch(&pods, nodes, &stopped, ready).await })
+        });
+        is_ready.recv().expect("the first list");
+        Self { stop, seen }
+    }
+
+    /// Ends, and tells what was seen.
+    pub(crate) fn end(self) -> Seen {
+        self.stop.store(true, Ordering::Relaxed);
+        self.seen.join().expect("the watcher")
+    }
+}
+
+async fn watch(
+    pods: &Api<Pod>,
+    nodes: usize,
+    stopped: &AtomicBool,
+    ready: mpsc::Sender<()>,
+) -> Seen {
+    let mut count = Count::default();
+    let list = pods.list(&ListParams::default()).await.unwrap();
+    for pod in &list.items {
+        count.event(pod, false);
+    }
+    // Before, pods were counted one by one.
+    (count.nodes, count.seen) = (nodes, Seen::default());
+    let mut version = list.metadata.resource_version.unwrap();
+    ready.send(()).unwrap();
+    drop(ready);
+    while !stopped.load(Ordering::Relaxed) {
+        let params = WatchParams::default().timeout(2);
+        let Ok(stream) = pods.watch(&params, &version).await else {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            continue;
+        };
+        let mut stream = std::pin::pin!(stream);
+        while let Some(Ok(event)) = stream.next().await {
+            match event {
+                WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
+                    version = pod.resource_version().unwrap();
+                    count.event(&pod, false);
+                }
+                WatchEvent::Deleted(pod) => {
+                    version = pod.resource_version().unwrap();
+                    count.event(&pod, true);
+                }
+                WatchEvent::Bookmark(_) => {}
+                WatchEvent::Error(error) => panic!("{error:?}"),
+            }
+        }
+    }
+    count.seen
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+}
