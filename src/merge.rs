@@ -8,6 +8,7 @@
 mod check;
 mod combine;
 mod compare;
+mod extract;
 mod field_set;
 mod fields_of;
 mod fields_v1;
@@ -32,6 +33,7 @@ use compare::{Comparison, compare};
 use fields_of::fields_of;
 use schema::Shape;
 
+pub use extract::owned_by;
 pub use field_set::FieldSet;
 pub use fields_v1::StepError;
 pub use leftovers::Leftover;

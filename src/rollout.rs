@@ -37,6 +37,7 @@ pub use progress::{Progress, Report};
 pub use state::State;
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
 pub use world::World;
+pub use write::PLAN_DIGEST_ANNOTATION;
 
 use jiff::Timestamp;
 

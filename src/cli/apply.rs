@@ -4,8 +4,13 @@ mod agree;
 mod carry_out;
 mod flags;
 mod identity;
+mod on_live;
+mod release;
+mod roll;
+mod session;
 mod told;
 mod turn;
+mod undo;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use tokio::sync::mpsc;
@@ -16,7 +21,7 @@ use super::flags::GlobalFlags;
 use super::shell::Shell;
 use super::{completions, man};
 use crate::apply::Interrupt;
-use carry_out::Session;
+use session::Session;
 
 /// Carry out DaemonSet changes from git, node by node, within the budget
 ///
@@ -41,6 +46,11 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 4 held or parked (run ag
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
     Apply(Box<carry_out::Args>),
+    Roll(Box<roll::Args>),
+    Step(Box<roll::StepArgs>),
+    Undo(Box<undo::Args>),
+    Release(Box<release::Args>),
+    Unlock(release::UnlockArgs),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -52,12 +62,21 @@ pub(super) async fn run(
     shell: Shell,
     interrupts: mpsc::Receiver<Interrupt>,
 ) -> Result<Exit, Error> {
-    match command {
-        Command::Apply(args) => {
-            let session = Session::open(&global, &shell, interrupts).await?;
-            carry_out::run(&args, &global, session).await
+    let command = match command {
+        Command::Completions(args) => {
+            return completions::run(&args, DsApply::command(), &shell);
         }
-        Command::Completions(args) => completions::run(&args, DsApply::command(), &shell),
-        Command::Man(args) => man::run(&args, DsApply::command(), &shell),
+        Command::Man(args) => return man::run(&args, DsApply::command(), &shell),
+        command => command,
+    };
+    let mut session = Session::open(&global, &shell, interrupts).await?;
+    match command {
+        Command::Apply(args) => carry_out::run(&args, &global, session).await,
+        Command::Roll(args) => roll::run(&args, &mut session).await,
+        Command::Step(args) => roll::step(&args, &mut session).await,
+        Command::Undo(args) => undo::run(&args, &mut session).await,
+        Command::Release(args) => release::run(&args, &mut session).await,
+        Command::Unlock(args) => release::break_open(&args, &mut session).await,
+        Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
     }
 }

@@ -13,8 +13,9 @@ use super::exit::Exit;
 use super::hints;
 use crate::apply::PreflightError;
 use crate::cluster::{LockError, WriteError};
-use crate::model::{DaemonSetKey, NodeName};
-use crate::plan::{Guard, NoSuchRevision, Stale};
+use crate::merge::ManagedFieldsError;
+use crate::model::{DaemonSetKey, NodeName, RevisionName};
+use crate::plan::{FieldOwner, Guard, Hold, HoldError, NoSuchRevision, Stale};
 use crate::render::neutral;
 use crate::{cluster, manifest, source};
 
@@ -125,6 +126,66 @@ pub(super) enum Error {
         /// What is wrong with it.
         source: serde_json::Error,
     },
+    /// Ctrl-C or SIGTERM, before any pod was touched.
+    #[error("interrupted before any pod was touched")]
+    Interrupted,
+    /// A rollout that `ds-apply` holds is not rolled by another way.
+    #[error("{daemon_set} is {hold}")]
+    HeldByApply {
+        /// Which one.
+        daemon_set: DaemonSetKey,
+        /// The hold.
+        hold: Box<Hold>,
+    },
+    /// The controller replaces the pods.
+    #[error("{0} does not declare OnDelete: the controller replaces its pods")]
+    NotOnDelete(DaemonSetKey),
+    /// The plan has no such wave.
+    #[error("there is no wave {index}, the plan has {waves}")]
+    NoSuchWave {
+        /// As asked for.
+        index: u32,
+        /// How many there are.
+        waves: usize,
+    },
+    /// There is no revision before the live one.
+    #[error("{0} has no earlier revision to go back to")]
+    NothingBefore(DaemonSetKey),
+    /// No revision was applied from that commit.
+    #[error("no revision of {daemon_set} was applied from commit {commit}")]
+    NoRevisionOf {
+        /// Of which DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// As asked for.
+        commit: String,
+    },
+    /// The template in a revision cannot be read.
+    #[error("the template of revision {revision} cannot be read")]
+    RevisionUnreadable {
+        /// Which one.
+        revision: RevisionName,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// Going back would leave fields that others own.
+    #[error("{daemon_set} would not be as it was: {}", stay(fields))]
+    FieldsStay {
+        /// Which one.
+        daemon_set: DaemonSetKey,
+        /// What stays.
+        fields: Vec<FieldOwner>,
+    },
+    /// Who owns the fields of the live object cannot be read.
+    #[error(transparent)]
+    Ownership(#[from] ManagedFieldsError),
+    /// The memory of a hold cannot be read.
+    #[error("what {daemon_set} is held for cannot be read")]
+    Hold {
+        /// Which one.
+        daemon_set: DaemonSetKey,
+        /// What is wrong with it.
+        source: HoldError,
+    },
     /// Nobody has agreed, and nobody can be asked.
     #[error("nothing was changed: nobody can be asked here")]
     NobodyToAsk,
@@ -218,6 +279,13 @@ impl Error {
             | Self::Random(_)
             | Self::CurrentFolder(_)
             | Self::OpenPlan { .. }
+            | Self::NotOnDelete(_)
+            | Self::NoSuchWave { .. }
+            | Self::NothingBefore(_)
+            | Self::NoRevisionOf { .. }
+            | Self::RevisionUnreadable { .. }
+            | Self::Ownership(_)
+            | Self::Hold { .. }
             | Self::PlanFile { .. }
             | Self::NobodyToAsk
             | Self::Declined
@@ -228,7 +296,8 @@ impl Error {
             | Self::Preflight(_)
             | Self::Process(_) => Exit::Failed,
             Self::Stale(_) | Self::Mutated(_) | Self::NotSettled { .. } => Exit::Stale,
-            Self::Refused(_) => Exit::Refused,
+            Self::Interrupted => Exit::Interrupted,
+            Self::HeldByApply { .. } | Self::FieldsStay { .. } | Self::Refused(_) => Exit::Refused,
             Self::Lock(LockError::Held { .. }) => Exit::Locked,
             Self::StandardInputTwice
             | Self::RecordingOfRecording
@@ -247,6 +316,13 @@ impl From<manifest::Errors> for Error {
 
 fn listed(keys: &[DaemonSetKey]) -> String {
     keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn stay(fields: &[FieldOwner]) -> String {
+    let words = fields.iter().map(|FieldOwner { path, manager }| {
+        format!("{path} stays, owned by {}", manager.as_deref().unwrap_or("nobody"))
+    });
+    words.collect::<Vec<_>>().join("; ")
 }
 
 fn lines(all: &[Stale]) -> String {

@@ -59,6 +59,17 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             vec!["save a plan with `ds-plan --out FILE`, then `ds-apply FILE`".into()]
         }
         Error::PlanFile { .. } => vec!["make it with `ds-plan --out FILE`".into()],
+        Error::HeldByApply { .. } => vec![
+            "go on with `ds-apply apply`, back with `ds-apply undo`, or `ds-apply release` it"
+                .into(),
+        ],
+        Error::NotOnDelete(_) => vec!["change and pace it with `ds-apply apply`".into()],
+        Error::NoRevisionOf { .. } | Error::NothingBefore(_) => {
+            vec!["see what there is: `ds-plan history`".into()]
+        }
+        Error::FieldsStay { .. } => {
+            vec!["take those fields over: `--take-over=MANAGER`".into()]
+        }
         Error::NobodyToAsk => {
             vec!["say `--yes`, or hand over a saved plan: `ds-apply FILE`".into()]
         }
@@ -74,6 +85,11 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             cluster::hint(error).into_iter().collect()
         }
         Error::Declined
+        | Error::NoSuchWave { .. }
+        | Error::RevisionUnreadable { .. }
+        | Error::Ownership(_)
+        | Error::Hold { .. }
+        | Error::Interrupted
         | Error::OpenPlan { .. }
         | Error::Answer(_)
         | Error::Refused(_)

@@ -1,11 +1,107 @@
-//! What must be agreed to before anything is written: guards, and a person's yes.
+//! What must be agreed to before anything is written: the plan, its guards, and a person's yes.
 
 use std::io::{self, BufRead as _};
 
-use super::flags::AllowFlags;
+use jiff::Timestamp;
+
+use super::flags::{AllowFlags, CommonFlags};
+use super::session::Session;
+use super::told::Format;
+use super::turn::Turn;
 use crate::cli::error::Error;
+use crate::cli::exit::Exit;
 use crate::cli::shell::Shell;
-use crate::plan::{Guard, Plan};
+use crate::cli::warnings;
+use crate::model::{DesiredDaemonSet, Snapshot};
+use crate::plan::{self, Binding, Detail, Guard, Plan, SourceInfo, Warning};
+use crate::render;
+
+/// A plan that is to be carried out.
+pub(super) struct Asking<'a> {
+    /// How it is carried out.
+    pub args: &'a CommonFlags,
+    /// The plan.
+    pub agreed: &'a Plan,
+    /// How much of it binds.
+    pub binding: Binding,
+}
+
+impl Asking<'_> {
+    /// Shows the plan and asks, unless it was agreed to before; whether there is anything to do.
+    ///
+    /// # Errors
+    /// A guard refuses it, or nobody agrees.
+    pub(super) fn agree(&self, shell: &Shell, before: bool) -> Result<bool, Error> {
+        show(self.agreed, self.args.output, shell)?;
+        let refusals = refusals(self.agreed, self.args.allow);
+        if !refusals.is_empty() {
+            return Err(Error::Refused(refusals));
+        }
+        if !self.agreed.has_changes() {
+            return Ok(false);
+        }
+        if !self.args.yes && !before {
+            ask(shell)?;
+        }
+        Ok(true)
+    }
+
+    /// Carries out one DaemonSet after the other. The first that is held stops the rest, unless
+    /// told otherwise.
+    ///
+    /// # Errors
+    /// One of them cannot be carried out.
+    pub(super) async fn each(
+        &self,
+        desired: &[&DesiredDaemonSet],
+        session: &mut Session,
+    ) -> Result<Exit, Error> {
+        let Self { args, agreed, binding } = *self;
+        let mut exit = Exit::Done;
+        for &desired in desired {
+            let turn = Turn { args, agreed, binding, desired };
+            exit = exit.or_graver(turn.carry_out(session).await?);
+            if exit != Exit::Done && !args.keep_going {
+                break;
+            }
+        }
+        Ok(exit)
+    }
+}
+
+/// The plan of what is asked for, on this snapshot.
+pub(super) fn planned(
+    snapshot: &Snapshot,
+    desired: &[DesiredDaemonSet],
+    source: SourceInfo,
+    warnings: Vec<Warning>,
+    args: &CommonFlags,
+    created_at: Timestamp,
+) -> Plan {
+    plan::plan(plan::Input {
+        snapshot,
+        desired,
+        take_over: &args.ownership.names(),
+        base: None,
+        source,
+        warnings,
+        created_at,
+        detail: Detail::default(),
+    })
+}
+
+fn show(plan: &Plan, output: Format, shell: &Shell) -> Result<(), Error> {
+    warnings::print(&plan.warnings, shell.printer);
+    match output {
+        Format::Text => {
+            let plan = Plan { warnings: Vec::new(), ..plan.clone() };
+            let text = render::plan_text(&plan, &shell.text_options(false));
+            shell.printer.out(text).map_err(Error::Output)
+        }
+        // One event a line; the plan is `ds-plan -o json`'s affair.
+        Format::Json => Ok(()),
+    }
+}
 
 /// The guards of the plan that nobody has allowed.
 pub(super) fn refusals(plan: &Plan, allow: AllowFlags) -> Vec<Guard> {
@@ -13,9 +109,6 @@ pub(super) fn refusals(plan: &Plan, allow: AllowFlags) -> Vec<Guard> {
 }
 
 /// Asks whether to go on; `yes` is the only answer that does.
-///
-/// # Errors
-/// Nobody can be asked, or the answer is another one.
 pub(super) fn ask(shell: &Shell) -> Result<(), Error> {
     if !shell.terminal {
         return Err(Error::NobodyToAsk);

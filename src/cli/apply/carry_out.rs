@@ -3,26 +3,18 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-use tokio::sync::mpsc;
-
-use super::agree;
-use super::flags::{AllowFlags, PaceFlags};
-use super::identity;
-use super::told::Format;
-use super::turn::Turn;
-use crate::apply::Interrupt;
-use crate::cli::connection::{self, Connection};
+use super::agree::{Asking, planned};
+use super::flags::CommonFlags;
+use super::session::Session;
 use crate::cli::error::{Error, Place};
 use crate::cli::exit::Exit;
-use crate::cli::flags::{GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, heading};
+use crate::cli::flags::{GlobalFlags, NarrowFlags, SourceFlags, heading};
 use crate::cli::input::{self, Desired, Selection};
 use crate::cli::shell::Shell;
 use crate::cli::{label_selector, warnings};
-use crate::cluster::{Holder, Scope, WritableCluster};
-use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, Snapshot};
-use crate::plan::{self, Binding, DaemonSetPlan, Detail, Plan, SourceInfo};
-use crate::render;
+use crate::cluster::{Scope, WritableCluster};
+use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector};
+use crate::plan::{Binding, DaemonSetPlan, Plan, SourceInfo};
 
 /// Carry out what git asks for, or a saved plan (the default)
 ///
@@ -42,58 +34,12 @@ pub(in crate::cli) struct Args {
     #[arg(help_heading = heading::NARROW, value_parser = label_selector::parse)]
     selector: Option<LabelSelector>,
 
-    #[command(flatten)]
-    pub(super) ownership: OwnershipFlags,
-
-    /// Carry it out without asking
-    #[arg(short, long)]
-    yes: bool,
-
     /// Of a saved plan: replace exactly the pods in it, or nothing
     #[arg(long)]
     strict: bool,
 
-    /// Go on with the next DaemonSet when one is held
-    #[arg(long)]
-    keep_going: bool,
-
-    /// How to tell what happens
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    #[arg(help_heading = heading::OUTPUT)]
-    pub(super) output: Format,
-
     #[command(flatten)]
-    pub(super) pace: PaceFlags,
-
-    #[command(flatten)]
-    pub(super) allow: AllowFlags,
-}
-
-/// The process around a run: its cluster, and how it is interrupted.
-pub(super) struct Session {
-    pub(super) shell: Shell,
-    pub(super) cluster: WritableCluster,
-    pub(super) holder: Holder,
-    pub(super) interrupts: mpsc::Receiver<Interrupt>,
-}
-
-impl Session {
-    /// Makes ready to speak to the cluster.
-    pub(super) async fn open(
-        global: &GlobalFlags,
-        shell: &Shell,
-        interrupts: mpsc::Receiver<Interrupt>,
-    ) -> Result<Self, Error> {
-        match connection::open(global, shell).await? {
-            Connection::Recorded(_) => Err(Error::WritingToRecording),
-            Connection::Live(live) => Ok(Self {
-                shell: shell.clone(),
-                cluster: live.writable(),
-                holder: identity::holder(shell)?,
-                interrupts,
-            }),
-        }
-    }
+    common: CommonFlags,
 }
 
 pub(super) async fn run(
@@ -101,31 +47,15 @@ pub(super) async fn run(
     global: &GlobalFlags,
     mut session: Session,
 ) -> Result<Exit, Error> {
-    let prepared = tokio::select! {
-        prepared = prepare(args, global, &session.shell, &session.cluster) => prepared?,
-        Some(Interrupt) = session.interrupts.recv() => return Ok(Exit::Interrupted),
-    };
+    let prepared = session
+        .unless_interrupted(async |shell, cluster| prepare(args, global, shell, cluster).await)
+        .await?;
     let Prepared { desired, agreed, binding, saved } = prepared;
-    show(&agreed, args, &session.shell)?;
-    let refusals = agree::refusals(&agreed, args.allow);
-    if !refusals.is_empty() {
-        return Err(Error::Refused(refusals));
-    }
-    if !agreed.has_changes() {
+    let asking = Asking { args: &args.common, agreed: &agreed, binding };
+    if !asking.agree(&session.shell, saved)? {
         return Ok(Exit::Done);
     }
-    if !args.yes && !saved {
-        agree::ask(&session.shell)?;
-    }
-    let mut exit = Exit::Done;
-    for one in in_order(&desired) {
-        let turn = Turn { args, agreed: &agreed, binding, desired: one };
-        exit = exit.or_graver(turn.carry_out(&mut session).await?);
-        if exit != Exit::Done && !args.keep_going {
-            break;
-        }
-    }
-    Ok(exit)
+    asking.each(&in_order(&desired), &mut session).await
 }
 
 /// What is to be carried out.
@@ -160,7 +90,7 @@ async fn prepare(
     let Desired { mut daemon_sets, base: _, source, warnings } =
         input::desired(&source, None, &selection, default_namespace, shell)?;
     for desired in &mut daemon_sets {
-        args.pace.put_over(desired);
+        args.common.pace.put_over(desired);
     }
     let agreed = match saved {
         Some(plan) => {
@@ -176,7 +106,7 @@ async fn prepare(
             let namespaces = daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
             let scope = Scope::Namespaces(namespaces);
             let snapshot = cluster.live().snapshot(&scope, shell.now).await?;
-            planned(&snapshot, &daemon_sets, source, warnings, args, shell.now)
+            planned(&snapshot, &daemon_sets, source, warnings, &args.common, shell.now)
         }
     };
     Ok(Prepared { desired: daemon_sets, agreed, binding: Binding::Reasons, saved: false })
@@ -218,40 +148,6 @@ fn source_of(args: &Args, saved: Option<&Plan>) -> SourceFlags {
         }
     }
     flags
-}
-
-/// The plan of what the source asks for, on this snapshot.
-pub(super) fn planned(
-    snapshot: &Snapshot,
-    desired: &[DesiredDaemonSet],
-    source: SourceInfo,
-    warnings: Vec<plan::Warning>,
-    args: &Args,
-    created_at: Timestamp,
-) -> Plan {
-    plan::plan(plan::Input {
-        snapshot,
-        desired,
-        take_over: &args.ownership.names(),
-        base: None,
-        source,
-        warnings,
-        created_at,
-        detail: Detail::default(),
-    })
-}
-
-fn show(plan: &Plan, args: &Args, shell: &Shell) -> Result<(), Error> {
-    let mut plan = plan.clone();
-    warnings::print(&std::mem::take(&mut plan.warnings), shell.printer);
-    match args.output {
-        Format::Text => {
-            let text = render::plan_text(&plan, &shell.text_options(false));
-            shell.printer.out(text).map_err(Error::Output)
-        }
-        // One event a line; the plan is `ds-plan -o json`'s affair.
-        Format::Json => Ok(()),
-    }
 }
 
 /// The DaemonSets in the order of their policies, else by name.

@@ -3,15 +3,45 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::model::{Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, RolloutPolicy};
+use super::told::Format;
+use crate::cli::flags::{OwnershipFlags, heading};
+use crate::model::{
+    Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, RolloutPolicy,
+};
 use crate::plan::GuardCode;
 
 /// Heading of the flags that change a rollout's pace.
 const PACE: &str = "Pace";
 /// Heading of the flags that allow what is refused otherwise.
 const ALLOWANCES: &str = "Allowances";
+
+/// What every command that carries something out takes.
+#[derive(Args, Clone, Debug)]
+pub(super) struct CommonFlags {
+    /// Carry it out without asking
+    #[arg(short, long)]
+    pub(super) yes: bool,
+
+    /// Go on with the next DaemonSet when one is held
+    #[arg(long)]
+    pub(super) keep_going: bool,
+
+    /// How to tell what happens
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = heading::OUTPUT)]
+    pub(super) output: Format,
+
+    #[command(flatten)]
+    pub(super) ownership: OwnershipFlags,
+
+    #[command(flatten)]
+    pub(super) pace: PaceFlags,
+
+    #[command(flatten)]
+    pub(super) allow: AllowFlags,
+}
 
 /// How a rollout goes on and ends.
 #[derive(Args, Clone, Debug)]
@@ -94,18 +124,28 @@ impl AllowFlags {
 }
 
 impl PaceFlags {
+    /// When the run stops, begun at `now`.
+    pub(super) fn ends(&self, now: Timestamp) -> Option<Timestamp> {
+        now.checked_add(SignedDuration::try_from(self.timeout?).ok()?).ok()
+    }
+
     /// Puts what the command line says over a DaemonSet's policy.
     pub(super) fn put_over(&self, desired: &mut DesiredDaemonSet) {
+        let mut policy = desired.policy.as_deref().cloned().unwrap_or_else(of_command_line);
+        let before = policy.spec.clone();
+        self.put_into(&mut policy.spec);
+        if policy.spec != before {
+            desired.policy = Some(policy.into());
+        }
+    }
+
+    /// As [`put_over`](Self::put_over), into what a policy says.
+    pub(super) fn put_into(&self, spec: &mut PolicySpec) {
         let Self { max_unavailable, progress_deadline, on_failure, timeout: _, lock_timeout: _ } =
             self;
-        if max_unavailable.is_none() && progress_deadline.is_none() && on_failure.is_none() {
-            return;
-        }
-        let mut policy = desired.policy.as_deref().cloned().unwrap_or_else(of_command_line);
-        policy.spec.max_unavailable = max_unavailable.or(policy.spec.max_unavailable);
-        policy.spec.progress_deadline = progress_deadline.unwrap_or(policy.spec.progress_deadline);
-        policy.spec.on_failure = on_failure.map_or(policy.spec.on_failure, Into::into);
-        desired.policy = Some(policy.into());
+        spec.max_unavailable = max_unavailable.or(spec.max_unavailable);
+        spec.progress_deadline = progress_deadline.unwrap_or(spec.progress_deadline);
+        spec.on_failure = on_failure.map_or(spec.on_failure, Into::into);
     }
 }
 

@@ -3,21 +3,17 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
-
-use super::carry_out::{Args, Session, planned};
-use super::told::{self, Teller};
-use super::{agree, identity};
-use crate::apply::{self, FAILED_TEMPLATES, Interrupt, Run};
+use super::agree::{self, planned};
+use super::flags::CommonFlags;
+use super::session::{Session, unlock};
+use super::{identity, told};
+use crate::apply::{self, FAILED_TEMPLATES};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cluster::{
-    Access, Clock, Lock, LockOptions, Resource, Scope, Target as Observed, Verb, WritableCluster,
-};
+use crate::cluster::{Lock, WritableCluster};
 use crate::controller::Owner;
 use crate::model::{
-    CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetKey, DesiredDaemonSet, PodTemplate, PolicySpec,
-    Snapshot,
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, PodTemplate, PolicySpec, Snapshot,
 };
 use crate::plan::{
     Binding, Change, DaemonSetPlan, Guard, GuardCode, Plan, SourceInfo, sent, stale,
@@ -31,7 +27,7 @@ const SHORT_COMMIT: usize = 7;
 /// One DaemonSet that is carried out.
 pub(super) struct Turn<'a> {
     /// What was asked for.
-    pub args: &'a Args,
+    pub args: &'a CommonFlags,
     /// The plan that was agreed to.
     pub agreed: &'a Plan,
     /// How much of it binds.
@@ -43,69 +39,41 @@ pub(super) struct Turn<'a> {
 impl Turn<'_> {
     /// Carries it out under its lock.
     pub(super) async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
-        let options = LockOptions {
-            wait: self.args.pace.lock_timeout,
-            ..LockOptions::new(Clock::of_machine())
-        };
-        let Session { cluster, holder, interrupts, .. } = session;
-        let lock = tokio::select! {
-            lock = cluster.lock(&self.desired.key, holder, &options) => Arc::new(lock?),
-            Some(Interrupt) = interrupts.recv() => return Ok(Exit::Interrupted),
-        };
+        let lock = session.lock(&self.desired.key, self.args.pace.lock_timeout).await?;
         let done = self.under(&lock, session).await;
-        // So that whoever waits for it need not wait for the lease to run out.
-        if let Some(lock) = Arc::into_inner(lock)
-            && let Err(error) = lock.release().await
-        {
-            tracing::warn!(%error, daemon_set = %self.desired.key, "cannot give the lock back");
-        }
+        unlock(lock).await;
         done
     }
 
     async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
-        let Session { shell, cluster, holder, interrupts } = session;
-        let by = identity::by(holder);
-        let begun = tokio::select! {
-            begun = self.begin(lock, cluster, by, shell.now) => begun?,
-            Some(Interrupt) = interrupts.recv() => return Ok(Exit::Interrupted),
-        };
-        let Some(task) = begun else { return Ok(Exit::Done) };
-        let key = &self.desired.key;
-        let events = may_watch_events(cluster, key).await?;
-        let selector = self.desired.spec.selector.clone();
-        let observed = Observed { key: key.clone(), selector, events };
-        let observer = cluster.live().observe(&observed, Clock::of_machine(), shell.now).await?;
-        let mut teller = Teller::new(key, self.args.output, shell.printer);
-        let mut last = shell.now;
-        let run = Run { key, lock: Arc::clone(lock), observer, interrupts, task };
-        let ending = run.to_its_end(|report, now| {
-            last = now;
-            teller.tell(report, now);
-        });
-        let ending = ending.await;
-        teller.end(&ending, last);
-        self.look_again(&ending, cluster, shell.now).await
+        let snapshot = session.snapshot(&self.desired.key).await?;
+        let by = identity::by(&session.holder);
+        let begun = session
+            .unless_interrupted(async |_, cluster| self.begin(&snapshot, lock, cluster, by).await);
+        let Some(task) = begun.await? else { return Ok(Exit::Done) };
+        let (key, selector) = (&self.desired.key, &self.desired.spec.selector);
+        let ending = session.carry_out(key, selector, lock, task, self.args.output).await?;
+        self.look_again(&ending, session).await
     }
 
     /// Everything before the first step; nothing when there is nothing to do.
     async fn begin(
         &self,
+        snapshot: &Snapshot,
         lock: &Lock,
         cluster: &WritableCluster,
         by: String,
-        now: Timestamp,
     ) -> Result<Option<Task>, Error> {
-        let snapshot = self.snapshot(cluster, now).await?;
-        let plan = self.planned(&snapshot);
+        let plan = self.planned(snapshot);
         let stale = stale(&self.agreed_part(), &plan, self.binding);
         if !stale.is_empty() {
             return Err(Error::Stale(stale));
         }
         self.refuse_guarded(&plan, lock).await?;
-        if !plan.has_changes() {
+        let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
             return Ok(None);
-        }
-        let Some(one) = plan.daemon_sets.first() else { return Ok(None) };
+        };
+        let now = snapshot.observed_at;
         let mut live = snapshot.daemon_set(&self.desired.key).cloned();
         if let Some(before) = &live
             && !one.taken_over.is_empty()
@@ -114,10 +82,9 @@ impl Turn<'_> {
             live = Some(apply::take_over(&writer, before, &one.taken_over, now).await?);
         }
         let written = Arc::new(sent(self.desired));
-        let template = self.preflight(cluster, live.as_ref(), &written, one).await?;
         let target = Target {
             uid: live.as_ref().map(|live| live.uid.clone()),
-            template,
+            template: self.preflight(cluster, live.as_ref(), &written, one).await?,
             declared: self.declared()?,
             written,
             changes: one.change != Change::None,
@@ -126,28 +93,17 @@ impl Turn<'_> {
             goal: Goal::Apply(target),
             pace: self.pace(),
             waves: one.waves.clone(),
-            provenance: self.provenance(&plan, by),
-            deadline: self.deadline(snapshot.observed_at),
+            provenance: self.provenance(&plan.source, by),
+            deadline: self.args.pace.ends(now),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
         }))
-    }
-
-    async fn snapshot(&self, cluster: &WritableCluster, now: Timestamp) -> Result<Snapshot, Error> {
-        let scope = Scope::Namespaces([self.desired.key.namespace.clone()].into());
-        Ok(cluster.live().snapshot(&scope, now).await?)
     }
 
     /// This DaemonSet's plan, on what is live now.
     fn planned(&self, snapshot: &Snapshot) -> Plan {
         let desired = std::slice::from_ref(self.desired);
-        planned(
-            snapshot,
-            desired,
-            self.agreed.source.clone(),
-            Vec::new(),
-            self.args,
-            self.agreed.created_at,
-        )
+        let Plan { source, created_at, .. } = self.agreed;
+        planned(snapshot, desired, source.clone(), Vec::new(), self.args, *created_at)
     }
 
     /// What was agreed to about this DaemonSet.
@@ -197,13 +153,8 @@ impl Turn<'_> {
         self.desired.policy.as_ref().map(|policy| policy.spec.clone()).unwrap_or_default()
     }
 
-    fn deadline(&self, now: Timestamp) -> Option<Timestamp> {
-        let timeout = SignedDuration::try_from(self.args.pace.timeout?).ok()?;
-        now.checked_add(timeout).ok()
-    }
-
-    fn provenance(&self, plan: &Plan, by: String) -> Provenance {
-        let SourceInfo { commit, subject, .. } = &plan.source;
+    fn provenance(&self, source: &SourceInfo, by: String) -> Provenance {
+        let SourceInfo { commit, subject, .. } = source;
         let written = self.desired.annotations.get(CHANGE_CAUSE_ANNOTATION).map(str::to_owned);
         let short = commit.as_ref().map(|id| id.chars().take(SHORT_COMMIT).collect::<String>());
         let of_commit = short.zip(subject.as_ref()).map(|(id, subject)| format!("{id} {subject}"));
@@ -216,17 +167,12 @@ impl Turn<'_> {
     }
 
     /// Whether a new plan is empty, if it should be.
-    async fn look_again(
-        &self,
-        ending: &Ending,
-        cluster: &WritableCluster,
-        now: Timestamp,
-    ) -> Result<Exit, Error> {
+    async fn look_again(&self, ending: &Ending, session: &mut Session) -> Result<Exit, Error> {
         let exit = told::exit(&ending.outcome);
         if ending.outcome != Outcome::Done {
             return Ok(exit);
         }
-        let snapshot = self.snapshot(cluster, now).await?;
+        let snapshot = session.snapshot(&self.desired.key).await?;
         let plan = self.planned(&snapshot);
         let changed = plan.daemon_sets.iter().find(|one| one.change != Change::None);
         match changed {
@@ -251,20 +197,4 @@ fn owner<'a>(desired: &'a DesiredDaemonSet, live: Option<&'a DaemonSet>) -> Owne
         status: live.map(|live| live.status).unwrap_or_default(),
         terminating: false,
     }
-}
-
-/// Whether the controller's complaints can be heard. They are worth having, not needing.
-async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> Result<bool, Error> {
-    for verb in [Verb::List, Verb::Watch] {
-        let access = Access {
-            verb,
-            resource: Resource::Event,
-            namespace: Some(key.namespace.clone()),
-            name: None,
-        };
-        if !cluster.may(&access).await.map_err(Error::Access)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::fields_of::fields_of;
 use super::super::remove::remove;
 use super::super::schema::Shape;
-use super::super::{FieldSet, ManagedFields, Manager, own_part};
+use super::super::{FieldSet, ManagedFields, Manager, own_part, owned_by};
 use super::random::Random;
 use super::{apply, defaulted, manifests, served, updated_by};
 use crate::model::{FieldPath, PathStep};
@@ -141,6 +141,24 @@ proptest! {
             object["metadata"]["managedFields"] = merged.managed_fields.to_value();
             live = Some(object);
         }
+    }
+
+    #[test]
+    fn what_an_applier_owns_can_be_applied_again_and_changes_nothing(seed: u64) {
+        let (live, applied) = history(seed);
+        let served = served(live.as_ref(), &applied, "ds-apply");
+        let owned = owned_by(&served, "ds-apply").unwrap().unwrap();
+        let again = apply(Some(&served), &owned, "ds-apply");
+        prop_assert_eq!(&again.conflicts, &[]);
+        prop_assert_eq!(defaulted(&again.object)["spec"].clone(), served["spec"].clone());
+        let (before, after) = (owners(Some(&served)), &again.managed_fields);
+        let (before, after) = (owned_by_us(&before), owned_by_us(after));
+        // Go leaves out what is zero, `hostNetwork: false` say: that is owned, and not there.
+        let there = fields(&served);
+        let lost = before.difference(&after).paths();
+        prop_assert!(!lost.iter().any(|path| there.has(path)), "no longer owned: {lost:?}");
+        prop_assert_eq!(after.difference(&before).paths(), vec![], "owned too");
+        prop_assert_eq!(owned_by(&served, "nobody").unwrap(), None);
     }
 
     #[test]

@@ -1,0 +1,97 @@
+//! `ds-apply release` and `unlock`: what a rollout holds is given back.
+
+use std::sync::Arc;
+
+use super::agree::{ask, planned};
+use super::flags::CommonFlags;
+use super::on_live::{find, hold, with_template, written};
+use super::session::{Session, unlock};
+use super::{identity, told};
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::model::{DaemonSetKey, PolicySpec};
+use crate::plan::SourceInfo;
+use crate::render;
+use crate::rollout::{Goal, Provenance, Task};
+
+/// Give the declared strategy back, whatever the controller then does
+///
+/// Prints what the controller will do at once.
+#[derive(clap::Args, Clone, Debug)]
+pub(in crate::cli) struct Args {
+    /// Which DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME", required = true)]
+    names: Vec<DaemonSetKey>,
+
+    #[command(flatten)]
+    common: CommonFlags,
+}
+
+/// Take the lock away from a run that is gone
+///
+/// A run that is still there finds out before its next write but one.
+#[derive(clap::Args, Clone, Debug)]
+pub(in crate::cli) struct UnlockArgs {
+    /// Which DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME", required = true)]
+    names: Vec<DaemonSetKey>,
+}
+
+pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
+    let mut exit = Exit::Done;
+    for key in &args.names {
+        exit = exit.or_graver(one(&args.common, key, session).await?);
+        if exit != Exit::Done && !args.common.keep_going {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+async fn one(args: &CommonFlags, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
+    let snapshot = session.snapshot(key).await?;
+    let live = find(&snapshot, key)?;
+    let Some(hold) = hold(live)? else {
+        session.shell.printer.out(format!("{key} is not held\n")).map_err(Error::Output)?;
+        return Ok(Exit::Done);
+    };
+    // What the controller does as soon as it may.
+    let desired = [with_template(live, Some(&hold), &live.spec.template)?];
+    let now = session.shell.now;
+    let plan = planned(&snapshot, &desired, SourceInfo::default(), Vec::new(), args, now);
+    let text = render::plan_text(&plan, &session.shell.text_options(false));
+    let words = format!("The controller will do this by itself, at its own pace:\n{text}");
+    session.shell.printer.out(words).map_err(Error::Output)?;
+    if !args.yes {
+        ask(&session.shell)?;
+    }
+    let task = Task {
+        goal: Goal::Release { written: Arc::new(written(live)?) },
+        pace: PolicySpec::default(),
+        waves: Vec::new(),
+        provenance: Provenance { by: Some(identity::by(&session.holder)), ..Provenance::default() },
+        deadline: args.pace.ends(snapshot.observed_at),
+        allow_mass_eviction: true,
+    };
+    let lock = session.lock(key, args.pace.lock_timeout).await?;
+    let selector = live.spec.selector.clone();
+    let ending = session.carry_out(key, &selector, &lock, task, args.output).await;
+    unlock(lock).await;
+    Ok(told::exit(&ending?.outcome))
+}
+
+pub(super) async fn break_open(args: &UnlockArgs, session: &mut Session) -> Result<Exit, Error> {
+    for key in &args.names {
+        let broken =
+            session.unless_interrupted(async |_, cluster| Ok(cluster.unlock(key).await?)).await?;
+        let words = match broken {
+            Some(record) => {
+                let holder = record.holder().unwrap_or_else(|| "nobody".to_owned());
+                format!("{key} was locked by {holder}, and is no longer\n")
+            }
+            None => format!("{key} is not locked\n"),
+        };
+        session.shell.printer.out(words).map_err(Error::Output)?;
+    }
+    Ok(Exit::Done)
+}

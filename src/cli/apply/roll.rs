@@ -1,0 +1,176 @@
+//! `ds-apply roll` and `step`: replace the outdated pods of a DaemonSet that declares `OnDelete`,
+//! in waves, without ever writing the object.
+
+use std::collections::BTreeSet;
+
+use super::agree::{ask, planned};
+use super::flags::CommonFlags;
+use super::on_live::{as_if_rolling, find, hold, with_template};
+use super::session::{Session, unlock};
+use super::{identity, told};
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::model::{
+    DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, Snapshot, UpdateStrategy,
+};
+use crate::plan::{Plan, SourceInfo};
+use crate::render;
+use crate::rollout::{Extent, Goal, Provenance, Task};
+
+/// Replace the outdated pods of DaemonSets that declare OnDelete, in waves
+///
+/// For objects that somebody else applies, Argo CD or Flux say. The object is never written; when
+/// new pods fail, it only stops.
+#[derive(clap::Args, Clone, Debug)]
+pub(in crate::cli) struct Args {
+    /// Which DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME", required = true)]
+    names: Vec<DaemonSetKey>,
+
+    #[command(flatten)]
+    common: CommonFlags,
+}
+
+/// Replace some outdated pods of a DaemonSet that declares OnDelete, and stop
+#[derive(clap::Args, Clone, Debug)]
+pub(in crate::cli) struct StepArgs {
+    /// Which DaemonSet
+    #[arg(value_name = "NAMESPACE/NAME")]
+    name: DaemonSetKey,
+
+    #[command(flatten)]
+    extent: ExtentFlags,
+
+    #[command(flatten)]
+    common: CommonFlags,
+}
+
+/// How many pods one step replaces.
+#[derive(clap::Args, Clone, Debug)]
+#[group(required = true, multiple = false)]
+struct ExtentFlags {
+    /// So many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+
+    /// Those on these nodes
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    nodes: Vec<NodeName>,
+
+    /// Those of this wave of the plan
+    #[arg(long, value_name = "N")]
+    wave: Option<u32>,
+}
+
+pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
+    let mut exit = Exit::Done;
+    for key in &args.names {
+        let one = One { key, args: &args.common, extent: None };
+        exit = exit.or_graver(one.roll(session).await?);
+        if exit != Exit::Done && !args.common.keep_going {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+pub(super) async fn step(args: &StepArgs, session: &mut Session) -> Result<Exit, Error> {
+    let StepArgs { name, extent, common } = args;
+    One { key: name, args: common, extent: Some(extent) }.roll(session).await
+}
+
+/// One DaemonSet's turn.
+struct One<'a> {
+    key: &'a DaemonSetKey,
+    args: &'a CommonFlags,
+    extent: Option<&'a ExtentFlags>,
+}
+
+impl One<'_> {
+    async fn roll(&self, session: &mut Session) -> Result<Exit, Error> {
+        let snapshot = session.snapshot(self.key).await?;
+        let plan = self.plan(&snapshot, session)?;
+        if !plan.has_changes() {
+            let words = format!("{}: no pod is outdated\n", self.key);
+            session.shell.printer.out(words).map_err(Error::Output)?;
+            return Ok(Exit::Done);
+        }
+        let text = render::plan_text(&plan, &session.shell.text_options(false));
+        session.shell.printer.out(text).map_err(Error::Output)?;
+        if !self.args.yes {
+            ask(&session.shell)?;
+        }
+        let lock = session.lock(self.key, self.args.pace.lock_timeout).await?;
+        let done = async {
+            let snapshot = session.snapshot(self.key).await?;
+            let plan = self.plan(&snapshot, session)?;
+            let task = self.task(&plan, &snapshot, session)?;
+            let selector = find(&snapshot, self.key)?.spec.selector.clone();
+            session.carry_out(self.key, &selector, &lock, task, self.args.output).await
+        };
+        let ending = done.await;
+        unlock(lock).await;
+        Ok(told::exit(&ending?.outcome))
+    }
+
+    /// What would happen if the controller replaced these pods within our budget.
+    fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Plan, Error> {
+        let live = find(snapshot, self.key)?;
+        if let Some(hold) = hold(live)? {
+            return Err(Error::HeldByApply { daemon_set: self.key.clone(), hold: Box::new(hold) });
+        }
+        if live.spec.update_strategy != UpdateStrategy::OnDelete {
+            return Err(Error::NotOnDelete(self.key.clone()));
+        }
+        let snapshot = as_if_rolling(snapshot, self.key, self.max_unavailable());
+        let live = find(&snapshot, self.key)?;
+        let desired = [with_template(live, None, &live.spec.template)?];
+        let (source, now) = (SourceInfo::default(), session.shell.now);
+        Ok(planned(&snapshot, &desired, source, Vec::new(), self.args, now))
+    }
+
+    fn max_unavailable(&self) -> IntOrPercent {
+        self.args.pace.max_unavailable.unwrap_or(IntOrPercent::Int(1))
+    }
+
+    fn task(&self, plan: &Plan, snapshot: &Snapshot, session: &Session) -> Result<Task, Error> {
+        let waves = plan.daemon_sets.first().map(|one| one.waves.clone()).unwrap_or_default();
+        let extent = match self.extent {
+            None => Extent::All,
+            Some(ExtentFlags { count: Some(count), .. }) => Extent::Count(*count),
+            Some(ExtentFlags { wave: Some(index), .. }) => {
+                let wave = waves.iter().find(|wave| wave.index == *index);
+                let wave =
+                    wave.ok_or_else(|| Error::NoSuchWave { index: *index, waves: waves.len() })?;
+                Extent::Nodes(wave.nodes.iter().cloned().collect())
+            }
+            Some(ExtentFlags { nodes, .. }) => Extent::Nodes(self.known(nodes, snapshot)?),
+        };
+        Ok(Task {
+            goal: Goal::Roll(extent),
+            pace: self.pace(),
+            waves,
+            provenance: Provenance {
+                by: Some(identity::by(&session.holder)),
+                ..Provenance::default()
+            },
+            deadline: self.args.pace.ends(snapshot.observed_at),
+            allow_mass_eviction: self.args.allow.allow_mass_eviction,
+        })
+    }
+
+    fn known(&self, nodes: &[NodeName], snapshot: &Snapshot) -> Result<BTreeSet<NodeName>, Error> {
+        let known = |name: &NodeName| snapshot.nodes.iter().any(|node| node.name == *name);
+        match nodes.iter().find(|name| !known(name)) {
+            Some(unknown) => Err(Error::NoSuchNode { node: unknown.clone(), similar: None }),
+            None => Ok(nodes.iter().cloned().collect()),
+        }
+    }
+
+    fn pace(&self) -> PolicySpec {
+        let mut policy = RolloutPolicy::named("command line");
+        self.args.pace.put_into(&mut policy.spec);
+        policy.spec.max_unavailable = Some(self.max_unavailable());
+        policy.spec
+    }
+}

@@ -1,0 +1,153 @@
+//! The process around a rollout: its cluster, the lock, and how it is interrupted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::identity;
+use super::told::{Format, Teller};
+use crate::apply::{Interrupt, Run};
+use crate::cli::connection::{self, Connection};
+use crate::cli::error::Error;
+use crate::cli::flags::GlobalFlags;
+use crate::cli::shell::Shell;
+use crate::cluster::{
+    Access, Clock, Holder, Lock, LockOptions, Resource, Scope, Target, Verb, WritableCluster,
+};
+use crate::model::{DaemonSetKey, LabelSelector, Snapshot};
+use crate::rollout::{Ending, Task};
+
+/// The process around a run.
+pub(super) struct Session {
+    /// What is taken from the process.
+    pub shell: Shell,
+    /// Where things are done.
+    pub cluster: WritableCluster,
+    /// Who does them.
+    pub holder: Holder,
+    interrupts: mpsc::Receiver<Interrupt>,
+}
+
+impl Session {
+    /// Makes ready to speak to the cluster.
+    ///
+    /// # Errors
+    /// There is no way to it, or it is a recording.
+    pub(super) async fn open(
+        global: &GlobalFlags,
+        shell: &Shell,
+        interrupts: mpsc::Receiver<Interrupt>,
+    ) -> Result<Self, Error> {
+        match connection::open(global, shell).await? {
+            Connection::Recorded(_) => Err(Error::WritingToRecording),
+            Connection::Live(live) => Ok(Self {
+                shell: shell.clone(),
+                cluster: live.writable(),
+                holder: identity::holder(shell)?,
+                interrupts,
+            }),
+        }
+    }
+
+    /// Does something that changes no pod; an interrupt ends it.
+    ///
+    /// # Errors
+    /// Its own, or that it was interrupted.
+    pub(super) async fn unless_interrupted<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&Shell, &WritableCluster) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Self { shell, cluster, holder: _, interrupts } = self;
+        tokio::select! {
+            done = work(shell, cluster) => done,
+            Some(Interrupt) = interrupts.recv() => Err(Error::Interrupted),
+        }
+    }
+
+    /// What is live in the namespace of a DaemonSet.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) async fn snapshot(&mut self, key: &DaemonSetKey) -> Result<Snapshot, Error> {
+        let scope = Scope::Namespaces([key.namespace.clone()].into());
+        self.unless_interrupted(async |shell, cluster| {
+            Ok(cluster.live().snapshot(&scope, shell.now).await?)
+        })
+        .await
+    }
+
+    /// Takes a DaemonSet's lock.
+    ///
+    /// # Errors
+    /// Somebody else has it for longer than `wait`.
+    pub(super) async fn lock(
+        &mut self,
+        key: &DaemonSetKey,
+        wait: Duration,
+    ) -> Result<Arc<Lock>, Error> {
+        let options = LockOptions { wait, ..LockOptions::new(Clock::of_machine()) };
+        let holder = self.holder.clone();
+        self.unless_interrupted(async |_, cluster| {
+            Ok(Arc::new(cluster.lock(key, &holder, &options).await?))
+        })
+        .await
+    }
+
+    /// Carries a task out, and tells of it.
+    ///
+    /// # Errors
+    /// The cluster cannot be watched.
+    pub(super) async fn carry_out(
+        &mut self,
+        key: &DaemonSetKey,
+        selector: &LabelSelector,
+        lock: &Arc<Lock>,
+        task: Task,
+        output: Format,
+    ) -> Result<Ending, Error> {
+        let observer = self
+            .unless_interrupted(async |shell, cluster| {
+                let events = may_watch_events(cluster, key).await?;
+                let target = Target { key: key.clone(), selector: selector.clone(), events };
+                Ok(cluster.live().observe(&target, Clock::of_machine(), shell.now).await?)
+            })
+            .await?;
+        let mut teller = Teller::new(key, output, self.shell.printer);
+        let mut last = self.shell.now;
+        let lock = Arc::clone(lock);
+        let run = Run { key, lock, observer, interrupts: &mut self.interrupts, task };
+        let ending = run.to_its_end(|report, now| {
+            last = now;
+            teller.tell(report, now);
+        });
+        let ending = ending.await;
+        teller.end(&ending, last);
+        Ok(ending)
+    }
+}
+
+/// Gives a lock back, so that whoever waits for it need not wait for its lease to run out.
+pub(super) async fn unlock(lock: Arc<Lock>) {
+    if let Some(lock) = Arc::into_inner(lock)
+        && let Err(error) = lock.release().await
+    {
+        tracing::warn!(%error, "cannot give the lock back");
+    }
+}
+
+/// Whether the controller's complaints can be heard. They are worth having, not needing.
+async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> Result<bool, Error> {
+    for verb in [Verb::List, Verb::Watch] {
+        let access = Access {
+            verb,
+            resource: Resource::Event,
+            namespace: Some(key.namespace.clone()),
+            name: None,
+        };
+        if !cluster.may(&access).await.map_err(Error::Access)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,39 @@
+//! What an applier would apply again: the part of a live object that it owns (upstream:
+//! `TypedValue.ExtractItems`, as client-go's `Extract…` functions use it).
+
+use serde_json::{Value, json};
+
+use super::fields_of::fields_of;
+use super::managers::{ManagedFields, ManagedFieldsError, Operation};
+use super::own_part;
+use super::remove::remove;
+use super::schema::Shape;
+
+/// What `manager` owns of a live object by server-side apply, with what names the object; `None`
+/// when it never applied it.
+///
+/// # Errors
+/// Who owns what cannot be read.
+pub fn owned_by(live: &Value, manager: &str) -> Result<Option<Value>, ManagedFieldsError> {
+    let owners = ManagedFields::of(live)?;
+    let is_own = |name: &super::Manager| {
+        name.name == manager && name.operation == Operation::Apply && name.subresource.is_empty()
+    };
+    let Some(own) = owners.entries().iter().find(|entry| is_own(&entry.manager)) else {
+        return Ok(None);
+    };
+    let shape = Shape::daemon_set();
+    let object = own_part(live);
+    let all = fields_of(shape, &object).with_named_parents(shape);
+    let mut owned = remove(shape, &object, &all.difference(&own.fields.with_named_parents(shape)));
+    if !owned.is_object() {
+        owned = json!({});
+    }
+    for name in ["apiVersion", "kind"] {
+        owned[name] = live[name].clone();
+    }
+    for name in ["name", "namespace"] {
+        owned["metadata"][name] = live["metadata"][name].clone();
+    }
+    Ok(Some(owned))
+}
