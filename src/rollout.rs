@@ -23,6 +23,8 @@ mod progress;
 mod sight;
 mod state;
 mod task;
+#[cfg(test)]
+mod tests;
 mod waves;
 mod world;
 pub mod write;
