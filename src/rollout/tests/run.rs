@@ -10,8 +10,8 @@ use super::sim::{Seen, Sim};
 use crate::model::{PodTemplate, PolicySpec, Uid};
 use crate::plan::{Hold, template_digest};
 use crate::rollout::{
-    Answer, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome, Provenance, Report,
-    State, Target, Task, Write, step,
+    Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome, Provenance,
+    Report, State, Target, Task, Write, step,
 };
 
 /// A request on its way.
@@ -234,6 +234,11 @@ impl Run {
         true
     }
 
+    /// Takes the first request off its way: the test answers it.
+    pub(super) fn drop_request(&mut self) {
+        self.requests.pop_front().expect("a request is out");
+    }
+
     /// Delivers the last answer that was delayed.
     pub(super) fn deliver(&mut self, age: usize) -> bool {
         let Some(answer) = self.delayed.pop_back() else { return false };
@@ -245,7 +250,9 @@ impl Run {
         let before = self.sim.unavailable();
         let result = self.sim.delete(delete);
         let robbed = self.sim.unavailable();
-        if result.is_ok() && robbed.len() > before.len() {
+        // One that was not Ready when it was looked at may be so by now.
+        let knowingly = delete.cost != Cost::Nothing;
+        if result.is_ok() && robbed.len() > before.len() && knowingly {
             self.robbed.insert(delete.node.to_string());
             self.most_unavailable = self.most_unavailable.max(robbed.len());
         }
@@ -310,11 +317,6 @@ impl Run {
             *images.entry(image).or_default() += 1;
         }
         images
-    }
-
-    /// When the next step is due at the latest.
-    pub(super) fn wake(&self) -> Option<Timestamp> {
-        self.wake
     }
 
     pub(super) fn deleted_nodes(&self) -> Vec<&str> {
