@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Paced, Pause, Step, is_template};
+use super::decide::{Flow, Pause, Step, is_template};
 use super::effect::{Effect, Purpose};
 use super::outcome::{Attempt, Held, Interference, NotParked, Outcome, RolledBack, Trouble};
+use super::pace::Paced;
 use super::sight::count;
 use super::state::Request;
 use super::task::{Extent, Provenance, Target};

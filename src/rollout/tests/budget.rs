@@ -140,7 +140,7 @@ fn pods_that_are_merely_young_wait() {
         run.settle();
     }
     assert_eq!(run.deletes.len(), 0);
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 4));
 }
 
@@ -159,7 +159,7 @@ fn broken_new_pods_never_block_their_own_replacement() {
     broken.until(|run| run.deletes.len() == 2);
     broken.pass(10);
     assert_eq!(broken.sim.unavailable().len(), 2, "the budget is used up");
-    let run = broken.again("v1").to_end();
+    let run = broken.again("v1").finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v1".to_owned(), 6)].into()));
     assert_eq!(run.most_unavailable, 0, "nothing that worked was touched");
 }
@@ -178,7 +178,7 @@ fn with_dead_nodes(dead: usize) -> Run {
 
 #[test]
 fn dead_nodes_stop_neither_the_rest_nor_the_giving_back() {
-    let mut run = with_dead_nodes(5).to_end();
+    let mut run = with_dead_nodes(5).finish();
     assert_eq!((run.outcome(), run.deletes.len(), run.hold()), (&Outcome::Done, 55, None));
     let left = run.ended.as_ref().unwrap().left.clone();
     assert_eq!(left.len(), 5);
@@ -194,7 +194,7 @@ fn dead_nodes_stop_neither_the_rest_nor_the_giving_back() {
 
 #[test]
 fn too_many_dead_nodes_hold_with_that_reason() {
-    let run = with_dead_nodes(7).to_end();
+    let run = with_dead_nodes(7).finish();
     let Outcome::Held { why: Held::BudgetTaken { unavailable, allowed, seconds } } = run.outcome()
     else {
         panic!("{}", run.outcome())

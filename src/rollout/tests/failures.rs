@@ -23,7 +23,7 @@ fn policy(run: Run, on_failure: OnFailure) -> Run {
 
 #[test]
 fn park_puts_the_good_template_back_and_deletes_nothing() {
-    let mut run = Run::apply(bad(6, 2), "v2").to_end();
+    let mut run = Run::apply(bad(6, 2), "v2").finish();
     let Outcome::Parked { failed, to, rolled_back: None } = run.outcome() else {
         panic!("{}", run.outcome())
     };
@@ -50,10 +50,10 @@ fn park_puts_the_good_template_back_and_deletes_nothing() {
 #[test]
 fn from_parked_it_goes_back_or_on() {
     for (image, revision) in [("v1", 3), ("v3", 4)] {
-        let parked = Run::apply(bad(6, 2), "v2").to_end();
+        let parked = Run::apply(bad(6, 2), "v2").finish();
         let name = parked.sim.cluster.revisions.len();
         assert_eq!(name, 2);
-        let run = parked.again(image).to_end();
+        let run = parked.again(image).finish();
         assert_eq!((run.outcome(), run.hold()), (&Outcome::Done, None), "{image}");
         assert_eq!(run.images(), [(image.to_owned(), 6)].into());
         assert_eq!(declared(&run.sim), rolling(&json!(2)));
@@ -65,18 +65,18 @@ fn from_parked_it_goes_back_or_on() {
 
 #[test]
 fn a_fixed_cause_and_a_retry_finish_a_parked_rollout() {
-    let mut parked = Run::apply(bad(6, 2), "v2").to_end();
+    let mut parked = Run::apply(bad(6, 2), "v2").finish();
     parked.sim.fate("v2", Fate::ReadyAfter(2));
     for pod in &mut parked.sim.cluster.pods {
         pod.trouble = None;
     }
-    let run = parked.again("v2").to_end();
+    let run = parked.again("v2").finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
 }
 
 #[test]
 fn hold_leaves_everything_as_it_is() {
-    let run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Hold).to_end();
+    let run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Hold).finish();
     assert!(matches!(
         run.outcome(),
         Outcome::Held { why: Held::Failed { not_parked: None, failed } } if failed.len() == 2
@@ -87,7 +87,7 @@ fn hold_leaves_everything_as_it_is() {
 
 #[test]
 fn rollback_replaces_the_bad_pods_too_and_stays_parked() {
-    let run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Rollback).to_end();
+    let run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Rollback).finish();
     assert!(matches!(run.outcome(), Outcome::Parked { rolled_back: Some(RolledBack::Fully), .. }));
     assert_eq!(run.images(), [("v1".to_owned(), 6)].into());
     assert_eq!(run.hold().unwrap().state, HoldState::Parked);
@@ -104,7 +104,7 @@ fn a_rollback_that_fails_as_well_stops_parked() {
     for node in ["node-0", "node-1"] {
         run.sim.picky.insert(node.into(), "none".into());
     }
-    let run = run.to_end();
+    let run = run.finish();
     assert!(
         matches!(run.outcome(), Outcome::Parked { rolled_back: Some(RolledBack::Failed(_)), .. }),
         "{}",
@@ -123,7 +123,7 @@ fn without_a_good_template_it_is_held_instead() {
     sim.deleted = true;
     sim.cluster.pods.clear();
     sim.cluster.revisions.clear();
-    let run = Run::apply(sim, "v2").to_end();
+    let run = Run::apply(sim, "v2").finish();
     assert_eq!(not_parked(&run), Some(NotParked::NothingBefore));
     assert_eq!(run.hold().map(|hold| hold.state), Some(HoldState::Holding));
     // The revision is gone.
@@ -132,7 +132,7 @@ fn without_a_good_template_it_is_held_instead() {
     run.until(|run| run.deletes.len() == 2);
     let first = run.sim.cluster.revisions.iter().position(|it| it.number.0 == 1).unwrap();
     run.sim.cluster.revisions.remove(first);
-    let run = run.to_end();
+    let run = run.finish();
     assert!(matches!(not_parked(&run), Some(NotParked::RevisionGone { .. })));
     assert_eq!(run.sim.image(), "v2");
 }
@@ -158,7 +158,7 @@ fn going_back_may_not_evict_more_than_the_budget() {
         wider.written = written.into();
         let run = Run::new(sim, task(Goal::Apply(wider)))
             .with(|task| task.allow_mass_eviction = allow)
-            .to_end();
+            .finish();
         let parked = matches!(run.outcome(), Outcome::Parked { .. });
         assert_eq!(parked, parks, "{}", run.outcome());
         if !parks {
@@ -178,7 +178,7 @@ fn a_surge_that_fails_is_halted_and_the_old_pods_stay() {
     {
         let mut sim = Sim::with_strategy(6, &surging(&json!(2)));
         sim.fate("v2", Fate::NoImage);
-        let mut run = policy(Run::apply(sim, "v2"), on_failure).to_end();
+        let mut run = policy(Run::apply(sim, "v2"), on_failure).finish();
         assert_eq!(run.sim.writes.last().unwrap().purpose, purpose);
         assert_eq!((run.sim.image(), run.sim.strategy()), (image.to_owned(), on_delete()));
         assert_eq!(run.hold().unwrap().declared, surging(&json!(2)));
@@ -195,7 +195,7 @@ fn a_failed_watch_without_a_hold_is_parked_too() {
     sim.cluster.pods.clear();
     let run = Run::apply(sim, "v2");
     assert!(run.sim.writes.is_empty());
-    let run = policy(run, OnFailure::Park).to_end();
+    let run = policy(run, OnFailure::Park).finish();
     assert!(matches!(run.outcome(), Outcome::Parked { .. }), "{}", run.outcome());
     assert_eq!(run.sim.image(), "v1");
 }
@@ -207,7 +207,7 @@ fn roll_only_stops() {
     sim.cluster.set_image("v2");
     sim.touch();
     sim.pass(1);
-    let run = Run::new(sim, task(Goal::Roll(Extent::All))).to_end();
+    let run = Run::new(sim, task(Goal::Roll(Extent::All))).finish();
     assert!(matches!(run.outcome(), Outcome::Held { why: Held::Failed { not_parked: None, .. } }));
     assert_eq!((run.deletes.len(), run.sim.writes.len(), run.sim.remembered.len()), (1, 0, 0));
 }
@@ -230,7 +230,7 @@ fn a_lost_park_is_written_again_and_what_failed_is_remembered_after_it() {
         run.look();
     }
     assert_eq!(run.sim.image(), "v1");
-    let run = run.to_end();
+    let run = run.finish();
     assert!(matches!(run.outcome(), Outcome::Parked { .. }));
     assert_eq!(run.sim.remembered.len(), 1);
     let parks = run.sim.writes.iter().filter(|write| write.purpose == Purpose::Park);
@@ -262,15 +262,15 @@ fn an_interrupt_in_the_middle_of_a_failure_leaves_it() {
     run.look();
     run.until(|run| !run.deletes.is_empty());
     run.feed(Event::Interrupt, 0);
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!(*run.outcome(), Outcome::Interrupted);
     assert_eq!((run.sim.image(), run.deletes.len()), ("v2".to_owned(), 1));
 }
 
 #[test]
 fn a_parked_daemon_set_says_where_its_template_came_from() {
-    let good = Run::apply(bad(3, 1), "v3").to_end();
-    let run = good.again("v2").with(|task| task.provenance.commit = Some("bad".into())).to_end();
+    let good = Run::apply(bad(3, 1), "v3").finish();
+    let run = good.again("v2").with(|task| task.provenance.commit = Some("bad".into())).finish();
     let live = &run.sim.cluster.daemon_set.annotations;
     assert_eq!(live.get(COMMIT_ANNOTATION), Some("c0ffee"));
     assert_eq!(run.hold().unwrap().commit.as_deref(), Some("bad"));

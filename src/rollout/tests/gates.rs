@@ -69,7 +69,7 @@ fn what_heals_in_time_is_no_failure() {
             run.settle();
         }
         run.sim.fate("v2", after);
-        assert_eq!(*run.to_end().outcome(), Outcome::Done, "{rule}");
+        assert_eq!(*run.finish().outcome(), Outcome::Done, "{rule}");
     }
 }
 
@@ -79,7 +79,7 @@ fn a_pod_that_is_ready_in_time_may_prove_itself_for_longer() {
     sim.edit(|spec| spec["minReadySeconds"] = 50.into());
     sim.pass(60);
     let run = Run::apply(sim, "v2").with(|task| task.pace.progress_deadline = Deadline(10));
-    assert_eq!(*run.to_end().outcome(), Outcome::Done);
+    assert_eq!(*run.finish().outcome(), Outcome::Done);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_pod_that_fell_ill_after_a_long_life_gets_its_time() {
     }
     assert!(run.ended.is_none(), "{:?}", run.ended);
     run.sim.fate("v1", Fate::ReadyAfter(0));
-    assert_eq!(*run.to_end().outcome(), Outcome::Done);
+    assert_eq!(*run.finish().outcome(), Outcome::Done);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn nodes_that_are_not_ready_prove_nothing() {
     run.until(|run| !run.deletes.is_empty());
     run.sim.set_ready(0, false);
     run.sim.fate("v2", Fate::ReadyAfter(1));
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 3));
 }
 
@@ -129,7 +129,7 @@ fn a_killed_run_does_not_begin_the_time_of_a_pod_anew() {
         run = run.again("v2");
         run.look();
     }
-    let run = run.to_end();
+    let run = run.finish();
     assert!(matches!(run.outcome(), Outcome::Parked { .. }), "{}", run.outcome());
     let seconds = run.sim.now().duration_since(began).as_secs();
     assert!((600..=620).contains(&seconds), "{seconds}");
@@ -141,10 +141,10 @@ fn one_node_is_enough() {
     sim.picky.insert("node-2".into(), "v1".into());
     let run = Run::apply(sim, "v2")
         .with(|task| task.pace.on_failure = crate::model::OnFailure::Hold)
-        .to_end();
+        .finish();
     let Outcome::Held { why: Held::Failed { failed, not_parked: None } } = run.outcome() else {
         panic!("{}", run.outcome())
     };
-    assert_eq!(failed.keys().map(|node| node.as_str()).collect::<Vec<_>>(), ["node-2"]);
+    assert_eq!(failed.keys().cloned().collect::<Vec<_>>(), ["node-2"]);
     assert_eq!(run.deleted_nodes(), ["node-0", "node-1", "node-2"], "nothing more was deleted");
 }

@@ -89,7 +89,7 @@ fn interference_is_named_and_nothing_more_is_deleted() {
         let mut run = halfway();
         meddle(&mut run.sim);
         run.sim.touch();
-        let run = run.to_end();
+        let run = run.finish();
         assert!(fits(run.outcome()), "{rule}: {}", run.outcome());
         assert_eq!(run.deletes.len(), 2, "{rule}");
         assert_eq!(run.sim.writes.len(), 1, "{rule}: nothing is given back or written over");
@@ -104,7 +104,7 @@ fn a_hold_that_another_run_parked_is_not_ours_any_more() {
     let text = serde_json::to_string(&hold).unwrap();
     run.sim.cluster.daemon_set.annotations = [(ROLLOUT_ANNOTATION, text)].into_iter().collect();
     run.sim.touch();
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Hold, held: true });
 }
 
@@ -115,7 +115,7 @@ fn what_others_finish_is_finished() {
     run.sim.edit(|spec| spec["updateStrategy"] = rolling(&json!(1)));
     run.sim.cluster.daemon_set.annotations = std::iter::empty::<(&str, &str)>().collect();
     run.pass(120);
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 2));
 }
 
@@ -125,7 +125,7 @@ fn pods_that_others_delete_count_and_come_back_new() {
     for pod in run.sim.cluster.pods.iter_mut().filter(|pod| pod.node() == Some(&"node-5".into())) {
         pod.terminating = true;
     }
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 5));
     assert!(!run.deleted_nodes().contains(&"node-5"));
 }
@@ -135,7 +135,7 @@ fn nodes_that_join_or_leave_are_no_matter() {
     let mut run = halfway();
     run.sim.join("node-new");
     run.sim.cluster.nodes.retain(|node| node.name != "node-4");
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
     assert_eq!(run.deletes.len(), 5);
 }
@@ -145,7 +145,7 @@ fn a_controller_that_does_nothing_is_not_waited_for_for_ever() {
     let mut run = Run::apply(Sim::of(3, &json!(1)), "v2");
     run = run.with(|task| task.pace.progress_deadline = Deadline(120));
     run.sim.idle = true;
-    let run = run.to_end();
+    let run = run.finish();
     let Outcome::Held { why: Held::ControllerStands { step, seconds } } = run.outcome() else {
         panic!("{}", run.outcome())
     };
@@ -164,7 +164,7 @@ fn several_revisions_of_one_template_are_waited_out() {
     twin.name = "foo-twin".into();
     twin.data = Arc::new(twin.data.as_ref().clone());
     run.sim.cluster.revisions.push(twin);
-    let run = run.to_end();
+    let run = run.finish();
     assert!(matches!(
         run.outcome(),
         Outcome::Held {
@@ -184,7 +184,7 @@ fn the_time_of_the_run_ends_it_safely() {
     let mut run = run.again("v2").with(|task| task.deadline = Some(at));
     run.look();
     run.until(|run| run.sim.now() >= at);
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!(*run.outcome(), Outcome::Held { why: Held::Timeout });
     assert!(run.hold().is_some());
 }
@@ -226,12 +226,12 @@ fn the_first_interrupt_waits_for_pods_that_were_deleted_and_the_second_does_not(
     twice.feed(Event::Interrupt, 0);
     twice.feed(Event::Interrupt, 0);
     assert_eq!(*twice.outcome(), Outcome::Interrupted);
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Interrupted, 3));
     let ending = run.ended.as_ref().unwrap();
     assert_eq!(ending.replaced.len(), 3);
     assert!(run.hold().is_some());
-    assert_eq!(*run.again("v2").to_end().outcome(), Outcome::Done);
+    assert_eq!(*run.again("v2").finish().outcome(), Outcome::Done);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn a_conflict_is_a_reason_to_look_again() {
     run.look();
     // The status is written in between.
     run.sim.touch();
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 3)].into()));
     let purposes: Vec<_> = run.sim.writes.iter().map(|write| write.purpose).collect();
     assert_eq!(purposes, [Purpose::Apply, Purpose::GiveBack]);
@@ -303,7 +303,7 @@ fn a_conflict_is_a_reason_to_look_again() {
 fn roll_needs_on_delete_and_its_template() {
     use super::run::task;
     use crate::rollout::{Extent, Goal};
-    let run = Run::new(Sim::of(3, &json!(1)), task(Goal::Roll(Extent::All))).to_end();
+    let run = Run::new(Sim::of(3, &json!(1)), task(Goal::Roll(Extent::All))).finish();
     assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Strategy, held: false });
     let mut sim = Sim::with_strategy(3, &super::sim::on_delete());
     sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v2".into());
@@ -312,7 +312,7 @@ fn roll_needs_on_delete_and_its_template() {
     run.look();
     run.until(|run| run.deletes.len() == 1);
     run.sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v3".into());
-    let run = run.to_end();
+    let run = run.finish();
     assert!(matches!(run.outcome(), Outcome::Stale { change: Interference::Template { .. }, .. }));
     assert_eq!(run.sim.cluster.daemon_set.spec.update_strategy, UpdateStrategy::OnDelete);
     assert_eq!(run.deletes.len(), 1);

@@ -17,7 +17,7 @@ use crate::rollout::{
 /// A request on its way.
 #[derive(Clone, Debug)]
 enum Request {
-    Write(Write),
+    Write(Box<Write>),
     Delete(Delete),
     Record(String),
     Remember(String),
@@ -164,7 +164,7 @@ impl Run {
         for effect in effects {
             assert!(self.ended.is_none(), "nothing comes after the end");
             match effect {
-                Effect::Write(write) => self.requests.push_back(Request::Write(*write)),
+                Effect::Write(write) => self.requests.push_back(Request::Write(write)),
                 Effect::Delete(delete) => self.requests.push_back(Request::Delete(delete)),
                 Effect::Record { revision, uid: _ } => {
                     self.requests.push_back(Request::Record(revision.to_string()));
@@ -262,7 +262,7 @@ impl Run {
     }
 
     /// Nodes that we took a pod from, and that are Ready without an available one ever since.
-    fn count(&mut self) {
+    pub(super) fn count(&mut self) {
         let unavailable = self.sim.unavailable();
         self.robbed.retain(|node| unavailable.contains(node));
         self.most_robbed = self.most_robbed.max(self.robbed.len());
@@ -285,7 +285,7 @@ impl Run {
     }
 
     /// In good order to the end.
-    pub(super) fn to_end(mut self) -> Self {
+    pub(super) fn finish(mut self) -> Self {
         self.look();
         self.until(|_| false);
         self

@@ -367,24 +367,21 @@ fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
         Fate::NeverReady => set(false),
         Fate::NoImage | Fate::NotCreated => {
             set(false);
-            pod.trouble = Some(trouble("ImagePullBackOff", "Back-off pulling image"));
+            pod.trouble = Some(trouble("ImagePullBackOff", "Back-off pulling image").into());
         }
         Fate::Crashes => {
             // Ready for two seconds, in the back-off for eight.
             let up = age % 10 < 2;
             set(up);
             pod.restarts = u32::try_from(age / 10).unwrap();
-            pod.trouble = (!up).then(|| trouble("CrashLoopBackOff", "back-off 10s restarting"));
+            pod.trouble =
+                (!up).then(|| trouble("CrashLoopBackOff", "back-off 10s restarting").into());
         }
     }
 }
 
-fn trouble(reason: &str, message: &str) -> Box<ContainerTrouble> {
-    Box::new(ContainerTrouble {
-        container: "c".into(),
-        reason: reason.into(),
-        message: message.into(),
-    })
+fn trouble(reason: &str, message: &str) -> ContainerTrouble {
+    ContainerTrouble { container: "c".into(), reason: reason.into(), message: message.into() }
 }
 
 pub(super) fn rolling(max_unavailable: &Value) -> Value {

@@ -15,7 +15,7 @@ fn purposes(run: &Run) -> Vec<Purpose> {
 #[test]
 fn a_rollout_is_held_replaced_in_waves_and_given_back() {
     for (budget, most) in [(json!(1), 1), (json!(3), 3), (json!("10%"), 1), (json!("100%"), 8)] {
-        let run = Run::apply(Sim::of(8, &budget), "v2").to_end();
+        let run = Run::apply(Sim::of(8, &budget), "v2").finish();
         assert_eq!(*run.outcome(), Outcome::Done, "{budget}");
         assert_eq!(run.images(), [("v2".to_owned(), 8)].into());
         assert_eq!((run.most_robbed, run.most_unavailable), (most, most), "{budget}");
@@ -30,7 +30,7 @@ fn a_rollout_is_held_replaced_in_waves_and_given_back() {
 
 #[test]
 fn the_first_write_holds_and_remembers_where_it_came_from() {
-    let run = Run::apply(Sim::of(2, &json!(1)), "v2").to_end();
+    let run = Run::apply(Sim::of(2, &json!(1)), "v2").finish();
     let write = &run.sim.writes[0];
     let hold = write.hold.as_ref().unwrap();
     assert_eq!(write.strategy, on_delete());
@@ -50,34 +50,34 @@ fn nothing_is_deleted_before_the_controller_has_seen_the_hold() {
     }
     assert_eq!((run.deletes.len(), run.sim.writes.len()), (0, 1));
     run.sim.idle = false;
-    let run = run.to_end();
+    let run = run.finish();
     assert_eq!(*run.outcome(), Outcome::Done);
 }
 
 #[test]
 fn a_new_revision_carries_the_provenance_and_a_reused_one_gets_it() {
-    let run = Run::apply(Sim::of(2, &json!(1)), "v2").to_end();
+    let run = Run::apply(Sim::of(2, &json!(1)), "v2").finish();
     let commits = |run: &Run, image: &str| {
         let revisions = run.sim.cluster.revisions.iter();
         let mut of_image = revisions.filter(|it| it.data.to_string().contains(image));
         of_image.next().unwrap().annotations.get(COMMIT_ANNOTATION).map(str::to_owned)
     };
     assert_eq!(commits(&run, "v2").as_deref(), Some("c0ffee"));
-    let back = run.again("v1").with(|task| task.provenance.commit = Some("beef".into())).to_end();
+    let back = run.again("v1").with(|task| task.provenance.commit = Some("beef".into())).finish();
     assert_eq!(*back.outcome(), Outcome::Done);
     assert_eq!(back.sim.cluster.revisions.len(), 2);
     assert_eq!(commits(&back, "v1").as_deref(), Some("beef"));
-    let forth = back.again("v2").with(|task| task.provenance.commit = Some("beef".into())).to_end();
+    let forth = back.again("v2").with(|task| task.provenance.commit = Some("beef".into())).finish();
     assert_eq!(commits(&forth, "v2").as_deref(), Some("c0ffee,beef"));
 }
 
 #[test]
 fn nothing_to_replace_needs_no_hold() {
-    let run = Run::apply(Sim::of(3, &json!(1)), "v1").to_end();
+    let run = Run::apply(Sim::of(3, &json!(1)), "v1").finish();
     assert_eq!((run.outcome(), purposes(&run)), (&Outcome::Done, vec![]));
     let sim = Sim::of(3, &json!(1));
     let wider = target(&sim, "v1", &rolling(&json!(2)));
-    let run = Run::new(sim, task(Goal::Apply(wider))).to_end();
+    let run = Run::new(sim, task(Goal::Apply(wider))).finish();
     assert_eq!((run.outcome(), purposes(&run)), (&Outcome::Done, vec![Purpose::Apply]));
     assert_eq!((run.sim.strategy(), run.deletes.len()), (rolling(&json!(2)), 0));
 }
@@ -88,7 +88,7 @@ fn a_new_daemon_set_is_made_and_watched() {
     sim.deleted = true;
     sim.cluster.pods.clear();
     sim.cluster.revisions.clear();
-    let run = Run::apply(sim, "v2").to_end();
+    let run = Run::apply(sim, "v2").finish();
     assert_eq!((run.outcome(), purposes(&run)), (&Outcome::Done, vec![Purpose::Apply]));
     assert_eq!(run.images(), [("v2".to_owned(), 3)].into());
 }
@@ -98,7 +98,7 @@ fn a_policy_makes_the_budget_stricter_never_looser() {
     for (policy, most) in [(IntOrPercent::Int(2), 2), (IntOrPercent::Int(7), 4)] {
         let run = Run::apply(Sim::of(8, &json!(4)), "v2")
             .with(|task| task.pace.max_unavailable = Some(policy))
-            .to_end();
+            .finish();
         assert_eq!(*run.outcome(), Outcome::Done);
         assert_eq!(run.most_unavailable, most, "{policy}");
     }
@@ -110,7 +110,7 @@ fn a_rollout_that_the_controller_is_in_is_taken_over() {
     sim.cluster.set_image("v2");
     sim.touch();
     sim.pass(2);
-    let run = Run::apply(sim, "v2").to_end();
+    let run = Run::apply(sim, "v2").finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
     assert_eq!(purposes(&run), [Purpose::Apply, Purpose::GiveBack]);
     assert_eq!(run.sim.writes[0].hold.as_ref().unwrap().from.as_ref().unwrap().number.0, 1);
@@ -119,14 +119,14 @@ fn a_rollout_that_the_controller_is_in_is_taken_over() {
 #[test]
 fn the_controller_does_the_surging() {
     let sim = Sim::with_strategy(6, &surging(&json!(2)));
-    let run = Run::apply(sim, "v2").to_end();
+    let run = Run::apply(sim, "v2").finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
     assert_eq!((run.deletes.len(), purposes(&run)), (0, vec![Purpose::Apply]));
 }
 
 #[test]
 fn on_delete_changes_the_object_only() {
-    let run = Run::apply(Sim::with_strategy(3, &on_delete()), "v2").to_end();
+    let run = Run::apply(Sim::with_strategy(3, &on_delete()), "v2").finish();
     assert_eq!((run.outcome(), purposes(&run)), (&Outcome::Done, vec![Purpose::Apply]));
     assert_eq!(run.images(), [("v1".to_owned(), 3)].into());
     assert_eq!(run.ended.unwrap().left.len(), 3, "those that wait");
@@ -146,7 +146,7 @@ fn roll_and_step_replace_pods_and_never_write() {
     for (extent, replaced) in
         [(Extent::All, 5), (Extent::Count(2), 2), (named(), 2), (Extent::Count(9), 5)]
     {
-        let run = roll(5, extent.clone()).to_end();
+        let run = roll(5, extent.clone()).finish();
         assert_eq!(*run.outcome(), Outcome::Done, "{extent:?}");
         assert_eq!((run.deletes.len(), run.most_robbed), (replaced, 1), "{extent:?}");
         assert!(run.sim.writes.is_empty());
@@ -157,7 +157,7 @@ fn roll_and_step_replace_pods_and_never_write() {
     let run = roll(5, Extent::All).with(|task| {
         task.pace.max_unavailable = Some(IntOrPercent::Percent(60));
     });
-    assert_eq!(run.to_end().most_robbed, 3);
+    assert_eq!(run.finish().most_robbed, 3);
 }
 
 #[test]
@@ -165,10 +165,10 @@ fn a_step_under_a_hold_keeps_to_what_was_declared() {
     let mut held = Run::apply(Sim::of(5, &json!(2)), "v2");
     held.look();
     held.until(|run| run.deletes.len() >= 2);
-    let run = Run::new(held.sim, task(Goal::Roll(Extent::All))).to_end();
+    let run = Run::new(held.sim, task(Goal::Roll(Extent::All))).finish();
     assert_eq!((run.outcome(), run.most_robbed), (&Outcome::Done, 2));
     assert!(run.hold().is_some(), "a step gives nothing back");
-    let run = run.again("v2").to_end();
+    let run = run.again("v2").finish();
     assert_eq!((run.outcome(), run.hold()), (&Outcome::Done, None));
 }
 
@@ -179,10 +179,10 @@ fn release_gives_back_at_once() {
     held.until(|run| run.deletes.len() >= 2);
     let Goal::Apply(target) = held.task.goal.clone() else { unreachable!() };
     let written = target.written;
-    let run = Run::new(held.sim, task(Goal::Release { written: written.clone() })).to_end();
+    let run = Run::new(held.sim, task(Goal::Release { written: written.clone() })).finish();
     assert_eq!((run.outcome(), run.hold()), (&Outcome::Done, None));
     assert_eq!(run.sim.strategy(), rolling(&json!(2)));
-    let run = Run::new(run.sim, task(Goal::Release { written })).to_end();
+    let run = Run::new(run.sim, task(Goal::Release { written })).finish();
     assert_eq!((run.outcome(), purposes(&run).len()), (&Outcome::Done, 2), "nothing to release");
 }
 
@@ -193,7 +193,7 @@ fn a_held_rollout_goes_on_with_the_same_or_another_template() {
         held.look();
         held.until(|run| run.deletes.len() >= 2);
         let written = held.sim.writes.len();
-        let run = held.again(image).to_end();
+        let run = held.again(image).finish();
         assert_eq!(*run.outcome(), Outcome::Done, "{image}");
         assert_eq!(run.images(), [(image.to_owned(), 5)].into());
         let purposes = purposes(&run);
@@ -217,7 +217,7 @@ fn waves_follow_one_another() {
     };
     let run = Run::apply(sim, "v2")
         .with(|task| task.waves = vec![wave(1, &["node-5", "node-4"]), wave(2, &["node-2"])])
-        .to_end();
+        .finish();
     let order = run.deleted_nodes();
     assert_eq!(order, ["node-4", "node-5", "node-2", "node-0", "node-1", "node-3"]);
     assert_eq!(*run.outcome(), Outcome::Done);
@@ -231,7 +231,7 @@ fn waves_follow_one_another() {
 
 #[test]
 fn every_delete_says_which_revision_goes() {
-    let run = Run::apply(Sim::of(2, &json!(1)), "v2").to_end();
+    let run = Run::apply(Sim::of(2, &json!(1)), "v2").finish();
     for delete in &run.deletes {
         let Reason::Outdated { revision: Some(number) } = delete.reason else { panic!() };
         assert_eq!(number.0, 1);
