@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Paced, Pause, Step, is_template};
+use super::decide::{Flow, Pause, Step, is_template};
 use super::effect::{Effect, Purpose};
-use super::outcome::{Held, Interference, NotParked, Outcome, RolledBack, Trouble};
+use super::outcome::{Attempt, Held, Interference, NotParked, Outcome, RolledBack, Trouble};
+use super::pace::Paced;
 use super::sight::count;
 use super::state::Request;
 use super::task::{Extent, Provenance, Target};
@@ -43,19 +44,16 @@ impl<'w> Step<'_, 'w> {
         };
         self.appeared(live)?;
         let good = match self.task.pace.on_failure {
-            OnFailure::Hold => return Ok(self.stay(target, live, failed, None)),
+            OnFailure::Hold => return self.stay(target, live, failed, None),
             OnFailure::Park | OnFailure::Rollback => self.good(target, live),
         };
         match good {
             Ok(good) => {
                 self.park(target, live, &good)?;
-                self.remember(target);
-                if self.state.remembering.request == Request::Out {
-                    return Ok(Pause::Wait);
-                }
+                self.remember(target)?;
                 Ok(self.roll_back(live, &good, failed))
             }
-            Err(why) => Ok(self.stay(target, live, failed, Some(why))),
+            Err(why) => self.stay(target, live, failed, Some(why)),
         }
     }
 
@@ -108,18 +106,18 @@ impl<'w> Step<'_, 'w> {
         Err(self.write(Purpose::Park, target, Some(live), template, Some(hold), provenance))
     }
 
-    /// Has the failed template remembered, once.
-    fn remember(&mut self, target: &Target) {
+    /// Has the failed template remembered. After some attempts it goes on without: the hold
+    /// remembers it too.
+    fn remember(&mut self, target: &Target) -> Flow<()> {
         let remembering = self.state.remembering;
-        if remembering.done || !remembering.request.may_go(self.now) {
-            if let (false, Request::RetryAt(at)) = (remembering.done, remembering.request) {
-                self.wake_at(Some(at));
-            }
-            return;
+        if remembering.done {
+            return Ok(());
         }
+        self.may_go(remembering.request, Attempt::Remember)?;
         self.state.remembering.request = Request::Out;
         let digest = template_digest(target.template.raw());
         self.push(Effect::Remember { digest });
+        Err(Pause::Wait)
     }
 
     /// Ends parked; with a rollback, when the bad pods are replaced too.
@@ -163,21 +161,18 @@ impl<'w> Step<'_, 'w> {
         live: &DaemonSet,
         failed: BTreeMap<NodeName, Trouble>,
         not_parked: Option<NotParked>,
-    ) -> Pause {
+    ) -> Flow<Pause> {
         if live.spec.update_strategy != UpdateStrategy::OnDelete {
             if !is_template(live, target.template.raw()) {
                 let change = Interference::Template { revision: None };
-                return Pause::End(Outcome::Stale { change, held: false });
+                return Ok(Pause::End(Outcome::Stale { change, held: false }));
             }
             let from = self.state.from.clone();
             let hold = Some(self.hold(target, HoldState::Holding, from));
             let provenance = Some(self.task.provenance.clone());
-            return self.write(Purpose::Hold, target, Some(live), None, hold, provenance);
+            return Ok(self.write(Purpose::Hold, target, Some(live), None, hold, provenance));
         }
-        self.remember(target);
-        if self.state.remembering.request == Request::Out {
-            return Pause::Wait;
-        }
-        Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked } })
+        self.remember(target)?;
+        Ok(Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked } }))
     }
 }

@@ -86,17 +86,6 @@ pub(super) enum Request {
     RetryAt(Timestamp),
 }
 
-impl Request {
-    /// Whether it may be made now.
-    pub(super) fn may_go(self, now: Timestamp) -> bool {
-        match self {
-            Self::Idle => true,
-            Self::Out => false,
-            Self::RetryAt(at) => now >= at,
-        }
-    }
-}
-
 /// Writes of the DaemonSet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writing {

@@ -1,0 +1,150 @@
+//! When a new pod has failed, and when it has not yet.
+
+use serde_json::json;
+
+use super::run::Run;
+use super::sim::{Fate, REFUSED, Sim};
+use crate::model::Deadline;
+use crate::rollout::{Held, Outcome, Report, Trouble};
+
+/// How it failed, and how long after the first delete.
+fn failed(mut sim: Sim, fate: Fate) -> (Trouble, i64) {
+    sim.fate("v2", fate);
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    run.until(|run| !run.deletes.is_empty());
+    let began = run.sim.now();
+    run.until(|run| run.reports.iter().any(|it| matches!(it, Report::Failed { .. })));
+    let seconds = run.sim.now().duration_since(began).as_secs();
+    let trouble = run.reports.iter().find_map(|report| match report {
+        Report::Failed { node: _, trouble } => Some(trouble.clone()),
+        _ => None,
+    });
+    (trouble.unwrap(), seconds)
+}
+
+#[test]
+fn each_failure_is_seen_in_its_time() {
+    let sim = || Sim::of(4, &json!(1));
+    let (trouble, seconds) = failed(sim(), Fate::NoImage);
+    assert!(matches!(trouble, Trouble::DoesNotHeal { seconds: 30, .. }), "{trouble}");
+    assert!((30..=33).contains(&seconds), "{seconds}");
+
+    let (trouble, seconds) = failed(sim(), Fate::NeverReady);
+    assert!(matches!(trouble, Trouble::TooLate { .. }), "{trouble}");
+    assert!((600..=603).contains(&seconds), "{seconds}");
+
+    let (trouble, seconds) = failed(sim(), Fate::NotCreated);
+    let Trouble::NoPod { seconds: waited, message } = trouble else { panic!("{trouble}") };
+    assert_eq!((waited, message.as_deref()), (30, Some(REFUSED)));
+    assert!((30..=33).contains(&seconds), "{seconds}");
+
+    let mut slow = sim();
+    slow.stop = 10_000;
+    let (trouble, seconds) = failed(slow, Fate::ReadyAfter(3));
+    assert!(matches!(trouble, Trouble::StillTerminating { seconds: 630, .. }), "{trouble}");
+    assert!((628..=633).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn pods_that_restart_again_and_again_have_failed_though_available_between() {
+    let (trouble, seconds) = failed(Sim::of(30, &json!(1)), Fate::Crashes);
+    assert!(matches!(trouble, Trouble::Restarts { restarts: 4, allowed: 3, .. }), "{trouble}");
+    assert!((40..=43).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn what_heals_in_time_is_no_failure() {
+    for (rule, before, after, at) in [
+        ("an image that comes within the grace", Fate::NoImage, Fate::ReadyAfter(0), 25),
+        ("a pod that is Ready just in time", Fate::NeverReady, Fate::ReadyAfter(0), 590),
+        ("a quota that is raised within the grace", Fate::NotCreated, Fate::ReadyAfter(0), 25),
+    ] {
+        let mut sim = Sim::of(1, &json!(1));
+        sim.fate("v2", before);
+        let mut run = Run::apply(sim, "v2");
+        run.look();
+        run.until(|run| !run.deletes.is_empty());
+        for _ in 0..at {
+            run.settle();
+        }
+        run.sim.fate("v2", after);
+        assert_eq!(*run.finish().outcome(), Outcome::Done, "{rule}");
+    }
+}
+
+#[test]
+fn a_pod_that_is_ready_in_time_may_prove_itself_for_longer() {
+    let mut sim = Sim::of(2, &json!(1));
+    sim.edit(|spec| spec["minReadySeconds"] = 50.into());
+    sim.pass(60);
+    let run = Run::apply(sim, "v2").with(|task| task.pace.progress_deadline = Deadline(10));
+    assert_eq!(*run.finish().outcome(), Outcome::Done);
+}
+
+#[test]
+fn a_pod_that_fell_ill_after_a_long_life_gets_its_time() {
+    let mut sim = Sim::of(2, &json!(1));
+    sim.pass(1000);
+    for pod in &mut sim.cluster.pods {
+        pod.restarts = 40;
+    }
+    sim.fate("v1", Fate::NeverReady);
+    sim.pass(1);
+    let mut run = Run::apply(sim, "v1");
+    run.look();
+    for _ in 0..500 {
+        run.settle();
+    }
+    assert!(run.ended.is_none(), "{:?}", run.ended);
+    run.sim.fate("v1", Fate::ReadyAfter(0));
+    assert_eq!(*run.finish().outcome(), Outcome::Done);
+}
+
+#[test]
+fn nodes_that_are_not_ready_prove_nothing() {
+    let mut sim = Sim::of(3, &json!(1));
+    sim.fate("v2", Fate::NeverReady);
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    run.until(|run| !run.deletes.is_empty());
+    run.sim.set_ready(0, false);
+    run.sim.fate("v2", Fate::ReadyAfter(1));
+    let run = run.finish();
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 3));
+}
+
+#[test]
+fn a_killed_run_does_not_begin_the_time_of_a_pod_anew() {
+    let mut sim = Sim::of(3, &json!(1));
+    sim.fate("v2", Fate::NeverReady);
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    run.until(|run| !run.deletes.is_empty());
+    let began = run.sim.now();
+    for _ in 0..5 {
+        for _ in 0..100 {
+            run.settle();
+        }
+        run = run.again("v2");
+        run.look();
+    }
+    let run = run.finish();
+    assert!(matches!(run.outcome(), Outcome::Parked { .. }), "{}", run.outcome());
+    let seconds = run.sim.now().duration_since(began).as_secs();
+    assert!((600..=620).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn one_node_is_enough() {
+    let mut sim = Sim::of(5, &json!(1));
+    sim.picky.insert("node-2".into(), "v1".into());
+    let run = Run::apply(sim, "v2")
+        .with(|task| task.pace.on_failure = crate::model::OnFailure::Hold)
+        .finish();
+    let Outcome::Held { why: Held::Failed { failed, not_parked: None } } = run.outcome() else {
+        panic!("{}", run.outcome())
+    };
+    assert_eq!(failed.keys().cloned().collect::<Vec<_>>(), ["node-2"]);
+    assert_eq!(run.deleted_nodes(), ["node-0", "node-1", "node-2"], "nothing more was deleted");
+}

@@ -1,0 +1,308 @@
+//! What holds in thousands of orders of events: requests that are lost, late, or done although the
+//! answer says otherwise; observations that are old, out of order or missing; nodes that come and
+//! go; pods that others delete; runs that are killed at any step.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::run::{Post, Run};
+use super::sim::{Fate, Sim, rolling};
+use crate::model::{Deadline, IntOrPercent, OnFailure, SkipUnreadyNodes};
+use crate::plan::HoldState;
+use crate::rollout::{Event, Held, Outcome};
+
+/// One thing that happens.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    /// So many seconds go by; what is there then may be seen later.
+    Pass(i64),
+    /// A step on an observation that is so many observations old.
+    Look(usize),
+    /// A new observation, without a step.
+    Observe,
+    /// The first request gets its due.
+    Post(Post),
+    /// The last answer that was held up comes in, with an old observation.
+    Deliver(usize),
+    /// The run is killed; a new one begins.
+    Restart,
+    /// A node stops reporting, or reports again.
+    Node(usize, bool),
+    /// Somebody deletes the pod of a node.
+    Steal(usize),
+    /// A node joins.
+    Join,
+    /// A node is removed.
+    Remove(usize),
+    /// The controller cannot create a pod, it says.
+    CreateFailed,
+}
+
+fn post() -> impl Strategy<Value = Post> {
+    prop_oneof![
+        6 => Just(Post::Delivered),
+        1 => Just(Post::AnswerLost),
+        1 => Just(Post::RequestLost),
+        1 => Just(Post::AnswerDelayed),
+    ]
+}
+
+/// What befalls the shell and its network.
+fn shell() -> BoxedStrategy<Op> {
+    prop_oneof![
+        4 => (1..6_i64).prop_map(Op::Pass),
+        4 => (0..4_usize).prop_map(Op::Look),
+        3 => Just(Op::Observe),
+        6 => post().prop_map(Op::Post),
+        2 => (0..4_usize).prop_map(Op::Deliver),
+    ]
+    .boxed()
+}
+
+/// The same, and runs that are killed.
+fn killed() -> BoxedStrategy<Op> {
+    prop_oneof![12 => shell(), 1 => Just(Op::Restart)].boxed()
+}
+
+/// The same, and what befalls the cluster.
+fn cluster() -> BoxedStrategy<Op> {
+    prop_oneof![
+        30 => killed(),
+        2 => (0..8_usize, any::<bool>()).prop_map(|(at, ready)| Op::Node(at, ready)),
+        1 => (0..8_usize).prop_map(Op::Steal),
+        1 => Just(Op::Join),
+        1 => (0..8_usize).prop_map(Op::Remove),
+        1 => Just(Op::CreateFailed),
+    ]
+    .boxed()
+}
+
+/// A run under all that happens, then in good order to its end.
+fn through(mut run: Run, image: &str, ops: &[Op]) -> Run {
+    run.look();
+    for (at, op) in ops.iter().enumerate() {
+        if run.ended.is_some() {
+            break;
+        }
+        perform(&mut run, image, at, *op);
+    }
+    for at in 0..run.sim.cluster.nodes.len() {
+        run.sim.set_ready(at, true);
+    }
+    for _ in 0..3_000 {
+        if run.ended.is_some() {
+            return run;
+        }
+        run.settle();
+    }
+    panic!("no end: {:#?}", run.reports.last());
+}
+
+fn perform(run: &mut Run, image: &str, at: usize, op: Op) {
+    let nodes = run.sim.cluster.nodes.len();
+    match op {
+        Op::Pass(seconds) => {
+            run.pass(seconds);
+            run.observe();
+        }
+        Op::Look(age) => run.feed(Event::Look, age),
+        Op::Observe => run.observe(),
+        Op::Post(post) => {
+            run.post(post);
+        }
+        Op::Deliver(age) => {
+            run.deliver(age);
+        }
+        Op::Restart => run.restart(image),
+        Op::Node(node, ready) => {
+            run.sim.set_ready(node % nodes, ready);
+            // A node that fails of itself is not our doing any more, even if it comes back.
+            run.count();
+        }
+        Op::Steal(node) => {
+            let name = run.sim.cluster.nodes[node % nodes].name.clone();
+            let pods = run.sim.cluster.pods.iter_mut();
+            pods.filter(|pod| pod.node() == Some(&name)).for_each(|pod| pod.terminating = true);
+        }
+        Op::Join => run.sim.join(&format!("node-new-{at}")),
+        Op::Remove(node) => {
+            if nodes > 3 {
+                run.sim.cluster.nodes.remove(node % nodes);
+            }
+        }
+        Op::CreateFailed => {
+            run.feed(Event::CreateFailed { message: "quota exceeded".into() }, 0);
+        }
+    }
+}
+
+/// Everything is as it was asked for.
+fn assert_done(run: &mut Run, budget: u32) {
+    // The controller replaces what was skipped, and pods of removed nodes are collected.
+    run.pass(90);
+    assert_eq!(*run.outcome(), Outcome::Done);
+    let strategy = rolling(&json!(budget));
+    assert_eq!((run.hold(), run.sim.strategy()), (None, strategy));
+    assert!(run.images().into_keys().all(|image| image == "v2"), "{:?}", run.images());
+    assert_eq!(run.images().into_values().sum::<usize>(), run.sim.cluster.nodes.len());
+    assert_eq!(run.sim.cluster.revisions.len(), 2, "one revision a template");
+}
+
+/// Every delete was of a pod of the first template.
+fn assert_only_outdated(run: &Run) {
+    let uids: BTreeSet<_> = run.deletes.iter().map(|delete| delete.pod.as_str()).collect();
+    let updated = run.sim.cluster.pods.iter().filter(|pod| uids.contains(pod.name.as_str()));
+    assert_eq!(updated.filter(|pod| !pod.terminating).count(), 0);
+}
+
+fn fleet(nodes: usize, budget: u32) -> Sim {
+    let mut sim = Sim::of(nodes, &json!(budget));
+    sim.stop = 2;
+    sim
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn whatever_befalls_the_shell_the_budget_is_kept_and_it_ends_done(
+        budget in 1..4_u32,
+        min_ready in prop_oneof![Just(0_u32), Just(4)],
+        ops in prop::collection::vec(killed(), 0..160),
+    ) {
+        let mut sim = fleet(6, budget);
+        sim.edit(|spec| spec["minReadySeconds"] = min_ready.into());
+        sim.pass(5);
+        let mut run = through(Run::apply(sim, "v2"), "v2", &ops);
+        assert_done(&mut run, budget);
+        assert_only_outdated(&run);
+        // Nothing else takes pods away: the budget holds for the fleet as a whole.
+        prop_assert!(run.most_unavailable <= budget as usize, "{}", run.most_unavailable);
+        prop_assert_eq!(run.deleted_uids().len(), 6, "each old pod once");
+    }
+
+    #[test]
+    fn whatever_befalls_the_cluster_no_more_than_the_budget_is_our_doing(
+        budget in 1..4_u32,
+        ops in prop::collection::vec(cluster(), 0..160),
+    ) {
+        let run = Run::apply(fleet(8, budget), "v2");
+        // Long enough that no node that comes back has failed meanwhile.
+        let mut run = through(run.with(|task| {
+            task.pace.progress_deadline = Deadline(900);
+            task.pace.skip_unready_nodes = SkipUnreadyNodes { max: IntOrPercent::Int(8) };
+        }), "v2", &ops);
+        assert_done(&mut run, budget);
+        assert_only_outdated(&run);
+        prop_assert!(run.most_robbed <= budget as usize, "{}", run.most_robbed);
+    }
+
+    #[test]
+    fn a_bad_template_is_parked_whatever_happens(
+        budget in 1..4_u32,
+        fate in prop_oneof![
+            Just(Fate::NoImage), Just(Fate::NeverReady), Just(Fate::NotCreated)
+        ],
+        rollback in any::<bool>(),
+        ops in prop::collection::vec(killed(), 0..160),
+    ) {
+        let mut sim = fleet(6, budget);
+        sim.fate("v2", fate);
+        let run = Run::apply(sim, "v2").with(|task| {
+            task.pace.progress_deadline = Deadline(60);
+            if rollback {
+                task.pace.on_failure = OnFailure::Rollback;
+            }
+        });
+        let run = through(run, "v2", &ops);
+        prop_assert!(matches!(run.outcome(), Outcome::Parked { .. }), "{}", run.outcome());
+        prop_assert_eq!(run.sim.image(), "v1");
+        let hold = run.hold().unwrap();
+        prop_assert_eq!(hold.state, HoldState::Parked);
+        prop_assert_eq!(run.sim.remembered.iter().next(), hold.failed.as_ref());
+        prop_assert!(run.most_unavailable <= budget as usize, "{}", run.most_unavailable);
+        if rollback {
+            let mut run = run;
+            run.pass(10);
+            prop_assert_eq!(run.images(), [("v1".to_owned(), 6)].into());
+        }
+    }
+
+    #[test]
+    fn somebody_else_in_the_middle_ends_it_in_a_stated_outcome(
+        when in 0..60_usize,
+        what in 0..5_usize,
+        ops in prop::collection::vec(shell(), 60..120),
+    ) {
+        let mut run = Run::apply(fleet(6, 2), "v2");
+        run.look();
+        for (at, op) in ops.iter().enumerate() {
+            if at == when {
+                match what {
+                    0 => run.sim.edit(|spec| {
+                        spec["template"]["metadata"]["annotations"] = json!({"restartedAt": "now"});
+                    }),
+                    1 => run.sim.edit(|spec| spec["updateStrategy"] = rolling(&json!(1))),
+                    2 => run.sim.deleted = true,
+                    3 => run.sim.cluster.daemon_set.terminating = true,
+                    _ => {
+                        run.sim.cluster.daemon_set.uid = "uid-another".into();
+                        run.sim.touch();
+                    }
+                }
+            }
+            if run.ended.is_none() {
+                perform(&mut run, "v2", at, *op);
+            }
+        }
+        for _ in 0..3_000 {
+            if run.ended.is_some() {
+                break;
+            }
+            run.settle();
+        }
+        let outcome = run.outcome().clone();
+        let fits = match what {
+            0 | 1 => matches!(
+                outcome,
+                Outcome::Stale { .. } | Outcome::Done | Outcome::Held { why: Held::NoAnswer { .. } }
+            ),
+            _ => matches!(outcome, Outcome::Gone { .. } | Outcome::Done),
+        };
+        prop_assert!(fits, "{what}: {outcome}");
+        prop_assert!(run.most_robbed <= 2);
+    }
+
+    #[test]
+    fn after_an_interrupt_nothing_more_is_deleted_and_the_next_run_ends_it(
+        ops in prop::collection::vec(shell(), 0..80),
+        more in prop::collection::vec(shell(), 0..40),
+    ) {
+        let mut run = Run::apply(fleet(6, 2), "v2");
+        run.look();
+        for (at, op) in ops.iter().enumerate() {
+            if run.ended.is_none() {
+                perform(&mut run, "v2", at, *op);
+            }
+        }
+        if run.ended.is_none() {
+            let sent = |run: &Run| run.reports.iter().filter(|it| {
+                matches!(it, crate::rollout::Report::Deleting(_))
+            }).count();
+            let before = sent(&run);
+            run.feed(Event::Interrupt, 0);
+            for (at, op) in more.iter().enumerate() {
+                if run.ended.is_none() {
+                    perform(&mut run, "v2", at, *op);
+                }
+            }
+            run.until(|_| false);
+            prop_assert_eq!(sent(&run), before);
+            prop_assert_eq!(run.outcome(), &Outcome::Interrupted);
+            run = run.again("v2").finish();
+        }
+        assert_done(&mut run, 2);
+    }
+}

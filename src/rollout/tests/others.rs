@@ -1,0 +1,319 @@
+//! What others do meanwhile: people, controllers, the server, the clock. Each ends in a stated
+//! outcome, and never in a delete without a reason.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::run::{Post, Run};
+use super::sim::{Fate, Sim, rolling};
+use crate::model::{Deadline, UpdateStrategy};
+use crate::plan::{HoldState, ROLLOUT_ANNOTATION};
+use crate::rollout::{
+    Answer, Attempt, ControllerStep, Event, Failure, Held, Interference, Outcome, Purpose,
+};
+
+/// A run that has deleted two of six pods, one after the other.
+fn halfway() -> Run {
+    let mut run = Run::apply(Sim::of(6, &json!(1)), "v2");
+    run = run.with(|task| task.pace.progress_deadline = Deadline(120));
+    run.look();
+    run.until(|run| run.deletes.len() == 2);
+    run
+}
+
+#[test]
+fn interference_is_named_and_nothing_more_is_deleted() {
+    type Meddle = fn(&mut Sim);
+    type Fits = fn(&Outcome) -> bool;
+    let rows: [(&str, Meddle, Fits); 8] = [
+        (
+            "rollout restart",
+            |sim| {
+                sim.edit(|spec| {
+                    let restarted = json!({"kubectl.kubernetes.io/restartedAt": "now"});
+                    spec["template"]["metadata"]["annotations"] = restarted;
+                });
+            },
+            |it| matches!(it, Outcome::Stale { change: Interference::Template { .. }, held: true }),
+        ),
+        (
+            "rollout undo",
+            |sim| sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v1".into()),
+            |it| match it {
+                Outcome::Stale { change: Interference::Template { revision }, held: true } => {
+                    revision.is_some()
+                }
+                _ => false,
+            },
+        ),
+        (
+            "the strategy is edited",
+            |sim| {
+                // Nobody rolls meanwhile, so that what is left is seen.
+                sim.idle = true;
+                sim.edit(|spec| spec["updateStrategy"] = rolling(&json!(1)));
+            },
+            |it| matches!(it, Outcome::Stale { change: Interference::Strategy, held: false }),
+        ),
+        (
+            "the annotation is taken away",
+            |sim| sim.cluster.daemon_set.annotations = std::iter::empty::<(&str, &str)>().collect(),
+            |it| matches!(it, Outcome::Stale { change: Interference::Strategy, held: true }),
+        ),
+        (
+            "the annotation is spoilt",
+            |sim| {
+                sim.cluster.daemon_set.annotations =
+                    [(ROLLOUT_ANNOTATION, "{")].into_iter().collect();
+            },
+            |it| matches!(it, Outcome::Stale { change: Interference::Hold, held: true }),
+        ),
+        (
+            "deleted",
+            |sim| sim.deleted = true,
+            |it| matches!(it, Outcome::Gone { replaced_by: None }),
+        ),
+        (
+            "on its way out",
+            |sim| sim.cluster.daemon_set.terminating = true,
+            |it| matches!(it, Outcome::Gone { replaced_by: None }),
+        ),
+        (
+            "deleted and made again",
+            |sim| sim.cluster.daemon_set.uid = "uid-another".into(),
+            |it| matches!(it, Outcome::Gone { replaced_by: Some(_) }),
+        ),
+    ];
+    for (rule, meddle, fits) in rows {
+        let mut run = halfway();
+        meddle(&mut run.sim);
+        run.sim.touch();
+        let run = run.finish();
+        assert!(fits(run.outcome()), "{rule}: {}", run.outcome());
+        assert_eq!(run.deletes.len(), 2, "{rule}");
+        assert_eq!(run.sim.writes.len(), 1, "{rule}: nothing is given back or written over");
+    }
+}
+
+#[test]
+fn a_hold_that_another_run_parked_is_not_ours_any_more() {
+    let mut run = halfway();
+    let mut hold = run.hold().unwrap();
+    hold.state = HoldState::Parked;
+    let text = serde_json::to_string(&hold).unwrap();
+    run.sim.cluster.daemon_set.annotations = [(ROLLOUT_ANNOTATION, text)].into_iter().collect();
+    run.sim.touch();
+    let run = run.finish();
+    assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Hold, held: true });
+}
+
+#[test]
+fn what_others_finish_is_finished() {
+    // Somebody gives back in the middle, and by the time it is seen no old pod is left.
+    let mut run = halfway();
+    run.sim.edit(|spec| spec["updateStrategy"] = rolling(&json!(1)));
+    run.sim.cluster.daemon_set.annotations = std::iter::empty::<(&str, &str)>().collect();
+    run.pass(120);
+    let run = run.finish();
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 2));
+}
+
+#[test]
+fn pods_that_others_delete_count_and_come_back_new() {
+    let mut run = halfway();
+    for pod in run.sim.cluster.pods.iter_mut().filter(|pod| pod.node() == Some(&"node-5".into())) {
+        pod.terminating = true;
+    }
+    let run = run.finish();
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 5));
+    assert!(!run.deleted_nodes().contains(&"node-5"));
+}
+
+#[test]
+fn nodes_that_join_or_leave_are_no_matter() {
+    let mut run = halfway();
+    run.sim.join("node-new");
+    run.sim.cluster.nodes.retain(|node| node.name != "node-4");
+    let run = run.finish();
+    assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
+    assert_eq!(run.deletes.len(), 5);
+}
+
+#[test]
+fn a_controller_that_does_nothing_is_not_waited_for_for_ever() {
+    let mut run = Run::apply(Sim::of(3, &json!(1)), "v2");
+    run = run.with(|task| task.pace.progress_deadline = Deadline(120));
+    run.sim.idle = true;
+    let run = run.finish();
+    let Outcome::Held { why: Held::ControllerStands { step, seconds } } = run.outcome() else {
+        panic!("{}", run.outcome())
+    };
+    assert!(matches!(step, ControllerStep::Observe { .. }));
+    assert_eq!((*seconds, run.deletes.len()), (120, 0));
+}
+
+#[test]
+fn several_revisions_of_one_template_are_waited_out() {
+    let mut run = Run::apply(Sim::of(3, &json!(1)), "v2");
+    run = run.with(|task| task.pace.progress_deadline = Deadline(60));
+    run.look();
+    run.until(|run| run.sim.image() == "v2" && run.sim.cluster.revisions.len() == 2);
+    run.sim.idle = true;
+    let mut twin = run.sim.cluster.revisions.iter().max_by_key(|it| it.number).unwrap().clone();
+    twin.name = "foo-twin".into();
+    twin.data = Arc::new(twin.data.as_ref().clone());
+    run.sim.cluster.revisions.push(twin);
+    let run = run.finish();
+    assert!(matches!(
+        run.outcome(),
+        Outcome::Held {
+            why: Held::ControllerStands {
+                step: ControllerStep::DropDuplicates { revisions: 2 },
+                ..
+            }
+        }
+    ));
+    assert!(run.deletes.len() <= 1, "at most the one that was on its way");
+}
+
+#[test]
+fn the_time_of_the_run_ends_it_safely() {
+    let run = halfway();
+    let at = run.sim.now() + jiff::SignedDuration::from_secs(5);
+    let mut run = run.again("v2").with(|task| task.deadline = Some(at));
+    run.look();
+    run.until(|run| run.sim.now() >= at);
+    let run = run.finish();
+    assert_eq!(*run.outcome(), Outcome::Held { why: Held::Timeout });
+    assert!(run.hold().is_some());
+}
+
+#[test]
+fn a_lost_lock_ends_it_once_all_answers_are_in() {
+    let mut run = Run::apply(Sim::of(6, &json!(3)), "v2");
+    run.look();
+    for _ in 0..20 {
+        run.look();
+        if run.reports.iter().any(|it| matches!(it, crate::rollout::Report::Deleting(_))) {
+            break;
+        }
+        while run.post(Post::Delivered) {
+            run.pass(1);
+            run.observe();
+        }
+    }
+    run.feed(Event::LockLost, 0);
+    assert!(run.ended.is_none(), "three deletes are out");
+    while run.post(Post::Delivered) {}
+    assert_eq!(*run.outcome(), Outcome::LockLost);
+    assert!(run.deletes.len() <= 3);
+}
+
+#[test]
+fn the_first_interrupt_waits_for_pods_that_were_deleted_and_the_second_does_not() {
+    let mut run = halfway();
+    run.sim.fate("v2", Fate::ReadyAfter(30));
+    run.until(|run| run.deletes.len() == 3);
+    run.feed(Event::Interrupt, 0);
+    for _ in 0..10 {
+        run.settle();
+    }
+    assert!(run.ended.is_none(), "its pod is not back");
+    let mut twice = Run::apply(Sim::of(2, &json!(1)), "v2");
+    twice.look();
+    twice.until(|run| run.deletes.len() == 1);
+    twice.feed(Event::Interrupt, 0);
+    twice.feed(Event::Interrupt, 0);
+    assert_eq!(*twice.outcome(), Outcome::Interrupted);
+    let run = run.finish();
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Interrupted, 3));
+    let ending = run.ended.as_ref().unwrap();
+    assert_eq!(ending.replaced.len(), 3);
+    assert!(run.hold().is_some());
+    assert_eq!(*run.again("v2").finish().outcome(), Outcome::Done);
+}
+
+#[test]
+fn what_the_server_will_not_do_ends_it() {
+    let forbidden = || Failure::Forbidden { message: "no".into() };
+    let refused = || Failure::Refused { message: "no".into() };
+    for failure in [forbidden(), refused()] {
+        let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
+        run.look();
+        run.drop_request();
+        run.feed(Event::Answer(Answer::Written(Err(failure.clone()))), 0);
+        assert_eq!(*run.outcome(), Outcome::Failed { request: Attempt::Write, failure });
+    }
+    let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
+    run.look();
+    let deleting = |run: &Run| {
+        run.reports.iter().find_map(|report| match report {
+            crate::rollout::Report::Deleting(delete) => Some(delete.uid.clone()),
+            _ => None,
+        })
+    };
+    for _ in 0..20 {
+        if deleting(&run).is_some() {
+            break;
+        }
+        while run.post(Post::Delivered) {}
+        run.pass(1);
+        run.look();
+    }
+    run.drop_request();
+    let uid = deleting(&run).unwrap();
+    run.feed(Event::Answer(Answer::Deleted { uid, result: Err(refused()) }), 0);
+    let failure = refused();
+    assert_eq!(*run.outcome(), Outcome::Failed { request: Attempt::Delete, failure });
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_not_asked_for_ever() {
+    let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
+    run = run.with(|task| task.pace.progress_deadline = Deadline(60));
+    run.look();
+    for _ in 0..100 {
+        if run.ended.is_some() {
+            break;
+        }
+        run.post(Post::RequestLost);
+        run.pass(1);
+        run.look();
+    }
+    let Outcome::Held { why: Held::NoAnswer { request, seconds, .. } } = run.outcome() else {
+        panic!("{}", run.outcome())
+    };
+    assert!((*request, 60 <= *seconds && *seconds < 65) == (Attempt::Write, true), "{seconds}");
+}
+
+#[test]
+fn a_conflict_is_a_reason_to_look_again() {
+    let mut run = Run::apply(Sim::of(3, &json!(1)), "v2");
+    run.look();
+    // The status is written in between.
+    run.sim.touch();
+    let run = run.finish();
+    assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 3)].into()));
+    let purposes: Vec<_> = run.sim.writes.iter().map(|write| write.purpose).collect();
+    assert_eq!(purposes, [Purpose::Apply, Purpose::GiveBack]);
+}
+
+#[test]
+fn roll_needs_on_delete_and_its_template() {
+    use super::run::task;
+    use crate::rollout::{Extent, Goal};
+    let run = Run::new(Sim::of(3, &json!(1)), task(Goal::Roll(Extent::All))).finish();
+    assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Strategy, held: false });
+    let mut sim = Sim::with_strategy(3, &super::sim::on_delete());
+    sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v2".into());
+    sim.pass(1);
+    let mut run = Run::new(sim, task(Goal::Roll(Extent::All)));
+    run.look();
+    run.until(|run| run.deletes.len() == 1);
+    run.sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v3".into());
+    let run = run.finish();
+    assert!(matches!(run.outcome(), Outcome::Stale { change: Interference::Template { .. }, .. }));
+    assert_eq!(run.sim.cluster.daemon_set.spec.update_strategy, UpdateStrategy::OnDelete);
+    assert_eq!(run.deletes.len(), 1);
+}

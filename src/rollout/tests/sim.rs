@@ -1,0 +1,399 @@
+//! A cluster small enough to hold in the head, with a kubelet and an API server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::controller::test_cluster::{Cluster, node};
+use crate::model::{
+    ContainerTrouble, DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
+    REVISION_HASH_LABEL, Revision, Uid,
+};
+use crate::rollout::{Delete, Failure, Precondition, Provenance, World, Write, Written, write};
+
+/// What becomes of the pods of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Ready after so many seconds.
+    ReadyAfter(i64),
+    /// `ImagePullBackOff`, for ever.
+    NoImage,
+    /// Running, never Ready.
+    NeverReady,
+    /// Ready, then crashing, over and over.
+    Crashes,
+    /// The API server refuses to create them.
+    NotCreated,
+}
+
+/// What was seen of a cluster at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    daemon_set: Option<DaemonSet>,
+    nodes: Vec<Node>,
+    pods: Vec<Pod>,
+    revisions: Vec<Revision>,
+}
+
+impl Seen {
+    pub(super) fn world(&self) -> World<'_> {
+        World {
+            daemon_set: self.daemon_set.as_ref(),
+            nodes: &self.nodes,
+            pods: &self.pods,
+            revisions: &self.revisions,
+        }
+    }
+}
+
+/// The cluster.
+pub(super) struct Sim {
+    pub cluster: Cluster,
+    /// By image.
+    fates: BTreeMap<String, Fate>,
+    /// Nodes where pods of any template only become Ready when the image is this one.
+    pub picky: BTreeMap<String, String>,
+    /// How long a pod takes to go, in seconds.
+    pub stop: i64,
+    leaving: BTreeMap<Uid, Timestamp>,
+    /// The DaemonSet was deleted.
+    pub deleted: bool,
+    /// The controller does nothing.
+    pub idle: bool,
+    /// What the controller said when it could not create a pod.
+    pub create_failed: Option<String>,
+    version: u64,
+    /// What was remembered as failed.
+    pub remembered: BTreeSet<String>,
+    /// Writes that were carried out.
+    pub writes: Vec<Write>,
+}
+
+pub(super) const REFUSED: &str = "pods \"foo-\" is forbidden: violates PodSecurity";
+
+impl Sim {
+    /// `nodes` nodes, all with a Ready pod of image `v1`, under RollingUpdate with this budget.
+    pub(super) fn of(nodes: usize, max_unavailable: &Value) -> Self {
+        Self::with_strategy(nodes, &rolling(max_unavailable))
+    }
+
+    pub(super) fn with_strategy(nodes: usize, strategy: &Value) -> Self {
+        let mut cluster = Cluster::of(nodes);
+        cluster.set_image("v1");
+        let mut sim = Self {
+            cluster,
+            fates: BTreeMap::new(),
+            picky: BTreeMap::new(),
+            stop: 1,
+            leaving: BTreeMap::new(),
+            deleted: false,
+            idle: false,
+            create_failed: None,
+            version: 7,
+            remembered: BTreeSet::new(),
+            writes: Vec::new(),
+        };
+        sim.edit(|spec| spec["updateStrategy"] = strategy.clone());
+        sim.pass(60);
+        assert!(sim.cluster.pods.iter().all(Pod::is_ready) && sim.cluster.pods.len() == nodes);
+        sim
+    }
+
+    /// What becomes of pods of `image`; three seconds to Ready if nothing is said.
+    pub(super) fn fate(&mut self, image: &str, fate: Fate) {
+        self.fates.insert(image.to_owned(), fate);
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.cluster.now
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        Seen {
+            daemon_set: (!self.deleted).then(|| self.cluster.daemon_set.clone()),
+            nodes: self.cluster.nodes.clone(),
+            pods: self.cluster.pods.clone(),
+            revisions: self.cluster.revisions.clone(),
+        }
+    }
+
+    /// Lets time pass, second by second.
+    pub(super) fn pass(&mut self, seconds: i64) {
+        for _ in 0..seconds {
+            self.cluster.now += SignedDuration::from_secs(1);
+            self.collect();
+            self.kubelet();
+            self.controller();
+        }
+    }
+
+    /// Pods that have had their time go, as do those of nodes that are no more. A kubelet that does
+    /// not answer keeps its pods.
+    fn collect(&mut self) {
+        let now = self.now();
+        let (nodes, stop, leaving) = (&self.cluster.nodes, self.stop, &mut self.leaving);
+        let ready = |pod: &Pod| {
+            let node = nodes.iter().find(|node| Some(&node.name) == pod.node());
+            node.map(|node| node.readiness.is_ready())
+        };
+        self.cluster.pods.retain(|pod| match ready(pod) {
+            None => false,
+            Some(false) => true,
+            Some(true) if !pod.terminating => true,
+            Some(true) => {
+                let since = *leaving.entry(pod.uid.clone()).or_insert(now);
+                now.duration_since(since).as_secs() < stop
+            }
+        });
+    }
+
+    fn kubelet(&mut self) {
+        let now = self.now();
+        let images = self.images();
+        let (fates, picky, nodes) = (&self.fates, &self.picky, &self.cluster.nodes);
+        for pod in self.cluster.pods.iter_mut().filter(|pod| !pod.terminating) {
+            let node = pod.node().unwrap().clone();
+            if !nodes.iter().any(|it| it.name == node && it.readiness.is_ready()) {
+                pod.readiness = PodReadiness::NotReady;
+                continue;
+            }
+            let image = pod.labels.get(REVISION_HASH_LABEL).and_then(|hash| images.get(hash));
+            let image = image.map_or("", String::as_str);
+            let mut fate = fates.get(image).copied().unwrap_or(Fate::ReadyAfter(3));
+            if picky.get(node.as_str()).is_some_and(|wanted| wanted != image) {
+                fate = Fate::NeverReady;
+            }
+            let created = *pod.created.get_or_insert(now);
+            run(pod, fate, now.duration_since(created).as_secs(), now);
+        }
+    }
+
+    /// The image of each revision, by hash.
+    fn images(&self) -> BTreeMap<String, String> {
+        let revisions = self.cluster.revisions.iter();
+        revisions
+            .map(|revision| {
+                let image = &revision.data["spec"]["template"]["spec"]["containers"][0]["image"];
+                let hash = revision.hash().unwrap().to_string();
+                (hash, image.as_str().unwrap().to_owned())
+            })
+            .collect()
+    }
+
+    /// Syncs until nothing is left to do at once.
+    pub(super) fn controller(&mut self) {
+        self.create_failed = None;
+        if self.idle || self.deleted {
+            return;
+        }
+        for _ in 0..4 {
+            let before = self.cluster.daemon_set.status;
+            let (seen, _) = self.cluster.sync_once();
+            self.refuse_pods();
+            if before != self.cluster.daemon_set.status {
+                self.touch();
+            }
+            if seen.counts() == (0, 0) {
+                break;
+            }
+        }
+    }
+
+    fn refuse_pods(&mut self) {
+        let image = self.image();
+        if self.fates.get(&image) != Some(&Fate::NotCreated) {
+            return;
+        }
+        let hash = self.cluster.hash();
+        let before = self.cluster.pods.len();
+        self.cluster.pods.retain(|pod| !pod.has_hash(&hash));
+        if self.cluster.pods.len() < before {
+            self.create_failed = Some(REFUSED.to_owned());
+        }
+    }
+
+    /// The image of the live template.
+    pub(super) fn image(&self) -> String {
+        let template = self.cluster.daemon_set.spec.template.raw();
+        template["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()
+    }
+
+    pub(super) fn strategy(&self) -> Value {
+        self.cluster.daemon_set.raw["spec"]["updateStrategy"].clone()
+    }
+
+    /// Images of all pods that are not on their way out, by node.
+    pub(super) fn running(&self) -> BTreeMap<String, String> {
+        let images = self.images();
+        let pods = self.cluster.pods.iter().filter(|pod| !pod.terminating);
+        pods.map(|pod| {
+            let hash = pod.labels.get(REVISION_HASH_LABEL).unwrap();
+            (pod.node().unwrap().to_string(), images[hash].clone())
+        })
+        .collect()
+    }
+
+    /// A new resourceVersion, and `raw` as it is now.
+    pub(super) fn touch(&mut self) {
+        self.version += 1;
+        let version = self.version.to_string();
+        let strategy = match self.cluster.daemon_set.raw.pointer("/spec/updateStrategy") {
+            Some(known) => known.clone(),
+            None => Value::Null,
+        };
+        self.cluster.daemon_set.raw = Arc::new(json!({
+            "metadata": {"resourceVersion": version}, "spec": {"updateStrategy": strategy},
+        }));
+    }
+
+    /// Changes the spec, as anybody may.
+    pub(super) fn edit(&mut self, change: impl FnOnce(&mut Value)) {
+        let mut strategy = Value::Null;
+        self.cluster.edit(|spec| {
+            change(spec);
+            strategy = spec["updateStrategy"].clone();
+        });
+        self.touch();
+        Arc::make_mut(&mut self.cluster.daemon_set.raw)["spec"]["updateStrategy"] = strategy;
+    }
+
+    /// Carries out a server-side apply with its preconditions.
+    pub(super) fn write(&mut self, write: &Write) -> Result<Written, Failure> {
+        let object = write.object();
+        match &write.precondition {
+            Precondition::Absent if !self.deleted => return Err(Failure::Conflict),
+            Precondition::Absent => {
+                self.deleted = false;
+                self.cluster.daemon_set.uid = "uid-anew".into();
+            }
+            Precondition::Unchanged { .. } if self.deleted => return Err(Failure::Gone),
+            Precondition::Unchanged { uid, resource_version } => {
+                assert_eq!(object["metadata"]["uid"], uid.as_str());
+                assert_eq!(object["metadata"]["resourceVersion"], resource_version.as_str());
+                if *uid != self.cluster.daemon_set.uid
+                    || *resource_version != self.version.to_string()
+                {
+                    return Err(Failure::Conflict);
+                }
+            }
+        }
+        let (template, strategy) = (&object["spec"]["template"], &object["spec"]["updateStrategy"]);
+        let same =
+            self.cluster.daemon_set.spec.template.raw() == template && self.strategy() == *strategy;
+        if same {
+            self.touch();
+        } else {
+            self.edit(|spec| {
+                spec["template"] = template.clone();
+                spec["updateStrategy"] = strategy.clone();
+            });
+        }
+        let annotations = object["metadata"]["annotations"].as_object().unwrap().iter();
+        let annotations = annotations.map(|(key, value)| (key.as_str(), value.as_str().unwrap()));
+        self.cluster.daemon_set.annotations = annotations.collect();
+        self.writes.push(write.clone());
+        Ok(Written {
+            uid: self.cluster.daemon_set.uid.clone(),
+            resource_version: self.version.to_string(),
+        })
+    }
+
+    /// Carries out a delete.
+    pub(super) fn delete(&mut self, delete: &Delete) -> Result<(), Failure> {
+        let pod = self.cluster.pods.iter_mut().find(|pod| pod.name == delete.pod);
+        match pod {
+            None => Err(Failure::Gone),
+            Some(pod) if pod.uid != delete.uid => Err(Failure::Conflict),
+            Some(pod) => {
+                pod.terminating = true;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn record(&mut self, name: &str, change: &Provenance) -> Result<(), Failure> {
+        let revision = self.cluster.revisions.iter_mut().find(|it| it.name == *name);
+        let Some(revision) = revision else { return Err(Failure::Gone) };
+        let added = write::provenance(&revision.annotations, change);
+        let all = revision.annotations.iter().map(|(key, value)| (key, value.to_owned()));
+        revision.annotations = all.chain(added).collect();
+        Ok(())
+    }
+
+    pub(super) fn set_ready(&mut self, at: usize, ready: bool) {
+        let since = Some(self.now());
+        let node = &mut self.cluster.nodes[at];
+        node.readiness =
+            if ready { NodeReadiness::Ready } else { NodeReadiness::NotReady { since } };
+        if !ready {
+            let name = node.name.clone();
+            for pod in self.cluster.pods.iter_mut().filter(|pod| pod.node() == Some(&name)) {
+                pod.readiness = PodReadiness::NotReady;
+            }
+        }
+    }
+
+    pub(super) fn join(&mut self, name: &str) {
+        self.cluster.nodes.push(node(name, &[], &[]));
+        self.cluster.nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// Desired nodes that are Ready and have no available pod.
+    pub(super) fn unavailable(&self) -> BTreeSet<String> {
+        let min_ready = self.cluster.daemon_set.spec.min_ready_seconds;
+        let serves = |node: &Node| {
+            let mut pods = self.cluster.pods.iter().filter(|pod| pod.node() == Some(&node.name));
+            pods.any(|pod| pod.serves(min_ready, self.now()))
+        };
+        let ready = self.cluster.nodes.iter().filter(|node| node.readiness.is_ready());
+        ready.filter(|node| !serves(node)).map(|node| node.name.to_string()).collect()
+    }
+}
+
+/// One pod at its age.
+fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
+    let mut set = |ready: bool| match (ready, pod.readiness) {
+        (true, PodReadiness::NotReady) => pod.readiness = PodReadiness::Ready { since: Some(now) },
+        (true, PodReadiness::Ready { .. }) => {}
+        (false, _) => pod.readiness = PodReadiness::NotReady,
+    };
+    match fate {
+        Fate::ReadyAfter(seconds) => {
+            set(age >= seconds);
+            pod.phase = PodPhase::Running;
+        }
+        Fate::NeverReady => set(false),
+        Fate::NoImage | Fate::NotCreated => {
+            set(false);
+            pod.trouble = Some(trouble("ImagePullBackOff", "Back-off pulling image").into());
+        }
+        Fate::Crashes => {
+            // Ready for two seconds, in the back-off for eight.
+            let up = age % 10 < 2;
+            set(up);
+            pod.restarts = u32::try_from(age / 10).unwrap();
+            pod.trouble =
+                (!up).then(|| trouble("CrashLoopBackOff", "back-off 10s restarting").into());
+        }
+    }
+}
+
+fn trouble(reason: &str, message: &str) -> ContainerTrouble {
+    ContainerTrouble { container: "c".into(), reason: reason.into(), message: message.into() }
+}
+
+pub(super) fn rolling(max_unavailable: &Value) -> Value {
+    let limits = json!({"maxUnavailable": max_unavailable, "maxSurge": 0});
+    json!({"type": "RollingUpdate", "rollingUpdate": limits})
+}
+
+pub(super) fn surging(max_surge: &Value) -> Value {
+    let limits = json!({"maxUnavailable": 0, "maxSurge": max_surge});
+    json!({"type": "RollingUpdate", "rollingUpdate": limits})
+}
+
+pub(super) fn on_delete() -> Value {
+    json!({"type": "OnDelete"})
+}

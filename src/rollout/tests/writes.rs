@@ -1,0 +1,131 @@
+//! What is sent.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::model::{Labels, RevisionNumber};
+use crate::plan::{COMMIT_ANNOTATION, Hold, HoldState, ROLLOUT_ANNOTATION, RevisionRef};
+use crate::rollout::world::is_older;
+use crate::rollout::write::{PLAN_DIGEST_ANNOTATION, provenance};
+use crate::rollout::{Precondition, Provenance, Purpose, Write};
+
+fn hold() -> Hold {
+    Hold {
+        state: HoldState::Holding,
+        declared: json!({"type": "RollingUpdate"}),
+        plan_digest: "sha256:01".into(),
+        from: Some(RevisionRef { name: "agent-1".into(), number: RevisionNumber(1) }),
+        since: "2026-08-01T12:00:00Z".parse().unwrap(),
+        commit: None,
+        by: None,
+        failed: None,
+    }
+}
+
+fn written(write: impl FnOnce(&mut Write)) -> Value {
+    let mut this = Write {
+        precondition: Precondition::Unchanged { uid: "u".into(), resource_version: "41".into() },
+        purpose: Purpose::Apply,
+        written: Arc::new(json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet",
+            "metadata": {"name": "agent", "annotations": {"note": "kept"}},
+            "spec": {"template": {"spec": {"image": "new"}}, "updateStrategy": {"type": "old"}},
+        })),
+        template: None,
+        strategy: json!({"type": "OnDelete"}),
+        hold: Some(hold()),
+        provenance: Some(Provenance {
+            commit: Some("c0ffee".into()),
+            plan_digest: "sha256:01".into(),
+            change_cause: None,
+            by: None,
+        }),
+    };
+    write(&mut this);
+    this.object()
+}
+
+#[test]
+fn one_object_carries_template_hold_provenance_and_preconditions() {
+    let object = written(|_| {});
+    let mut metadata = object["metadata"].clone();
+    let text = metadata["annotations"].as_object_mut().unwrap().remove(ROLLOUT_ANNOTATION);
+    let text = text.unwrap();
+    assert_eq!(serde_json::from_str::<Hold>(text.as_str().unwrap()).unwrap(), hold());
+    assert_eq!(
+        metadata,
+        json!({
+            "name": "agent", "uid": "u", "resourceVersion": "41",
+            "annotations": {
+                "note": "kept", COMMIT_ANNOTATION: "c0ffee", PLAN_DIGEST_ANNOTATION: "sha256:01",
+            },
+        })
+    );
+    let spec = json!({
+        "template": {"spec": {"image": "new"}}, "updateStrategy": {"type": "OnDelete"},
+    });
+    assert_eq!(object["spec"], spec);
+}
+
+#[test]
+fn what_is_not_wanted_is_not_sent() {
+    let object = written(|write| {
+        write.precondition = Precondition::Absent;
+        write.hold = None;
+        write.provenance = None;
+        write.template = Some(Arc::new(json!({"spec": {"image": "good"}})));
+        let object = Arc::make_mut(&mut write.written);
+        object["metadata"]["annotations"][ROLLOUT_ANNOTATION] = "a hold of before".into();
+    });
+    assert_eq!(object["metadata"], json!({"name": "agent", "annotations": {"note": "kept"}}));
+    assert_eq!(object["spec"]["template"], json!({"spec": {"image": "good"}}));
+}
+
+#[test]
+fn provenance_is_added_to_what_a_revision_had_before() {
+    let change = |commit: Option<&str>| Provenance {
+        commit: commit.map(str::to_owned),
+        plan_digest: "sha256:02".into(),
+        change_cause: Some("newer".into()),
+        by: None,
+    };
+    let present: Labels = [
+        (COMMIT_ANNOTATION, "a"),
+        (PLAN_DIGEST_ANNOTATION, "sha256:01"),
+        ("kubernetes.io/change-cause", "older"),
+    ]
+    .into_iter()
+    .collect();
+    let added = provenance(&present, &change(Some("b")));
+    let want = [
+        (COMMIT_ANNOTATION, "a,b".to_owned()),
+        (PLAN_DIGEST_ANNOTATION, "sha256:01,sha256:02".to_owned()),
+        ("kubernetes.io/change-cause", "newer".to_owned()),
+    ];
+    assert_eq!(added, want);
+    assert_eq!(provenance(&present, &change(Some("a")))[0].1, "a", "not twice");
+    let after: Labels = added.into_iter().collect();
+    for (commit, is_on) in [(Some("a"), true), (Some("b"), true), (Some("c"), false), (None, true)]
+    {
+        assert_eq!(change(commit).is_on(&after), is_on, "{commit:?}");
+        assert_eq!(change(commit).is_on(&present), is_on && commit == Some("a"), "{commit:?}");
+    }
+    assert_eq!(Provenance::of(&after).commit.as_deref(), Some("b"), "the last one");
+}
+
+#[test]
+fn versions_are_integers_of_any_length() {
+    for (version, than, want) in [
+        ("9", "10", true),
+        ("10", "9", false),
+        ("10", "10", false),
+        ("009", "10", true),
+        ("99999999999999999999998", "99999999999999999999999", true),
+        ("", "10", false),
+        ("abc", "10", false),
+        ("9", "x", false),
+    ] {
+        assert_eq!(is_older(version, than), want, "{version} {than}");
+    }
+}
