@@ -2,6 +2,7 @@
 
 mod applying;
 mod deleting;
+mod faults;
 mod locking;
 mod observing;
 

@@ -203,3 +203,22 @@ async fn what_happens_to_watches_is_told_and_made_good() {
     assert!(sent().of(Verb::List, Resource::Of(Kind::Pod)) > 1, "{:?}", sent());
     assert_eq!(sent().of(Verb::List, Resource::Of(Kind::Node)), 0, "{:?}", sent());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_goes_away_is_waited_for() {
+    let plane = running();
+    let (cluster, eyes) = (admin(&plane).await, admin(&plane).await);
+    let observer = observe(&eyes).await;
+    for kill in [false, true] {
+        if kill {
+            plane.kill_component(Component::ApiServer);
+        } else {
+            plane.stop_component(Component::ApiServer);
+        }
+        wait_until_async("trouble to be told", SOON, async || !observer.is_current()).await;
+        plane.start_component(Component::ApiServer);
+        roll(&plane, if kill { "agent:v3" } else { "agent:v2" });
+        plane.kubectl(&["rollout", "status", "ds/agent"]);
+        agrees(&observer, &cluster).await;
+    }
+}
