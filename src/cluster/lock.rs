@@ -130,6 +130,13 @@ impl Lock {
         self.renewal.release().await
     }
 
+    /// What is left of a lock whose process was killed: nobody renews it or gives it back.
+    #[cfg(test)]
+    pub(super) fn die(self) {
+        self.task.abort();
+        self.renewal.fence.close();
+    }
+
     pub(super) async fn take(
         requests: Arc<Requests>,
         key: &DaemonSetKey,

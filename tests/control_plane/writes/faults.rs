@@ -52,12 +52,12 @@ async fn an_apply_is_sent_again_only_when_it_cannot_have_happened() {
     }
 }
 
-const POD: &str = r#"
+const POD: &str = "
 apiVersion: v1
 kind: Pod
 metadata: {name: agent-x, namespace: default}
 spec: {containers: [{name: c, image: i}]}
-"#;
+";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delete_is_sent_until_it_is_answered() {

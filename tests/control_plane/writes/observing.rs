@@ -183,11 +183,11 @@ async fn what_happens_to_watches_is_told_and_made_good() {
     // What was missed is listed again, when the lists can be read again.
     let before = eyes.live().request_counts();
     let sent = || eyes.live().request_counts().since(&before);
-    let mut expired = false;
+    let mut told = false;
     proxy.fault(move |_, uri| {
         let of_pods = uri.contains("/pods");
-        let expires = of_pods && is_watch(uri) && !expired;
-        expired |= expires;
+        let expires = of_pods && is_watch(uri) && !told;
+        told |= expires;
         let fault = if expires { 410 } else { 500 };
         (expires || of_pods && !is_watch(uri)).then_some(Fault::Status(fault, None))
     });
