@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::scripted::{Reply, count, server};
 use super::writing::{Hand, agent, holder};
-use crate::cluster::{Clock, LockError, LockOptions, WritableCluster};
+use crate::cluster::{Clock, LockError, LockOptions, WritableCluster, WriteError};
 
 const RENEWALS: &str = "PATCH /apis/coordination.k8s.io/v1/namespaces/team/leases/ds-plan-agent";
 
@@ -56,20 +56,35 @@ async fn a_taker_waits_out_the_lease_and_one_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_whose_answer_was_lost_is_found_out() {
-    // The server carries out what it is asked for, and the answer to one renewal gets lost: so the
-    // next one names a version that is gone.
-    let lose = Arc::new(AtomicBool::new(false));
-    let losing = Arc::clone(&lose);
+async fn a_version_that_is_gone_costs_one_more_request() {
+    // So it is after a renewal whose answer was lost, or when somebody labels the lease.
+    let stale = Arc::new(AtomicBool::new(false));
+    let is_stale = Arc::clone(&stale);
     let (cluster, log) = server(move |seen| {
-        let refused = seen.is(RENEWALS) && losing.swap(false, Ordering::Relaxed);
+        let refused = seen.is(RENEWALS) && is_stale.swap(false, Ordering::Relaxed);
         refused.then_some(Reply::Status(409, None))
     });
     let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
-    lose.store(true, Ordering::Relaxed);
-    tokio::time::sleep(Duration::from_secs(12)).await;
-    assert!(lock.is_fresh());
-    assert_eq!(count(&log, RENEWALS), 3, "one of two was sent again");
+    stale.store(true, Ordering::Relaxed);
+    lock.set_note("a", Some("b")).await.unwrap();
+    assert_eq!(count(&log, RENEWALS), 2);
+    assert_eq!(lock.note("a").await.as_deref(), Some("b"));
+    let record = cluster.live().lease(&agent()).await.unwrap().unwrap();
+    assert_eq!(record.note("a"), Some("b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_lost_the_lock_learns_it_from_the_next_write() {
+    let (cluster, _) = server(|_| None);
+    let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
+    cluster.unlock(&agent()).await.unwrap().unwrap();
+    let next = cluster.lock(&agent(), &holder("next"), &options(0)).await.unwrap();
+    let error = lock.set_note("a", Some("b")).await.unwrap_err();
+    assert!(matches!(error, WriteError::Unlocked { .. }), "{error:?}");
+    lock.lost().await;
+    drop(lock);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    next.set_note("c", Some("d")).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

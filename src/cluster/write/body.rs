@@ -34,10 +34,10 @@ pub(super) fn apply(apply: &Apply<'_>) -> Vec<u8> {
     let mut object = apply.object.clone();
     let preconditions =
         [("uid", apply.uid.map(Uid::as_str)), ("resourceVersion", apply.resource_version)];
-    for (field, value) in preconditions {
-        if let Some(value) = value {
-            object["metadata"][field] = value.into();
-        }
+    // What has no metadata to put them into is no object, and the server says so.
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        let given = preconditions.into_iter().filter_map(|(field, value)| Some((field, value?)));
+        metadata.extend(given.map(|(field, value)| (field.to_owned(), value.into())));
     }
     yaml_safe(&object)
 }
