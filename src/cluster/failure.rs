@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use hyper_util::client::legacy;
 use kube::Config;
 use kube::client::AuthError;
 use serde::Deserialize;
@@ -134,6 +135,11 @@ pub(super) fn of_request(error: &kube::Error, plugin: &Plugin) -> Failure {
         return Failure::Credentials { command: plugin.to_string(), outcome };
     }
     let root = root(error);
+    let client = chain(error).find_map(|cause| cause.downcast_ref::<legacy::Error>());
+    if client.is_some_and(|client| !client.is_connect()) {
+        // There was a connection, so the server may have the request.
+        return Failure::BrokenOff(root);
+    }
     // The innermost one knows best.
     let io = chain(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last();
     match io.map(io::Error::kind) {

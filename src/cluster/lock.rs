@@ -36,7 +36,8 @@ pub struct LockOptions {
     pub lease: Duration,
     /// How long to wait for somebody else to give it back or to lose it (`--lock-timeout`).
     pub wait: Duration,
-    /// How long the last request of a holder that is gone may be under way.
+    /// How long the last request of a holder that is gone may be under way. Shorter than the 10 s
+    /// after which requests are given up is for tests.
     pub request: Duration,
     /// What time is measured with.
     pub clock: Clock,
@@ -128,6 +129,13 @@ impl Lock {
     pub async fn release(self) -> Result<(), WriteError> {
         self.task.abort();
         self.renewal.release().await
+    }
+
+    /// What is left of a lock whose process was killed: nobody renews it or gives it back.
+    #[cfg(test)]
+    pub(super) fn die(self) {
+        self.task.abort();
+        self.renewal.fence.close();
     }
 
     pub(super) async fn take(

@@ -109,7 +109,8 @@ impl LiveCluster {
     ) -> Result<Observer, Error> {
         let begun = (now, clock.now());
         let sink = || Decoder::new(&self.requests.server);
-        let listed = self.read_all(feeds::lists(target), &sink).await?;
+        let mut listed = self.read_all(feeds::lists(target), &sink).await?;
+        listed.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut resources: Vec<_> =
             listed.iter().map(|(list, _)| Resource::Of(list.kind)).collect();
         resources.extend(target.events.then_some(Resource::Event));
@@ -170,6 +171,7 @@ impl LiveCluster {
             }
             running.spawn(task.run(opened.ok()));
         }
+        missing.sort();
         match first_message {
             Some(message) => Err(Error::Forbidden { missing, message }),
             None => Ok(running),

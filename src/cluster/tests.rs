@@ -1,8 +1,12 @@
 //! A real client over a service in this process: the tests play the server, count its requests,
 //! and let its time pass.
 
+mod locking;
+mod observing;
 mod reading;
 mod recording;
+mod scripted;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::live::LiveCluster;
 use super::lock::{Fence, Holder, LeaseRecord, Lock, LockError, LockOptions};
@@ -216,16 +216,19 @@ impl Writer {
         annotations: &BTreeMap<&str, Option<&str>>,
     ) -> Result<Revision, WriteError> {
         let Revision { namespace, name, uid, .. } = revision;
-        let patch = json!({"metadata": {
-            "uid": uid,
-            "resourceVersion": resource_version,
-            "annotations": annotations,
-        }});
-        let call = patch_call(
-            Kind::ControllerRevision,
-            (namespace, name.as_str()),
-            ("application/merge-patch+json", patch.to_string().into()),
-        );
+        let patch = body::annotations(uid, resource_version, annotations);
+        let call = Call {
+            // Setting them twice is the same, unless the first time makes the version another.
+            repeat: match resource_version {
+                Some(_) => Repeat::Unwanted,
+                None => Repeat::Harmless,
+            },
+            ..patch_call(
+                Kind::ControllerRevision,
+                (namespace, name.as_str()),
+                ("application/merge-patch+json", patch),
+            )
+        };
         let attempted = attempted(&call, Some(namespace), name.as_str(), false);
         let answer = self.requests.write_text(Some(&self.fence), &call, attempted).await?;
         Ok(self.requests.revision_of(&answer)?)

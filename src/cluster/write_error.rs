@@ -281,3 +281,114 @@ fn invalid_fields(causes: Vec<StatusCause>) -> Vec<InvalidField> {
     let fields = causes.into_iter();
     fields.map(|StatusCause { field: path, message, .. }| InvalidField { path, message }).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cluster::Kind;
+
+    fn told(code: u16, status: &Value, dry_run: bool) -> WriteError {
+        let call = Call::get(Resource::Of(Kind::Pod), "/api/v1/namespaces/a/pods/b");
+        let attempted = Attempted {
+            verb: Verb::Delete,
+            resource: Resource::Of(Kind::Pod),
+            namespace: Some("a".into()),
+            name: "b".to_owned(),
+            dry_run,
+        };
+        let refusal = Refusal::read(code, None, status.to_string().as_bytes());
+        WriteError::of(Failure::Status(refusal), attempted, &call, "https://test")
+    }
+
+    fn word(error: &WriteError) -> &'static str {
+        match error {
+            WriteError::Unlocked { .. } => "unlocked",
+            WriteError::Conflict { .. } => "conflict",
+            WriteError::Stale { .. } => "stale",
+            WriteError::NotFound { .. } => "not found",
+            WriteError::AlreadyExists { .. } => "already exists",
+            WriteError::Forbidden { .. } => "forbidden",
+            WriteError::Invalid { .. } => "invalid",
+            WriteError::Denied { .. } => "denied",
+            WriteError::TooManyRequests { .. } => "too many requests",
+            WriteError::OutcomeUnknown { .. } => "outcome unknown",
+            WriteError::Refused { .. } => "refused",
+            WriteError::Cluster(_) => "cluster",
+        }
+    }
+
+    #[test]
+    fn answers_are_told_apart() {
+        let say = |reason: &str, message: &str| json!({"reason": reason, "message": message});
+        let caused = |reason: &str, cause: Value| json!({"reason": reason, "message": "m", "details": {"causes": [cause]}});
+        let conflict = json!({
+            "reason": "FieldManagerConflict",
+            "message": "conflict with \"kubectl\" using apps/v1 at 2026-01-01T00:00:00Z",
+            "field": ".spec.x",
+        });
+        let uid = json!({"reason": "FieldValueInvalid", "message": "m", "field": "metadata.uid"});
+        let field = json!({"reason": "FieldValueInvalid", "message": "m", "field": "spec.x"});
+        for (code, status, want) in [
+            (409, caused("Conflict", conflict), "conflict"),
+            (409, say("Conflict", "the object has been modified"), "stale"),
+            (409, say("Conflict", "Precondition failed: UID"), "stale"),
+            (422, caused("Invalid", uid), "stale"),
+            (409, say("AlreadyExists", "m"), "already exists"),
+            (404, say("NotFound", "m"), "not found"),
+            (422, caused("Invalid", field), "invalid"),
+            (
+                403,
+                say("Forbidden", "pods \"b\" is forbidden: User \"u\" cannot delete …"),
+                "forbidden",
+            ),
+            (403, say("Forbidden", "pods \"b\" is forbidden: violates PodSecurity"), "denied"),
+            (
+                403,
+                say("Forbidden", "pods \"b\" is forbidden: no PriorityClass with name x"),
+                "denied",
+            ),
+            (400, say("", "admission webhook \"x\" denied the request: no"), "denied"),
+            (
+                422,
+                say("Invalid", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: n"),
+                "denied",
+            ),
+            (429, say("TooManyRequests", "m"), "too many requests"),
+            (500, say("InternalError", "m"), "refused"),
+            (502, json!("<html>"), "outcome unknown"),
+            (503, say("ServiceUnavailable", "m"), "outcome unknown"),
+            (504, say("Timeout", "m"), "outcome unknown"),
+            (400, say("BadRequest", "m"), "refused"),
+            (413, say("RequestEntityTooLarge", "m"), "refused"),
+            (401, say("Unauthorized", "m"), "cluster"),
+        ] {
+            assert_eq!(word(&told(code, &status, false)), want, "{code} {status}");
+        }
+        assert_eq!(word(&told(504, &say("Timeout", "m"), true)), "refused", "a dry run is none");
+    }
+
+    #[test]
+    fn managers_are_read_as_they_are_printed() {
+        for (message, name, version) in [
+            (r#"conflict with "kubectl""#, "kubectl", None),
+            (r#"conflict with "a b" using apps/v1"#, "a b", Some("apps/v1")),
+            (r#"conflict with "x" using apps/v1 at 2026-01-01T00:00:00Z"#, "x", Some("apps/v1")),
+            (r#"conflict with "x" with subresource "status" using apps/v1"#, "x", Some("apps/v1")),
+            (r#"conflict with "say \"using\"" using apps/v1"#, "say \"using\"", Some("apps/v1")),
+            ("something else", "something else", None),
+        ] {
+            let want = (name.to_owned(), version.map(str::to_owned));
+            assert_eq!(manager_of(message), want, "{message}");
+        }
+    }
+
+    #[test]
+    fn permissions_and_places_are_named() {
+        let error = told(403, &json!({"message": "User \"u\" cannot delete"}), false);
+        assert_eq!(error.to_string(), "not permitted: delete pods in namespace a");
+        let error = told(404, &json!({"message": "m"}), true);
+        assert_eq!(error.to_string(), "delete pods a/b (dry run): it does not exist");
+    }
+}

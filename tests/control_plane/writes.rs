@@ -2,6 +2,11 @@
 
 mod applying;
 mod deleting;
+mod faults;
+mod locking;
+mod observing;
+
+use std::path::PathBuf;
 
 use ds_plan::cluster::{
     Clock, ConnectOptions, Holder, Lock, LockOptions, WritableCluster, Writer, connect,
@@ -23,8 +28,11 @@ fn quiet() -> ControlPlane {
 
 /// The cluster as one of its users sees it.
 async fn cluster_of(plane: &ControlPlane, user: &str) -> WritableCluster {
-    let kubeconfig = Some(plane.kubeconfig_of(user));
-    let options = ConnectOptions { kubeconfig, ..ConnectOptions::default() };
+    connected(plane.kubeconfig_of(user)).await
+}
+
+async fn connected(kubeconfig: PathBuf) -> WritableCluster {
+    let options = ConnectOptions { kubeconfig: Some(kubeconfig), ..ConnectOptions::default() };
     connect(&options).await.unwrap().writable()
 }
 

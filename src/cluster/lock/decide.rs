@@ -52,3 +52,79 @@ pub(super) fn is_fresh(confirmed: Duration, now: Duration, lease: Duration) -> b
 pub(super) fn is_ours(record: Option<&LeaseRecord>, identity: &str) -> bool {
     record.is_some_and(|record| record.holder == identity)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Labels;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn held_by(holder: &str) -> LeaseRecord {
+        LeaseRecord {
+            holder: holder.to_owned(),
+            lease: seconds(15),
+            transitions: 0,
+            version: "1".to_owned(),
+            annotations: Labels::default(),
+        }
+    }
+
+    #[test]
+    fn when_a_lease_may_be_taken() {
+        let wait = |rest| Move::Wait(seconds(rest));
+        for (case, record, unchanged, want) in [
+            ("there is none", None, 0, Move::Create),
+            ("given back", Some(held_by("")), 0, Move::Take),
+            ("our own answer was lost", Some(held_by("me")), 0, Move::Take),
+            ("seen for the first time", Some(held_by("other")), 0, wait(25)),
+            ("the lease is over, its last request is not", Some(held_by("other")), 15, wait(10)),
+            ("a second is left", Some(held_by("other")), 24, wait(1)),
+            ("all over", Some(held_by("other")), 25, Move::Take),
+            ("long over", Some(held_by("other")), 1_000, Move::Take),
+        ] {
+            let got = claim(record.as_ref(), "me", seconds(unchanged), seconds(10));
+            assert_eq!(got, want, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_lock_is_fresh_for_two_thirds_of_its_lease() {
+        for (confirmed, now, fresh) in [
+            (100, 100, true),
+            (100, 109, true),
+            (100, 110, false),
+            (100, 115, false),
+            // After a night's sleep.
+            (100, 30_000, false),
+            // A clock that goes back is not ours to judge; it never does.
+            (100, 99, true),
+        ] {
+            assert_eq!(is_fresh(seconds(confirmed), seconds(now), seconds(15)), fresh, "{now}");
+        }
+    }
+
+    #[test]
+    fn no_holder_sends_while_another_may_take() {
+        // The last request of a holder: sent just before the lock is stale, answered or given up
+        // within the limit of a request. The first moment for a taker who saw the last renewal as
+        // early as it can be seen.
+        let (lease, request) = (seconds(15), seconds(10));
+        for age in 0..60 {
+            let may_send = is_fresh(Duration::ZERO, seconds(age), lease);
+            let under_way_until = seconds(age) + request;
+            let taken = claim(Some(&held_by("other")), "me", under_way_until, request);
+            assert!(!may_send || taken != Move::Take, "sent at {age} s");
+        }
+    }
+
+    #[test]
+    fn a_lease_is_ours_whatever_its_version() {
+        assert!(is_ours(Some(&held_by("me")), "me"));
+        assert!(!is_ours(Some(&held_by("other")), "me"));
+        assert!(!is_ours(Some(&held_by("")), "me"));
+        assert!(!is_ours(None, "me"));
+    }
+}

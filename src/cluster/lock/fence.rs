@@ -106,3 +106,65 @@ impl Fence {
         let _ = self.passages.acquire_many(AT_ONCE).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A clock that a test sets, and a fence of 15 s that was confirmed at 100 s.
+    fn fence() -> (Arc<Mutex<u64>>, Arc<Fence>) {
+        let time = Arc::new(Mutex::new(100));
+        let read = Arc::clone(&time);
+        let clock = Clock::new(move || Duration::from_secs(*read.lock().unwrap()));
+        (time, Fence::new(clock, Duration::from_secs(15), Duration::from_secs(100)))
+    }
+
+    #[tokio::test]
+    async fn nothing_passes_while_the_lock_is_stale() {
+        let (time, fence) = fence();
+        assert!(fence.pass().await.is_some());
+        *time.lock().unwrap() = 110;
+        assert!(fence.pass().await.is_none());
+        // Confirmed by a request that was sent at 108 s.
+        fence.confirm(Duration::from_secs(108));
+        assert!(fence.pass().await.is_some());
+        // An older answer that comes late changes nothing.
+        fence.confirm(Duration::from_secs(101));
+        assert!(fence.pass().await.is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_lost_is_never_confirmed_again() {
+        let (_, fence) = fence();
+        fence.close();
+        fence.confirm(Duration::from_secs(100));
+        assert!(fence.is_lost() && fence.pass().await.is_none());
+        fence.lost().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_pass_at_a_time_and_all_are_waited_for() {
+        let (time, fence) = fence();
+        let mut passages = Vec::new();
+        for _ in 0..AT_ONCE {
+            passages.push(fence.pass().await.unwrap());
+        }
+        let moment = Duration::from_millis(1);
+        assert!(tokio::time::timeout(moment, fence.pass()).await.is_err(), "one too many");
+        assert!(tokio::time::timeout(moment, fence.drained()).await.is_err());
+        // Who waited for its turn until the lock was stale does not pass.
+        let waiting = async {
+            let passage = fence.pass().await;
+            passage.is_some()
+        };
+        let freed = async {
+            tokio::task::yield_now().await;
+            *time.lock().unwrap() = 200;
+            passages.clear();
+        };
+        assert!(!futures::join!(waiting, freed).0);
+        tokio::time::timeout(moment, fence.drained()).await.unwrap();
+    }
+}

@@ -213,3 +213,90 @@ fn annotations(holder: &Holder) -> Value {
 fn seconds(lease: Duration) -> u64 {
     lease.as_secs() + u64::from(lease.subsec_nanos() > 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder() -> Holder {
+        Holder {
+            host: "build-7".to_owned(),
+            pid: 5,
+            user: String::new(),
+            run: None,
+            id: "abc".to_owned(),
+        }
+    }
+
+    #[test]
+    fn names_fit_and_never_meet() {
+        let longest_plain = "a".repeat(LONGEST_NAME - "ds-plan-".len());
+        let too_long = format!("{longest_plain}a");
+        assert_eq!(lease_name("agent"), "ds-plan-agent");
+        assert_eq!(lease_name(&longest_plain), format!("ds-plan-{longest_plain}"));
+        let digested = lease_name(&too_long);
+        assert!(digested.len() <= LONGEST_NAME && digested.starts_with("ds-plan."), "{digested}");
+        assert_ne!(digested, lease_name(&format!("{longest_plain}b")));
+        // Not even a DaemonSet that is called like another one's lease.
+        assert_ne!(digested, lease_name(&digested));
+    }
+
+    #[test]
+    fn who_holds_a_lease_is_told_as_well_as_can_be() {
+        let told = json!(holder()).to_string();
+        for (identity, annotation, want) in [
+            ("build-7_5_abc", told.as_str(), Some("build-7 (process 5)")),
+            // The annotation speaks of somebody else, or is no JSON.
+            ("other_1_x", told.as_str(), Some("other_1_x")),
+            ("other_1_x", "{", Some("other_1_x")),
+            ("", told.as_str(), None),
+        ] {
+            let lease = json!({
+                "metadata": {"resourceVersion": "7", "annotations": {HOLDER_ANNOTATION: annotation}},
+                "spec": {"holderIdentity": identity},
+            });
+            let record = LeaseRecord::read(lease.to_string().as_bytes()).unwrap();
+            assert_eq!(record.holder().as_deref(), want, "{identity}");
+        }
+        let full =
+            Holder { user: "alice".to_owned(), run: Some("https://r/1".to_owned()), ..holder() };
+        assert_eq!(full.to_string(), "alice on build-7 (process 5, https://r/1)");
+    }
+
+    #[test]
+    fn what_a_lease_leaves_out_is_assumed() {
+        for (spec, lease, transitions) in [
+            (json!(null), 15, 0),
+            (json!({"leaseDurationSeconds": null}), 15, 0),
+            (json!({"leaseDurationSeconds": 0}), 15, 0),
+            (json!({"leaseDurationSeconds": 3, "leaseTransitions": 4}), 3, 4),
+        ] {
+            let json = json!({"metadata": {"resourceVersion": "7"}, "spec": spec}).to_string();
+            let record = LeaseRecord::read(json.as_bytes()).unwrap();
+            assert!(!record.is_held());
+            let got = (record.lease.as_secs(), record.transitions, record.version.as_str());
+            assert_eq!(got, (lease, transitions, "7"), "{json}");
+        }
+        assert!(LeaseRecord::read(b"{}").is_err(), "without a version it cannot be written");
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let key = DaemonSetKey::new("team", "agent");
+        let lease = Duration::from_millis(2_500);
+        let mut written = new_lease(&key, &holder(), lease, "2026-01-01T00:00:00.000000Z");
+        written["metadata"]["resourceVersion"] = "1".into();
+        let first = LeaseRecord::read(written.to_string().as_bytes()).unwrap();
+        assert_eq!((first.holder.as_str(), first.lease), ("build-7_5_abc", Duration::from_secs(3)));
+        for patch in [
+            taken(&first, &holder(), lease, "x"),
+            renewed(&first, "x"),
+            released(&first),
+            noted(&first, &BTreeMap::from([("a", None)])),
+        ] {
+            assert_eq!(patch["metadata"]["resourceVersion"], "1", "{patch}");
+        }
+        assert_eq!(taken(&first, &holder(), lease, "x")["spec"]["leaseTransitions"], 1);
+        assert_eq!(released(&first)["spec"], json!({"holderIdentity": null}));
+    }
+}

@@ -29,7 +29,10 @@ pub(in crate::cluster) fn next(end: End, lived: bool) -> Next {
             pause: Some(Duration::ZERO),
             trouble: Some("the watch ends as soon as it begins".to_owned()),
         },
-        End::Expired if lived => Next { list: true, pause: None, trouble: None },
+        // Until it is listed, what is known is known to be old.
+        End::Expired if lived => {
+            Next { list: true, pause: None, trouble: Some("changes were missed".to_owned()) }
+        }
         End::Expired => Next {
             list: true,
             pause: Some(Duration::ZERO),
@@ -114,7 +117,7 @@ mod tests {
             (End::Closed, true, false, None, false),
             (End::Silent, true, false, None, false),
             (End::Closed, false, false, pause(0), true),
-            (End::Expired, true, true, None, false),
+            (End::Expired, true, true, None, true),
             (End::Expired, false, true, pause(0), true),
             (refused(429, Some(7)), true, false, pause(7), true),
             (refused(403, None), true, false, pause(0), true),

@@ -1,5 +1,6 @@
 //! What is sent: bodies of patches, deletes and reviews.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use serde::Serialize;
@@ -33,10 +34,10 @@ pub(super) fn apply(apply: &Apply<'_>) -> Vec<u8> {
     let mut object = apply.object.clone();
     let preconditions =
         [("uid", apply.uid.map(Uid::as_str)), ("resourceVersion", apply.resource_version)];
-    for (field, value) in preconditions {
-        if let Some(value) = value {
-            object["metadata"][field] = value.into();
-        }
+    // What has no metadata to put them into is no object, and the server says so.
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        let given = preconditions.into_iter().filter_map(|(field, value)| Some((field, value?)));
+        metadata.extend(given.map(|(field, value)| (field.to_owned(), value.into())));
     }
     yaml_safe(&object)
 }
@@ -51,6 +52,19 @@ pub(super) fn managed_fields(live: &DaemonSet, managed_fields: &Value) -> Vec<u8
         {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
     ]);
     patch.to_string().into()
+}
+
+/// Sets annotations of exactly this object, and this version of it if one is given.
+pub(super) fn annotations(
+    uid: &Uid,
+    resource_version: Option<&str>,
+    annotations: &BTreeMap<&str, Option<&str>>,
+) -> Vec<u8> {
+    let mut metadata = json!({"uid": uid, "annotations": annotations});
+    if let Some(version) = resource_version {
+        metadata["resourceVersion"] = version.into();
+    }
+    json!({"metadata": metadata}).to_string().into()
 }
 
 /// A test that fails says that it is another object (upstream: 422 without causes).

@@ -33,3 +33,66 @@ fn a_fleet_is_replaced_within_its_budget_whatever_that_is() {
         }
     });
 }
+
+/// The whole life of a broken version: parked, survived by nodes that join, refused, gone back.
+#[test]
+fn a_broken_version_is_parked_and_never_spreads() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(12));
+    let version = |image: &str, label: &str| {
+        let policy = at_most("2");
+        manifest("broken", image, &policy).replacen(
+            "name: agent,",
+            &format!("name: agent, labels: {{from: '{label}'}},"),
+            1,
+        )
+    };
+    let fleet = Fleet::new(&plane, "broken", 12, &version("v1", "a"));
+    let watcher = fleet.watch();
+    let output = fleet.apply(&version("v2-bad", "b"), &["--progress-deadline=20s"]);
+    let seen = watcher.end();
+    println!("{}", told(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", told(&output));
+    assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
+    assert!(told(&output).contains("ImagePullBackOff"), "{}", told(&output));
+    assert_eq!(fleet.strategy(), "OnDelete");
+    let live = fleet.kubectl(&[
+        "get",
+        "daemonset",
+        "agent",
+        "--output=jsonpath={.spec.template.spec.containers[0].image}",
+    ]);
+    assert_eq!(live, "cr.example/agent:v1", "parked");
+
+    // A node that joins gets the good version.
+    plane.create_nodes([FakeNode::new("z-99")]);
+    wait_for("the new node's pod", SOON, "cr.example/agent:v1".to_owned(), || {
+        fleet.kubectl(&[
+            "get",
+            "pods",
+            "--field-selector=spec.nodeName=z-99",
+            "--output=jsonpath={.items[*].spec.containers[0].image}",
+        ])
+    });
+
+    // The same template is refused, also from another commit; with --retry it is tried again.
+    let again = fleet.apply(&version("v2-bad", "c"), &[]);
+    assert_eq!(again.status.code(), Some(6), "{}", told(&again));
+    let retried = fleet.apply(&version("v2-bad", "c"), &["--retry", "--progress-deadline=20s"]);
+    assert_eq!(retried.status.code(), Some(4), "{}", told(&retried));
+
+    // All the way back: whole again, under the declared strategy, on the same revision object.
+    let names: Vec<String> = fleet.revisions().iter().map(|(name, ..)| name.clone()).collect();
+    let undone = plane.ds_apply(&["undo", "broken/agent", "--yes"], &[]).run();
+    println!("{}", told(&undone));
+    assert_eq!(undone.status.code(), Some(0), "{}", told(&undone));
+    assert_eq!(fleet.images(), ["v1".to_owned()].into());
+    assert_eq!(fleet.strategy(), "RollingUpdate");
+    let after = fleet.revisions();
+    assert_eq!(after.len(), names.len(), "{after:?}");
+    assert!(after.iter().all(|(name, ..)| names.contains(name)), "{after:?}");
+    let newest = after.last().unwrap();
+    assert!(newest.1 > 2, "the number grows: {after:?}");
+    let forward = fleet.apply(&version("v2", "d"), &[]);
+    assert_eq!(forward.status.code(), Some(0), "{}", told(&forward));
+}

@@ -9,6 +9,7 @@ use std::sync::{LazyLock, mpsc};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_multi_thread()
@@ -26,6 +27,11 @@ where
     let (sender, receiver) = mpsc::channel();
     RUNTIME.spawn(async move { sender.send(future.await) });
     receiver.recv().expect("the future panicked; see above")
+}
+
+/// Runs a future in the background.
+pub(super) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    RUNTIME.spawn(future).abort_handle()
 }
 
 /// A client that is the user of `kubeconfig`.

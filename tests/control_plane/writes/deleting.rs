@@ -6,12 +6,12 @@ use ds_plan::model::Uid;
 use super::{admin, agent, live, locked, manifest, quiet};
 use crate::harness::{ControlPlane, wait_until};
 
-const POD: &str = r#"
+const POD: &str = "
 apiVersion: v1
 kind: Pod
 metadata: {name: agent-x, namespace: default}
 spec: {containers: [{name: c, image: i}]}
-"#;
+";
 
 fn uid(plane: &ControlPlane, object: &str) -> Uid {
     plane.kubectl(&["get", object, "-o=jsonpath={.metadata.uid}"]).into()

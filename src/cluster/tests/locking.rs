@@ -1,0 +1,120 @@
+//! A lock on a server whose answers are lost, and in a process that is stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::scripted::{Reply, count, server};
+use super::writing::{Hand, agent, holder};
+use crate::cluster::{Clock, LockError, LockOptions, WritableCluster, WriteError};
+
+const RENEWALS: &str = "PATCH /apis/coordination.k8s.io/v1/namespaces/team/leases/ds-plan-agent";
+
+/// A clock that goes with the test's paused time.
+fn paused_clock() -> Clock {
+    let start = Instant::now();
+    Clock::new(move || start.elapsed())
+}
+
+fn options(wait: u64) -> LockOptions {
+    LockOptions { wait: Duration::from_secs(wait), ..LockOptions::new(paused_clock()) }
+}
+
+async fn is_held(cluster: &WritableCluster, wait: u64) -> bool {
+    match cluster.lock(&agent(), &holder("other"), &options(wait)).await {
+        Ok(_) => false,
+        Err(LockError::Held { .. }) => true,
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_renewed_every_five_seconds() {
+    let (cluster, log) = server(|_| None);
+    let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    assert_eq!(count(&log, RENEWALS), 12);
+    assert!(lock.is_fresh());
+    assert!(is_held(&cluster, 120).await, "however long one waits");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_taker_waits_out_the_lease_and_one_request() {
+    let (cluster, _) = server(|_| None);
+    let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
+    lock.die();
+    assert!(is_held(&cluster, 24).await);
+    let start = Instant::now();
+    assert!(!is_held(&cluster, 30).await);
+    assert!(
+        start.elapsed() >= Duration::from_secs(25),
+        "it looks for itself: {:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_gone_costs_one_more_request() {
+    // So it is after a renewal whose answer was lost, or when somebody labels the lease.
+    let stale = Arc::new(AtomicBool::new(false));
+    let is_stale = Arc::clone(&stale);
+    let (cluster, log) = server(move |seen| {
+        let refused = seen.is(RENEWALS) && is_stale.swap(false, Ordering::Relaxed);
+        refused.then_some(Reply::Status(409, None))
+    });
+    let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
+    stale.store(true, Ordering::Relaxed);
+    lock.set_note("a", Some("b")).await.unwrap();
+    assert_eq!(count(&log, RENEWALS), 2);
+    assert_eq!(lock.note("a").await.as_deref(), Some("b"));
+    let record = cluster.live().lease(&agent()).await.unwrap().unwrap();
+    assert_eq!(record.note("a"), Some("b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_lost_the_lock_learns_it_from_the_next_write() {
+    let (cluster, _) = server(|_| None);
+    let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
+    cluster.unlock(&agent()).await.unwrap().unwrap();
+    let next = cluster.lock(&agent(), &holder("next"), &options(0)).await.unwrap();
+    let error = lock.set_note("a", Some("b")).await.unwrap_err();
+    assert!(matches!(error, WriteError::Unlocked { .. }), "{error:?}");
+    lock.lost().await;
+    drop(lock);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    next.set_note("c", Some("d")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_for_a_while_costs_freshness_and_no_more() {
+    let gone = Arc::new(AtomicBool::new(false));
+    let is_gone = Arc::clone(&gone);
+    let (cluster, _) = server(move |seen| {
+        let silent = seen.is(RENEWALS) && is_gone.load(Ordering::Relaxed);
+        silent.then_some(Reply::Silence)
+    });
+    let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
+    gone.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    assert!(lock.is_fresh());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!lock.is_fresh());
+    gone.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    assert!(lock.is_fresh(), "nobody has taken over, so it is still ours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_stopped_finds_its_lock_stale() {
+    let (cluster, _) = server(|_| None);
+    let hand = Hand::default();
+    let lock =
+        cluster.lock(&agent(), &holder("me"), &LockOptions::new(hand.clock())).await.unwrap();
+    assert!(lock.is_fresh());
+    hand.set(9);
+    assert!(lock.is_fresh());
+    hand.set(10);
+    assert!(!lock.is_fresh(), "before anything else runs");
+}
