@@ -116,7 +116,8 @@ impl AllowFlags {
     pub(super) fn passes(self, guard: GuardCode) -> bool {
         match guard {
             GuardCode::MassEviction => self.allow_mass_eviction,
-            GuardCode::Deadlock => self.allow_deadlock,
+            // What failed before uses up the budget; trying again says that it may heal.
+            GuardCode::Deadlock => self.allow_deadlock || self.retry,
             GuardCode::FailedTemplate => self.retry,
             GuardCode::SelectorChange | GuardCode::TakeOver | GuardCode::GitOps => false,
         }
