@@ -164,7 +164,9 @@ fn fleet(nodes: usize, budget: u32) -> Sim {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig {
+        cases: 48, max_shrink_iters: 300, ..ProptestConfig::default()
+    })]
 
     #[test]
     fn whatever_befalls_the_shell_the_budget_is_kept_and_it_ends_done(
@@ -211,7 +213,7 @@ proptest! {
         let mut sim = fleet(6, budget);
         sim.fate("v2", fate);
         let run = Run::apply(sim, "v2").with(|task| {
-            task.pace.progress_deadline = Deadline(60);
+            task.pace.progress_deadline = Deadline(300);
             if rollback {
                 task.pace.on_failure = OnFailure::Rollback;
             }
