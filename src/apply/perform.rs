@@ -37,7 +37,7 @@ impl Hands {
                 resource_version: daemon_set.resource_version().unwrap_or_default().to_owned(),
                 uid: daemon_set.uid,
             });
-            Answer::Written(written.map_err(failure))
+            Answer::Written(written.map_err(|error| failure(&error)))
         });
     }
 
@@ -45,7 +45,8 @@ impl Hands {
         let (writer, namespace) = (self.writer.clone(), self.key.namespace.clone());
         let Delete { pod, uid, node: _, reason: _, cost: _ } = delete;
         self.answers.spawn(async move {
-            let result = writer.delete_pod(&namespace, &pod, &uid).await.map_err(failure);
+            let result =
+                writer.delete_pod(&namespace, &pod, &uid).await.map_err(|error| failure(&error));
             Answer::Deleted { uid, result }
         });
     }
@@ -67,7 +68,10 @@ impl Hands {
                 added.iter().map(|(key, value)| (*key, Some(value.as_str()))).collect();
             // Only whoever has the lock records anything, so no version is needed.
             let written = writer.annotate_revision(&revision, None, &added).await;
-            Answer::Recorded { revision: name, result: written.map(drop).map_err(failure) }
+            Answer::Recorded {
+                revision: name,
+                result: written.map(drop).map_err(|error| failure(&error)),
+            }
         });
     }
 
@@ -77,7 +81,7 @@ impl Hands {
             let known = lock.note(FAILED_TEMPLATES).await.unwrap_or_default();
             let digests = remembered(&known, &digest);
             let written = lock.set_note(FAILED_TEMPLATES, Some(&digests)).await;
-            Answer::Remembered(written.map_err(failure))
+            Answer::Remembered(written.map_err(|error| failure(&error)))
         });
     }
 }
@@ -96,8 +100,8 @@ pub(super) fn revision(view: &View, uid: &Uid) -> Option<Revision> {
 }
 
 /// What a rollout has to know of an error.
-fn failure(error: WriteError) -> Failure {
-    let message = with_sources(&error);
+fn failure(error: &WriteError) -> Failure {
+    let message = with_sources(error);
     match error {
         WriteError::Stale { .. } | WriteError::AlreadyExists { .. } => Failure::Conflict,
         WriteError::NotFound { .. } => Failure::Gone,

@@ -78,8 +78,14 @@ pub enum LockError {
         daemon_set: DaemonSetKey,
         /// What the server says.
         #[source]
-        source: WriteError,
+        source: Box<WriteError>,
     },
+}
+
+impl LockError {
+    fn of_write(key: &DaemonSetKey, error: WriteError) -> Self {
+        Self::Write { daemon_set: key.clone(), source: Box::new(error) }
+    }
 }
 
 /// A DaemonSet's lock. It is renewed in the background; dropping it gives it back as well as can
@@ -160,7 +166,7 @@ impl Lock {
         let broken = requests.patch_lease(key, &record::released(&record), REQUEST_LIMIT).await;
         match broken {
             Ok(_) => Ok(Some(record)),
-            Err(source) => Err(LockError::Write { daemon_set: key.clone(), source }),
+            Err(error) => Err(LockError::of_write(key, error)),
         }
     }
 }

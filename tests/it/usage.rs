@@ -41,25 +41,30 @@ fn versions() {
 }
 
 #[test]
-fn ds_apply_says_that_it_is_not_built_yet() {
-    assert_snapshot!(Sandbox::new().ds_apply(""), @"
-    exit 1
+fn help_of_each_command_of_ds_apply() {
+    let sandbox = Sandbox::new();
+    for command in ["", "apply", "roll", "step", "undo", "release", "unlock"] {
+        let of = if command.is_empty() { "" } else { "_" };
+        let name = format!("help_ds-apply{of}{command}");
+        assert_snapshot!(name, sandbox.ds_apply(&format!("{command} -h")));
+    }
+}
+
+#[test]
+fn ds_apply_says_what_it_cannot_do() {
+    let sandbox = Sandbox::new();
+    let said = |line: &str| sandbox.ds_apply(line);
+    assert_snapshot!(said("--snapshot recorded.json"), @"
+    exit 64
     --- stderr
-    error: ds-apply is not built yet: nothing was read and nothing was changed
-    hint: see what would happen with `ds-plan`, and apply with `kubectl apply --server-side`
+    error: a recorded cluster cannot be changed; ds-apply does not read --snapshot
+    hint: see what would happen: `ds-plan --snapshot FILE`
     ");
-    assert_snapshot!(Sandbox::new().ds_apply("--help"), @"
-    exit 0
-    --- stdout
-    Carry out DaemonSet changes from git, node by node (not built yet)
-
-    Usage: ds-apply
-
-    Options:
-      -h, --help     Print help
-      -V, --version  Print version
-    ");
-    assert_eq!(Sandbox::new().ds_apply("--nonsense").code, Some(64));
+    assert_snapshot!(said("agnet"), @"");
+    assert_eq!(said("--nonsense").code, Some(64));
+    assert_eq!(said("step x/y").code, Some(64));
+    assert_eq!(said("step x/y --count 1 --wave 2").code, Some(64));
+    assert_eq!(said("roll").code, Some(64));
 }
 
 #[test]

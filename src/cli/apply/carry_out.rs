@@ -92,23 +92,14 @@ async fn prepare(
     for desired in &mut daemon_sets {
         args.common.pace.put_over(desired);
     }
-    let agreed = match saved {
-        Some(plan) => {
-            warnings::print(&warnings, shell.printer);
-            return Ok(Prepared {
-                desired: daemon_sets,
-                agreed: plan,
-                binding: if args.strict { Binding::Pods } else { Binding::Reasons },
-                saved: true,
-            });
-        }
-        None => {
-            let namespaces = daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
-            let scope = Scope::Namespaces(namespaces);
-            let snapshot = cluster.live().snapshot(&scope, shell.now).await?;
-            planned(&snapshot, &daemon_sets, source, warnings, &args.common, shell.now)
-        }
-    };
+    if let Some(agreed) = saved {
+        warnings::print(&warnings, shell.printer);
+        let binding = if args.strict { Binding::Pods } else { Binding::Reasons };
+        return Ok(Prepared { desired: daemon_sets, agreed, binding, saved: true });
+    }
+    let namespaces = daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
+    let snapshot = cluster.live().snapshot(&Scope::Namespaces(namespaces), shell.now).await?;
+    let agreed = planned(&snapshot, &daemon_sets, source, warnings, &args.common, shell.now);
     Ok(Prepared { desired: daemon_sets, agreed, binding: Binding::Reasons, saved: false })
 }
 

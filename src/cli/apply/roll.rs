@@ -140,11 +140,10 @@ impl One<'_> {
             Some(ExtentFlags { count: Some(count), .. }) => Extent::Count(*count),
             Some(ExtentFlags { wave: Some(index), .. }) => {
                 let wave = waves.iter().find(|wave| wave.index == *index);
-                let wave =
-                    wave.ok_or_else(|| Error::NoSuchWave { index: *index, waves: waves.len() })?;
+                let wave = wave.ok_or(Error::NoSuchWave { index: *index, waves: waves.len() })?;
                 Extent::Nodes(wave.nodes.iter().cloned().collect())
             }
-            Some(ExtentFlags { nodes, .. }) => Extent::Nodes(self.known(nodes, snapshot)?),
+            Some(ExtentFlags { nodes, .. }) => Extent::Nodes(known(nodes, snapshot)?),
         };
         Ok(Task {
             goal: Goal::Roll(extent),
@@ -159,18 +158,19 @@ impl One<'_> {
         })
     }
 
-    fn known(&self, nodes: &[NodeName], snapshot: &Snapshot) -> Result<BTreeSet<NodeName>, Error> {
-        let known = |name: &NodeName| snapshot.nodes.iter().any(|node| node.name == *name);
-        match nodes.iter().find(|name| !known(name)) {
-            Some(unknown) => Err(Error::NoSuchNode { node: unknown.clone(), similar: None }),
-            None => Ok(nodes.iter().cloned().collect()),
-        }
-    }
-
     fn pace(&self) -> PolicySpec {
         let mut policy = RolloutPolicy::named("command line");
         self.args.pace.put_into(&mut policy.spec);
         policy.spec.max_unavailable = Some(self.max_unavailable());
         policy.spec
+    }
+}
+
+/// Those nodes, which must be there.
+fn known(nodes: &[NodeName], snapshot: &Snapshot) -> Result<BTreeSet<NodeName>, Error> {
+    let is_there = |name: &NodeName| snapshot.nodes.iter().any(|node| node.name == *name);
+    match nodes.iter().find(|name| !is_there(name)) {
+        Some(unknown) => Err(Error::NoSuchNode { node: unknown.clone(), similar: None }),
+        None => Ok(nodes.iter().cloned().collect()),
     }
 }

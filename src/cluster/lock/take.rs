@@ -95,7 +95,7 @@ impl Taker<'_> {
                 | WriteError::OutcomeUnknown { .. },
             ) => Ok(None),
             Err(WriteError::NotFound { .. }) if before.is_some() => Ok(None),
-            Err(source) => Err(LockError::Write { daemon_set: self.key.clone(), source }),
+            Err(error) => Err(LockError::of_write(self.key, error)),
         }
     }
 }
