@@ -82,9 +82,11 @@ impl Run<'_> {
 
     /// One step on what is seen now, by the server's clock.
     fn step(&self, state: State, event: Event) -> (State, Vec<Effect>, Timestamp) {
+        let is_current = self.observer.is_current() && self.lock.is_fresh();
         self.observer.look(|View { snapshot, complaints: _ }| {
             let now = snapshot.observed_at;
-            let (state, effects) = step(state, event, &World::of(snapshot, self.key), now);
+            let world = World::of(snapshot, self.key, is_current);
+            let (state, effects) = step(state, event, &world, now);
             (state, effects, now)
         })
     }

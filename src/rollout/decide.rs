@@ -7,18 +7,21 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::effect::{Effect, Purpose};
 use super::outcome::{ControllerStep, Ending, Held, Outcome};
 use super::progress::Report;
 use super::sight::{Kubelet, Sight, Spot};
-use super::state::{Course, State, Stop};
+use super::state::{Course, Standstill, State, Stop};
 use super::task::{Goal, Task};
 use super::world::World;
 use crate::controller::revision_data::{Matching, data_for, matches};
 use crate::model::DaemonSet;
+
+/// How long until the next look, while what is seen may be old.
+const BLIND_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 /// Why a step goes no further.
 #[derive(Debug)]
@@ -58,6 +61,7 @@ impl<'w> Step<'_, 'w> {
     /// The whole of it.
     fn go_on(&mut self) -> Flow<Pause> {
         self.leave_at_once()?;
+        self.see()?;
         let task = Arc::clone(&self.task);
         let live = self.find()?;
         self.wind_down(live)?;
@@ -86,6 +90,21 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         };
         Err(Pause::End(outcome))
+    }
+
+    /// Nothing is decided on what may be old.
+    fn see(&mut self) -> Flow<()> {
+        if self.world.is_current {
+            return Ok(());
+        }
+        if self.state.stop == Some(Stop::Interrupted) {
+            return Err(Pause::End(Outcome::Interrupted));
+        }
+        self.wake_at(Some(self.now + BLIND_PAUSE));
+        Err(match self.stand(Standstill::View) {
+            Some(seconds) => Pause::End(Outcome::Held { why: Held::Blind { seconds } }),
+            None => Pause::Wait,
+        })
     }
 
     pub(super) fn is_timed_out(&self) -> bool {

@@ -117,6 +117,11 @@ pub enum Held {
         /// For how long, in seconds.
         seconds: i64,
     },
+    /// What happens in the cluster cannot be seen.
+    Blind {
+        /// For how long, in seconds.
+        seconds: i64,
+    },
     /// The server does not answer.
     NoAnswer {
         /// What was tried last.
@@ -281,7 +286,7 @@ impl fmt::Display for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed { failed, not_parked } => {
-                write!(f, "new pods failed on {} nodes", failed.len())?;
+                write!(f, "new pods failed on {}", Nodes(failed.len()))?;
                 not_parked.iter().try_for_each(|why| write!(f, "; not parked: {why}"))
             }
             Self::BudgetTaken { unavailable, allowed, seconds } => write!(
@@ -291,12 +296,15 @@ impl fmt::Display for Held {
             ),
             Self::OldPodsRemain { nodes, seconds } => write!(
                 f,
-                "outdated pods are Ready on {} nodes that are NotReady, for {}",
-                nodes.len(),
+                "outdated pods are Ready on {} that cannot be reached, for {}",
+                Nodes(nodes.len()),
                 Age(*seconds)
             ),
             Self::ControllerStands { step, seconds } => {
                 write!(f, "the DaemonSet controller {step}, for {}", Age(*seconds))
+            }
+            Self::Blind { seconds } => {
+                write!(f, "what happens in the cluster cannot be seen for {}", Age(*seconds))
             }
             Self::NoAnswer { request, failure, seconds } => {
                 write!(f, "{request} does not succeed for {}: {failure}", Age(*seconds))
@@ -366,12 +374,12 @@ impl fmt::Display for Outcome {
             Self::Done => f.write_str("done"),
             Self::Held { why } => write!(f, "held: {why}"),
             Self::Parked { failed, to, rolled_back } => {
-                write!(f, "parked: new pods failed on {} nodes; {to} is live", failed.len())?;
+                write!(f, "parked: new pods failed on {}; {to} is live", Nodes(failed.len()))?;
                 match rolled_back {
                     None => Ok(()),
                     Some(RolledBack::Fully) => f.write_str(", and all pods are back"),
                     Some(RolledBack::Failed(failed)) => {
-                        write!(f, ", but going back failed on {} nodes", failed.len())
+                        write!(f, ", but going back failed on {}", Nodes(failed.len()))
                     }
                     Some(RolledBack::Stopped(why)) => write!(f, ", but going back stopped: {why}"),
                 }
@@ -386,5 +394,14 @@ impl fmt::Display for Outcome {
             Self::LockLost => f.write_str("another run took the lock"),
             Self::Failed { request, failure } => write!(f, "{request}: {failure}"),
         }
+    }
+}
+
+/// `1 node`, `2 nodes`.
+struct Nodes(usize);
+
+impl fmt::Display for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} node{}", self.0, if self.0 == 1 { "" } else { "s" })
     }
 }

@@ -158,6 +158,8 @@ pub(super) struct Failing {
 /// What does not move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standstill {
+    /// What is seen.
+    View,
     /// The controller.
     Controller(ControllerStep),
     /// The budget is used up: nodes that count, and outdated ones.

@@ -14,16 +14,19 @@ pub struct World<'a> {
     pub pods: &'a [Pod],
     /// The revisions of its namespace, sorted by name.
     pub revisions: &'a [Revision],
+    /// Whether all of it is kept current, and whatever is decided can be sent.
+    pub is_current: bool,
 }
 
 impl<'a> World<'a> {
     /// What a snapshot says about one DaemonSet.
-    pub fn of(snapshot: &'a Snapshot, key: &DaemonSetKey) -> Self {
+    pub fn of(snapshot: &'a Snapshot, key: &DaemonSetKey, is_current: bool) -> Self {
         Self {
             daemon_set: snapshot.daemon_set(key),
             nodes: &snapshot.nodes,
             pods: snapshot.pods_in(&key.namespace),
             revisions: snapshot.revisions_in(&key.namespace),
+            is_current,
         }
     }
 }

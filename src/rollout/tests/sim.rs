@@ -44,6 +44,7 @@ impl Seen {
             nodes: &self.nodes,
             pods: &self.pods,
             revisions: &self.revisions,
+            is_current: true,
         }
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use ds_plan::cluster::{Apply, Clock, LockError, LockOptions, WritableCluster, WriteError};
 
+use ds_plan::model::DaemonSet;
+
 use super::{admin, agent, connected, holder, live, manifest, quiet};
 use crate::harness::wait_until_async;
 
@@ -175,7 +177,8 @@ async fn a_holder_that_writes() {
     let cluster = connected(kubeconfig.into()).await;
     let lock = cluster.lock(&agent(), &holder("other"), &short()).await.unwrap();
     let writer = lock.writer();
-    for round in 0.. {
+    // Not for ever: whoever waits for a word that is never said is told so.
+    for round in 0..1_500 {
         let mut object = manifest("agent:v1");
         object["metadata"]["annotations"] = serde_json::json!({"round": round.to_string()});
         let apply = Apply { object: &object, force: true, uid: None, resource_version: None };
@@ -189,7 +192,7 @@ async fn a_holder_that_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_was_stopped_writes_nothing_when_continued() {
+async fn who_was_stopped_sends_nothing_new_when_continued() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     let mut other = Other::start(plane.kubeconfig_path());
@@ -197,14 +200,17 @@ async fn who_was_stopped_writes_nothing_when_continued() {
     refused(&cluster, "ours").await;
     other.signal("-STOP");
     let lock = cluster.lock(&agent(), &holder("ours"), &short()).await.unwrap();
+    let round = |it: &DaemonSet| it.annotations.get("round").unwrap().parse::<u32>().unwrap();
     let before = live(&cluster).await;
     other.signal("-CONT");
     other.says("unlocked");
-    assert_eq!(live(&cluster).await, before, "nothing was written in between");
+    // It may have been stopped between looking at the lock and sending its one request.
+    let after = live(&cluster).await;
+    assert!(round(&after) <= round(&before) + 1, "{} {}", round(&before), round(&after));
     assert!(lock.is_fresh());
-    // It does not recover either.
+    // It does not recover.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(live(&cluster).await, before);
+    assert_eq!(live(&cluster).await, after);
     lock.release().await.unwrap();
 }
 
@@ -217,9 +223,9 @@ async fn who_was_stopped_for_too_short_a_time_goes_on() {
     other.signal("-STOP");
     // Longer than it may write without a renewal, and shorter than a taker waits.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let before = live(&cluster).await;
     other.signal("-CONT");
-    other.says("unlocked");
-    other.says("written");
+    wait_until_async("it to write again", SOON, async || live(&cluster).await != before).await;
     refused(&cluster, "ours").await;
 }
 
