@@ -60,7 +60,12 @@ fn ds_apply_says_what_it_cannot_do() {
     error: a recorded cluster cannot be changed; ds-apply does not read --snapshot
     hint: see what would happen: `ds-plan --snapshot FILE`
     ");
-    assert_snapshot!(said("agnet"), @"");
+    assert_snapshot!(said("agnet"), @"
+    exit 1
+    --- stderr
+    error: no kubeconfig was found, and this is no pod with a service account
+    hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
+    ");
     assert_eq!(said("--nonsense").code, Some(64));
     assert_eq!(said("step x/y").code, Some(64));
     assert_eq!(said("step x/y --count 1 --wave 2").code, Some(64));
