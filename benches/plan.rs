@@ -61,6 +61,7 @@ fn desired(number: usize, image: &str) -> DesiredDaemonSet {
         annotations: Labels::default(),
         spec: serde_json::from_value::<DaemonSetSpec>(raw.clone()).unwrap(),
         raw: json!({ "spec": raw }).into(),
+        written: json!({ "spec": raw }).into(),
         place: Place { path: "bench.yaml".into(), line: 1, column: 1 },
         policy: None,
     }

@@ -9,15 +9,20 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 mod apply;
+mod comparison;
 mod completions;
 mod connection;
+mod diff;
+mod drift;
 mod error;
 mod exit;
 mod explain;
 mod flags;
 mod hints;
+mod history;
 mod input;
 mod label_selector;
+mod man;
 mod plan;
 mod printer;
 mod schema;
@@ -50,16 +55,21 @@ struct DsPlan {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), \
-                          6 refused by a guard (--fail-on-guards), 64 usage, 130 interrupted";
+                          3 drift (drift), 6 refused by a guard (--fail-on-guards), 64 usage, \
+                          130 interrupted";
 
 #[derive(Subcommand, Debug)]
 enum Command {
     Plan(Box<plan::Args>),
+    Diff(Box<diff::Args>),
+    Drift(Box<drift::Args>),
     Explain(explain::Args),
     Status(status::Args),
+    History(history::Args),
     Snapshot(snapshot::Args),
     Schema(schema::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Runs `ds-plan` on the process's command line.
@@ -103,11 +113,15 @@ fn report(error: &Error, printer: Printer) -> Exit {
 async fn dispatch(command: &Command, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     match command {
         Command::Plan(args) => plan::run(args, global, shell).await,
+        Command::Diff(args) => diff::run(args, global, shell).await,
+        Command::Drift(args) => drift::run(args, global, shell).await,
         Command::Explain(args) => explain::run(args, global, shell).await,
         Command::Status(args) => status::run(args, global, shell).await,
+        Command::History(args) => history::run(args, global, shell).await,
         Command::Snapshot(args) => snapshot::run(args, global, shell).await,
         Command::Schema(args) => schema::run(args, shell),
         Command::Completions(args) => completions::run(args, shell),
+        Command::Man(args) => man::run(args, shell),
     }
 }
 

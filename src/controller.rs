@@ -32,4 +32,4 @@ mod owner;
 #[cfg(test)]
 pub(crate) mod test_cluster;
 
-pub use owner::Owner;
+pub use owner::{KIND as OWNER_KIND, Owner};

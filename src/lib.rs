@@ -8,6 +8,7 @@ pub mod cli;
 pub mod cluster;
 pub mod controller;
 pub mod manifest;
+pub mod merge;
 pub mod model;
 pub mod plan;
 pub mod render;

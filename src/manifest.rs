@@ -25,6 +25,7 @@ mod tree;
 mod unknown;
 mod validate;
 mod warning;
+mod written;
 mod yaml;
 
 use std::collections::BTreeMap;

@@ -8,6 +8,7 @@
 mod cluster_size;
 mod daemon_set;
 mod desired;
+mod field_path;
 mod label_syntax;
 mod labels;
 pub mod mask;
@@ -26,6 +27,7 @@ pub use daemon_set::{
     UpdateStrategy,
 };
 pub use desired::{DesiredDaemonSet, ManifestFile, Place};
+pub use field_path::{FieldPath, Literal, PathStep, extend_path};
 pub use label_syntax::{is_label_key, is_label_value};
 pub use labels::{Interner, Labels};
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};

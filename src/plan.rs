@@ -6,34 +6,53 @@
 
 mod changes;
 mod daemon_set;
+mod diff;
 mod digest;
 mod document;
+mod drift;
 mod explanation;
 mod guards;
 mod health;
+mod history;
+mod hold;
 pub mod lint;
 mod nodes;
 mod object;
 mod reason;
 mod revision;
 mod scene;
+mod secrets;
 mod status;
+mod target;
 #[cfg(test)]
 mod tests;
 mod warnings;
 mod waves;
+mod writers;
 
 use jiff::Timestamp;
 
+pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use document::{
     Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Coded, Counters,
     DaemonSetPlan, Fate, FieldChange, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan, PodPlan,
     RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
     Totals, Warning, Wave,
 };
+pub use drift::{
+    Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftInput, DriftKind, DriftTotals,
+    NodeDrift, drift,
+};
 pub use explanation::{Explanation, ExplanationKind, Outcome, RuleReport, explain};
+pub use history::{
+    DaemonSetHistory, History, HistoryKind, HistoryQuestion, NoSuchRevision, RevisionDifference,
+    RevisionEntry, history,
+};
+pub use hold::{Hold, HoldError, HoldState, ROLLOUT_ANNOTATION};
+pub use object::COMMIT_ANNOTATION;
 pub use reason::{Age, Reason};
 pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
+pub use writers::{WriteOperation, Writer};
 
 use crate::controller::node_pods::Fleet;
 use crate::model::{ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Snapshot};

@@ -1,5 +1,5 @@
-//! Shows what was found and decided: plans, status and explanations as text, and any document as
-//! JSON ([`json`], the interface for programs) or YAML ([`yaml`]).
+//! Shows what was found and decided: plans, status, explanations, history, diffs and drift as text,
+//! and any document as JSON ([`json`], the interface for programs) or YAML ([`yaml`]).
 //!
 //! Words come from the types' own `Display`; here they are only laid out.
 //!
@@ -7,9 +7,12 @@
 
 mod daemon_set_text;
 mod data;
+mod diff;
+mod drift;
 #[cfg(test)]
 mod examples;
 mod explain;
+mod history;
 #[cfg(test)]
 mod hostile_tests;
 pub mod neutral;
@@ -21,10 +24,15 @@ mod plan_text_tests;
 mod ranges;
 mod schema;
 mod status;
+mod template;
+mod unified;
 mod values;
 
 pub use data::{json, yaml};
+pub use diff::diff_text;
+pub use drift::{drift_name, drift_text};
 pub use explain::explain_text;
+pub use history::history_text;
 pub use plan_text::{plan_name, plan_text};
 pub use schema::{Document, schema};
 pub use status::{status_name, status_text};

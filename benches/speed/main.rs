@@ -133,7 +133,7 @@ fn planned(snapshot: &ds_plan::model::Snapshot, manifests: &[ManifestFile]) -> P
 }
 
 fn mib(bytes: usize) -> String {
-    let tenths = bytes * 10 >> 20;
+    let tenths = (bytes * 10) >> 20;
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 

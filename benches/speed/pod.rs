@@ -1,4 +1,4 @@
-//! Pods of DaemonSets, and ordinary ones of a ReplicaSet.
+//! Pods of DaemonSets, and ordinary ones of a `ReplicaSet`.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,8 @@ pub(crate) fn of_daemon_set(set: usize, at: usize) -> Value {
     labels["controller-revision-hash"] = hash(set, VERSION).into();
     labels["pod-template-generation"] = VERSION.to_string().into();
     let generate = format!("{}-", name(set));
-    let mut pod = object(namespace(set), &generate, at, labels, owner(set), pod_spec(set, VERSION));
+    let mut pod =
+        object(namespace(set), &generate, at, &labels, &owner(set), pod_spec(set, VERSION));
     pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         [0]["matchFields"] =
         json!([{ "key": "metadata.name", "operator": "In", "values": [node::name(at)] }]);
@@ -33,15 +34,15 @@ pub(crate) fn ordinary(at: usize) -> Value {
         "apiVersion": "apps/v1", "blockOwnerDeletion": true, "controller": true,
         "kind": "ReplicaSet", "name": replica_set, "uid": uid("replicaset", &replica_set),
     });
-    object(&team(at), &format!("{replica_set}-"), at, labels, owner, pod_spec(at % 20, VERSION))
+    object(&team(at), &format!("{replica_set}-"), at, &labels, &owner, pod_spec(at % 20, VERSION))
 }
 
 fn object(
     namespace: &str,
     generate: &str,
     at: usize,
-    labels: Value,
-    owner: Value,
+    labels: &Value,
+    owner: &Value,
     mut spec: Value,
 ) -> Value {
     let name = format!("{generate}{:05x}", at * 31 + 7);

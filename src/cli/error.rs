@@ -12,6 +12,7 @@ use anstyle::{AnsiColor, Style};
 use super::exit::Exit;
 use super::hints;
 use crate::model::{DaemonSetKey, NodeName};
+use crate::plan::NoSuchRevision;
 use crate::render::neutral;
 use crate::{cluster, manifest, source};
 
@@ -58,6 +59,25 @@ pub(super) enum Error {
         node: NodeName,
         /// A node of almost that name.
         similar: Option<NodeName>,
+    },
+    /// A revision that was asked for and is not there.
+    #[error(transparent)]
+    NoSuchRevision(#[from] NoSuchRevision),
+    /// A command that has no manual page.
+    #[error("there is no command {command}")]
+    NoSuchPage {
+        /// As named.
+        command: String,
+        /// The commands that there are.
+        known: Vec<String>,
+    },
+    /// A manual page cannot be written.
+    #[error("cannot write {}", path.display())]
+    Page {
+        /// Where to.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// The commit where a pull request branched off cannot be read.
     #[error("the merge base with `{revision}` cannot be read\n{errors}")]
@@ -129,12 +149,16 @@ impl Error {
             | Self::Save { .. }
             | Self::NotFound { .. }
             | Self::NoSuchNode { .. }
+            | Self::NoSuchRevision(_)
+            | Self::Page { .. }
             | Self::Render(_)
             | Self::Output(_)
             | Self::Random(_)
             | Self::CurrentFolder(_)
             | Self::Process(_) => Exit::Failed,
-            Self::StandardInputTwice | Self::RecordingOfRecording => Exit::Usage,
+            Self::StandardInputTwice | Self::RecordingOfRecording | Self::NoSuchPage { .. } => {
+                Exit::Usage
+            }
         }
     }
 }

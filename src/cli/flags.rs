@@ -3,12 +3,14 @@
 //! Names and meanings are kubectl's where kubectl has them. Not here: what the flags lead to
 //! (`input`), and flags of a single command (that command's file).
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 
 use super::label_selector;
+use crate::cluster::Scope;
 use crate::model::{DaemonSetKey, LabelSelector, NamespaceName};
 
 /// Headings of the help.
@@ -138,6 +140,24 @@ pub(super) struct NarrowFlags {
     #[arg(short = 'l', long = "selector", value_name = "SELECTOR")]
     #[arg(help_heading = heading::NARROW, value_parser = label_selector::parse)]
     pub(super) selector: Option<LabelSelector>,
+}
+
+impl NarrowFlags {
+    /// No more namespaces of a cluster than asked for: the user may not be permitted to read the
+    /// others.
+    pub(super) fn scope(&self, namespace: Option<&NamespaceName>) -> Scope {
+        let names = self.names.iter().map(|name| name.namespace.clone());
+        let namespaces: BTreeSet<_> = names.chain(namespace.cloned()).collect();
+        if namespaces.is_empty() { Scope::All } else { Scope::Namespaces(namespaces) }
+    }
+}
+
+/// Whether secrets are shown.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct ValueFlags {
+    /// Show values that may be secret: of env vars, HTTP headers, and flags such as --token
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub(super) show_values: bool,
 }
 
 /// How much a command shows.

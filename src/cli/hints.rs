@@ -6,9 +6,12 @@
 mod cluster;
 mod source;
 
+use std::io;
+
 use super::error::Error;
 use crate::manifest;
 use crate::model::DaemonSetKey;
+use crate::plan::NoSuchRevision;
 
 /// For whoever looked in the wrong place.
 const WHERE_MANIFESTS_ARE: &str =
@@ -34,11 +37,29 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NoSuchNode { node: _, similar: None } => {
             vec!["nodes go by `metadata.name`: `kubectl get nodes`".into()]
         }
+        Error::NoSuchRevision(NoSuchRevision { known, .. }) => {
+            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+            vec![format!("its revisions: {}", listed_or_none(&known))]
+        }
+        Error::NoSuchPage { command: _, known } => {
+            vec![format!("commands: {}", known.join(", "))]
+        }
+        Error::Page { path: _, source } if source.kind() == io::ErrorKind::NotFound => {
+            vec!["the folder must exist: `mkdir -p DIR`".into()]
+        }
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
         Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],
         Error::RecordingOfRecording => vec!["leave out one of the two".into()],
-        Error::Random(_) | Error::Render(_) | Error::Output(_) | Error::Process(_) => vec![],
+        Error::Random(_)
+        | Error::Render(_)
+        | Error::Output(_)
+        | Error::Page { .. }
+        | Error::Process(_) => vec![],
     }
+}
+
+fn listed_or_none(texts: &[String]) -> String {
+    if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
 }
 
 /// The first few of many.

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{ValueEnum, ValueHint};
 
-use super::connection::is_standard_input;
-use super::error::{Error, Place};
+use super::comparison::{self, Compared};
+use super::error::Error;
 use super::exit::Exit;
-use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, VerbosityFlags, heading};
-use super::input::{self, Desired, Selection};
+use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading};
+use super::input::Desired;
 use super::shell::Shell;
-use super::{connection, warnings, whole_file};
-use crate::cluster::Scope;
+use super::{warnings, whole_file};
 use crate::plan::{self, Detail, Plan};
 use crate::render;
 
@@ -61,9 +60,8 @@ struct DetailFlags {
     #[arg(long, help_heading = heading::OUTPUT)]
     all_nodes: bool,
 
-    /// Show values that may be secret: of env vars, HTTP headers, and flags such as --token
-    #[arg(long, help_heading = heading::OUTPUT)]
-    show_values: bool,
+    #[command(flatten)]
+    values: ValueFlags,
 }
 
 /// What the exit code tells.
@@ -97,20 +95,10 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 }
 
 async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Plan, Error> {
-    refuse_one_input_for_two(args, global)?;
-    let connection = connection::open(global, shell).await?;
-    let selection = Selection {
-        namespace: global.namespace.as_ref(),
-        flags: &args.narrow,
-        place: Place::Manifests,
-    };
-    let default_namespace =
-        global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
     let base = args.base.as_deref();
-    let Desired { daemon_sets, base, source, warnings } =
-        input::desired(&args.source, base, &selection, default_namespace, shell)?;
-    let namespaces = daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
-    let snapshot = connection.snapshot(&Scope::Namespaces(namespaces), shell).await?;
+    let Compared { snapshot, desired } =
+        comparison::read(&args.source, base, &args.narrow, global, shell).await?;
+    let Desired { daemon_sets, base, source, warnings } = desired;
     Ok(plan::plan(plan::Input {
         snapshot: &snapshot,
         desired: &daemon_sets,
@@ -120,13 +108,6 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
         created_at: shell.now,
         detail: detail(args.detail),
     }))
-}
-
-/// Standard input has one end; it cannot be the manifests and the cluster.
-fn refuse_one_input_for_two(args: &Args, global: &GlobalFlags) -> Result<(), Error> {
-    let manifests = args.source.filename.iter().any(|name| is_standard_input(Path::new(name)));
-    let cluster = global.snapshot.as_deref().is_some_and(is_standard_input);
-    if manifests && cluster { Err(Error::StandardInputTwice) } else { Ok(()) }
 }
 
 fn save(plan: &Plan, file: &Path) -> Result<(), Error> {
@@ -151,8 +132,8 @@ fn show(mut plan: Plan, args: &Args, shell: &Shell) -> Result<(), Error> {
     shell.printer.out(text).map_err(Error::Output)
 }
 
-fn detail(DetailFlags { all_nodes, show_values }: DetailFlags) -> Detail {
-    Detail { all_nodes, show_values }
+fn detail(DetailFlags { all_nodes, values }: DetailFlags) -> Detail {
+    Detail { all_nodes, show_values: values.show_values }
 }
 
 fn exit(plan: &Plan, ExitFlags { detailed_exitcode, fail_on_guards }: ExitFlags) -> Exit {

@@ -10,7 +10,6 @@ use super::flags::{GlobalFlags, NarrowFlags, VerbosityFlags, heading};
 use super::input::Selection;
 use super::shell::Shell;
 use super::{connection, warnings};
-use crate::cluster::Scope;
 use crate::model::{DaemonSet, DaemonSetKey};
 use crate::plan::{self, Status};
 use crate::render;
@@ -52,7 +51,8 @@ async fn read_and_decide(
     shell: &Shell,
 ) -> Result<Status, Error> {
     let connection = connection::open(global, shell).await?;
-    let snapshot = connection.snapshot(&scope(args, global), shell).await?;
+    let scope = args.narrow.scope(global.namespace.as_ref());
+    let snapshot = connection.snapshot(&scope, shell).await?;
     let selection = Selection {
         namespace: global.namespace.as_ref(),
         flags: &args.narrow,
@@ -62,13 +62,6 @@ async fn read_and_decide(
     let chosen: BTreeSet<&DaemonSetKey> =
         selection.narrow(all)?.into_iter().map(|live| &live.key).collect();
     Ok(plan::status(&snapshot, |key| chosen.contains(key)))
-}
-
-/// No more namespaces than asked for: the user may not be permitted to read the others.
-fn scope(args: &Args, global: &GlobalFlags) -> Scope {
-    let names = args.narrow.names.iter().map(|name| name.namespace.clone());
-    let namespaces: BTreeSet<_> = names.chain(global.namespace.clone()).collect();
-    if namespaces.is_empty() { Scope::All } else { Scope::Namespaces(namespaces) }
 }
 
 fn show(mut status: Status, args: &Args, shell: &Shell) -> Result<(), Error> {

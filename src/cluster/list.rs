@@ -97,7 +97,7 @@ async fn pages<S: Sink>(
     let mut body = fetch(None).await?;
     loop {
         let (tell_next, next) = oneshot::channel();
-        let decoding = tokio::task::spawn_blocking(move || taker.take(body, tell_next));
+        let decoding = tokio::task::spawn_blocking(move || taker.take(&body, tell_next));
         // Nothing is told of a page that cannot be read; why, the decoding says.
         let Some(next) = next.await.unwrap_or_default() else {
             return Ok(finished(decoding.await)?.sink);
@@ -123,10 +123,10 @@ impl<S: Sink> Taker<S> {
     /// Tells the token of the next page, if there is one, then takes the objects of this one.
     fn take(
         mut self,
-        body: Vec<u8>,
+        body: &[u8],
         tell_next: oneshot::Sender<Option<String>>,
     ) -> Result<Self, Error> {
-        let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| Error::NotAnAnswer {
+        let page: Page<'_> = serde_json::from_slice(body).map_err(|error| Error::NotAnAnswer {
             path: self.path.clone(),
             reason: error.to_string(),
         })?;

@@ -3,7 +3,7 @@
 use crate::model::{DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, Labels, Uid};
 
 /// `kind` of a DaemonSet in the owner references of its pods and revisions.
-pub(super) const KIND: &str = "DaemonSet";
+pub const KIND: &str = "DaemonSet";
 
 /// The DaemonSet that owns the pods and revisions: a live one, or one as it will be after an apply.
 #[derive(Clone, Copy, Debug)]

@@ -55,6 +55,16 @@ pub fn matches(template: &Value, data: &Value, matching: Matching) -> bool {
     same_fields(stored, template.iter(), matching)
 }
 
+/// The template in a revision's `data`, without what makes a patch of it; `None` when there is
+/// none.
+pub fn template_of(data: &Value) -> Option<Value> {
+    let mut template = data.pointer("/spec/template")?.clone();
+    if let Value::Object(fields) = &mut template {
+        fields.remove(PATCH);
+    }
+    Some(template)
+}
+
 /// Whether stored `bytes` are exactly those that the controller would write for `template`.
 pub fn matches_bytes(template: &Value, bytes: &[u8]) -> bool {
     canonical_json(&data_for(template)) == bytes

@@ -19,6 +19,7 @@ use super::error::{Error, TypeProblem};
 use super::objects::Found;
 use super::validate::{validate, warnings};
 use super::warning::{UnknownField, Warning};
+use super::written::written;
 use super::{FieldValidation, Options};
 
 /// Fields of `metadata` that the server or its controllers write.
@@ -65,7 +66,9 @@ impl Reader<'_> {
     }
 
     fn read(&mut self, options: &Options) -> Option<DesiredDaemonSet> {
-        let (mut object, problems) = decode::daemon_set(self.found.node.to_value());
+        let source = self.found.node.to_value();
+        let (mut object, problems) = decode::daemon_set(source.clone());
+        let unknown = decode::unknown_paths(&problems);
         let decodes = !problems.iter().any(|problem| matches!(problem, Problem::Type { .. }));
         for problem in problems {
             self.report(problem, options.validate);
@@ -76,12 +79,15 @@ impl Reader<'_> {
         if !metadata.contains_key("namespace") {
             metadata.insert("namespace".to_owned(), options.default_namespace.as_str().into());
         }
+        let namespace = metadata["namespace"].clone();
         if !decodes {
             return None;
         }
+        let mut written = written(&source, &object, |path| !unknown.contains(path));
+        written["metadata"]["namespace"] = namespace;
         defaults::daemon_set(&mut object);
         self.judge(&object);
-        if self.errors.is_empty() { self.desired(object) } else { None }
+        if self.errors.is_empty() { self.desired(object, written) } else { None }
     }
 
     fn report(&mut self, problem: Problem, validation: FieldValidation) {
@@ -163,7 +169,7 @@ impl Reader<'_> {
         }
     }
 
-    fn desired(&mut self, object: Value) -> Option<DesiredDaemonSet> {
+    fn desired(&mut self, object: Value, written: Value) -> Option<DesiredDaemonSet> {
         let key = DaemonSetKey::new(text(&object, "namespace"), text(&object, "name"));
         let place = self.place("");
         let metadata = &object["metadata"];
@@ -174,8 +180,18 @@ impl Reader<'_> {
         };
         match view() {
             Ok((labels, annotations, spec)) => {
-                let raw = Arc::new(object);
-                Some(DesiredDaemonSet { key, labels, annotations, spec, raw, place, policy: None })
+                let (raw, written) = (Arc::new(object), Arc::new(written));
+                let policy = None;
+                Some(DesiredDaemonSet {
+                    key,
+                    labels,
+                    annotations,
+                    spec,
+                    raw,
+                    written,
+                    place,
+                    policy,
+                })
             }
             Err(error) => {
                 let message = error.to_string();

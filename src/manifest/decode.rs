@@ -5,6 +5,7 @@
 //! Go tags say, quantities and times are written anew. Names are case-sensitive, as in upstream's
 //! decoder. Not here: defaults (`defaults`), rules about values (`validate`).
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -40,6 +41,15 @@ pub(super) fn daemon_set(mut object: Value) -> (Value, Vec<Problem>) {
     }
     drop_status(&mut object);
     (object, decoder.problems)
+}
+
+/// The paths of the fields that the API does not know.
+pub(super) fn unknown_paths(problems: &[Problem]) -> BTreeSet<String> {
+    let unknown = problems.iter().filter_map(|problem| match problem {
+        Problem::Unknown(field) => Some(field.path.clone()),
+        Problem::Type { .. } => None,
+    });
+    unknown.collect()
 }
 
 fn drop_status(object: &mut Value) {

@@ -105,7 +105,11 @@ proptest! {
         for (path, how) in &damages {
             damage(&mut object, path, *how);
         }
-        if let Ok(once) = default_daemon_set(object) {
+        if let Ok(once) = default_daemon_set(object.clone()) {
+            let (canonical, problems) = decode::daemon_set(object.clone());
+            let unknown = decode::unknown_paths(&problems);
+            let sent = written::written(&object, &canonical, |path| !unknown.contains(path));
+            prop_assert_eq!(default_daemon_set(sent), Ok(once.clone()), "what is sent");
             prop_assert_eq!(default_daemon_set(once.clone()), Ok(once));
         }
     }

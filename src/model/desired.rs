@@ -46,6 +46,8 @@ pub struct DesiredDaemonSet {
     pub spec: DaemonSetSpec,
     /// The whole object, defaulted: what a diff compares.
     pub raw: Arc<Value>,
+    /// What is sent to the server: as written, without defaults.
+    pub written: Arc<Value>,
     /// Where its document begins.
     pub place: Place,
     /// How its rollout is to be paced, beyond what it says itself.

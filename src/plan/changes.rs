@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::document::FieldChange;
+use crate::model::{PathStep, extend_path};
 
 /// One version of a subtree: the true value decides, the shown one is printed.
 #[derive(Clone, Copy)]
@@ -45,7 +46,8 @@ pub(super) fn compare(
         match (before.truth, after.truth) {
             (Value::Object(old), Value::Object(new)) => {
                 for key in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
-                    compare(&join(path, key), before.field(key), after.field(key), changes);
+                    let path = extend_path(path, &PathStep::field(key));
+                    compare(&path, before.field(key), after.field(key), changes);
                 }
                 return;
             }
@@ -130,16 +132,6 @@ fn merge_keys(path: &str) -> &'static [&'static str] {
         "tolerations" | "matchExpressions" | "matchFields" | "nodeSelectorTerms" | "items"
         | "sources" => &[],
         _named => &["name"],
-    }
-}
-
-/// `path.key`, with keys that hold dots or slashes in brackets: `labels[app.kubernetes.io/name]`.
-fn join(path: &str, key: &str) -> String {
-    let plain = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    match (path.is_empty(), plain) {
-        (true, _) => key.to_owned(),
-        (false, true) => format!("{path}.{key}"),
-        (false, false) => format!("{path}[{key}]"),
     }
 }
 

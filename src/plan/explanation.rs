@@ -93,8 +93,8 @@ pub fn explain(
     let scene = Scene::of(Owner::from(live), Some(live), snapshot, &fleet);
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
     let strategy = strategy(&scene.view());
-    let pace = PolicySpec::default();
-    let Rollout { nodes, .. } = rollout(&scene, strategy, &pace, untouched, Described::All);
+    let policy = PolicySpec::default();
+    let Rollout { nodes, .. } = rollout(&scene, strategy, &policy, untouched, Described::All);
     let plan = nodes.into_iter().find(|plan| plan.name == *node);
     let mut plan = plan.ok_or_else(|| NotFound::Node(node.clone()))?;
     health::add_ailments(&scene, &mut plan);

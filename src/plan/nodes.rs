@@ -36,7 +36,8 @@ impl Templates {
         pod.labels.get(REVISION_HASH_LABEL).is_some_and(|hash| self.target.contains(hash))
     }
 
-    fn outdated(&self, pod: &Pod) -> Reason {
+    /// Which other template the pod comes from.
+    pub(super) fn outdated(&self, pod: &Pod) -> Reason {
         let hash = pod.labels.get(REVISION_HASH_LABEL);
         Reason::Outdated { revision: hash.and_then(|hash| self.numbers.get(hash).copied()) }
     }

@@ -6,25 +6,24 @@ use serde_json::{Map, Value, json};
 
 use super::changes::{Side, compare};
 use super::document::{BaseChange, Change, FieldChange};
+use super::secrets;
 use crate::controller::Owner;
-use crate::model::mask::{Salt, mask_template, replace_secrets};
+use crate::merge::LAST_APPLIED_ANNOTATION;
+use crate::model::mask::{Salt, mask_template};
 use crate::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetStatus, DesiredDaemonSet,
     TEMPLATE_GENERATION_ANNOTATION,
 };
 
 /// Annotations that never are a change: the server's own, kubectl's memory, and provenance.
-const IGNORED_ANNOTATIONS: [&str; 3] = [
-    TEMPLATE_GENERATION_ANNOTATION,
-    CHANGE_CAUSE_ANNOTATION,
-    "kubectl.kubernetes.io/last-applied-configuration",
-];
+const IGNORED_ANNOTATIONS: [&str; 3] =
+    [TEMPLATE_GENERATION_ANNOTATION, CHANGE_CAUSE_ANNOTATION, LAST_APPLIED_ANNOTATION];
 
 /// Annotations with this prefix are ours: provenance and the state of a rollout.
 const OWN_ANNOTATIONS: &str = "ds-plan.dev/";
 
-/// What stands in place of a value that may be secret.
-const MASK: &str = "(sensitive value)";
+/// The commit that a DaemonSet was applied from; its revisions inherit the annotation.
+pub const COMMIT_ANNOTATION: &str = "ds-plan.dev/commit";
 
 /// The same DaemonSets with their secret values masked, as those of a masked snapshot are: only
 /// then can the two be compared.
@@ -34,8 +33,10 @@ pub(super) fn masked(desired: &[DesiredDaemonSet], salt: &Salt) -> Vec<DesiredDa
         .map(|desired| {
             let mut masked = desired.clone();
             masked.spec.template.edit(|template| mask_template(template, salt));
-            if let Some(template) = Arc::make_mut(&mut masked.raw).pointer_mut("/spec/template") {
-                mask_template(template, salt);
+            for whole in [&mut masked.raw, &mut masked.written] {
+                if let Some(template) = Arc::make_mut(whole).pointer_mut("/spec/template") {
+                    mask_template(template, salt);
+                }
             }
             masked
         })
@@ -100,8 +101,14 @@ pub(super) fn changes(
     show_values: bool,
 ) -> Vec<FieldChange> {
     let Some(live) = live else { return Vec::new() };
-    let after = comparable(&desired.raw, None);
-    let before = comparable(&live.raw, Some(&after));
+    changes_between(&live.raw, &desired.raw, show_values)
+}
+
+/// The fields that differ between a live object and what an apply makes of it, or the manifest:
+/// labels and annotations that only the live object has are no difference.
+pub(super) fn changes_between(live: &Value, after: &Value, show_values: bool) -> Vec<FieldChange> {
+    let after = comparable(after, None);
+    let before = comparable(live, Some(&after));
     differences(&before, &after, show_values)
 }
 
@@ -130,7 +137,7 @@ fn differences(before: &Value, after: &Value, show_values: bool) -> Vec<FieldCha
     let shown = |value: &Value| {
         let mut shown = value.clone();
         if !show_values && let Some(template) = shown.pointer_mut("/spec/template") {
-            replace_secrets(template, |_| MASK.to_owned());
+            secrets::mask(template);
         }
         shown
     };

@@ -128,7 +128,7 @@ fn obstacles(scene: &Scene<'_>, mut plan: NodePlan) -> Option<NodeObstacles> {
 }
 
 /// Counts nodes by the stricter rules.
-fn counted(scene: &Scene<'_>) -> Counters {
+pub(super) fn counted(scene: &Scene<'_>) -> Counters {
     let view = scene.view();
     let min_ready = scene.owner.spec.min_ready_seconds;
     let mut counters = Counters::default();

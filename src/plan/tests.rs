@@ -22,7 +22,7 @@ pub(super) fn settled(count: usize) -> Cluster {
     cluster
 }
 
-fn settle(cluster: &mut Cluster) {
+pub(super) fn settle(cluster: &mut Cluster) {
     for _ in 0..100 {
         let seen = cluster.sync();
         cluster.make_all_ready();
@@ -49,7 +49,7 @@ fn raw(spec: &DaemonSetSpec, labels: &Value) -> Value {
     })
 }
 
-fn snapshot(cluster: &Cluster) -> Snapshot {
+pub(super) fn snapshot(cluster: &Cluster) -> Snapshot {
     let daemon_set = &cluster.daemon_set;
     let mut snapshot = Snapshot {
         cluster: ClusterInfo::default(),
@@ -73,7 +73,7 @@ fn snapshot(cluster: &Cluster) -> Snapshot {
 }
 
 /// What git asks for: the cluster's DaemonSet as it stands in `cluster`.
-fn desired(cluster: &Cluster) -> DesiredDaemonSet {
+pub(super) fn desired(cluster: &Cluster) -> DesiredDaemonSet {
     let daemon_set = &cluster.daemon_set;
     DesiredDaemonSet {
         key: daemon_set.key.clone(),
@@ -81,6 +81,7 @@ fn desired(cluster: &Cluster) -> DesiredDaemonSet {
         annotations: Labels::default(),
         spec: daemon_set.spec.clone(),
         raw: Arc::new(raw(&daemon_set.spec, &json!({}))),
+        written: Arc::new(raw(&daemon_set.spec, &json!({}))),
         place: Place { path: "ds.yaml".into(), line: 1, column: 1 },
         policy: None,
     }

@@ -8,7 +8,8 @@ use std::ops::RangeInclusive;
 use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning};
 use super::scene::Scene;
 use crate::model::{ClusterInfo, DaemonSet, Namespace, NamespaceName, NodeName, Pod, Snapshot};
-use node_selector::{Conflict, Reader};
+pub(super) use node_selector::Conflict;
+use node_selector::Reader;
 
 /// A DaemonSet's name is part of its revisions' names, which may have 253 characters: one hyphen
 /// and a hash of ten come after it.
@@ -122,7 +123,11 @@ pub(super) fn creates_at_once(plan: &DaemonSetPlan) -> Option<Warning> {
     Some(Warning { code: "createsAtOnce".to_owned(), message, daemon_set, nodes })
 }
 
-fn namespace_conflicts<'a>(scene: &Scene<'_>, namespace: &'a Namespace) -> Vec<Conflict<'a>> {
+/// What keeps the pods of a namespace off nodes where the DaemonSet of `scene` wants one.
+pub(super) fn namespace_conflicts<'a>(
+    scene: &Scene<'_>,
+    namespace: &'a Namespace,
+) -> Vec<Conflict<'a>> {
     let view = scene.view();
     let own = &scene.owner.spec.template.placement.node_selector;
     node_selector::conflicts(namespace, own, view.fleet.nodes(), view.placements)

@@ -1,8 +1,12 @@
 //! Plans as a fleet would have them, for tests.
 
+mod past;
+
 use std::sync::Arc;
 
 use serde_json::Value;
+
+pub(super) use past::{diff, drift, history};
 
 use crate::controller::placement::Obstacle;
 use crate::model::{DaemonSetKey, RevisionNumber};

@@ -7,11 +7,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::examples::{change, explanation, guarded, plan, rollout, status, updated};
-use super::{
-    TextOptions, explain_text, json, neutral, plan_name, plan_text, status_name, status_text, yaml,
+use super::examples::{
+    change, diff, drift, explanation, guarded, history, plan, rollout, status, updated,
 };
-use crate::plan::{Explanation, Plan, Status};
+use super::{
+    TextOptions, diff_text, drift_name, drift_text, explain_text, history_text, json, neutral,
+    plan_name, plan_text, status_name, status_text, yaml,
+};
+use crate::plan::{Diff, Drift, Explanation, History, Plan, Status};
 
 /// A document as JSON, and where in it any text may stand.
 struct Fertile<T> {
@@ -77,6 +80,9 @@ static PLANS: LazyLock<[Fertile<Plan>; 2]> = LazyLock::new(|| {
 });
 static STATUS: LazyLock<Fertile<Status>> = LazyLock::new(|| Fertile::of(&status()));
 static EXPLANATION: LazyLock<Fertile<Explanation>> = LazyLock::new(|| Fertile::of(&explanation()));
+static HISTORY: LazyLock<Fertile<History>> = LazyLock::new(|| Fertile::of(&history()));
+static DIFF: LazyLock<Fertile<Diff>> = LazyLock::new(|| Fertile::of(&diff()));
+static DRIFT: LazyLock<Fertile<Drift>> = LazyLock::new(|| Fertile::of(&drift()));
 
 fn seed() -> impl Strategy<Value = String> {
     let hostile = prop::sample::select(vec![
@@ -154,6 +160,30 @@ proptest! {
         harmless(&explain_text(&explanation, &options))?;
         harmless(&json(&explanation).unwrap())?;
         harmless(&yaml(&explanation).unwrap())?;
+    }
+
+    #[test]
+    fn nothing_hostile_gets_through_what_was_found(
+        seeds in prop::collection::vec(seed(), 1..12),
+        verbose: bool,
+        width in prop::option::of(40..100_usize),
+    ) {
+        let options = TextOptions { verbose, width, color: false };
+        let (history, diff, drift) = (HISTORY.sown(&seeds), DIFF.sown(&seeds), DRIFT.sown(&seeds));
+        for text in [
+            history_text(&history, &options),
+            json(&history).unwrap(),
+            yaml(&history).unwrap(),
+            diff_text(&diff, &options),
+            json(&diff).unwrap(),
+            yaml(&diff).unwrap(),
+            drift_text(&drift, &options),
+            drift_name(&drift),
+            json(&drift).unwrap(),
+            yaml(&drift).unwrap(),
+        ] {
+            harmless(&text)?;
+        }
     }
 }
 

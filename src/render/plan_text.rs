@@ -90,7 +90,7 @@ fn changes(daemon_set: &DaemonSetPlan) -> bool {
 }
 
 /// ` at 4f2c9e1 in deploy/prod`.
-fn source_words(source: &SourceInfo, options: TextOptions) -> String {
+pub(super) fn source_words(source: &SourceInfo, options: TextOptions) -> String {
     let SourceInfo { repository, commit, base, paths } = source;
     let length = if options.verbose { usize::MAX } else { SHORT_COMMIT };
     let shortened = |id: &String| id.chars().take(length).collect::<String>();
@@ -102,7 +102,7 @@ fn source_words(source: &SourceInfo, options: TextOptions) -> String {
 }
 
 /// `cluster prod-eu v1.36.3, 412 nodes`.
-fn cluster_words(cluster: &ClusterSummary) -> String {
+pub(super) fn cluster_words(cluster: &ClusterSummary) -> String {
     let ClusterSummary { name, uid: _, version, observed_at, nodes, snapshot } = cluster;
     let recorded = snapshot.as_ref().map(|file| format!("as recorded in {file} at {observed_at}"));
     let words = [Some("cluster".to_owned()), name.clone(), version.clone()];

@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 
 use super::{Error, json};
 use crate::model::RolloutPolicy;
-use crate::plan::{Explanation, Plan, Status};
+use crate::plan::{Diff, Drift, Explanation, History, Plan, Status};
 
 /// A document that has a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +16,27 @@ pub enum Document {
     Status,
     /// What `ds-plan explain -o json` prints.
     Explanation,
+    /// What `ds-plan history -o json` prints.
+    History,
+    /// What `ds-plan diff -o json` prints.
+    Diff,
+    /// What `ds-plan drift -o json` prints.
+    Drift,
     /// What `ds-plan` reads beside DaemonSets.
     RolloutPolicy,
 }
 
 impl Document {
     /// Every document.
-    pub const ALL: [Self; 4] = [Self::Plan, Self::Status, Self::Explanation, Self::RolloutPolicy];
+    pub const ALL: [Self; 7] = [
+        Self::Plan,
+        Self::Status,
+        Self::Explanation,
+        Self::History,
+        Self::Diff,
+        Self::Drift,
+        Self::RolloutPolicy,
+    ];
 
     /// Its name on the command line and in file names.
     pub fn name(self) -> &'static str {
@@ -30,6 +44,9 @@ impl Document {
             Self::Plan => "plan",
             Self::Status => "status",
             Self::Explanation => "explanation",
+            Self::History => "history",
+            Self::Diff => "diff",
+            Self::Drift => "drift",
             Self::RolloutPolicy => "rollout-policy",
         }
     }
@@ -42,6 +59,9 @@ pub fn schema(document: Document) -> Result<String, Error> {
         Document::Plan => generator.into_root_schema_for::<Plan>(),
         Document::Status => generator.into_root_schema_for::<Status>(),
         Document::Explanation => generator.into_root_schema_for::<Explanation>(),
+        Document::History => generator.into_root_schema_for::<History>(),
+        Document::Diff => generator.into_root_schema_for::<Diff>(),
+        Document::Drift => generator.into_root_schema_for::<Drift>(),
         Document::RolloutPolicy => generator.into_root_schema_for::<RolloutPolicy>(),
     };
     json(&schema)
@@ -61,6 +81,9 @@ mod tests {
             (Document::Plan, json(&examples::guarded()).unwrap()),
             (Document::Status, json(&examples::status()).unwrap()),
             (Document::Explanation, json(&examples::explanation()).unwrap()),
+            (Document::History, json(&examples::history()).unwrap()),
+            (Document::Diff, json(&examples::diff()).unwrap()),
+            (Document::Drift, json(&examples::drift()).unwrap()),
         ];
         for document in Document::ALL {
             let schema: Value = serde_json::from_str(&schema(document).unwrap()).unwrap();

@@ -134,7 +134,7 @@ fn lines(text: Option<&str>) -> Vec<&str> {
 }
 
 /// A space at the end of a line is easily overlooked.
-fn mark_end(line: &str) -> String {
+pub(super) fn mark_end(line: &str) -> String {
     match line.strip_suffix(' ') {
         Some(rest) => format!("{rest}\\u{{20}}"),
         None => line.to_owned(),

@@ -6,19 +6,24 @@
 
 mod controller;
 mod defaulting;
+mod diff;
+mod drift;
 mod fleet;
 mod harness;
+mod history;
 mod immediate;
 mod node_selector;
 mod placement;
 mod planning;
 mod program;
 mod random;
+mod read_only;
 mod reading;
 mod smoke;
 mod snapshot;
 mod stages;
 mod status_table;
+mod target;
 mod upstream;
 mod validation;
 mod yaml_writing;

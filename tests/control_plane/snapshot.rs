@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::harness::{Component, ControlPlane, FakeNode, wait_for};
+use crate::read_only::readmes_role;
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -205,10 +206,7 @@ async fn once_permitted(cluster: &LiveCluster, scope: &Scope) -> Snapshot {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_readmes_role_is_enough() {
     let plane = frozen();
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
-    let (_, role) = readme.split_once("```yaml\n").unwrap();
-    let (role, _) = role.split_once("```").unwrap();
-    plane.apply_yaml(role);
+    plane.apply_yaml(&readmes_role());
     plane.kubectl(&["create", "clusterrolebinding", "ops", "--clusterrole=ds-plan", "--user=ops"]);
     let ops = connect(&options(&plane.kubeconfig_of("ops"))).await.unwrap();
     let mut seen = once_permitted(&ops, &Scope::All).await;

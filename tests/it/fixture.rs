@@ -111,3 +111,11 @@ pub(crate) fn cluster_with(manifest: &str, nodes: &[&str]) -> Value {
     cluster["items"].as_array_mut().unwrap().extend(items);
     cluster
 }
+
+/// The items of `cluster` of that kind.
+pub(crate) fn of_kind<'a>(
+    cluster: &'a mut Value,
+    kind: &str,
+) -> impl Iterator<Item = &'a mut Value> {
+    cluster["items"].as_array_mut().unwrap().iter_mut().filter(move |item| item["kind"] == kind)
+}

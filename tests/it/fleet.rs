@@ -83,3 +83,17 @@ fn the_readme_shows_what_the_program_prints() {
     };
     assert_eq!(without_commit(&run.stdout), without_commit(shown), "{run}");
 }
+
+#[test]
+fn the_policy_in_the_readme_is_read() {
+    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    let (_, block) = readme.split_once("```yaml\napiVersion: ds-plan.dev/").unwrap();
+    let (policy, _) = block.split_once("```").unwrap();
+    let sandbox = repository();
+    sandbox.write("policy.yaml", format!("apiVersion: ds-plan.dev/{policy}"));
+    let run = sandbox.ds_plan(
+        "--path examples/fleet/manifests --snapshot examples/fleet/cluster.json \
+         --policy policy.yaml kube-system/overlay-agent",
+    );
+    assert!(run.stdout.contains("policy network-agents"), "{run}");
+}

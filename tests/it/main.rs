@@ -5,13 +5,17 @@
 
 mod bad_input;
 mod declared;
+mod drift;
 mod exit_codes;
 mod fixture;
 mod fleet;
+mod fuzz;
+mod past;
 mod plan;
 mod purity;
 mod sandbox;
 mod schemas;
+mod secrets;
 mod snapshot;
 mod status;
 mod streams;

@@ -1,5 +1,7 @@
 //! The command line: help, version, what is refused, and what is said about it.
 
+use std::fs;
+
 use insta::assert_snapshot;
 
 use crate::sandbox::Sandbox;
@@ -7,7 +9,19 @@ use crate::sandbox::Sandbox;
 #[test]
 fn help_of_each_command() {
     let sandbox = Sandbox::new();
-    for command in ["", "plan", "explain", "status", "snapshot", "schema", "completions"] {
+    for command in [
+        "",
+        "plan",
+        "diff",
+        "drift",
+        "explain",
+        "status",
+        "history",
+        "snapshot",
+        "schema",
+        "completions",
+        "man",
+    ] {
         let name = format!("help_{}", if command.is_empty() { "ds-plan" } else { command });
         assert_snapshot!(name, sandbox.ds_plan(&format!("{command} -h")));
     }
@@ -132,4 +146,41 @@ fn completions_know_the_commands_and_flags() {
             assert!(run.stdout.contains(word), "{shell}: no {word}");
         }
     }
+}
+
+#[test]
+fn manual_pages() {
+    let sandbox = Sandbox::new();
+    let page = sandbox.ds_plan("man");
+    assert_eq!(page.code, Some(0));
+    for word in [".TH ds-plan 1", "ds\\-plan\\-drift(1)", "\\-\\-snapshot"] {
+        assert!(page.stdout.contains(word), "no {word} in\n{}", page.stdout);
+    }
+    let page = sandbox.ds_plan("man drift").stdout;
+    assert!(page.contains(".TH ds-plan-drift 1") && page.contains("eligibility"), "{page}");
+    assert_snapshot!(sandbox.ds_plan("man drfit"), @"
+    exit 64
+    --- stderr
+    error: there is no command drfit
+    hint: commands: plan, diff, drift, explain, status, history, snapshot, schema, completions, man
+    ");
+    fs::create_dir(sandbox.path("man1")).unwrap();
+    assert_eq!(sandbox.ds_plan("man --out man1").code, Some(0));
+    let mut names: Vec<_> = fs::read_dir(sandbox.path("man1"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names.join(" "),
+        "ds-plan-completions.1 ds-plan-diff.1 ds-plan-drift.1 ds-plan-explain.1 ds-plan-history.1 \
+         ds-plan-man.1 ds-plan-plan.1 ds-plan-schema.1 ds-plan-snapshot.1 ds-plan-status.1 ds-plan.1"
+    );
+    assert_snapshot!(sandbox.ds_plan("man --out nowhere"), @"
+    exit 1
+    --- stderr
+    error: cannot write nowhere/ds-plan.1
+      caused by: No such file or directory (os error 2)
+    hint: the folder must exist: `mkdir -p DIR`
+    ");
 }

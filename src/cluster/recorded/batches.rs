@@ -177,17 +177,16 @@ impl Decoder {
         for object in &batch.objects {
             let range = start..object.end;
             start = object.end;
-            match whole {
-                Some(whole) => self.object(object, &whole[range])?,
-                None => {
-                    let text = str::from_utf8(&batch.text[range]).map_err(|_| Error::Syntax {
-                        file: Arc::clone(&self.file),
-                        format: "JSON",
-                        reason: object.place.said("invalid unicode code point"),
-                    })?;
-                    self.object(object, text)?;
-                }
+            if let Some(whole) = whole {
+                self.object(object, &whole[range])?;
+                continue;
             }
+            let text = str::from_utf8(&batch.text[range]).map_err(|_| Error::Syntax {
+                file: Arc::clone(&self.file),
+                format: "JSON",
+                reason: object.place.said("invalid unicode code point"),
+            })?;
+            self.object(object, text)?;
         }
         Ok(())
     }

@@ -88,7 +88,7 @@ async fn requests_grow_with_pages_and_not_with_daemon_sets() {
             }
         });
         // The planner's scope: the namespaces of the DaemonSets, each once.
-        let of_two = (0..daemon_sets + 1).map(|at| if at % 2 == 0 { "a" } else { "b" });
+        let of_two = (0..=daemon_sets).map(|at| if at % 2 == 0 { "a" } else { "b" });
         let scope = namespaces(&of_two.collect::<Vec<_>>());
         let snapshot = cluster.snapshot(&scope, now()).await.unwrap();
         assert_eq!((snapshot.daemon_sets.len(), snapshot.nodes.len()), (daemon_sets, 1_200));

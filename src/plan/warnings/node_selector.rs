@@ -10,7 +10,7 @@ use crate::model::{Labels, Namespace, Node, NodeName};
 
 /// A namespace's node selector that keeps pods off nodes where they should start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Conflict<'a> {
+pub(in crate::plan) struct Conflict<'a> {
     /// Who reads the annotation.
     pub reader: Reader,
     /// The selector as it is written.
@@ -24,7 +24,7 @@ pub(super) struct Conflict<'a> {
 
 /// Who reads the annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
+pub(in crate::plan) enum Reader {
     /// The admission plugin `PodNodeSelector`, where it is on.
     PodNodeSelector,
     /// OpenShift.
@@ -35,7 +35,7 @@ impl Reader {
     const ALL: [Self; 2] = [Self::PodNodeSelector, Self::OpenShift];
 
     /// The annotation.
-    pub(super) fn annotation(self) -> &'static str {
+    pub(in crate::plan) fn annotation(self) -> &'static str {
         match self {
             Self::PodNodeSelector => "scheduler.alpha.kubernetes.io/node-selector",
             Self::OpenShift => "openshift.io/node-selector",

@@ -1,0 +1,47 @@
+//! Manifests and the cluster that they are compared with, read for every command that compares.
+
+use std::path::Path;
+
+use super::connection::{self, is_standard_input};
+use super::error::{Error, Place};
+use super::flags::{GlobalFlags, NarrowFlags, SourceFlags};
+use super::input::{self, Desired, Selection};
+use super::shell::Shell;
+use crate::cluster::Scope;
+use crate::model::Snapshot;
+
+/// Both sides of a comparison.
+pub(super) struct Compared {
+    /// The cluster, as far as the manifests are about it.
+    pub(super) snapshot: Snapshot,
+    /// What the source asks for.
+    pub(super) desired: Desired,
+}
+
+/// Reads the manifests, those of the merge base with `base` too, then what the cluster has in
+/// their namespaces.
+pub(super) async fn read(
+    source: &SourceFlags,
+    base: Option<&str>,
+    narrow: &NarrowFlags,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<Compared, Error> {
+    refuse_one_input_for_two(source, global)?;
+    let connection = connection::open(global, shell).await?;
+    let selection =
+        Selection { namespace: global.namespace.as_ref(), flags: narrow, place: Place::Manifests };
+    let default_namespace =
+        global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
+    let desired = input::desired(source, base, &selection, default_namespace, shell)?;
+    let namespaces = desired.daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
+    let snapshot = connection.snapshot(&Scope::Namespaces(namespaces), shell).await?;
+    Ok(Compared { snapshot, desired })
+}
+
+/// Standard input has one end; it cannot be the manifests and the cluster.
+fn refuse_one_input_for_two(source: &SourceFlags, global: &GlobalFlags) -> Result<(), Error> {
+    let manifests = source.filename.iter().any(|name| is_standard_input(Path::new(name)));
+    let cluster = global.snapshot.as_deref().is_some_and(is_standard_input);
+    if manifests && cluster { Err(Error::StandardInputTwice) } else { Ok(()) }
+}

@@ -1,0 +1,76 @@
+//! `ds-plan diff`: the objects as they are against what they will be.
+
+use clap::ValueEnum;
+
+use super::comparison::{self, Compared};
+use super::error::Error;
+use super::exit::Exit;
+use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, heading};
+use super::input::Desired;
+use super::shell::Shell;
+use super::warnings;
+use crate::plan::{self, Diff};
+use crate::render;
+
+/// Show live DaemonSets against what applying the source would make of them
+///
+/// The unified diff of `kubectl diff`, without the permission to write that `kubectl diff` needs.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: SourceFlags,
+
+    #[command(flatten)]
+    narrow: NarrowFlags,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = heading::OUTPUT)]
+    output: Format,
+
+    #[command(flatten)]
+    values: ValueFlags,
+
+    /// Exit with 2 when there are changes, and with 0 only when there are none
+    #[arg(long, help_heading = heading::OUTPUT)]
+    detailed_exitcode: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Yaml,
+}
+
+pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let diff = read_and_decide(args, global, shell).await?;
+    let changes = args.detailed_exitcode && diff.has_changes();
+    show(diff, args, shell)?;
+    Ok(if changes { Exit::Changes } else { Exit::Done })
+}
+
+async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Diff, Error> {
+    let Compared { snapshot, desired } =
+        comparison::read(&args.source, None, &args.narrow, global, shell).await?;
+    let Desired { daemon_sets, base: _, source, warnings } = desired;
+    Ok(plan::diff(plan::DiffInput {
+        snapshot: &snapshot,
+        desired: &daemon_sets,
+        source,
+        warnings,
+        show_values: args.values.show_values,
+    }))
+}
+
+fn show(mut diff: Diff, args: &Args, shell: &Shell) -> Result<(), Error> {
+    let text = match args.output {
+        Format::Text => {
+            warnings::print(&std::mem::take(&mut diff.warnings), shell.printer);
+            render::diff_text(&diff, &shell.text_options(false))
+        }
+        Format::Json => render::json(&diff)?,
+        Format::Yaml => render::yaml(&diff)?,
+    };
+    shell.printer.out(text).map_err(Error::Output)
+}

@@ -1,0 +1,84 @@
+//! `ds-plan drift`: where the cluster deviates from the source, and from itself.
+
+use clap::ValueEnum;
+
+use super::comparison::{self, Compared};
+use super::error::Error;
+use super::exit::Exit;
+use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading};
+use super::input::Desired;
+use super::shell::Shell;
+use super::warnings;
+use crate::plan::{self, Drift};
+use crate::render;
+
+/// Report where the cluster is not as the source has it, of which kind that is, and who did it
+///
+/// Exits with 3 when there is drift, and with 0 when there is none: for a cron job.
+///
+/// Kinds: `spec` (the object), `pod` (missing, surplus, outdated, failed or misscheduled pods),
+/// `rollout` (held, parked or unfinished), `history` (revisions), `eligibility` (pods where none
+/// may start).
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: SourceFlags,
+
+    #[command(flatten)]
+    narrow: NarrowFlags,
+
+    /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet with drift
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = heading::OUTPUT)]
+    output: Format,
+
+    #[command(flatten)]
+    verbosity: VerbosityFlags,
+
+    #[command(flatten)]
+    values: ValueFlags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Yaml,
+    Name,
+}
+
+pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let drift = read_and_decide(args, global, shell).await?;
+    let exit = if drift.is_found() { Exit::Drift } else { Exit::Done };
+    show(drift, args, shell)?;
+    Ok(exit)
+}
+
+async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Drift, Error> {
+    let Compared { snapshot, desired } =
+        comparison::read(&args.source, None, &args.narrow, global, shell).await?;
+    let Desired { daemon_sets, base: _, source, warnings } = desired;
+    Ok(plan::drift(plan::DriftInput {
+        snapshot: &snapshot,
+        desired: &daemon_sets,
+        source,
+        warnings,
+        show_values: args.values.show_values,
+    }))
+}
+
+fn show(mut drift: Drift, args: &Args, shell: &Shell) -> Result<(), Error> {
+    match args.output {
+        Format::Text | Format::Name => {
+            warnings::print(&std::mem::take(&mut drift.warnings), shell.printer);
+        }
+        Format::Json | Format::Yaml => {}
+    }
+    let text = match args.output {
+        Format::Text => render::drift_text(&drift, &shell.text_options(args.verbosity.verbose)),
+        Format::Json => render::json(&drift)?,
+        Format::Yaml => render::yaml(&drift)?,
+        Format::Name => render::drift_name(&drift),
+    };
+    shell.printer.out(text).map_err(Error::Output)
+}

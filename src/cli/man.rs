@@ -1,0 +1,73 @@
+//! `ds-plan man`: manual pages, made from the same words as the help.
+
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{CommandFactory, ValueHint};
+use clap_mangen::Man;
+
+use super::error::Error;
+use super::exit::Exit;
+use super::shell::Shell;
+
+/// Print a manual page, or write all of them into a folder
+///
+/// For example: `ds-plan man | man -l -`, or `ds-plan man --out ~/.local/share/man/man1`.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Of which command; default: of ds-plan itself
+    #[arg(value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(conflicts_with = "out")]
+    command: Option<String>,
+
+    /// Write the pages of all commands into this folder instead
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args, shell: &Shell) -> Result<Exit, Error> {
+    let Args { command, out } = args;
+    let pages = pages();
+    if let Some(folder) = out {
+        for (name, page) in pages {
+            let path = folder.join(format!("{name}.1"));
+            std::fs::write(&path, rendered(page)?)
+                .map_err(|source| Error::Page { path, source })?;
+        }
+        return Ok(Exit::Done);
+    }
+    let wanted =
+        command.as_ref().map_or_else(|| "ds-plan".to_owned(), |it| format!("ds-plan-{it}"));
+    let known = || pages_of_commands(&pages);
+    let page = pages.iter().find(|(name, _)| *name == wanted).map(|(_, page)| page.clone());
+    let page = page.ok_or_else(|| Error::NoSuchPage {
+        command: command.clone().unwrap_or_default(),
+        known: known(),
+    })?;
+    let text = rendered(page)?;
+    shell.printer.out(String::from_utf8_lossy(&text)).map_err(Error::Output)?;
+    Ok(Exit::Done)
+}
+
+/// Each page's name, and the command that it is about.
+fn pages() -> Vec<(String, clap::Command)> {
+    let mut program = super::DsPlan::command();
+    program.build();
+    let commands = program.get_subcommands().filter(|command| command.get_name() != "help");
+    let commands = commands.map(|command| {
+        let name = format!("{}-{}", program.get_name(), command.get_name());
+        (name, command.clone())
+    });
+    let commands: Vec<_> = commands.collect();
+    [(program.get_name().to_owned(), program)].into_iter().chain(commands).collect()
+}
+
+fn pages_of_commands(pages: &[(String, clap::Command)]) -> Vec<String> {
+    pages.iter().filter_map(|(name, _)| name.strip_prefix("ds-plan-")).map(str::to_owned).collect()
+}
+
+fn rendered(page: clap::Command) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::new();
+    Man::new(page).render(&mut text).map_err(Error::Output)?;
+    Ok(text)
+}

@@ -1,0 +1,233 @@
+//! What server-side apply makes of a live DaemonSet and a manifest, and who owns what afterwards.
+//!
+//! Follows structured-merge-diff v6.3 and the API server's field managers as of Kubernetes 1.36:
+//! fields that others own stay, fields that this applier applied before and no longer applies go,
+//! fields that others set to something else are conflicts. Pure: time comes in, defaults are the
+//! caller's. Not here: whether the object is valid (`manifest`), what the change does (`plan`).
+
+mod check;
+mod combine;
+mod compare;
+mod field_set;
+mod fields_of;
+mod fields_v1;
+mod items;
+mod leftovers;
+mod managers;
+mod migrate;
+mod prune;
+mod reconcile;
+mod remove;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::model::FieldPath;
+use compare::{Comparison, compare};
+use fields_of::fields_of;
+use schema::Shape;
+
+pub use field_set::FieldSet;
+pub use fields_v1::StepError;
+pub use leftovers::Leftover;
+pub use managers::{Entry, ManagedFields, ManagedFieldsError, Manager, Operation};
+pub use migrate::{LAST_APPLIED_ANNOTATION, ownership};
+
+/// The one version of the API that DaemonSets are served in. What managers own in another one
+/// counts for nothing: the server cannot look at the object through it.
+pub(crate) const API_VERSION: &str = "apps/v1";
+
+/// Fields that nobody owns (upstream: `stripMetaManager`).
+const UNOWNED: [&[&str]; 12] = [
+    &["apiVersion"],
+    &["kind"],
+    &["metadata"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "creationTimestamp"],
+    &["metadata", "selfLink"],
+    &["metadata", "uid"],
+    &["metadata", "clusterName"],
+    &["metadata", "generation"],
+    &["metadata", "managedFields"],
+    &["metadata", "resourceVersion"],
+];
+
+/// The manifest, twice.
+#[derive(Clone, Copy, Debug)]
+pub struct Manifest<'m> {
+    /// What is sent to the server: only what is written here will be owned.
+    pub applied: &'m Value,
+    /// The same with the server's defaults. Decides what a leftover is, and nothing else.
+    pub defaulted: &'m Value,
+}
+
+/// What an apply makes of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Merged {
+    /// The object, not yet defaulted, without `status` and `managedFields`.
+    pub object: Value,
+    /// Who owns what afterwards.
+    pub managed_fields: ManagedFields,
+    /// What the server would answer instead, unless it is told to force. With any of them, the
+    /// rest is what a forced apply makes.
+    pub conflicts: Vec<Conflict>,
+    /// Fields that stay although the manifest does not have them.
+    pub leftovers: Vec<Leftover>,
+}
+
+/// A field that the manifest sets to something else than its owner did.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conflict {
+    /// Where it is.
+    pub path: FieldPath,
+    /// Who owns it; never empty.
+    pub managers: Vec<Manager>,
+}
+
+/// Why there is nothing to apply.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The live object's ownership cannot be read.
+    #[error("cannot read who owns the fields of the live object")]
+    ManagedFields(#[from] ManagedFieldsError),
+    /// Two elements of a list that server-side apply cannot tell apart. It answers 500, though a
+    /// create would be accepted.
+    #[error("`{path}` is there twice, and server-side apply refuses that")]
+    Duplicate {
+        /// The element.
+        path: FieldPath,
+    },
+    /// An element of a list that has nothing to be known by.
+    #[error("`{path}` has no key, and server-side apply refuses that")]
+    Unnamed {
+        /// The element, by position.
+        path: FieldPath,
+    },
+}
+
+/// What a server-side apply of `manifest` at `now`, under the name of `manager`, makes of the live
+/// object, which is as served; of none, when there is none yet.
+///
+/// The manager must not be `kubectl`: for that name the server has rules of its own.
+///
+/// # Errors
+/// Lists in the manifest whose elements cannot be told apart, or ownership that cannot be read.
+pub fn apply(
+    live: Option<&Value>,
+    manifest: Manifest<'_>,
+    manager: &str,
+    now: Timestamp,
+) -> Result<Merged, Error> {
+    let shape = Shape::daemon_set();
+    let applied = own_part(manifest.applied);
+    check::check(shape, &applied, &mut Vec::new())?;
+    let (live, owners) = match live {
+        Some(live) => (own_part(live), ownership(live, now)?),
+        None => (empty(), ManagedFields::default()),
+    };
+    let mut owners = served(&owners);
+    let own = Entry {
+        manager: Manager::of_object(manager, Operation::Apply),
+        time: None,
+        fields: fields_of(shape, &applied),
+    };
+    let own_name = own.manager.clone();
+    let last = owners.replace(own);
+
+    let mut object = combine::combine(shape, &live, &applied);
+    if let Some(last) = &last {
+        object = prune::prune(&object, &last.fields, &owners.all());
+    }
+    let conflicts = take(&mut owners, &own_name, &compare(shape, &live, &object));
+    let unchanged = compare::same(&live, &object);
+    owners.finish(&own_name, if unchanged { last.and_then(|last| last.time) } else { Some(now) });
+    let managed_fields = owners.tidied();
+    let leftovers = leftovers::leftovers(&object, &applied, manifest.defaulted, &managed_fields);
+    Ok(Merged { object, managed_fields, conflicts, leftovers })
+}
+
+/// Takes every field that changes from those who own it, but for `manager`. Those that somebody
+/// owns and that do not merely vanish are conflicts (upstream: `Updater.update`).
+fn take(owners: &mut ManagedFields, manager: &Manager, changes: &Comparison) -> Vec<Conflict> {
+    let taken = changes.modified.union(&changes.added);
+    let mut conflicts: BTreeMap<FieldPath, Vec<Manager>> = BTreeMap::new();
+    for entry in owners.0.iter_mut().filter(|entry| !entry.manager.is(manager)) {
+        let lost = entry.fields.intersection(&taken);
+        for path in lost.paths() {
+            conflicts.entry(path).or_default().push(entry.manager.clone());
+        }
+        entry.fields = entry.fields.difference(&lost).difference(&changes.removed);
+    }
+    let conflicts = conflicts.into_iter();
+    conflicts.map(|(path, managers)| Conflict { path, managers }).collect()
+}
+
+impl ManagedFields {
+    /// What all managers own together.
+    fn all(&self) -> FieldSet {
+        self.0.iter().fold(FieldSet::default(), |all, entry| all.union(&entry.fields))
+    }
+
+    /// Takes away from a manager what nobody owns, and says when it wrote.
+    fn finish(&mut self, manager: &Manager, time: Option<Timestamp>) {
+        let unowned: FieldSet =
+            UNOWNED.iter().map(|names| FieldPath::of_fields(names.iter().copied())).collect();
+        for entry in self.0.iter_mut().filter(|entry| entry.manager.is(manager)) {
+            entry.fields = entry.fields.difference(&unowned);
+            entry.time = time;
+        }
+    }
+}
+
+/// The owners that count: those of the version that is served, brought to its schema.
+fn served(owners: &ManagedFields) -> ManagedFields {
+    let known = owners.0.iter().filter(|entry| entry.manager.api_version == API_VERSION);
+    let reconciled = known.map(|entry| Entry {
+        fields: reconcile::reconcile(Shape::daemon_set(), &entry.fields),
+        ..entry.clone()
+    });
+    ManagedFields(reconciled.collect())
+}
+
+/// The owner of everything in an object whose fields nobody tracked (upstream:
+/// `skipNonAppliedManager`).
+fn before_first_apply(live: &Value, now: Timestamp) -> ManagedFields {
+    let Comparison { added, modified, removed: _ } =
+        compare(Shape::daemon_set(), &empty(), &own_part(live));
+    let manager = Manager::of_object("before-first-apply", Operation::Update);
+    let entry = Entry { manager: manager.clone(), time: None, fields: added.union(&modified) };
+    let mut all = ManagedFields(vec![entry]);
+    all.finish(&manager, Some(now));
+    all.tidied()
+}
+
+/// An object without what apply does not look at: `status`, which the server resets, and the
+/// record of ownership itself.
+fn own_part(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Value::Object(fields) = &mut object {
+        fields.remove("status");
+        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+            metadata.remove("managedFields");
+        }
+    }
+    object
+}
+
+/// A DaemonSet in which nothing is set, as Go writes it.
+fn empty() -> Value {
+    json!({
+        "metadata": {},
+        "spec": {
+            "selector": null,
+            "template": { "metadata": {}, "spec": { "containers": null } },
+            "updateStrategy": {},
+        },
+    })
+}

@@ -1,0 +1,46 @@
+//! What server-side apply refuses in what is applied, though a create would take it: elements of
+//! a list that cannot be told apart (upstream: `typed/validate.go`).
+//!
+//! Types and names of fields are the manifest room's to check.
+
+use serde_json::Value;
+
+use super::Error;
+use super::items::step_to;
+use super::schema::Shape;
+use crate::model::{FieldPath, PathStep};
+
+/// The first two elements of one list that are known by the same, or the first one that is known
+/// by nothing.
+pub(super) fn check(shape: Shape, value: &Value, path: &mut Vec<PathStep>) -> Result<(), Error> {
+    match shape {
+        Shape::Scalar | Shape::Atomic => Ok(()),
+        Shape::Map | Shape::Struct(_) => {
+            for (name, value) in value.as_object().into_iter().flatten() {
+                path.push(PathStep::field(name));
+                check(shape.field(name), value, path)?;
+                path.pop();
+            }
+            Ok(())
+        }
+        Shape::Set | Shape::Keyed(..) => check_elements(shape, value, path),
+    }
+}
+
+fn check_elements(shape: Shape, value: &Value, path: &mut Vec<PathStep>) -> Result<(), Error> {
+    let mut seen = Vec::new();
+    for (at, element) in value.as_array().into_iter().flatten().enumerate() {
+        let Some(step) = step_to(shape, element) else {
+            path.push(PathStep::Index(i64::try_from(at).unwrap_or(i64::MAX)));
+            return Err(Error::Unnamed { path: FieldPath(path.clone()) });
+        };
+        path.push(step.clone());
+        if seen.contains(&step) {
+            return Err(Error::Duplicate { path: FieldPath(path.clone()) });
+        }
+        seen.push(step);
+        check(shape.element(), element, path)?;
+        path.pop();
+    }
+    Ok(())
+}

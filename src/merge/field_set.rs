@@ -1,0 +1,180 @@
+//! Sets of fields, and their arithmetic (upstream: `fieldpath.Set`).
+//!
+//! A field can be a member, have members below it, or both. Membership does not reach down: who
+//! owns a list element need not own what is in it. Not here: how sets are written (`fields_v1`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::schema::Shape;
+use crate::model::{FieldPath, PathStep};
+
+/// A set of fields. No child is empty, so equal sets compare equal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    members: BTreeSet<PathStep>,
+    children: BTreeMap<PathStep, FieldSet>,
+}
+
+impl FieldSet {
+    /// Whether no field is in it.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.children.is_empty()
+    }
+
+    /// Whether the field itself is in it.
+    pub fn has(&self, path: &FieldPath) -> bool {
+        let Some((last, parents)) = path.0.split_last() else { return false };
+        self.at(parents).is_some_and(|set| set.members.contains(last))
+    }
+
+    /// Whether the field, or any below it, is in it.
+    pub fn touches(&self, path: &FieldPath) -> bool {
+        self.has(path) || self.at(&path.0).is_some_and(|set| !set.is_empty())
+    }
+
+    /// Every field in it, parents before what is below them.
+    pub fn paths(&self) -> Vec<FieldPath> {
+        let mut paths = Vec::new();
+        self.collect(&mut Vec::new(), &mut paths);
+        paths
+    }
+
+    fn collect(&self, prefix: &mut Vec<PathStep>, paths: &mut Vec<FieldPath>) {
+        for member in &self.members {
+            prefix.push(member.clone());
+            paths.push(FieldPath(prefix.clone()));
+            prefix.pop();
+        }
+        for (step, child) in &self.children {
+            prefix.push(step.clone());
+            child.collect(prefix, paths);
+            prefix.pop();
+        }
+    }
+
+    /// The set below a path.
+    fn at(&self, path: &[PathStep]) -> Option<&Self> {
+        path.iter().try_fold(self, |set, step| set.children.get(step))
+    }
+
+    /// Adds a field. The root is no field: nobody owns a whole object.
+    pub(super) fn insert(&mut self, path: &[PathStep]) {
+        let Some((last, parents)) = path.split_last() else { return };
+        let mut set = self;
+        for step in parents {
+            set = set.children.entry(step.clone()).or_default();
+        }
+        set.members.insert(last.clone());
+    }
+
+    /// Whether the field one step down is in it.
+    pub(super) fn has_member(&self, step: &PathStep) -> bool {
+        self.members.contains(step)
+    }
+
+    /// The set below one step, when it is not empty.
+    pub(super) fn child(&self, step: &PathStep) -> Option<&Self> {
+        self.children.get(step)
+    }
+
+    /// The fields one step down, in order.
+    pub(super) fn members(&self) -> impl Iterator<Item = &PathStep> {
+        self.members.iter()
+    }
+
+    /// The non-empty sets one step down, in order.
+    pub(super) fn children(&self) -> impl Iterator<Item = (&PathStep, &Self)> {
+        self.children.iter()
+    }
+
+    /// Adds a field one step down.
+    pub(super) fn add_member(&mut self, step: PathStep) {
+        self.members.insert(step);
+    }
+
+    /// Adds all fields of `below` under `step`.
+    pub(super) fn add_child(&mut self, step: PathStep, below: &Self) {
+        if below.is_empty() {
+            return;
+        }
+        let child = self.children.entry(step).or_default();
+        *child = child.union(below);
+    }
+
+    /// What is in either.
+    pub(super) fn union(&self, other: &Self) -> Self {
+        let mut all = self.clone();
+        all.members.extend(other.members.iter().cloned());
+        for (step, below) in &other.children {
+            all.add_child(step.clone(), below);
+        }
+        all
+    }
+
+    /// What is in both.
+    pub(super) fn intersection(&self, other: &Self) -> Self {
+        let both = |(step, below): (&PathStep, &Self)| {
+            let below = below.intersection(other.children.get(step)?);
+            (!below.is_empty()).then(|| (step.clone(), below))
+        };
+        Self {
+            members: self.members.intersection(&other.members).cloned().collect(),
+            children: self.children.iter().filter_map(both).collect(),
+        }
+    }
+
+    /// What is in `self` and not in `other`, field by field: taking away a parent leaves what is
+    /// below it.
+    pub(super) fn difference(&self, other: &Self) -> Self {
+        let rest = |(step, below): (&PathStep, &Self)| {
+            let below = match other.children.get(step) {
+                Some(gone) => below.difference(gone),
+                None => below.clone(),
+            };
+            (!below.is_empty()).then(|| (step.clone(), below))
+        };
+        Self {
+            members: self.members.difference(&other.members).cloned().collect(),
+            children: self.children.iter().filter_map(rest).collect(),
+        }
+    }
+
+    /// What is in `self`, without the fields in `other` and without everything below those.
+    pub(super) fn recursive_difference(&self, other: &Self) -> Self {
+        let rest = |(step, below): (&PathStep, &Self)| {
+            if other.members.contains(step) {
+                return None;
+            }
+            let below = match other.children.get(step) {
+                Some(gone) => below.recursive_difference(gone),
+                None => below.clone(),
+            };
+            (!below.is_empty()).then(|| (step.clone(), below))
+        };
+        Self {
+            members: self.members.difference(&other.members).cloned().collect(),
+            children: self.children.iter().filter_map(rest).collect(),
+        }
+    }
+
+    /// `self` and every named field that has something of it below (upstream:
+    /// `EnsureNamedFieldsAreMembers`): entries of maps and elements of lists are not added.
+    pub(super) fn with_named_parents(&self, shape: Shape) -> Self {
+        let mut all = Self { members: self.members.clone(), children: BTreeMap::new() };
+        for (step, below) in &self.children {
+            if shape.names(step) {
+                all.members.insert(step.clone());
+            }
+            all.children.insert(step.clone(), below.with_named_parents(shape.step(step)));
+        }
+        all
+    }
+}
+
+impl FromIterator<FieldPath> for FieldSet {
+    fn from_iter<I: IntoIterator<Item = FieldPath>>(paths: I) -> Self {
+        let mut set = Self::default();
+        paths.into_iter().for_each(|path| set.insert(&path.0));
+        set
+    }
+}

@@ -1,0 +1,24 @@
+//! Takes away what an applier applied before and no longer applies (upstream: `Updater.prune`).
+
+use serde_json::Value;
+
+use super::field_set::FieldSet;
+use super::fields_of::fields_of;
+use super::remove::remove;
+use super::schema::Shape;
+
+/// `merged` without the fields of `last` that nobody owns any more. `owned` is what all managers
+/// own together, with what is applied now.
+pub(super) fn prune(merged: &Value, last: &FieldSet, owned: &FieldSet) -> Value {
+    let shape = Shape::daemon_set();
+    let all = |fields: &FieldSet| fields.with_named_parents(shape);
+    let fields = |object: &Value| all(&fields_of(shape, object));
+
+    let pruned = remove(shape, merged, &all(last));
+    let before = fields(merged);
+    // What somebody owns comes back, and so does what this applier never owned.
+    let unowned = before.difference(&fields(&pruned).union(&all(owned)));
+    let pruned = remove(shape, merged, &unowned);
+    let gone = before.difference(&fields(&pruned)).intersection(&all(last));
+    remove(shape, merged, &gone)
+}

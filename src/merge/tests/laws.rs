@@ -1,0 +1,169 @@
+//! What holds whatever was applied before, by whom.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::super::fields_of::fields_of;
+use super::super::remove::remove;
+use super::super::schema::Shape;
+use super::super::{FieldSet, ManagedFields, Manager, own_part};
+use super::random::Random;
+use super::{apply, defaulted, manifests, served, updated_by};
+use crate::model::{FieldPath, PathStep};
+
+/// An object that some managers have written to, if there is one, and what is applied next.
+fn history(seed: u64) -> (Option<Value>, Value) {
+    let mut random = Random::seeded(seed);
+    let mut live = None;
+    for _ in 0..random.below(5) {
+        let manager = random.pick(&["other", "third", "ds-apply", "ds-apply"]);
+        let whole = live.is_none() || random.one_in(2);
+        let applied = if whole {
+            manifests::whole(&mut random, "ds")
+        } else {
+            manifests::part(&mut random, "ds")
+        };
+        let applied = meaningful(applied);
+        let mut object = served(live.as_ref(), &applied, manager);
+        if random.one_in(3) {
+            updated_by(&mut object, "third");
+        }
+        live = Some(object);
+    }
+    (live, meaningful(manifests::whole(&mut random, "ds")))
+}
+
+/// Without `null` and what is empty. To own an empty map is a thing of its own: the server does
+/// not store the map, and so an apply adds it again, and again.
+fn meaningful(value: Value) -> Value {
+    let nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    };
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| (name, meaningful(value)));
+            Value::Object(fields.filter(|(_, value)| !nothing(value)).collect())
+        }
+        Value::Array(items) => items.into_iter().map(meaningful).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
+fn owners(live: Option<&Value>) -> ManagedFields {
+    live.map(|live| ManagedFields::of(live).unwrap()).unwrap_or_default()
+}
+
+fn owned_by_others(owners: &ManagedFields) -> FieldSet {
+    let others = owners.entries().iter().filter(|entry| entry.manager.name != "ds-apply");
+    others.fold(FieldSet::default(), |all, entry| all.union(&entry.fields))
+}
+
+fn owned_by_us(owners: &ManagedFields) -> FieldSet {
+    let own = owners.entries().iter().find(|entry| entry.manager.name == "ds-apply");
+    own.map(|entry| entry.fields.clone()).unwrap_or_default()
+}
+
+fn fields(object: &Value) -> FieldSet {
+    fields_of(Shape::daemon_set(), &own_part(object))
+}
+
+/// The elements of lists on the way to a field.
+fn elements_above(path: &FieldPath) -> Vec<FieldPath> {
+    let ends = (1..path.0.len()).filter(|end| !matches!(path.0[end - 1], PathStep::Field(_)));
+    ends.map(|end| FieldPath(path.0[..end].to_vec())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn applying_twice_changes_nothing(seed: u64) {
+        let (live, applied) = history(seed);
+        let once = served(live.as_ref(), &applied, "ds-apply");
+        let twice = apply(Some(&once), &applied, "ds-apply");
+        prop_assert_eq!(&twice.conflicts, &[]);
+        prop_assert_eq!(&twice.managed_fields.to_value(), &once["metadata"]["managedFields"]);
+        prop_assert_eq!(own_part(&defaulted(&twice.object)), own_part(&once));
+    }
+
+    /// So another manager's field survives, unless it is a conflict.
+    #[test]
+    fn others_lose_exactly_the_conflicting_fields(seed: u64) {
+        let (live, applied) = history(seed);
+        let before = owners(live.as_ref());
+        let merged = apply(live.as_ref(), &applied, "ds-apply");
+        let lost = |manager: &Manager| -> FieldSet {
+            let own = merged.conflicts.iter().filter(|c| c.managers.contains(manager));
+            own.map(|conflict| conflict.path.clone()).collect()
+        };
+        for entry in before.entries().iter().filter(|entry| entry.manager.name != "ds-apply") {
+            let after = merged.managed_fields.get(&entry.manager).map(|entry| entry.fields.clone());
+            let gone = entry.fields.difference(&after.unwrap_or_default());
+            prop_assert_eq!(gone, lost(&entry.manager), "{}", entry.manager);
+        }
+        // And all of those now hold what is applied.
+        let (now, values) = (fields(&merged.object), fields(&applied));
+        for conflict in &merged.conflicts {
+            prop_assert!(values.has(&conflict.path) && now.has(&conflict.path), "{}", conflict.path);
+        }
+    }
+
+    #[test]
+    fn what_is_applied_no_more_goes_when_nobody_else_owns_it(seed: u64) {
+        let (live, applied) = history(seed);
+        let before = owners(live.as_ref());
+        let merged = apply(live.as_ref(), &applied, "ds-apply");
+        let (others, now) = (owned_by_others(&before), fields(&merged.object));
+        for path in owned_by_us(&before).difference(&fields(&applied)).paths() {
+            if !others.touches(&path) && !fields(&applied).touches(&path) {
+                prop_assert!(!now.has(&path), "{path} is still there");
+            }
+            let whole_way = elements_above(&path).iter().all(|element| others.has(element));
+            if others.has(&path) && whole_way {
+                prop_assert!(now.touches(&path), "{path} is gone");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sole_applier_gets_what_it_applies(seed: u64) {
+        let mut random = Random::seeded(seed);
+        let mut live = None;
+        for _ in 0..3 {
+            let applied = meaningful(manifests::whole(&mut random, "ds"));
+            let merged = apply(live.as_ref(), &applied, "ds-apply");
+            prop_assert_eq!(defaulted(&merged.object), defaulted(&applied));
+            prop_assert_eq!(&merged.leftovers, &[]);
+            let mut object = merged.object;
+            object["metadata"]["managedFields"] = merged.managed_fields.to_value();
+            live = Some(object);
+        }
+    }
+
+    #[test]
+    fn without_its_leftovers_an_object_is_what_was_applied(seed: u64) {
+        let (live, applied) = history(seed);
+        let merged = apply(live.as_ref(), &applied, "ds-apply");
+        let mut leftovers: FieldSet = merged.leftovers.iter().map(|left| left.path.clone()).collect();
+        let pod = ["spec", "template", "spec"].map(PathStep::field);
+        if leftovers.has(&FieldPath([&pod[..], &[PathStep::field("serviceAccountName")]].concat())) {
+            leftovers.insert(&[&pod[..], &[PathStep::field("serviceAccount")]].concat());
+        }
+        let shape = Shape::daemon_set();
+        let rest = remove(shape, &merged.object, &leftovers);
+        let of_spec = |object: &Value| defaulted(object)["spec"].clone();
+        prop_assert_eq!(of_spec(&rest), of_spec(&applied), "without {:?}", leftovers);
+        // Each of them is there, and owned by whom it says.
+        let now = fields(&merged.object);
+        for left in &merged.leftovers {
+            prop_assert!(now.touches(&left.path), "{}", left.path);
+            for manager in &left.managers {
+                let entry = merged.managed_fields.get(manager).unwrap();
+                prop_assert!(entry.fields.touches(&left.path), "{} {}", left.path, manager);
+            }
+        }
+    }
+}

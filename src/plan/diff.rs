@@ -1,0 +1,178 @@
+//! Each DaemonSet as it is and as it will be, whole: what `diff -o json` prints, and what a
+//! unified diff is made of. Not here: what happens to the pods (`plan`).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::document::{ApiVersion, Change, ClusterSummary, FieldChange, SourceInfo, Warning};
+use super::{object, secrets, target, warnings};
+use crate::model::{
+    DaemonSet, DaemonSetName, DaemonSetStatus, DesiredDaemonSet, NamespaceName, Snapshot,
+};
+
+/// Every DaemonSet of the source, live against target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Diff {
+    /// Version of this document's form.
+    pub api_version: ApiVersion,
+    /// Always `Diff`.
+    pub kind: DiffKind,
+    /// Where the manifests came from.
+    pub source: SourceInfo,
+    /// Which cluster was looked at, and when.
+    pub cluster: ClusterSummary,
+    /// One entry a DaemonSet, ordered by namespace and name.
+    pub daemon_sets: Vec<DaemonSetDiff>,
+    /// What a careful reader should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// Kind of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DiffKind {
+    /// A diff.
+    Diff,
+}
+
+/// One DaemonSet, live against target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonSetDiff {
+    /// `metadata.namespace`.
+    pub namespace: NamespaceName,
+    /// `metadata.name`.
+    pub name: DaemonSetName,
+    /// What happens to the object.
+    pub change: Change,
+    /// The fields that change.
+    pub changes: Vec<FieldChange>,
+    /// The object as it is, without `managedFields`; none when there is none yet, or when nothing
+    /// changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Value>,
+    /// The object as it will be; none when nothing changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Value>,
+}
+
+impl Diff {
+    /// Whether any object changes.
+    pub fn has_changes(&self) -> bool {
+        self.daemon_sets.iter().any(|one| one.change != Change::None)
+    }
+}
+
+/// Everything that a diff is made from.
+#[derive(Clone, Debug)]
+pub struct DiffInput<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// What the source asks for, each DaemonSet once.
+    pub desired: &'a [DesiredDaemonSet],
+    /// Where it came from.
+    pub source: SourceInfo,
+    /// What was noticed while reading it.
+    pub warnings: Vec<Warning>,
+    /// Whether values that may be secret are in it.
+    pub show_values: bool,
+}
+
+/// Compares every DaemonSet of the source with the live one.
+pub fn diff(input: DiffInput<'_>) -> Diff {
+    let DiffInput { snapshot, desired, source, mut warnings, show_values } = input;
+    warnings.extend(warnings::about_server(&snapshot.cluster));
+    let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
+    let desired = masked.as_deref().unwrap_or(desired);
+    let mut daemon_sets: Vec<DaemonSetDiff> =
+        desired.iter().map(|desired| one(snapshot, desired, show_values)).collect();
+    daemon_sets.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    Diff {
+        api_version: ApiVersion::V1Alpha1,
+        kind: DiffKind::Diff,
+        source,
+        cluster: ClusterSummary::from(snapshot),
+        daemon_sets,
+        warnings,
+    }
+}
+
+fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, show_values: bool) -> DaemonSetDiff {
+    let live = snapshot.daemon_set(&desired.key);
+    let after = target::target(live, desired);
+    let changes = live
+        .map(|live| object::changes_between(&live.raw, &after, show_values))
+        .unwrap_or_default();
+    let change = object::change(live, desired, &changes);
+    let (before, after) = match change {
+        Change::None => (None, None),
+        Change::Create | Change::Update | Change::Recreate => {
+            let (before, after) = shown(live, after, show_values);
+            (before, Some(after))
+        }
+    };
+    DaemonSetDiff {
+        namespace: desired.key.namespace.clone(),
+        name: desired.key.name.clone(),
+        change,
+        changes,
+        live: before,
+        target: after,
+    }
+}
+
+/// Both objects as `kubectl diff` compares them: with the status, without `managedFields`.
+fn shown(live: Option<&DaemonSet>, mut after: Value, show_values: bool) -> (Option<Value>, Value) {
+    let mut before = live.map(|live| live.raw.as_ref().clone());
+    let status = status(live.map(|live| live.status).unwrap_or_default());
+    for object in before.iter_mut().chain([&mut after]) {
+        object["status"] = status.clone();
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.remove("managedFields");
+        }
+    }
+    if !show_values {
+        secrets::mask_objects(before.as_mut(), &mut after);
+    }
+    (before, after)
+}
+
+/// The status as the API server serves it: the first three counters and `numberReady` always, the
+/// others when they are not 0.
+fn status(status: DaemonSetStatus) -> Value {
+    let DaemonSetStatus {
+        observed_generation,
+        desired_number_scheduled,
+        current_number_scheduled,
+        number_misscheduled,
+        number_ready,
+        updated_number_scheduled,
+        number_available,
+        number_unavailable,
+        collision_count,
+    } = status;
+    let mut fields = Map::new();
+    for (name, number) in [
+        ("currentNumberScheduled", current_number_scheduled),
+        ("desiredNumberScheduled", desired_number_scheduled),
+        ("numberMisscheduled", number_misscheduled),
+        ("numberReady", number_ready),
+    ] {
+        fields.insert(name.to_owned(), number.into());
+    }
+    for (name, number) in [
+        ("numberAvailable", number_available.into()),
+        ("numberUnavailable", number_unavailable.into()),
+        ("observedGeneration", observed_generation),
+        ("updatedNumberScheduled", updated_number_scheduled.into()),
+    ] {
+        if number != 0 {
+            fields.insert(name.to_owned(), number.into());
+        }
+    }
+    if let Some(count) = collision_count {
+        fields.insert("collisionCount".to_owned(), json!(count));
+    }
+    fields.into()
+}

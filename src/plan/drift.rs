@@ -1,0 +1,160 @@
+//! How the cluster deviates: the object from the source, the pods from the object, the revisions
+//! from the past, and what a rollout has left open. A pure function, as a plan is.
+//!
+//! Not here: what would be done about it (`plan`).
+
+mod document;
+mod pods;
+mod revisions;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use document::{
+    Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftKind, DriftTotals, NodeDrift,
+};
+
+use super::document::{ApiVersion, Change, ClusterSummary, SourceInfo, Warning};
+use super::hold::Hold;
+use super::scene::Scene;
+use super::writers::Writers;
+use super::{object, warnings};
+use crate::controller::Owner;
+use crate::controller::node_pods::Fleet;
+use crate::model::{DaemonSet, DesiredDaemonSet, Snapshot};
+
+/// Everything that a drift report is made from.
+#[derive(Clone, Debug)]
+pub struct DriftInput<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// What the source asks for, each DaemonSet once.
+    pub desired: &'a [DesiredDaemonSet],
+    /// Where it came from.
+    pub source: SourceInfo,
+    /// What was noticed while reading it.
+    pub warnings: Vec<Warning>,
+    /// Whether values that may be secret are in it.
+    pub show_values: bool,
+}
+
+/// Finds what deviates of every DaemonSet of the source.
+pub fn drift(input: DriftInput<'_>) -> Drift {
+    let DriftInput { snapshot, desired, source, mut warnings, show_values } = input;
+    warnings.extend(warnings::about_server(&snapshot.cluster));
+    let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
+    let desired = masked.as_deref().unwrap_or(desired);
+    let fleet = Fleet::new(&snapshot.nodes);
+    let mut daemon_sets: Vec<DaemonSetDrift> = desired
+        .iter()
+        .map(|desired| one(snapshot, &fleet, desired, show_values, &mut warnings))
+        .collect();
+    daemon_sets.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    warnings.extend(about_writers(snapshot, &daemon_sets));
+    let mut totals = DriftTotals::default();
+    for deviation in daemon_sets.iter().flat_map(|one| &one.deviations) {
+        totals.add(deviation.class);
+    }
+    Drift {
+        api_version: ApiVersion::V1Alpha1,
+        kind: DriftKind::Drift,
+        source,
+        cluster: ClusterSummary::from(snapshot),
+        daemon_sets,
+        totals,
+        warnings,
+    }
+}
+
+fn one(
+    snapshot: &Snapshot,
+    fleet: &Fleet<'_>,
+    desired: &DesiredDaemonSet,
+    show_values: bool,
+    warnings: &mut Vec<Warning>,
+) -> DaemonSetDrift {
+    let key = &desired.key;
+    let mut deviations = match snapshot.daemon_set(key) {
+        None => of_missing(snapshot, desired),
+        Some(live) if live.terminating => vec![Deviation::ObjectTerminating],
+        Some(live) => {
+            let writers = Writers::of(&live.raw).unwrap_or_else(|error| {
+                warnings.push(unreadable_writers(desired, &error));
+                Writers::unknown()
+            });
+            of_live(snapshot, fleet, live, desired, &writers, show_values)
+        }
+    };
+    deviations.sort_by_key(Deviation::class);
+    DaemonSetDrift {
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        deviations: deviations.into_iter().map(Classified::from).collect(),
+    }
+}
+
+/// A DaemonSet that is not there: pods and nodes are told by a plan; what it left behind is said.
+fn of_missing(snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Vec<Deviation> {
+    let owner = object::owner_after(None, desired, Change::Create);
+    let namespace = snapshot.revisions_in(&desired.key.namespace);
+    let mut found = vec![Deviation::ObjectMissing];
+    found.extend(revisions::deviations(&owner, None, namespace));
+    found
+}
+
+fn of_live(
+    snapshot: &Snapshot,
+    fleet: &Fleet<'_>,
+    live: &DaemonSet,
+    desired: &DesiredDaemonSet,
+    writers: &Writers,
+    show_values: bool,
+) -> Vec<Deviation> {
+    let owner = Owner::from(live);
+    let in_namespace = snapshot.revisions_in(&live.key.namespace);
+    let own = revisions::own(&owner, in_namespace);
+    let mut found = Vec::new();
+    let hold = Hold::of(live).unwrap_or_else(|error| {
+        found.push(Deviation::HoldUnreadable { problem: error.to_string() });
+        None
+    });
+    let object = spec::Live { object: live, hold: hold.as_ref(), revisions: &own, writers };
+    found.extend(spec::deviations(&object, desired, show_values));
+    found.extend(hold.map(Deviation::of_hold));
+    if live.status.observed_generation < live.generation {
+        found.push(Deviation::NotObserved {
+            generation: live.generation,
+            observed_generation: live.status.observed_generation,
+        });
+    }
+    let scene = Scene::of(owner, Some(live), snapshot, fleet);
+    let namespace = snapshot.namespaces.iter().find(|one| one.name == live.key.namespace);
+    found.extend(pods::deviations(&scene, namespace));
+    found.extend(revisions::deviations(&owner, Some(live), in_namespace));
+    found
+}
+
+fn unreadable_writers(desired: &DesiredDaemonSet, error: &dyn std::error::Error) -> Warning {
+    Warning {
+        code: "managedFieldsUnreadable".to_owned(),
+        message: format!("who wrote its fields is not known: {error}"),
+        daemon_set: Some(desired.key.to_string()),
+        nodes: Vec::new(),
+    }
+}
+
+/// Without `managedFields`, nobody can be named.
+fn about_writers(snapshot: &Snapshot, daemon_sets: &[DaemonSetDrift]) -> Option<Warning> {
+    let any_field = daemon_sets
+        .iter()
+        .flat_map(|one| &one.deviations)
+        .any(|classified| matches!(classified.deviation.reason, Deviation::FieldDiffers { .. }));
+    (any_field && !snapshot.coverage.managed_fields).then(|| Warning {
+        code: "noManagedFields".to_owned(),
+        message: "the snapshot has no managed fields, so who wrote what is not known; record it \
+                  with `ds-plan snapshot`, or with kubectl's --show-managed-fields"
+            .to_owned(),
+        daemon_set: None,
+        nodes: Vec::new(),
+    })
+}

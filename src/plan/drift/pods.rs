@@ -1,0 +1,164 @@
+//! Whether each node has the pod that the live object asks for, and where the object and its
+//! namespace ask for different things. The decisions are those of a plan in which nothing of the
+//! object changes.
+
+use super::document::{Deviation, NodeDrift};
+use crate::model::{Namespace, PolicySpec};
+use crate::plan::document::{NodePlan, PodPlan};
+use crate::plan::nodes::{self, Described, Outcome};
+use crate::plan::reason::Reason;
+use crate::plan::scene::Scene;
+use crate::plan::status::counted;
+use crate::plan::warnings::{Conflict, namespace_conflicts};
+
+/// What a pod is to its node, when it is not as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Surplus,
+    Outdated,
+    Failed,
+    Misscheduled,
+}
+
+/// Deviations of pods, of the rollout that they are in, and of where they may be.
+pub(super) fn deviations(scene: &Scene<'_>, namespace: Option<&Namespace>) -> Vec<Deviation> {
+    let plans: Vec<NodePlan> = nodes::outcomes(scene, &PolicySpec::default(), Described::All)
+        .into_iter()
+        .map(|Outcome { plan, .. }| plan)
+        .collect();
+    let faulty = |fault: Fault| plans.iter().filter_map(|plan| at_fault(plan, fault)).collect();
+    let some = |nodes: Vec<NodeDrift>, deviation: fn(Vec<NodeDrift>) -> Deviation| {
+        (!nodes.is_empty()).then(|| deviation(nodes))
+    };
+    let outdated: Vec<NodeDrift> = faulty(Fault::Outdated);
+    let unfinished = (!outdated.is_empty()).then(|| unfinished(scene));
+    let missing = plans.iter().filter_map(missing).collect();
+    let of_nodes = [
+        some(missing, |nodes| Deviation::PodMissing { nodes }),
+        some(faulty(Fault::Surplus), |nodes| Deviation::PodSurplus { nodes }),
+        some(outdated, |nodes| Deviation::PodOutdated { nodes }),
+        some(faulty(Fault::Failed), |nodes| Deviation::PodFailed { nodes }),
+        some(faulty(Fault::Misscheduled), |nodes| Deviation::PodMisscheduled { nodes }),
+        some(counted_as_updated(scene), |nodes| Deviation::StatusDisagrees { nodes }),
+        some(not_eligible(scene), |nodes| Deviation::RunsWhereNoneMayStart { nodes }),
+    ];
+    let mut found: Vec<Deviation> = of_nodes.into_iter().flatten().chain(unfinished).collect();
+    found.extend(namespace.into_iter().flat_map(|namespace| kept_off(scene, namespace)));
+    found
+}
+
+fn at_fault(plan: &NodePlan, fault: Fault) -> Option<NodeDrift> {
+    let faulty = plan.pods.iter().filter(|pod| fault_of(&pod.reason.reason) == Some(fault));
+    let pods: Vec<&PodPlan> = faulty.collect();
+    let mut reasons = Vec::new();
+    for pod in &pods {
+        if !reasons.contains(&pod.reason) {
+            reasons.push(pod.reason.clone());
+        }
+    }
+    let names = pods.iter().map(|pod| pod.name.clone()).collect();
+    (!pods.is_empty()).then(|| NodeDrift { node: plan.name.clone(), pods: names, reasons })
+}
+
+/// Why a pod that should be there is no such pod; `None` for one that is as it should be, and for
+/// one that is on its way out.
+fn fault_of(reason: &Reason) -> Option<Fault> {
+    match reason {
+        Reason::Outdated { .. } | Reason::Superseded { .. } | Reason::NothingComesBack { .. } => {
+            Some(Fault::Outdated)
+        }
+        Reason::Failed | Reason::Succeeded => Some(Fault::Failed),
+        Reason::Surplus { .. } | Reason::Released => Some(Fault::Surplus),
+        Reason::NotEligible { .. } | Reason::NodeVanished | Reason::LeftToGarbageCollector => {
+            Some(Fault::Misscheduled)
+        }
+        // All is well with the pod, or it is not about a pod but about its node.
+        Reason::UpToDate
+        | Reason::Terminating
+        | Reason::Adopted
+        | Reason::NoPod
+        | Reason::NoLivePod
+        | Reason::MayBeDelayed
+        | Reason::OnDelete
+        | Reason::SkippedUnreadyNode { .. }
+        | Reason::UnreadyNodeCounts { .. }
+        | Reason::BudgetTaken { .. }
+        | Reason::NodeNotReady { .. }
+        | Reason::PodNotReady { .. }
+        | Reason::NotAvailableYet { .. }
+        | Reason::Misscheduled { .. }
+        | Reason::DaemonSetTerminating
+        | Reason::MustBeRecreated => None,
+    }
+}
+
+/// A node that should run a pod and has none that stays.
+fn missing(plan: &NodePlan) -> Option<NodeDrift> {
+    let lacks =
+        |reason: &Reason| matches!(reason, Reason::NoPod | Reason::NoLivePod | Reason::Terminating);
+    let reasons: Vec<_> =
+        plan.reasons.iter().filter(|coded| lacks(&coded.reason)).cloned().collect();
+    let pods = plan.pods.iter().map(|pod| pod.name.clone()).collect();
+    (!reasons.is_empty()).then(|| NodeDrift { node: plan.name.clone(), pods, reasons })
+}
+
+fn unfinished(scene: &Scene<'_>) -> Deviation {
+    let counted = counted(scene);
+    let revision = scene.target.plan.current.as_ref().map(|current| current.number);
+    Deviation::Unfinished { revision, updated: counted.updated, desired: counted.desired }
+}
+
+/// Nodes whose pods upstream counts as updated, by the template generation that they carry, though
+/// their hash is another template's.
+fn counted_as_updated(scene: &Scene<'_>) -> Vec<NodeDrift> {
+    let (view, templates) = (scene.view(), &scene.target.templates);
+    let mut found = Vec::new();
+    for (at, placement) in view.placements.iter().enumerate() {
+        let Some(speaker) = view.pods.at(at).first().filter(|_| placement.may_start) else {
+            continue;
+        };
+        if view.current.is_updated(speaker) && !templates.is_updated(speaker) {
+            found.push(NodeDrift {
+                node: view.fleet.nodes()[at].name.clone(),
+                pods: vec![speaker.name.clone()],
+                reasons: vec![templates.outdated(speaker).into()],
+            });
+        }
+    }
+    found
+}
+
+/// Nodes whose pod may stay although none may start.
+fn not_eligible(scene: &Scene<'_>) -> Vec<NodeDrift> {
+    let view = scene.view();
+    let mut found = Vec::new();
+    for (at, placement) in view.placements.iter().enumerate() {
+        let pods = view.pods.at(at).iter().filter(|pod| !pod.terminating);
+        let pods: Vec<_> = pods.map(|pod| pod.name.clone()).collect();
+        if let Some(obstacle) = &placement.obstacle
+            && placement.may_stay
+            && !pods.is_empty()
+        {
+            found.push(NodeDrift {
+                node: view.fleet.nodes()[at].name.clone(),
+                pods,
+                reasons: vec![Reason::Misscheduled { obstacle: obstacle.clone() }.into()],
+            });
+        }
+    }
+    found
+}
+
+/// Where the DaemonSet wants a pod and the namespace's node selector does not match.
+fn kept_off(scene: &Scene<'_>, namespace: &Namespace) -> Vec<Deviation> {
+    let conflicts = namespace_conflicts(scene, namespace).into_iter();
+    let deviation = |conflict: Conflict<'_>| {
+        let Conflict { reader, selector, contradicts: _, nodes } = conflict;
+        Deviation::NamespaceNodeSelector {
+            annotation: reader.annotation().to_owned(),
+            selector: selector.to_owned(),
+            nodes,
+        }
+    };
+    conflicts.map(deviation).collect()
+}

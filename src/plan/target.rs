@@ -1,0 +1,68 @@
+//! The whole DaemonSet as it will be after the apply: the other side of `diff`.
+//!
+//! The manifest decides on all of the spec, and on the labels and annotations that it has; others
+//! stay. The server's own fields are brought along as it would: a new spec has a new generation,
+//! a new template a new template generation. Not here: fields that others own (`merge`).
+
+use serde_json::{Map, Value};
+
+use crate::model::{DaemonSet, DesiredDaemonSet, TEMPLATE_GENERATION_ANNOTATION};
+
+/// The object after the apply, as the server would serve it, without `status` and
+/// `managedFields`.
+pub(super) fn target(live: Option<&DaemonSet>, desired: &DesiredDaemonSet) -> Value {
+    let mut after = desired.raw.as_ref().clone();
+    let Some(live) = live else {
+        return created(after);
+    };
+    let mut metadata = object_at(&live.raw, "/metadata");
+    metadata.remove("managedFields");
+    for map in ["labels", "annotations"] {
+        let mut pairs = object_at(&live.raw, &format!("/metadata/{map}"));
+        pairs.extend(object_at(&after, &format!("/metadata/{map}")));
+        if !pairs.is_empty() {
+            metadata.insert(map.to_owned(), pairs.into());
+        }
+    }
+    keep_null_timestamp(&live.raw, &mut after);
+    let new_spec = live.raw.get("spec") != after.get("spec");
+    let template = |object: &'_ Value| object.pointer("/spec/template").cloned();
+    let new_template = template(&live.raw) != template(&after);
+    if new_spec {
+        metadata.insert("generation".to_owned(), (live.generation + 1).into());
+    }
+    if new_template && let Some(generation) = live.template_generation() {
+        annotate(&mut metadata, generation + 1);
+    }
+    after["metadata"] = metadata.into();
+    after
+}
+
+/// An object that is new: both generations begin at 1. Its uid and its age are the server's.
+fn created(mut object: Value) -> Value {
+    let mut metadata = object_at(&object, "/metadata");
+    metadata.insert("generation".to_owned(), 1.into());
+    annotate(&mut metadata, 1);
+    object["metadata"] = metadata.into();
+    object
+}
+
+fn annotate(metadata: &mut Map<String, Value>, template_generation: i64) {
+    let annotations = metadata.entry("annotations").or_insert_with(|| Map::new().into());
+    annotations[TEMPLATE_GENERATION_ANNOTATION] = template_generation.to_string().into();
+}
+
+/// Servers up to 1.33 serve `creationTimestamp: null` in every template.
+fn keep_null_timestamp(live: &Value, after: &mut Value) {
+    let pointer = "/spec/template/metadata";
+    let served = live.pointer(pointer).and_then(|metadata| metadata.get("creationTimestamp"));
+    if served.is_some_and(Value::is_null)
+        && let Some(Value::Object(metadata)) = after.pointer_mut(pointer)
+    {
+        metadata.insert("creationTimestamp".to_owned(), Value::Null);
+    }
+}
+
+fn object_at(value: &Value, pointer: &str) -> Map<String, Value> {
+    value.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
+}

@@ -1,0 +1,153 @@
+//! `diff` agrees with `kubectl diff`, line for line.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Component, ControlPlane, stdout};
+
+fn agent() -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {
+            "name": "agent", "namespace": "default", "labels": {"tier": "node"},
+            "annotations": {"owner": "team-a"},
+        },
+        "spec": {
+            "selector": {"matchLabels": {"app": "agent"}},
+            "minReadySeconds": 5,
+            "template": {
+                "metadata": {"labels": {"app": "agent"}},
+                "spec": {
+                    "hostNetwork": true,
+                    "tolerations": [{"operator": "Exists"}],
+                    "containers": [{
+                        "name": "agent",
+                        "image": "registry.example.com/agent:1",
+                        "args": ["--verbose", "yes", "1e3"],
+                        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "two\nlines"}],
+                        "resources": {"limits": {"cpu": "100m", "memory": "64Mi"}},
+                        "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}],
+                        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                    }],
+                    "volumes": [{"name": "data", "hostPath": {"path": "/data", "type": ""}}],
+                },
+            },
+        },
+    })
+}
+
+/// Ways to change the agent.
+fn changes() -> Vec<(&'static str, Value)> {
+    let container = "/spec/template/spec/containers/0";
+    let edits: Vec<(&'static str, String, Value)> = vec![
+        ("nothing", "/metadata/labels/tier".into(), json!("node")),
+        ("an image", format!("{container}/image"), json!("registry.example.com/agent:2")),
+        ("arguments", format!("{container}/args"), json!(["--verbose", "no", "~", "0644"])),
+        (
+            "one env var more",
+            format!("{container}/env"),
+            json!([{"name": "A", "value": "1"}, {"name": "C", "value": "on"},
+                   {"name": "B", "value": "two\nlines"}]),
+        ),
+        ("one env var less", format!("{container}/env"), json!([{"name": "A", "value": "1"}])),
+        ("another value", format!("{container}/env/1/value"), json!("three\nlines\n")),
+        ("memory", format!("{container}/resources/limits/memory"), json!("128974848")),
+        ("a port", format!("{container}/ports/0/name"), json!("http")),
+        ("a label", "/metadata/labels/tier".into(), json!("edge")),
+        ("a label more", "/metadata/labels".into(), json!({"tier": "node", "zone": "a"})),
+        ("an annotation", "/metadata/annotations/owner".into(), json!("team: b")),
+        ("a setting", "/spec/minReadySeconds".into(), json!(30)),
+        ("a setting more", "/spec/revisionHistoryLimit".into(), json!(3)),
+        (
+            "a budget",
+            "/spec/updateStrategy".into(),
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}),
+        ),
+        ("a node selector", "/spec/template/spec/nodeSelector".into(), json!({"disk": "ssd"})),
+        (
+            "tolerations",
+            "/spec/template/spec/tolerations".into(),
+            json!([{"key": "gpu", "effect": "NoSchedule"}]),
+        ),
+        ("another name, so a new one", "/metadata/name".into(), json!("other")),
+    ];
+    edits.into_iter().map(|(name, pointer, value)| (name, edited(&pointer, value))).collect()
+}
+
+fn edited(pointer: &str, value: Value) -> Value {
+    let mut manifest = agent();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    manifest.pointer_mut(parent).unwrap()[key] = value;
+    manifest
+}
+
+/// The lines of a diff, without the folders and times in its headers, and without what a server
+/// makes up for a new object.
+fn lines(diff: &str) -> Vec<String> {
+    let made_up = |line: &str| {
+        ["+  creationTimestamp:", "+  uid:"].iter().any(|start| line.starts_with(start))
+    };
+    let header = |line: &str| {
+        let name = line.split(['/', '\t', ' ']).find(|part| part.starts_with("apps.v1"));
+        format!("{} {}", &line[..3], name.unwrap_or_default())
+    };
+    let kept = diff.lines().filter(|line| !made_up(line));
+    kept.map(|line| match line.get(..4) {
+        Some("diff" | "--- " | "+++ ") => header(line),
+        // How long a new object is depends on what was made up.
+        Some("@@ -") if line.starts_with("@@ -0,0") => "@@".to_owned(),
+        Some(_) | None => unquoted(line),
+    })
+    .collect()
+}
+
+/// The line with its value in quotes of one kind: kubectl chooses between two, and we take one.
+fn unquoted(line: &str) -> String {
+    let value = line.find(['\'', '"']).filter(|at| line[..*at].ends_with([' ']));
+    let read = value.and_then(|at| {
+        let text: String = serde_yaml::from_str(&line[at..]).ok()?;
+        Some(format!("{}{text:?}", &line[..at]))
+    });
+    read.unwrap_or_else(|| line.to_owned())
+}
+
+fn agrees(plane: &ControlPlane, flags: &[&str]) {
+    for (name, manifest) in changes() {
+        let manifest = manifest.to_string();
+        let theirs = plane.try_kubectl_stdin(&[&["diff", "-f", "-"], flags].concat(), &manifest);
+        assert!(theirs.status.code() < Some(2), "{name}: {theirs:?}");
+        let ours = plane.ds_plan(
+            &["diff", "-f", "manifest.json", "--show-values", "--detailed-exitcode"],
+            &[("manifest.json", &manifest)],
+        );
+        let changed = theirs.status.code() == Some(1);
+        assert_eq!(ours.status.code(), Some(if changed { 2 } else { 0 }), "{name}: {ours:?}");
+        let (ours, theirs) = (stdout(&ours), stdout(&theirs));
+        assert_eq!(lines(&ours), lines(&theirs), "{name}\n{ours}\n{theirs}");
+    }
+}
+
+fn api_only() -> ControlPlane {
+    ControlPlane::builder()
+        .without(Component::ControllerManager)
+        .without(Component::Scheduler)
+        .without(Component::Kwok)
+        .start()
+}
+
+#[test]
+fn after_client_side_apply() {
+    let plane = api_only();
+    plane.apply_yaml(&agent().to_string());
+    // Labels of others stay.
+    plane.kubectl(&["label", "daemonset", "agent", "added-by=somebody"]);
+    agrees(&plane, &[]);
+}
+
+#[test]
+fn after_server_side_apply() {
+    let plane = api_only();
+    plane.kubectl_stdin(&["apply", "--server-side", "-f", "-"], &agent().to_string());
+    plane.kubectl(&["label", "daemonset", "agent", "added-by=somebody"]);
+    agrees(&plane, &["--server-side"]);
+}

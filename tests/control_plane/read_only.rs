@@ -1,0 +1,87 @@
+//! `ds-plan` writes nothing, whatever the command: it runs under a role that may only read, and
+//! the API server's audit log has nothing but reads of it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::{ControlPlane, FakeNode, stdout, wait_for, wait_until};
+
+const SOON: Duration = Duration::from_mins(1);
+
+const AGENT: &str = "
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: default}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: agent, image: 'agent:1'}]}
+";
+
+/// Every command, and how it ends on a manifest that differs from what is live.
+const COMMANDS: [(&[&str], i32); 14] = [
+    (&["plan", "-f", "agent.yaml", "--detailed-exitcode"], 2),
+    (&["plan", "-f", "agent.yaml", "-o", "json", "--all-nodes", "--show-values"], 0),
+    (&["diff", "-f", "agent.yaml", "--detailed-exitcode"], 2),
+    (&["diff", "-f", "agent.yaml", "-o", "yaml"], 0),
+    (&["drift", "-f", "agent.yaml"], 3),
+    (&["drift", "-f", "agent.yaml", "-o", "json"], 3),
+    (&["explain", "default/agent", "node-000"], 0),
+    (&["status"], 0),
+    (&["history"], 0),
+    (&["history", "default/agent", "--revision", "1"], 0),
+    (&["snapshot", "--out", "cluster.json.gz"], 0),
+    (&["schema", "drift"], 0),
+    (&["completions", "bash"], 0),
+    (&["man"], 0),
+];
+
+/// The commands that the help knows.
+fn known_commands(plane: &ControlPlane) -> BTreeSet<String> {
+    let help = stdout(&plane.ds_plan(&["--help"], &[]));
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names = list.lines().filter(|line| !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// The role that the README says is enough.
+pub(crate) fn readmes_role() -> String {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let mut blocks = readme.split("```yaml\n").map(|rest| rest.split("```").next().unwrap());
+    blocks.find(|block| block.contains("kind: ClusterRole")).unwrap().to_owned()
+}
+
+#[test]
+fn every_command_only_reads() {
+    let plane = ControlPlane::builder().user("ops", &[]).audit().start();
+    plane.create_nodes(FakeNode::many("node", 3));
+    plane.apply_yaml(AGENT);
+    plane.apply_yaml(&readmes_role());
+    plane.kubectl(&["create", "clusterrolebinding", "ops", "--clusterrole=ds-plan", "--user=ops"]);
+    let available =
+        || plane.kubectl(&["get", "daemonset", "agent", "-o=jsonpath={.status.numberAvailable}"]);
+    wait_for("available pods", SOON, "3".to_owned(), available);
+    // The API server learns of a new role a moment later.
+    wait_until("the role to count", SOON, || {
+        plane.ds_plan_as("ops", &["status"], &[]).status.success()
+    });
+
+    let newer = AGENT.replace("agent:1", "agent:2");
+    let tried: BTreeSet<String> = COMMANDS.iter().map(|(line, _)| line[0].to_owned()).collect();
+    assert_eq!(tried, known_commands(&plane), "a command that is not tried here");
+    for (line, code) in COMMANDS {
+        let output = plane.ds_plan_as("ops", line, &[("agent.yaml", &newer)]);
+        assert_eq!(output.status.code(), Some(code), "{line:?}: {output:?}");
+    }
+
+    let log = plane.audit_log();
+    let ours: Vec<&Value> = log.iter().filter(|event| event["user"]["username"] == "ops").collect();
+    assert!(ours.len() > COMMANDS.len(), "only {} requests", ours.len());
+    let verbs: BTreeSet<&str> = ours.iter().map(|event| event["verb"].as_str().unwrap()).collect();
+    assert_eq!(verbs, BTreeSet::from(["get", "list"]));
+}

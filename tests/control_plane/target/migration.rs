@@ -1,0 +1,98 @@
+//! What client-side apply owned, handed over to server-side apply, by rule and on the server.
+
+use ds_plan::{manifest, merge};
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::{
+    APPLIER, decided, defaulted, equal, manifests, ours, ownership_in, server, story, timeless,
+};
+use crate::random::Random;
+
+/// Hands over what client-side appliers own of `live`, for real, and compares what the server then
+/// serves; the object afterwards. Nothing when no such applier owns anything.
+pub(super) async fn migrate(client: &Client, live: &Value) -> Result<Option<Value>, String> {
+    let name = live["metadata"]["name"].as_str().unwrap();
+    let owners = merge::ownership(live, Timestamp::now()).map_err(|error| error.to_string())?;
+    let from = owners.client_side_appliers();
+    if from.is_empty() {
+        return Ok(None);
+    }
+    let migrated = owners.migrated(&from, APPLIER).to_value();
+    // As csaupgrade does it: on top of exactly what was seen.
+    let patch = json!([
+        { "op": "add", "path": "/metadata/managedFields", "value": migrated },
+        {
+            "op": "replace", "path": "/metadata/resourceVersion",
+            "value": live["metadata"]["resourceVersion"],
+        },
+    ]);
+    let served = server::patch(client, name, "json-patch", APPLIER, &patch).await?;
+    equal("migrated ownership", &migrated, &served["metadata"]["managedFields"])?;
+    equal("migrated object", &live["spec"], &served["spec"])?;
+    Ok(Some(served))
+}
+
+/// kubectl applies first, migrates then, and applies once more.
+#[tokio::test]
+async fn kubectl_ends_where_our_steps_end() {
+    let plane = super::api_server();
+    let client = plane.client();
+    let (mut wrong, mut compared) = (Vec::new(), 0);
+    for seed in 0..40 {
+        let mut random = Random::seeded(1000 + seed);
+        let name = format!("ds-{seed}");
+        let created = manifests::whole(&mut random, &name).to_string();
+        let created = plane.try_kubectl_stdin(&["apply", "--filename=-"], &created);
+        if !created.status.success() {
+            continue;
+        }
+        let told = story::write(&plane, &client, &mut random, &name).await;
+        let live = server::get(&client, &name).await.unwrap();
+        let wanted = manifests::whole(&mut random, &name);
+        let Ok(predicted) = kubectl_by_rule(&live, &wanted) else { continue };
+
+        let arguments =
+            ["apply", "--server-side", "--force-conflicts", "--field-manager=ds-apply", "-f-"];
+        let applied = plane.try_kubectl_stdin(&arguments, &wanted.to_string());
+        if !applied.status.success() {
+            continue;
+        }
+        // What is left after the migration may be invalid, and kubectl then only warns.
+        let complaint = String::from_utf8_lossy(&applied.stderr).contains("failed to re-apply");
+        let invalid = !manifest::validate(&predicted).is_empty();
+        if complaint || invalid {
+            assert!(complaint && invalid, "seed {seed}: {told}\n{applied:?}");
+            continue;
+        }
+        let served = server::get(&client, &name).await.unwrap();
+        compared += 1;
+        let owners = timeless(&predicted["metadata"]["managedFields"]);
+        let object = equal("object", &decided(&predicted), &decided(&served));
+        let owners = equal("ownership", &owners, &ownership_in(&served));
+        if let Err(difference) = object.and(owners) {
+            wrong.push(format!("seed {seed}: {told}\n{difference}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(compared >= 25, "only {compared}");
+}
+
+/// The object after what kubectl does, or why it would be refused.
+fn kubectl_by_rule(live: &Value, wanted: &Value) -> Result<Value, String> {
+    let apply = |live: &Value| -> Result<Value, String> {
+        let merged = ours(Some(live), wanted).map_err(|error| error.to_string())?;
+        let mut object = defaulted(merged.object);
+        object["metadata"]["managedFields"] = merged.managed_fields.to_value();
+        Ok(object)
+    };
+    let mut object = apply(live)?;
+    let owners = merge::ownership(&object, Timestamp::now()).map_err(|error| error.to_string())?;
+    let from = owners.client_side_appliers();
+    if from.is_empty() {
+        return Ok(object);
+    }
+    object["metadata"]["managedFields"] = owners.migrated(&from, APPLIER).to_value();
+    apply(&object)
+}

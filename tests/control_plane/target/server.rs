@@ -1,0 +1,88 @@
+//! Requests to the API server, in the forms that the tools of the field use.
+
+use kube::Client;
+use kube::core::Status;
+use serde_json::Value;
+
+const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
+
+/// What the server makes of an apply.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// The object afterwards.
+    Object(Value),
+    /// Field and message of each conflict, sorted.
+    Conflicts(Vec<(String, String)>),
+    /// The object would be invalid.
+    Invalid(String),
+    /// It fails.
+    Failed(String),
+}
+
+/// Whether something is done, or only answered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Run {
+    Dry,
+    Real,
+}
+
+/// A server-side apply.
+pub(super) async fn apply(
+    client: &Client,
+    object: &Value,
+    manager: &str,
+    force: bool,
+    run: Run,
+) -> Answer {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let dry = if run == Run::Dry { "&dryRun=All" } else { "" };
+    let uri = format!("{DAEMON_SETS}/{name}?fieldManager={manager}&force={force}{dry}");
+    let request = http::Request::patch(uri).header("Content-Type", "application/apply-patch+yaml");
+    let body = serde_json::to_vec(object).unwrap();
+    match client.request::<Value>(request.body(body).unwrap()).await {
+        Ok(object) => Answer::Object(object),
+        Err(kube::Error::Api(status)) => refusal(&status),
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+fn refusal(status: &Status) -> Answer {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    match status.code {
+        409 => {
+            let cause = |cause: &kube::core::response::StatusCause| {
+                (cause.field.clone(), cause.message.clone())
+            };
+            let mut causes: Vec<_> = causes.map(cause).collect();
+            causes.sort();
+            Answer::Conflicts(causes)
+        }
+        422 => Answer::Invalid(status.message.clone()),
+        _ => Answer::Failed(format!("{}: {}", status.code, status.message)),
+    }
+}
+
+/// A patch of another kind, done by a manager; what the server says when it does not like it.
+pub(super) async fn patch(
+    client: &Client,
+    path: &str,
+    kind: &str,
+    manager: &str,
+    body: &Value,
+) -> Result<Value, String> {
+    let uri = format!("{DAEMON_SETS}/{path}?fieldManager={manager}");
+    let content_type = format!("application/{kind}+json");
+    let request = http::Request::patch(uri).header("Content-Type", content_type);
+    let body = serde_json::to_vec(body).unwrap();
+    client.request(request.body(body).unwrap()).await.map_err(|error| error.to_string())
+}
+
+/// The object as it is, ownership included.
+pub(super) async fn get(client: &Client, name: &str) -> Option<Value> {
+    let request = http::Request::get(format!("{DAEMON_SETS}/{name}")).body(Vec::new()).unwrap();
+    match client.request(request).await {
+        Ok(object) => Some(object),
+        Err(kube::Error::Api(status)) if status.code == 404 => None,
+        Err(error) => panic!("{error:?}"),
+    }
+}

@@ -1,0 +1,233 @@
+//! Values that may be secret are in no output, whatever else is wrong with the input.
+
+use ds_plan::cluster::read_recorded_from;
+use ds_plan::controller::revision_data::data_for;
+use ds_plan::manifest::{self, FieldValidation, Options};
+use ds_plan::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, RevisionNumber, Snapshot};
+use ds_plan::plan::{self, Detail, DiffInput, DriftInput, HistoryQuestion, Input, SourceInfo};
+use ds_plan::render::{self, TextOptions};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::fixture::cluster_with;
+
+/// What every planted value has in it.
+const MARK: &str = "hunter2";
+
+/// Every place where a value may be secret, with one in it; `RELEASE` tells one version of them
+/// from the next.
+const MANIFEST: &str = "\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: agent
+  namespace: logging
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec:
+      initContainers:
+        - name: init
+          image: registry.example/init:1
+          env:
+            - name: PASSWORD
+              value: hunter2-init-RELEASE
+      containers:
+        - name: agent
+          image: registry.example/agent:1
+          command: [agent, --api-key, hunter2-command-RELEASE]
+          args:
+            - --token=hunter2-joined-RELEASE
+            - --password
+            - hunter2-apart-RELEASE
+            - -secret=hunter2-short-RELEASE
+          env:
+            - name: API_KEY
+              value: hunter2-env-RELEASE
+            - name: MULTILINE
+              value: |
+                hunter2-first-RELEASE
+                hunter2-second-RELEASE
+          livenessProbe:
+            httpGet:
+              port: 80
+              httpHeaders:
+                - name: Authorization
+                  value: Bearer hunter2-header-RELEASE
+          lifecycle:
+            preStop:
+              exec: {command: [stop, --credential, hunter2-stop-RELEASE]}
+";
+
+fn desired(text: &str) -> Result<manifest::Desired, manifest::Errors> {
+    let file = ManifestFile { path: "agent.yaml".into(), bytes: text.as_bytes().to_vec() };
+    let validate = FieldValidation::Strict;
+    manifest::read(
+        &[file],
+        &Options { default_namespace: "default".into(), validate, policies: None },
+    )
+}
+
+/// A cluster where the first release of the manifest runs, after an even older one.
+fn snapshot() -> Snapshot {
+    let live = MANIFEST.replace("RELEASE", "one");
+    let mut cluster = cluster_with(&live, &["node-1", "node-2"]);
+    let older: Value = serde_yaml::from_str(&MANIFEST.replace("RELEASE", "zero")).unwrap();
+    let items = cluster["items"].as_array_mut().unwrap();
+    let applied = items.iter_mut().find(|it| it["kind"] == "DaemonSet").unwrap();
+    applied["metadata"]["annotations"] =
+        json!({"kubectl.kubernetes.io/last-applied-configuration": older.to_string()});
+    let mut revision = items.iter().find(|it| it["kind"] == "ControllerRevision").unwrap().clone();
+    revision["metadata"]["name"] = "agent-old".into();
+    revision["metadata"]["uid"] = "uid-old".into();
+    revision["revision"] = json!(0);
+    revision["data"] = data_for(&older["spec"]["template"]);
+    items.push(revision);
+    read_recorded_from(cluster.to_string().as_bytes(), "cluster.json").unwrap()
+}
+
+/// Everything that the program would print about `text`.
+fn outputs(snapshot: &Snapshot, text: &str) -> Vec<String> {
+    let desired = match desired(text) {
+        Ok(desired) => desired,
+        Err(errors) => return vec![errors.to_string(), format!("{errors:?}")],
+    };
+    let mut shown: Vec<String> = desired.warnings.iter().map(ToString::to_string).collect();
+    let plan = plan::plan(Input {
+        snapshot,
+        desired: &desired.daemon_sets,
+        base: Some(&[]),
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        created_at: snapshot.observed_at,
+        detail: Detail { all_nodes: true, show_values: false },
+    });
+    for verbose in [false, true] {
+        let options = TextOptions { verbose, color: verbose, width: None };
+        shown.push(render::plan_text(&plan, &options));
+        shown.push(render::status_text(&plan::status(snapshot, |_| true), &options));
+    }
+    shown.push(render::json(&plan).unwrap());
+    shown.push(render::yaml(&plan).unwrap());
+    let key = DaemonSetKey::new("logging", "agent");
+    if let Ok(explanation) = plan::explain(snapshot, &key, &"node-1".into()) {
+        shown.push(render::json(&explanation).unwrap());
+    }
+    shown.extend(comparisons(snapshot, &desired.daemon_sets));
+    shown.extend(histories(snapshot));
+    shown
+}
+
+fn comparisons(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Vec<String> {
+    let diff = plan::diff(DiffInput {
+        snapshot,
+        desired,
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        show_values: false,
+    });
+    let drift = plan::drift(DriftInput {
+        snapshot,
+        desired,
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        show_values: false,
+    });
+    let options = TextOptions { verbose: true, ..TextOptions::default() };
+    vec![
+        render::diff_text(&diff, &options),
+        render::json(&diff).unwrap(),
+        render::yaml(&diff).unwrap(),
+        render::drift_text(&drift, &options),
+        render::json(&drift).unwrap(),
+        render::yaml(&drift).unwrap(),
+    ]
+}
+
+fn histories(snapshot: &Snapshot) -> Vec<String> {
+    let [older, newer] = [0, 1].map(RevisionNumber);
+    let mut shown = Vec::new();
+    for question in [
+        HistoryQuestion::Overview,
+        HistoryQuestion::Revision(older),
+        HistoryQuestion::Difference(older, newer),
+    ] {
+        let history = plan::history(snapshot, |_| true, question, false).unwrap();
+        shown.push(render::history_text(&history, &TextOptions::default()));
+        shown.push(render::json(&history).unwrap());
+        shown.push(render::yaml(&history).unwrap());
+    }
+    shown
+}
+
+#[test]
+fn no_output_has_a_secret_in_it() {
+    let snapshot = snapshot();
+    let text = MANIFEST.replace("RELEASE", "two");
+    let outputs = outputs(&snapshot, &text);
+    assert!(outputs.len() > 4, "{outputs:#?}");
+    assert!(outputs[0].contains("value not shown"), "{}", outputs[0]);
+    for output in outputs {
+        assert!(!output.contains(MARK), "{output}");
+    }
+}
+
+#[test]
+fn they_are_there_when_asked_for() {
+    let snapshot = snapshot();
+    let desired = desired(&MANIFEST.replace("RELEASE", "two")).unwrap();
+    let plan = plan::plan(Input {
+        snapshot: &snapshot,
+        desired: &desired.daemon_sets,
+        base: None,
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        created_at: snapshot.observed_at,
+        detail: Detail { all_nodes: false, show_values: true },
+    });
+    let text = render::json(&plan).unwrap();
+    let places =
+        ["init", "command", "joined", "apart", "short", "env", "first", "second", "header", "stop"];
+    for place in places {
+        for release in ["one", "two"] {
+            assert!(
+                text.contains(&format!("{MARK}-{place}-{release}")),
+                "{place} {release}\n{text}"
+            );
+        }
+    }
+}
+
+/// The manifest with one character put somewhere, taken away, or exchanged; never in a line that
+/// holds a secret, nor in one that makes the next a secret.
+fn damaged() -> impl Strategy<Value = String> {
+    let text = MANIFEST.replace("RELEASE", "two");
+    let (mut at, mut spots) = (0, Vec::new());
+    for line in text.split_inclusive('\n') {
+        if !line.contains(MARK) && !line.contains("--password") && !line.contains("value: |") {
+            spots.extend(at..at + line.len());
+        }
+        at += line.len();
+    }
+    let odd = prop::sample::select(vec![
+        "", " ", "\n", "-", ":", "{", "'", "\"", "&a", "*a", "!x", "é", "\t", "#", "0",
+    ]);
+    (prop::sample::select(spots), 0..2usize, odd).prop_map(move |(at, taken, put)| {
+        let mut damaged = text.clone();
+        damaged.replace_range(at..at + taken, put);
+        damaged
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_error_has_a_secret_in_it(text in damaged()) {
+        let snapshot = snapshot();
+        for output in outputs(&snapshot, &text) {
+            prop_assert!(!output.contains(MARK), "{}", output);
+        }
+    }
+}
