@@ -104,6 +104,9 @@ impl Site<'_> {
     fn outcome(&self, at: usize, node: &Node, now: &Immediate) -> Outcome {
         let placement = &self.view.placements[at];
         let here = self.view.pods.at(at);
+        if here.is_empty() && !placement.may_start && self.described == Described::Busy {
+            return self.idle(node);
+        }
         let fates: Vec<(&Pod, PodFate)> =
             here.iter().map(|pod| (*pod, self.fate(pod, now))).collect();
         let verdict = self.verdict(placement, &fates, now.creates_on(node));
@@ -123,6 +126,19 @@ impl Site<'_> {
             self.describe(&mut plan, &fates, placement, verdict.reasons);
         }
         Outcome { plan, standing }
+    }
+
+    /// A node that has no pod and gets none, undescribed.
+    fn idle(&self, node: &Node) -> Outcome {
+        let plan = NodePlan {
+            name: node.name.clone(),
+            action: Action::Keep,
+            wave: None,
+            pods: Vec::new(),
+            reasons: Vec::new(),
+        };
+        let node = node_standing(node, self.view.now);
+        Outcome { plan, standing: Standing { desired: false, node, pod: PodStanding::Other } }
     }
 
     /// Adds pods and reasons.

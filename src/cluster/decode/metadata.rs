@@ -105,7 +105,7 @@ struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
 
 impl Pairs<'_> {
     fn shared(&self, interner: &mut Interner) -> Labels {
-        self.0.iter().map(|(key, value)| (key.shared(interner), value.shared(interner))).collect()
+        interner.labels(self.0.iter().map(|(Text(key), Text(value))| (&**key, &**value)))
     }
 }
 
