@@ -170,8 +170,7 @@ mod tests {
             since_break += 1;
             match byte {
                 b'\n' => (breaks, since_break) = (breaks + 1, 0),
-                _ if escaping => {}
-                b'"' => in_string = !in_string,
+                b'"' if !escaping => in_string = !in_string,
                 b'{' | b'[' if !in_string => depth += 1,
                 b'}' | b']' if !in_string => depth -= 1,
                 _ => {}
