@@ -5,12 +5,13 @@ mod daemon_set;
 mod node;
 mod pod;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ds_plan::manifest::{self, FieldValidation, Options};
-use ds_plan::model::{ManifestFile, Snapshot};
+use ds_plan::model::{DesiredDaemonSet, ManifestFile, Snapshot};
 use ds_plan::plan::{Detail, Input, Plan, SourceInfo, plan};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -41,17 +42,22 @@ pub(crate) fn recording(nodes: usize) -> PathBuf {
     file
 }
 
-/// The plan of every DaemonSet: each of them gets a new image.
-pub(crate) fn planned(snapshot: &Snapshot, manifests: &[ManifestFile]) -> Plan {
+/// Every DaemonSet as the manifests have it: each of them gets a new image.
+pub(crate) fn desired(manifests: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
     let options = Options {
         default_namespace: "default".into(),
         validate: FieldValidation::Strict,
         policies: None,
     };
-    let desired = manifest::read(manifests, &options).unwrap();
+    manifest::read(manifests, &options).unwrap().daemon_sets
+}
+
+/// The plan of every DaemonSet.
+pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
     let plan = plan(Input {
         snapshot,
-        desired: &desired.daemon_sets,
+        desired,
+        take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),

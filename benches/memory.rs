@@ -36,7 +36,7 @@ fn row(nodes: usize) -> String {
     let before = HEAP.current_usage();
     HEAP.reset_peak_usage();
     let snapshot = read_recorded(&file).unwrap();
-    let plan = fleet::planned(&snapshot, &manifests);
+    let plan = fleet::planned(&snapshot, &fleet::desired(&manifests));
     let peak = HEAP.peak_usage() - before;
     drop(snapshot);
     let own = HEAP.current_usage() - before;

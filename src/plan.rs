@@ -1,9 +1,10 @@
 //! What applying the source would do to the cluster: a pure function from a snapshot and the
 //! desired DaemonSets to a [`Plan`].
 //!
-//! The plan compares the manifest with the live object. Not here yet: fields that others own
-//! (`merge`), a rollout that is held, and policies.
+//! The target is what server-side apply makes of a manifest and the live object (`applied`). Not
+//! here: carrying it out.
 
+mod applied;
 mod changes;
 mod daemon_set;
 mod diff;
@@ -11,6 +12,7 @@ mod digest;
 mod document;
 mod drift;
 mod explanation;
+mod git_ops;
 mod guards;
 mod health;
 mod history;
@@ -30,14 +32,18 @@ mod warnings;
 mod waves;
 mod writers;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
+pub use applied::{FIELD_MANAGER, sent};
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
+pub use digest::template_digest;
 pub use document::{
     Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Coded, Counters,
-    DaemonSetPlan, Fate, FieldChange, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan, PodPlan,
-    RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
-    Totals, Warning, Wave,
+    DaemonSetPlan, Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan,
+    Plan, PodPlan, RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy,
+    TargetRevision, Totals, Warning, Wave,
 };
 pub use drift::{
     Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftInput, DriftKind, DriftTotals,
@@ -65,6 +71,8 @@ pub struct Input<'a> {
     pub snapshot: &'a Snapshot,
     /// What the source asks for, each DaemonSet once.
     pub desired: &'a [DesiredDaemonSet],
+    /// Field managers whose fields become ours, besides those in conflict with the source.
+    pub take_over: &'a BTreeSet<String>,
     /// What the merge base of a pull request asks for, to tell what the request itself changes.
     pub base: Option<&'a [DesiredDaemonSet]>,
     /// Where it came from.
@@ -88,16 +96,24 @@ pub struct Detail {
 
 /// Plans every DaemonSet of the source against the snapshot.
 pub fn plan(input: Input<'_>) -> Plan {
-    let Input { snapshot, desired, base, source, mut warnings, created_at, detail } = input;
+    let Input { snapshot, desired, take_over, base, source, mut warnings, created_at, detail } =
+        input;
     warnings.extend(warnings::about_server(&snapshot.cluster));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
-    let desired = masked.as_deref().unwrap_or(desired);
+    let manifests = masked.as_deref().unwrap_or(desired);
+    warnings.extend(applied::about_ownership(snapshot, manifests));
+    let applied = applied::applied(snapshot, manifests, take_over);
+    let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
     let live = desired.iter().filter_map(|desired| snapshot.daemon_set(&desired.key));
     let specs = desired.iter().map(|desired| &desired.spec).chain(live.map(|live| &live.spec));
     let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
-    let mut planned: Vec<Planned<'_>> = desired
+    let mut planned: Vec<Planned<'_>> = applied
         .iter()
-        .map(|desired| daemon_set::plan(snapshot, &fleet, desired, base, detail))
+        .zip(manifests)
+        .map(|(applied, manifest)| {
+            let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
+            daemon_set::plan(snapshot, &fleet, applied, since, take_over, detail)
+        })
         .collect();
     planned
         .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
@@ -111,7 +127,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         warnings.append(&mut one.warnings);
         daemon_sets.push(one.plan);
     }
-    warnings.extend(warnings::host_ports::warnings(desired, snapshot));
+    warnings.extend(warnings::host_ports::warnings(&desired, snapshot));
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: Kind::Plan,

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use super::comparison::{self, Compared};
 use super::error::Error;
 use super::exit::Exit;
-use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, heading};
+use super::flags::{GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, heading};
 use super::input::Desired;
 use super::shell::Shell;
 use super::warnings;
@@ -22,6 +22,9 @@ pub(super) struct Args {
 
     #[command(flatten)]
     narrow: NarrowFlags,
+
+    #[command(flatten)]
+    ownership: OwnershipFlags,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -57,6 +60,7 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
     Ok(plan::diff(plan::DiffInput {
         snapshot: &snapshot,
         desired: &daemon_sets,
+        take_over: &args.ownership.names(),
         source,
         warnings,
         show_values: args.values.show_values,

@@ -152,6 +152,25 @@ impl NarrowFlags {
     }
 }
 
+/// Whose fields are taken.
+#[derive(Args, Clone, Debug)]
+pub(super) struct OwnershipFlags {
+    /// Take over the fields of these field managers: what git has is set, what it lacks goes
+    ///
+    /// Whoever else writes the DaemonSet owns what it wrote. Without this, a plan assumes that the
+    /// managers in conflict are taken over, and ds-apply refuses until they are named here.
+    #[arg(long = "take-over", value_name = "MANAGER", value_delimiter = ',')]
+    #[arg(help_heading = heading::SOURCE, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    take_over: Vec<String>,
+}
+
+impl OwnershipFlags {
+    /// The managers, each once.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.take_over.iter().cloned().collect()
+    }
+}
+
 /// Whether secrets are shown.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct ValueFlags {

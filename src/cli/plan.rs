@@ -7,7 +7,9 @@ use clap::{ValueEnum, ValueHint};
 use super::comparison::{self, Compared};
 use super::error::Error;
 use super::exit::Exit;
-use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading};
+use super::flags::{
+    GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, VerbosityFlags, heading,
+};
 use super::input::Desired;
 use super::shell::Shell;
 use super::{warnings, whole_file};
@@ -25,6 +27,9 @@ pub(super) struct Args {
 
     #[command(flatten)]
     narrow: NarrowFlags,
+
+    #[command(flatten)]
+    ownership: OwnershipFlags,
 
     /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet that changes
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -102,6 +107,7 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
     Ok(plan::plan(plan::Input {
         snapshot: &snapshot,
         desired: &daemon_sets,
+        take_over: &args.ownership.names(),
         base: base.as_deref(),
         source,
         warnings,

@@ -117,14 +117,32 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// `count` nodes, `node-0` and so on, no pods.
+    /// `count` nodes, `node-0` and so on, no pods. The DaemonSet is defaulted, as one served is.
     pub(crate) fn of(count: usize) -> Self {
         let spec = json!({
             "selector": {"matchLabels": {"name": "simple-daemon"}},
             "template": {
                 "metadata": {"labels": {"name": "simple-daemon"}},
-                "spec": {"containers": [{"name": "c", "image": "foo/bar"}]},
+                "spec": {
+                    "containers": [{
+                        "name": "c",
+                        "image": "foo/bar",
+                        "imagePullPolicy": "Always",
+                        "resources": {},
+                        "terminationMessagePath": "/dev/termination-log",
+                        "terminationMessagePolicy": "File",
+                    }],
+                    "dnsPolicy": "ClusterFirst",
+                    "restartPolicy": "Always",
+                    "schedulerName": "default-scheduler",
+                    "securityContext": {},
+                    "terminationGracePeriodSeconds": 30,
+                },
             },
+            "updateStrategy": {
+                "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0},
+            },
+            "revisionHistoryLimit": 10,
         });
         Self {
             daemon_set: DaemonSet {

@@ -101,7 +101,8 @@ impl Finder {
         defaulted: Option<&Value>,
     ) -> bool {
         let wanted = applied.or(defaulted).is_some_and(|value| !value.is_null());
-        if !wanted && !is_nothing(merged) {
+        // An empty struct is something: `emptyDir: {}`.
+        if !wanted && !merged.is_null() {
             self.found.push(FieldPath(self.path.clone()));
         }
         wanted

@@ -13,7 +13,12 @@ pub struct Labels(Arc<[(Arc<str>, Arc<str>)]>);
 impl Labels {
     /// The value under `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|at| &*self.0[at].1)
+        self.shared(key).map(|value| &**value)
+    }
+
+    /// The value under `key`, to be kept without another copy.
+    pub fn shared(&self, key: &str) -> Option<&Arc<str>> {
+        self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|at| &self.0[at].1)
     }
 
     /// All pairs, sorted by key.

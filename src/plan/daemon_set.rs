@@ -1,14 +1,18 @@
 //! The plan of one DaemonSet, step by step.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use super::applied::Applied;
 use super::digest::Decided;
 use super::document::{
-    Action, ActionTotals, Change, Counters, DaemonSetPlan, Guard, ManagedBy, NodePlan, Strategy,
-    Warning, Wave,
+    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, Guard, ManagedBy, NodePlan,
+    Strategy, Warning, Wave,
 };
-use super::guards::guards;
-use super::nodes::{self, Described, Outcome};
+use super::guards::{Judged, guards};
+use super::hold::{Hold, as_declared};
+use super::nodes::{self, Described, Outcome, Outcomes};
 use super::reason::Reason;
 use super::scene::Scene;
 use super::waves::Schedule;
@@ -17,7 +21,7 @@ use crate::controller::limits::Limits;
 use crate::controller::manage::View;
 use crate::controller::node_pods::Fleet;
 use crate::controller::{Owner, status};
-use crate::model::{DaemonSet, DesiredDaemonSet, NodeName, PolicySpec, Snapshot};
+use crate::model::{DaemonSet, NodeName, PolicySpec, Snapshot};
 
 /// A DaemonSet's plan, and what belongs beside it.
 pub(super) struct Planned<'a> {
@@ -46,22 +50,27 @@ impl Planned<'_> {
 pub(super) fn plan<'a>(
     snapshot: &'a Snapshot,
     fleet: &'a Fleet<'a>,
-    desired: &'a DesiredDaemonSet,
-    base: Option<&[DesiredDaemonSet]>,
+    applied: &'a Applied,
+    since: Option<BaseChange>,
+    take_over: &BTreeSet<String>,
     detail: Detail,
 ) -> Planned<'a> {
     let Detail { all_nodes, show_values } = detail;
+    let desired = &applied.desired;
     let described = if all_nodes { Described::All } else { Described::Busy };
     let live = snapshot.daemon_set(&desired.key);
-    let changes = object::changes(live, desired, show_values);
+    let (hold, unreadable) = held(live);
+    let declared = live.map(|live| as_declared(live, hold.as_ref()));
+    let changes = object::changes(declared.as_deref(), &desired.raw, show_values);
     let change = object::change(live, desired, &changes);
     let scene = Scene::of(object::owner_after(live, desired, change), live, snapshot, fleet);
     let strategy = strategy(&scene.view());
     let default = PolicySpec::default();
     let pace = desired.policy.as_ref().map_or(&default, |policy| &policy.spec);
     let untouched = untouched(change, live);
-    let Rollout { nodes, waves, holders } = rollout(&scene, strategy, pace, untouched, described);
-    let now = live.map(|live| Scene::of(Owner::from(live), Some(live), snapshot, fleet));
+    let Rollout { nodes, waves, holders, idle } =
+        rollout(&scene, strategy, pace, untouched, described);
+    let now = live.map(|live| scene.as_it_is(live, snapshot));
     let mut plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
         name: desired.key.name.clone(),
@@ -71,20 +80,30 @@ pub(super) fn plan<'a>(
         managed_by: ManagedBy::DaemonSetController,
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         strategy,
+        hold,
         revision: scene.target.plan.clone(),
         changes,
-        base: base.map(|base| {
-            let before = base.iter().find(|it| it.key == desired.key);
-            object::since_base(before, desired, show_values)
-        }),
+        base: since,
+        leftovers: applied.leftovers.clone(),
+        conflicts: applied.conflicts.clone(),
+        taken_over: applied.taken_over.clone(),
         waves,
-        totals: totals(&nodes),
+        totals: totals(&nodes, idle),
         nodes,
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
     let mut warnings = warnings::about(&scene, live, snapshot);
+    warnings.extend(applied.warning.clone().into_iter().chain(unreadable));
     warnings.extend(warnings::creates_at_once(&plan));
-    let guards = guards(&plan, now.as_ref(), &holders);
+    let target_template = desired.spec.template.raw();
+    let guards = guards(&Judged {
+        plan: &plan,
+        live,
+        now: now.as_ref(),
+        holders: &holders,
+        target_template,
+        take_over,
+    });
     if !all_nodes {
         plan.nodes.retain(|node| node.action != Action::Keep);
         plan.nodes.shrink_to_fit();
@@ -94,7 +113,26 @@ pub(super) fn plan<'a>(
         warnings,
         plan,
         live_template: live.map(|live| live.spec.template.raw()),
-        target_template: desired.spec.template.raw(),
+        target_template,
+    }
+}
+
+/// The hold that a DaemonSet is under, or a warning when its memory of one cannot be read.
+fn held(live: Option<&DaemonSet>) -> (Option<Hold>, Option<Warning>) {
+    match live.map(Hold::of) {
+        None => (None, None),
+        Some(Ok(hold)) => (hold, None),
+        Some(Err(error)) => {
+            let warning = Warning {
+                code: "holdUnreadable".to_owned(),
+                message: format!(
+                    "{error}: what was declared is unknown, and OnDelete is taken for it"
+                ),
+                daemon_set: live.map(|live| live.key.to_string()),
+                nodes: Vec::new(),
+            };
+            (None, Some(warning))
+        }
     }
 }
 
@@ -107,6 +145,8 @@ pub(super) struct Rollout {
     pub waves: Vec<Wave>,
     /// Nodes that use up the budget, if that holds others back.
     pub holders: Vec<NodeName>,
+    /// How many nodes beside them have no pod and get none.
+    pub idle: u32,
 }
 
 /// Decides what happens on each node, and in which waves; to no node anything if there is a reason
@@ -118,15 +158,15 @@ pub(super) fn rollout(
     untouched: Option<Reason>,
     described: Described,
 ) -> Rollout {
-    let outcomes = nodes::outcomes(scene, pace, described);
+    let Outcomes { nodes, idle } = nodes::outcomes(scene, pace, described);
     let (mut nodes, standings): (Vec<_>, Vec<_>) =
-        outcomes.into_iter().map(|Outcome { plan, standing }| (plan, standing)).unzip();
+        nodes.into_iter().map(|Outcome { plan, standing }| (plan, standing)).unzip();
     if let Some(reason) = untouched {
         leave_alone(&mut nodes, &reason);
-        return Rollout { nodes, ..Rollout::default() };
+        return Rollout { nodes, idle, ..Rollout::default() };
     }
     let Schedule { waves, holders } = waves::schedule(&mut nodes, &standings, strategy, pace);
-    Rollout { nodes, waves, holders }
+    Rollout { nodes, waves, holders, idle }
 }
 
 /// Why nothing at all happens to this DaemonSet's pods.
@@ -158,8 +198,8 @@ pub(super) fn strategy(view: &View<'_, '_>) -> Strategy {
     }
 }
 
-fn totals(nodes: &[NodePlan]) -> ActionTotals {
-    let mut totals = ActionTotals::default();
+fn totals(nodes: &[NodePlan], idle: u32) -> ActionTotals {
+    let mut totals = ActionTotals { keep: idle, ..ActionTotals::default() };
     for node in nodes {
         totals.add(node.action);
     }

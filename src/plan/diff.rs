@@ -1,12 +1,14 @@
 //! Each DaemonSet as it is and as it will be, whole: what `diff -o json` prints, and what a
 //! unified diff is made of. Not here: what happens to the pods (`plan`).
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::document::{ApiVersion, Change, ClusterSummary, FieldChange, SourceInfo, Warning};
-use super::{object, secrets, target, warnings};
+use super::{applied, object, secrets, target, warnings};
 use crate::model::{
     DaemonSet, DaemonSetName, DaemonSetStatus, DesiredDaemonSet, NamespaceName, Snapshot,
 };
@@ -71,6 +73,8 @@ pub struct DiffInput<'a> {
     pub snapshot: &'a Snapshot,
     /// What the source asks for, each DaemonSet once.
     pub desired: &'a [DesiredDaemonSet],
+    /// Field managers whose fields become ours, besides those in conflict with the source.
+    pub take_over: &'a BTreeSet<String>,
     /// Where it came from.
     pub source: SourceInfo,
     /// What was noticed while reading it.
@@ -81,12 +85,15 @@ pub struct DiffInput<'a> {
 
 /// Compares every DaemonSet of the source with the live one.
 pub fn diff(input: DiffInput<'_>) -> Diff {
-    let DiffInput { snapshot, desired, source, mut warnings, show_values } = input;
+    let DiffInput { snapshot, desired, take_over, source, mut warnings, show_values } = input;
     warnings.extend(warnings::about_server(&snapshot.cluster));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
-    let desired = masked.as_deref().unwrap_or(desired);
+    let manifests = masked.as_deref().unwrap_or(desired);
+    warnings.extend(applied::about_ownership(snapshot, manifests));
+    let applied = applied::applied(snapshot, manifests, take_over);
+    warnings.extend(applied.iter().filter_map(|it| it.warning.clone()));
     let mut daemon_sets: Vec<DaemonSetDiff> =
-        desired.iter().map(|desired| one(snapshot, desired, show_values)).collect();
+        applied.iter().map(|it| one(snapshot, &it.desired, show_values)).collect();
     daemon_sets.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     Diff {
         api_version: ApiVersion::V1Alpha1,
@@ -101,9 +108,7 @@ pub fn diff(input: DiffInput<'_>) -> Diff {
 fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, show_values: bool) -> DaemonSetDiff {
     let live = snapshot.daemon_set(&desired.key);
     let after = target::target(live, desired);
-    let changes = live
-        .map(|live| object::changes_between(&live.raw, &after, show_values))
-        .unwrap_or_default();
+    let changes = object::changes(live, &after, show_values);
     let change = object::change(live, desired, &changes);
     let (before, after) = match change {
         Change::None => (None, None),

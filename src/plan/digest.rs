@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -27,6 +27,11 @@ pub(super) fn digest(cluster: Option<&Uid>, decided: &[Decided<'_>]) -> String {
     hash(&json!({ "cluster": cluster, "daemonSets": daemon_sets }))
 }
 
+/// The digest of a pod template: the same for templates with the same revision data.
+pub fn template_digest(template: &Value) -> String {
+    hash(template)
+}
+
 fn daemon_set(decided: &Decided<'_>) -> Value {
     let Decided { plan, live_template, target_template } = decided;
     json!({
@@ -36,9 +41,11 @@ fn daemon_set(decided: &Decided<'_>) -> Value {
         "change": plan.change,
         "changed": plan.changes.iter().map(|change| &change.path).collect::<Vec<_>>(),
         "strategy": plan.strategy,
+        "hold": plan.hold.as_ref().map(|hold| (hold.state, &hold.declared)),
+        "takenOver": plan.taken_over,
         "revision": plan.revision,
-        "liveTemplate": live_template.map(hash),
-        "targetTemplate": hash(target_template),
+        "liveTemplate": live_template.map(template_digest),
+        "targetTemplate": template_digest(target_template),
         "waves": hash_each(&plan.waves),
         "nodes": hash_each(plan.nodes.iter().filter(|node| node.action != Action::Keep).map(node)),
     })
@@ -48,8 +55,16 @@ fn daemon_set(decided: &Decided<'_>) -> Value {
 fn node(node: &NodePlan) -> impl Serialize {
     let pods = node.pods.iter().map(|pod| (&pod.uid, pod.fate, pod.reason.reason.code()));
     let reasons = node.reasons.iter().map(|reason| reason.reason.code());
-    let (pods, reasons): (Vec<_>, Vec<_>) = (pods.collect(), reasons.collect());
-    (&node.name, node.action, node.wave, pods, reasons)
+    (&node.name, node.action, node.wave, Each(pods), Each(reasons))
+}
+
+/// A sequence of what an iterator gives.
+struct Each<I>(I);
+
+impl<I: Iterator<Item: Serialize> + Clone> Serialize for Each<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.clone())
+    }
 }
 
 /// A hash of many items, one line of JSON each, of which only one is in memory at a time.

@@ -1,19 +1,22 @@
 //! The plan as a document: what `-o json` prints, what a saved plan holds, and what every
 //! renderer reads. Its JSON schema is generated from these types.
 
+mod totals;
+
 use std::fmt;
-use std::ops::AddAssign;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::hold::Hold;
 use super::reason::Reason;
 use crate::model::{
-    DaemonSetName, DaemonSetStatus, NamespaceName, NodeName, PodName, RevisionHash, RevisionName,
-    RevisionNumber, Uid,
+    DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, RevisionNumber,
+    Uid,
 };
+pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};
 
 /// Everything that applying the source would do to the cluster, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -118,12 +121,26 @@ pub struct DaemonSetPlan {
     /// Name of the `RolloutPolicy` that paces it; none when its own strategy is the whole policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// How pods are replaced, resolved to numbers for this cluster.
+    /// How pods are replaced, resolved to numbers for this cluster; under a hold, as declared.
     pub strategy: Strategy,
+    /// The rollout that `ds-apply` has begun and that this plan goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
     /// Which revision it has and will have.
     pub revision: RevisionPlan,
-    /// Fields that change, manifest against live, both defaulted.
+    /// Fields that change: live against what server-side apply makes of it.
     pub changes: Vec<FieldChange>,
+    /// Fields that stay although the manifest does not have them, and who owns them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<FieldOwner>,
+    /// Fields that others own and the manifest sets to something else. The plan assumes that they
+    /// are taken over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<FieldOwner>,
+    /// Field managers whose fields become those of `ds-apply` first: those in conflict, and those
+    /// that were named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_over: Vec<String>,
     /// What changes since the merge base; none when no base was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseChange>,
@@ -147,10 +164,11 @@ impl Plan {
 
 impl DaemonSetPlan {
     /// Whether carrying it out would change anything: the object, or pods. Nodes that wait are no
-    /// change, because waiting is all that happens.
+    /// change, because waiting is all that happens. Under a hold there is a strategy to give back.
     pub fn has_changes(&self) -> bool {
         let ActionTotals { create, delete, replace, surge, wait: _, keep: _ } = self.totals;
-        self.change != Change::None || [create, delete, replace, surge] != [0; 4]
+        let object = self.change != Change::None || self.hold.is_some();
+        object || [create, delete, replace, surge] != [0; 4]
     }
 }
 
@@ -249,6 +267,17 @@ impl fmt::Display for RevisionKind {
             Self::Unchanged => "unchanged",
         })
     }
+}
+
+/// A field, and somebody who owns it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldOwner {
+    /// Path of the field; list elements by their key.
+    pub path: String,
+    /// The field manager that owns it; none when nobody does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manager: Option<String>,
 }
 
 /// What a pull request itself changes, apart from what live and its base differ in.
@@ -392,112 +421,6 @@ impl<T: fmt::Display> From<T> for Coded<T> {
     }
 }
 
-/// The seven counters of `kubectl get daemonset` and the status behind it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Counters {
-    /// Nodes that should run a pod.
-    pub desired: u32,
-    /// Nodes that should and do.
-    pub current: u32,
-    /// Desired nodes whose pod is Ready.
-    pub ready: u32,
-    /// Desired nodes whose pod is updated, by upstream's rule.
-    pub updated: u32,
-    /// Desired nodes whose pod is available, by upstream's rule.
-    pub available: u32,
-    /// Desired nodes whose pod is not.
-    pub unavailable: u32,
-    /// Nodes that run a pod and should not.
-    pub misscheduled: u32,
-}
-
-impl From<DaemonSetStatus> for Counters {
-    fn from(status: DaemonSetStatus) -> Self {
-        Self {
-            desired: status.desired_number_scheduled,
-            current: status.current_number_scheduled,
-            ready: status.number_ready,
-            updated: status.updated_number_scheduled,
-            available: status.number_available,
-            unavailable: status.number_unavailable,
-            misscheduled: status.number_misscheduled,
-        }
-    }
-}
-
-/// How many nodes get each action.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ActionTotals {
-    /// Nodes that get a pod.
-    pub create: u32,
-    /// Nodes that lose one.
-    pub delete: u32,
-    /// Nodes whose pod is deleted, then created anew.
-    pub replace: u32,
-    /// Nodes whose new pod comes before the old one goes.
-    pub surge: u32,
-    /// Nodes that wait.
-    pub wait: u32,
-    /// Nodes with nothing to do.
-    pub keep: u32,
-}
-
-impl ActionTotals {
-    /// Counts one more node with `action`.
-    pub fn add(&mut self, action: Action) {
-        *self.slot(action) += 1;
-    }
-
-    /// How many nodes get `action`.
-    pub fn of(mut self, action: Action) -> u32 {
-        *self.slot(action)
-    }
-
-    fn slot(&mut self, action: Action) -> &mut u32 {
-        match action {
-            Action::Create => &mut self.create,
-            Action::Delete => &mut self.delete,
-            Action::Replace => &mut self.replace,
-            Action::Surge => &mut self.surge,
-            Action::Wait => &mut self.wait,
-            Action::Keep => &mut self.keep,
-        }
-    }
-}
-
-impl AddAssign for ActionTotals {
-    fn add_assign(&mut self, other: Self) {
-        for action in Action::ALL {
-            *self.slot(action) += other.of(action);
-        }
-    }
-}
-
-/// Sums over all DaemonSets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Totals {
-    /// Nodes by action; a node counts once for each DaemonSet.
-    #[serde(flatten)]
-    pub actions: ActionTotals,
-    /// Revisions by kind.
-    pub revisions: RevisionTotals,
-}
-
-/// Revisions by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RevisionTotals {
-    /// Templates that no revision has yet.
-    pub new: u32,
-    /// Templates that an earlier revision has.
-    pub reused: u32,
-    /// Templates that the current revision has.
-    pub unchanged: u32,
-}
-
 /// Something that `ds-apply` refuses to do without being told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -526,6 +449,12 @@ pub enum GuardCode {
     /// More pods than the budget would be removed at once, because their nodes are no longer
     /// eligible.
     MassEviction,
+    /// Somebody else owns fields that the manifest sets.
+    TakeOver,
+    /// A running GitOps controller applies the object, and would undo a hold.
+    GitOps,
+    /// The same template failed before.
+    FailedTemplate,
     /// Pods that the plan does not replace use up the budget: it cannot finish.
     Deadlock,
 }

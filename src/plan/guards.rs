@@ -1,30 +1,107 @@
 //! What `ds-apply` refuses to do without being told, and the flag that tells it.
 
-use super::document::{Change, DaemonSetPlan, Guard, GuardCode, PodPlan, Strategy};
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::digest::template_digest;
+use super::document::{
+    Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, PodPlan, Strategy,
+};
+use super::git_ops::{self, GitOps};
 use super::reason::Reason;
 use super::scene::Scene;
-use crate::model::NodeName;
+use crate::model::{DaemonSet, NodeName};
 
 /// Evictions at once that pass without a guard under `OnDelete`, which has no budget of its own.
 const ON_DELETE_BUDGET: u32 = 1;
 
 /// Allows an eviction of more pods at once than the budget.
 const ALLOW_MASS_EVICTION: &str = "--allow-mass-eviction";
+/// Names the managers whose fields become ours.
+const TAKE_OVER: &str = "--take-over";
+/// Applies a template that failed once more.
+const RETRY: &str = "--retry";
 /// Allows a plan that cannot finish.
 const ALLOW_DEADLOCK: &str = "--allow-deadlock";
 
-/// All guards of one DaemonSet's plan. `now` is the DaemonSet as it is; `holders` are the nodes
-/// that use up the budget and that the plan does nothing about.
-pub(super) fn guards(
-    plan: &DaemonSetPlan,
-    now: Option<&Scene<'_>>,
-    holders: &[NodeName],
-) -> Vec<Guard> {
+/// What guards look at.
+pub(super) struct Judged<'a> {
+    /// The plan.
+    pub plan: &'a DaemonSetPlan,
+    /// The live object.
+    pub live: Option<&'a DaemonSet>,
+    /// The DaemonSet as it is among its pods.
+    pub now: Option<&'a Scene<'a>>,
+    /// Nodes that use up the budget and that the plan does nothing about.
+    pub holders: &'a [NodeName],
+    /// The template to come.
+    pub target_template: &'a Value,
+    /// Managers whose fields may be taken.
+    pub take_over: &'a BTreeSet<String>,
+}
+
+/// All guards of one DaemonSet's plan.
+pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
+    let Judged { plan, live, now, holders, target_template, take_over: allowed } = *judged;
     if plan.change == Change::Recreate {
         return vec![selector_change(plan)];
     }
     let evicted = now.and_then(|now| mass_eviction(plan, now));
-    evicted.into_iter().chain(deadlock(plan, holders)).collect()
+    let guards = [
+        evicted,
+        deadlock(plan, holders),
+        take_over(plan, allowed),
+        live.and_then(|live| git_ops(plan, live)),
+        failed_template(plan, target_template),
+    ];
+    guards.into_iter().flatten().collect()
+}
+
+/// A forced apply would silently undo what somebody else did, such as a hotfix at night.
+fn take_over(plan: &DaemonSetPlan, allowed: &BTreeSet<String>) -> Option<Guard> {
+    let refused = plan.conflicts.iter().filter_map(|FieldOwner { path, manager }| {
+        let manager = manager.as_deref().filter(|manager| !allowed.contains(*manager))?;
+        Some((path.as_str(), manager))
+    });
+    let (paths, managers): (BTreeSet<&str>, BTreeSet<&str>) = refused.unzip();
+    if managers.is_empty() {
+        return None;
+    }
+    let names = managers.into_iter().collect::<Vec<_>>().join(",");
+    let paths: Vec<&str> = paths.into_iter().collect();
+    let message =
+        format!("others own fields that the manifest sets ({names}): {}", paths.join(", "));
+    let flag = format!("{TAKE_OVER}={names}");
+    Some(guard(plan, GuardCode::TakeOver, message, Some(&flag), Vec::new()))
+}
+
+/// A controller that applies the object again and again would undo the hold, and then all pods
+/// would be replaced at the controller's own pace.
+fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
+    let holds = matches!(plan.strategy, Strategy::RollingUpdate { max_surge: 0, .. })
+        && !plan.waves.is_empty();
+    if plan.change == Change::None && !holds {
+        return None;
+    }
+    let GitOps { product, evidence } = git_ops::found(live)?;
+    let message = format!(
+        "{product} applies this DaemonSet ({evidence}) and would undo what is applied here. Let it \
+         apply `updateStrategy: {{type: OnDelete}}`, and pace the pods with `ds-apply roll`"
+    );
+    Some(guard(plan, GuardCode::GitOps, message, None, Vec::new()))
+}
+
+/// A template that failed fails again, until somebody says that it will not.
+fn failed_template(plan: &DaemonSetPlan, target_template: &Value) -> Option<Guard> {
+    let failed = plan.hold.as_ref()?.failed.as_ref()?;
+    if *failed != template_digest(target_template) {
+        return None;
+    }
+    let message = "the rollout of this very template failed before, and was parked. Mend the \
+                   template, or what it failed for"
+        .to_owned();
+    Some(guard(plan, GuardCode::FailedTemplate, message, Some(RETRY), Vec::new()))
 }
 
 fn selector_change(plan: &DaemonSetPlan) -> Guard {

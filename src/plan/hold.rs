@@ -4,7 +4,9 @@
 //! [`ROLLOUT_ANNOTATION`] says what was declared. Here is the one form of that annotation, and when
 //! it counts. Not here: setting a hold, going on, giving back.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -39,6 +41,9 @@ pub struct Hold {
     /// Who carries it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// Digest of the template that failed, of a parked rollout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
 }
 
 /// How far a paced rollout has come.
@@ -75,6 +80,30 @@ impl Hold {
     }
 }
 
+/// The DaemonSet as it was declared: a strategy that only stands in for the declared one is no
+/// change to be made.
+pub(super) fn as_declared<'a>(live: &'a DaemonSet, hold: Option<&Hold>) -> Cow<'a, DaemonSet> {
+    let declared = hold.and_then(|hold| {
+        let strategy = UpdateStrategy::deserialize(&hold.declared).ok()?;
+        Some((strategy, hold.declared.clone()))
+    });
+    let Some((update_strategy, value)) = declared else { return Cow::Borrowed(live) };
+    let mut live = live.clone();
+    live.spec.update_strategy = update_strategy;
+    Arc::make_mut(&mut live.raw)["spec"]["updateStrategy"] = value;
+    Cow::Owned(live)
+}
+
+/// `held by ci since 2026-08-01T12:00:00Z, commit 4f2c9e1, from revision 7`.
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { state, declared: _, plan_digest: _, from, since, commit, by, failed: _ } = self;
+        write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
+        commit.iter().try_for_each(|commit| write!(f, ", commit {commit}"))?;
+        from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))
+    }
+}
+
 impl fmt::Display for HoldState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -103,6 +132,7 @@ mod tests {
             since: "2026-08-01T12:00:00Z".parse().unwrap(),
             commit: Some("4f2c9e1".into()),
             by: None,
+            failed: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What happens to the DaemonSet object itself: manifest against live, both defaulted.
+//! What happens to the DaemonSet object itself: live against what it will be, both defaulted.
 
 use std::sync::Arc;
 
@@ -91,34 +91,31 @@ pub(super) fn change(
     }
 }
 
-/// The fields that change; none for a DaemonSet that does not exist yet.
-///
-/// Labels and annotations that only the live object has stay, as an apply leaves them alone. The
-/// rest of the spec is compared both ways.
+/// The fields that change; none for a DaemonSet that does not exist yet. `after` is the whole object
+/// after the apply, with what stays of the live one.
 pub(super) fn changes(
     live: Option<&DaemonSet>,
-    desired: &DesiredDaemonSet,
+    after: &Value,
     show_values: bool,
 ) -> Vec<FieldChange> {
     let Some(live) = live else { return Vec::new() };
-    changes_between(&live.raw, &desired.raw, show_values)
+    differences(&comparable(&live.raw, None), &comparable(after, None), show_values)
 }
 
-/// The fields that differ between a live object and what an apply makes of it, or the manifest:
-/// labels and annotations that only the live object has are no difference.
-pub(super) fn changes_between(live: &Value, after: &Value, show_values: bool) -> Vec<FieldChange> {
-    let after = comparable(after, None);
-    let before = comparable(live, Some(&after));
-    differences(&before, &after, show_values)
+/// The fields of a live object that are not as in a manifest. Metadata that only the live object
+/// has is none: a manifest does not decide on it.
+pub(super) fn deviations(live: &Value, manifest: &Value, show_values: bool) -> Vec<FieldChange> {
+    let manifest = comparable(manifest, None);
+    differences(&comparable(live, Some(&manifest)), &manifest, show_values)
 }
 
 /// What a pull request changes: its manifest against the one at its base.
 pub(super) fn since_base(
-    base: Option<&DesiredDaemonSet>,
+    base: &[DesiredDaemonSet],
     desired: &DesiredDaemonSet,
     show_values: bool,
 ) -> BaseChange {
-    let Some(base) = base else {
+    let Some(base) = base.iter().find(|it| it.key == desired.key) else {
         return BaseChange { change: Change::Create, changes: Vec::new() };
     };
     let (before, after) = (comparable(&base.raw, None), comparable(&desired.raw, None));
@@ -151,8 +148,7 @@ fn differences(before: &Value, after: &Value, show_values: bool) -> Vec<FieldCha
     changes
 }
 
-/// What of an object an apply decides on: labels, annotations, spec. Of a live object, only the
-/// labels and annotations that `desired` has as well.
+/// What of an object an apply decides on. With `desired`, only the metadata that it has as well.
 fn comparable(raw: &Value, desired: Option<&Value>) -> Value {
     let map = |name: &str| {
         let pointer = format!("/metadata/{name}");
@@ -165,15 +161,26 @@ fn comparable(raw: &Value, desired: Option<&Value>) -> Value {
         );
         kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>()
     };
+    let list = |name: &str| {
+        let pointer = format!("/metadata/{name}");
+        let found = |object: &Value| object.pointer(&pointer).filter(|it| it.is_array()).cloned();
+        let kept = desired.is_none_or(|desired| found(desired).is_some());
+        found(raw).filter(|_| kept).unwrap_or_else(|| json!([]))
+    };
     let mut spec = raw.get("spec").cloned().unwrap_or_default();
     drop_null_creation_timestamp(&mut spec);
     json!({
-        "metadata": { "labels": map("labels"), "annotations": map("annotations") },
+        "metadata": {
+            "labels": map("labels"),
+            "annotations": map("annotations"),
+            "finalizers": list("finalizers"),
+            "ownerReferences": list("ownerReferences"),
+        },
         "spec": spec,
     })
 }
 
-fn is_ignored(annotation: &str) -> bool {
+pub(super) fn is_ignored(annotation: &str) -> bool {
     annotation.starts_with(OWN_ANNOTATIONS) || IGNORED_ANNOTATIONS.contains(&annotation)
 }
 

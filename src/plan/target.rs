@@ -1,12 +1,14 @@
 //! The whole DaemonSet as it will be after the apply: the other side of `diff`.
 //!
-//! The manifest decides on all of the spec, and on the labels and annotations that it has; others
-//! stay. The server's own fields are brought along as it would: a new spec has a new generation,
-//! a new template a new template generation. Not here: fields that others own (`merge`).
+//! The server's own fields are brought along as it would: a new spec has a new generation,
+//! a new template a new template generation. Not here: fields that others own (`applied`).
 
 use serde_json::{Map, Value};
 
 use crate::model::{DaemonSet, DesiredDaemonSet, TEMPLATE_GENERATION_ANNOTATION};
+
+/// The metadata that an apply can change.
+const APPLIED_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
 /// The object after the apply, as the server would serve it, without `status` and
 /// `managedFields`.
@@ -17,11 +19,11 @@ pub(super) fn target(live: Option<&DaemonSet>, desired: &DesiredDaemonSet) -> Va
     };
     let mut metadata = object_at(&live.raw, "/metadata");
     metadata.remove("managedFields");
-    for map in ["labels", "annotations"] {
-        let mut pairs = object_at(&live.raw, &format!("/metadata/{map}"));
-        pairs.extend(object_at(&after, &format!("/metadata/{map}")));
-        if !pairs.is_empty() {
-            metadata.insert(map.to_owned(), pairs.into());
+    for field in APPLIED_METADATA {
+        metadata.remove(field);
+        if let Some(value) = after.pointer(&format!("/metadata/{field}")).filter(|it| !is_empty(it))
+        {
+            metadata.insert(field.to_owned(), value.clone());
         }
     }
     keep_null_timestamp(&live.raw, &mut after);
@@ -36,6 +38,15 @@ pub(super) fn target(live: Option<&DaemonSet>, desired: &DesiredDaemonSet) -> Va
     }
     after["metadata"] = metadata.into();
     after
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Null => true,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// An object that is new: both generations begin at 1. Its uid and its age are the server's.

@@ -1,6 +1,7 @@
 //! The planner as a whole, on clusters small enough to hold in the head.
 
 mod guards;
+mod ownership;
 mod warnings;
 
 use std::sync::Arc;
@@ -10,9 +11,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::controller::test_cluster::{Cluster, OTHERS, OURS, at, labels, node, taint};
+use crate::manifest::default_daemon_set;
+use crate::merge;
 use crate::model::{
-    ClusterInfo, ContainerTrouble, Coverage, DaemonSet, DaemonSetSpec, Labels, Namespace,
-    NodeReadiness, Place, PodPhase, PodReadiness, PodTarget, Snapshot,
+    ClusterInfo, ContainerTrouble, Coverage, DaemonSet, Labels, Namespace, NodeReadiness, Place,
+    PodPhase, PodReadiness, PodTarget, Snapshot,
 };
 
 /// A settled cluster of `count` nodes, every pod ready, at revision 1.
@@ -33,7 +36,9 @@ pub(super) fn settle(cluster: &mut Cluster) {
     panic!("the cluster does not settle");
 }
 
-fn raw(spec: &DaemonSetSpec, labels: &Value) -> Value {
+/// What a user writes, and the server serves: all defaults are in it.
+fn raw(daemon_set: &DaemonSet) -> Value {
+    let spec = &daemon_set.spec;
     let strategy = match spec.update_strategy {
         crate::model::UpdateStrategy::OnDelete => json!({"type": "OnDelete"}),
         crate::model::UpdateStrategy::RollingUpdate { max_unavailable, max_surge } => json!({
@@ -41,12 +46,30 @@ fn raw(spec: &DaemonSetSpec, labels: &Value) -> Value {
             "rollingUpdate": {"maxUnavailable": max_unavailable, "maxSurge": max_surge},
         }),
     };
-    json!({
-        "metadata": {"labels": labels},
-        "spec": {
-            "selector": spec.selector, "template": spec.template.raw(), "updateStrategy": strategy,
+    let object = json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {
+            "namespace": daemon_set.key.namespace, "name": daemon_set.key.name, "labels": {},
         },
-    })
+        "spec": {
+            "selector": spec.selector,
+            "template": spec.template.raw(),
+            "updateStrategy": strategy,
+            "minReadySeconds": spec.min_ready_seconds,
+            "revisionHistoryLimit": spec.revision_history_limit,
+        },
+    });
+    default_daemon_set(object).unwrap()
+}
+
+/// The object as served after we applied it.
+fn served(daemon_set: &DaemonSet) -> Value {
+    let mut object = raw(daemon_set);
+    let manifest = merge::Manifest { applied: &object, defaulted: &object };
+    let merged = merge::apply(None, manifest, "ds-apply", at(0)).unwrap();
+    object["metadata"]["managedFields"] = merged.managed_fields.to_value();
+    object
 }
 
 pub(super) fn snapshot(cluster: &Cluster) -> Snapshot {
@@ -56,10 +79,7 @@ pub(super) fn snapshot(cluster: &Cluster) -> Snapshot {
         observed_at: cluster.now,
         nodes: cluster.nodes.clone(),
         pods: cluster.pods.clone(),
-        daemon_sets: vec![DaemonSet {
-            raw: Arc::new(raw(&daemon_set.spec, &json!({}))),
-            ..daemon_set.clone()
-        }],
+        daemon_sets: vec![DaemonSet { raw: Arc::new(served(daemon_set)), ..daemon_set.clone() }],
         revisions: cluster.revisions.clone(),
         namespaces: vec![Namespace {
             name: "default".into(),
@@ -80,8 +100,8 @@ pub(super) fn desired(cluster: &Cluster) -> DesiredDaemonSet {
         labels: Labels::default(),
         annotations: Labels::default(),
         spec: daemon_set.spec.clone(),
-        raw: Arc::new(raw(&daemon_set.spec, &json!({}))),
-        written: Arc::new(raw(&daemon_set.spec, &json!({}))),
+        raw: Arc::new(raw(daemon_set)),
+        written: Arc::new(raw(daemon_set)),
         place: Place { path: "ds.yaml".into(), line: 1, column: 1 },
         policy: None,
     }
@@ -91,6 +111,7 @@ fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
     plan(Input {
         snapshot,
         desired,
+        take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
@@ -283,6 +304,7 @@ fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
     let input = Input {
         snapshot: &snapshot,
         desired: &wanted,
+        take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
@@ -351,6 +373,7 @@ fn the_digest_follows_decisions_and_nothing_else() {
     let mut later = Input {
         snapshot: &same,
         desired: &wanted,
+        take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo { paths: vec!["elsewhere".into()], ..SourceInfo::default() },
         warnings: Vec::new(),

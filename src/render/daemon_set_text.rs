@@ -12,8 +12,8 @@ use super::plan_text::key;
 use super::ranges::{fold, listed};
 use super::values::field_change;
 use crate::plan::{
-    Action, BaseChange, Change, Coded, Counters, DaemonSetPlan, ManagedBy, NodePlan, Reason,
-    RevisionKind, RevisionPlan, Strategy, Wave,
+    Action, BaseChange, Change, Coded, Counters, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan,
+    Reason, RevisionKind, RevisionPlan, Strategy, Wave,
 };
 
 /// Where what belongs to a DaemonSet begins.
@@ -32,9 +32,13 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         managed_by: ManagedBy::DaemonSetController,
         policy,
         strategy,
+        hold,
         revision,
         changes,
         base,
+        leftovers,
+        conflicts,
+        taken_over: _,
         waves,
         nodes,
         totals: _,
@@ -58,9 +62,13 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     if options.verbose {
         details(page, revision, status.as_ref());
     }
+    if let Some(hold) = hold {
+        page.push(Line::at(INDENT).styled(CHANGE, neutral::line(&hold.to_string())));
+    }
     for change in changes {
         field_change(page, INDENT, change, options);
     }
+    ownership(page, conflicts, leftovers);
     if let Some(base) = base {
         page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));
     }
@@ -71,6 +79,20 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     let at_once: Vec<&NodePlan> = nodes.iter().filter(|node| node.wave.is_none()).collect();
     let grouped = groups(at_once.iter().copied().map(as_grouped));
     group_lines(page, INDENT, &grouped, &at_once, options);
+}
+
+/// Fields that are taken from others, and fields that stay because of them.
+fn ownership(page: &mut Page, conflicts: &[FieldOwner], leftovers: &[FieldOwner]) {
+    for FieldOwner { path, manager } in conflicts {
+        let owner = manager.as_deref().unwrap_or("nobody");
+        let words = format!("{path} is owned by {owner}, and must be taken over");
+        page.push(Line::at(INDENT).styled(HALT, neutral::line(&words)));
+    }
+    for FieldOwner { path, manager } in leftovers {
+        let owner = manager.as_deref().unwrap_or("nobody");
+        let words = format!("{path} stays, though git lacks it: owned by {owner}");
+        page.push(Line::at(INDENT).styled(ASIDE, neutral::line(&words)));
+    }
 }
 
 /// `revision 7 -> 8 (new)`.

@@ -71,6 +71,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         managed_by: ManagedBy::DaemonSetController,
         policy: None,
         strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },
+        hold: None,
         revision: RevisionPlan {
             current: Some(RevisionRef {
                 name: format!("{name}-5f6d").as_str().into(),
@@ -84,6 +85,9 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         },
         changes: vec![],
         base: None,
+        leftovers: vec![],
+        conflicts: vec![],
+        taken_over: vec![],
         waves: vec![],
         nodes: vec![],
         totals: ActionTotals { keep: 412, ..ActionTotals::default() },

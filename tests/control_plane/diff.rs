@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Component, ControlPlane, stdout};
+use crate::harness::{Component, ControlPlane, FakeNode, ds_plan_offline, stdout};
 
 fn agent() -> Value {
     json!({
@@ -111,15 +111,23 @@ fn unquoted(line: &str) -> String {
     read.unwrap_or_else(|| line.to_owned())
 }
 
-fn agrees(plane: &ControlPlane, flags: &[&str]) {
+/// `kubectl diff` and ours, which sees the cluster as `recording` when there is one.
+fn agrees(plane: &ControlPlane, flags: &[&str], recording: Option<&str>) {
     for (name, manifest) in changes() {
         let manifest = manifest.to_string();
         let theirs = plane.try_kubectl_stdin(&[&["diff", "-f", "-"], flags].concat(), &manifest);
         assert!(theirs.status.code() < Some(2), "{name}: {theirs:?}");
-        let ours = plane.ds_plan(
-            &["diff", "-f", "manifest.json", "--show-values", "--detailed-exitcode"],
-            &[("manifest.json", &manifest)],
-        );
+        let mut arguments = vec!["diff", "-f", "manifest.json", "--show-values"];
+        arguments.push("--detailed-exitcode");
+        let mut files = vec![("manifest.json", manifest.as_str())];
+        let ours = match recording {
+            None => plane.ds_plan(&arguments, &files),
+            Some(recording) => {
+                arguments.extend(["--snapshot", "cluster.json"]);
+                files.push(("cluster.json", recording));
+                ds_plan_offline(&arguments, &files)
+            }
+        };
         let changed = theirs.status.code() == Some(1);
         assert_eq!(ours.status.code(), Some(if changed { 2 } else { 0 }), "{name}: {ours:?}");
         let (ours, theirs) = (stdout(&ours), stdout(&theirs));
@@ -135,19 +143,24 @@ fn api_only() -> ControlPlane {
         .start()
 }
 
+/// Client-side apply knows no owners, and so does a recording without managed fields.
 #[test]
-fn after_client_side_apply() {
+fn as_client_side_apply_sees_it() {
     let plane = api_only();
+    plane.create_nodes([FakeNode::new("node")]);
     plane.apply_yaml(&agent().to_string());
     // Labels of others stay.
     plane.kubectl(&["label", "daemonset", "agent", "added-by=somebody"]);
-    agrees(&plane, &[]);
+    let recording = plane.kubectl(&["get", "nodes,daemonsets,namespaces", "-A", "-o", "json"]);
+    agrees(&plane, &[], Some(&recording));
 }
 
 #[test]
-fn after_server_side_apply() {
+fn as_server_side_apply_sees_it() {
     let plane = api_only();
-    plane.kubectl_stdin(&["apply", "--server-side", "-f", "-"], &agent().to_string());
+    let applied = ["apply", "--server-side", "--field-manager=ds-apply", "-f", "-"];
+    plane.kubectl_stdin(&applied, &agent().to_string());
     plane.kubectl(&["label", "daemonset", "agent", "added-by=somebody"]);
-    agrees(&plane, &["--server-side"]);
+    plane.kubectl(&["rollout", "restart", "daemonset/agent"]);
+    agrees(&plane, &["--server-side", "--field-manager=ds-apply"], None);
 }

@@ -27,5 +27,5 @@ mod watchdog;
 pub(crate) use component::Component;
 pub(crate) use control_plane::ControlPlane;
 pub(crate) use fleet::FakeNode;
-pub(crate) use program::stdout;
+pub(crate) use program::{ds_plan_offline, stdout};
 pub(crate) use waiting::{wait_for, wait_until, wait_until_async};

@@ -1,5 +1,6 @@
 //! From manifests and a real control plane to a plan, as the program does it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -74,6 +75,7 @@ pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan
     plan(Input {
         snapshot,
         desired,
+        take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),

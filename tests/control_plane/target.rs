@@ -5,6 +5,7 @@
 mod manifests;
 mod migration;
 mod odd;
+mod planned;
 mod schema;
 mod server;
 mod story;
@@ -13,7 +14,9 @@ use std::collections::BTreeMap;
 
 use ds_plan::manifest::{self, FieldValidation, Options};
 use ds_plan::merge::{self, Error, Manager, Manifest, Merged};
-use ds_plan::model::{FieldPath, Literal, ManifestFile, PathStep, TEMPLATE_GENERATION_ANNOTATION};
+use ds_plan::model::{
+    DesiredDaemonSet, FieldPath, Literal, ManifestFile, PathStep, TEMPLATE_GENERATION_ANNOTATION,
+};
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
@@ -148,6 +151,11 @@ impl Case<'_> {
 
 /// What the manifest room makes of a manifest to send it, when it is valid.
 fn written(manifest: &Value) -> Option<Value> {
+    desired(manifest).map(|desired| Value::clone(&desired.written))
+}
+
+/// What the manifest room makes of a manifest, when it is valid.
+fn desired(manifest: &Value) -> Option<DesiredDaemonSet> {
     let bytes = manifest.to_string().into_bytes();
     let file = ManifestFile { path: "manifest.json".into(), bytes };
     let options = Options {
@@ -155,8 +163,7 @@ fn written(manifest: &Value) -> Option<Value> {
         validate: FieldValidation::Strict,
         policies: None,
     };
-    let read = manifest::read(&[file], &options).ok()?;
-    Some(Value::clone(&read.daemon_sets.first()?.written))
+    manifest::read(&[file], &options).ok()?.daemon_sets.pop()
 }
 
 fn ours(live: Option<&Value>, applied: &Value) -> Result<Merged, Error> {

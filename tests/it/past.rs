@@ -208,7 +208,11 @@ fn diff(sandbox: &Sandbox, line: &str) -> Run {
 fn live_against_target() {
     let sandbox = at_revision_2();
     let diff = |line: &str| diff(&sandbox, line);
-    assert_snapshot!(diff("--detailed-exitcode"), @"exit 0");
+    assert_snapshot!(diff("--detailed-exitcode"), @"
+    exit 0
+    --- stderr
+    warning: the snapshot has no managed fields: what others own, and would stay or need a take-over, is undecided; record it with `ds-plan snapshot`, or with kubectl's --show-managed-fields
+    ");
     let manifest =
         SECRETIVE.replace("agent:1", "agent:2").replace("value: hunter2", "value: hunter3");
     sandbox.write("agent.yaml", manifest);
@@ -240,6 +244,8 @@ fn live_against_target() {
              imagePullPolicy: IfNotPresent
              name: agent
              resources: {}
+    --- stderr
+    warning: the snapshot has no managed fields: what others own, and would stay or need a take-over, is undecided; record it with `ds-plan snapshot`, or with kubectl's --show-managed-fields
     "#);
     assert_eq!(diff("--detailed-exitcode").code, Some(2));
     let json: Value = serde_json::from_str(&diff("-o json").stdout).unwrap();

@@ -1,5 +1,7 @@
 //! Values that may be secret are in no output, whatever else is wrong with the input.
 
+use std::collections::BTreeSet;
+
 use ds_plan::cluster::read_recorded_from;
 use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest::{self, FieldValidation, Options};
@@ -97,6 +99,7 @@ fn outputs(snapshot: &Snapshot, text: &str) -> Vec<String> {
     let plan = plan::plan(Input {
         snapshot,
         desired: &desired.daemon_sets,
+        take_over: &BTreeSet::new(),
         base: Some(&[]),
         source: SourceInfo::default(),
         warnings: Vec::new(),
@@ -123,6 +126,7 @@ fn comparisons(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Vec<String>
     let diff = plan::diff(DiffInput {
         snapshot,
         desired,
+        take_over: &BTreeSet::new(),
         source: SourceInfo::default(),
         warnings: Vec::new(),
         show_values: false,
@@ -180,6 +184,7 @@ fn they_are_there_when_asked_for() {
     let plan = plan::plan(Input {
         snapshot: &snapshot,
         desired: &desired.daemon_sets,
+        take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),

@@ -301,7 +301,7 @@ impl fmt::Display for Deviation {
             Self::PodMisscheduled { nodes } => {
                 write!(f, "{} with a pod that may not be there", Nodes(nodes.len()))
             }
-            Self::Held { hold } | Self::Parked { hold } => write_hold(hold, f),
+            Self::Held { hold } | Self::Parked { hold } => hold.fmt(f),
             Self::HoldUnreadable { problem } => f.write_str(problem),
             Self::NotObserved { generation, observed_generation } => write!(
                 f,
@@ -346,13 +346,6 @@ impl fmt::Display for Deviation {
             ),
         }
     }
-}
-
-fn write_hold(hold: &Hold, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let Hold { state, declared: _, plan_digest: _, from, since, commit, by } = hold;
-    write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
-    commit.iter().try_for_each(|commit| write!(f, ", commit {commit}"))?;
-    from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))
 }
 
 struct Named<'a>(&'a RevisionRef);

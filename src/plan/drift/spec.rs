@@ -9,7 +9,7 @@ use super::document::Deviation;
 use crate::controller::revision_data::{Matching, matches};
 use crate::model::{DaemonSet, DesiredDaemonSet, Revision};
 use crate::plan::hold::{Hold, HoldState};
-use crate::plan::object::changes_between;
+use crate::plan::object;
 use crate::plan::writers::Writers;
 
 /// The live object, and what is known of how it came about.
@@ -34,7 +34,7 @@ pub(super) fn deviations(
     if let Some(hold) = live.hold {
         undo_hold(&mut before, live, desired, hold);
     }
-    let changes = changes_between(&before, &desired.raw, show_values);
+    let changes = object::deviations(&before, &desired.raw, show_values);
     let with_writers = changes.into_iter().map(|change| {
         // A field that the cluster lacks has no writer; what is around it was written by others.
         let writers = change.before.as_ref().map(|_| live.writers.of_field(&change.path));

@@ -302,6 +302,7 @@ fn annotation(cluster: &Cluster, state: HoldState) -> String {
         since: at(500),
         commit: Some("4f2c9e1".into()),
         by: Some("ci".into()),
+        failed: None,
     };
     serde_json::to_string(&hold).unwrap()
 }

@@ -27,7 +27,10 @@ impl<'a> Taker<'a> {
 
 /// A warning for each pair of DaemonSets, one of them desired, that want the same host port on
 /// nodes where both may start a pod.
-pub(in crate::plan) fn warnings(desired: &[DesiredDaemonSet], snapshot: &Snapshot) -> Vec<Warning> {
+pub(in crate::plan) fn warnings(
+    desired: &[&DesiredDaemonSet],
+    snapshot: &Snapshot,
+) -> Vec<Warning> {
     let is_desired = |key: &DaemonSetKey| desired.iter().any(|it| it.key == *key);
     let planned = desired.iter().filter_map(|it| Taker::of(&it.key, &it.spec));
     let mut planned: Vec<Taker<'_>> = planned.collect();

@@ -128,6 +128,7 @@ fn hold(state: HoldState) -> Hold {
         since: "2026-08-01T11:00:00Z".parse().unwrap(),
         commit: Some("4f2c9e1".into()),
         by: Some("ci@runner-7".into()),
+        failed: None,
     }
 }
 

@@ -20,19 +20,23 @@ impl ControlPlane {
         arguments: &[&str],
         files: &[(&str, &str)],
     ) -> Output {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        for (name, text) in files {
-            std::fs::write(folder.path().join(name), text).expect("the folder is ours");
-        }
-        Command::new(cargo_bin!("ds-plan"))
-            .args(arguments)
-            .arg("--kubeconfig")
-            .arg(self.kubeconfig_of(user))
-            .current_dir(folder.path())
-            .env_remove("KUBECONFIG")
-            .output()
-            .expect("ds-plan was built and can be started")
+        let kubeconfig = self.kubeconfig_of(user).display().to_string();
+        ds_plan_offline(&[arguments, &["--kubeconfig", &kubeconfig]].concat(), files)
     }
+}
+
+/// How `ds-plan` came out where it is told of no cluster but by its arguments.
+pub(crate) fn ds_plan_offline(arguments: &[&str], files: &[(&str, &str)]) -> Output {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("the folder is ours");
+    }
+    Command::new(cargo_bin!("ds-plan"))
+        .args(arguments)
+        .current_dir(folder.path())
+        .env_remove("KUBECONFIG")
+        .output()
+        .expect("ds-plan was built and can be started")
 }
 
 /// What a program printed.

@@ -1,0 +1,241 @@
+//! What a DaemonSet will be after the apply: the manifest merged into the live object as
+//! server-side apply does it, so fields that others own stay.
+//!
+//! Where somebody else owns a field that the manifest sets to another value, a take-over is
+//! assumed: what they own becomes ours first, and goes if the manifest does not have it. Not here:
+//! the merge itself (`merge`), what follows for pods.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+
+use super::document::{FieldOwner, Warning};
+use super::object::is_ignored;
+use crate::manifest::{self, RefusedBy, default_daemon_set};
+use crate::merge::{self, ManagedFieldsError, Manager, Manifest, Merged};
+use crate::model::{
+    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FieldPath, Labels, PathStep, Snapshot,
+};
+
+/// The field manager that applies.
+pub const FIELD_MANAGER: &str = "ds-apply";
+
+/// A DaemonSet as it will be.
+pub(super) struct Applied {
+    /// The manifest, with what stays of the live object.
+    pub desired: DesiredDaemonSet,
+    /// Fields that stay although the manifest does not have them.
+    pub leftovers: Vec<FieldOwner>,
+    /// Fields that others own and the manifest sets to something else.
+    pub conflicts: Vec<FieldOwner>,
+    /// Managers whose fields become ours first.
+    pub taken_over: Vec<String>,
+    /// Why the server would refuse the apply, if it would.
+    pub warning: Option<Warning>,
+}
+
+/// Why there is no object after the apply.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("{0}")]
+    Merge(#[from] merge::Error),
+    #[error("{0}")]
+    Ownership(#[from] ManagedFieldsError),
+    #[error("{}", listed(.0))]
+    Invalid(Vec<String>),
+    #[error("{0}")]
+    Unreadable(#[from] serde_json::Error),
+}
+
+fn listed(problems: &[String]) -> String {
+    problems.join("; ")
+}
+
+/// What is sent to the server: the manifest as written, and the update strategy always, so that
+/// it is never left to a default or to somebody else.
+pub fn sent(desired: &DesiredDaemonSet) -> Value {
+    let mut object = desired.written.as_ref().clone();
+    if let Some(strategy) = desired.raw.pointer("/spec/updateStrategy") {
+        object["spec"]["updateStrategy"] = strategy.clone();
+    }
+    object
+}
+
+/// Merges each manifest into what is live. `take_over` names managers whose fields become ours
+/// even where they are in no conflict.
+pub(super) fn applied(
+    snapshot: &Snapshot,
+    desired: &[DesiredDaemonSet],
+    take_over: &BTreeSet<String>,
+) -> Vec<Applied> {
+    desired.iter().map(|desired| one(snapshot, desired, take_over)).collect()
+}
+
+/// A warning when nothing can be said about who owns what.
+pub(super) fn about_ownership(
+    snapshot: &Snapshot,
+    desired: &[DesiredDaemonSet],
+) -> Option<Warning> {
+    let any_live = desired.iter().any(|desired| snapshot.daemon_set(&desired.key).is_some());
+    (any_live && !snapshot.coverage.managed_fields).then(|| Warning {
+        code: "noManagedFields".to_owned(),
+        message: "the snapshot has no managed fields: what others own, and would stay or need a \
+                  take-over, is undecided; record it with `ds-plan snapshot`, or with kubectl's \
+                  --show-managed-fields"
+            .to_owned(),
+        daemon_set: None,
+        nodes: Vec::new(),
+    })
+}
+
+fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, take_over: &BTreeSet<String>) -> Applied {
+    let plain = |desired: DesiredDaemonSet| Applied {
+        desired,
+        leftovers: Vec::new(),
+        conflicts: Vec::new(),
+        taken_over: Vec::new(),
+        warning: None,
+    };
+    let Some(live) = snapshot.daemon_set(&desired.key) else { return plain(desired.clone()) };
+    let mut applied = plain(laid_over(live, desired));
+    if !snapshot.coverage.managed_fields {
+        return applied;
+    }
+    if let Err(why) = merge_into(&mut applied, snapshot, live, desired, take_over) {
+        applied.warning = Some(refused(desired, &why));
+    }
+    applied
+}
+
+/// Fills in what the merge makes, as far as it comes.
+fn merge_into(
+    applied: &mut Applied,
+    snapshot: &Snapshot,
+    live: &DaemonSet,
+    desired: &DesiredDaemonSet,
+    take_over: &BTreeSet<String>,
+) -> Result<(), Refused> {
+    let now = snapshot.observed_at;
+    let sent = sent(desired);
+    let manifest = Manifest { applied: &sent, defaulted: &desired.raw };
+    let apply = |live: &Value| merge::apply(Some(live), manifest, FIELD_MANAGER, now);
+    let mut after = apply(&live.raw)?;
+    let mut conflicts = std::mem::take(&mut after.conflicts);
+    conflicts.retain(|it| is_ours(&it.path));
+    applied.conflicts = conflicts.iter().flat_map(|it| owners_of(&it.path, &it.managers)).collect();
+    let in_conflict = conflicts.iter().flat_map(|it| &it.managers).map(|it| it.name.clone());
+    let taken: BTreeSet<String> = in_conflict.chain(take_over.iter().cloned()).collect();
+    if !taken.is_empty() {
+        let names: Vec<&str> = taken.iter().map(String::as_str).collect();
+        let owners = merge::ownership(&live.raw, now)?.taken_over(&names, FIELD_MANAGER);
+        let mut migrated = live.raw.as_ref().clone();
+        migrated["metadata"]["managedFields"] = owners.to_value();
+        after = apply(&migrated)?;
+    }
+    applied.taken_over = taken.into_iter().collect();
+    let Merged { object, leftovers, .. } = after;
+    let leftovers = leftovers.into_iter().filter(|it| is_ours(&it.path));
+    applied.leftovers =
+        leftovers.flat_map(|it| owners_of(&as_served(it.path), &it.managers)).collect();
+    applied.desired = with_object(desired, valid(object)?)?;
+    Ok(())
+}
+
+/// The merged object as the server would serve it. It can be invalid although the live object and
+/// the manifest are valid each: of a volume both may own one source.
+fn valid(object: Value) -> Result<Value, Refused> {
+    let in_words = |(path, problem): &(_, _)| format!("{path}: {problem}");
+    let object = default_daemon_set(object)
+        .map_err(|problems| Refused::Invalid(problems.iter().map(in_words).collect()))?;
+    let mut errors = manifest::validate(&object);
+    errors.retain(|error| error.refused_by == RefusedBy::ApiServer);
+    if errors.is_empty() {
+        return Ok(object);
+    }
+    Err(Refused::Invalid(errors.iter().map(|error| error.without_value().to_string()).collect()))
+}
+
+/// The server brings `serviceAccountName` back from its older alias, which nobody owns.
+fn as_served(mut path: FieldPath) -> FieldPath {
+    if let Some(PathStep::Field(name)) = path.0.last_mut()
+        && name == "serviceAccount"
+    {
+        "serviceAccountName".clone_into(name);
+    }
+    path
+}
+
+/// One entry for each owner; one without, when nobody owns the field.
+fn owners_of(path: &FieldPath, managers: &[Manager]) -> Vec<FieldOwner> {
+    let owner = |manager: Option<&Manager>| FieldOwner {
+        path: path.to_string(),
+        manager: manager.map(|manager| manager.name.clone()),
+    };
+    if managers.is_empty() {
+        return vec![owner(None)];
+    }
+    managers.iter().map(|manager| owner(Some(manager))).collect()
+}
+
+/// Whether a field is the manifest's affair: not the server's, kubectl's or our own memory.
+fn is_ours(path: &FieldPath) -> bool {
+    match path.0.as_slice() {
+        [PathStep::Field(metadata), PathStep::Field(annotations), PathStep::Field(key)] => {
+            !(metadata == "metadata" && annotations == "annotations" && is_ignored(key))
+        }
+        _ => true,
+    }
+}
+
+/// The manifest over the live object without regard to owners: it decides on all of the spec, and
+/// metadata that only the live object has stays.
+fn laid_over(live: &DaemonSet, desired: &DesiredDaemonSet) -> DesiredDaemonSet {
+    let mut object = desired.raw.as_ref().clone();
+    for map in ["labels", "annotations"] {
+        let pairs = |object: &Value| -> Map<String, Value> {
+            let found = object.pointer(&format!("/metadata/{map}")).and_then(Value::as_object);
+            found.cloned().unwrap_or_default()
+        };
+        let mut all = pairs(&live.raw);
+        all.extend(pairs(&object));
+        if !all.is_empty() {
+            object["metadata"][map] = all.into();
+        }
+    }
+    for list in ["finalizers", "ownerReferences"] {
+        if object["metadata"].get(list).is_none()
+            && let Some(live) = live.raw.pointer(&format!("/metadata/{list}"))
+        {
+            object["metadata"][list] = live.clone();
+        }
+    }
+    DesiredDaemonSet { raw: Arc::new(object), ..desired.clone() }
+}
+
+fn with_object(
+    desired: &DesiredDaemonSet,
+    object: Value,
+) -> Result<DesiredDaemonSet, serde_json::Error> {
+    let map = |name: &str| {
+        let pairs = object.pointer(&format!("/metadata/{name}")).unwrap_or(&Value::Null);
+        if pairs.is_null() { Ok(Labels::default()) } else { Labels::deserialize(pairs) }
+    };
+    Ok(DesiredDaemonSet {
+        labels: map("labels")?,
+        annotations: map("annotations")?,
+        spec: DaemonSetSpec::deserialize(&object["spec"])?,
+        raw: Arc::new(object),
+        ..desired.clone()
+    })
+}
+
+fn refused(desired: &DesiredDaemonSet, why: &Refused) -> Warning {
+    Warning {
+        code: "applyRefused".to_owned(),
+        message: format!("a server-side apply would be refused: {why}"),
+        daemon_set: Some(desired.key.to_string()),
+        nodes: Vec::new(),
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether a running GitOps controller applies a DaemonSet: by the labels and annotations with
+//! which Argo CD and Flux track their objects, and by the field managers under which they apply.
+//!
+//! `helm` on somebody's machine is none: it applies once and is gone.
+
+use crate::merge::ManagedFields;
+use crate::model::DaemonSet;
+
+/// A controller that applies an object again whenever it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GitOps {
+    /// What it is called.
+    pub product: &'static str,
+    /// What it was known by: `label KEY`, `annotation KEY` or `field manager NAME`.
+    pub evidence: String,
+}
+
+const ARGO_CD: &str = "Argo CD";
+const FLUX: &str = "Flux";
+
+/// Labels that the products put on what they apply.
+const LABELS: [(&str, &str); 3] = [
+    ("argocd.argoproj.io/instance", ARGO_CD),
+    ("kustomize.toolkit.fluxcd.io/name", FLUX),
+    ("helm.toolkit.fluxcd.io/name", FLUX),
+];
+
+/// Annotations likewise.
+const ANNOTATIONS: [(&str, &str); 1] = [("argocd.argoproj.io/tracking-id", ARGO_CD)];
+
+/// Names under which they write.
+const MANAGERS: [(&str, &str); 4] = [
+    ("argocd-controller", ARGO_CD),
+    ("argocd-application-controller", ARGO_CD),
+    ("kustomize-controller", FLUX),
+    ("helm-controller", FLUX),
+];
+
+/// The controller that applies `live`, if there is one.
+pub(super) fn found(live: &DaemonSet) -> Option<GitOps> {
+    let with = |kind: &str, (key, product): &(&str, &'static str)| GitOps {
+        product,
+        evidence: format!("{kind} {key}"),
+    };
+    let label = LABELS.iter().find(|(key, _)| live.labels.get(key).is_some());
+    let annotation = ANNOTATIONS.iter().find(|(key, _)| live.annotations.get(key).is_some());
+    // Ownership that cannot be read is told where it is needed, for merging.
+    let owners = ManagedFields::of(&live.raw).unwrap_or_default();
+    let writes = |name: &str| owners.entries().iter().any(|entry| entry.manager.name == name);
+    let manager = MANAGERS.iter().find(|(name, _)| writes(name));
+    label
+        .map(|it| with("label", it))
+        .or_else(|| annotation.map(|it| with("annotation", it)))
+        .or_else(|| manager.map(|it| with("field manager", it)))
+}

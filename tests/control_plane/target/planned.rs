@@ -1,0 +1,123 @@
+//! A plan is what then happens: after the take-over and the apply that it describes, the object is
+//! what `diff` showed, and the next plan has nothing to do with it.
+
+use ds_plan::merge;
+use ds_plan::model::DesiredDaemonSet;
+use ds_plan::plan::{Change, DaemonSetPlan, Diff, DiffInput, SourceInfo, diff, sent};
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+use super::server::{self, Answer, Run};
+use super::{APPLIER, Count, api_server, decided, desired, equal, story};
+use crate::harness::ControlPlane;
+use crate::planning;
+use crate::random::Random;
+
+/// How many objects and manifests are tried.
+const PAIRS: u64 = 80;
+
+#[tokio::test]
+async fn a_plan_is_what_then_happens_and_the_next_one_is_empty() {
+    let plane = api_server();
+    let client = plane.client();
+    let (mut count, mut wrong) = (Count::new(), Vec::new());
+    for seed in 0..PAIRS {
+        let mut random = Random::seeded(5000 + seed);
+        let name = format!("ds-{seed}");
+        let told = story::live(&plane, &client, &mut random, &name).await;
+        let Some(desired) = desired(&story::to_apply(&mut random, &name)) else { continue };
+        if let Err(difference) = carry_out(&plane, &client, &desired, &mut count).await {
+            let (told, applied) = (told.join("\n  "), &desired.written);
+            wrong.push(format!("seed {seed}\n  {told}\n  applied {applied}\n{difference}"));
+        }
+    }
+    println!("{count:?}");
+    assert!(wrong.is_empty(), "{} wrong, {count:?}\n{}", wrong.len(), wrong.join("\n"));
+    let seen = |kind: &str| count.get(kind).copied().unwrap_or_default();
+    for (kind, least) in [("carried out", 55), ("taken over", 30), ("with leftovers", 20)] {
+        assert!(seen(kind) >= least, "only {} {kind}: {count:?}", seen(kind));
+    }
+}
+
+async fn carry_out(
+    plane: &ControlPlane,
+    client: &Client,
+    desired: &DesiredDaemonSet,
+    count: &mut Count,
+) -> Result<(), String> {
+    let before = planning::live(plane).await;
+    let plan = planning::planned(&before, std::slice::from_ref(desired));
+    let refused = plan.warnings.iter().find(|it| it.code == "applyRefused");
+    let target = target(&before, desired);
+    let plan = &plan.daemon_sets[0];
+    let name = plan.name.as_str();
+    if plan.change == Change::Recreate {
+        return Ok(());
+    }
+    take_over(client, plan).await?;
+    let answer = server::apply(client, &sent(desired), APPLIER, true, Run::Real).await;
+    let mut count = |kind| *count.entry(kind).or_default() += 1;
+    let served = match (answer, refused) {
+        (Answer::Object(served), None) => served,
+        (Answer::Invalid(_) | Answer::Failed(_), Some(_)) => {
+            count("refused");
+            return Ok(());
+        }
+        (answer, refused) => return Err(format!("we: {refused:?}\nthe server: {answer:?}")),
+    };
+    count("carried out");
+    if !plan.taken_over.is_empty() {
+        count("taken over");
+    }
+    if !plan.leftovers.is_empty() {
+        count("with leftovers");
+    }
+    if let Some(target) = target {
+        equal("target", &decided(&target), &decided(&served))?;
+    }
+    let after = planning::live(plane).await;
+    let next = planning::planned(&after, std::slice::from_ref(desired));
+    let next = &next.daemon_sets[0];
+    let settled = next.change == Change::None && next.conflicts.is_empty();
+    let stays = next.leftovers == plan.leftovers || plan.change == Change::Create;
+    if settled && stays {
+        return Ok(());
+    }
+    let stay = (&plan.leftovers, &next.leftovers);
+    Err(format!("{name} is not settled: {:?}\n{:?}\n{stay:?}", next.changes, next.conflicts))
+}
+
+/// What `diff` shows as the object to come; nothing when nothing changes.
+fn target(before: &ds_plan::model::Snapshot, desired: &DesiredDaemonSet) -> Option<Value> {
+    let Diff { mut daemon_sets, .. } = diff(DiffInput {
+        snapshot: before,
+        desired: std::slice::from_ref(desired),
+        take_over: &BTreeSet::new(),
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        show_values: true,
+    });
+    daemon_sets.remove(0).target
+}
+
+/// The ownership that the plan assumes, written as `ds-apply` would.
+async fn take_over(client: &Client, plan: &DaemonSetPlan) -> Result<(), String> {
+    if plan.taken_over.is_empty() {
+        return Ok(());
+    }
+    let name = plan.name.as_str();
+    let live = server::get(client, name).await.unwrap();
+    let owners = merge::ownership(&live, Timestamp::now()).map_err(|error| error.to_string())?;
+    let names: Vec<&str> = plan.taken_over.iter().map(String::as_str).collect();
+    let version = &live["metadata"]["resourceVersion"];
+    let patch = json!([
+        { "op": "test", "path": "/metadata/resourceVersion", "value": version },
+        {
+            "op": "add", "path": "/metadata/managedFields",
+            "value": owners.taken_over(&names, APPLIER).to_value(),
+        },
+    ]);
+    server::patch(client, name, "json-patch", APPLIER, &patch).await.map(|_| ())
+}
