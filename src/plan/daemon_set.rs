@@ -20,7 +20,7 @@ use super::{Detail, object, warnings, waves};
 use crate::controller::limits::Limits;
 use crate::controller::manage::View;
 use crate::controller::node_pods::Fleet;
-use crate::controller::{Owner, status};
+use crate::controller::status;
 use crate::model::{DaemonSet, NodeName, PolicySpec, Snapshot};
 
 /// A DaemonSet's plan, and what belongs beside it.

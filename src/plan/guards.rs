@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::digest::template_digest;
-use super::document::{
-    Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, PodPlan, Strategy,
-};
+use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, PodPlan, Strategy};
 use super::git_ops::{self, GitOps};
 use super::reason::Reason;
 use super::scene::Scene;

@@ -55,15 +55,17 @@ impl Bits {
 impl Border {
     /// Goes on through `bytes`: where the object ends in them, or `None` when it does not.
     pub(super) fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
-        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-        for (at, block) in blocks.iter().enumerate() {
-            if let Some(end) = self.end_in_block(block, BLOCK) {
+        for (at, chunk) in bytes.chunks(BLOCK).enumerate() {
+            let mut padded = [b' '; BLOCK];
+            let block = chunk.first_chunk().unwrap_or_else(|| {
+                padded[..chunk.len()].copy_from_slice(chunk);
+                &padded
+            });
+            if let Some(end) = self.end_in_block(block, chunk.len()) {
                 return Some(at * BLOCK + end);
             }
         }
-        let mut block = [b' '; BLOCK];
-        block[..rest.len()].copy_from_slice(rest);
-        Some(blocks.len() * BLOCK + self.end_in_block(&block, rest.len())?)
+        None
     }
 
     /// How many line breaks there are so far, and how many bytes after the last one.
