@@ -54,9 +54,11 @@ fn at(path: &str) -> String {
 trait Wire<'a>: Deserialize<'a> {
     /// The kind's type in the model.
     type Slim;
+    /// What is read of its annotations.
+    type Annotations;
     const KIND: Kind;
 
-    fn metadata(&self) -> &Metadata<'a>;
+    fn metadata(&self) -> &Metadata<'a, Self::Annotations>;
 
     /// Makes the model's object; `json` is the text it was read from.
     fn slim(self, json: &str, context: &mut Context<'_>) -> Result<Self::Slim, Cause>;

@@ -87,10 +87,13 @@ impl<'a> NodePods<'a> {
                 None => vanished.push(pod),
             }
         }
-        at_node.sort_unstable_by(|(a, pod), (b, other)| a.cmp(b).then_with(|| order(pod, other)));
         vanished.sort_unstable_by(|a, b| a.node().cmp(&b.node()).then_with(|| order(a, b)));
         let starts = starts(fleet.nodes.len(), at_node.iter().map(|(at, _)| *at));
-        Self { pods: at_node.into_iter().map(|(_, pod)| pod).collect(), starts, vanished }
+        let mut grouped = Self { pods: by_node(&at_node, &starts), starts, vanished };
+        for at in 0..fleet.nodes.len() {
+            grouped.pods[grouped.starts[at]..grouped.starts[at + 1]].sort_by(|a, b| order(a, b));
+        }
+        grouped
     }
 
     /// The pods of the node at `position` in the fleet, oldest first.
@@ -109,7 +112,19 @@ impl<'a> NodePods<'a> {
     }
 }
 
-/// For each of `nodes` positions, how many of the ascending `taken` positions come before it.
+/// The pods in the order of their nodes; those of the node at `i` begin at `starts[i]`.
+fn by_node<'a>(at_node: &[(usize, &'a Pod)], starts: &[usize]) -> Vec<&'a Pod> {
+    let Some((_, any)) = at_node.first() else { return Vec::new() };
+    let mut pods = vec![*any; at_node.len()];
+    let mut next = starts.to_vec();
+    for (at, pod) in at_node {
+        pods[next[*at]] = pod;
+        next[*at] += 1;
+    }
+    pods
+}
+
+/// For each of `nodes` positions, how many of the `taken` positions come before it.
 fn starts(nodes: usize, taken: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut starts = vec![0; nodes + 1];
     for at in taken {

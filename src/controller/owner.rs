@@ -26,6 +26,16 @@ pub struct Owner<'a> {
     pub terminating: bool,
 }
 
+impl Owner<'_> {
+    /// Whether both claim the same objects: everything that `claims` asks of an owner is equal.
+    pub fn claims_as(&self, other: &Owner<'_>) -> bool {
+        self.key == other.key
+            && self.uid == other.uid
+            && self.spec.selector == other.spec.selector
+            && self.terminating == other.terminating
+    }
+}
+
 impl<'a> From<&'a DaemonSet> for Owner<'a> {
     fn from(daemon_set: &'a DaemonSet) -> Self {
         Self {

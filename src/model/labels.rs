@@ -6,14 +6,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A map of labels (or of `nodeSelector` pairs): sorted by key, each key once.
+/// A map of labels (or of `nodeSelector` pairs): sorted by key, each key once. Clones share it.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Labels(Box<[(Arc<str>, Arc<str>)]>);
+pub struct Labels(Arc<[(Arc<str>, Arc<str>)]>);
 
 impl Labels {
     /// The value under `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|at| &*self.0[at].1)
+        self.shared(key).map(|value| &**value)
+    }
+
+    /// The value under `key`, to be kept without another copy.
+    pub fn shared(&self, key: &str) -> Option<&Arc<str>> {
+        // Most keys differ in length already, which is faster than to halve a list this short.
+        self.0.iter().find(|(other, _)| **other == *key).map(|(_, value)| value)
     }
 
     /// All pairs, sorted by key.
@@ -75,17 +81,35 @@ impl<'de> Deserialize<'de> for Labels {
 
 /// Keeps one copy of each text while a snapshot is read.
 #[derive(Debug, Default)]
-pub struct Interner(HashSet<Arc<str>>);
+pub struct Interner {
+    texts: HashSet<Arc<str>>,
+    /// The last labels.
+    recent: Labels,
+}
 
 impl Interner {
     /// The one shared copy of `text`.
     pub fn share(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
+        if let Some(known) = self.texts.get(text) {
             return Arc::clone(known);
         }
         let new: Arc<str> = text.into();
-        self.0.insert(Arc::clone(&new));
+        self.texts.insert(Arc::clone(&new));
         new
+    }
+
+    /// The labels of these pairs. Neighbours in a list often have the same ones and share them, as
+    /// the pods of one DaemonSet do.
+    pub fn labels<'t>(
+        &mut self,
+        pairs: impl ExactSizeIterator<Item = (&'t str, &'t str)> + Clone,
+    ) -> Labels {
+        let is_recent = pairs.len() == self.recent.len()
+            && pairs.clone().zip(self.recent.iter()).all(|(one, other)| one == other);
+        if !is_recent {
+            self.recent = pairs.map(|(key, value)| (self.share(key), self.share(value))).collect();
+        }
+        self.recent.clone()
     }
 }
 
@@ -98,6 +122,19 @@ mod tests {
         let labels: Labels = [("b", "1"), ("a", "2"), ("b", "3")].into_iter().collect();
         assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3")]);
         assert_eq!((labels.get("b"), labels.get("c")), (Some("3"), None));
+    }
+
+    #[test]
+    fn neighbours_share_equal_labels() {
+        let mut interner = Interner::default();
+        let pairs = [("a", "1"), ("b", "2")];
+        let mut labels =
+            |pairs: &[(&'static str, &'static str)]| interner.labels(pairs.iter().copied());
+        let (first, same) = (labels(&pairs), labels(&pairs));
+        assert!(Arc::ptr_eq(&first.0, &same.0));
+        for other in [&[("a", "1")][..], &[("a", "1"), ("b", "3")], &[]] {
+            assert_eq!(labels(other), other.iter().copied().collect());
+        }
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl Pod {
 
     /// The label `controller-revision-hash`.
     pub fn revision_hash(&self) -> Option<RevisionHash> {
-        self.labels.get(REVISION_HASH_LABEL).map(RevisionHash::from)
+        self.labels.shared(REVISION_HASH_LABEL).cloned().map(RevisionHash::from)
     }
 
     /// Whether the label `controller-revision-hash` is `hash`.

@@ -10,7 +10,7 @@ use super::document::{
 };
 use super::guards::{Judged, guards};
 use super::hold::{Hold, as_declared};
-use super::nodes::{self, Described, Outcome};
+use super::nodes::{self, Described, Outcome, Outcomes};
 use super::reason::Reason;
 use super::scene::Scene;
 use super::waves::Schedule;
@@ -18,7 +18,7 @@ use super::{Detail, object, warnings, waves};
 use crate::controller::limits::Limits;
 use crate::controller::manage::View;
 use crate::controller::node_pods::Fleet;
-use crate::controller::{Owner, status};
+use crate::controller::status;
 use crate::model::{DaemonSet, NodeName, PolicySpec, Snapshot};
 
 /// A DaemonSet's plan, and what belongs beside it.
@@ -53,8 +53,9 @@ pub(super) fn plan<'a>(
     let default = PolicySpec::default();
     let pace = desired.policy.as_ref().map_or(&default, |policy| &policy.spec);
     let untouched = untouched(change, live);
-    let Rollout { nodes, waves, holders } = rollout(&scene, strategy, pace, untouched, described);
-    let now = live.map(|live| Scene::of(Owner::from(live), Some(live), snapshot, fleet));
+    let Rollout { nodes, waves, holders, idle } =
+        rollout(&scene, strategy, pace, untouched, described);
+    let now = live.map(|live| scene.as_it_is(live, snapshot));
     let mut plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
         name: desired.key.name.clone(),
@@ -74,7 +75,7 @@ pub(super) fn plan<'a>(
         conflicts: applied.conflicts.clone(),
         taken_over: applied.taken_over.clone(),
         waves,
-        totals: totals(&nodes),
+        totals: totals(&nodes, idle),
         nodes,
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
@@ -125,6 +126,8 @@ pub(super) struct Rollout {
     pub waves: Vec<Wave>,
     /// Nodes that use up the budget, if that holds others back.
     pub holders: Vec<NodeName>,
+    /// How many nodes beside them have no pod and get none.
+    pub idle: u32,
 }
 
 /// Decides what happens on each node, and in which waves; to no node anything if there is a reason
@@ -136,15 +139,15 @@ pub(super) fn rollout(
     untouched: Option<Reason>,
     described: Described,
 ) -> Rollout {
-    let outcomes = nodes::outcomes(scene, pace, described);
+    let Outcomes { nodes, idle } = nodes::outcomes(scene, pace, described);
     let (mut nodes, standings): (Vec<_>, Vec<_>) =
-        outcomes.into_iter().map(|Outcome { plan, standing }| (plan, standing)).unzip();
+        nodes.into_iter().map(|Outcome { plan, standing }| (plan, standing)).unzip();
     if let Some(reason) = untouched {
         leave_alone(&mut nodes, &reason);
-        return Rollout { nodes, ..Rollout::default() };
+        return Rollout { nodes, idle, ..Rollout::default() };
     }
     let Schedule { waves, holders } = waves::schedule(&mut nodes, &standings, strategy, pace);
-    Rollout { nodes, waves, holders }
+    Rollout { nodes, waves, holders, idle }
 }
 
 /// Why nothing at all happens to this DaemonSet's pods.
@@ -176,8 +179,8 @@ pub(super) fn strategy(view: &View<'_, '_>) -> Strategy {
     }
 }
 
-fn totals(nodes: &[NodePlan]) -> ActionTotals {
-    let mut totals = ActionTotals::default();
+fn totals(nodes: &[NodePlan], idle: u32) -> ActionTotals {
+    let mut totals = ActionTotals { keep: idle, ..ActionTotals::default() };
     for node in nodes {
         totals.add(node.action);
     }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -49,8 +49,16 @@ fn daemon_set(plan: &DaemonSetPlan) -> Value {
 fn node(node: &NodePlan) -> impl Serialize {
     let pods = node.pods.iter().map(|pod| (&pod.uid, pod.fate, pod.reason.reason.code()));
     let reasons = node.reasons.iter().map(|reason| reason.reason.code());
-    let (pods, reasons): (Vec<_>, Vec<_>) = (pods.collect(), reasons.collect());
-    (&node.name, node.action, node.wave, pods, reasons)
+    (&node.name, node.action, node.wave, Each(pods), Each(reasons))
+}
+
+/// A sequence of what an iterator gives.
+struct Each<I>(I);
+
+impl<I: Iterator<Item: Serialize> + Clone> Serialize for Each<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.clone())
+    }
 }
 
 /// A hash of many items, one line of JSON each, of which only one is in memory at a time.

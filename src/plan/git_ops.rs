@@ -3,7 +3,6 @@
 //!
 //! `helm` on somebody's machine is none: it applies once and is gone.
 
-use crate::merge::ManagedFields;
 use crate::model::DaemonSet;
 
 /// A controller that applies an object again whenever it changes.
@@ -45,8 +44,9 @@ pub(super) fn found(live: &DaemonSet) -> Option<GitOps> {
     let label = LABELS.iter().find(|(key, _)| live.labels.get(key).is_some());
     let annotation = ANNOTATIONS.iter().find(|(key, _)| live.annotations.get(key).is_some());
     // Ownership that cannot be read is told where it is needed, for merging.
-    let owners = ManagedFields::of(&live.raw).unwrap_or_default();
-    let writes = |name: &str| owners.entries().iter().any(|entry| entry.manager.name == name);
+    let owners = live.raw["metadata"]["managedFields"].as_array();
+    let owners = owners.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
+    let writes = |name: &str| owners.clone().any(|owner| owner == name);
     let manager = MANAGERS.iter().find(|(name, _)| writes(name));
     label
         .map(|it| with("label", it))

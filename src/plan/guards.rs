@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::digest::template_digest;
-use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strategy};
+use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, PodPlan, Strategy};
 use super::git_ops::{self, GitOps};
 use super::reason::Reason;
 use super::scene::Scene;
@@ -134,21 +134,13 @@ fn mass_eviction(plan: &DaemonSetPlan, now: &Scene<'_>) -> Option<Guard> {
         }
     };
     let view = now.view();
-    let may_stay: BTreeSet<&NodeName> = view
-        .fleet
-        .nodes()
-        .iter()
-        .zip(view.placements)
-        .filter(|(_, placement)| placement.may_stay)
-        .map(|(node, _)| &node.name)
-        .collect();
+    let may_stay =
+        |node: &NodeName| view.fleet.position(node).is_some_and(|at| view.placements[at].may_stay);
+    let not_eligible = |pod: &PodPlan| matches!(pod.reason.reason, Reason::NotEligible { .. });
     let evicted: Vec<NodeName> = plan
         .nodes
         .iter()
-        .filter(|node| may_stay.contains(&node.name))
-        .filter(|node| {
-            node.pods.iter().any(|pod| matches!(pod.reason.reason, Reason::NotEligible { .. }))
-        })
+        .filter(|node| node.pods.iter().any(not_eligible) && may_stay(&node.name))
         .map(|node| node.name.clone())
         .collect();
     let count = evicted.len();

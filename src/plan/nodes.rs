@@ -76,8 +76,16 @@ pub(super) struct Outcome {
     pub standing: Standing,
 }
 
+/// What was decided about the nodes of a cluster.
+pub(super) struct Outcomes {
+    /// The nodes in name order.
+    pub nodes: Vec<Outcome>,
+    /// How many nodes beside them have no pod and get none, and need no description.
+    pub idle: u32,
+}
+
 /// Decides about every node in name order, and about pods of nodes that do not exist.
-pub(super) fn outcomes(scene: &Scene<'_>, pace: &PolicySpec, described: Described) -> Vec<Outcome> {
+pub(super) fn outcomes(scene: &Scene<'_>, pace: &PolicySpec, described: Described) -> Outcomes {
     let mut released: HashMap<&NodeName, Vec<&Pod>> = HashMap::new();
     for pod in &scene.pods.released {
         if let Some(node) = pod.node() {
@@ -93,10 +101,16 @@ pub(super) fn outcomes(scene: &Scene<'_>, pace: &PolicySpec, described: Describe
         described,
     };
     let now = Immediate::of(&manage(&site.view, FailedPods::Unknown));
-    let fleet = site.view.fleet.nodes().iter().enumerate();
-    let mut outcomes: Vec<Outcome> = fleet.map(|(at, node)| site.outcome(at, node, &now)).collect();
-    outcomes.extend(site.vanished());
-    outcomes.sort_by(|a, b| a.plan.name.cmp(&b.plan.name));
+    let mut outcomes = Outcomes { nodes: Vec::new(), idle: 0 };
+    for (at, node) in site.view.fleet.nodes().iter().enumerate() {
+        if described == Described::Busy && site.is_idle(at) {
+            outcomes.idle += 1;
+        } else {
+            outcomes.nodes.push(site.outcome(at, node, &now));
+        }
+    }
+    outcomes.nodes.extend(site.vanished());
+    outcomes.nodes.sort_by(|a, b| a.plan.name.cmp(&b.plan.name));
     outcomes
 }
 
@@ -123,6 +137,11 @@ impl Site<'_> {
             self.describe(&mut plan, &fates, placement, verdict.reasons);
         }
         Outcome { plan, standing }
+    }
+
+    /// Whether the node at this position has no pod and gets none. The budget does not count it.
+    fn is_idle(&self, at: usize) -> bool {
+        self.view.pods.at(at).is_empty() && !self.view.placements[at].may_start
     }
 
     /// Adds pods and reasons.

@@ -35,13 +35,35 @@ impl<'a> Scene<'a> {
         snapshot: &'a Snapshot,
         fleet: &'a Fleet<'a>,
     ) -> Self {
+        let pods = Claims::of(&owner, snapshot.pods_in(&owner.key.namespace));
+        let grouped = NodePods::group(fleet, &pods.claimed, EndedPods::Dropped);
+        Self::among(pods, grouped, owner, live, snapshot, fleet)
+    }
+
+    /// The same scene through the eyes of the DaemonSet as it is now. Mostly the same pods are its.
+    pub(super) fn as_it_is(&self, live: &'a DaemonSet, snapshot: &'a Snapshot) -> Self {
+        let owner = Owner::from(live);
+        if !owner.claims_as(&self.owner) {
+            return Self::of(owner, Some(live), snapshot, self.fleet);
+        }
+        let (pods, grouped) = (self.pods.clone(), self.grouped.clone());
+        Self::among(pods, grouped, owner, Some(live), snapshot, self.fleet)
+    }
+
+    fn among(
+        pods: Claims<'a, Pod>,
+        grouped: NodePods<'a>,
+        owner: Owner<'a>,
+        live: Option<&DaemonSet>,
+        snapshot: &'a Snapshot,
+        fleet: &'a Fleet<'a>,
+    ) -> Self {
         let namespace = &owner.key.namespace;
-        let pods = Claims::of(&owner, snapshot.pods_in(namespace));
         let in_namespace = snapshot.revisions_in(namespace);
         let revisions = Claims::of(&owner, in_namespace);
         let target = revision::target(&owner, live, &revisions, &pods.claimed, in_namespace);
         Self {
-            grouped: NodePods::group(fleet, &pods.claimed, EndedPods::Dropped),
+            grouped,
             placements: fleet.placements(&owner.spec.template.placement),
             current: CurrentTemplate::new(target.hash.clone(), owner.template_generation),
             now: snapshot.observed_at,

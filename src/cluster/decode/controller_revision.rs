@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::metadata::Metadata;
+use super::metadata::{Annotated, Pairs};
 use super::{Cause, Context};
 use crate::cluster::Kind;
 use crate::model::{Revision, RevisionNumber};
@@ -14,7 +14,7 @@ use crate::model::{Revision, RevisionNumber};
 #[serde(expecting = "an object")]
 pub(super) struct Wire<'a> {
     #[serde(borrow, default)]
-    metadata: Metadata<'a>,
+    metadata: Annotated<'a>,
     #[serde(default)]
     revision: i64,
     #[serde(default)]
@@ -23,9 +23,10 @@ pub(super) struct Wire<'a> {
 
 impl<'a> super::Wire<'a> for Wire<'a> {
     type Slim = Revision;
+    type Annotations = Pairs<'a>;
     const KIND: Kind = Kind::ControllerRevision;
 
-    fn metadata(&self) -> &Metadata<'a> {
+    fn metadata(&self) -> &Annotated<'a> {
         &self.metadata
     }
 

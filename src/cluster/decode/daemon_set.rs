@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::metadata::Metadata;
+use super::metadata::{Annotated, Pairs};
 use super::{Cause, Context};
 use crate::cluster::Kind;
 use crate::model::{
@@ -16,7 +16,7 @@ use crate::model::{
 #[serde(expecting = "an object")]
 pub(super) struct Wire<'a> {
     #[serde(borrow, default)]
-    metadata: Metadata<'a>,
+    metadata: Annotated<'a>,
     spec: DaemonSetSpec,
     #[serde(default, deserialize_with = "null_as_default")]
     status: DaemonSetStatus,
@@ -24,9 +24,10 @@ pub(super) struct Wire<'a> {
 
 impl<'a> super::Wire<'a> for Wire<'a> {
     type Slim = DaemonSet;
+    type Annotations = Pairs<'a>;
     const KIND: Kind = Kind::DaemonSet;
 
-    fn metadata(&self) -> &Metadata<'a> {
+    fn metadata(&self) -> &Annotated<'a> {
         &self.metadata
     }
 

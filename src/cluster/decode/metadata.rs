@@ -4,14 +4,18 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::{Cause, Context, Text};
 use crate::model::{ControllerRef, Interner, Labels, NamespaceName, Uid, null_as_default};
 
+/// `metadata` of a kind whose annotations are kept.
+pub(super) type Annotated<'a> = Metadata<'a, Pairs<'a>>;
+
+/// `metadata`; without annotations unless they are asked for, as nodes and pods have many.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Metadata<'a> {
+pub(super) struct Metadata<'a, A = IgnoredAny> {
     #[serde(borrow)]
     name: Option<Text<'a>>,
     #[serde(borrow)]
@@ -20,8 +24,7 @@ pub(super) struct Metadata<'a> {
     uid: Option<Text<'a>>,
     #[serde(borrow)]
     labels: Pairs<'a>,
-    #[serde(borrow)]
-    annotations: Pairs<'a>,
+    annotations: A,
     #[serde(borrow, deserialize_with = "null_as_default")]
     owner_references: Vec<OwnerReference<'a>>,
     #[serde(deserialize_with = "null_as_default")]
@@ -47,7 +50,13 @@ struct ManagedFields {
     time: Option<Timestamp>,
 }
 
-impl Metadata<'_> {
+impl Annotated<'_> {
+    pub(super) fn annotations(&self, interner: &mut Interner) -> Labels {
+        self.annotations.shared(interner)
+    }
+}
+
+impl<A> Metadata<'_, A> {
     pub(super) fn name(&self) -> Result<&str, Cause> {
         required(self.name.as_ref()).ok_or(Cause::Missing("metadata.name"))
     }
@@ -63,10 +72,6 @@ impl Metadata<'_> {
 
     pub(super) fn labels(&self, interner: &mut Interner) -> Labels {
         self.labels.shared(interner)
-    }
-
-    pub(super) fn annotations(&self, interner: &mut Interner) -> Labels {
-        self.annotations.shared(interner)
     }
 
     /// The owner reference with `controller: true` (upstream: `GetControllerOf`).
@@ -101,11 +106,11 @@ fn required<'t>(text: Option<&'t Text<'_>>) -> Option<&'t str> {
 
 /// Labels or annotations, in the order of the text.
 #[derive(Default)]
-struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
+pub(super) struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
 
 impl Pairs<'_> {
     fn shared(&self, interner: &mut Interner) -> Labels {
-        self.0.iter().map(|(key, value)| (key.shared(interner), value.shared(interner))).collect()
+        interner.labels(self.0.iter().map(|(Text(key), Text(value))| (&**key, &**value)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::metadata::Metadata;
+use super::metadata::{Annotated, Pairs};
 use super::{Cause, Context, Text};
 use crate::cluster::Kind;
 use crate::model::{Namespace, null_as_default};
@@ -11,7 +11,7 @@ use crate::model::{Namespace, null_as_default};
 #[serde(expecting = "an object")]
 pub(super) struct Wire<'a> {
     #[serde(borrow, default)]
-    metadata: Metadata<'a>,
+    metadata: Annotated<'a>,
     #[serde(borrow, default, deserialize_with = "null_as_default")]
     status: Status<'a>,
 }
@@ -25,9 +25,10 @@ struct Status<'a> {
 
 impl<'a> super::Wire<'a> for Wire<'a> {
     type Slim = Namespace;
+    type Annotations = Pairs<'a>;
     const KIND: Kind = Kind::Namespace;
 
-    fn metadata(&self) -> &Metadata<'a> {
+    fn metadata(&self) -> &Annotated<'a> {
         &self.metadata
     }
 

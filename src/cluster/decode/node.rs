@@ -1,6 +1,7 @@
 //! `v1` Node.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::metadata::Metadata;
 use super::{Cause, Condition, Context, Text};
@@ -46,6 +47,7 @@ struct Status<'a> {
 
 impl<'a> super::Wire<'a> for Wire<'a> {
     type Slim = Node;
+    type Annotations = IgnoredAny;
     const KIND: Kind = Kind::Node;
 
     fn metadata(&self) -> &Metadata<'a> {

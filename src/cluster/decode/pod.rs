@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::metadata::Metadata;
 use super::{Cause, Condition, Context, Text};
@@ -140,6 +141,7 @@ struct Terminated<'a> {
 
 impl<'a> super::Wire<'a> for Wire<'a> {
     type Slim = Pod;
+    type Annotations = IgnoredAny;
     const KIND: Kind = Kind::Pod;
 
     fn metadata(&self) -> &Metadata<'a> {

@@ -15,7 +15,7 @@ pub(super) enum Format {
 }
 
 /// So much is read at a time, in bytes.
-const BUFFER: usize = 1 << 18;
+const BUFFER: usize = 1 << 16;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const UTF8_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];

@@ -104,7 +104,7 @@ impl<'o, 'scope, R: BufRead> Outline<'o, 'scope, R> {
             // The end of the list, or no list of objects, which its reader will notice.
             (_, _) => self.notes.within.set(Within::Elsewhere),
         }
-        self.place = self.place.after(&[byte]);
+        self.place = self.place.further(usize::from(byte == b'\n'), usize::from(byte != b'\n'));
         self.text.consume(1);
         Ok(Some(byte))
     }
@@ -126,7 +126,7 @@ impl<'o, 'scope, R: BufRead> Outline<'o, 'scope, R> {
             self.decoders.push(&bytes[..length]);
             self.text.consume(length);
             if end.is_some() {
-                self.stand_in();
+                self.stand_in(&border);
                 return Ok(());
             }
             if self.decoders.unfinished().len() > LARGEST_OBJECT {
@@ -137,21 +137,20 @@ impl<'o, 'scope, R: BufRead> Outline<'o, 'scope, R> {
     }
 
     /// The object is complete: an empty one stands in the outline.
-    fn stand_in(&mut self) {
-        let object = self.decoders.unfinished();
-        let (start, end) = (self.place, self.place.after(object));
-        let breaks = end.line - start.line;
+    fn stand_in(&mut self, border: &Border) {
+        let (breaks, since_break) = border.lines();
+        let start = self.place;
         let left_out = match self.notes.left_out.get() {
-            _ if breaks > 0 => end.column - 1,
-            (line, more) if line == start.line => more + object.len() - 2,
-            _earlier_line => object.len() - 2,
+            _ if breaks > 0 => since_break,
+            (line, more) if line == start.line => more + since_break - 2,
+            _earlier_line => since_break - 2,
         };
-        self.notes.left_out.set((end.line, left_out));
+        self.place = start.further(breaks, since_break);
+        self.notes.left_out.set((self.place.line, left_out));
         self.instead.clear();
         self.instead.extend_from_slice(b"{}");
         self.instead.resize(2 + breaks, b'\n');
         self.given = 0;
-        self.place = end;
         let index = self.notes.items.get();
         self.notes.items.set(index + 1);
         self.decoders.complete(self.notes.of.get(), index, start);

@@ -13,14 +13,11 @@ impl Place {
     /// The file's first byte.
     pub(super) const START: Self = Self { line: 1, column: 1 };
 
-    /// Where the byte after `text` stands, which begins here.
-    pub(super) fn after(self, text: &[u8]) -> Self {
-        match memchr::memrchr(b'\n', text) {
-            None => Self { column: self.column + text.len(), ..self },
-            Some(last) => Self {
-                line: self.line + memchr::memchr_iter(b'\n', &text[..=last]).count(),
-                column: text.len() - last,
-            },
+    /// The place so many line breaks further on, and so many bytes after the last of them.
+    pub(super) fn further(self, breaks: usize, bytes: usize) -> Self {
+        match breaks {
+            0 => Self { column: self.column + bytes, ..self },
+            _ => Self { line: self.line + breaks, column: bytes + 1 },
         }
     }
 

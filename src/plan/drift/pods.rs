@@ -23,6 +23,7 @@ enum Fault {
 /// Deviations of pods, of the rollout that they are in, and of where they may be.
 pub(super) fn deviations(scene: &Scene<'_>, namespace: Option<&Namespace>) -> Vec<Deviation> {
     let plans: Vec<NodePlan> = nodes::outcomes(scene, &PolicySpec::default(), Described::All)
+        .nodes
         .into_iter()
         .map(|Outcome { plan, .. }| plan)
         .collect();

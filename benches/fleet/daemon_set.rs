@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fleet::{BORN, EVERYWHERE, POOLS, managed, number, uid};
+use super::{BORN, EVERYWHERE, POOLS, managed, number, uid};
 
 const NAMESPACES: [&str; 6] =
     ["kube-system", "logging", "monitoring", "network", "security", "storage"];

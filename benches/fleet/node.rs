@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::fleet::{BORN, POOLS, SEEN, managed, number, sha256, uid};
+use super::{BORN, POOLS, SEEN, managed, number, sha256, uid};
 
 pub(crate) fn name(at: usize) -> String {
     format!("ip-10-{}-{}-{}.eu-central-1.compute.internal", at >> 16, (at >> 8) & 255, at & 255)

@@ -1,34 +1,75 @@
 //! A made-up cluster of any size, written as `kubectl get … -o json` would: objects as large as
 //! real ones, with images, `managedFields` and all. The same size gives the same bytes.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+mod daemon_set;
+mod node;
+mod pod;
 
-use ds_plan::model::ManifestFile;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use ds_plan::manifest::{self, FieldValidation, Options};
+use ds_plan::model::{DesiredDaemonSet, ManifestFile, Snapshot};
+use ds_plan::plan::{Detail, Input, Plan, SourceInfo, plan};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{daemon_set, node, pod};
-
 /// DaemonSets of the cluster.
-pub(crate) const DAEMON_SETS: usize = 20;
+const DAEMON_SETS: usize = 20;
 
 /// So many of the DaemonSets run on every node; each of the others in one pool.
-pub(crate) const EVERYWHERE: usize = 2;
+const EVERYWHERE: usize = 2;
 
 /// Pools of nodes.
-pub(crate) const POOLS: usize = 6;
+const POOLS: usize = 6;
 
 /// Namespaces of teams, each with a share of the ordinary pods.
 const TEAMS: usize = 20;
 
 /// A moment of the cluster's life.
-pub(crate) const BORN: &str = "2026-03-04T05:06:07Z";
+const BORN: &str = "2026-03-04T05:06:07Z";
 /// The last moment that any object speaks of.
-pub(crate) const SEEN: &str = "2026-07-14T09:14:07Z";
+const SEEN: &str = "2026-07-14T09:14:07Z";
+
+/// A recording of so many nodes, made anew so that it is what this code makes.
+pub(crate) fn recording(nodes: usize) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fleet");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join(format!("{nodes}-nodes.json"));
+    write(&file, nodes).unwrap();
+    file
+}
+
+/// Every DaemonSet as the manifests have it: each of them gets a new image.
+pub(crate) fn desired(manifests: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
+    let options = Options {
+        default_namespace: "default".into(),
+        validate: FieldValidation::Strict,
+        policies: None,
+    };
+    manifest::read(manifests, &options).unwrap().daemon_sets
+}
+
+/// The plan of every DaemonSet.
+pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
+    let plan = plan(Input {
+        snapshot,
+        desired,
+        take_over: &BTreeSet::new(),
+        base: None,
+        source: SourceInfo::default(),
+        warnings: Vec::new(),
+        created_at: Timestamp::UNIX_EPOCH,
+        detail: Detail::default(),
+    });
+    assert_eq!(plan.daemon_sets.len(), DAEMON_SETS);
+    plan
+}
 
 /// Writes a cluster of so many nodes with six pods each, one object a line.
-pub(crate) fn write(path: &Path, nodes: usize) -> io::Result<()> {
+fn write(path: &Path, nodes: usize) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     write!(out, r#"{{"apiVersion":"v1","items":["#)?;
     let mut separator = "\n";
@@ -67,12 +108,12 @@ pub(crate) fn manifests() -> Vec<ManifestFile> {
 }
 
 /// Whether a DaemonSet has a pod on a node: five of them have.
-pub(crate) fn runs_on(set: usize, node: usize) -> bool {
+fn runs_on(set: usize, node: usize) -> bool {
     set < EVERYWHERE || set % POOLS == node % POOLS
 }
 
 /// The team's namespace that holds a node's ordinary pod.
-pub(crate) fn team(node: usize) -> String {
+fn team(node: usize) -> String {
     format!("team-{:02}", node % TEAMS)
 }
 
@@ -102,7 +143,7 @@ fn namespace(name: &str) -> Value {
 }
 
 /// A number that looks random, and is the same for the same words.
-pub(crate) fn number(kind: &str, name: &str) -> u64 {
+fn number(kind: &str, name: &str) -> u64 {
     let bytes = kind.bytes().chain([0]).chain(name.bytes());
     // FNV-1a, and the finish of SplitMix64 to spread it over all bits.
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -113,7 +154,7 @@ pub(crate) fn number(kind: &str, name: &str) -> u64 {
 }
 
 /// An object's uid.
-pub(crate) fn uid(kind: &str, name: &str) -> String {
+fn uid(kind: &str, name: &str) -> String {
     let (a, b) = (number(kind, name), number(name, kind));
     let (head, rest) = (a >> 32, b >> 48);
     format!(
@@ -126,13 +167,13 @@ pub(crate) fn uid(kind: &str, name: &str) -> String {
 }
 
 /// A digest of an image.
-pub(crate) fn sha256(name: &str) -> String {
+fn sha256(name: &str) -> String {
     let quarters = ["a", "b", "c", "d"].map(|quarter| format!("{:016x}", number(quarter, name)));
     format!("sha256:{}", quarters.concat())
 }
 
 /// An entry of `managedFields`.
-pub(crate) fn managed(manager: &str, subresource: Option<&str>, fields: &Value) -> Value {
+fn managed(manager: &str, subresource: Option<&str>, fields: &Value) -> Value {
     let mut entry = json!({
         "apiVersion": "v1",
         "fieldsType": "FieldsV1",

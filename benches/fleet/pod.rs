@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon_set::{hash, image, labels, name, namespace, owner, pod_spec};
-use crate::fleet::{BORN, SEEN, managed, number, sha256, team, uid};
-use crate::node;
+use super::daemon_set::{hash, image, labels, name, namespace, owner, pod_spec};
+use super::node;
+use super::{BORN, SEEN, managed, number, sha256, team, uid};
 
 /// The version of the template that pods in the cluster come from.
 const VERSION: u64 = 2;
