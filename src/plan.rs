@@ -36,6 +36,8 @@ mod writers;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use rayon::prelude::*;
+use serde_json::Value;
 
 pub use applied::{FIELD_MANAGER, sent};
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
@@ -111,8 +113,9 @@ pub fn plan(input: Input<'_>) -> Plan {
     let live = desired.iter().filter_map(|desired| snapshot.daemon_set(&desired.key));
     let specs = desired.iter().map(|desired| &desired.spec).chain(live.map(|live| &live.spec));
     let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
+    // Each DaemonSet by itself, on all cores; the order stays.
     let mut planned: Vec<Planned> = applied
-        .iter()
+        .par_iter()
         .zip(manifests)
         .map(|(applied, manifest)| {
             let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
@@ -122,7 +125,8 @@ pub fn plan(input: Input<'_>) -> Plan {
     planned
         .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
 
-    let digest = digest::digest(snapshot.cluster.uid.as_ref(), planned.iter().map(|it| &it.plan));
+    let decided: Vec<Value> = planned.iter_mut().map(|it| it.decided.take()).collect();
+    let digest = digest::digest(snapshot.cluster.uid.as_ref(), &decided);
     let mut guards = Vec::new();
     let mut daemon_sets = Vec::with_capacity(planned.len());
     for mut one in planned {

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
@@ -70,7 +71,7 @@ pub(super) fn applied(
     desired: &[DesiredDaemonSet],
     take_over: &BTreeSet<String>,
 ) -> Vec<Applied> {
-    desired.iter().map(|desired| one(snapshot, desired, take_over)).collect()
+    desired.par_iter().map(|desired| one(snapshot, desired, take_over)).collect()
 }
 
 /// A warning when nothing can be said about who owns what.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::applied::Applied;
-use super::digest::template_digest;
+use super::digest::{self, template_digest};
 use super::document::{
     Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, Guard, ManagedBy, NodePlan,
     Strategy, Warning, Wave,
@@ -29,6 +31,8 @@ pub(super) struct Planned {
     pub guards: Vec<Guard>,
     /// What a reader should know.
     pub warnings: Vec<Warning>,
+    /// What goes into the digest.
+    pub decided: Value,
 }
 
 /// Plans one DaemonSet.
@@ -95,7 +99,7 @@ pub(super) fn plan<'a>(
         plan.nodes.retain(|node| node.action != Action::Keep);
         plan.nodes.shrink_to_fit();
     }
-    Planned { plan, guards, warnings }
+    Planned { decided: digest::decided(&plan), plan, guards, warnings }
 }
 
 /// The hold that a DaemonSet is under, or a warning when its memory of one cannot be read.

@@ -12,14 +12,8 @@ use crate::controller::revision_data::canonical_json;
 use crate::model::Uid;
 
 /// `sha256:` and the digest in hexadecimal.
-///
-/// `plans` have every node that has something to do.
-pub(super) fn digest<'a>(
-    cluster: Option<&Uid>,
-    plans: impl Iterator<Item = &'a DaemonSetPlan>,
-) -> String {
-    let daemon_sets: Vec<Value> = plans.map(daemon_set).collect();
-    hash(&json!({ "cluster": cluster, "daemonSets": daemon_sets }))
+pub(super) fn digest(cluster: Option<&Uid>, decided: &[Value]) -> String {
+    hash(&json!({ "cluster": cluster, "daemonSets": decided }))
 }
 
 /// The digest of a pod template: the same for templates with the same revision data.
@@ -27,7 +21,9 @@ pub fn template_digest(template: &Value) -> String {
     hash(template)
 }
 
-fn daemon_set(plan: &DaemonSetPlan) -> Value {
+/// What is decided about a DaemonSet, of whose nodes every one that has something to do is in its
+/// plan.
+pub(super) fn decided(plan: &DaemonSetPlan) -> Value {
     json!({
         "namespace": plan.namespace,
         "name": plan.name,
