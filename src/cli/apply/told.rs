@@ -35,11 +35,13 @@ pub(super) struct Teller<'a> {
     format: Format,
     printer: Printer,
     last_line: Option<Timestamp>,
+    /// What was said last, so that a request that is made again is not told again.
+    last_words: String,
 }
 
 impl<'a> Teller<'a> {
     pub(super) fn new(key: &'a DaemonSetKey, format: Format, printer: Printer) -> Self {
-        Self { key, format, printer, last_line: None }
+        Self { key, format, printer, last_line: None, last_words: String::new() }
     }
 
     /// Tells of one event.
@@ -50,10 +52,13 @@ impl<'a> Teller<'a> {
             return;
         }
         self.last_line = Some(now);
+        let words = report.to_string();
         match self.format {
-            Format::Text => self.line(now, &report.to_string()),
-            Format::Json => self.json(now, report.code(), &report.to_string(), report.data()),
+            Format::Text if words == self.last_words => {}
+            Format::Text => self.line(now, &words),
+            Format::Json => self.json(now, report.code(), &words, report.data()),
         }
+        self.last_words = words;
     }
 
     /// Tells how it ended, and what is left.
@@ -73,17 +78,32 @@ impl<'a> Teller<'a> {
                 for (node, trouble) in troubles(outcome).into_iter().flatten().take(NAMED) {
                     self.line(now, &format!("  {node}: {trouble}"));
                 }
+                self.left(left, troubles(outcome), now);
                 if let Some(words) = slowest(replaced) {
                     self.line(now, &words);
                 }
-                for (node, why) in left.iter().take(NAMED) {
-                    let why: Vec<String> = why.iter().map(ToString::to_string).collect();
-                    self.line(now, &format!("  {node}: {}", why.join("; ")));
-                }
-                if left.len() > NAMED {
-                    self.line(now, &format!("  and {} more nodes", left.len() - NAMED));
+                for way in ways(outcome, self.key) {
+                    self.line(now, &way);
                 }
             }
+        }
+    }
+
+    /// Nodes that are not as they should be, but for those that were told of as failed.
+    fn left(
+        &self,
+        left: &BTreeMap<NodeName, Vec<Reason>>,
+        failed: Option<&BTreeMap<NodeName, Trouble>>,
+        now: Timestamp,
+    ) {
+        let is_told = |node: &NodeName| failed.is_some_and(|failed| failed.contains_key(node));
+        let left: Vec<_> = left.iter().filter(|(node, _)| !is_told(node)).collect();
+        for (node, why) in left.iter().take(NAMED) {
+            let why: Vec<String> = why.iter().map(ToString::to_string).collect();
+            self.line(now, &format!("  {node}: {}", why.join("; ")));
+        }
+        if left.len() > NAMED {
+            self.line(now, &format!("  and {} more", nodes(left.len() - NAMED)));
         }
     }
 
@@ -130,14 +150,36 @@ fn slowest(replaced: &[Replaced]) -> Option<String> {
     seconds.sort_unstable();
     let median = seconds[seconds.len() / 2];
     Some(format!(
-        "{} replaced; a node took {median}s in the middle, {} the longest with {}s",
+        "{} replaced, the median after {median}s, {} last with {}s",
         nodes(replaced.len()),
         slowest.node,
         slowest.seconds
     ))
 }
 
-pub(super) fn nodes(count: usize) -> String {
+/// How to go on, and how to go back.
+fn ways(outcome: &Outcome, key: &DaemonSetKey) -> Vec<String> {
+    let on = "to go on: run it again";
+    let retry = "to go on: mend what failed and run it again, with --retry for the same template";
+    let back = format!("to go back: ds-apply undo {key}");
+    let release = format!("to let the controller go on by itself: ds-apply release {key}");
+    match outcome {
+        Outcome::Parked { .. } | Outcome::Held { why: Held::Failed { .. } } => {
+            vec![retry.to_owned(), back]
+        }
+        Outcome::Held { .. } | Outcome::Interrupted => vec![on.to_owned(), back],
+        Outcome::Stale { held: true, .. } => {
+            vec!["to go on: look at the new plan, and carry that out".to_owned(), back, release]
+        }
+        Outcome::Done
+        | Outcome::Stale { held: false, .. }
+        | Outcome::Gone { .. }
+        | Outcome::LockLost
+        | Outcome::Failed { .. } => Vec::new(),
+    }
+}
+
+fn nodes(count: usize) -> String {
     format!("{count} node{}", if count == 1 { "" } else { "s" })
 }
 

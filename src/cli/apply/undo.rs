@@ -56,7 +56,7 @@ async fn one(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<E
     let mut desired = with_template(live, hold.as_ref(), &template)?;
     record_cause(&mut desired, revision);
     args.common.pace.put_over(&mut desired);
-    let undone = live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned);
+    let undone = undone(live, hold.as_ref());
     let source = SourceInfo { commit: last_commit(revision), ..SourceInfo::default() };
     let plan = planned(
         &snapshot,
@@ -78,6 +78,12 @@ async fn one(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<E
         session.shell.printer.out(words).map_err(Error::Output)?;
     }
     Ok(exit)
+}
+
+/// The commit that git still asks for: the one that was applied last, whether or not it failed.
+fn undone(live: &DaemonSet, hold: Option<&Hold>) -> Option<String> {
+    let held = hold.and_then(|hold| hold.commit.clone());
+    held.or_else(|| live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned))
 }
 
 /// The template to go back to, and its revision.
