@@ -82,8 +82,8 @@ async fn one(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<E
 
 /// The commit that git still asks for: the one that was applied last, whether or not it failed.
 fn undone(live: &DaemonSet, hold: Option<&Hold>) -> Option<String> {
-    let held = hold.and_then(|hold| hold.commit.clone());
-    held.or_else(|| live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned))
+    let failed = hold.and_then(|hold| hold.commit.clone());
+    failed.or_else(|| live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned))
 }
 
 /// The template to go back to, and its revision.
