@@ -73,7 +73,7 @@ async fn one(args: &CommonFlags, key: &DaemonSetKey, session: &mut Session) -> R
         deadline: args.pace.ends(snapshot.observed_at),
         allow_mass_eviction: true,
     };
-    let lock = session.lock(key, args.pace.lock_timeout).await?;
+    let lock = session.lock(key, args.pace.lock()).await?;
     let selector = live.spec.selector.clone();
     let ending = session.carry_out(key, &selector, &lock, task, args.output).await;
     unlock(lock).await;

@@ -100,7 +100,7 @@ impl One<'_> {
         if !self.args.yes {
             ask(&session.shell)?;
         }
-        let lock = session.lock(self.key, self.args.pace.lock_timeout).await?;
+        let lock = session.lock(self.key, self.args.pace.lock()).await?;
         let done = async {
             let snapshot = session.snapshot(self.key).await?;
             let plan = self.plan(&snapshot, session)?;
