@@ -2,6 +2,7 @@
 //! for himself.
 
 mod killed;
+mod outages;
 mod rolling;
 mod watcher;
 
