@@ -4,6 +4,7 @@
 mod killed;
 mod outages;
 mod rolling;
+mod together;
 mod watcher;
 
 use std::collections::BTreeSet;
@@ -128,6 +129,12 @@ impl<'p> Fleet<'p> {
     fn plan(&self, manifest: &str) -> Output {
         let arguments = ["--detailed-exitcode", "-f", "agent.yaml"];
         self.plane.ds_plan(&arguments, &[("agent.yaml", manifest)])
+    }
+
+    /// Pods that are ready now.
+    fn ready(&self) -> usize {
+        let ready = "--output=jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";
+        self.kubectl(&["get", "pods", ready]).split(' ').filter(|it| *it == "True").count()
     }
 
     fn watch(&self) -> Watcher {
