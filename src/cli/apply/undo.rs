@@ -4,6 +4,7 @@ use super::agree::{Asking, planned};
 use super::flags::CommonFlags;
 use super::on_live::{Wanted, find, hold, with_template};
 use super::session::Session;
+use super::turns::Turns;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::controller::revision_data::{Matching, matches, template_of};
@@ -38,14 +39,13 @@ pub(in crate::cli) struct Args {
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let mut exit = Exit::Done;
+    let mut turns = Turns::new(args.common.keep_going, session.shell.printer);
     for key in &args.names {
-        exit = exit.or_graver(one(args, key, session).await?);
-        if exit != Exit::Done && !args.common.keep_going {
+        if !turns.goes_on(one(args, key, session).await)? {
             break;
         }
     }
-    Ok(exit)
+    Ok(turns.exit())
 }
 
 async fn one(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
