@@ -1,9 +1,9 @@
 //! `ds-apply` on a real control plane, watched by a stranger who sees every pod event and counts
 //! for himself.
 
-mod readme;
 mod killed;
 mod outages;
+mod readme;
 mod rolling;
 mod together;
 mod watcher;
