@@ -4,6 +4,7 @@
 mod killed;
 mod outages;
 mod rolling;
+mod saved;
 mod together;
 mod watcher;
 
