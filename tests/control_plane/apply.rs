@@ -1,6 +1,7 @@
 //! `ds-apply` on a real control plane, watched by a stranger who sees every pod event and counts
 //! for himself.
 
+mod cost;
 mod killed;
 mod outages;
 mod rolling;
