@@ -108,16 +108,16 @@ fn failure(error: &WriteError) -> Failure {
         WriteError::Forbidden { .. } | WriteError::Cluster(Error::Forbidden { .. }) => {
             Failure::Forbidden { message }
         }
-        // The preflight was accepted, so it is the server that is in trouble.
-        WriteError::Refused { status: 500.., .. } => Failure::Unknown { message },
         // Somebody took fields of ours meanwhile: what was agreed to holds no longer.
         WriteError::Conflict { .. }
         | WriteError::Invalid { .. }
         | WriteError::Denied { .. }
-        | WriteError::Refused { .. } => Failure::Refused { message },
+        | WriteError::Refused { status: ..500, .. } => Failure::Refused { message },
         WriteError::Unlocked { .. }
         | WriteError::TooManyRequests { .. }
         | WriteError::OutcomeUnknown { .. }
+        // The preflight was accepted, so it is the server that is in trouble.
+        | WriteError::Refused { .. }
         | WriteError::Cluster(_) => Failure::Unknown { message },
     }
 }

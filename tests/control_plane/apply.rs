@@ -1,10 +1,12 @@
 //! `ds-apply` on a real control plane, watched by a stranger who sees every pod event and counts
 //! for himself.
 
+mod cost;
 mod killed;
 mod outages;
 mod readme;
 mod rolling;
+mod saved;
 mod together;
 mod watcher;
 
@@ -105,13 +107,6 @@ impl<'p> Fleet<'p> {
         self.plane.ds_apply(&arguments, &[("agent.yaml", manifest)]).start()
     }
 
-    /// The same through a proxy.
-    fn start_through(&self, proxy: &Proxy, manifest: &str, flags: &[&str]) -> Running {
-        let arguments = [&["--yes", "-f", "agent.yaml"], flags].concat();
-        let files = [("agent.yaml", manifest)];
-        ControlPlane::ds_apply_by(proxy.kubeconfig_path(), &arguments, &files).start()
-    }
-
     /// Every pod of each version up to `number` was replaced once, within the budget, and the end
     /// is as declared.
     #[track_caller]
@@ -170,6 +165,13 @@ impl<'p> Fleet<'p> {
         all.sort_by_key(|(_, number, _)| *number);
         all
     }
+}
+
+/// `ds-apply --yes` of a manifest through a proxy, only begun.
+fn start_through(proxy: &Proxy, manifest: &str) -> Running {
+    let arguments = ["--yes", "-f", "agent.yaml"];
+    let files = [("agent.yaml", manifest)];
+    ControlPlane::ds_apply_by(proxy.kubeconfig_path(), &arguments, &files).start()
 }
 
 /// Both streams of a program, for messages.

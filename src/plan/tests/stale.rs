@@ -44,6 +44,11 @@ fn nothing() -> Edit {
     edit(|_| {})
 }
 
+/// What git asked for besides the new image, what became of the cluster, and of git; and what is
+/// stale of it, without and with `--strict`.
+type Row = (&'static str, Edit, Edit, Edit, Words, Words);
+type Words = &'static [&'static str];
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn what_makes_a_plan_stale() {
@@ -56,9 +61,7 @@ fn what_makes_a_plan_stale() {
     const STRATEGY: &str = "has another update strategy, or a looser one";
     const OBJECT: &str = "is no longer the object that was planned on";
     const MIN_READY: &str = "other fields would change: spec.minReadySeconds";
-    // What git asked for besides the new image, what became of the cluster, and of git; and what is
-    // stale of it, without and with `--strict`.
-    let rows: Vec<(&str, Edit, Edit, Edit, &[&str], &[&str])> = vec![
+    let rows: Vec<Row> = vec![
         ("nothing has happened", nothing(), nothing(), nothing(), &[], &[]),
         (
             "a pod was replaced by itself",

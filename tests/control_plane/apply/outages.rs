@@ -84,8 +84,7 @@ fn through(plane: &ControlPlane, namespace: &str, trouble: Trouble) {
         fault
     });
     let watcher = fleet.watch();
-    let output = fleet.start_through(&proxy, &version("v2"), &[]).wait();
-    println!("{}", told(&output));
+    let output = start_through(&proxy, &version("v2")).wait();
     assert!(befallen.load(Ordering::Relaxed), "{namespace}: nothing went wrong");
     assert_eq!(output.status.code(), Some(0), "{namespace}: {}", told(&output));
     fleet.is_replaced_within(2, &watcher.end(), 2);
@@ -99,7 +98,7 @@ fn watches_that_are_cut_are_taken_up_again() {
     let fleet = Fleet::new(&plane, "cut", NODES, &version("v1"));
     let proxy = Proxy::start(&plane, "admin");
     let watcher = fleet.watch();
-    let run = fleet.start_through(&proxy, &version("v2"), &[]);
+    let run = start_through(&proxy, &version("v2"));
     for gone in [1, 2, 4, 6, 8, 10] {
         wait_until("pods to go", SOON, || watcher.gone() >= gone);
         proxy.cut();

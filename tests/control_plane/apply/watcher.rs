@@ -72,7 +72,7 @@ impl Count {
 
     /// What a list says after events were missed.
     fn replace(&mut self, pods: &[Pod]) {
-        let listed: BTreeSet<String> = pods.iter().filter_map(|pod| pod.uid()).collect();
+        let listed: BTreeSet<String> = pods.iter().filter_map(kube::ResourceExt::uid).collect();
         let missed = self.present.iter().filter(|(uid, _)| !listed.contains(*uid));
         let missed: Vec<_> = missed.map(|(uid, node)| (uid.clone(), node.clone())).collect();
         for (uid, node) in missed {
