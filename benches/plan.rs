@@ -95,6 +95,7 @@ fn node(number: usize) -> Node {
         taints: Box::default(),
         unschedulable: false,
         readiness: NodeReadiness::Ready,
+        allocatable: Labels::default(),
         created: None,
     }
 }
@@ -135,7 +136,14 @@ fn snapshot(nodes: usize) -> Snapshot {
         daemon_sets,
         revisions: Vec::new(),
         namespaces: Vec::new(),
-        coverage: Coverage { scope: None, managed_fields: false, namespaces: false, masked: None },
+        coverage: Coverage {
+            scope: None,
+            managed_fields: false,
+            namespaces: false,
+            services: false,
+            leases: false,
+            masked: None,
+        },
     };
     snapshot.sort();
     snapshot

@@ -86,7 +86,16 @@ pub(super) fn snapshot(cluster: &Cluster) -> Snapshot {
             annotations: Labels::default(),
             terminating: false,
         }],
-        coverage: Coverage { scope: None, managed_fields: true, namespaces: true, masked: None },
+        services: Vec::new(),
+        leases: Vec::new(),
+        coverage: Coverage {
+            scope: None,
+            managed_fields: true,
+            namespaces: true,
+            services: true,
+            leases: true,
+            masked: None,
+        },
     };
     snapshot.sort();
     snapshot
