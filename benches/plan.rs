@@ -29,6 +29,7 @@ fn roll_20_daemon_sets(bencher: Bencher<'_, '_>, nodes: usize) {
         plan(Input {
             snapshot: &snapshot,
             desired: &desired,
+            created_namespaces: &std::collections::BTreeSet::new(),
             take_over: &std::collections::BTreeSet::new(),
             base: None,
             source: SourceInfo::default(),
@@ -136,6 +137,8 @@ fn snapshot(nodes: usize) -> Snapshot {
         daemon_sets,
         revisions: Vec::new(),
         namespaces: Vec::new(),
+        services: Vec::new(),
+        leases: Vec::new(),
         coverage: Coverage {
             scope: None,
             managed_fields: false,

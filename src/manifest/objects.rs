@@ -4,11 +4,11 @@
 //! Lists are taken apart as kubectl does it (upstream: `decodeToList`: whatever has `items` is a
 //! list). Not here: what a DaemonSet says (`daemon_set`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::model::{ManifestFile, Place};
+use crate::model::{ManifestFile, NamespaceName, Place};
 
 use super::documents::{self, BadSeparator, Document};
 use super::encoding;
@@ -30,6 +30,8 @@ pub(super) struct Found {
 pub(super) struct Objects {
     pub(super) daemon_sets: Vec<Found>,
     pub(super) policies: Vec<Found>,
+    /// Namespaces that the files create.
+    pub(super) namespaces: BTreeSet<NamespaceName>,
     pub(super) seen: Seen,
     pub(super) warnings: Vec<Warning>,
     pub(super) errors: Vec<Error>,
@@ -53,6 +55,18 @@ pub fn is_read(bytes: &[u8]) -> bool {
         || bytes.starts_with(&[0xFE, 0xFF])
         || mentions(b"DaemonSet")
         || mentions(b"RolloutPolicy")
+        || bytes.split(|&byte| byte == b'\n').any(misspells_daemon_set)
+}
+
+/// Whether a line says `kind: Daemonset`, say: such a file is read, so that its mistake is told.
+fn misspells_daemon_set(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    let line = line.strip_prefix(b"- ").unwrap_or(line).trim_ascii_start();
+    let unquoted = |text: &[u8]| -> Vec<u8> {
+        text.iter().copied().filter(|byte| !b"\"' \t".contains(byte)).take(14).collect()
+    };
+    line.iter().take(7).any(|&byte| byte == b':')
+        && unquoted(line).to_ascii_lowercase() == b"kind:daemonset"
 }
 
 struct FileReader<'f> {
@@ -167,7 +181,13 @@ impl FileReader<'_> {
                 let kind = kind.to_owned();
                 self.objects.errors.push(Error::KindCase { place, kind });
             }
-            (kind, _, _) => count(&mut self.objects.seen.other_kinds, kind.to_owned()),
+            (kind, version, _) => {
+                if (kind, version) == ("Namespace", Some("v1")) {
+                    let name = node.get("metadata").and_then(|metadata| metadata.text("name"));
+                    self.objects.namespaces.extend(name.map(NamespaceName::from));
+                }
+                count(&mut self.objects.seen.other_kinds, kind.to_owned());
+            }
         }
     }
 }

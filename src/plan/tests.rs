@@ -14,8 +14,8 @@ use crate::controller::test_cluster::{Cluster, OTHERS, OURS, at, labels, node, t
 use crate::manifest::default_daemon_set;
 use crate::merge;
 use crate::model::{
-    ClusterInfo, ContainerTrouble, Coverage, DaemonSet, Labels, Namespace, NodeReadiness, Place,
-    PodPhase, PodReadiness, PodTarget, Snapshot,
+    ClusterInfo, ContainerTrouble, Coverage, DaemonSet, Labels, Lease, Namespace, NodeReadiness,
+    Place, PodPhase, PodReadiness, PodTarget, Service, Snapshot, TEMPLATE_GENERATION_ANNOTATION,
 };
 
 /// A settled cluster of `count` nodes, every pod ready, at revision 1.
@@ -117,16 +117,21 @@ pub(super) fn desired(cluster: &Cluster) -> DesiredDaemonSet {
 }
 
 fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
-    plan(Input {
+    plan(input(snapshot, desired))
+}
+
+fn input<'a>(snapshot: &'a Snapshot, desired: &'a [DesiredDaemonSet]) -> Input<'a> {
+    Input {
         snapshot,
         desired,
-        take_over: &BTreeSet::new(),
+        created_namespaces: const { &BTreeSet::new() },
+        take_over: const { &BTreeSet::new() },
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
         created_at: Timestamp::UNIX_EPOCH,
         detail: Detail::default(),
-    })
+    }
 }
 
 /// The plan of what `change` makes of the cluster's DaemonSet.
@@ -313,6 +318,7 @@ fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
     let input = Input {
         snapshot: &snapshot,
         desired: &wanted,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),
@@ -382,6 +388,7 @@ fn the_digest_follows_decisions_and_nothing_else() {
     let mut later = Input {
         snapshot: &same,
         desired: &wanted,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo { paths: vec!["elsewhere".into()], ..SourceInfo::default() },

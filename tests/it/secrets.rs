@@ -99,6 +99,7 @@ fn outputs(snapshot: &Snapshot, text: &str) -> Vec<String> {
     let plan = plan::plan(Input {
         snapshot,
         desired: &desired.daemon_sets,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         base: Some(&[]),
         source: SourceInfo::default(),
@@ -126,6 +127,7 @@ fn comparisons(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Vec<String>
     let diff = plan::diff(DiffInput {
         snapshot,
         desired,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         source: SourceInfo::default(),
         warnings: Vec::new(),
@@ -184,6 +186,7 @@ fn they_are_there_when_asked_for() {
     let plan = plan::plan(Input {
         snapshot: &snapshot,
         desired: &desired.daemon_sets,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),
