@@ -16,6 +16,7 @@ use crate::merge;
 use crate::model::{
     ClusterInfo, ContainerTrouble, Coverage, DaemonSet, Labels, Lease, Namespace, NodeReadiness,
     Place, PodPhase, PodReadiness, PodTarget, Service, Snapshot, TEMPLATE_GENERATION_ANNOTATION,
+    TEMPLATE_GENERATION_LABEL,
 };
 
 /// A settled cluster of `count` nodes, every pod ready, at revision 1.

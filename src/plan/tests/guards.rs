@@ -53,7 +53,7 @@ fn a_plan_that_cannot_finish_is_guarded() {
     assert_eq!(
         guard.message,
         "the plan cannot finish: 1 unavailable already, at most 1 allowed, and nothing in the plan \
-         mends them (x); 3 outdated pods wait for good. Mend these nodes first, or go back to a \
+         mends them (pod is not Ready: node-0); 3 outdated pods wait for good. Mend these nodes first, or go back to a \
          template that works there"
     );
 }

@@ -95,7 +95,7 @@ fn services_that_gain_or_lose_endpoints_are_warned_about() {
                  it gains them as endpoints",
             ),
         ),
-        ("it selects both", ("name", "foo"), false, None),
+        ("it selects both", OURS[0], false, None),
         ("it selects neither", ("tier", "third"), false, None),
     ] {
         let mut cluster = settled(3);
@@ -103,7 +103,7 @@ fn services_that_gain_or_lose_endpoints_are_warned_about() {
             cluster.edit(|spec| spec["template"]["metadata"]["labels"][key] = value.into());
         };
         label(&mut cluster, old);
-        settle_all(&mut cluster);
+        label_pods(&mut cluster, old);
         let mut live = snapshot(&cluster);
         live.services = vec![service("web", &[selector], headless)];
         label(&mut cluster, new);
@@ -113,10 +113,11 @@ fn services_that_gain_or_lose_endpoints_are_warned_about() {
     }
 }
 
-/// Lets the controller replace every pod by one of the present template.
-fn settle_all(cluster: &mut Cluster) {
-    cluster.pods.clear();
-    settle(cluster);
+/// Pods with one label more, which their template has too.
+fn label_pods(cluster: &mut Cluster, label: (&str, &str)) {
+    for pod in &mut cluster.pods {
+        pod.labels = pod.labels.iter().chain([label]).collect();
+    }
 }
 
 #[test]
@@ -125,11 +126,9 @@ fn a_new_daemon_set_behind_a_service_of_others_is_warned_about() {
     let ours = desired(&cluster);
     for pod in &mut cluster.pods {
         pod.controller = None;
-        pod.labels = labels([("name", "foo"), ("app", "other")]);
+        pod.labels = labels([OURS[0], ("app", "other")]);
     }
-    for (selector, want) in
-        [(("name", "foo"), vec!["serviceMixesEndpoints"]), (("app", "other"), vec![])]
-    {
+    for (selector, want) in [(OURS[0], vec!["serviceMixesEndpoints"]), (("app", "other"), vec![])] {
         let mut live = snapshot(&cluster);
         live.daemon_sets.clear();
         live.services = vec![service("web", &[selector], false)];
@@ -146,7 +145,7 @@ fn a_wave_that_takes_much_of_a_service_is_warned_about() {
         let mut cluster = settled(nodes);
         cluster.set_limits(&json!(limit), &json!(0));
         let mut live = snapshot(&cluster);
-        live.services = vec![service("web", &[("name", "foo")], false)];
+        live.services = vec![service("web", &OURS, false)];
         cluster.set_image("foo/bar:2");
         let plan = planned(&live, &[desired(&cluster)]);
         let want = if warned { vec!["serviceThinsOut"] } else { vec![] };
@@ -182,7 +181,7 @@ fn requests_beyond_what_nodes_can_allocate_are_warned_about() {
         let nodes = found.map(|it| it.nodes.iter().map(NodeName::as_str).collect::<Vec<_>>());
         assert_eq!(nodes, want.map(|_| vec!["node-1"]), "{rule}");
         if let (Some(found), Some(want)) = (found, want) {
-            let worst = format!("at the worst {want} on node-1 (default/foo ");
+            let worst = format!("at the worst {want} on node-1 (default/");
             assert!(found.message.contains(&worst), "{rule}: {}", found.message);
         }
     }
@@ -246,6 +245,7 @@ fn a_daemon_set_that_no_node_can_run_says_why() {
 fn old_pods_that_count_as_updated_are_warned_about() {
     let mut cluster = settled(3);
     // Orphaned and made again with another template: the generation begins at 1 again.
+    label_pods(&mut cluster, (TEMPLATE_GENERATION_LABEL, "1"));
     cluster.set_image("foo/bar:2");
     cluster.daemon_set.generation = 1;
     cluster.daemon_set.annotations = labels([(TEMPLATE_GENERATION_ANNOTATION, "1")]);
@@ -255,6 +255,8 @@ fn old_pods_that_count_as_updated_are_warned_about() {
     assert!(warning.message.starts_with("3 pods come from another template"), "{warning:?}");
     // Pods that are simply outdated do not.
     let mut cluster = settled(3);
+    label_pods(&mut cluster, (TEMPLATE_GENERATION_LABEL, "1"));
+    cluster.daemon_set.annotations = labels([(TEMPLATE_GENERATION_ANNOTATION, "1")]);
     let live = snapshot(&cluster);
     cluster.set_image("foo/bar:2");
     assert_eq!(planned(&live, &[desired(&cluster)]).warnings, []);
