@@ -63,10 +63,13 @@ fn misspells_daemon_set(line: &[u8]) -> bool {
     let line = line.trim_ascii_start();
     let line = line.strip_prefix(b"- ").unwrap_or(line).trim_ascii_start();
     let unquoted = |text: &[u8]| -> Vec<u8> {
-        text.iter().copied().filter(|byte| !b"\"' \t".contains(byte)).take(14).collect()
+        text.iter().copied().filter(|byte| !b"\"' \t".contains(byte)).take(15).collect()
     };
     line.iter().take(7).any(|&byte| byte == b':')
-        && unquoted(line).to_ascii_lowercase() == b"kind:daemonset"
+        && matches!(
+            unquoted(line).to_ascii_lowercase().as_slice(),
+            b"kind:daemonset" | b"kind:daemonset," | b"kind:daemonset#" | b"kind:daemonset\r"
+        )
 }
 
 struct FileReader<'f> {
@@ -201,4 +204,28 @@ fn group(api_version: &str) -> Option<&str> {
 
 fn count(kinds: &mut BTreeMap<String, usize>, kind: String) {
     *kinds.entry(kind).or_default() += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_mention_what_is_read_are_read_and_those_that_misspell_it() {
+        for (text, read) in [
+            ("kind: DaemonSet", true),
+            ("# a DaemonSet somewhere", true),
+            ("kind: RolloutPolicy", true),
+            ("kind: Daemonset\napiVersion: apps/v1", true),
+            ("apiVersion: apps/v1\nkind:   'daemonset'\n", true),
+            ("- \"kind\": \"DAEMONSET\",", true),
+            ("kind: Deployment", false),
+            // A role that names the resource is no DaemonSet.
+            ("resources: [daemonsets]", false),
+            ("kind: daemonsetlike", false),
+            ("# the kind: daemonset", false),
+        ] {
+            assert_eq!(is_read(text.as_bytes()), read, "{text}");
+        }
+    }
 }

@@ -31,7 +31,7 @@ pub(crate) async fn live(plane: &ControlPlane) -> Snapshot {
 pub(crate) fn recorded_by_kubectl(plane: &ControlPlane) -> Snapshot {
     let json = plane.kubectl(&[
         "get",
-        "nodes,pods,daemonsets,controllerrevisions,namespaces",
+        "nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases",
         "--all-namespaces",
         "--output=json",
         "--show-managed-fields",

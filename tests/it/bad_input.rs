@@ -317,7 +317,7 @@ fn snapshots_that_cannot_be_read() {
     assert_snapshot!(plan_on(half), @"
     exit 1
     --- stderr
-    error: the snapshot s.json is cut off at line 1, column 647
+    error: the snapshot s.json is cut off at line 1, column 847
     hint: record it again: `ds-plan snapshot > FILE`
     ");
     assert_snapshot!(plan_on("{\"kind\": \"Table\"}"), @"

@@ -127,7 +127,6 @@ fn comparisons(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Vec<String>
     let diff = plan::diff(DiffInput {
         snapshot,
         desired,
-        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         source: SourceInfo::default(),
         warnings: Vec::new(),

@@ -193,7 +193,7 @@ fn what_could_not_be_read_is_said_where_it_matters() {
         ("all was read", true, true, "foo/bar:2", None),
         ("nothing changes", false, false, "foo/bar", None),
         ("no Services", false, true, "foo/bar:2", Some("which Services gain or lose endpoints")),
-        ("no leases", true, false, "foo/bar:2", Some("whether this template failed before")),
+        ("no leases", true, false, "foo/bar:2", Some("whether a template failed before")),
     ] {
         let mut cluster = settled(3);
         let mut live = snapshot(&cluster);

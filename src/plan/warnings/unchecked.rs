@@ -18,19 +18,22 @@ pub(in crate::plan) fn warning<'a>(
         plan.live_template.as_ref().is_some_and(|live| *live != plan.target_template)
     };
     let coverage = &snapshot.coverage;
-    let (services, leases) = (!coverage.services, !coverage.leases || coverage.masked.is_some());
+    let services = !coverage.services;
+    // Digests of masked templates are others than those of the templates that failed.
+    let leases = match (coverage.leases, coverage.masked) {
+        (true, None) => None,
+        (true, Some(_)) => Some("whether a template failed before (values are masked)"),
+        (false, _) => Some("whether a template failed before (no leases)"),
+    };
     let rooms =
         !snapshot.nodes.is_empty() && snapshot.nodes.iter().all(|n| n.allocatable.is_empty());
     let missing: Vec<&str> = [
-        (services, "which Services gain or lose endpoints (no Services)"),
-        (rooms, "what the DaemonSets request together (no allocatable of nodes)"),
-        (
-            leases && plans.iter().any(new_template),
-            "whether this template failed before (no leases, or masked values)",
-        ),
+        services.then_some("which Services gain or lose endpoints (no Services)"),
+        rooms.then_some("what the DaemonSets request together (no allocatable of nodes)"),
+        leases.filter(|_| plans.iter().any(new_template)),
     ]
     .into_iter()
-    .filter_map(|(missing, what)| missing.then_some(what))
+    .flatten()
     .collect();
     (!missing.is_empty()).then(|| Warning {
         code: "notChecked".to_owned(),
