@@ -64,6 +64,7 @@ pub struct Namespace {
 
 /// What a snapshot has, and so what may be concluded from what it has not.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a list that was read or was not")]
 pub struct Coverage {
     /// The namespaces whose pods, DaemonSets and revisions were read; `None` is all of them. In
     /// any other namespace, nothing can be concluded from what is not there.

@@ -132,7 +132,7 @@ fn a_new_daemon_set_behind_a_service_of_others_is_warned_about() {
         let mut live = snapshot(&cluster);
         live.daemon_sets.clear();
         live.services = vec![service("web", &[selector], false)];
-        let plan = planned(&live, &[ours.clone()]);
+        let plan = planned(&live, std::slice::from_ref(&ours));
         let found: Vec<&str> =
             codes(&plan).into_iter().filter(|code| code.starts_with("service")).collect();
         assert_eq!(found, want, "{selector:?}");

@@ -1,5 +1,5 @@
 //! Services that gain or lose endpoints: the endpoints of a Service are the Ready pods of its
-//! namespace that have all labels of its selector (upstream: the EndpointSlice controller).
+//! namespace that have all labels of its selector (upstream: the `EndpointSlice` controller).
 //!
 //! Not here: which Services were read at all (`unchecked`).
 
