@@ -28,6 +28,9 @@ const FAILED_CREATE: &str = "FailedCreate";
 /// The longest sleep between two looks: a clock may jump.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
+/// The shortest one, so that what is overdue cannot spin.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
+
 /// Something that interrupts a run from outside: Ctrl-C or SIGTERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupt;
@@ -54,11 +57,12 @@ impl Run<'_> {
         let provenance = self.task.provenance.clone();
         let mut state = State::new(self.task.clone());
         let mut heard = Heard::default();
-        let mut next = Next { event: Event::Look, wake: None };
+        let mut event = Event::Look;
         loop {
-            let Next { event, mut wake } = next;
             let (after, effects, now) = self.step(state, event);
             state = after;
+            // Each step says anew when the next one is due.
+            let mut wake = None;
             for effect in effects {
                 match effect {
                     Effect::Report(report) => tell(&report, now),
@@ -73,7 +77,7 @@ impl Run<'_> {
                     }
                 }
             }
-            next = self.next(&mut hands.answers, &mut heard, wake, now).await;
+            event = self.next(&mut hands.answers, &mut heard, until(wake, now)).await;
         }
     }
 
@@ -88,18 +92,17 @@ impl Run<'_> {
         })
     }
 
-    /// Waits for what happens next.
+    /// Waits for what happens next, and not longer than that.
     async fn next(
         &mut self,
         answers: &mut JoinSet<Answer>,
         heard: &mut Heard,
-        wake: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Next {
+        longest: Duration,
+    ) -> Event {
         if let Some(message) = self.observer.look(|view| heard.news(view)) {
-            return Next { event: Event::CreateFailed { message }, wake };
+            return Event::CreateFailed { message };
         }
-        let event = tokio::select! {
+        tokio::select! {
             Some(answer) = answers.join_next() => match answer {
                 Ok(answer) => Event::Answer(answer),
                 // A request that panicked is a bug; the run must not wait for it for ever.
@@ -108,23 +111,15 @@ impl Run<'_> {
             () = self.lock.lost() => Event::LockLost,
             Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
             () = self.observer.changed() => Event::Look,
-            () = tokio::time::sleep(until(wake, now)) => Event::Look,
-        };
-        Next { event, wake }
+            () = tokio::time::sleep(longest) => Event::Look,
+        }
     }
-}
-
-/// What the next step is taken for, and when one is due.
-struct Next {
-    event: Event,
-    wake: Option<Timestamp>,
 }
 
 /// How long to sleep until then.
 fn until(wake: Option<Timestamp>, now: Timestamp) -> Duration {
     let due = wake.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
-    // What is overdue has had its step; so that it cannot spin, a moment passes all the same.
-    due.unwrap_or(LONGEST_SLEEP).clamp(Duration::from_millis(20), LONGEST_SLEEP)
+    due.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
 }
 
 /// Which complaints of the controller have been passed on.

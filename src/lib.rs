@@ -1,7 +1,9 @@
 //! Plans and paces changes to Kubernetes DaemonSets.
 //!
 //! Data goes one way: `source` and `manifest` make what is desired, `cluster` makes a snapshot,
-//! `controller` knows what the DaemonSet controller would do, `plan` decides, `render` shows.
+//! `merge` knows what the server makes of an apply, `controller` what the DaemonSet controller would
+//! do, `plan` decides, `render` shows. `rollout` decides step by step how a plan is carried out, and
+//! `apply` carries it out.
 //! `cli` is the shell around them: command line in, exit status out.
 
 pub mod apply;

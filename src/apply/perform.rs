@@ -108,6 +108,8 @@ fn failure(error: &WriteError) -> Failure {
         WriteError::Forbidden { .. } | WriteError::Cluster(Error::Forbidden { .. }) => {
             Failure::Forbidden { message }
         }
+        // The preflight was accepted, so it is the server that is in trouble.
+        WriteError::Refused { status: 500.., .. } => Failure::Unknown { message },
         // Somebody took fields of ours meanwhile: what was agreed to holds no longer.
         WriteError::Conflict { .. }
         | WriteError::Invalid { .. }
@@ -133,6 +135,23 @@ fn with_sources(error: &WriteError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::{Attempted, Kind, Resource, Verb};
+
+    #[test]
+    fn a_server_in_trouble_is_asked_again_and_one_that_says_no_is_not() {
+        let attempted = || Attempted {
+            verb: Verb::Delete,
+            resource: Resource::Of(Kind::Pod),
+            namespace: None,
+            name: "agent-x".to_owned(),
+            dry_run: false,
+        };
+        for (status, again) in [(500, true), (507, true), (400, false), (413, false)] {
+            let message = String::new();
+            let error = WriteError::Refused { attempted: attempted(), status, message };
+            assert_eq!(matches!(failure(&error), Failure::Unknown { .. }), again, "{status}");
+        }
+    }
 
     #[test]
     fn failed_templates_are_remembered_once_and_not_without_end() {

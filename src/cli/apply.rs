@@ -10,6 +10,7 @@ mod roll;
 mod session;
 mod told;
 mod turn;
+mod turns;
 mod undo;
 
 use clap::{CommandFactory, Parser, Subcommand};

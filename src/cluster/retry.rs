@@ -18,7 +18,7 @@ const TIMEOUTS: u32 = 2;
 pub(super) enum Repeat {
     /// No more than sending it once: reads, dry runs, deletes of one identity.
     Harmless,
-    /// The same, but what the server cannot process (500) it never will: server-side apply of two
+    /// The same, but what the server cannot merge (500) it never will: server-side apply of two
     /// elements with one key.
     HarmlessUnlessBroken,
     /// Perhaps something else, because others may have written in between. It is sent again only
@@ -81,7 +81,7 @@ impl History {
         passing
             && match self.repeat {
                 Repeat::Harmless => true,
-                Repeat::HarmlessUnlessBroken => !is_status(failure, 500),
+                Repeat::HarmlessUnlessBroken => !cannot_be_merged(failure),
                 Repeat::Unwanted => !may_have_happened(failure),
             }
     }
@@ -95,6 +95,13 @@ impl History {
         }
         self.ambiguous.unwrap_or(last)
     }
+}
+
+/// Whether a server-side apply is at fault, though the server calls it its own fault (upstream:
+/// `structuredMergeManager.Apply` wraps what the merge library says of the object that was sent).
+fn cannot_be_merged(failure: &Failure) -> bool {
+    matches!(failure, Failure::Status(refusal)
+        if refusal.code == 500 && refusal.message.contains("failed to create typed patch object"))
 }
 
 fn is_status(failure: &Failure, code: u16) -> bool {
@@ -133,6 +140,12 @@ mod tests {
         Failure::Status(Refusal { code, retry_after, ..Refusal::default() })
     }
 
+    /// An element is in a list twice.
+    fn twice() -> Failure {
+        let message = "failed to create typed patch object (a/b; apps/v1, Kind=DaemonSet): errors";
+        Failure::Status(Refusal { code: 500, message: message.to_owned(), ..Refusal::default() })
+    }
+
     #[test]
     fn what_is_sent_again() {
         let timeout = || Failure::Timeout(Duration::from_secs(10));
@@ -145,7 +158,8 @@ mod tests {
             (status(503), true, true, false),
             (status(502), true, true, false),
             (status(504), true, true, false),
-            (status(500), true, false, false),
+            (status(500), true, true, false),
+            (twice(), true, false, false),
             (broken, true, true, false),
             (timeout(), true, true, false),
             // Nothing was sent.

@@ -140,16 +140,21 @@ fn merge_into(
     let leftovers = leftovers.into_iter().filter(|it| is_ours(&it.path));
     applied.leftovers =
         leftovers.flat_map(|it| owners_of(&as_served(it.path), &it.managers)).collect();
-    applied.desired = with_object(desired, valid(object)?)?;
+    applied.desired = with_object(desired, valid(object, desired)?)?;
     Ok(())
 }
 
 /// The merged object as the server would serve it. It can be invalid although the live object and
 /// the manifest are valid each: of a volume both may own one source.
-fn valid(object: Value) -> Result<Value, Refused> {
+///
+/// One whose spec is the manifest's has been judged with it.
+fn valid(object: Value, desired: &DesiredDaemonSet) -> Result<Value, Refused> {
     let in_words = |(path, problem): &(_, _)| format!("{path}: {problem}");
     let object = default_daemon_set(object)
         .map_err(|problems| Refused::Invalid(problems.iter().map(in_words).collect()))?;
+    if object.get("spec") == desired.raw.get("spec") {
+        return Ok(object);
+    }
     let mut errors = manifest::validate(&object);
     errors.retain(|error| error.refused_by == RefusedBy::ApiServer);
     if errors.is_empty() {
@@ -226,7 +231,11 @@ fn with_object(
     Ok(DesiredDaemonSet {
         labels: map("labels")?,
         annotations: map("annotations")?,
-        spec: DaemonSetSpec::deserialize(&object["spec"])?,
+        spec: if object.get("spec") == desired.raw.get("spec") {
+            desired.spec.clone()
+        } else {
+            DaemonSetSpec::deserialize(&object["spec"])?
+        },
         raw: Arc::new(object),
         ..desired.clone()
     })

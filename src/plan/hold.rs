@@ -99,9 +99,16 @@ impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { state, declared: _, plan_digest: _, from, since, commit, by, failed: _ } = self;
         write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
-        commit.iter().try_for_each(|commit| write!(f, ", commit {commit}"))?;
+        commit.iter().try_for_each(|commit| write!(f, ", commit {}", short(commit)))?;
         from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))
     }
+}
+
+/// So much of a commit's id as people read; what is no id stays whole.
+fn short(commit: &str) -> &str {
+    const LENGTH: usize = 7;
+    let is_id = commit.len() == 40 && commit.bytes().all(|it| it.is_ascii_hexdigit());
+    if is_id { &commit[..LENGTH] } else { commit }
 }
 
 impl fmt::Display for HoldState {

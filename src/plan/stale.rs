@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::document::{Action, Change, DaemonSetPlan, Fate, NodePlan, Plan, Strategy};
+use super::document::{Action, Change, DaemonSetPlan, Fate, FieldChange, NodePlan, Plan, Strategy};
 use crate::model::{DaemonSetKey, Uid};
 
 /// How much of a plan binds.
@@ -43,7 +43,7 @@ pub enum Difference {
     Target,
     /// Other fields would change than those that were planned.
     Fields(Vec<String>),
-    /// Its update strategy, in numbers of this cluster.
+    /// Its update strategy is another one, or lets more pods go at once.
     Strategy,
     /// Pods would go for reasons that the plan did not have.
     Reasons(Vec<&'static str>),
@@ -90,13 +90,14 @@ fn differences(old: &DaemonSetPlan, fresh: &DaemonSetPlan, binding: Binding) -> 
     if old.target_template != fresh.target_template {
         found.push(Difference::Target);
     }
-    let planned: BTreeSet<&str> = old.changes.iter().map(|change| change.path.as_str()).collect();
-    let other = fresh.changes.iter().map(|change| change.path.clone());
-    let other: Vec<String> = other.filter(|path| !planned.contains(path.as_str())).collect();
+    // The template's are bound by its digests, before and after.
+    let settings = fresh.changes.iter().filter(|change| !change.path.starts_with("spec.template"));
+    let other = settings.filter(|change| !is_planned(change, &old.changes));
+    let other: Vec<String> = other.map(|change| change.path.clone()).collect();
     if !other.is_empty() && old.change != Change::Create {
         found.push(Difference::Fields(other));
     }
-    if kind_of(old.strategy) != kind_of(fresh.strategy) {
+    if is_looser(old.strategy, fresh.strategy) {
         found.push(Difference::Strategy);
     }
     found.extend(match binding {
@@ -106,13 +107,25 @@ fn differences(old: &DaemonSetPlan, fresh: &DaemonSetPlan, binding: Binding) -> 
     found
 }
 
-/// The strategy without what follows from the number of nodes.
-fn kind_of(strategy: Strategy) -> Option<(bool, bool)> {
-    match strategy {
-        Strategy::OnDelete => None,
-        Strategy::RollingUpdate { max_unavailable, max_surge, desired: _ } => {
-            Some((max_unavailable > 0, max_surge > 0))
+/// Whether a field was to become just this. What it was before does not matter.
+fn is_planned(change: &FieldChange, planned: &[FieldChange]) -> bool {
+    planned.iter().any(|old| old.path == change.path && old.after == change.after)
+}
+
+/// Whether the strategy is another one than was planned, or lets more pods go at once. A stricter
+/// one does no harm. Percentages of another number of nodes are other numbers.
+fn is_looser(old: Strategy, fresh: Strategy) -> bool {
+    match (old, fresh) {
+        (Strategy::OnDelete, Strategy::OnDelete) => false,
+        (
+            Strategy::RollingUpdate { max_unavailable: old, max_surge: old_surge, desired: before },
+            Strategy::RollingUpdate { max_unavailable, max_surge, desired },
+        ) => {
+            let more = max_unavailable > old || max_surge > old_surge;
+            (max_surge > 0) != (old_surge > 0) || desired == before && more
         }
+        (Strategy::OnDelete, Strategy::RollingUpdate { .. })
+        | (Strategy::RollingUpdate { .. }, Strategy::OnDelete) => true,
     }
 }
 
@@ -161,7 +174,7 @@ impl fmt::Display for Difference {
             Self::LiveTemplate => f.write_str("somebody changed its template meanwhile"),
             Self::Target => f.write_str("would get another template than was planned"),
             Self::Fields(paths) => write!(f, "other fields would change: {}", paths.join(", ")),
-            Self::Strategy => f.write_str("has another update strategy"),
+            Self::Strategy => f.write_str("has another update strategy, or a looser one"),
             Self::Reasons(codes) => {
                 write!(f, "pods would go for other reasons than planned: {}", codes.join(", "))
             }

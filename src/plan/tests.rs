@@ -2,6 +2,7 @@
 
 mod guards;
 mod ownership;
+mod stale;
 mod warnings;
 
 use std::sync::Arc;

@@ -34,8 +34,8 @@ pub enum Effect {
     },
     /// Tell the user.
     Report(Report),
-    /// Take a step no later than this, with [`Event::Look`](super::Event::Look). Replaces an
-    /// earlier one.
+    /// Take a step no later than this, with [`Event::Look`](super::Event::Look). Counts until the
+    /// next step, which says it anew.
     WakeAt(Timestamp),
     /// It is over. No request is out; no further step does anything.
     Finish(Box<Ending>),

@@ -4,6 +4,8 @@
 //! The live object decides how far that is: what is in place is not written again. Whoever else
 //! changes it ends the run. Not here: what a failed gate leads to (`failure`).
 
+use jiff::Timestamp;
+
 use super::decide::{Flow, Pause, Step, is_template};
 use super::effect::{Effect, Purpose};
 use super::outcome::{Attempt, Interference, Outcome};
@@ -139,7 +141,9 @@ impl<'w> Step<'_, 'w> {
     ) -> Hold {
         let Provenance { commit, plan_digest, change_cause: _, by } = self.task.provenance.clone();
         let declared = target.declared.value().clone();
-        Hold { state, declared, plan_digest, from, since: self.now, commit, by, failed: None }
+        // Whole seconds, as everywhere in Kubernetes.
+        let since = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
+        Hold { state, declared, plan_digest, from, since, commit, by, failed: None }
     }
 
     /// Whether the live object still is as it was written, and so who replaces pods.

@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use super::decide::{Flow, Pause, Step};
 use super::effect::{Effect, Precondition, Purpose, Write};
+use super::event::Failure;
 use super::outcome::{Attempt, Held, Outcome};
 use super::progress::Report;
 use super::state::{Failing, Request};
 use super::task::{Provenance, Target};
-use super::world::resource_version;
+use super::world::{is_older, resource_version};
 use crate::model::DaemonSet;
 use crate::plan::Hold;
 
@@ -41,16 +42,41 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn send(&mut self, write: Write) -> Pause {
-        let request = self.state.writing.request;
+        let request = match self.state.writing.request {
+            // There is nothing to wait for: what stood in the way is seen.
+            Request::RetryAt(_) if self.is_overcome(&write.precondition) => {
+                Request::RetryAt(self.now)
+            }
+            request => request,
+        };
         if let Err(pause) = self.may_go(request, Attempt::Write) {
             return pause;
         }
         self.state.writing.request = Request::Out;
+        self.state.writing.against = Some(write.precondition.clone());
         self.state.writing.last = Some(write.purpose);
         self.state.writing.sent.insert(write.purpose);
         self.report(Report::Writing(write.purpose));
         self.effects.push(Effect::Write(Box::new(write)));
         Pause::Wait
+    }
+
+    /// Whether the last write was refused for a version that this one leaves behind.
+    fn is_overcome(&self, precondition: &Precondition) -> bool {
+        let Some(Failing { request: Attempt::Write, failure: Failure::Conflict, .. }) =
+            self.state.failing
+        else {
+            return false;
+        };
+        let (Some(before), Precondition::Unchanged { resource_version: seen, .. }) =
+            (&self.state.writing.against, precondition)
+        else {
+            return false;
+        };
+        match before {
+            Precondition::Absent => true,
+            Precondition::Unchanged { resource_version: before, .. } => is_older(before, seen),
+        }
     }
 
     /// Whether a request may be made now. One that has come to nothing for too long ends the run.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::effect::Purpose;
+use super::effect::{Precondition, Purpose};
 use super::event::{Answer, Event, Failure, Written};
 use super::outcome::{Attempt, ControllerStep, Replaced, Trouble};
 use super::progress::Progress;
@@ -92,6 +92,8 @@ pub(super) struct Writing {
     pub(super) request: Request,
     /// What the last one was for.
     pub(super) last: Option<Purpose>,
+    /// What the last one was to find in place.
+    pub(super) against: Option<Precondition>,
     /// What was sent, whatever came of it.
     pub(super) sent: BTreeSet<Purpose>,
     /// What the server has answered to, or what was found in place.

@@ -1,7 +1,11 @@
 //! `ds-apply` on a real control plane, watched by a stranger who sees every pod event and counts
 //! for himself.
 
+mod killed;
+mod outages;
+mod readme;
 mod rolling;
+mod together;
 mod watcher;
 
 use std::collections::BTreeSet;
@@ -10,8 +14,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{ControlPlane, FakeNode, stdout, wait_for};
-use watcher::Watcher;
+use crate::harness::{ControlPlane, FakeNode, Proxy, Running, stdout, wait_for, wait_until};
+use watcher::{Seen, Watcher};
 
 /// How long a fleet may take to come up.
 const SOON: Duration = Duration::from_mins(2);
@@ -46,6 +50,12 @@ fn at_most(max_unavailable: &str) -> String {
     format!(
         "  updateStrategy: {{type: RollingUpdate, rollingUpdate: {{maxUnavailable: {max_unavailable}}}}}"
     )
+}
+
+/// The same, with pods that take half a second to become ready.
+fn slowly(manifest: &str) -> String {
+    let (labels, slow) = ("labels: {app: agent}", "annotations: {ready-after: 500ms}");
+    manifest.replacen(&format!("{{{labels}}}"), &format!("{{{labels}, {slow}}}"), 1)
 }
 
 /// Nodes in three zones.
@@ -89,10 +99,43 @@ impl<'p> Fleet<'p> {
         self.plane.ds_apply(&arguments, &[("agent.yaml", manifest)]).run()
     }
 
+    /// The same, only begun.
+    fn start(&self, manifest: &str, flags: &[&str]) -> Running {
+        let arguments = [&["--yes", "-f", "agent.yaml"], flags].concat();
+        self.plane.ds_apply(&arguments, &[("agent.yaml", manifest)]).start()
+    }
+
+    /// The same through a proxy.
+    fn start_through(&self, proxy: &Proxy, manifest: &str, flags: &[&str]) -> Running {
+        let arguments = [&["--yes", "-f", "agent.yaml"], flags].concat();
+        let files = [("agent.yaml", manifest)];
+        ControlPlane::ds_apply_by(proxy.kubeconfig_path(), &arguments, &files).start()
+    }
+
+    /// Every pod of each version up to `number` was replaced once, within the budget, and the end
+    /// is as declared.
+    #[track_caller]
+    fn is_replaced_within(&self, budget: usize, seen: &Seen, number: usize) {
+        let Self { namespace, nodes, plane: _ } = self;
+        assert!(seen.most_unavailable <= budget, "{namespace}: {}", seen.most_unavailable);
+        assert_eq!(seen.deleted.len(), (number - 1) * nodes, "{namespace}: each pod once");
+        assert_eq!(self.images(), [format!("v{number}")].into(), "{namespace}");
+        assert_eq!(self.strategy(), "RollingUpdate", "{namespace}");
+        let numbers: Vec<i64> = self.revisions().iter().map(|(_, number, _)| *number).collect();
+        let all: Vec<i64> = (1..=number.try_into().unwrap()).collect();
+        assert_eq!(numbers, all, "{namespace}: one revision a template");
+    }
+
     /// `ds-plan --detailed-exitcode` of a manifest.
     fn plan(&self, manifest: &str) -> Output {
         let arguments = ["--detailed-exitcode", "-f", "agent.yaml"];
         self.plane.ds_plan(&arguments, &[("agent.yaml", manifest)])
+    }
+
+    /// Pods that are ready now.
+    fn ready(&self) -> usize {
+        let ready = "--output=jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";
+        self.kubectl(&["get", "pods", ready]).split(' ').filter(|it| *it == "True").count()
     }
 
     fn watch(&self) -> Watcher {

@@ -341,7 +341,7 @@ fn snapshots_that_cannot_be_read() {
     assert_snapshot!(plan_on(whole.replace("\"Node\"", "\"Pond\"")), @"
     exit 1
     --- stderr
-    error: the snapshot s.json has no nodes, only 3 Namespace, 3 Pond
+    error: the snapshot s.json has no nodes, only 3 Namespace, 1 Service, 1 Lease, 3 Pond
     hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases -A -o json --show-managed-fields`
     ");
     assert_snapshot!(plan_on(whole.replace("\"node-2\"", "\"node-1\"")), @"

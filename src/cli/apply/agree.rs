@@ -9,6 +9,7 @@ use super::flags::{AllowFlags, CommonFlags};
 use super::session::Session;
 use super::told::Format;
 use super::turn::Turn;
+use super::turns::Turns;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::shell::Shell;
@@ -58,15 +59,14 @@ impl Asking<'_> {
         session: &mut Session,
     ) -> Result<Exit, Error> {
         let Self { args, agreed, binding } = *self;
-        let mut exit = Exit::Done;
+        let mut turns = Turns::new(args.keep_going, session.shell.printer);
         for &desired in desired {
             let turn = Turn { args, agreed, binding, desired };
-            exit = exit.or_graver(turn.carry_out(session).await?);
-            if exit != Exit::Done && !args.keep_going {
+            if !turns.goes_on(turn.carry_out(session).await)? {
                 break;
             }
         }
-        Ok(exit)
+        Ok(turns.exit())
     }
 }
 

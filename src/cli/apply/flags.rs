@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::told::Format;
 use crate::cli::flags::{OwnershipFlags, heading};
+use crate::cluster::{Clock, LockOptions};
 use crate::model::{
     Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, RolloutPolicy,
 };
@@ -67,6 +68,11 @@ pub(super) struct PaceFlags {
     #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = span)]
     #[arg(default_value = "30s")]
     pub(super) lock_timeout: Duration,
+
+    /// How long the lock lasts without being renewed; for tests, which kill runs by the dozen and
+    /// have no time to wait for each lock
+    #[arg(long, value_name = "TIME", hide = true, value_parser = span)]
+    lease: Option<Duration>,
 }
 
 /// `--on-failure`.
@@ -130,6 +136,16 @@ impl PaceFlags {
         now.checked_add(SignedDuration::try_from(self.timeout?).ok()?).ok()
     }
 
+    /// How the lock is taken and kept.
+    pub(super) fn lock(&self) -> LockOptions {
+        let options =
+            LockOptions { wait: self.lock_timeout, ..LockOptions::new(Clock::of_machine()) };
+        match self.lease {
+            Some(lease) => LockOptions { lease, request: lease, ..options },
+            None => options,
+        }
+    }
+
     /// Puts what the command line says over a DaemonSet's policy.
     pub(super) fn put_over(&self, desired: &mut DesiredDaemonSet) {
         let mut policy = desired.policy.as_deref().cloned().unwrap_or_else(of_command_line);
@@ -142,8 +158,7 @@ impl PaceFlags {
 
     /// As [`put_over`](Self::put_over), into what a policy says.
     pub(super) fn put_into(&self, spec: &mut PolicySpec) {
-        let Self { max_unavailable, progress_deadline, on_failure, timeout: _, lock_timeout: _ } =
-            self;
+        let Self { max_unavailable, progress_deadline, on_failure, .. } = self;
         spec.max_unavailable = max_unavailable.or(spec.max_unavailable);
         spec.progress_deadline = progress_deadline.unwrap_or(spec.progress_deadline);
         spec.on_failure = on_failure.map_or(spec.on_failure, Into::into);

@@ -6,6 +6,7 @@ use super::agree::{ask, planned};
 use super::flags::CommonFlags;
 use super::on_live::{find, hold, with_template, written};
 use super::session::{Session, unlock};
+use super::turns::Turns;
 use super::{identity, told};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -38,14 +39,13 @@ pub(in crate::cli) struct UnlockArgs {
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let mut exit = Exit::Done;
+    let mut turns = Turns::new(args.common.keep_going, session.shell.printer);
     for key in &args.names {
-        exit = exit.or_graver(one(&args.common, key, session).await?);
-        if exit != Exit::Done && !args.common.keep_going {
+        if !turns.goes_on(one(&args.common, key, session).await)? {
             break;
         }
     }
-    Ok(exit)
+    Ok(turns.exit())
 }
 
 async fn one(args: &CommonFlags, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
@@ -73,7 +73,7 @@ async fn one(args: &CommonFlags, key: &DaemonSetKey, session: &mut Session) -> R
         deadline: args.pace.ends(snapshot.observed_at),
         allow_mass_eviction: true,
     };
-    let lock = session.lock(key, args.pace.lock_timeout).await?;
+    let lock = session.lock(key, args.pace.lock()).await?;
     let selector = live.spec.selector.clone();
     let ending = session.carry_out(key, &selector, &lock, task, args.output).await;
     unlock(lock).await;

@@ -7,6 +7,7 @@ use super::agree::{ask, planned};
 use super::flags::CommonFlags;
 use super::on_live::{as_if_rolling, find, hold, with_template};
 use super::session::{Session, unlock};
+use super::turns::Turns;
 use super::{identity, told};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -63,15 +64,14 @@ struct ExtentFlags {
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let mut exit = Exit::Done;
+    let mut turns = Turns::new(args.common.keep_going, session.shell.printer);
     for key in &args.names {
         let one = One { key, args: &args.common, extent: None };
-        exit = exit.or_graver(one.roll(session).await?);
-        if exit != Exit::Done && !args.common.keep_going {
+        if !turns.goes_on(one.roll(session).await)? {
             break;
         }
     }
-    Ok(exit)
+    Ok(turns.exit())
 }
 
 pub(super) async fn step(args: &StepArgs, session: &mut Session) -> Result<Exit, Error> {
@@ -100,7 +100,7 @@ impl One<'_> {
         if !self.args.yes {
             ask(&session.shell)?;
         }
-        let lock = session.lock(self.key, self.args.pace.lock_timeout).await?;
+        let lock = session.lock(self.key, self.args.pace.lock()).await?;
         let done = async {
             let snapshot = session.snapshot(self.key).await?;
             let plan = self.plan(&snapshot, session)?;

@@ -1,7 +1,6 @@
 //! The process around a rollout: its cluster, the lock, and how it is interrupted.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -80,13 +79,12 @@ impl Session {
     /// Takes a DaemonSet's lock.
     ///
     /// # Errors
-    /// Somebody else has it for longer than `wait`.
+    /// Somebody else has it, and keeps it.
     pub(super) async fn lock(
         &mut self,
         key: &DaemonSetKey,
-        wait: Duration,
+        options: LockOptions,
     ) -> Result<Arc<Lock>, Error> {
-        let options = LockOptions { wait, ..LockOptions::new(Clock::of_machine()) };
         let holder = self.holder.clone();
         self.unless_interrupted(async |_, cluster| {
             Ok(Arc::new(cluster.lock(key, &holder, &options).await?))

@@ -35,11 +35,13 @@ pub(super) struct Teller<'a> {
     format: Format,
     printer: Printer,
     last_line: Option<Timestamp>,
+    /// What was said last, so that a request that is made again is not told again.
+    last_words: String,
 }
 
 impl<'a> Teller<'a> {
     pub(super) fn new(key: &'a DaemonSetKey, format: Format, printer: Printer) -> Self {
-        Self { key, format, printer, last_line: None }
+        Self { key, format, printer, last_line: None, last_words: String::new() }
     }
 
     /// Tells of one event.
@@ -50,10 +52,13 @@ impl<'a> Teller<'a> {
             return;
         }
         self.last_line = Some(now);
+        let words = report.to_string();
         match self.format {
-            Format::Text => self.line(now, &report.to_string()),
-            Format::Json => self.json(now, report.code(), &report.to_string(), report.data()),
+            Format::Text if words == self.last_words => {}
+            Format::Text => self.line(now, &words),
+            Format::Json => self.json(now, report.code(), &words, report.data()),
         }
+        self.last_words = words;
     }
 
     /// Tells how it ended, and what is left.
@@ -69,19 +74,8 @@ impl<'a> Teller<'a> {
                 self.json(now, "ended", &outcome.to_string(), data);
             }
             Format::Text => {
-                self.line(now, &outcome.to_string());
-                for (node, trouble) in troubles(outcome).into_iter().flatten().take(NAMED) {
-                    self.line(now, &format!("  {node}: {trouble}"));
-                }
-                if let Some(words) = slowest(replaced) {
+                for words in words_of(ending, self.key) {
                     self.line(now, &words);
-                }
-                for (node, why) in left.iter().take(NAMED) {
-                    let why: Vec<String> = why.iter().map(ToString::to_string).collect();
-                    self.line(now, &format!("  {node}: {}", why.join("; ")));
-                }
-                if left.len() > NAMED {
-                    self.line(now, &format!("  and {} more nodes", left.len() - NAMED));
                 }
             }
         }
@@ -102,6 +96,34 @@ impl<'a> Teller<'a> {
         }
         drop(self.printer.out(format!("{line}\n")));
     }
+}
+
+/// How it ended, node by node where something is wrong, and the ways from there.
+fn words_of(ending: &Ending, key: &DaemonSetKey) -> Vec<String> {
+    let Ending { outcome, replaced, left } = ending;
+    let failed = troubles(outcome);
+    let mut words = vec![outcome.to_string()];
+    words.extend(some_of(failed.into_iter().flatten().map(|(node, it)| format!("{node}: {it}"))));
+    // Nodes that were told of as failed need no second line.
+    let is_told = |node: &NodeName| failed.is_some_and(|failed| failed.contains_key(node));
+    words.extend(some_of(left.iter().filter(|(node, _)| !is_told(node)).map(|(node, why)| {
+        let why: Vec<String> = why.iter().map(ToString::to_string).collect();
+        format!("{node}: {}", why.join("; "))
+    })));
+    words.extend(slowest(replaced));
+    words.extend(ways(outcome, key));
+    words
+}
+
+/// The first of many lines, indented, and how many more there are.
+fn some_of(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut lines: Vec<String> = lines.map(|line| format!("  {line}")).collect();
+    let more = lines.len().saturating_sub(NAMED);
+    lines.truncate(NAMED);
+    if more > 0 {
+        lines.push(format!("  and {} more", nodes(more)));
+    }
+    lines
 }
 
 /// Nodes that failed, of an outcome that has some.
@@ -130,14 +152,36 @@ fn slowest(replaced: &[Replaced]) -> Option<String> {
     seconds.sort_unstable();
     let median = seconds[seconds.len() / 2];
     Some(format!(
-        "{} replaced; a node took {median}s in the middle, {} the longest with {}s",
+        "{} replaced, the median after {median}s, {} last with {}s",
         nodes(replaced.len()),
         slowest.node,
         slowest.seconds
     ))
 }
 
-pub(super) fn nodes(count: usize) -> String {
+/// How to go on, and how to go back.
+fn ways(outcome: &Outcome, key: &DaemonSetKey) -> Vec<String> {
+    let on = "to go on: run it again";
+    let retry = "to go on: mend what failed and run it again, with --retry for the same template";
+    let back = format!("to go back: ds-apply undo {key}");
+    let release = format!("to let the controller go on by itself: ds-apply release {key}");
+    match outcome {
+        Outcome::Parked { .. } | Outcome::Held { why: Held::Failed { .. } } => {
+            vec![retry.to_owned(), back]
+        }
+        Outcome::Held { .. } | Outcome::Interrupted => vec![on.to_owned(), back],
+        Outcome::Stale { held: true, .. } => {
+            vec!["to go on: look at the new plan, and carry that out".to_owned(), back, release]
+        }
+        Outcome::Done
+        | Outcome::Stale { held: false, .. }
+        | Outcome::Gone { .. }
+        | Outcome::LockLost
+        | Outcome::Failed { .. } => Vec::new(),
+    }
+}
+
+fn nodes(count: usize) -> String {
     format!("{count} node{}", if count == 1 { "" } else { "s" })
 }
 
@@ -164,5 +208,109 @@ struct Clock(Timestamp);
 impl fmt::Display for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.strftime("%H:%M:%SZ"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rollout::{Interference, NotParked};
+
+    fn failed(nodes: usize) -> BTreeMap<NodeName, Trouble> {
+        let node = |at: usize| format!("n-{at:02}").as_str().into();
+        let trouble = || Trouble::Restarts { pod: "agent-x".into(), restarts: 4, allowed: 3 };
+        (0..nodes).map(|at| (node(at), trouble())).collect()
+    }
+
+    fn words(outcome: Outcome) -> Vec<String> {
+        let left = ["n-00", "z-99"].map(|node| (node.into(), vec![Reason::NoPod]));
+        let replaced = [3, 9, 4]
+            .map(|seconds| Replaced { node: format!("r-{seconds}").as_str().into(), seconds });
+        let ending = Ending { outcome, replaced: replaced.into(), left: left.into() };
+        words_of(&ending, &DaemonSetKey::new("log", "agent"))
+    }
+
+    #[test]
+    fn an_ending_names_the_nodes_and_the_ways_from_there() {
+        let replaced = "3 nodes replaced, the median after 4s, r-9 last with 9s";
+        let [first, last] = ["  n-00: node has no pod yet", "  z-99: node has no pod yet"];
+        let why = "  n-00: pod agent-x restarted 4 times, at most 3 allowed";
+        let back = "to go back: ds-apply undo log/agent";
+        let again =
+            "to go on: mend what failed and run it again, with --retry for the same template";
+        for (outcome, want) in [
+            (Outcome::Done, vec!["done", first, last, replaced]),
+            (
+                Outcome::Parked { failed: failed(1), to: "agent-a".into(), rolled_back: None },
+                vec![
+                    "parked: new pods failed on 1 node; agent-a is live",
+                    why,
+                    last,
+                    replaced,
+                    again,
+                    back,
+                ],
+            ),
+            (
+                Outcome::Held {
+                    why: Held::Failed {
+                        failed: failed(1),
+                        not_parked: Some(NotParked::NothingBefore),
+                    },
+                },
+                vec![
+                    "held: new pods failed on 1 node; not parked: there is no template to go back to",
+                    why,
+                    last,
+                    replaced,
+                    again,
+                    back,
+                ],
+            ),
+            (
+                Outcome::Held { why: Held::Timeout },
+                vec![
+                    "held: the time of the run is over",
+                    first,
+                    last,
+                    replaced,
+                    "to go on: run it again",
+                    back,
+                ],
+            ),
+            (
+                Outcome::Stale { change: Interference::Strategy, held: false },
+                vec!["stopped: the update strategy was changed", first, last, replaced],
+            ),
+        ] {
+            assert_eq!(words(outcome), want);
+        }
+    }
+
+    #[test]
+    fn many_nodes_are_counted() {
+        let outcome =
+            Outcome::Parked { failed: failed(25), to: "agent-a".into(), rolled_back: None };
+        let words = words(outcome);
+        assert_eq!(words[NAMED + 1], "  and 5 nodes more");
+        assert_eq!(words.iter().filter(|line| line.contains("restarted")).count(), NAMED);
+    }
+
+    #[test]
+    fn each_ending_has_its_exit_code() {
+        let held = |why| Outcome::Held { why };
+        let stale = |held| Outcome::Stale { change: Interference::Hold, held };
+        for (outcome, code) in [
+            (Outcome::Done, 0),
+            (held(Held::Timeout), 4),
+            (Outcome::Parked { failed: failed(1), to: "a".into(), rolled_back: None }, 4),
+            (stale(true), 4),
+            (stale(false), 5),
+            (Outcome::Gone { replaced_by: None }, 5),
+            (Outcome::LockLost, 7),
+            (Outcome::Interrupted, 130),
+        ] {
+            assert_eq!(exit(&outcome).code(), code, "{outcome}");
+        }
     }
 }

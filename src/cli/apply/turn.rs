@@ -40,7 +40,7 @@ pub(super) struct Turn<'a> {
 impl Turn<'_> {
     /// Carries it out under its lock.
     pub(super) async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
-        let lock = session.lock(&self.desired.key, self.args.pace.lock_timeout).await?;
+        let lock = session.lock(&self.desired.key, self.args.pace.lock()).await?;
         let done = self.under(&lock, session).await;
         unlock(lock).await;
         done

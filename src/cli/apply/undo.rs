@@ -4,6 +4,7 @@ use super::agree::{Asking, planned};
 use super::flags::CommonFlags;
 use super::on_live::{Wanted, find, hold, with_template};
 use super::session::Session;
+use super::turns::Turns;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::controller::revision_data::{Matching, matches, template_of};
@@ -38,14 +39,13 @@ pub(in crate::cli) struct Args {
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let mut exit = Exit::Done;
+    let mut turns = Turns::new(args.common.keep_going, session.shell.printer);
     for key in &args.names {
-        exit = exit.or_graver(one(args, key, session).await?);
-        if exit != Exit::Done && !args.common.keep_going {
+        if !turns.goes_on(one(args, key, session).await)? {
             break;
         }
     }
-    Ok(exit)
+    Ok(turns.exit())
 }
 
 async fn one(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
@@ -56,7 +56,7 @@ async fn one(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<E
     let mut desired = with_template(live, hold.as_ref(), &template)?;
     record_cause(&mut desired, revision);
     args.common.pace.put_over(&mut desired);
-    let undone = live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned);
+    let undone = undone(live, hold.as_ref());
     let source = SourceInfo { commit: last_commit(revision), ..SourceInfo::default() };
     let plan = planned(
         &snapshot,
@@ -78,6 +78,12 @@ async fn one(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<E
         session.shell.printer.out(words).map_err(Error::Output)?;
     }
     Ok(exit)
+}
+
+/// The commit that git still asks for: the one that was applied last, whether or not it failed.
+fn undone(live: &DaemonSet, hold: Option<&Hold>) -> Option<String> {
+    let failed = hold.and_then(|hold| hold.commit.clone());
+    failed.or_else(|| live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned))
 }
 
 /// The template to go back to, and its revision.

@@ -11,6 +11,9 @@ use crate::cluster::WriteError;
 use crate::cluster::request::Requests;
 use crate::model::DaemonSetKey;
 
+/// How often a server in trouble is asked for the same lock.
+const TROUBLES: u32 = 8;
+
 /// Who takes a lock.
 pub(super) struct Taker<'a> {
     pub(super) requests: Arc<Requests>,
@@ -30,6 +33,7 @@ impl Taker<'_> {
         let LockOptions { lease, wait, request, clock } = self.options;
         let (identity, begun) = (self.holder.identity(), clock.now());
         let mut seen: Option<Seen> = None;
+        let mut troubles = 0;
         loop {
             let record = self.requests.lease(self.key).await?;
             let now = clock.now();
@@ -42,14 +46,18 @@ impl Taker<'_> {
                 now.saturating_sub(since)
             });
             let rest = match decide::claim(record.as_ref(), &identity, unchanged, *request) {
-                Move::Create => match self.write(None, now).await? {
-                    Some(renewal) => return Ok(renewal),
-                    None => continue,
-                },
-                Move::Take => match self.write(record.as_ref(), now).await? {
-                    Some(renewal) => return Ok(renewal),
-                    None => continue,
-                },
+                Move::Create | Move::Take => {
+                    match self.write(record.as_ref(), now).await {
+                        Ok(renewal) => return Ok(renewal),
+                        Err(error) if is_overtaken(&error, record.is_some()) => {}
+                        Err(error) if is_trouble(&error) && troubles < TROUBLES => {
+                            troubles += 1;
+                            tokio::time::sleep(*lease / 8).await;
+                        }
+                        Err(error) => return Err(LockError::of_write(self.key, error)),
+                    }
+                    continue;
+                }
                 Move::Wait(rest) => rest,
             };
             let waited = now.saturating_sub(begun);
@@ -62,16 +70,15 @@ impl Taker<'_> {
         }
     }
 
-    /// Writes ourselves into the lease; `None` when somebody was faster, or it is not known how it
-    /// came out: then it is to be looked at again.
+    /// Writes ourselves into the lease.
     async fn write(
         &self,
         before: Option<&LeaseRecord>,
         sent: Duration,
-    ) -> Result<Option<Renewal>, LockError> {
+    ) -> Result<Renewal, WriteError> {
         let LockOptions { lease, clock, .. } = self.options;
         let now = self.requests.lease_time(sent);
-        let written = match before {
+        let record = match before {
             None => {
                 let body = record::new_lease(self.key, self.holder, *lease, &now);
                 self.requests.create_lease(self.key, &body, *lease / 3).await
@@ -80,22 +87,37 @@ impl Taker<'_> {
                 let body = record::taken(before, self.holder, *lease, &now);
                 self.requests.patch_lease(self.key, &body, *lease / 3).await
             }
-        };
-        match written {
-            Ok(record) => Ok(Some(Renewal::new(
-                Arc::clone(&self.requests),
-                self.key.clone(),
-                self.holder.identity(),
-                Fence::new(clock.clone(), *lease, sent),
-                record,
-            ))),
-            Err(
-                WriteError::AlreadyExists { .. }
-                | WriteError::Stale { .. }
-                | WriteError::OutcomeUnknown { .. },
-            ) => Ok(None),
-            Err(WriteError::NotFound { .. }) if before.is_some() => Ok(None),
-            Err(error) => Err(LockError::of_write(self.key, error)),
-        }
+        }?;
+        Ok(Renewal::new(
+            Arc::clone(&self.requests),
+            self.key.clone(),
+            self.holder.identity(),
+            Fence::new(clock.clone(), *lease, sent),
+            record,
+        ))
     }
+}
+
+/// Whether somebody was faster: the lease is to be looked at again.
+fn is_overtaken(error: &WriteError, existed: bool) -> bool {
+    match error {
+        WriteError::AlreadyExists { .. } | WriteError::Stale { .. } => true,
+        // A namespace that does not exist is another matter.
+        WriteError::NotFound { .. } => existed,
+        WriteError::Unlocked { .. }
+        | WriteError::Conflict { .. }
+        | WriteError::Forbidden { .. }
+        | WriteError::Invalid { .. }
+        | WriteError::Denied { .. }
+        | WriteError::TooManyRequests { .. }
+        | WriteError::OutcomeUnknown { .. }
+        | WriteError::Refused { .. }
+        | WriteError::Cluster(_) => false,
+    }
+}
+
+/// Whether the server is in trouble, and it is not certain that nothing was written: whether the
+/// lease is ours is to be seen in it.
+fn is_trouble(error: &WriteError) -> bool {
+    matches!(error, WriteError::OutcomeUnknown { .. } | WriteError::Refused { status: 500.., .. })
 }

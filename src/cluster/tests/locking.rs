@@ -118,3 +118,26 @@ async fn a_process_that_was_stopped_finds_its_lock_stale() {
     hand.set(10);
     assert!(!lock.is_fresh(), "before anything else runs");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_in_trouble_is_asked_for_a_lock_again_but_not_for_ever() {
+    const CREATIONS: &str = "POST /apis/coordination.k8s.io/v1/namespaces/team/leases";
+    for (status, troubles, locked, creations) in [
+        (500, 2, true, 3),
+        (503, 2, true, 3),
+        (504, 2, true, 3),
+        (500, 1_000, false, 9),
+        // No trouble, but an answer.
+        (400, 1, false, 1),
+    ] {
+        let mut left = troubles;
+        let (cluster, log) = server(move |seen| {
+            let troubled = seen.is(CREATIONS) && left > 0;
+            left -= i32::from(troubled);
+            troubled.then_some(Reply::Status(status, None))
+        });
+        let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await;
+        assert_eq!(lock.is_ok(), locked, "{status}, {troubles} times");
+        assert_eq!(count(&log, CREATIONS), creations, "{status}, {troubles} times");
+    }
+}

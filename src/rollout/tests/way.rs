@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::run::{Run, declared, target, task};
+use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::model::{IntOrPercent, REVISION_HASH_LABEL};
 use crate::plan::{COMMIT_ANNOTATION, HoldState, Reason};
@@ -69,6 +69,19 @@ fn a_new_revision_carries_the_provenance_and_a_reused_one_gets_it() {
     assert_eq!(commits(&back, "v1").as_deref(), Some("beef"));
     let forth = back.again("v2").with(|task| task.provenance.commit = Some("beef".into())).finish();
     assert_eq!(commits(&forth, "v2").as_deref(), Some("c0ffee,beef"));
+}
+
+#[test]
+fn a_write_that_came_too_late_is_made_again_on_what_was_faster() {
+    let mut run = Run::apply(Sim::of(2, &json!(2)), "v2");
+    run.look();
+    run.sim.touch();
+    assert!(run.post(Post::Delivered));
+    assert_eq!(purposes(&run), [], "refused");
+    assert!(!run.post(Post::Delivered), "not on what is known to be old");
+    run.look();
+    assert!(run.post(Post::Delivered), "no time has passed");
+    assert_eq!(purposes(&run), [Purpose::Apply]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! available one at the worst moment.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -16,6 +16,8 @@ use crate::harness::block_on;
 /// Watches in a thread of its own until it is asked what it saw.
 pub(crate) struct Watcher {
     stop: Arc<AtomicBool>,
+    /// How many pods were seen to go.
+    gone: Arc<AtomicUsize>,
     seen: JoinHandle<Seen>,
 }
 
@@ -33,8 +35,11 @@ struct Count {
     /// Node of each available pod.
     available: BTreeMap<String, String>,
     terminating: BTreeSet<String>,
+    /// Node of each pod that is there.
+    present: BTreeMap<String, String>,
     nodes: usize,
     seen: Seen,
+    gone: Arc<AtomicUsize>,
 }
 
 impl Count {
@@ -42,14 +47,45 @@ impl Count {
         let uid = pod.uid().unwrap();
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
         let terminating = pod.metadata.deletion_timestamp.is_some();
-        if (terminating || gone) && self.terminating.insert(uid.clone()) {
-            self.seen.deleted.push(node.clone());
+        if gone {
+            self.present.remove(&uid);
+        } else {
+            self.present.insert(uid.clone(), node.clone());
+        }
+        if terminating || gone {
+            self.goes(&uid, &node);
         }
         if !gone && !terminating && is_ready(pod) {
             self.available.insert(uid, node);
         } else {
             self.available.remove(&uid);
         }
+        self.add_up();
+    }
+
+    fn goes(&mut self, uid: &str, node: &str) {
+        if self.terminating.insert(uid.to_owned()) {
+            self.seen.deleted.push(node.to_owned());
+            self.gone.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What a list says after events were missed.
+    fn replace(&mut self, pods: &[Pod]) {
+        let listed: BTreeSet<String> = pods.iter().filter_map(|pod| pod.uid()).collect();
+        let missed = self.present.iter().filter(|(uid, _)| !listed.contains(*uid));
+        let missed: Vec<_> = missed.map(|(uid, node)| (uid.clone(), node.clone())).collect();
+        for (uid, node) in missed {
+            self.goes(&uid, &node);
+            self.present.remove(&uid);
+            self.available.remove(&uid);
+        }
+        for pod in pods {
+            self.event(pod, false);
+        }
+    }
+
+    fn add_up(&mut self) {
         let served: BTreeSet<&String> = self.available.values().collect();
         let unavailable = self.nodes.saturating_sub(served.len());
         self.seen.most_unavailable = self.seen.most_unavailable.max(unavailable);
@@ -63,11 +99,18 @@ impl Watcher {
         let stopped = Arc::clone(&stop);
         let (ready, is_ready) = mpsc::channel();
         let pods: Api<Pod> = Api::namespaced(client, namespace);
+        let gone = Arc::new(AtomicUsize::new(0));
+        let count = Count { gone: Arc::clone(&gone), ..Count::default() };
         let seen = thread::spawn(move || {
-            block_on(async move { watch(&pods, nodes, &stopped, ready).await })
+            block_on(async move { watch(&pods, nodes, count, &stopped, ready).await })
         });
         is_ready.recv().expect("the first list");
-        Self { stop, seen }
+        Self { stop, gone, seen }
+    }
+
+    /// How many pods were seen to go so far.
+    pub(crate) fn gone(&self) -> usize {
+        self.gone.load(Ordering::Relaxed)
     }
 
     /// Ends, and tells what was seen.
@@ -80,10 +123,10 @@ impl Watcher {
 async fn watch(
     pods: &Api<Pod>,
     nodes: usize,
+    mut count: Count,
     stopped: &AtomicBool,
     ready: mpsc::Sender<()>,
 ) -> Seen {
-    let mut count = Count::default();
     let list = pods.list(&ListParams::default()).await.unwrap();
     for pod in &list.items {
         count.event(pod, false);
@@ -111,7 +154,14 @@ async fn watch(
                     count.event(&pod, true);
                 }
                 WatchEvent::Bookmark(_) => {}
-                WatchEvent::Error(error) => panic!("{error:?}"),
+                // A server that was started anew does not know what was before.
+                WatchEvent::Error(error) => {
+                    assert_eq!(error.code, 410, "{error:?}");
+                    let Ok(list) = pods.list(&ListParams::default()).await else { break };
+                    count.replace(&list.items);
+                    version = list.metadata.resource_version.unwrap();
+                    break;
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The programs on a control plane, as one of its users.
 
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
@@ -29,12 +30,21 @@ impl ControlPlane {
 impl ControlPlane {
     /// `ds-apply`, ready to be started by the administrator in a folder with `files`.
     pub(crate) fn ds_apply(&self, arguments: &[&str], files: &[(&str, &str)]) -> Program {
+        Self::ds_apply_by(&self.kubeconfig_of("admin"), arguments, files)
+    }
+
+    /// The same by another way, through a proxy say.
+    pub(crate) fn ds_apply_by(
+        kubeconfig: &Path,
+        arguments: &[&str],
+        files: &[(&str, &str)],
+    ) -> Program {
         let folder = folder_with(files);
         let mut command = Command::new(cargo_bin!("ds-apply"));
         command
             .args(arguments)
             .arg("--kubeconfig")
-            .arg(self.kubeconfig_of("admin"))
+            .arg(kubeconfig)
             .current_dir(folder.path())
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null());

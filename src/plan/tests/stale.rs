@@ -1,0 +1,242 @@
+//! Whether a plan that was agreed to still fits, on clusters and manifests that moved on.
+
+use super::*;
+
+/// A settled cluster of three nodes, two of which may be unavailable.
+fn base() -> Cluster {
+    let mut cluster = Cluster::of(3);
+    cluster.set_limits(&json!(2), &json!(0));
+    settle(&mut cluster);
+    cluster
+}
+
+fn with(change: impl FnOnce(&mut Cluster)) -> Cluster {
+    let mut cluster = base();
+    change(&mut cluster);
+    cluster
+}
+
+fn v2(cluster: &mut Cluster) {
+    cluster.set_image("foo/bar:2");
+}
+
+fn min_ready(seconds: u32) -> impl Fn(&mut Cluster) {
+    move |cluster| cluster.edit(|spec| spec["minReadySeconds"] = json!(seconds))
+}
+
+fn fail_first_pod(cluster: &mut Cluster) {
+    cluster.pods[0].phase = PodPhase::Failed;
+}
+
+/// What is stale, in words.
+fn words(agreed: &Plan, now: &Plan, binding: Binding) -> Vec<String> {
+    stale(agreed, now, binding).iter().map(|it| it.what.to_string()).collect()
+}
+
+/// How a cluster or a manifest is changed.
+type Edit = Box<dyn Fn(&mut Cluster)>;
+
+fn edit(change: impl Fn(&mut Cluster) + 'static) -> Edit {
+    Box::new(change)
+}
+
+fn nothing() -> Edit {
+    edit(|_| {})
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn what_makes_a_plan_stale() {
+    const PODS_1_1: &str = "other pods would go than planned: 1 more, 1 fewer";
+    const PODS_1_0: &str = "other pods would go than planned: 1 more, 0 fewer";
+    const PODS_0_1: &str = "other pods would go than planned: 0 more, 1 fewer";
+    const PODS_0_3: &str = "other pods would go than planned: 0 more, 3 fewer";
+    const TARGET: &str = "would get another template than was planned";
+    const LIVE: &str = "somebody changed its template meanwhile";
+    const STRATEGY: &str = "has another update strategy, or a looser one";
+    const OBJECT: &str = "is no longer the object that was planned on";
+    const MIN_READY: &str = "other fields would change: spec.minReadySeconds";
+    // What git asked for besides the new image, what became of the cluster, and of git; and what is
+    // stale of it, without and with `--strict`.
+    let rows: Vec<(&str, Edit, Edit, Edit, &[&str], &[&str])> = vec![
+        ("nothing has happened", nothing(), nothing(), nothing(), &[], &[]),
+        (
+            "a pod was replaced by itself",
+            nothing(),
+            edit(|cluster| cluster.pods[0].uid = "anew".into()),
+            nothing(),
+            &[],
+            &[PODS_1_1],
+        ),
+        (
+            "a node has joined",
+            nothing(),
+            edit(|cluster| {
+                cluster.nodes.push(node("node-9", &[], &[]));
+                settle(cluster);
+            }),
+            nothing(),
+            &[],
+            &[PODS_1_0],
+        ),
+        (
+            "a node has gone, and its pod with it",
+            nothing(),
+            edit(|cluster| {
+                cluster.nodes.pop();
+                cluster.pods.pop();
+            }),
+            nothing(),
+            &[],
+            &[PODS_0_1],
+        ),
+        (
+            "it was carried out already",
+            nothing(),
+            edit(|cluster| {
+                v2(cluster);
+                settle(cluster);
+            }),
+            nothing(),
+            &[],
+            &[PODS_0_3],
+        ),
+        (
+            "a pod has failed, which is another reason",
+            nothing(),
+            edit(fail_first_pod),
+            nothing(),
+            &["pods would go for other reasons than planned: failed"],
+            &[],
+        ),
+        (
+            "somebody applied another template",
+            nothing(),
+            edit(|cluster| cluster.set_image("foo/bar:9")),
+            nothing(),
+            &[LIVE],
+            &[LIVE],
+        ),
+        (
+            "somebody deleted and created it",
+            nothing(),
+            edit(|cluster| cluster.daemon_set.uid = "another".into()),
+            nothing(),
+            &[OBJECT],
+            &[OBJECT],
+        ),
+        (
+            "git has another template",
+            nothing(),
+            nothing(),
+            edit(|git| git.set_image("foo/bar:3")),
+            &[TARGET],
+            &[TARGET],
+        ),
+        (
+            "git has another field",
+            nothing(),
+            nothing(),
+            edit(min_ready(7)),
+            &[MIN_READY],
+            &[MIN_READY],
+        ),
+        (
+            "git has another value of a field that was planned to change",
+            edit(min_ready(5)),
+            nothing(),
+            edit(min_ready(7)),
+            &[MIN_READY],
+            &[MIN_READY],
+        ),
+        (
+            "somebody changed a field that was planned to change",
+            edit(min_ready(5)),
+            edit(min_ready(3)),
+            edit(min_ready(5)),
+            &[],
+            &[],
+        ),
+        (
+            "somebody changed a field that was not",
+            nothing(),
+            edit(min_ready(3)),
+            nothing(),
+            &[MIN_READY],
+            &[MIN_READY],
+        ),
+        (
+            "it is looser, live and in git",
+            nothing(),
+            edit(|cluster| cluster.set_limits(&json!(3), &json!(0))),
+            edit(|git| git.set_limits(&json!(3), &json!(0))),
+            &[STRATEGY],
+            &[STRATEGY],
+        ),
+        (
+            "it is stricter, live and in git",
+            nothing(),
+            edit(|cluster| cluster.set_limits(&json!(1), &json!(0))),
+            edit(|git| git.set_limits(&json!(1), &json!(0))),
+            &[],
+            &[],
+        ),
+        (
+            "it surges, live and in git",
+            nothing(),
+            edit(|cluster| cluster.set_limits(&json!(0), &json!(1))),
+            edit(|git| git.set_limits(&json!(0), &json!(1))),
+            &[STRATEGY, "pods would go for other reasons than planned: outdated"],
+            &[STRATEGY],
+        ),
+        (
+            "it waits for deletes, live and in git",
+            nothing(),
+            edit(Cluster::set_on_delete),
+            edit(Cluster::set_on_delete),
+            &[STRATEGY],
+            &[STRATEGY, PODS_0_3],
+        ),
+    ];
+    for (name, asked, happened, in_git, of_reasons, of_pods) in rows {
+        let wanted = with(|git| {
+            v2(git);
+            asked(git);
+        });
+        let agreed = planned(&snapshot(&base()), &[desired(&wanted)]);
+        let wanted = with(|git| {
+            v2(git);
+            in_git(git);
+        });
+        let now = planned(&snapshot(&with(happened)), &[desired(&wanted)]);
+        assert_eq!(words(&agreed, &now, Binding::Reasons), of_reasons, "{name}");
+        assert_eq!(words(&agreed, &now, Binding::Pods), of_pods, "{name}, strictly");
+    }
+}
+
+#[test]
+fn a_created_object_is_the_one_that_was_planned_only_with_its_template() {
+    let mut nobody = snapshot(&base());
+    nobody.daemon_sets.clear();
+    let wanted = [desired(&base())];
+    let agreed = planned(&nobody, &wanted);
+    let created = planned(&snapshot(&base()), &wanted);
+    assert_eq!(words(&agreed, &created, Binding::Reasons), Vec::<String>::new());
+    let by_others = planned(&snapshot(&with(v2)), &wanted);
+    let object = ["is no longer the object that was planned on"];
+    assert_eq!(words(&agreed, &by_others, Binding::Reasons), object);
+    assert_eq!(words(&created, &agreed, Binding::Reasons), object, "it was deleted");
+}
+
+#[test]
+fn a_daemon_set_on_one_side_only_is_stale() {
+    let cluster = base();
+    let wanted = desired(&cluster);
+    let one = planned(&snapshot(&cluster), std::slice::from_ref(&wanted));
+    let none = planned(&snapshot(&cluster), &[]);
+    assert_eq!(words(&none, &one, Binding::Reasons), ["is not in the plan"]);
+    assert_eq!(words(&one, &none, Binding::Reasons), ["is in the plan, but not in the manifests"]);
+    let told: Vec<String> =
+        stale(&none, &one, Binding::Pods).iter().map(ToString::to_string).collect();
+    assert_eq!(told, [format!("{}: is not in the plan", wanted.key)]);
+}

@@ -1,0 +1,60 @@
+//! Runs that are killed where they stand, and those that go on where they were.
+
+use std::thread;
+
+use super::*;
+use crate::random::Random;
+
+const NODES: usize = 10;
+const BUDGET: usize = 2;
+/// Times the kills of one namespace: thirty.
+const NAMESPACES: usize = 10;
+const KILLS: usize = 3;
+
+/// Each kill comes after so many pods were seen to go, and a moment more; some come while a run is
+/// still planning, or waits for the lock of the one before. The first pods of a wave are then on
+/// their way out, or not Ready yet.
+#[test]
+fn killed_at_thirty_moments_it_goes_on_and_keeps_its_budget() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(NODES));
+    thread::scope(|scope| {
+        for number in 0..NAMESPACES {
+            let plane = &plane;
+            scope.spawn(move || killed_again_and_again(plane, &format!("killed-{number}")));
+        }
+    });
+}
+
+fn killed_again_and_again(plane: &ControlPlane, namespace: &str) {
+    let mut random = Random::of("killed", namespace);
+    let version =
+        |number: usize| slowly(&manifest(namespace, &format!("v{number}"), &at_most("2")));
+    let fleet = Fleet::new(plane, namespace, NODES, &version(1));
+    let watcher = fleet.watch();
+    let (mut kills, mut number) = (0, 2);
+    while kills < KILLS {
+        let mut run = fleet.start(&version(number), &["--lease=2s"]);
+        // Pods of this version only: those before are gone.
+        let (before, all) = (watcher.gone(), (number - 1) * NODES);
+        let at = if random.one_in(4) { before } else { before + random.below(all - before + 1) };
+        wait_until("pods to go", SOON, || watcher.gone() >= at || run.has_ended());
+        thread::sleep(Duration::from_millis(random.below(1_000).try_into().unwrap()));
+        match run.kill() {
+            None => {
+                println!("{namespace}: killed with {} of {all} pods gone", watcher.gone());
+                kills += 1;
+            }
+            // It was faster: the next version is to be killed.
+            Some(output) => {
+                assert_eq!(output.status.code(), Some(0), "{namespace}: {}", told(&output));
+                number += 1;
+            }
+        }
+    }
+    let output = fleet.apply(&version(number), &["--lease=2s"]);
+    assert_eq!(output.status.code(), Some(0), "{namespace}: {}", told(&output));
+    fleet.is_replaced_within(BUDGET, &watcher.end(), number);
+    let next = fleet.plan(&version(number));
+    assert_eq!(next.status.code(), Some(0), "{namespace}: {}", told(&next));
+}

@@ -1,0 +1,133 @@
+//! The README's walk through `ds-apply`: each of its commands, with the output that it shows.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use assert_cmd::cargo::cargo_bin;
+
+use super::*;
+
+/// Where the walk is in the README.
+const BEGIN: &str = "<!-- walk -->";
+const END: &str = "<!-- end of walk -->";
+
+/// The repository that is committed to, and the commands that are run in it.
+struct Desk<'p> {
+    plane: &'p ControlPlane,
+    folder: tempfile::TempDir,
+}
+
+impl Desk<'_> {
+    fn git(&self, arguments: &[&str]) {
+        let run = Command::new("git")
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .envs(["AUTHOR", "COMMITTER"].iter().flat_map(|who| {
+                [
+                    (format!("GIT_{who}_NAME"), "alice"),
+                    (format!("GIT_{who}_EMAIL"), "alice@example.com"),
+                    (format!("GIT_{who}_DATE"), "2026-08-01T12:00:00Z"),
+                ]
+            }))
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{run:?}");
+    }
+
+    fn commit(&self, image: &str, message: &str) {
+        let text = manifest("logging", image, &at_most("1"));
+        fs::write(self.folder.path().join("agent.yaml"), text).unwrap();
+        self.git(&["add", "."]);
+        self.git(&["commit", "-q", "-m", message]);
+    }
+
+    /// What a line of the README prints.
+    fn run(&self, line: &str) -> String {
+        let mut words = line.split(' ');
+        let program = match words.next().unwrap() {
+            "ds-plan" => cargo_bin!("ds-plan").to_path_buf(),
+            "ds-apply" => cargo_bin!("ds-apply").to_path_buf(),
+            "kubectl" => {
+                let arguments: Vec<&str> = words.collect();
+                return self.plane.kubectl(&arguments);
+            }
+            other => panic!("{other}: no such command in the README"),
+        };
+        let run = Command::new(program)
+            .args(words)
+            .current_dir(self.folder.path())
+            .env("KUBECONFIG", self.plane.kubeconfig_of("admin"))
+            .env("HOSTNAME", "laptop")
+            .env("USER", "alice")
+            .env_remove("GITHUB_RUN_ID")
+            .output()
+            .unwrap();
+        format!("{}{}", stdout(&run), String::from_utf8_lossy(&run.stderr))
+    }
+}
+
+/// Without times of day, durations, and the random ends of names.
+fn timeless(text: &str) -> String {
+    let word = |word: &str| -> String {
+        let end = word.trim_end_matches([',', ';', ':', '.']);
+        let tail = &word[end.len()..];
+        let is_time = end.len() == 9 && end.ends_with('Z') && end.matches(':').count() == 2;
+        let is_moment = end.starts_with("20") && end.ends_with('Z') && end.contains('T');
+        let is_pod = end.strip_prefix("agent-").is_some_and(|rest| rest.len() == 5);
+        let is_span = end.strip_suffix('s').is_some_and(|count| count.parse::<u32>().is_ok());
+        let name = match () {
+            () if is_time => "TIME",
+            () if is_moment => "MOMENT",
+            () if is_pod => "agent-POD",
+            () if is_span => "SECONDS",
+            () => end,
+        };
+        format!("{name}{tail}")
+    };
+    // Which node was the slowest is up to the machine.
+    let line = |line: &str| {
+        let line = line.split_once(" replaced, ").map_or(line, |(before, _)| before);
+        line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    };
+    text.trim().lines().map(|text| line(text.trim_end())).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_readmes_walk_is_what_happens() {
+    let readme =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let (_, walk) = readme.split_once(BEGIN).unwrap();
+    let (walk, _) = walk.split_once(END).unwrap();
+    let plane = ControlPlane::start();
+    plane.create_nodes(["a-1", "a-2", "b-1"].map(FakeNode::new));
+    plane.kubectl(&["create", "namespace", "logging"]);
+    let desk = Desk { plane: &plane, folder: tempfile::tempdir().unwrap() };
+    desk.git(&["init", "-q", "-b", "main"]);
+    desk.commit("3.1", "Ship agent 3.1");
+    let first = desk.run("ds-apply --yes");
+    assert!(first.contains("done"), "{first}");
+    let available = "--output=jsonpath={.status.numberAvailable}";
+    wait_for("the first pods", SOON, "3".to_owned(), || {
+        plane.kubectl(&["--namespace=logging", "get", "daemonset", "agent", available])
+    });
+    desk.commit("3.2", "Ship agent 3.2");
+
+    let (mut told, mut shown, mut raw) = (String::new(), String::new(), String::new());
+    for block in walk.split("```console\n").skip(1) {
+        let (block, _) = block.split_once("```").unwrap();
+        for step in block.split("$ ").filter(|step| !step.trim().is_empty()) {
+            let (line, output) = step.split_once('\n').unwrap_or((step, ""));
+            if line == "git commit -am 'Ship agent 3.3'" {
+                desk.commit("3.3-bad", "Ship agent 3.3");
+                continue;
+            }
+            let printed = desk.run(line);
+            raw = format!("{raw}$ {line}\n{printed}");
+            told = format!("{told}$ {line}\n{}\n", timeless(&printed));
+            shown = format!("{shown}$ {line}\n{}\n", timeless(output));
+        }
+    }
+    assert!(told == shown, "the README shows\n{shown}\nbut it is\n{raw}");
+}

@@ -1,0 +1,231 @@
+//! Several runs, and several DaemonSets: who waits for whom, and what an interrupted run leaves.
+
+use std::thread;
+
+use super::*;
+use crate::harness::Program;
+
+const NODES: usize = 10;
+
+/// Pods of this version never become ready while a test lasts, and nothing is wrong with them.
+fn endless(manifest: &str) -> String {
+    slowly(manifest).replace("500ms", "24h")
+}
+
+#[test]
+fn runs_that_are_not_alone_or_not_let_finish() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(NODES));
+    let scenarios: [fn(&ControlPlane); 6] = [
+        the_second_of_two_runs_is_told_who_holds_the_lock,
+        an_interrupted_run_waits_for_its_pods_and_is_continued,
+        a_terminated_run_says_so,
+        a_run_that_is_interrupted_twice_leaves_at_once,
+        a_run_whose_time_is_over_stops_safely,
+        an_interrupt_is_meant_for_all_daemon_sets,
+    ];
+    thread::scope(|scope| {
+        for scenario in scenarios {
+            let plane = &plane;
+            scope.spawn(move || scenario(plane));
+        }
+    });
+}
+
+fn the_second_of_two_runs_is_told_who_holds_the_lock(plane: &ControlPlane) {
+    let version = |image: &str| slowly(&manifest("two", image, &at_most("2")));
+    let fleet = Fleet::new(plane, "two", NODES, &version("v1"));
+    let watcher = fleet.watch();
+    let first = fleet.start(&version("v2"), &[]);
+    wait_until("pods to go", SOON, || watcher.gone() > 0);
+    let second = fleet.apply(&version("v3"), &["--lock-timeout=0s"]);
+    assert_eq!(second.status.code(), Some(7), "{}", told(&second));
+    assert!(told(&second).contains("two/agent is locked by "), "{}", told(&second));
+    let first = first.wait();
+    assert_eq!(first.status.code(), Some(0), "{}", told(&first));
+    fleet.is_replaced_within(2, &watcher.end(), 2);
+}
+
+fn an_interrupted_run_waits_for_its_pods_and_is_continued(plane: &ControlPlane) {
+    let version = |image: &str| slowly(&manifest("once", image, &at_most("2")));
+    let fleet = Fleet::new(plane, "once", NODES, &version("v1"));
+    let watcher = fleet.watch();
+    let run = fleet.start(&version("v2"), &[]);
+    wait_until("pods to go", SOON, || watcher.gone() > 0);
+    run.signal("INT");
+    let output = run.wait();
+    assert_eq!(output.status.code(), Some(130), "{}", told(&output));
+    assert!(watcher.gone() < NODES, "it stopped: {}", told(&output));
+    assert_eq!(fleet.ready(), NODES, "its pods are back: {}", told(&output));
+    assert_eq!(fleet.strategy(), "OnDelete", "held: {}", told(&output));
+    let again = fleet.apply(&version("v2"), &["--lock-timeout=0s"]);
+    assert_eq!(again.status.code(), Some(0), "{}", told(&again));
+    fleet.is_replaced_within(2, &watcher.end(), 2);
+}
+
+fn a_terminated_run_says_so(plane: &ControlPlane) {
+    let version = |image: &str| slowly(&manifest("terminated", image, &at_most("2")));
+    let fleet = Fleet::new(plane, "terminated", NODES, &version("v1"));
+    let watcher = fleet.watch();
+    let run = fleet.start(&version("v2"), &[]);
+    wait_until("pods to go", SOON, || watcher.gone() > 0);
+    run.signal("TERM");
+    let output = run.wait();
+    assert_eq!(output.status.code(), Some(143), "{}", told(&output));
+    assert_eq!(fleet.strategy(), "OnDelete", "held: {}", told(&output));
+    let seen = watcher.end();
+    assert!(seen.deleted.len() < NODES && seen.most_unavailable <= 2, "{seen:?}");
+}
+
+fn a_run_that_is_interrupted_twice_leaves_at_once(plane: &ControlPlane) {
+    let version = |image: &str| manifest("twice", image, &at_most("2"));
+    let fleet = Fleet::new(plane, "twice", NODES, &version("v1"));
+    let watcher = fleet.watch();
+    let run = fleet.start(&endless(&version("v2")), &[]);
+    wait_until("pods to go", SOON, || watcher.gone() == 2);
+    run.signal("INT");
+    run.signal("TERM");
+    let output = run.wait();
+    // Which of the two comes last is the machine's to say.
+    assert!(matches!(output.status.code(), Some(130 | 143)), "{}", told(&output));
+    assert_eq!(fleet.ready(), NODES - 2, "nobody waited for them");
+    // New pods that are not Ready block nobody who replaces them.
+    let again = fleet.apply(&version("v3"), &["--lock-timeout=0s"]);
+    assert_eq!(again.status.code(), Some(0), "{}", told(&again));
+    let seen = watcher.end();
+    assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
+    assert_eq!(fleet.images(), ["v3".to_owned()].into());
+}
+
+fn a_run_whose_time_is_over_stops_safely(plane: &ControlPlane) {
+    let version = |image: &str| manifest("time", image, &at_most("3"));
+    let fleet = Fleet::new(plane, "time", NODES, &version("v1"));
+    let watcher = fleet.watch();
+    let output = fleet.apply(&endless(&version("v2")), &["--timeout=12s"]);
+    assert_eq!(output.status.code(), Some(4), "{}", told(&output));
+    assert_eq!(fleet.strategy(), "OnDelete", "{}", told(&output));
+    let again = fleet.apply(&version("v3"), &[]);
+    assert_eq!(again.status.code(), Some(0), "{}", told(&again));
+    let seen = watcher.end();
+    assert!(seen.most_unavailable <= 3, "{}", seen.most_unavailable);
+}
+
+/// DaemonSets of these names, each with an image, as one file.
+fn several(namespace: &str, images: &[(&str, &str)]) -> String {
+    let one = |(name, image): &(&str, &str)| {
+        slowly(&manifest(namespace, image, &at_most("5")))
+            .replace("name: agent,", &format!("name: {name},"))
+            .replace("app: agent", &format!("app: {name}"))
+    };
+    images.iter().map(one).collect::<Vec<_>>().join("---\n")
+}
+
+fn policy(name: &str, order: i32) -> String {
+    format!(
+        "---
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {{name: {name}}}
+spec: {{selects: {{names: [order/{name}]}}, order: {order}}}
+"
+    )
+}
+
+fn apply_all(plane: &ControlPlane, manifest: &str, flags: &[&str]) -> Program {
+    let arguments = [&["--yes", "-f", "all.yaml", "--progress-deadline=20s"], flags].concat();
+    plane.ds_apply(&arguments, &[("all.yaml", manifest)])
+}
+
+fn image_of(plane: &ControlPlane, namespace: &str, name: &str) -> String {
+    let image = "--output=jsonpath={.spec.template.spec.containers[0].image}";
+    plane.kubectl(&["--namespace", namespace, "get", "daemonset", name, image])
+}
+
+fn an_interrupt_is_meant_for_all_daemon_sets(plane: &ControlPlane) {
+    let namespace = "interrupted";
+    plane.kubectl(&["create", "namespace", namespace]);
+    let version = |image| several(namespace, &[("one", image), ("two", image)]);
+    let created = apply_all(plane, &version("v1"), &[]).run();
+    assert_eq!(created.status.code(), Some(0), "{}", told(&created));
+    let watcher = Watcher::begin(plane.client(), namespace, NODES);
+    let run = apply_all(plane, &version("v2"), &["--keep-going"]).start();
+    wait_until("pods to go", SOON, || watcher.gone() > 0);
+    run.signal("INT");
+    let output = run.wait();
+    assert_eq!(output.status.code(), Some(130), "{}", told(&output));
+    assert_eq!(image_of(plane, namespace, "two"), "cr.example/agent:v1", "{}", told(&output));
+    drop(watcher.end());
+}
+
+#[test]
+fn daemon_sets_go_in_the_order_of_their_policies_and_the_first_that_is_held_stops_the_rest() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(6));
+    plane.kubectl(&["create", "namespace", "order"]);
+    let images = |last, first, middle| {
+        several("order", &[("a-last", last), ("b-first", first), ("c-middle", middle)])
+    };
+    let policies = policy("a-last", 3) + &policy("b-first", -1) + &policy("c-middle", 2);
+    let all = |last, first, middle| images(last, first, middle) + &policies;
+    let live = || {
+        ["a-last", "b-first", "c-middle"]
+            .map(|name| image_of(&plane, "order", name).rsplit(':').next().unwrap().to_owned())
+    };
+    let created = apply_all(&plane, &all("v1", "v1", "v1"), &[]).run();
+    assert_eq!(created.status.code(), Some(0), "{}", told(&created));
+
+    let rolled = apply_all(&plane, &all("v2", "v2", "v2"), &[]).run();
+    assert_eq!(rolled.status.code(), Some(0), "{}", told(&rolled));
+    let text = stdout(&rolled);
+    let done = |name| text.find(&format!("order/{name}  done")).unwrap();
+    assert!(done("b-first") < done("c-middle") && done("c-middle") < done("a-last"), "{text}");
+
+    let held = apply_all(&plane, &all("v3", "v3", "v3-bad"), &[]).run();
+    assert_eq!(held.status.code(), Some(4), "{}", told(&held));
+    assert_eq!(live(), ["v2", "v3", "v2"], "the middle one is parked, the last one untouched");
+
+    let kept = apply_all(&plane, &all("v3", "v3", "v3-bad"), &["--keep-going", "--retry"]).run();
+    assert_eq!(kept.status.code(), Some(4), "the gravest: {}", told(&kept));
+    assert_eq!(live(), ["v3", "v3", "v2"], "{}", told(&kept));
+}
+
+/// A holder that was stopped, and whose lock another run has taken, deletes nothing more when it
+/// goes on. What cannot be fenced are requests that are under way at that moment, of which there
+/// are at most sixteen, and never more than the budget allows: here it stops when its deletes are
+/// answered, and more would only be due when a pod is ready. Who deletes what is in the audit log.
+#[test]
+fn a_stopped_holder_deletes_nothing_once_another_has_taken_over() {
+    let plane = ControlPlane::builder()
+        .audit()
+        .user("first", &["system:masters"])
+        .user("second", &["system:masters"])
+        .start();
+    plane.create_nodes(three_zones(NODES));
+    let version =
+        |image: &str| slowly(&manifest("stopped", image, &at_most("2"))).replace("500ms", "4s");
+    let fleet = Fleet::new(&plane, "stopped", NODES, &version("v1").replace("4s", "0s"));
+    let watcher = fleet.watch();
+    let manifest = version("v2");
+    let run = |user: &str| {
+        let arguments = ["--yes", "-f", "agent.yaml", "--lease=2s"];
+        let files = [("agent.yaml", manifest.as_str())];
+        ControlPlane::ds_apply_by(&plane.kubeconfig_of(user), &arguments, &files).start()
+    };
+    let deletes = |user: &str| {
+        let log = plane.audit_log();
+        let of_user = log.iter().filter(|line| line["user"]["username"] == user);
+        let pods = of_user.filter(|line| line["objectRef"]["resource"] == "pods");
+        pods.filter(|line| line["verb"] == "delete").count()
+    };
+    let first = run("first");
+    wait_until("the first deletes", SOON, || deletes("first") == 2);
+    first.signal("STOP");
+    let second = run("second");
+    wait_until("the second to take over and delete", SOON, || deletes("second") > 0);
+    first.signal("CONT");
+    let (first, second) = (first.wait(), second.wait());
+    assert_eq!(first.status.code(), Some(7), "{}", told(&first));
+    assert_eq!(second.status.code(), Some(0), "{}", told(&second));
+    assert_eq!((deletes("first"), deletes("second")), (2, NODES - 2), "{}", told(&first));
+    fleet.is_replaced_within(2, &watcher.end(), 2);
+}
