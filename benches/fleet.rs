@@ -57,6 +57,7 @@ pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan
     let plan = plan(Input {
         snapshot,
         desired,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),

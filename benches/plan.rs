@@ -29,6 +29,7 @@ fn roll_20_daemon_sets(bencher: Bencher<'_, '_>, nodes: usize) {
         plan(Input {
             snapshot: &snapshot,
             desired: &desired,
+            created_namespaces: &std::collections::BTreeSet::new(),
             take_over: &std::collections::BTreeSet::new(),
             base: None,
             source: SourceInfo::default(),
@@ -95,6 +96,7 @@ fn node(number: usize) -> Node {
         taints: Box::default(),
         unschedulable: false,
         readiness: NodeReadiness::Ready,
+        allocatable: Labels::default(),
         created: None,
     }
 }
@@ -135,7 +137,16 @@ fn snapshot(nodes: usize) -> Snapshot {
         daemon_sets,
         revisions: Vec::new(),
         namespaces: Vec::new(),
-        coverage: Coverage { scope: None, managed_fields: false, namespaces: false, masked: None },
+        services: Vec::new(),
+        leases: Vec::new(),
+        coverage: Coverage {
+            scope: None,
+            managed_fields: false,
+            namespaces: false,
+            services: false,
+            leases: false,
+            masked: None,
+        },
     };
     snapshot.sort();
     snapshot

@@ -22,9 +22,6 @@ use perform::Hands;
 
 pub use prepare::{PreflightError, preflight, take_over};
 
-/// Annotation of a DaemonSet's lease: digests of templates that failed, the latest last.
-pub const FAILED_TEMPLATES: &str = "ds-plan.dev/failed-templates";
-
 /// Why an event says that no pod could be created (upstream: `FailedCreatePodReason`).
 const FAILED_CREATE: &str = "FailedCreate";
 

@@ -28,8 +28,8 @@ mod warning;
 mod written;
 mod yaml;
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -73,6 +73,8 @@ pub enum FieldValidation {
 pub struct Desired {
     /// Every DaemonSet, defaulted and valid, sorted by key.
     pub daemon_sets: Vec<DesiredDaemonSet>,
+    /// Namespaces that the files create beside them.
+    pub namespaces: BTreeSet<NamespaceName>,
     /// How many objects of other kinds were passed over, by kind (`Kind`, or `Kind.group` for a
     /// DaemonSet of another API group).
     pub other_kinds: BTreeMap<String, usize>,
@@ -82,13 +84,14 @@ pub struct Desired {
 
 /// Reads every DaemonSet in `files`, and gives each the `RolloutPolicy` that selects it.
 ///
-/// Files whose bytes contain neither `DaemonSet` nor `RolloutPolicy` are not parsed.
+/// Files whose bytes contain neither `DaemonSet` nor `RolloutPolicy`, nor a line that misspells
+/// the first one's case, are not parsed.
 ///
 /// # Errors
 /// All errors of all files: bytes that are no text, syntax, wrong types, unknown fields, rules of
 /// the API server, the same DaemonSet twice, or no DaemonSet at all.
 pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
-    let Objects { daemon_sets, mut policies, seen, mut warnings, mut errors } =
+    let Objects { daemon_sets, mut policies, namespaces, seen, mut warnings, mut errors } =
         objects::collect(files);
     if let Some(files) = &options.policies {
         let mut elsewhere = objects::collect(files);
@@ -127,7 +130,7 @@ pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors
     warnings.sort_by(|a, b| a.place().cmp(b.place()));
     if errors.is_empty() {
         let daemon_sets = by_key.into_values().collect();
-        Ok(Desired { daemon_sets, other_kinds: seen.other_kinds, warnings })
+        Ok(Desired { daemon_sets, namespaces, other_kinds: seen.other_kinds, warnings })
     } else {
         Err(Errors(errors))
     }

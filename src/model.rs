@@ -11,6 +11,7 @@ mod desired;
 mod field_path;
 mod label_syntax;
 mod labels;
+mod lease;
 pub mod mask;
 mod names;
 mod node;
@@ -19,6 +20,7 @@ mod policy;
 mod revision;
 mod scheduling;
 mod selector;
+mod service;
 mod snapshot;
 
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
@@ -30,6 +32,7 @@ pub use desired::{DesiredDaemonSet, ManifestFile, Place};
 pub use field_path::{FieldPath, Literal, PathStep, extend_path};
 pub use label_syntax::{is_label_key, is_label_value};
 pub use labels::{Interner, Labels};
+pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, failed_templates, lease_name};
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
 pub use node::{Node, NodeReadiness};
 pub use pod::{ContainerTrouble, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget};
@@ -43,6 +46,7 @@ pub use scheduling::{
     NodeSelectorRequirement, NodeSelectorTerm, PodPlacement, Taint, TaintEffect, Toleration,
 };
 pub use selector::{LabelSelector, LabelSelectorRequirement};
+pub use service::Service;
 pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot};
 
 /// Label on each daemon pod and revision: the hash of the template it came from

@@ -67,8 +67,10 @@ pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
 pub use writers::{WriteOperation, Writer};
 
 use crate::controller::node_pods::Fleet;
-use crate::model::{ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Snapshot};
-use daemon_set::Planned;
+use crate::model::{
+    ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Snapshot,
+};
+use daemon_set::{Asked, Planned};
 
 /// Everything that a plan is made from.
 #[derive(Clone, Debug)]
@@ -77,6 +79,9 @@ pub struct Input<'a> {
     pub snapshot: &'a Snapshot,
     /// What the source asks for, each DaemonSet once.
     pub desired: &'a [DesiredDaemonSet],
+    /// Namespaces that the source creates beside them. A plan does not, but whoever applies the
+    /// whole source does.
+    pub created_namespaces: &'a BTreeSet<NamespaceName>,
     /// Field managers whose fields become ours, besides those in conflict with the source.
     pub take_over: &'a BTreeSet<String>,
     /// What the merge base of a pull request asks for, to tell what the request itself changes.
@@ -102,8 +107,18 @@ pub struct Detail {
 
 /// Plans every DaemonSet of the source against the snapshot.
 pub fn plan(input: Input<'_>) -> Plan {
-    let Input { snapshot, desired, take_over, base, source, mut warnings, created_at, detail } =
-        input;
+    let Input {
+        snapshot,
+        desired,
+        created_namespaces,
+        take_over,
+        base,
+        source,
+        mut warnings,
+        created_at,
+        detail,
+    } = input;
+    let asked = Asked { take_over, created: created_namespaces, detail };
     warnings.extend(warnings::about_server(&snapshot.cluster));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
@@ -119,7 +134,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         .zip(manifests)
         .map(|(applied, manifest)| {
             let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
-            daemon_set::plan(snapshot, &fleet, applied, since, take_over, detail)
+            daemon_set::plan(snapshot, &fleet, applied, since, asked)
         })
         .collect();
     planned
@@ -135,6 +150,8 @@ pub fn plan(input: Input<'_>) -> Plan {
         daemon_sets.push(one.plan);
     }
     warnings.extend(warnings::host_ports::warnings(&desired, snapshot));
+    warnings.extend(warnings::requests::warnings(&desired, snapshot));
+    warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), snapshot));
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: Kind::Plan,

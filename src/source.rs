@@ -27,11 +27,12 @@ mod location;
 mod redact;
 mod revision;
 mod shown;
+mod unrendered;
 mod warning;
 mod worktree;
 
 pub use error::{Error, GitFailure};
-pub use gather::{Renderer, Unrendered};
+pub use unrendered::{Renderer, Unrendered};
 pub use warning::Warning;
 
 /// The path under which standard input is reported.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::FAILED_TEMPLATES;
 use crate::cluster::{Apply, Error, Lock, View, WriteError, Writer};
-use crate::model::{DaemonSetKey, Revision, RevisionName, Uid};
+use crate::model::{
+    DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, Uid, failed_templates,
+};
 use crate::rollout::{Answer, Delete, Failure, Provenance, Write, Written, write};
 
 /// Failed templates that are remembered; older ones are forgotten first.
@@ -78,9 +79,9 @@ impl Hands {
     pub(super) fn remember(&mut self, digest: String) {
         let lock = Arc::clone(&self.lock);
         self.answers.spawn(async move {
-            let known = lock.note(FAILED_TEMPLATES).await.unwrap_or_default();
+            let known = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
             let digests = remembered(&known, &digest);
-            let written = lock.set_note(FAILED_TEMPLATES, Some(&digests)).await;
+            let written = lock.set_note(FAILED_TEMPLATES_ANNOTATION, Some(&digests)).await;
             Answer::Remembered(written.map_err(|error| failure(&error)))
         });
     }
@@ -88,8 +89,7 @@ impl Hands {
 
 /// The digests with one more, each once, the latest last.
 fn remembered(known: &str, digest: &str) -> String {
-    let mut all: Vec<&str> =
-        known.split(',').filter(|one| !one.is_empty() && *one != digest).collect();
+    let mut all: Vec<&str> = failed_templates(known).filter(|one| *one != digest).collect();
     all.push(digest);
     all.split_off(all.len().saturating_sub(REMEMBERED)).join(",")
 }

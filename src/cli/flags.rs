@@ -37,8 +37,8 @@ pub(super) struct GlobalFlags {
     /// Read a recorded cluster instead of asking a live one
     ///
     /// The file is what `ds-plan snapshot` writes, or `kubectl get
-    /// nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`: JSON
-    /// or YAML, plain or gzip. `-` is standard input. No network call is made.
+    /// nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases -A -o json
+    /// --show-managed-fields`: JSON or YAML, plain or gzip. `-` is standard input. No network call is made.
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = heading::CLUSTER)]
     pub(super) snapshot: Option<PathBuf>,

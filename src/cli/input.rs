@@ -2,6 +2,7 @@
 //!
 //! Reading is all or nothing. Not here: the cluster (`connection`), and what is made of either.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use super::error::{Error, Place};
@@ -20,6 +21,8 @@ use crate::source::{self, FETCH_TIMEOUT, Git, GitRequest, Request, Surroundings}
 pub(super) struct Desired {
     /// The DaemonSets that the command is about; at least one.
     pub(super) daemon_sets: Vec<DesiredDaemonSet>,
+    /// Namespaces that the source creates beside them.
+    pub(super) namespaces: BTreeSet<NamespaceName>,
     /// What the merge base with `--base` asks for.
     pub(super) base: Option<Vec<DesiredDaemonSet>>,
     /// Where they came from.
@@ -62,6 +65,7 @@ pub(super) fn desired(
     let base_commit = base.as_ref().and_then(|base| base.commit.clone());
     Ok(Desired {
         daemon_sets: selection.narrow_to_some(desired.daemon_sets)?,
+        namespaces: desired.namespaces,
         base: base.map(|base| base.daemon_sets),
         source: SourceInfo { repository, commit, subject, base: base_commit, paths },
         warnings,

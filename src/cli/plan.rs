@@ -103,10 +103,11 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
     let base = args.base.as_deref();
     let Compared { snapshot, desired } =
         comparison::read(&args.source, base, &args.narrow, global, shell).await?;
-    let Desired { daemon_sets, base, source, warnings } = desired;
+    let Desired { daemon_sets, namespaces, base, source, warnings } = desired;
     Ok(plan::plan(plan::Input {
         snapshot: &snapshot,
         desired: &daemon_sets,
+        created_namespaces: &namespaces,
         take_over: &args.ownership.names(),
         base: base.as_deref(),
         source,

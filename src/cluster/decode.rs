@@ -7,10 +7,12 @@
 mod controller_revision;
 mod daemon_set;
 mod gathered;
+mod lease;
 mod metadata;
 mod namespace;
 mod node;
 mod pod;
+mod service;
 
 pub(super) use gathered::{
     Gathered, KUBE_SYSTEM, Object, one_daemon_set, one_revision, reason_alone,
@@ -151,13 +153,19 @@ mod tests {
         decoded(&[(Kind::Pod, &json)]).pods.remove(0)
     }
 
-    fn decoded(objects: &[(Kind, &str)]) -> Snapshot {
+    pub(super) fn decoded(objects: &[(Kind, &str)]) -> Snapshot {
         let mut gathered = Gathered::default();
         for (index, (kind, json)) in objects.iter().enumerate() {
             gathered.add(*kind, index, json).unwrap();
         }
-        let coverage =
-            Coverage { scope: None, managed_fields: false, namespaces: true, masked: None };
+        let coverage = Coverage {
+            scope: None,
+            managed_fields: false,
+            namespaces: true,
+            services: true,
+            leases: true,
+            masked: None,
+        };
         gathered.into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage).unwrap()
     }
 
@@ -303,8 +311,14 @@ mod tests {
         for index in 0..2 {
             gathered.add(Kind::Pod, index, pod).unwrap();
         }
-        let coverage =
-            Coverage { scope: None, managed_fields: false, namespaces: true, masked: None };
+        let coverage = Coverage {
+            scope: None,
+            managed_fields: false,
+            namespaces: true,
+            services: true,
+            leases: true,
+            masked: None,
+        };
         let result =
             gathered.into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage);
         assert_eq!(result.unwrap_err(), (Kind::Pod, "ns/p".to_owned()));

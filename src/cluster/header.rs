@@ -29,6 +29,12 @@ pub(super) struct Header {
     pub(super) scope: Option<BTreeSet<NamespaceName>>,
     /// Whether every namespace is in it.
     pub(super) all_namespaces: bool,
+    /// Whether the Services are in it.
+    #[serde(default)]
+    pub(super) services: bool,
+    /// Whether the leases are in it that remember something.
+    #[serde(default)]
+    pub(super) leases: bool,
     /// Salt of the digests in place of secret values; absent when the values are the real ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) salt: Option<Salt>,

@@ -1,4 +1,4 @@
-//! The five kinds that a snapshot is made of, as the API server names and serves them.
+//! The kinds that a snapshot is made of, as the API server names and serves them.
 
 use std::fmt;
 
@@ -17,12 +17,23 @@ pub enum Kind {
     ControllerRevision,
     /// `v1` Pod.
     Pod,
+    /// `v1` Service.
+    Service,
+    /// `coordination.k8s.io/v1` Lease: our lock.
+    Lease,
 }
 
 impl Kind {
     /// All of them, in the order in which a recording holds them.
-    pub const ALL: [Self; 5] =
-        [Self::Namespace, Self::Node, Self::DaemonSet, Self::ControllerRevision, Self::Pod];
+    pub const ALL: [Self; 7] = [
+        Self::Namespace,
+        Self::Node,
+        Self::DaemonSet,
+        Self::ControllerRevision,
+        Self::Pod,
+        Self::Service,
+        Self::Lease,
+    ];
 
     /// The word in the field `kind`.
     pub fn as_str(self) -> &'static str {
@@ -32,6 +43,8 @@ impl Kind {
             Self::DaemonSet => "DaemonSet",
             Self::ControllerRevision => "ControllerRevision",
             Self::Pod => "Pod",
+            Self::Service => "Service",
+            Self::Lease => "Lease",
         }
     }
 
@@ -48,22 +61,26 @@ impl Kind {
             Self::DaemonSet => "daemonsets",
             Self::ControllerRevision => "controllerrevisions",
             Self::Pod => "pods",
+            Self::Service => "services",
+            Self::Lease => "leases",
         }
     }
 
     /// The API group in RBAC rules; empty for the core group.
     pub fn group(self) -> &'static str {
         match self {
-            Self::Namespace | Self::Node | Self::Pod => "",
+            Self::Namespace | Self::Node | Self::Pod | Self::Service => "",
             Self::DaemonSet | Self::ControllerRevision => "apps",
+            Self::Lease => "coordination.k8s.io",
         }
     }
 
     /// The value of `apiVersion`.
     pub(super) fn api_version(self) -> &'static str {
         match self {
-            Self::Namespace | Self::Node | Self::Pod => "v1",
+            Self::Namespace | Self::Node | Self::Pod | Self::Service => "v1",
             Self::DaemonSet | Self::ControllerRevision => "apps/v1",
+            Self::Lease => "coordination.k8s.io/v1",
         }
     }
 
@@ -71,15 +88,32 @@ impl Kind {
     pub(super) fn is_namespaced(self) -> bool {
         match self {
             Self::Namespace | Self::Node => false,
-            Self::DaemonSet | Self::ControllerRevision | Self::Pod => true,
+            Self::DaemonSet
+            | Self::ControllerRevision
+            | Self::Pod
+            | Self::Service
+            | Self::Lease => true,
+        }
+    }
+
+    /// Whether a snapshot can do without it: what needs it is not checked then.
+    pub(super) fn is_optional(self) -> bool {
+        match self {
+            Self::Service | Self::Lease => true,
+            Self::Namespace
+            | Self::Node
+            | Self::DaemonSet
+            | Self::ControllerRevision
+            | Self::Pod => false,
         }
     }
 
     /// The path to list it, in one namespace or in the whole cluster.
     pub(super) fn path(self, namespace: Option<&NamespaceName>) -> String {
         let root = match self {
-            Self::Namespace | Self::Node | Self::Pod => "/api/v1",
+            Self::Namespace | Self::Node | Self::Pod | Self::Service => "/api/v1",
             Self::DaemonSet | Self::ControllerRevision => "/apis/apps/v1",
+            Self::Lease => "/apis/coordination.k8s.io/v1",
         };
         match namespace {
             Some(namespace) => format!("{root}/namespaces/{namespace}/{}", self.resource()),

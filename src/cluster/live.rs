@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::decode::{Gathered, KUBE_SYSTEM};
 use super::failure::{Failure, Refusal};
-use super::list::{self, List, Sink};
+use super::list::{self, List, Narrowed, Sink};
 use super::request::{Call, Requests};
 use super::{Error, Kind, RequestCounts, Resource, WritableCluster};
 use crate::model::{ClusterInfo, Coverage, NamespaceName, Snapshot};
@@ -39,6 +39,7 @@ impl Scope {
         let mut lists = vec![cluster_wide(Kind::Node)];
         for kind in Kind::ALL.into_iter().filter(|kind| kind.is_namespaced()) {
             match self {
+                Self::All if kind == Kind::Lease => lists.push(leases_but_those_of_nodes()),
                 Self::All => lists.push(cluster_wide(kind)),
                 Self::Namespaces(names) => {
                     lists.extend(names.iter().map(|name| List::all(kind, Some(name.clone()))));
@@ -64,6 +65,13 @@ impl Scope {
     }
 }
 
+/// Each kubelet has a lease that it renews every few seconds; none of them is ours.
+fn leases_but_those_of_nodes() -> List {
+    let fields = "metadata.namespace!=kube-node-lease".to_owned();
+    let narrowed = Narrowed { labels: String::new(), fields };
+    List { kind: Kind::Lease, namespace: None, narrowed }
+}
+
 /// A cluster that can be asked.
 pub struct LiveCluster {
     pub(super) requests: Arc<Requests>,
@@ -77,8 +85,17 @@ pub(super) struct Lists<S> {
     pub(super) read: Vec<(List, S)>,
     /// Whether all namespaces are among it.
     pub(super) namespaces: bool,
+    /// Kinds that a snapshot can do without, of which something is forbidden.
+    unread: BTreeSet<Kind>,
     /// The API server's `gitVersion`.
     pub(super) version: Option<String>,
+}
+
+impl<S> Lists<S> {
+    /// Whether everything of a kind was read.
+    pub(super) fn has_all(&self, kind: Kind) -> bool {
+        !self.unread.contains(&kind)
+    }
 }
 
 impl LiveCluster {
@@ -130,6 +147,14 @@ impl LiveCluster {
     /// that the user may not list is in one error.
     pub async fn snapshot(&self, scope: &Scope, now: Timestamp) -> Result<Snapshot, Error> {
         let lists = self.lists(scope, || Decoder::new(&self.requests.server)).await?;
+        let coverage = Coverage {
+            scope: scope.namespaces(),
+            managed_fields: true,
+            namespaces: lists.namespaces,
+            services: lists.has_all(Kind::Service),
+            leases: lists.has_all(Kind::Lease),
+            masked: None,
+        };
         let mut gathered = Gathered::default();
         for (_, decoder) in lists.read {
             gathered.absorb(decoder.gathered);
@@ -139,12 +164,6 @@ impl LiveCluster {
             uid: gathered.kube_system.clone(),
             version: lists.version,
             file: None,
-        };
-        let coverage = Coverage {
-            scope: scope.namespaces(),
-            managed_fields: true,
-            namespaces: lists.namespaces,
-            masked: None,
         };
         let observed_at = self.requests.server_clock().unwrap_or(now);
         gathered.into_snapshot(cluster, observed_at, coverage).map_err(|(kind, name)| {
@@ -158,17 +177,21 @@ impl LiveCluster {
         scope: &Scope,
         sink: impl Fn() -> S,
     ) -> Result<Lists<S>, Error> {
+        let wanted = scope.lists();
         let (version, (of_namespaces, namespaces), mut read) = futures::try_join!(
             self.version(),
             self.namespaces(scope, &sink),
-            self.read_all(scope.lists(), &sink),
+            self.read_all(wanted.clone(), &sink),
         )?;
+        let is_read = |wanted: &List| read.iter().any(|(list, _)| list == wanted);
+        let unread = wanted.iter().filter(|list| !is_read(list)).map(|list| list.kind).collect();
         read.push(of_namespaces);
         read.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(Lists { read, namespaces, version })
+        Ok(Lists { read, namespaces, unread, version })
     }
 
-    /// Reads lists, and says of all at once which ones are forbidden.
+    /// Reads lists, and says of all at once which ones are forbidden. Forbidden ones that a
+    /// snapshot can do without are left out.
     pub(super) async fn read_all<S: Sink>(
         &self,
         lists: Vec<List>,
@@ -176,8 +199,11 @@ impl LiveCluster {
     ) -> Result<Vec<(List, S)>, Error> {
         let mut results = stream::iter(lists)
             .map(|list| async {
-                let sink = list::read(&self.requests, &list, self.page_size, sink).await?;
-                Ok((list, sink))
+                match list::read(&self.requests, &list, self.page_size, sink).await {
+                    Ok(sink) => Ok(Some((list, sink))),
+                    Err(Error::Forbidden { .. }) if list.kind.is_optional() => Ok(None),
+                    Err(error) => Err(error),
+                }
             })
             .buffer_unordered(AT_ONCE);
         let mut read = Vec::new();
@@ -185,7 +211,7 @@ impl LiveCluster {
         let mut first_message = None;
         while let Some(result) = results.next().await {
             match result {
-                Ok(list) => read.push(list),
+                Ok(list) => read.extend(list),
                 Err(Error::Forbidden { missing: more, message }) => {
                     missing.extend(more);
                     first_message.get_or_insert(message);

@@ -21,7 +21,6 @@ pub use clock::Clock;
 pub use record::{Holder, LeaseRecord};
 
 pub(super) use fence::Fence;
-pub(super) use record::lease_name;
 
 use self::renewal::Renewal;
 use self::take::Taker;

@@ -144,9 +144,7 @@ impl LiveCluster {
             server: Arc::clone(&self.requests.server),
             kind: match feed.resource {
                 Resource::Of(kind) => Some(kind),
-                Resource::Event | Resource::Lease | Resource::AccessReview | Resource::Version => {
-                    None
-                }
+                Resource::Event | Resource::AccessReview | Resource::Version => None,
             },
             gathered: Gathered::default(),
         };
@@ -191,7 +189,16 @@ impl View {
             daemon_sets: Vec::new(),
             revisions: Vec::new(),
             namespaces: Vec::new(),
-            coverage: Coverage { scope, managed_fields: true, namespaces: false, masked: None },
+            services: Vec::new(),
+            leases: Vec::new(),
+            coverage: Coverage {
+                scope,
+                managed_fields: true,
+                namespaces: false,
+                services: false,
+                leases: false,
+                masked: None,
+            },
         };
         Self { snapshot, complaints: Vec::new() }
     }

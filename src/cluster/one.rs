@@ -2,10 +2,10 @@
 
 use super::decode::{self, ObjectError};
 use super::failure::{Failure, Refusal};
-use super::lock::{LeaseRecord, lease_name};
+use super::lock::LeaseRecord;
 use super::request::{Call, Requests};
 use super::{Error, Kind, LiveCluster, Permission, Resource, uri};
-use crate::model::{DaemonSet, DaemonSetKey, NamespaceName, Revision, RevisionName};
+use crate::model::{DaemonSet, DaemonSetKey, NamespaceName, Revision, RevisionName, lease_name};
 
 impl LiveCluster {
     /// The DaemonSet as it is now; `None` when there is none.
@@ -65,7 +65,8 @@ impl Requests {
 
     pub(super) async fn lease(&self, key: &DaemonSetKey) -> Result<Option<LeaseRecord>, Error> {
         let name = lease_name(key.name.as_str());
-        let Some(json) = self.object(Resource::Lease, &key.namespace, &name).await? else {
+        let Some(json) = self.object(Resource::Of(Kind::Lease), &key.namespace, &name).await?
+        else {
             return Ok(None);
         };
         Self::lease_of(&json).map(Some)
@@ -73,7 +74,7 @@ impl Requests {
 
     pub(super) fn lease_of(json: &[u8]) -> Result<LeaseRecord, Error> {
         LeaseRecord::read(json).map_err(|error| Error::NotAnAnswer {
-            request: format!("GET {}", Resource::Lease),
+            request: format!("GET {}", Resource::Of(Kind::Lease)),
             reason: error.to_string(),
         })
     }

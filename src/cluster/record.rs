@@ -23,8 +23,8 @@ use super::header::{self, Header, HeaderCluster};
 use super::list::{List, Sink};
 use super::live::{LiveCluster, Scope};
 use super::{Error, Kind, ObjectError};
-use crate::model::Uid;
 use crate::model::mask::Salt;
+use crate::model::{FAILED_TEMPLATES_ANNOTATION, Uid};
 
 /// So much of one list waits in memory, in bytes.
 const IN_MEMORY: usize = 8 << 20;
@@ -51,6 +51,7 @@ impl LiveCluster {
     ) -> Result<Recorded, Error> {
         let lists = self.lists(scope, || Spool::new(self.requests.server.clone(), mask)).await?;
         let uid = lists.read.iter().find_map(|(_, spool)| spool.kube_system.clone());
+        let [services, leases] = [Kind::Service, Kind::Lease].map(|kind| lists.has_all(kind));
         let header = Header {
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             observed_at: self.requests.server_clock().unwrap_or(now),
@@ -61,6 +62,8 @@ impl LiveCluster {
             },
             scope: scope.namespaces(),
             all_namespaces: lists.namespaces,
+            services,
+            leases,
             salt: mask,
         };
         let spools = lists.read.into_iter().map(|(List { kind, .. }, spool)| (kind, spool));
@@ -173,6 +176,11 @@ impl Sink for Spool {
         let metadata = &whole["metadata"];
         if kind == Kind::Namespace && metadata["name"] == KUBE_SYSTEM {
             self.kube_system = metadata["uid"].as_str().map(Uid::from);
+        }
+        if kind == Kind::Lease
+            && whole["metadata"]["annotations"][FAILED_TEMPLATES_ANNOTATION].is_null()
+        {
+            return Ok(());
         }
         self.append(&slim::slim(kind, whole, self.mask.as_ref())).map_err(Error::Write)
     }

@@ -20,8 +20,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Error;
 use super::decode::Gathered;
+use super::{Error, Kind};
 use crate::model::{ClusterInfo, Coverage, Snapshot};
 use bytes::Format;
 use intake::Intake;
@@ -71,7 +71,10 @@ fn snapshot(recording: Recording, file: Arc<str>) -> Result<Snapshot, Error> {
         scope: header.as_ref().and_then(|header| header.scope.clone()),
         // Ours keep those of DaemonSets, the only ones that a plan asks for.
         managed_fields: gathered.managed_fields || header.is_some(),
-        namespaces: header.as_ref().map_or_else(|| gathered.has_namespaces(), |h| h.all_namespaces),
+        namespaces: header.as_ref().map_or(gathered.has(Kind::Namespace), |h| h.all_namespaces),
+        // A cluster has some of both; with none in it, they were not asked for.
+        services: header.as_ref().map_or(gathered.has(Kind::Service), |h| h.services),
+        leases: header.as_ref().map_or(gathered.has(Kind::Lease), |h| h.leases),
         masked: header.as_ref().and_then(|header| header.salt),
     };
     let recorded = header.map(|header| header.cluster).unwrap_or_default();
@@ -132,10 +135,18 @@ mod forms {
         assert_eq!(want.observed_at.to_string(), "2026-03-04T05:06:09Z");
         assert_eq!((want.nodes.len(), want.pods.len(), want.daemon_sets.len()), (1, 1, 1));
         assert_eq!((want.revisions.len(), want.namespaces.len()), (1, 1));
+        assert_eq!((want.services.len(), want.leases.len()), (1, 0), "a node's lease is not kept");
         assert_eq!(want.cluster.uid, Some("ns-uid".into()));
         assert_eq!(
             want.coverage,
-            Coverage { scope: None, managed_fields: true, namespaces: true, masked: None }
+            Coverage {
+                scope: None,
+                managed_fields: true,
+                namespaces: true,
+                services: true,
+                leases: true,
+                masked: None
+            }
         );
 
         let value: serde_json::Value = serde_json::from_str(LIST).unwrap();
@@ -196,15 +207,15 @@ mod forms {
             (b"name: [".to_vec(), "the snapshot s.json is not YAML: "),
             (b"{\"a\":1,}".to_vec(), "the snapshot s.json is not JSON: trailing comma at line 1 column 8"),
             (b"{\"a\":\"\xff\"}".to_vec(), "the snapshot s.json is not JSON: "),
-            (format!("{LIST}}}").into(), "the snapshot s.json is not JSON: expected value at line 117 column 1"),
+            (format!("{LIST}}}").into(), "the snapshot s.json is not JSON: expected value at line 128 column 1"),
             (b"{\"items\":[]}".to_vec(), "the snapshot s.json is no List of objects: its kind is ``"),
             (b"{\"kind\":\"List\",\"apiVersion\":\"v2\",\"items\":[]}".to_vec(),
                 "the snapshot s.json is no List of objects: its apiVersion is `v2`, not `v1`"),
             (list("7").into(), "the snapshot s.json is no List of objects: number 1 of its items is no object"),
             (list("{}").into(), "the snapshot s.json is no List of objects: number 1 of its items has no kind"),
             (list("").into(), "the snapshot s.json has no nodes"),
-            (list(r#"{"kind":"Service","apiVersion":"v1"},{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","uid":"b"}}"#).into(),
-                "the snapshot s.json has no nodes, only 1 Namespace, 1 Service"),
+            (list(r#"{"kind":"Secret","apiVersion":"v1"},{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","uid":"b"}}"#).into(),
+                "the snapshot s.json has no nodes, only 1 Namespace, 1 Secret"),
             (b"{\"kind\":\"Status\",\"apiVersion\":\"v1\"}".to_vec(), "the snapshot s.json has no nodes, only 1 Status"),
             (list(&format!("{node},{node}")).into(), "the snapshot s.json has not a single timestamp"),
             (list(&node.replace("\"uid\"", "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"uid\"").repeat(2).replace("}}{", "}},{")).into(),
@@ -236,6 +247,7 @@ mod forms {
         };
         for (kind, want) in [
             ("Service", Ok(())),
+            ("Lease", Ok(())),
             ("Namespace", Ok(())),
             ("Pod", Err("pods")),
             ("DaemonSet", Err("daemonsets")),
@@ -256,7 +268,14 @@ mod forms {
         assert_eq!(snapshot.nodes[0].name.as_str(), "n");
         assert_eq!(
             snapshot.coverage,
-            Coverage { scope: None, managed_fields: false, namespaces: false, masked: None }
+            Coverage {
+                scope: None,
+                managed_fields: false,
+                namespaces: false,
+                services: false,
+                leases: false,
+                masked: None
+            }
         );
     }
 

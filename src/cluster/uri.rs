@@ -15,7 +15,6 @@ pub(super) fn collection(resource: Resource, namespace: Option<&NamespaceName>) 
     let root = match resource {
         Resource::Of(kind) => return kind.path(namespace),
         Resource::Event => "/api/v1",
-        Resource::Lease => "/apis/coordination.k8s.io/v1",
         Resource::AccessReview => "/apis/authorization.k8s.io/v1",
         Resource::Version => return "/version".to_owned(),
     };
@@ -49,10 +48,11 @@ pub(super) fn with_query<'v>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Kind;
 
     #[test]
     fn values_are_escaped_and_absent_ones_left_out() {
-        let path = object(Resource::Lease, &"team".into(), "a/b");
+        let path = object(Resource::Of(Kind::Lease), &"team".into(), "a/b");
         assert_eq!(path, "/apis/coordination.k8s.io/v1/namespaces/team/leases/a%2Fb");
         let selector = "app in (a,b)";
         let pairs: [(&str, Option<&dyn Display>); 3] =

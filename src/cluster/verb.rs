@@ -60,8 +60,6 @@ pub enum Resource {
     Of(Kind),
     /// `v1` Event: what controllers complain of.
     Event,
-    /// `coordination.k8s.io/v1` Lease: our lock.
-    Lease,
     /// `authorization.k8s.io/v1` `SelfSubjectAccessReview`: what this user may do.
     AccessReview,
     /// `/version`, which is no resource.
@@ -74,7 +72,6 @@ impl Resource {
         match self {
             Self::Of(kind) => kind.group(),
             Self::Event | Self::Version => "",
-            Self::Lease => "coordination.k8s.io",
             Self::AccessReview => "authorization.k8s.io",
         }
     }
@@ -84,7 +81,6 @@ impl Resource {
         match self {
             Self::Of(kind) => kind.resource(),
             Self::Event => "events",
-            Self::Lease => "leases",
             Self::AccessReview => "selfsubjectaccessreviews",
             Self::Version => "version",
         }
@@ -167,7 +163,7 @@ mod tests {
         for (resource, want) in [
             (Resource::Of(Kind::Pod), "pods"),
             (Resource::Of(Kind::DaemonSet), "daemonsets.apps"),
-            (Resource::Lease, "leases.coordination.k8s.io"),
+            (Resource::Of(Kind::Lease), "leases.coordination.k8s.io"),
         ] {
             assert_eq!(resource.to_string(), want);
         }

@@ -48,6 +48,7 @@ pub(crate) fn node(name: &str, pairs: &[(&str, &str)], taints: &[&str]) -> Node 
         taints: taints.iter().map(|text| taint(text)).collect(),
         unschedulable: false,
         readiness: NodeReadiness::Ready,
+        allocatable: labels([("cpu", "64"), ("memory", "256Gi"), ("pods", "110")]),
         created: None,
     }
 }

@@ -4,11 +4,11 @@
 //! Lists are taken apart as kubectl does it (upstream: `decodeToList`: whatever has `items` is a
 //! list). Not here: what a DaemonSet says (`daemon_set`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::model::{ManifestFile, Place};
+use crate::model::{ManifestFile, NamespaceName, Place};
 
 use super::documents::{self, BadSeparator, Document};
 use super::encoding;
@@ -30,6 +30,8 @@ pub(super) struct Found {
 pub(super) struct Objects {
     pub(super) daemon_sets: Vec<Found>,
     pub(super) policies: Vec<Found>,
+    /// Namespaces that the files create.
+    pub(super) namespaces: BTreeSet<NamespaceName>,
     pub(super) seen: Seen,
     pub(super) warnings: Vec<Warning>,
     pub(super) errors: Vec<Error>,
@@ -53,6 +55,21 @@ pub fn is_read(bytes: &[u8]) -> bool {
         || bytes.starts_with(&[0xFE, 0xFF])
         || mentions(b"DaemonSet")
         || mentions(b"RolloutPolicy")
+        || bytes.split(|&byte| byte == b'\n').any(misspells_daemon_set)
+}
+
+/// Whether a line says `kind: Daemonset`, say: such a file is read, so that its mistake is told.
+fn misspells_daemon_set(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    let line = line.strip_prefix(b"- ").unwrap_or(line).trim_ascii_start();
+    let unquoted = |text: &[u8]| -> Vec<u8> {
+        text.iter().copied().filter(|byte| !b"\"' \t".contains(byte)).take(15).collect()
+    };
+    line.iter().take(7).any(|&byte| byte == b':')
+        && matches!(
+            unquoted(line).to_ascii_lowercase().as_slice(),
+            b"kind:daemonset" | b"kind:daemonset," | b"kind:daemonset#" | b"kind:daemonset\r"
+        )
 }
 
 struct FileReader<'f> {
@@ -167,7 +184,13 @@ impl FileReader<'_> {
                 let kind = kind.to_owned();
                 self.objects.errors.push(Error::KindCase { place, kind });
             }
-            (kind, _, _) => count(&mut self.objects.seen.other_kinds, kind.to_owned()),
+            (kind, version, _) => {
+                if (kind, version) == ("Namespace", Some("v1")) {
+                    let name = node.get("metadata").and_then(|metadata| metadata.text("name"));
+                    self.objects.namespaces.extend(name.map(NamespaceName::from));
+                }
+                count(&mut self.objects.seen.other_kinds, kind.to_owned());
+            }
         }
     }
 }
@@ -181,4 +204,28 @@ fn group(api_version: &str) -> Option<&str> {
 
 fn count(kinds: &mut BTreeMap<String, usize>, kind: String) {
     *kinds.entry(kind).or_default() += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_mention_what_is_read_are_read_and_those_that_misspell_it() {
+        for (text, read) in [
+            ("kind: DaemonSet", true),
+            ("# a DaemonSet somewhere", true),
+            ("kind: RolloutPolicy", true),
+            ("kind: Daemonset\napiVersion: apps/v1", true),
+            ("apiVersion: apps/v1\nkind:   'daemonset'\n", true),
+            ("- \"kind\": \"DAEMONSET\",", true),
+            ("kind: Deployment", false),
+            // A role that names the resource is no DaemonSet.
+            ("resources: [daemonsets]", false),
+            ("kind: daemonsetlike", false),
+            ("# the kind: daemonset", false),
+        ] {
+            assert_eq!(is_read(text.as_bytes()), read, "{text}");
+        }
+    }
 }

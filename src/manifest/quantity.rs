@@ -44,7 +44,7 @@ pub fn canonical(text: &str, rounding: Rounding) -> Result<String, NotAQuantity>
 ///
 /// # Errors
 /// The text is no quantity.
-pub(super) fn billionths(text: &str) -> Result<i128, NotAQuantity> {
+pub(crate) fn billionths(text: &str) -> Result<i128, NotAQuantity> {
     let parts = Parts::split(text.trim())?;
     let (style, exponent) = Style::of_suffix(parts.suffix).ok_or(NotAQuantity)?;
     let (amount, _) = Amount::of(&parts, style, exponent, false);

@@ -5,6 +5,8 @@
 //! parser's events, because places, duplicates and YAML 1.1 scalars are lost above them. Not here:
 //! splitting a file into documents (`documents`), the meaning of scalars (`scalar`).
 
+mod merge_key;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -15,6 +17,7 @@ use super::documents::Document;
 use super::error::{Limit, MAX_NESTING};
 use super::scalar::{self, Scalar, ScalarError};
 use super::tree::{Data, Entry, Mark, Node};
+use merge_key::{is_merge_key, merge};
 
 /// How much aliases may expand to in one file, in nodes and bytes of text.
 const MAX_ALIAS_WEIGHT: usize = 8 << 20;
@@ -326,35 +329,6 @@ fn resolve<'t>(
     tag: Option<&Tag>,
 ) -> Result<Scalar<'t>, ScalarError> {
     scalar::resolve(text, style == ScalarStyle::Plain, tag)
-}
-
-/// `<<`, plain or with its own tag (upstream: `isMerge`).
-fn is_merge_key(event: &Event<'_>) -> bool {
-    let Event::Scalar(text, style, _, tag) = event else { return false };
-    text == "<<"
-        && match tag {
-            None => *style == ScalarStyle::Plain,
-            Some(tag) => tag.suffix() == "merge",
-        }
-}
-
-/// Writes the mapping (or mappings, the last one first) under `<<` over what is there so far.
-fn merge(entries: &mut BTreeMap<String, Entry>, value: &Node) -> Result<(), YamlError> {
-    let wrong = |at| syntax(at, "a merge key needs a mapping, or a list of mappings");
-    let mut write = |from: &Node| match &from.data {
-        Data::Map(merged) => {
-            for (key, entry) in merged {
-                let written_at = entries.get(key).and_then(|before| before.written_at);
-                entries.insert(key.clone(), Entry { written_at, ..entry.clone() });
-            }
-            Ok(())
-        }
-        Data::Scalar(_) | Data::List(_) => Err(wrong(from.at)),
-    };
-    match &value.data {
-        Data::List(items) => items.iter().rev().try_for_each(|item| write(item)),
-        Data::Map(_) | Data::Scalar(_) => write(value),
-    }
 }
 
 fn check_depth(depth: usize, at: Mark) -> Result<(), YamlError> {

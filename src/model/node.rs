@@ -19,6 +19,8 @@ pub struct Node {
     pub unschedulable: bool,
     /// Condition `Ready`. Never a filter for placement.
     pub readiness: NodeReadiness,
+    /// `status.allocatable`: what pods may request of each resource, as the server writes it.
+    pub allocatable: Labels,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
 }

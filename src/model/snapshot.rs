@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::mask::Salt;
-use super::{DaemonSet, DaemonSetKey, Labels, NamespaceName, Node, NodeName, Pod, Revision, Uid};
+use super::{
+    DaemonSet, DaemonSetKey, Labels, Lease, NamespaceName, Node, NodeName, Pod, Revision, Service,
+    Uid, lease_name,
+};
 
 /// Everything that was read of a cluster.
 ///
@@ -27,6 +30,10 @@ pub struct Snapshot {
     pub revisions: Vec<Revision>,
     /// All namespaces.
     pub namespaces: Vec<Namespace>,
+    /// Services of the namespaces in question.
+    pub services: Vec<Service>,
+    /// Leases of the namespaces in question, those that remember something.
+    pub leases: Vec<Lease>,
     /// What could not be read.
     pub coverage: Coverage,
 }
@@ -57,6 +64,7 @@ pub struct Namespace {
 
 /// What a snapshot has, and so what may be concluded from what it has not.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a list that was read or was not")]
 pub struct Coverage {
     /// The namespaces whose pods, DaemonSets and revisions were read; `None` is all of them. In
     /// any other namespace, nothing can be concluded from what is not there.
@@ -66,6 +74,10 @@ pub struct Coverage {
     /// Whether [`Snapshot::namespaces`] holds every namespace. A user who may not list them sees
     /// those in question at most: one that is not there may still exist.
     pub namespaces: bool,
+    /// Whether the Services of all namespaces in question were read; a plan can do without.
+    pub services: bool,
+    /// Whether the leases of all namespaces in question were read; a plan can do without.
+    pub leases: bool,
     /// The salt of the digests that stand in place of secret values in templates and revisions;
     /// `None` when the values are the real ones. What is compared with them must be masked first
     /// ([`mask_template`](super::mask::mask_template)).
@@ -106,6 +118,22 @@ impl Snapshot {
         &self.revisions[start..end]
     }
 
+    /// The Services of one namespace.
+    pub fn services_in(&self, namespace: &NamespaceName) -> &[Service] {
+        let start = self.services.partition_point(|service| service.namespace < *namespace);
+        let end = self.services.partition_point(|service| service.namespace <= *namespace);
+        &self.services[start..end]
+    }
+
+    /// Whether `ds-apply` remembers that a rollout of the template with this digest failed.
+    pub fn has_failed(&self, daemon_set: &DaemonSetKey, template_digest: &str) -> bool {
+        let name = lease_name(daemon_set.name.as_str());
+        let key = (&daemon_set.namespace, name.as_str());
+        let found =
+            self.leases.binary_search_by(|lease| (&lease.namespace, &*lease.name).cmp(&key));
+        found.is_ok_and(|at| self.leases[at].failed.contains(template_digest))
+    }
+
     /// Puts every list into the order that the methods above rely on.
     pub fn sort(&mut self) {
         self.nodes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -113,5 +141,7 @@ impl Snapshot {
         self.daemon_sets.sort_by(|a, b| a.key.cmp(&b.key));
         self.revisions.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         self.namespaces.sort_by(|a, b| a.name.cmp(&b.name));
+        self.services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        self.leases.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     }
 }

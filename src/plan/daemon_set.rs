@@ -21,7 +21,7 @@ use crate::controller::limits::Limits;
 use crate::controller::manage::View;
 use crate::controller::node_pods::Fleet;
 use crate::controller::status;
-use crate::model::{DaemonSet, NodeName, PolicySpec, Snapshot};
+use crate::model::{DaemonSet, NamespaceName, NodeName, PolicySpec, Snapshot};
 
 /// A DaemonSet's plan, and what belongs beside it.
 pub(super) struct Planned {
@@ -35,16 +35,26 @@ pub(super) struct Planned {
     pub decided: Value,
 }
 
+/// What was asked for of all DaemonSets alike.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// Field managers whose fields become ours.
+    pub take_over: &'a BTreeSet<String>,
+    /// Namespaces that the same source creates.
+    pub created: &'a BTreeSet<NamespaceName>,
+    /// How much is told.
+    pub detail: Detail,
+}
+
 /// Plans one DaemonSet.
 pub(super) fn plan<'a>(
     snapshot: &'a Snapshot,
     fleet: &'a Fleet<'a>,
     applied: &'a Applied,
     since: Option<BaseChange>,
-    take_over: &BTreeSet<String>,
-    detail: Detail,
+    asked: Asked<'_>,
 ) -> Planned {
-    let Detail { all_nodes, show_values } = detail;
+    let Asked { take_over, created, detail: Detail { all_nodes, show_values } } = asked;
     let desired = &applied.desired;
     let described = if all_nodes { Described::All } else { Described::Busy };
     let live = snapshot.daemon_set(&desired.key);
@@ -83,16 +93,17 @@ pub(super) fn plan<'a>(
         nodes,
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
-    let mut warnings = warnings::about(&scene, live, snapshot);
+    let mut warnings = warnings::about(&scene, live, snapshot, created);
     warnings.extend(applied.warning.clone().into_iter().chain(unreadable));
     warnings.extend(warnings::creates_at_once(&plan));
-    let target_template = desired.spec.template.raw();
+    warnings.extend(warnings::services::warnings(&plan, &scene, live, snapshot));
     let guards = guards(&Judged {
         plan: &plan,
         live,
         now: now.as_ref(),
+        scene: &scene,
         holders: &holders,
-        target_template,
+        failed_before: snapshot.has_failed(&desired.key, &plan.target_template),
         take_over,
     });
     if !all_nodes {

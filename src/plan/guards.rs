@@ -1,18 +1,19 @@
 //! What `ds-apply` refuses to do without being told, and the flag that tells it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
-use super::digest::template_digest;
 use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, PodPlan, Strategy};
 use super::git_ops::{self, GitOps};
+use super::health::ailments;
 use super::reason::Reason;
 use super::scene::Scene;
 use crate::model::{DaemonSet, DaemonSetKey, NodeName};
 
 /// Evictions at once that pass without a guard under `OnDelete`, which has no budget of its own.
 const ON_DELETE_BUDGET: u32 = 1;
+
+/// So many nodes are named for each reason.
+const MOST_NAMES: usize = 3;
 
 /// Allows an eviction of more pods at once than the budget.
 const ALLOW_MASS_EVICTION: &str = "--allow-mass-eviction";
@@ -31,27 +32,29 @@ pub(super) struct Judged<'a> {
     pub live: Option<&'a DaemonSet>,
     /// The DaemonSet as it is among its pods.
     pub now: Option<&'a Scene<'a>>,
+    /// The DaemonSet as it will be among its pods.
+    pub scene: &'a Scene<'a>,
     /// Nodes that use up the budget and that the plan does nothing about.
     pub holders: &'a [NodeName],
-    /// The template to come.
-    pub target_template: &'a Value,
+    /// Whether `ds-apply` remembers that a rollout of the template to come failed.
+    pub failed_before: bool,
     /// Managers whose fields may be taken.
     pub take_over: &'a BTreeSet<String>,
 }
 
 /// All guards of one DaemonSet's plan.
 pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
-    let Judged { plan, live, now, holders, target_template, take_over: allowed } = *judged;
+    let Judged { plan, live, now, scene, holders, failed_before, take_over: allowed } = *judged;
     if plan.change == Change::Recreate {
         return vec![selector_change(plan)];
     }
     let evicted = now.and_then(|now| mass_eviction(plan, now));
     let guards = [
         evicted,
-        deadlock(plan, holders),
+        deadlock(plan, scene, holders),
         take_over(plan, allowed),
         live.and_then(|live| git_ops(plan, live)),
-        failed_template(plan, target_template),
+        failed_template(plan, failed_before),
     ];
     guards.into_iter().flatten().collect()
 }
@@ -91,12 +94,14 @@ fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
 }
 
 /// A template that failed fails again, until somebody says that it will not.
-fn failed_template(plan: &DaemonSetPlan, target_template: &Value) -> Option<Guard> {
-    let failed = plan.hold.as_ref()?.failed.as_ref()?;
-    if *failed != template_digest(target_template) {
-        return None;
-    }
-    Some(Guard::failed_template(&plan.key()))
+///
+/// The hold of a parked rollout says so, and the lease that `ds-apply` locks the DaemonSet with. A
+/// template that is live was tried again since.
+fn failed_template(plan: &DaemonSetPlan, failed_before: bool) -> Option<Guard> {
+    let parked = plan.hold.as_ref().and_then(|hold| hold.failed.as_ref());
+    let is_live = plan.live_template.as_ref() == Some(&plan.target_template);
+    let failed = parked == Some(&plan.target_template) || (failed_before && !is_live);
+    failed.then(|| Guard::failed_template(&plan.key()))
 }
 
 impl Guard {
@@ -155,7 +160,7 @@ fn mass_eviction(plan: &DaemonSetPlan, now: &Scene<'_>) -> Option<Guard> {
 }
 
 /// Waiting does not help: what uses up the budget is nothing that this plan replaces.
-fn deadlock(plan: &DaemonSetPlan, holders: &[NodeName]) -> Option<Guard> {
+fn deadlock(plan: &DaemonSetPlan, scene: &Scene<'_>, holders: &[NodeName]) -> Option<Guard> {
     let blocked =
         plan.nodes.iter().flat_map(|node| &node.reasons).filter_map(|coded| match coded.reason {
             Reason::BudgetTaken { unavailable, allowed } => Some((unavailable, allowed)),
@@ -165,11 +170,42 @@ fn deadlock(plan: &DaemonSetPlan, holders: &[NodeName]) -> Option<Guard> {
     let (unavailable, allowed) = blocked.into_iter().next()?;
     let message = format!(
         "the plan cannot finish: {unavailable} unavailable already, at most {allowed} allowed, and \
-         nothing in the plan mends them; {waiting} outdated {} for good. Mend these nodes first, or \
-         go back to a template that works there",
+         nothing in the plan mends them ({}); {waiting} outdated {} for good. Mend these nodes \
+         first, or go back to a template that works there",
+        why_unavailable(scene, holders),
         if waiting == 1 { "pod waits" } else { "pods wait" }
     );
     Some(guard(plan, GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), holders.to_vec()))
+}
+
+/// `pod is not Ready: CrashLoopBackOff in container agent: node-1, node-2 and 3 more`, for each
+/// reason why nodes are without an available pod.
+fn why_unavailable(scene: &Scene<'_>, holders: &[NodeName]) -> String {
+    let view = scene.view();
+    let mut nodes_by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for holder in holders {
+        let Some(at) = view.fleet.position(holder) else { continue };
+        let (node, pods) = (&view.fleet.nodes()[at], view.pods.at(at));
+        let reasons = ailments(node, pods, scene.owner.spec.min_ready_seconds, view.now);
+        // A dead node explains what ails its pod.
+        let reason = match reasons.into_iter().next() {
+            // Nodes that died at different times stand together.
+            Some(Reason::NodeNotReady { .. }) => {
+                Reason::NodeNotReady { since: None, seconds: None }.to_string()
+            }
+            Some(reason) => reason.to_string(),
+            None => "no pod stays there".to_owned(),
+        };
+        nodes_by_reason.entry(reason).or_default().push(holder.as_str());
+    }
+    let groups = nodes_by_reason.into_iter().map(|(reason, nodes)| {
+        let named = nodes.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+        match nodes.len().saturating_sub(MOST_NAMES) {
+            0 => format!("{reason}: {named}"),
+            more => format!("{reason}: {named} and {more} more"),
+        }
+    });
+    groups.collect::<Vec<_>>().join("; ")
 }
 
 fn guard(

@@ -74,6 +74,16 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Pods of another template that the built-in controller takes for up to date, because it goes
+    /// by the template generation too (upstream: `IsPodUpdated`).
+    pub(super) fn counted_as_updated(&self) -> impl Iterator<Item = &'a Pod> {
+        let templates = &self.target.templates;
+        let going = |pod: &Pod| pod.terminating || pod.is_terminal();
+        self.pods.claimed.iter().copied().filter(move |pod| {
+            self.current.is_updated(pod) && !templates.is_updated(pod) && !going(pod)
+        })
+    }
+
     /// What the controller sees.
     pub(super) fn view(&self) -> View<'_, 'a> {
         View {

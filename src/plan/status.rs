@@ -1,6 +1,8 @@
 //! Where DaemonSets stand, without any manifest: what `status -o json` prints. The counters are
 //! upstream's; where our stricter words give other numbers, both are there.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +87,7 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
     let daemon_sets = live
         .map(|live| {
             let scene = Scene::of(Owner::from(live), Some(live), snapshot, &fleet);
-            notes.append(&mut warnings::about(&scene, Some(live), snapshot));
+            notes.append(&mut warnings::about(&scene, Some(live), snapshot, &BTreeSet::new()));
             standing(live, &scene, snapshot)
         })
         .collect();

@@ -15,8 +15,9 @@ use crate::controller::test_cluster::{Cluster, OTHERS, OURS, at, labels, node, t
 use crate::manifest::default_daemon_set;
 use crate::merge;
 use crate::model::{
-    ClusterInfo, ContainerTrouble, Coverage, DaemonSet, Labels, Namespace, NodeReadiness, Place,
-    PodPhase, PodReadiness, PodTarget, Snapshot,
+    ClusterInfo, ContainerTrouble, Coverage, DaemonSet, Labels, Lease, Namespace, NodeReadiness,
+    Place, PodPhase, PodReadiness, PodTarget, Service, Snapshot, TEMPLATE_GENERATION_ANNOTATION,
+    TEMPLATE_GENERATION_LABEL,
 };
 
 /// A settled cluster of `count` nodes, every pod ready, at revision 1.
@@ -87,7 +88,16 @@ pub(super) fn snapshot(cluster: &Cluster) -> Snapshot {
             annotations: Labels::default(),
             terminating: false,
         }],
-        coverage: Coverage { scope: None, managed_fields: true, namespaces: true, masked: None },
+        services: Vec::new(),
+        leases: Vec::new(),
+        coverage: Coverage {
+            scope: None,
+            managed_fields: true,
+            namespaces: true,
+            services: true,
+            leases: true,
+            masked: None,
+        },
     };
     snapshot.sort();
     snapshot
@@ -109,16 +119,21 @@ pub(super) fn desired(cluster: &Cluster) -> DesiredDaemonSet {
 }
 
 fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
-    plan(Input {
+    plan(input(snapshot, desired))
+}
+
+fn input<'a>(snapshot: &'a Snapshot, desired: &'a [DesiredDaemonSet]) -> Input<'a> {
+    Input {
         snapshot,
         desired,
-        take_over: &BTreeSet::new(),
+        created_namespaces: const { &BTreeSet::new() },
+        take_over: const { &BTreeSet::new() },
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
         created_at: Timestamp::UNIX_EPOCH,
         detail: Detail::default(),
-    })
+    }
 }
 
 /// The plan of what `change` makes of the cluster's DaemonSet.
@@ -305,6 +320,7 @@ fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
     let input = Input {
         snapshot: &snapshot,
         desired: &wanted,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),
@@ -374,6 +390,7 @@ fn the_digest_follows_decisions_and_nothing_else() {
     let mut later = Input {
         snapshot: &same,
         desired: &wanted,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo { paths: vec!["elsewhere".into()], ..SourceInfo::default() },

@@ -2,18 +2,28 @@
 
 pub(super) mod host_ports;
 mod node_selector;
+pub(super) mod requests;
+pub(super) mod services;
+pub(super) mod unchecked;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning};
 use super::scene::Scene;
-use crate::model::{ClusterInfo, DaemonSet, Namespace, NamespaceName, NodeName, Pod, Snapshot};
+use crate::model::{
+    ClusterInfo, DaemonSet, Namespace, NamespaceName, NodeName, Pod, Snapshot,
+    TEMPLATE_GENERATION_LABEL,
+};
 pub(super) use node_selector::Conflict;
 use node_selector::Reader;
 
 /// A DaemonSet's name is part of its revisions' names, which may have 253 characters: one hyphen
 /// and a hash of ten come after it.
 const LONGEST_NAME: usize = 242;
+
+/// So many reasons are told apart.
+const MOST_REASONS: usize = 3;
 
 /// Minor versions of Kubernetes 1 whose servers behave as planned here.
 const MINORS: RangeInclusive<u32> = 28..=36;
@@ -46,6 +56,7 @@ pub(super) fn about(
     scene: &Scene<'_>,
     live: Option<&DaemonSet>,
     snapshot: &Snapshot,
+    created: &BTreeSet<NamespaceName>,
 ) -> Vec<Warning> {
     let key = scene.owner.key;
     let warning = |code: &str, message: String, nodes: Vec<NodeName>| Warning {
@@ -61,7 +72,7 @@ pub(super) fn about(
     }
     let namespace = snapshot.namespaces.iter().find(|namespace| namespace.name == key.namespace);
     match namespace {
-        None if snapshot.coverage.namespaces => {
+        None if snapshot.coverage.namespaces && !created.contains(&key.namespace) => {
             let message = format!("namespace {} does not exist", key.namespace);
             warnings.push(warning("namespaceMissing", message, Vec::new()));
         }
@@ -96,7 +107,53 @@ pub(super) fn about(
         );
         warnings.push(warning("releasesPods", message, nodes_of(&scene.pods.released)));
     }
+    if let Some(message) = nowhere_to_run(scene) {
+        warnings.push(warning("noEligibleNode", message, Vec::new()));
+    }
+    let old: Vec<&Pod> = scene.counted_as_updated().collect();
+    if !old.is_empty() {
+        let message = format!(
+            "{} from another template, and the built-in controller takes them for up to date by \
+             their label {TEMPLATE_GENERATION_LABEL}: it does not replace them, and `kubectl \
+             rollout status` does not wait for them",
+            if old.len() == 1 {
+                "1 pod comes".to_owned()
+            } else {
+                format!("{} pods come", old.len())
+            },
+        );
+        warnings.push(warning("countedAsUpdated", message, nodes_of(&old)));
+    }
     warnings
+}
+
+/// Why no node at all may start a pod, by the commonest reasons.
+fn nowhere_to_run(scene: &Scene<'_>) -> Option<String> {
+    let view = scene.view();
+    let total = view.placements.len();
+    if total == 0 || view.placements.iter().any(|placement| placement.may_start) {
+        return None;
+    }
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for obstacle in view.placements.iter().filter_map(|placement| placement.obstacle.as_ref()) {
+        *counts.entry(obstacle.to_string()).or_default() += 1;
+    }
+    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+    counts.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
+    let other = counts.iter().skip(MOST_REASONS).map(|(_, count)| count).sum::<usize>();
+    let mut reasons: Vec<String> = counts
+        .into_iter()
+        .take(MOST_REASONS)
+        .map(|(reason, count)| if count == total { reason } else { format!("{count}: {reason}") })
+        .collect();
+    if other > 0 {
+        reasons.push(format!("{other}: other reasons"));
+    }
+    let reasons = reasons.join("; ");
+    Some(match total {
+        1 => format!("the only node cannot run its pods: {reasons}"),
+        more => format!("none of the {more} nodes can run its pods: {reasons}"),
+    })
 }
 
 /// A warning when more pods than the budget are created: nothing paces the controller there. A

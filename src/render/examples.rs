@@ -258,7 +258,7 @@ pub(super) fn guarded() -> Plan {
     });
     plan.guards.push(Guard {
         code: GuardCode::SelectorChange,
-        message: "3 pods would be evicted at once.".into(),
+        message: "3 pods would be evicted at once".into(),
         allow_flag: Some("--allow-mass-eviction".into()),
         daemon_set: Some("logging/agent".into()),
         nodes: ["edge-a-01", "edge-a-02", "edge-a-03"].map(Into::into).into(),

@@ -133,7 +133,7 @@ fn guard(page: &mut Page, guard: &Guard) {
     let mut line = Line::at(0).styled(HALT, "Refused by ds-apply: ");
     line = about(line, daemon_set.as_deref(), message, nodes.iter().map(AsRef::as_ref));
     if let Some(flag) = allow_flag {
-        line = line.plain(" Allow it with ").styled(NAME, flag).plain('.');
+        line = line.plain(". Allow it with ").styled(NAME, flag).plain('.');
     }
     page.push(line);
 }

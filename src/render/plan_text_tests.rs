@@ -69,7 +69,7 @@ fn guards_say_how_to_go_on() {
                 + agent-v2
 
         Refused by ds-apply: logging/agent: spec.selector is immutable.
-        Refused by ds-apply: logging/agent: 3 pods would be evicted at once. (3 nodes: edge-a-01 … edge-a-03) Allow it with --allow-mass-eviction.
+        Refused by ds-apply: logging/agent: 3 pods would be evicted at once (3 nodes: edge-a-01 … edge-a-03). Allow it with --allow-mass-eviction.
         Warning: the snapshot has no managed fields: leftovers and conflicts are undecided
 
         Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.

@@ -1,13 +1,13 @@
 //! Which files of a folder are manifests, by kubectl's rules for `-f` and `-R`
-//! (upstream: `ExpandPathsToFileVisitors`), and which folders must be rendered first.
+//! (upstream: `ExpandPathsToFileVisitors`).
 //!
 //! One walk for commits and disks; [`Tree`] says how each lists and loads. It stops at the bounds
-//! below, whatever a repository holds. Not here: how a path finds its folder (`git`, `disk`).
+//! below, whatever a repository holds. Not here: how a path finds its folder
+//! (`git`, `disk`), and which folders must be rendered first (`unrendered`).
 
 use std::collections::HashSet;
-use std::fmt;
-use std::sync::Arc;
 
+use super::unrendered::{Renderer, Unrendered};
 use super::{Error, FILE_LIMIT, Read, Warning};
 use crate::model::ManifestFile;
 
@@ -29,64 +29,6 @@ struct Limits {
 }
 
 const LIMITS: Limits = Limits { files: 100_000, entries: 5_000_000, bytes: 256 << 20, depth: 256 };
-
-/// A folder whose files are not whole objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unrendered {
-    /// What makes whole objects of it.
-    pub renderer: Renderer,
-    /// The folder, `.` for the top.
-    pub path: Arc<str>,
-    /// Its wanted files, sub-folders included, so that the caller can tell what is left out.
-    pub files: Vec<ManifestFile>,
-}
-
-/// What makes whole objects of a folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renderer {
-    /// There is a `Chart.yaml`: templates are not YAML.
-    Helm,
-    /// There is a kustomization: patches are not whole objects.
-    Kustomize,
-}
-
-impl Renderer {
-    fn of<T: Tree>(entries: &[Entry<T>]) -> Option<Self> {
-        let has = |name: &str| entries.iter().any(|entry| entry.name == name);
-        if has("Chart.yaml") {
-            Some(Self::Helm)
-        } else if ["kustomization.yaml", "kustomization.yml", "Kustomization"].into_iter().any(has)
-        {
-            Some(Self::Kustomize)
-        } else {
-            None
-        }
-    }
-}
-
-impl Unrendered {
-    /// A shell command that prints the folder's whole objects.
-    pub fn render_command(&self) -> String {
-        // A name from a repository must not become a command of the person who pastes this.
-        let is_plain = self.path.starts_with(['/', '.']);
-        let folder = if is_plain { self.path.to_string() } else { format!("./{}", self.path) };
-        let folder = shlex::try_quote(&folder).unwrap_or("FOLDER".into());
-        match self.renderer {
-            Renderer::Helm => format!("helm template {folder}"),
-            Renderer::Kustomize => format!("kubectl kustomize {folder}"),
-        }
-    }
-}
-
-impl fmt::Display for Unrendered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.renderer {
-            Renderer::Helm => "a Helm chart",
-            Renderer::Kustomize => "a kustomization",
-        };
-        write!(f, "`{}` is {what} and was not read", self.path)
-    }
-}
 
 /// Something that has folders: a commit or a disk.
 pub(super) trait Tree {
@@ -548,21 +490,6 @@ mod tests {
             ),
         ] {
             assert_eq!(walk(tree, limits).unwrap_err().to_string(), expected, "{case}");
-        }
-    }
-
-    #[test]
-    fn a_command_to_paste_is_harmless() {
-        for (renderer, path, expected) in [
-            (Renderer::Helm, "charts/app", "helm template ./charts/app"),
-            (Renderer::Helm, "/srv/app", "helm template /srv/app"),
-            (Renderer::Helm, ".", "helm template ."),
-            (Renderer::Kustomize, "a b", "kubectl kustomize './a b'"),
-            (Renderer::Kustomize, "$(id)", "kubectl kustomize './$(id)'"),
-            (Renderer::Kustomize, "--help", "kubectl kustomize ./--help"),
-        ] {
-            let folder = Unrendered { renderer, path: path.into(), files: Vec::new() };
-            assert_eq!(folder.render_command(), expected);
         }
     }
 }

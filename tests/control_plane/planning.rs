@@ -31,7 +31,7 @@ pub(crate) async fn live(plane: &ControlPlane) -> Snapshot {
 pub(crate) fn recorded_by_kubectl(plane: &ControlPlane) -> Snapshot {
     let json = plane.kubectl(&[
         "get",
-        "nodes,pods,daemonsets,controllerrevisions,namespaces",
+        "nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases",
         "--all-namespaces",
         "--output=json",
         "--show-managed-fields",
@@ -75,6 +75,7 @@ pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan
     plan(Input {
         snapshot,
         desired,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),

@@ -48,7 +48,7 @@ fn live_and_recorded_give_the_same_digest() {
     for (name, format) in [("s.json", "json"), ("s.yaml", "yaml")] {
         let recorded = plane.kubectl(&[
             "get",
-            "nodes,pods,daemonsets,controllerrevisions,namespaces",
+            "nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases",
             "-A",
             "--show-managed-fields",
             &format!("--output={format}"),

@@ -21,7 +21,7 @@ use crate::read_only::readmes_role;
 const SOON: Duration = Duration::from_mins(1);
 
 /// What kubectl is asked for, as the documentation says.
-const KINDS: &str = "nodes,pods,daemonsets,controllerrevisions,namespaces";
+const KINDS: &str = "nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases";
 
 /// Two namespaces with a `DaemonSet` each, one of them with values that YAML could misread.
 const AGENTS: &str = r#"

@@ -317,14 +317,14 @@ fn snapshots_that_cannot_be_read() {
     assert_snapshot!(plan_on(half), @"
     exit 1
     --- stderr
-    error: the snapshot s.json is cut off at line 1, column 647
+    error: the snapshot s.json is cut off at line 1, column 847
     hint: record it again: `ds-plan snapshot > FILE`
     ");
     assert_snapshot!(plan_on("{\"kind\": \"Table\"}"), @"
     exit 1
     --- stderr
     error: the snapshot s.json has no nodes, only 1 Table
-    hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`
+    hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases -A -o json --show-managed-fields`
     ");
     assert_snapshot!(plan_on(b"\x1f\x8bno gzip"), @"
     exit 1
@@ -336,13 +336,13 @@ fn snapshots_that_cannot_be_read() {
     exit 1
     --- stderr
     error: the snapshot s.json is no List of objects: expected mapping start at line 1, column 1
-    hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`
+    hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases -A -o json --show-managed-fields`
     ");
     assert_snapshot!(plan_on(whole.replace("\"Node\"", "\"Pond\"")), @"
     exit 1
     --- stderr
-    error: the snapshot s.json has no nodes, only 3 Namespace, 3 Pond
-    hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`
+    error: the snapshot s.json has no nodes, only 3 Namespace, 1 Service, 1 Lease, 3 Pond
+    hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases -A -o json --show-managed-fields`
     ");
     assert_snapshot!(plan_on(whole.replace("\"node-2\"", "\"node-1\"")), @"
     exit 1

@@ -33,9 +33,12 @@ pub(crate) fn cluster() -> Value {
                 "creationTimestamp": "2026-01-01T00:00:00Z"
             },
             "spec": spec,
-            "status": {"conditions": [
-                {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z"}
-            ]}
+            "status": {
+                "conditions": [{
+                    "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z"
+                }],
+                "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}
+            }
         })
     };
     let namespace = |name: &str| {
@@ -52,6 +55,15 @@ pub(crate) fn cluster() -> Value {
         namespace("kube-system"),
         namespace("default"),
         namespace("logging"),
+        {
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "kubernetes", "namespace": "default"},
+            "spec": {"clusterIP": "10.96.0.1"}
+        },
+        {
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "node-1", "namespace": "kube-node-lease"}
+        },
     ]})
 }
 

@@ -82,7 +82,7 @@ fn git_is_read_at_a_revision_and_not_from_the_working_tree() {
     assert_snapshot!(plan(""), @"
     exit 0
     --- stdout
-    ds-plan  1 DaemonSet at 8012765 in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
+    ds-plan  1 DaemonSet at 7a2df22 in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
 
     + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
         + node-1, node-2   node has no pod yet

@@ -99,6 +99,7 @@ fn outputs(snapshot: &Snapshot, text: &str) -> Vec<String> {
     let plan = plan::plan(Input {
         snapshot,
         desired: &desired.daemon_sets,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         base: Some(&[]),
         source: SourceInfo::default(),
@@ -184,6 +185,7 @@ fn they_are_there_when_asked_for() {
     let plan = plan::plan(Input {
         snapshot: &snapshot,
         desired: &desired.daemon_sets,
+        created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
         base: None,
         source: SourceInfo::default(),

@@ -1,5 +1,6 @@
 //! What must be agreed to before anything is written: the plan, its guards, and a person's yes.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead as _};
 
 use jiff::Timestamp;
@@ -81,6 +82,7 @@ pub(super) fn planned(
     plan::plan(plan::Input {
         snapshot,
         desired,
+        created_namespaces: &BTreeSet::new(),
         take_over: &args.ownership.names(),
         base: None,
         source,

@@ -87,7 +87,7 @@ async fn prepare(
         Selection { namespace: global.namespace.as_ref(), flags: &narrow, place: Place::Manifests };
     let default_namespace =
         global.namespace.clone().unwrap_or_else(|| cluster.live().default_namespace().clone());
-    let Desired { mut daemon_sets, base: _, source, warnings } =
+    let Desired { mut daemon_sets, namespaces: _, base: _, source, warnings } =
         input::desired(&source, None, &selection, default_namespace, shell)?;
     for desired in &mut daemon_sets {
         args.common.pace.put_over(desired);

@@ -7,13 +7,14 @@ use super::agree::{self, planned};
 use super::flags::CommonFlags;
 use super::session::{Session, unlock};
 use super::{identity, told};
-use crate::apply::{self, FAILED_TEMPLATES};
+use crate::apply;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cluster::{Lock, WritableCluster};
 use crate::controller::Owner;
 use crate::model::{
-    CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, PodTemplate, PolicySpec, Snapshot,
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, PodTemplate,
+    PolicySpec, Snapshot, failed_templates,
 };
 use crate::plan::{
     Binding, Change, DaemonSetPlan, Guard, GuardCode, Plan, SourceInfo, sent, stale,
@@ -116,9 +117,10 @@ impl Turn<'_> {
     /// Guards that have come up since, and what the lease remembers.
     async fn refuse_guarded(&self, plan: &Plan, lock: &Lock) -> Result<(), Error> {
         let mut refusals = agree::refusals(plan, self.args.allow);
-        let failed = lock.note(FAILED_TEMPLATES).await.unwrap_or_default();
-        let is_failed =
-            |one: &DaemonSetPlan| failed.split(',').any(|digest| digest == one.target_template);
+        let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
+        let is_failed = |one: &DaemonSetPlan| {
+            failed_templates(&failed).any(|digest| digest == one.target_template)
+        };
         let known = refusals.iter().any(|guard| guard.code == GuardCode::FailedTemplate);
         if !self.args.allow.retry && !known && plan.daemon_sets.iter().any(is_failed) {
             refusals.push(Guard::failed_template(&self.desired.key));

@@ -40,7 +40,8 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         | Error::NotAList { .. }
         | Error::NoNodes { .. }
         | Error::Incomplete { .. } => "record one with `ds-plan snapshot`, or with `kubectl get \
-             nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json --show-managed-fields`"
+             nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases \
+             -A -o json --show-managed-fields`"
             .into(),
         Error::Kubeconfig { .. }
         | Error::Context { .. }

@@ -5,10 +5,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Cause, Context, Kind, ObjectError, Wire, controller_revision, daemon_set, namespace, node, pod,
+    Cause, Context, Kind, ObjectError, Wire, controller_revision, daemon_set, lease, namespace,
+    node, pod, service,
 };
 use crate::model::{
-    ClusterInfo, Coverage, DaemonSet, Interner, Namespace, Node, Pod, Revision, Snapshot, Uid,
+    ClusterInfo, Coverage, DaemonSet, Interner, Lease, Namespace, Node, Pod, Revision, Service,
+    Snapshot, Uid,
 };
 
 /// The namespace whose uid serves as the cluster's identity.
@@ -22,6 +24,10 @@ pub(in crate::cluster) struct Gathered {
     daemon_sets: Vec<DaemonSet>,
     revisions: Vec<Revision>,
     namespaces: Vec<Namespace>,
+    services: Vec<Service>,
+    leases: Vec<Lease>,
+    /// Leases that remember nothing are counted, not kept: each node of a cluster has one.
+    other_leases: usize,
     interner: Interner,
     /// Uid of the namespace `kube-system`, once it was seen.
     pub(in crate::cluster) kube_system: Option<Uid>,
@@ -60,7 +66,7 @@ impl Gathered {
     pub(in crate::cluster) fn take_last(&mut self, kind: Kind) -> Option<Object> {
         match kind {
             // Not watched.
-            Kind::Namespace => None,
+            Kind::Namespace | Kind::Service | Kind::Lease => None,
             Kind::Node => self.nodes.pop().map(Object::Node),
             Kind::DaemonSet => self.daemon_sets.pop().map(Object::DaemonSet),
             Kind::ControllerRevision => self.revisions.pop().map(Object::ControllerRevision),
@@ -103,6 +109,18 @@ impl Gathered {
                 let pod = self.one::<pod::Wire<'_>>(json)?;
                 self.pods.push(pod);
             }
+            Kind::Service => {
+                let service = self.one::<service::Wire<'_>>(json)?;
+                self.services.push(service);
+            }
+            Kind::Lease => {
+                let lease = self.one::<lease::Wire<'_>>(json)?;
+                if lease.failed.is_empty() {
+                    self.other_leases += 1;
+                } else {
+                    self.leases.push(lease);
+                }
+            }
         }
         Ok(())
     }
@@ -125,6 +143,9 @@ impl Gathered {
         self.daemon_sets.append(&mut other.daemon_sets);
         self.revisions.append(&mut other.revisions);
         self.namespaces.append(&mut other.namespaces);
+        self.services.append(&mut other.services);
+        self.leases.append(&mut other.leases);
+        self.other_leases += other.other_leases;
         self.kube_system = self.kube_system.take().or(other.kube_system);
         self.managed_fields |= other.managed_fields;
         self.newest = self.newest.max(other.newest);
@@ -135,9 +156,9 @@ impl Gathered {
         self.nodes.is_empty()
     }
 
-    /// Whether any namespace was read.
-    pub(in crate::cluster) fn has_namespaces(&self) -> bool {
-        !self.namespaces.is_empty()
+    /// Whether any object of this kind was read.
+    pub(in crate::cluster) fn has(&self, wanted: Kind) -> bool {
+        self.counts().into_iter().any(|(kind, count)| kind == wanted && count > 0)
     }
 
     /// A kind of which there is nothing, although the other objects say that there must be.
@@ -157,7 +178,7 @@ impl Gathered {
     }
 
     /// How many objects of each kind were read.
-    pub(in crate::cluster) fn counts(&self) -> [(Kind, usize); 5] {
+    pub(in crate::cluster) fn counts(&self) -> [(Kind, usize); 7] {
         Kind::ALL.map(|kind| {
             let count = match kind {
                 Kind::Namespace => self.namespaces.len(),
@@ -165,6 +186,8 @@ impl Gathered {
                 Kind::DaemonSet => self.daemon_sets.len(),
                 Kind::ControllerRevision => self.revisions.len(),
                 Kind::Pod => self.pods.len(),
+                Kind::Service => self.services.len(),
+                Kind::Lease => self.leases.len() + self.other_leases,
             };
             (kind, count)
         })
@@ -188,6 +211,8 @@ impl Gathered {
             daemon_sets: self.daemon_sets,
             revisions: self.revisions,
             namespaces: self.namespaces,
+            services: self.services,
+            leases: self.leases,
             coverage,
         };
         snapshot.sort();
@@ -206,7 +231,8 @@ fn duplicate(snapshot: &Snapshot) -> Option<(Kind, String)> {
         objects.windows(2).find(same).map(|pair| key(&pair[0]))
     }
     let in_namespace = |(namespace, name): (_, _)| format!("{namespace}/{name}");
-    let Snapshot { nodes, pods, daemon_sets, revisions, namespaces, .. } = snapshot;
+    let Snapshot { nodes, pods, daemon_sets, revisions, namespaces, services, leases, .. } =
+        snapshot;
     [
         (Kind::Namespace, twice(namespaces, |n| n.name.clone()).map(|name| name.to_string())),
         (Kind::Node, twice(nodes, |n| n.name.clone()).map(|name| name.to_string())),
@@ -218,6 +244,14 @@ fn duplicate(snapshot: &Snapshot) -> Option<(Kind, String)> {
         (
             Kind::Pod,
             twice(pods, |p| (p.namespace.to_string(), p.name.to_string())).map(in_namespace),
+        ),
+        (
+            Kind::Service,
+            twice(services, |s| (s.namespace.to_string(), s.name.to_string())).map(in_namespace),
+        ),
+        (
+            Kind::Lease,
+            twice(leases, |l| (l.namespace.to_string(), l.name.to_string())).map(in_namespace),
         ),
     ]
     .into_iter()
@@ -234,6 +268,8 @@ fn explain(kind: Kind, index: usize, json: &str, cause: &Cause) -> ObjectError {
             Kind::DaemonSet => field_at_fault::<daemon_set::Wire<'_>>(json),
             Kind::ControllerRevision => field_at_fault::<controller_revision::Wire<'_>>(json),
             Kind::Pod => field_at_fault::<pod::Wire<'_>>(json),
+            Kind::Service => field_at_fault::<service::Wire<'_>>(json),
+            Kind::Lease => field_at_fault::<lease::Wire<'_>>(json),
         },
     };
     ObjectError { kind, index, name: name_of(json), path, reason }

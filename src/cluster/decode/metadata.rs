@@ -54,6 +54,11 @@ impl Annotated<'_> {
     pub(super) fn annotations(&self, interner: &mut Interner) -> Labels {
         self.annotations.shared(interner)
     }
+
+    /// The value of one annotation.
+    pub(super) fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key)
+    }
 }
 
 impl<A> Metadata<'_, A> {
@@ -109,7 +114,12 @@ fn required<'t>(text: Option<&'t Text<'_>>) -> Option<&'t str> {
 pub(super) struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
 
 impl Pairs<'_> {
-    fn shared(&self, interner: &mut Interner) -> Labels {
+    /// The value under `key`.
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(it, _)| it.0 == key).map(|(_, value)| &*value.0)
+    }
+
+    pub(super) fn shared(&self, interner: &mut Interner) -> Labels {
         interner.labels(self.0.iter().map(|(Text(key), Text(value))| (&**key, &**value)))
     }
 }
@@ -120,7 +130,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
     }
 }
 
-struct PairsVisitor;
+pub(super) struct PairsVisitor;
 
 impl<'de> Visitor<'de> for PairsVisitor {
     type Value = Pairs<'de>;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::metadata::Metadata;
+use super::metadata::{Metadata, Pairs};
 use super::{Cause, Condition, Context, Text};
 use crate::cluster::Kind;
 use crate::model::{Node, NodeReadiness, Taint, TaintEffect, null_as_default};
@@ -43,6 +43,8 @@ struct WireTaint<'a> {
 struct Status<'a> {
     #[serde(borrow, deserialize_with = "null_as_default")]
     conditions: Vec<Condition<'a>>,
+    #[serde(borrow)]
+    allocatable: Pairs<'a>,
 }
 
 impl<'a> super::Wire<'a> for Wire<'a> {
@@ -63,6 +65,7 @@ impl<'a> super::Wire<'a> for Wire<'a> {
             taints: self.spec.taints.iter().filter_map(taint).collect(),
             unschedulable: self.spec.unschedulable,
             readiness: self.readiness(),
+            allocatable: self.status.allocatable.shared(context.interner),
             created: self.metadata.creation_timestamp,
         })
     }

@@ -6,29 +6,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
-use crate::model::{DaemonSetKey, Labels, null_as_default};
+use crate::model::{DaemonSetKey, Labels, lease_name, null_as_default};
 
 /// What a lease lasts when its record does not say so.
 pub(super) const DEFAULT_LEASE: Duration = Duration::from_secs(15);
 
 /// Annotation that says who holds the lock, for people and error messages.
 const HOLDER_ANNOTATION: &str = "ds-plan.dev/holder";
-
-/// The longest name of an object.
-const LONGEST_NAME: usize = 253;
-
-/// The name of a DaemonSet's lease. Two DaemonSets never share one: what does not fit is digested,
-/// and begins differently from what does.
-pub(in crate::cluster) fn lease_name(daemon_set: &str) -> String {
-    let plain = format!("ds-plan-{daemon_set}");
-    if plain.len() <= LONGEST_NAME {
-        return plain;
-    }
-    let digest = Sha256::digest(daemon_set);
-    digest.iter().fold("ds-plan.".to_owned(), |name, byte| format!("{name}{byte:02x}"))
-}
 
 /// Who holds a lock, or wants it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -226,19 +211,6 @@ mod tests {
             run: None,
             id: "abc".to_owned(),
         }
-    }
-
-    #[test]
-    fn names_fit_and_never_meet() {
-        let longest_plain = "a".repeat(LONGEST_NAME - "ds-plan-".len());
-        let too_long = format!("{longest_plain}a");
-        assert_eq!(lease_name("agent"), "ds-plan-agent");
-        assert_eq!(lease_name(&longest_plain), format!("ds-plan-{longest_plain}"));
-        let digested = lease_name(&too_long);
-        assert!(digested.len() <= LONGEST_NAME && digested.starts_with("ds-plan."), "{digested}");
-        assert_ne!(digested, lease_name(&format!("{longest_plain}b")));
-        // Not even a DaemonSet that is called like another one's lease.
-        assert_ne!(digested, lease_name(&digested));
     }
 
     #[test]

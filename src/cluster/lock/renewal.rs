@@ -13,8 +13,8 @@ use super::{Fence, decide};
 use crate::cluster::request::{Call, Requests};
 use crate::cluster::retry::Repeat;
 use crate::cluster::write_error::Attempted;
-use crate::cluster::{Resource, Verb, WriteError, uri};
-use crate::model::DaemonSetKey;
+use crate::cluster::{Kind, Resource, Verb, WriteError, uri};
+use crate::model::{DaemonSetKey, lease_name};
 
 /// One lock's lease, and who keeps it.
 pub(super) struct Renewal {
@@ -124,7 +124,7 @@ impl Requests {
         lease: &Value,
         limit: Duration,
     ) -> Result<LeaseRecord, WriteError> {
-        let path = uri::collection(Resource::Lease, Some(&key.namespace));
+        let path = uri::collection(Resource::Of(Kind::Lease), Some(&key.namespace));
         self.write_lease(Verb::Create, path, "application/json", key, lease, limit).await
     }
 
@@ -135,8 +135,8 @@ impl Requests {
         patch: &Value,
         limit: Duration,
     ) -> Result<LeaseRecord, WriteError> {
-        let name = record::lease_name(key.name.as_str());
-        let uri = uri::object(Resource::Lease, &key.namespace, &name);
+        let name = lease_name(key.name.as_str());
+        let uri = uri::object(Resource::Of(Kind::Lease), &key.namespace, &name);
         self.write_lease(Verb::Patch, uri, "application/merge-patch+json", key, patch, limit).await
     }
 
@@ -154,7 +154,7 @@ impl Requests {
             body: Some((media_type, body.to_string().into())),
             repeat: Repeat::Unwanted,
             limit,
-            ..Call::get(Resource::Lease, path)
+            ..Call::get(Resource::Of(Kind::Lease), path)
         };
         let answer = self.write_text(None, &call, attempted(verb, key)).await?;
         Ok(Self::lease_of(&answer)?)
@@ -164,9 +164,9 @@ impl Requests {
 fn attempted(verb: Verb, key: &DaemonSetKey) -> Attempted {
     Attempted {
         verb,
-        resource: Resource::Lease,
+        resource: Resource::Of(Kind::Lease),
         namespace: Some(key.namespace.clone()),
-        name: record::lease_name(key.name.as_str()),
+        name: lease_name(key.name.as_str()),
         dry_run: false,
     }
 }

@@ -105,8 +105,14 @@ impl Ear {
     /// Puts a whole list into the view, and says where the watch after it begins.
     pub(super) fn replace(&self, kind: Kind, decoder: Decoder) -> Result<Option<String>, Error> {
         let Decoder { gathered, version, .. } = decoder;
-        let coverage =
-            Coverage { scope: None, managed_fields: true, namespaces: false, masked: None };
+        let coverage = Coverage {
+            scope: None,
+            managed_fields: true,
+            namespaces: false,
+            services: false,
+            leases: false,
+            masked: None,
+        };
         let listed = gathered
             .into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage)
             .map_err(|(kind, name)| Error::Duplicate {

@@ -45,7 +45,7 @@ impl View {
             Kind::DaemonSet => replace(&mut known.daemon_sets, listed.daemon_sets),
             Kind::ControllerRevision => replace(&mut known.revisions, listed.revisions),
             // Not observed.
-            Kind::Namespace => false,
+            Kind::Namespace | Kind::Service | Kind::Lease => false,
         }
     }
 

@@ -1,12 +1,13 @@
 //! What a recording keeps of each object: what the decoder reads, and a little for people.
 //!
-//! Pods and nodes keep what is listed here and nothing else, so that no env var, argument or
+//! Pods, nodes, Services and leases keep what is listed here and nothing else, so that no env var, argument or
 //! annotation of a pod gets into a file by way of a new field. DaemonSets and revisions stay
 //! whole, because their bytes decide; their secret values are masked when that is asked for.
 
 use serde_json::{Map, Value};
 
 use crate::cluster::Kind;
+use crate::model::FAILED_TEMPLATES_ANNOTATION;
 use crate::model::mask::{Salt, mask_template};
 
 /// Where `kubectl apply` keeps the manifest, values and all.
@@ -74,14 +75,38 @@ const NODE: &[Keep] = &[
         ],
     ),
     Parts("spec", &[Whole("taints"), Whole("unschedulable")]),
-    Parts("status", &[Whole("conditions"), Parts("nodeInfo", &[Whole("kubeletVersion")])]),
+    Parts(
+        "status",
+        &[Whole("conditions"), Whole("allocatable"), Parts("nodeInfo", &[Whole("kubeletVersion")])],
+    ),
 ];
+
+const SERVICE: &[Keep] = &[
+    Parts(
+        "metadata",
+        &[Whole("name"), Whole("namespace"), Whole("uid"), Whole("creationTimestamp")],
+    ),
+    Parts("spec", &[Whole("type"), Whole("clusterIP"), Whole("selector")]),
+];
+
+const LEASE: &[Keep] = &[Parts(
+    "metadata",
+    &[
+        Whole("name"),
+        Whole("namespace"),
+        Whole("uid"),
+        Whole("creationTimestamp"),
+        Parts("annotations", &[Whole(FAILED_TEMPLATES_ANNOTATION)]),
+    ],
+)];
 
 /// The object as it is recorded.
 pub(super) fn slim(kind: Kind, whole: Value, mask: Option<&Salt>) -> Value {
     let mut object = match kind {
         Kind::Pod => kept(POD, whole),
         Kind::Node => kept(NODE, whole),
+        Kind::Service => kept(SERVICE, whole),
+        Kind::Lease => kept(LEASE, whole),
         Kind::Namespace => without_managed_fields(whole),
         Kind::DaemonSet => masked(whole, "/spec/template", mask),
         Kind::ControllerRevision => {

@@ -1,5 +1,5 @@
-//! One object after the other: which of the five kinds it is, and decoding it. Whatever is none of
-//! them is counted.
+//! One object after the other: of which kind it is, and decoding it. What a snapshot has no
+//! use for is counted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

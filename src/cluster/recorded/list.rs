@@ -1,5 +1,5 @@
 //! The `List` itself, object by object: whatever comes first in it, and whatever is in it beside
-//! the five kinds.
+//! what a snapshot holds.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -31,13 +31,17 @@ async fn a_snapshot_is_so_many_requests_and_no_more() {
         asked,
         [
             "1 /api/v1/namespaces/a/pods?limit=500",
+            "1 /api/v1/namespaces/a/services?limit=500",
             "1 /api/v1/namespaces/b/pods?limit=500",
+            "1 /api/v1/namespaces/b/services?limit=500",
             "1 /api/v1/namespaces?limit=500",
             "1 /api/v1/nodes?limit=500",
             "1 /apis/apps/v1/namespaces/a/controllerrevisions?limit=500",
             "1 /apis/apps/v1/namespaces/a/daemonsets?limit=500",
             "1 /apis/apps/v1/namespaces/b/controllerrevisions?limit=500",
             "1 /apis/apps/v1/namespaces/b/daemonsets?limit=500",
+            "1 /apis/coordination.k8s.io/v1/namespaces/a/leases?limit=500",
+            "1 /apis/coordination.k8s.io/v1/namespaces/b/leases?limit=500",
             "1 /version",
         ]
     );
@@ -51,6 +55,8 @@ async fn a_snapshot_is_so_many_requests_and_no_more() {
             scope: Some(["a".into(), "b".into()].into()),
             managed_fields: true,
             namespaces: true,
+            services: true,
+            leases: true,
             masked: None
         }
     );
@@ -92,9 +98,9 @@ async fn requests_grow_with_pages_and_not_with_daemon_sets() {
         let scope = namespaces(&of_two.collect::<Vec<_>>());
         let snapshot = cluster.snapshot(&scope, now()).await.unwrap();
         assert_eq!((snapshot.daemon_sets.len(), snapshot.nodes.len()), (daemon_sets, 1_200));
-        // Three pages of nodes, three lists in each of two namespaces, the namespaces themselves,
+        // Three pages of nodes, five lists in each of two namespaces, the namespaces themselves,
         // and the version.
-        assert_eq!(count(&log, ""), 3 + 3 * 2 + 1 + 1, "{daemon_sets}");
+        assert_eq!(count(&log, ""), 3 + 5 * 2 + 1 + 1, "{daemon_sets}");
     }
 }
 
@@ -133,7 +139,11 @@ async fn a_page_is_decoded_while_the_next_one_is_fetched() {
 async fn all_namespaces_are_one_list_a_kind() {
     let (cluster, log) = cluster(|_, _| None);
     cluster.snapshot(&Scope::All, now()).await.unwrap();
-    assert_eq!(count(&log, ""), 6);
+    assert_eq!(count(&log, ""), 8);
+    // Those of the kubelets are passed over.
+    let leases = "/apis/coordination.k8s.io/v1/leases?limit=500&\
+                  fieldSelector=metadata.namespace%21%3Dkube-node-lease";
+    assert_eq!(count(&log, leases), 1);
     assert_eq!(count(&log, "/api/v1/pods?limit=500"), 1);
 }
 
@@ -322,6 +332,22 @@ async fn everything_that_is_forbidden_is_told_at_once() {
 }
 
 #[tokio::test]
+async fn what_a_plan_can_do_without_may_be_forbidden() {
+    for (forbidden, services, leases) in
+        [("", true, true), ("/b/services", false, true), ("/a/leases", true, false)]
+    {
+        let (cluster, _) = cluster(move |uri, _| {
+            (!forbidden.is_empty() && uri.contains(forbidden)).then(|| Answer::status(403))
+        });
+        let snapshot = cluster.snapshot(&namespaces(&["a", "b"]), now()).await.unwrap();
+        let coverage = snapshot.coverage;
+        assert_eq!((coverage.services, coverage.leases), (services, leases), "{forbidden}");
+    }
+    let (cluster, _) = cluster(|uri, _| uri.contains("/services").then(|| Answer::status(400)));
+    assert!(cluster.snapshot(&namespaces(&["a"]), now()).await.is_err(), "not a refusal");
+}
+
+#[tokio::test]
 async fn namespaces_that_cannot_be_listed_are_asked_for_one_by_one() {
     let (cluster, log) = cluster(|uri, _| match uri {
         "/api/v1/namespaces?limit=500" | "/api/v1/namespaces/b" => Some(Answer::status(403)),
@@ -340,7 +366,11 @@ async fn namespaces_that_cannot_be_listed_are_asked_for_one_by_one() {
         count(&log, "/api/v1/namespaces/")
             - count(&log, "/api/v1/namespaces/a/pods")
             - count(&log, "/api/v1/namespaces/b/pods")
-            - count(&log, "/api/v1/namespaces/c/pods"),
+            - count(&log, "/api/v1/namespaces/c/pods")
+            - ["a", "b", "c"]
+                .map(|name| count(&log, &format!("/api/v1/namespaces/{name}/services")))
+                .iter()
+                .sum::<usize>(),
         4
     );
 }

@@ -44,11 +44,24 @@ fn served() -> (LiveCluster, Log) {
     let mut node = node("n1");
     node["spec"] =
         json!({"taints": [{"key": "k", "effect": "NoSchedule"}], "podCIDR": "10.0.0.0/24"});
-    node["status"] = json!({"conditions": [{"type": "Ready", "status": "True"}], "images": [{"names": ["big"]}]});
+    node["status"] = json!({"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "4"}, "images": [{"names": ["big"]}]});
+    let service = json!({
+        "metadata": {"namespace": "a", "name": "agent", "annotations": {"note": "hunter2"}},
+        "spec": {"selector": {"app": "agent"}, "clusterIP": "None", "tokens": "hunter2"},
+    });
+    let lease = |name: &str, annotation: &str| {
+        json!({
+            "metadata": {"namespace": "a", "name": name, "annotations": {annotation: "sha256:1"}},
+            "spec": {"holderIdentity": "hunter2"},
+        })
+    };
+    let leases = [lease("ds-plan-agent", "ds-plan.dev/failed-templates"), lease("leader", "note")];
     cluster(move |uri, _| match uri.split(['/', '?']).rev().nth(1)? {
         "nodes" => Some(Answer::list(std::slice::from_ref(&node))),
         "pods" => Some(Answer::list(std::slice::from_ref(&pod))),
         "daemonsets" => Some(Answer::list(std::slice::from_ref(&daemon_set))),
+        "services" => Some(Answer::list(std::slice::from_ref(&service))),
+        "leases" => Some(Answer::list(&leases)),
         "controllerrevisions" => Some(Answer::list(std::slice::from_ref(&revision))),
         _ => None,
     })
@@ -83,9 +96,11 @@ async fn a_recording_is_the_live_snapshot() {
     let text = text(recorded(None).await);
     let read = read_recorded_from(text.as_bytes(), "s.json").unwrap();
     assert_eq!(read.cluster.file.as_deref(), Some("s.json"));
+    assert_eq!((read.services.len(), read.leases.len()), (1, 1));
+    assert_eq!(read.nodes[0].allocatable.get("cpu"), Some("4"));
     assert_eq!(as_live(read), live);
     // Slim: nothing of a pod but what is listed; templates whole.
-    for gone in ["podIP", "imageID", "images", "podCIDR", "note", "tokens"] {
+    for gone in ["podIP", "imageID", "images", "podCIDR", "note", "tokens", "leader"] {
         assert!(!text.contains(gone), "{gone}");
     }
     // Two templates and a manifest in an annotation, and one more annotation.
@@ -109,6 +124,8 @@ async fn masked_values_are_gone_and_their_salt_is_known() {
             scope: Some(["a".into()].into()),
             managed_fields: true,
             namespaces: true,
+            services: true,
+            leases: true,
             masked: Some(salt)
         }
     );

@@ -102,8 +102,25 @@ impl<'a> Judge<'a> {
         if !self.sight.covers(&rules.sight) {
             return Judge::new(self.nodes, [template]).judge(template);
         }
-        let answers: Vec<Placement> = self.examples.iter().map(|node| rules.judge(node)).collect();
+        let answers = self.answers(&rules);
         self.classes.iter().map(|class| answers[*class].clone()).collect()
+    }
+
+    /// The class of each node, in the order of the nodes.
+    pub fn classes(&self) -> &[usize] {
+        &self.classes
+    }
+
+    /// Upstream's answer for each class of nodes. The template must be one of those that the judge
+    /// was made for.
+    pub fn by_class(&self, template: &PodPlacement) -> Vec<Placement> {
+        let rules = Rules::of(template);
+        debug_assert!(self.sight.covers(&rules.sight), "a template that the judge does not know");
+        self.answers(&rules)
+    }
+
+    fn answers(&self, rules: &Rules<'_>) -> Vec<Placement> {
+        self.examples.iter().map(|node| rules.judge(node)).collect()
     }
 
     /// Answers for one template alone.
@@ -113,7 +130,7 @@ impl<'a> Judge<'a> {
 
     /// How many classes of nodes there are.
     #[cfg(test)]
-    pub(super) fn classes(&self) -> usize {
+    pub(super) fn class_count(&self) -> usize {
         self.examples.len()
     }
 }

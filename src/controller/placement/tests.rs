@@ -410,5 +410,5 @@ fn equal_nodes_are_one_class() {
             node(&name, &[("disk", disk), ("kubernetes.io/hostname", &name)], &[])
         })
         .collect();
-    assert_eq!(Judge::new(&nodes, [&template]).classes(), 2);
+    assert_eq!(Judge::new(&nodes, [&template]).class_count(), 2);
 }

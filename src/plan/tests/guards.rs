@@ -53,7 +53,7 @@ fn a_plan_that_cannot_finish_is_guarded() {
     assert_eq!(
         guard.message,
         "the plan cannot finish: 1 unavailable already, at most 1 allowed, and nothing in the plan \
-         mends them; 3 outdated pods wait for good. Mend these nodes first, or go back to a \
+         mends them (pod is not Ready: node-0); 3 outdated pods wait for good. Mend these nodes first, or go back to a \
          template that works there"
     );
 }
@@ -149,5 +149,33 @@ fn a_policy_says_how_many_unready_nodes_are_skipped() {
         let lines = lines(&plan);
         let found = lines.iter().filter(|line| line.contains("skippedUnreadyNode")).count();
         assert_eq!(found, skipped, "{max}: {lines:#?}");
+    }
+}
+
+#[test]
+fn a_template_that_the_lease_remembers_is_guarded_until_it_is_live() {
+    let mut cluster = settled(3);
+    let before = snapshot(&cluster);
+    cluster.set_image("foo/bar:2");
+    let ours = desired(&cluster);
+    let digest = template_digest(ours.spec.template.raw());
+    let lease = |name: &str, failed: &str| Lease {
+        namespace: "default".into(),
+        name: name.into(),
+        failed: ["sha256:other", failed].map(Box::from).into(),
+    };
+    let after = snapshot(&cluster);
+    for (rule, live, lease, guarded) in [
+        ("it failed", &before, lease("ds-plan-foo", &digest), true),
+        ("another failed", &before, lease("ds-plan-foo", "sha256:1"), false),
+        ("that of another DaemonSet", &before, lease("ds-plan-bar", &digest), false),
+        ("it was tried again since", &after, lease("ds-plan-foo", &digest), false),
+    ] {
+        let mut live = live.clone();
+        live.leases = vec![lease];
+        let plan = planned(&live, std::slice::from_ref(&ours));
+        let codes: Vec<GuardCode> = plan.guards.iter().map(|guard| guard.code).collect();
+        let want = if guarded { vec![GuardCode::FailedTemplate] } else { vec![] };
+        assert_eq!(codes, want, "{rule}");
     }
 }

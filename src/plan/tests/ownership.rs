@@ -24,6 +24,7 @@ fn planned_with(
     let mut plan = plan(Input {
         snapshot,
         desired: std::slice::from_ref(desired),
+        created_namespaces: &BTreeSet::new(),
         take_over: &take_over,
         base: None,
         source: SourceInfo::default(),

@@ -62,3 +62,215 @@ fn creates_beyond_the_budget_are_warned_about_where_pods_run_already() {
     none.daemon_sets.clear();
     assert_eq!(planned(&none, &[desired]).warnings, []);
 }
+
+fn codes(plan: &Plan) -> Vec<&str> {
+    plan.warnings.iter().map(|warning| warning.code.as_str()).collect()
+}
+
+fn service(name: &str, selector: &[(&str, &str)], headless: bool) -> Service {
+    let selector = selector.iter().copied().collect();
+    Service { namespace: "default".into(), name: name.into(), selector, headless }
+}
+
+#[test]
+fn services_that_gain_or_lose_endpoints_are_warned_about() {
+    let old = ("tier", "old");
+    let new = ("tier", "new");
+    for (rule, selector, headless, want) in [
+        (
+            "it selects the live template only",
+            old,
+            true,
+            Some(
+                "headless Service default/web (tier=old) does not select the pods to come: it loses \
+                 3 endpoints as pods are replaced",
+            ),
+        ),
+        (
+            "it selects the template to come only",
+            new,
+            false,
+            Some(
+                "Service default/web (tier=new) selects the pods to come, and not those that are: \
+                 it gains them as endpoints",
+            ),
+        ),
+        ("it selects both", OURS[0], false, None),
+        ("it selects neither", ("tier", "third"), false, None),
+    ] {
+        let mut cluster = settled(3);
+        let label = |cluster: &mut Cluster, (key, value): (&str, &str)| {
+            cluster.edit(|spec| spec["template"]["metadata"]["labels"][key] = value.into());
+        };
+        label(&mut cluster, old);
+        label_pods(&mut cluster, old);
+        let mut live = snapshot(&cluster);
+        live.services = vec![service("web", &[selector], headless)];
+        label(&mut cluster, new);
+        let plan = planned(&live, &[desired(&cluster)]);
+        let found: Vec<_> = plan.warnings.iter().map(|it| it.message.as_str()).collect();
+        assert_eq!(found, want.into_iter().collect::<Vec<_>>(), "{rule}");
+    }
+}
+
+/// Pods with one label more, which their template has too.
+fn label_pods(cluster: &mut Cluster, label: (&str, &str)) {
+    for pod in &mut cluster.pods {
+        pod.labels = pod.labels.iter().chain([label]).collect();
+    }
+}
+
+#[test]
+fn a_new_daemon_set_behind_a_service_of_others_is_warned_about() {
+    let mut cluster = settled(2);
+    let ours = desired(&cluster);
+    for pod in &mut cluster.pods {
+        pod.controller = None;
+        pod.labels = labels([OURS[0], ("app", "other")]);
+    }
+    for (selector, want) in [(OURS[0], vec!["serviceMixesEndpoints"]), (("app", "other"), vec![])] {
+        let mut live = snapshot(&cluster);
+        live.daemon_sets.clear();
+        live.services = vec![service("web", &[selector], false)];
+        let plan = planned(&live, std::slice::from_ref(&ours));
+        let found: Vec<&str> =
+            codes(&plan).into_iter().filter(|code| code.starts_with("service")).collect();
+        assert_eq!(found, want, "{selector:?}");
+    }
+}
+
+#[test]
+fn a_wave_that_takes_much_of_a_service_is_warned_about() {
+    for (nodes, limit, warned) in [(4, 2, true), (4, 1, false), (5, 2, false), (1, 1, false)] {
+        let mut cluster = settled(nodes);
+        cluster.set_limits(&json!(limit), &json!(0));
+        let mut live = snapshot(&cluster);
+        live.services = vec![service("web", &OURS, false)];
+        cluster.set_image("foo/bar:2");
+        let plan = planned(&live, &[desired(&cluster)]);
+        let want = if warned { vec!["serviceThinsOut"] } else { vec![] };
+        assert_eq!(codes(&plan), want, "{limit} of {nodes}");
+    }
+}
+
+#[test]
+fn requests_beyond_what_nodes_can_allocate_are_warned_about() {
+    let cpu = |request: &str| json!({"requests": {"cpu": request}});
+    for (rule, ours, theirs, room, want) in [
+        ("they fit", "1", "1", Some("2"), None),
+        ("exactly together they do not", "1", "1500m", Some("2"), Some("2500m of 2")),
+        ("ours alone does not", "3", "0", Some("2500m"), Some("3 of 2500m")),
+        ("what is not served is nothing", "1", "0", None, Some("1 of 0")),
+    ] {
+        let mut cluster = settled(3);
+        let pods = ("pods", "110");
+        cluster.nodes[1].allocatable =
+            room.map(|room| ("cpu", room)).into_iter().chain([pods]).collect();
+        let request = |cluster: &mut Cluster, request: &str| {
+            let resources = cpu(request);
+            cluster.edit(|spec| {
+                spec["template"]["spec"]["containers"][0]["resources"] = resources;
+            });
+        };
+        request(&mut cluster, theirs);
+        let mut live = snapshot(&cluster);
+        live.daemon_sets[0].key = DaemonSetKey::new("default", "other");
+        request(&mut cluster, ours);
+        let plan = planned(&live, &[desired(&cluster)]);
+        let found = plan.warnings.iter().find(|it| it.code == "requestsExceedNode");
+        let nodes = found.map(|it| it.nodes.iter().map(NodeName::as_str).collect::<Vec<_>>());
+        assert_eq!(nodes, want.map(|_| vec!["node-1"]), "{rule}");
+        if let (Some(found), Some(want)) = (found, want) {
+            let worst = format!("at the worst {want} on node-1 (default/");
+            assert!(found.message.contains(&worst), "{rule}: {}", found.message);
+        }
+    }
+}
+
+#[test]
+fn what_could_not_be_read_is_said_where_it_matters() {
+    for (rule, services, leases, image, want) in [
+        ("all was read", true, true, "foo/bar:2", None),
+        ("nothing changes", false, false, "foo/bar", None),
+        ("no Services", false, true, "foo/bar:2", Some("which Services gain or lose endpoints")),
+        ("no leases", true, false, "foo/bar:2", Some("whether a template failed before")),
+    ] {
+        let mut cluster = settled(3);
+        let mut live = snapshot(&cluster);
+        live.coverage = Coverage { services, leases, ..live.coverage };
+        cluster.set_image(image);
+        let plan = planned(&live, &[desired(&cluster)]);
+        let found: Vec<&str> = plan.warnings.iter().map(|it| it.message.as_str()).collect();
+        match want {
+            None => assert_eq!(found, Vec::<&str>::new(), "{rule}"),
+            Some(want) => {
+                let [found] = found[..] else { panic!("{rule}: {found:?}") };
+                assert!(found.starts_with(&format!("not checked: {want}")), "{rule}: {found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_daemon_set_that_no_node_can_run_says_why() {
+    let mut cluster = settled(3);
+    cluster.nodes[0].taints = [taint("gpu:NoSchedule")].into();
+    let live = snapshot(&cluster);
+    for (selector, want) in [
+        (
+            Some("ssd"),
+            Some("none of the 3 nodes can run its pods: nodeSelector disk=ssd does not match"),
+        ),
+        (None, None),
+    ] {
+        cluster.edit(|spec| {
+            if let Some(disk) = selector {
+                spec["template"]["spec"]["nodeSelector"] = json!({"disk": disk});
+            } else {
+                spec["template"]["spec"]["nodeSelector"] = json!({});
+            }
+        });
+        let plan = planned(&live, &[desired(&cluster)]);
+        let found = plan.warnings.iter().find(|it| it.code == "noEligibleNode");
+        match (found, want) {
+            (Some(found), Some(want)) => {
+                assert!(found.message.starts_with(want), "{}", found.message);
+            }
+            (found, want) => assert_eq!(found.is_some(), want.is_some(), "{found:?}"),
+        }
+    }
+}
+
+#[test]
+fn old_pods_that_count_as_updated_are_warned_about() {
+    let mut cluster = settled(3);
+    // Orphaned and made again with another template: the generation begins at 1 again.
+    label_pods(&mut cluster, (TEMPLATE_GENERATION_LABEL, "1"));
+    cluster.set_image("foo/bar:2");
+    cluster.daemon_set.generation = 1;
+    cluster.daemon_set.annotations = labels([(TEMPLATE_GENERATION_ANNOTATION, "1")]);
+    let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+    let [warning] = &plan.warnings[..] else { panic!("{:#?}", plan.warnings) };
+    assert_eq!((warning.code.as_str(), warning.nodes.len()), ("countedAsUpdated", 3));
+    assert!(warning.message.starts_with("3 pods come from another template"), "{warning:?}");
+    // Pods that are simply outdated do not.
+    let mut cluster = settled(3);
+    label_pods(&mut cluster, (TEMPLATE_GENERATION_LABEL, "1"));
+    cluster.daemon_set.annotations = labels([(TEMPLATE_GENERATION_ANNOTATION, "1")]);
+    let live = snapshot(&cluster);
+    cluster.set_image("foo/bar:2");
+    assert_eq!(planned(&live, &[desired(&cluster)]).warnings, []);
+}
+
+#[test]
+fn a_namespace_that_the_source_creates_is_not_missed() {
+    let cluster = settled(1);
+    let mut live = snapshot(&cluster);
+    live.namespaces.clear();
+    let ours = [desired(&cluster)];
+    for (created, want) in [("default", vec![]), ("other", vec!["namespaceMissing"])] {
+        let plan =
+            plan(Input { created_namespaces: &[created.into()].into(), ..input(&live, &ours) });
+        assert_eq!(codes(&plan), want, "{created}");
+    }
+}
