@@ -1,6 +1,8 @@
 //! `ds-apply` on a real control plane, watched by a stranger who sees every pod event and counts
 //! for himself.
 
+mod diary;
+mod meddled;
 mod rolling;
 mod watcher;
 
@@ -10,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{ControlPlane, FakeNode, stdout, wait_for};
+use crate::harness::{ControlPlane, FakeNode, stdout, wait_for, wait_until};
 use watcher::Watcher;
 
 /// How long a fleet may take to come up.

@@ -29,6 +29,6 @@ pub(crate) use client::block_on;
 pub(crate) use component::Component;
 pub(crate) use control_plane::ControlPlane;
 pub(crate) use fleet::FakeNode;
-pub(crate) use program::{ds_plan_offline, stdout};
+pub(crate) use program::{Program, Started, ds_plan_offline, stdout};
 pub(crate) use proxy::{Fault, Proxy};
 pub(crate) use waiting::{wait_for, wait_until, wait_until_async};

@@ -26,6 +26,17 @@ pub(crate) struct Seen {
     pub(crate) most_unavailable: usize,
     /// Nodes in the order in which their pods were first seen to go.
     pub(crate) deleted: Vec<String>,
+    /// Each pod that went.
+    pub(crate) gone: BTreeMap<String, Gone>,
+}
+
+/// A pod that went.
+#[derive(Debug)]
+pub(crate) struct Gone {
+    /// Its image's tag.
+    pub(crate) image: String,
+    /// How many nodes were without an available pod then, its own among them.
+    pub(crate) unavailable: usize,
 }
 
 #[derive(Default)]
@@ -42,7 +53,8 @@ impl Count {
         let uid = pod.uid().unwrap();
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
         let terminating = pod.metadata.deletion_timestamp.is_some();
-        if (terminating || gone) && self.terminating.insert(uid.clone()) {
+        let goes = (terminating || gone) && self.terminating.insert(uid.clone());
+        if goes {
             self.seen.deleted.push(node.clone());
         }
         if !gone && !terminating && is_ready(pod) {
@@ -53,6 +65,9 @@ impl Count {
         let served: BTreeSet<&String> = self.available.values().collect();
         let unavailable = self.nodes.saturating_sub(served.len());
         self.seen.most_unavailable = self.seen.most_unavailable.max(unavailable);
+        if goes {
+            self.seen.gone.insert(pod.name_any(), Gone { image: image(pod), unavailable });
+        }
     }
 }
 
@@ -116,6 +131,12 @@ async fn watch(
         }
     }
     count.seen
+}
+
+/// The tag of its first container's image.
+fn image(pod: &Pod) -> String {
+    let image = pod.spec.as_ref().and_then(|spec| spec.containers.first()?.image.clone());
+    image.unwrap_or_default().rsplit(':').next().unwrap_or_default().to_owned()
 }
 
 fn is_ready(pod: &Pod) -> bool {

@@ -1,6 +1,7 @@
 //! The programs on a control plane, as one of its users.
 
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 use tempfile::TempDir;
@@ -29,29 +30,64 @@ impl ControlPlane {
 impl ControlPlane {
     /// `ds-apply`, ready to be started by the administrator in a folder with `files`.
     pub(crate) fn ds_apply(&self, arguments: &[&str], files: &[(&str, &str)]) -> Program {
+        self.ds_apply_as("admin", arguments, files)
+    }
+
+    /// `ds-apply`, ready to be started by one of the users in a folder with `files`.
+    pub(crate) fn ds_apply_as(
+        &self,
+        user: &str,
+        arguments: &[&str],
+        files: &[(&str, &str)],
+    ) -> Program {
         let folder = folder_with(files);
         let mut command = Command::new(cargo_bin!("ds-apply"));
         command
             .args(arguments)
             .arg("--kubeconfig")
-            .arg(self.kubeconfig_of("admin"))
+            .arg(self.kubeconfig_of(user))
             .current_dir(folder.path())
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null());
-        Program { command, _folder: folder }
+        Program { command, folder }
     }
 }
 
 /// A program that can be started, and the folder that it runs in.
 pub(crate) struct Program {
     pub(crate) command: Command,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Program {
+    /// The folder that it runs in.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts it; what it prints is kept.
+    pub(crate) fn start(mut self) -> Started {
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = self.command.spawn().expect("the program was built and can be started");
+        Started { child, _folder: self.folder }
+    }
+
     /// Runs it to its end.
     pub(crate) fn run(mut self) -> Output {
         self.command.output().expect("the program was built and can be started")
+    }
+}
+
+/// A program that runs.
+pub(crate) struct Started {
+    child: Child,
+    _folder: TempDir,
+}
+
+impl Started {
+    /// Waits for its end.
+    pub(crate) fn end(self) -> Output {
+        self.child.wait_with_output().expect("it is our own child")
     }
 }
 
