@@ -3,7 +3,11 @@
 
 mod diary;
 mod meddled;
+mod on_delete;
+mod preflight;
 mod rolling;
+mod taken_over;
+mod unready;
 mod watcher;
 
 use std::collections::BTreeSet;
