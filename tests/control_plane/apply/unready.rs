@@ -17,12 +17,39 @@ fn version(image: &str) -> String {
 }
 
 impl Fleet<'_> {
-    /// Has the kubelets of these nodes say that they are not ready; returns when the pods know.
+    /// Has the kubelets of these nodes say that they are not ready; returns when nodes are tainted.
     fn take_down(&self, nodes: &[&str]) {
-        self.plane.kubectl(&[&["label", "nodes"], nodes, &["kubelet=down"]].concat());
-        wait_for("pods that are not Ready", SOON, (NODES - nodes.len()).to_string(), || {
-            self.kubectl(&["get", "daemonset", "agent", "--output=jsonpath={.status.numberReady}"])
+        self.label(nodes, "kubelet=down");
+        self.wait_for_tainted(nodes.len());
+    }
+
+    fn bring_back(&self, nodes: &[&str]) {
+        self.label(nodes, "kubelet-");
+        self.wait_for_tainted(0);
+    }
+
+    fn label(&self, nodes: &[&str], label: &str) {
+        self.plane.kubectl(&[&["label", "nodes"], nodes, &[label]].concat());
+    }
+
+    fn wait_for_tainted(&self, count: usize) {
+        let taints = "--output=jsonpath={range .items[*]}{.spec.taints[*].key}{\"\\n\"}{end}";
+        wait_for("tainted nodes", SOON, count, || {
+            let taints = self.plane.kubectl(&["get", "nodes", taints]);
+            taints.lines().filter(|keys| keys.contains("node.kubernetes.io/not-ready")).count()
         });
+    }
+
+    /// Marks the pods of these nodes, as the node lifecycle controller does where a kubelet is
+    /// silent.
+    fn mark_pods(&self, nodes: &[&str], ready: &str) {
+        let patch = format!(r#"{{"status":{{"conditions":[{{"type":"Ready","status":"{ready}"}}]}}}}"#);
+        for node in nodes {
+            let on_node = format!("--field-selector=spec.nodeName={node}");
+            let pod = self.kubectl(&["get", "pods", &on_node, "--output=name"]);
+            let pod = pod.trim();
+            self.kubectl(&["patch", pod, "--subresource=status", "--patch", &patch]);
+        }
     }
 
     fn apply_with_policy(&self, image: &str, flags: &[&str]) -> Output {
@@ -30,7 +57,9 @@ impl Fleet<'_> {
             [&["--yes", "-f", "agent.yaml", "--policy", "policy.yaml"], flags].concat();
         let manifest = version(image);
         let files = [("agent.yaml", &*manifest), ("policy.yaml", POLICY)];
-        self.plane.ds_apply(&arguments, &files).run()
+        let output = self.plane.ds_apply(&arguments, &files).run();
+        println!("{}", told(&output));
+        output
     }
 
     fn image_on(&self, node: &str) -> String {
@@ -44,50 +73,64 @@ fn some_dead_nodes_do_not_stop_the_rest_and_too_many_do() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     let fleet = Fleet::new(&plane, "unready", NODES, &version("v1"));
+    five_are_left_for_later(&fleet);
+    seven_are_too_many(&fleet);
+}
 
-    // 5 of 60: the others are replaced, and the strategy is given back.
+fn five_are_left_for_later(fleet: &Fleet<'_>) {
     let five = ["a-00", "b-01", "c-29", "a-30", "c-59"];
     fleet.take_down(&five);
     let watcher = fleet.watch();
-    let output = fleet.apply_with_policy("v2", &[]);
+    // The kubelets say so themselves, and their pods go on: the controller would replace those at
+    // once.
+    let held = fleet.apply_with_policy("v2", &["--progress-deadline=5s"]);
     let seen = watcher.end();
-    println!("{}", told(&output));
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
-    assert!(seen.most_unavailable <= 5 + 3, "{}", seen.most_unavailable);
+    assert_eq!(held.status.code(), Some(4), "{}", told(&held));
+    assert!(told(&held).contains("outdated pods are Ready on 5 nodes"), "{}", told(&held));
+    assert_eq!(seen.deleted.len(), NODES - 5, "the others are replaced");
+    assert!(seen.most_unavailable <= 3, "{}", seen.most_unavailable);
+    assert_eq!(fleet.strategy(), "OnDelete");
+
+    // Once their pods are dead too, nothing is lost by giving back.
+    fleet.mark_pods(&five, "False");
+    let done = fleet.apply_with_policy("v2", &[]);
+    assert_eq!(done.status.code(), Some(0), "{}", told(&done));
     for node in five {
-        assert!(told(&output).contains(&format!("{node}: ")), "{node} is named");
+        assert!(told(&done).contains(&format!("{node}: ")), "{node} is named: {}", told(&done));
     }
     assert_eq!(fleet.strategy(), "RollingUpdate");
-    assert_eq!(fleet.images(), ["v2".to_owned()].into(), "the controller sees to the dead ones");
-    plane.kubectl(&[&["label", "nodes"], &five[..], &["kubelet-"]].concat());
+    fleet.bring_back(&five);
     fleet.wait_until_available();
     for node in five {
         assert_eq!(fleet.image_on(node), "cr.example/agent:v2", "{node} is back");
     }
+    let next = fleet.plan(&version("v2"));
+    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+}
 
-    // 7 of 60, with a budget of 3: the seventh counts, which is told, and the rest goes on.
-    // With a budget of one it would use that up.
+/// The seventh counts, and uses up a budget of one.
+fn seven_are_too_many(fleet: &Fleet<'_>) {
     let seven = ["a-00", "b-01", "c-29", "a-30", "c-59", "b-04", "c-05"];
     fleet.take_down(&seven);
-    let tight = ["--max-unavailable=1"];
-    let refused = fleet.apply_with_policy("v3", &tight);
-    println!("{}", told(&refused));
+    fleet.mark_pods(&seven, "False");
+    let refused = fleet.apply_with_policy("v3", &["--max-unavailable=1"]);
     assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
     assert!(told(&refused).contains("--allow-deadlock"), "{}", told(&refused));
-    assert_eq!(fleet.images(), ["v2".to_owned()].into());
+    assert_eq!(fleet.images(), ["v2".to_owned()].into(), "nothing was changed");
+
     let watcher = fleet.watch();
-    let flags = ["--max-unavailable=1", "--allow-deadlock", "--progress-deadline=8s"];
+    let flags = ["--max-unavailable=1", "--allow-deadlock", "--progress-deadline=5s"];
     let held = fleet.apply_with_policy("v3", &flags);
     let seen = watcher.end();
-    println!("{}", told(&held));
     assert_eq!(held.status.code(), Some(4), "{}", told(&held));
     assert!(told(&held).contains("budget taken"), "{}", told(&held));
-    assert!(told(&held).contains("7 nodes"), "{}", told(&held));
+    assert!(told(&held).contains("7 nodes are not Ready"), "{}", told(&held));
     assert_eq!(fleet.strategy(), "OnDelete");
     assert_eq!(seen.deleted.len(), 0, "nothing goes: {:?}", seen.deleted);
 
     // They return: running it again goes on to the end.
-    plane.kubectl(&[&["label", "nodes"], &seven[..], &["kubelet-"]].concat());
+    fleet.bring_back(&seven);
+    fleet.mark_pods(&seven, "True");
     fleet.wait_until_available();
     let done = fleet.apply_with_policy("v3", &[]);
     assert_eq!(done.status.code(), Some(0), "{}", told(&done));
