@@ -27,11 +27,13 @@ mod location;
 mod redact;
 mod revision;
 mod shown;
+mod version;
 mod warning;
 mod worktree;
 
 pub use error::{Error, GitFailure};
 pub use gather::{Renderer, Unrendered};
+pub use version::FilesVersion;
 pub use warning::Warning;
 
 /// The path under which standard input is reported.

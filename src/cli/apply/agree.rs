@@ -15,6 +15,7 @@ use crate::cli::warnings;
 use crate::model::{DesiredDaemonSet, Snapshot};
 use crate::plan::{self, Binding, Detail, Guard, Plan, SourceInfo, Warning};
 use crate::render;
+use crate::source::FilesVersion;
 
 /// A plan that is to be carried out.
 pub(super) struct Asking<'a> {
@@ -22,6 +23,8 @@ pub(super) struct Asking<'a> {
     pub args: &'a CommonFlags,
     /// The plan.
     pub agreed: &'a Plan,
+    /// Which version the manifests are when they are of no commit.
+    pub version: Option<&'a FilesVersion>,
     /// How much of it binds.
     pub binding: Binding,
 }
@@ -56,10 +59,10 @@ impl Asking<'_> {
         desired: &[&DesiredDaemonSet],
         session: &mut Session,
     ) -> Result<Exit, Error> {
-        let Self { args, agreed, binding } = *self;
+        let Self { args, agreed, version, binding } = *self;
         let mut exit = Exit::Done;
         for &desired in desired {
-            let turn = Turn { args, agreed, binding, desired };
+            let turn = Turn { args, agreed, version, binding, desired };
             exit = exit.or_graver(turn.carry_out(session).await?);
             if exit != Exit::Done && !args.keep_going {
                 break;

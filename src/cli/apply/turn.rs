@@ -24,6 +24,7 @@ use crate::plan::{
 use crate::rollout::{
     Declared, Ending, Goal, Outcome, Precondition, Provenance, Purpose, Target, Task, Write,
 };
+use crate::source::FilesVersion;
 
 /// How much of a commit's id is shown.
 const SHORT_COMMIT: usize = 7;
@@ -34,6 +35,8 @@ pub(super) struct Turn<'a> {
     pub args: &'a CommonFlags,
     /// The plan that was agreed to.
     pub agreed: &'a Plan,
+    /// Which version the manifests are when they are of no commit.
+    pub version: Option<&'a FilesVersion>,
     /// How much of it binds.
     pub binding: Binding,
     /// The DaemonSet.
@@ -197,12 +200,14 @@ impl Turn<'_> {
     }
 
     fn provenance(&self, source: &SourceInfo, by: String) -> Provenance {
-        let SourceInfo { commit, subject, .. } = source;
+        let (commit, subject) = match self.version {
+            Some(FilesVersion { id, subject }) => (Some(id), subject.as_ref()),
+            None => (source.commit.as_ref(), source.subject.as_ref()),
+        };
         let written = self.desired.annotations.get(CHANGE_CAUSE_ANNOTATION).map(str::to_owned);
-        let short = commit.as_ref().map(|id| id.chars().take(SHORT_COMMIT).collect::<String>());
-        let of_commit = short.zip(subject.as_ref()).map(|(id, subject)| format!("{id} {subject}"));
+        let of_commit = commit.zip(subject).map(|(id, subject)| format!("{} {subject}", short(id)));
         Provenance {
-            commit: commit.clone(),
+            commit: commit.cloned(),
             plan_digest: self.agreed.digest.clone(),
             change_cause: written.or(of_commit),
             by: Some(by),
@@ -226,6 +231,12 @@ impl Turn<'_> {
             }
         }
     }
+}
+
+/// `4f2c9e1`, or `4f2c9e1-dirty`.
+fn short(commit: &str) -> String {
+    let (id, dirty) = commit.split_at(commit.find('-').unwrap_or(commit.len()));
+    format!("{}{dirty}", id.get(..SHORT_COMMIT).unwrap_or(id))
 }
 
 /// The DaemonSet as the preflight's pod has to know it.
