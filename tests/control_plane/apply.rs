@@ -5,6 +5,7 @@ mod diary;
 mod meddled;
 mod on_delete;
 mod preflight;
+mod provenance;
 mod rolling;
 mod taken_over;
 mod unready;

@@ -48,7 +48,9 @@ impl Diary {
                 && strategy(&two[0]) == "OnDelete"
                 && strategy(&two[1]) == "RollingUpdate"
         });
-        turns.map(|two| two[1]["metadata"]["resourceVersion"].as_str().unwrap().to_owned()).collect()
+        turns
+            .map(|two| two[1]["metadata"]["resourceVersion"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
@@ -113,8 +115,10 @@ impl Fleet<'_> {
             "/api/v1/namespaces/{}/pods?resourceVersion={version}&resourceVersionMatch=Exact",
             self.namespace
         );
-        let list: Value = serde_json::from_str(&self.plane.kubectl(&["get", "--raw", &path])).unwrap();
-        let nodes = self.plane.kubectl(&["get", "nodes", "--output=jsonpath={.items[*].metadata.name}"]);
+        let list: Value =
+            serde_json::from_str(&self.plane.kubectl(&["get", "--raw", &path])).unwrap();
+        let nodes =
+            self.plane.kubectl(&["get", "nodes", "--output=jsonpath={.items[*].metadata.name}"]);
         let is_ready = |pod: &&Value| {
             let conditions = pod["status"]["conditions"].as_array();
             let ready = conditions.is_some_and(|all| {
@@ -123,7 +127,8 @@ impl Fleet<'_> {
             ready && nodes.split(' ').any(|node| pod["spec"]["nodeName"] == node)
         };
         let pods = list["items"].as_array().unwrap().iter().filter(is_ready);
-        let image = |pod: &Value| pod["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
+        let image =
+            |pod: &Value| pod["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
         pods.map(|pod| image(pod).rsplit(':').next().unwrap().to_owned()).collect()
     }
 }

@@ -51,31 +51,36 @@ impl<'p> Meddled<'p> {
         let text = told(&self.output);
         assert_eq!(self.output.status.code(), Some(code), "{text}");
         assert!(text.contains(words), "no `{words}` in {text}");
+        if !words.contains("gone") {
+            self.fleet.histories_agree();
+        }
     }
 
-    /// Running it again brings the fleet to v2, within the budget.
-    fn goes_on(&self, flags: &[&str]) {
+    /// Running it again brings the fleet to this version, within the budget.
+    fn goes_on(&self, image: &str, flags: &[&str]) {
         self.fleet.wait_until_available();
         let watcher = self.fleet.watch();
-        let version = version(&self.fleet.namespace, "v2");
+        let version = version(&self.fleet.namespace, image);
         let again = self.fleet.apply(&version, flags);
         let seen = watcher.end();
         assert_eq!(again.status.code(), Some(0), "{}", told(&again));
         assert!(seen.most_unavailable <= 1, "{}", seen.most_unavailable);
-        assert_eq!(self.fleet.images(), ["v2".to_owned()].into());
+        assert_eq!(self.fleet.images(), [image.to_owned()].into());
         assert_eq!(self.fleet.strategy(), "RollingUpdate");
         let next = self.fleet.plan(&version);
         assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+        self.fleet.histories_agree();
+        self.fleet.is_rolled_out();
     }
 
     /// Running it again is refused until what somebody else did is taken over by name.
-    fn goes_on_after(&self, manager: &str) {
+    fn goes_on_after(&self, image: &str, manager: &str) {
         self.fleet.wait_until_available();
-        let refused = self.fleet.apply(&version(&self.fleet.namespace, "v2"), &[]);
+        let refused = self.fleet.apply(&version(&self.fleet.namespace, image), &[]);
         let flag = format!("--take-over={manager}");
         assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
         assert!(told(&refused).contains(&flag), "{}", told(&refused));
-        self.goes_on(&[&flag]);
+        self.goes_on(image, &[&flag]);
     }
 
     /// The controller was not let loose while a Ready old pod remained.
@@ -130,7 +135,7 @@ fn restarted(plane: &ControlPlane) {
     assert_eq!(it.fleet.strategy(), "OnDelete");
     assert!(it.seen.deleted.len() < NODES, "the controller was let loose");
     assert!(it.seen.most_unavailable <= 1, "{}", it.seen.most_unavailable);
-    it.goes_on(&[]);
+    it.goes_on("v2", &[]);
 }
 
 fn undone(plane: &ControlPlane) {
@@ -141,7 +146,7 @@ fn undone(plane: &ControlPlane) {
     assert!(it.given_back.is_empty());
     assert_eq!(it.fleet.strategy(), "OnDelete");
     assert!(it.seen.most_unavailable <= 1, "{}", it.seen.most_unavailable);
-    it.goes_on_after("kubectl");
+    it.goes_on_after("v2", "kubectl");
 }
 
 fn strategy_edited(plane: &ControlPlane) {
@@ -150,7 +155,9 @@ fn strategy_edited(plane: &ControlPlane) {
         fleet.kubectl(&["patch", "daemonset", "agent", "--type=merge", "--patch", patch]);
     });
     it.ends(5, "stopped: the update strategy was changed");
-    it.goes_on_after("kubectl-patch");
+    // The controller brings it to its end. The next version needs the hold, whose field is theirs.
+    wait_for("the controller", SOON, BTreeSet::from(["v2".to_owned()]), || it.fleet.images());
+    it.goes_on_after("v3", "kubectl-patch");
 }
 
 fn deleted(plane: &ControlPlane) {
@@ -167,7 +174,7 @@ fn recreated(plane: &ControlPlane) {
         fleet.plane.apply_yaml(&version("recreated", "v1"));
     });
     it.ends(5, "the DaemonSet is gone");
-    it.goes_on_after("kubectl-client-side-apply");
+    it.goes_on_after("v2", "kubectl-client-side-apply");
 }
 
 fn pods_deleted(plane: &ControlPlane) {
@@ -193,7 +200,7 @@ fn forced_back(plane: &ControlPlane) {
         fleet.plane.kubectl_stdin(&apply, &older);
     });
     it.ends(5, "stopped: the live template is that of revision");
-    it.goes_on_after("kubectl");
+    it.goes_on_after("v2", "kubectl");
 }
 
 #[test]

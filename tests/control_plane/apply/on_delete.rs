@@ -20,6 +20,7 @@ impl Fleet<'_> {
         let output = self.plane.ds_apply_as(RUNNER, &arguments, &[]).run();
         println!("{}", told(&output));
         assert_eq!(output.status.code(), Some(code), "{command} {flags:?}: {}", told(&output));
+        self.histories_agree();
         output
     }
 
@@ -138,9 +139,8 @@ fn adopted(plane: &ControlPlane) {
 fn released(plane: &ControlPlane) {
     let rolling = |image: &str| manifest("released", image, &at_most("2"));
     let fleet = Fleet::new(plane, "released", NODES, &rolling("v1"));
-    let timeout = ["--timeout=0s"];
-    let held = fleet.apply(&rolling("v2"), &timeout);
-    println!("{}", told(&held));
+    let held = fleet.apply(&rolling("v2"), &["--timeout=0s"]);
+    assert_eq!(held.status.code(), Some(4), "{}", told(&held));
     let broken = fleet.apply(&rolling("v2-bad"), &["--on-failure=hold", "--progress-deadline=8s"]);
     assert_eq!(broken.status.code(), Some(4), "{}", told(&broken));
     assert_eq!(fleet.strategy(), "OnDelete");

@@ -69,7 +69,12 @@ fn what_the_server_would_not_have_is_found_before_any_pod_goes() {
 impl Fleet<'_> {
     /// Applies; it ends with this code and these words, and nothing has changed.
     fn is_refused(&self, manifest: &str, code: i32, words: &str) {
-        let before = self.kubectl(&["get", "daemonset", "agent", "--output=jsonpath={.metadata.generation}"]);
+        let before = self.kubectl(&[
+            "get",
+            "daemonset",
+            "agent",
+            "--output=jsonpath={.metadata.generation}",
+        ]);
         let watcher = self.watch();
         let output = self.apply(manifest, &[]);
         let seen = watcher.end();
@@ -77,7 +82,12 @@ impl Fleet<'_> {
         assert_eq!(output.status.code(), Some(code), "{}", told(&output));
         assert!(told(&output).contains(words), "{}", told(&output));
         assert!(seen.deleted.is_empty(), "{:?}", seen.deleted);
-        let after = self.kubectl(&["get", "daemonset", "agent", "--output=jsonpath={.metadata.generation}"]);
+        let after = self.kubectl(&[
+            "get",
+            "daemonset",
+            "agent",
+            "--output=jsonpath={.metadata.generation}",
+        ]);
         assert_eq!(before, after, "nothing is written");
         assert_eq!(self.revisions().len(), 1);
     }
@@ -93,7 +103,8 @@ fn insecure(plane: &ControlPlane) {
 fn without_priority_class(plane: &ControlPlane) {
     let fleet = Fleet::new(plane, "classless", NODES, &version("classless", "v1"));
     let important = "      priorityClassName: not-there\n      terminationGracePeriodSeconds: 1";
-    let v2 = version("classless", "v2").replace("      terminationGracePeriodSeconds: 1", important);
+    let v2 =
+        version("classless", "v2").replace("      terminationGracePeriodSeconds: 1", important);
     fleet.is_refused(&v2, 1, "no PriorityClass with name not-there was found");
 }
 
@@ -102,7 +113,8 @@ fn under_policies(plane: &ControlPlane) {
     let denied = Fleet::new(plane, "denied", NODES, &version("denied", "v1"));
     plane.apply_yaml(POLICIES);
     // A policy counts a moment after it was made.
-    let try_v2 = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename=-"];
+    let try_v2 =
+        ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename=-"];
     wait_until("the policies to count", SOON, || {
         let stamped = plane.try_kubectl_stdin(
             &[&try_v2[..], &["--output=yaml"]].concat(),

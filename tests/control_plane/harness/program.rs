@@ -1,6 +1,5 @@
 //! The programs on a control plane, as one of its users.
 
-use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
@@ -49,27 +48,22 @@ impl ControlPlane {
             .current_dir(folder.path())
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null());
-        Program { command, folder }
+        Program { command, _folder: folder }
     }
 }
 
 /// A program that can be started, and the folder that it runs in.
 pub(crate) struct Program {
     pub(crate) command: Command,
-    folder: TempDir,
+    _folder: TempDir,
 }
 
 impl Program {
-    /// The folder that it runs in.
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// Starts it; what it prints is kept.
     pub(crate) fn start(mut self) -> Started {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn().expect("the program was built and can be started");
-        Started { child, _folder: self.folder }
+        Started { child, _folder: self._folder }
     }
 
     /// Runs it to its end.
