@@ -4,6 +4,7 @@
 //! Bytes are compared with the commit's objects, so it does not matter what git's index believes.
 //! Not here: reading the files (`disk`).
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use git2::Repository;
@@ -62,8 +63,12 @@ impl FilesVersion {
             hash.update(file.bytes.len().to_le_bytes());
             hash.update(&file.bytes);
         }
-        let digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { id: format!("{SHA256}{digits}"), subject: None }
+        let id = hash.finalize().iter().fold(SHA256.to_owned(), |mut id, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(id, "{byte:02x}");
+            id
+        });
+        Self { id, subject: None }
     }
 }
 

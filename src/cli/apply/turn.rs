@@ -153,13 +153,15 @@ impl Turn<'_> {
             by: provenance.by.clone(),
             failed: None,
         });
-        let held = || serde_json::json!({"type": "OnDelete"});
         Write {
             precondition: Precondition::Absent,
             purpose: Purpose::Apply,
             written: Arc::new(sent(self.desired)),
             template: None,
-            strategy: hold.as_ref().map_or_else(|| declared.value().clone(), |_| held()),
+            strategy: match &hold {
+                Some(_) => serde_json::json!({"type": "OnDelete"}),
+                None => declared.value().clone(),
+            },
             hold,
             provenance: Some(provenance.clone()),
         }

@@ -37,7 +37,6 @@ impl<'p> Meddled<'p> {
         wait_until("the middle of the rollout", SOON, || fleet.pods_of("v2").len() >= 3);
         meddle(&fleet);
         let output = run.end();
-        println!("{}", told(&output));
         let seen = watcher.end();
         let given_back = diary.given_back();
         let ours = fleet.deleted_by_runner();

@@ -18,7 +18,6 @@ impl Fleet<'_> {
         let name = format!("{}/agent", self.namespace);
         let arguments = [&[command, &name, "--yes"], flags].concat();
         let output = self.plane.ds_apply_as(RUNNER, &arguments, &[]).run();
-        println!("{}", told(&output));
         assert_eq!(output.status.code(), Some(code), "{command} {flags:?}: {}", told(&output));
         self.histories_agree();
         output
@@ -61,7 +60,6 @@ fn steps_and_rolls_adoptions_and_releases() {
 fn step_and_roll(plane: &ControlPlane) {
     let fleet = Fleet::new(plane, "stepped", NODES, &version("stepped", "v1"));
     let applied = fleet.apply(&version("stepped", "v2"), &[]);
-    println!("{}", told(&applied));
     assert_eq!(applied.status.code(), Some(0), "{}", told(&applied));
     assert!(told(&applied).contains("9 waiting"), "{}", told(&applied));
     assert_eq!(fleet.nodes_of("v2").len(), 0, "apply changes the object only");
@@ -118,7 +116,6 @@ fn adopted(plane: &ControlPlane) {
     let before = pods();
     fleet.kubectl(&["delete", "daemonset", "agent", "--cascade=orphan"]);
     let same = fleet.apply(&rolling("v1"), &[]);
-    println!("{}", told(&same));
     assert_eq!(same.status.code(), Some(0), "{}", told(&same));
     assert_eq!(pods(), before, "adopted as they are");
     assert_eq!(fleet.revisions().len(), 1);
@@ -127,7 +124,6 @@ fn adopted(plane: &ControlPlane) {
     let watcher = fleet.watch();
     let newer = fleet.apply(&rolling("v2"), &["--progress-deadline=20s"]);
     let seen = watcher.end();
-    println!("{}", told(&newer));
     assert_eq!(newer.status.code(), Some(0), "{}", told(&newer));
     assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
     assert_eq!(fleet.images(), ["v2".to_owned()].into());

@@ -78,7 +78,6 @@ impl Fleet<'_> {
         let watcher = self.watch();
         let output = self.apply(manifest, &[]);
         let seen = watcher.end();
-        println!("{}", told(&output));
         assert_eq!(output.status.code(), Some(code), "{}", told(&output));
         assert!(told(&output).contains(words), "{}", told(&output));
         assert!(seen.deleted.is_empty(), "{:?}", seen.deleted);
@@ -129,7 +128,6 @@ fn under_policies(plane: &ControlPlane) {
     let watcher = mutated.watch();
     let output = mutated.apply(&version("mutated", "v2"), &["--allow-mutation"]);
     let seen = watcher.end();
-    println!("{}", told(&output));
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     assert!(seen.most_unavailable <= 1, "{}", seen.most_unavailable);
     assert_eq!(mutated.images(), ["v2".to_owned()].into());

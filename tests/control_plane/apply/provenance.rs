@@ -75,7 +75,6 @@ impl Repository {
         let mut program = fleet.plane.ds_apply(&[arguments, &["--yes"]].concat(), &[]);
         program.command.current_dir(self.path());
         let output = program.run();
-        println!("{}", told(&output));
         assert_eq!(output.status.code(), Some(code), "{}", told(&output));
         fleet.histories_agree();
         if code == 0 {
@@ -135,9 +134,9 @@ fn every_revision_tells_where_it_came_from() {
     assert_eq!(of(&clean, COMMIT), fourth);
     let elsewhere = fleet.apply(&version("v5"), &[]);
     assert_eq!(elsewhere.status.code(), Some(0), "{}", told(&elsewhere));
-    let five = fleet.revisions().pop().unwrap();
-    assert!(of(&five, COMMIT).starts_with("sha256:"), "{five:?}");
-    assert_eq!(of(&five, CAUSE), "none");
+    let last = fleet.revisions().pop().unwrap();
+    assert!(of(&last, COMMIT).starts_with("sha256:"), "{last:?}");
+    assert_eq!(of(&last, CAUSE), "none");
     fleet.histories_agree();
     fleet.is_rolled_out();
 
@@ -147,7 +146,7 @@ fn every_revision_tells_where_it_came_from() {
     let told_bad = fleet.revisions().into_iter().any(|one| of(&one, COMMIT) == bad);
     assert!(told_bad, "{:?}", fleet.revisions());
     let parked = fleet.revisions().pop().unwrap();
-    assert_eq!(parked.0, five.0, "parked on the one before: {:?}", fleet.revisions());
+    assert_eq!(parked.0, last.0, "parked on the one before: {:?}", fleet.revisions());
 
     let back = ["undo", "recorded/agent", "--to-commit", &second[..9]];
     let undone = repository.apply(&fleet, &back, 0);

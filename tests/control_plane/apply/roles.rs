@@ -84,7 +84,6 @@ impl<'p> Worker<'p> {
         let manifest = version(&self.user, image);
         let files = [("agent.yaml", &*manifest)];
         let output = self.plane.ds_apply_as(&self.user, arguments, &files).run();
-        println!("{arguments:?} {}", told(&output));
         output
     }
 

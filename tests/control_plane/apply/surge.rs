@@ -20,7 +20,6 @@ fn a_surge_goes_through_or_is_halted_before_any_node_is_without_a_pod() {
     let watcher = fleet.watch();
     let output = fleet.begin(&version("v2"), &[]).end();
     let seen = watcher.end();
-    println!("{}", told(&output));
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     assert_eq!(seen.most_unavailable, 0);
     assert_eq!(fleet.images(), ["v2".to_owned()].into());
@@ -32,7 +31,6 @@ fn a_surge_goes_through_or_is_halted_before_any_node_is_without_a_pod() {
 
     let (watcher, diary) = (fleet.watch(), Diary::begin(&fleet));
     let output = fleet.begin(&version("v3-bad"), &["--progress-deadline=8s"]).end();
-    println!("{}", told(&output));
     assert_eq!(output.status.code(), Some(4), "{}", told(&output));
     assert!(told(&output).contains("ImagePullBackOff"), "{}", told(&output));
     assert_eq!(fleet.strategy(), "OnDelete", "halted");
@@ -48,7 +46,6 @@ fn a_surge_goes_through_or_is_halted_before_any_node_is_without_a_pod() {
     fleet.histories_agree();
 
     let undone = plane.ds_apply(&["undo", "surge/agent", "--yes"], &[]).run();
-    println!("{}", told(&undone));
     assert_eq!(undone.status.code(), Some(0), "{}", told(&undone));
     assert_eq!(fleet.strategy(), "RollingUpdate");
     fleet.is_rolled_out();

@@ -51,7 +51,6 @@ fn taken_over(plane: &ControlPlane, namespace: &str, apply: &[&str], manager: &s
     let watcher = fleet.watch();
     let output = fleet.apply(&version(namespace, "v2"), &[&flag]);
     let seen = watcher.end();
-    println!("{}", told(&output));
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
     assert_eq!(seen.deleted.len(), NODES, "each pod once");

@@ -63,7 +63,6 @@ impl Fleet<'_> {
         let manifest = version(image);
         let files = [("agent.yaml", &*manifest), ("policy.yaml", POLICY)];
         let output = self.plane.ds_apply(&arguments, &files).run();
-        println!("{}", told(&output));
         self.histories_agree();
         output
     }
@@ -116,9 +115,9 @@ fn five_are_left_for_later(fleet: &Fleet<'_>) {
 
 /// The seventh counts, and uses up a budget of one.
 fn seven_are_too_many(fleet: &Fleet<'_>) {
-    let seven = ["a-00", "b-01", "c-29", "a-30", "c-59", "b-04", "c-05"];
-    fleet.take_down(&seven);
-    fleet.mark_pods(&seven, "False");
+    let down = ["a-00", "b-01", "c-29", "a-30", "c-59", "b-04", "c-05"];
+    fleet.take_down(&down);
+    fleet.mark_pods(&down, "False");
     let refused = fleet.apply_with_policy("v3", &["--max-unavailable=1"]);
     assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
     assert!(told(&refused).contains("--allow-deadlock"), "{}", told(&refused));
@@ -139,8 +138,8 @@ fn seven_are_too_many(fleet: &Fleet<'_>) {
     assert_eq!(seen.deleted.len(), 0, "nothing goes: {:?}", seen.deleted);
 
     // They return: running it again goes on to the end.
-    fleet.bring_back(&seven);
-    fleet.mark_pods(&seven, "True");
+    fleet.bring_back(&down);
+    fleet.mark_pods(&down, "True");
     fleet.wait_until_available();
     let done = fleet.apply_with_policy("v3", &[]);
     assert_eq!(done.status.code(), Some(0), "{}", told(&done));
