@@ -28,11 +28,13 @@ mod redact;
 mod revision;
 mod shown;
 mod unrendered;
+mod version;
 mod warning;
 mod worktree;
 
 pub use error::{Error, GitFailure};
 pub use unrendered::{Renderer, Unrendered};
+pub use version::FilesVersion;
 pub use warning::Warning;
 
 /// The path under which standard input is reported.

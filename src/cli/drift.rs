@@ -57,7 +57,7 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Drift, Error> {
     let Compared { snapshot, desired } =
         comparison::read(&args.source, None, &args.narrow, global, shell).await?;
-    let Desired { daemon_sets, namespaces: _, base: _, source, warnings } = desired;
+    let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings } = desired;
     Ok(plan::drift(plan::DriftInput {
         snapshot: &snapshot,
         desired: &daemon_sets,

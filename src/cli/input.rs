@@ -14,7 +14,7 @@ use crate::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, ManifestFile, NamespaceName,
 };
 use crate::plan::{SourceInfo, Warning};
-use crate::source::{self, FETCH_TIMEOUT, Git, GitRequest, Request, Surroundings};
+use crate::source::{self, FETCH_TIMEOUT, FilesVersion, Git, GitRequest, Request, Surroundings};
 
 /// What the source asks for.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(super) struct Desired {
     pub(super) base: Option<Vec<DesiredDaemonSet>>,
     /// Where they came from.
     pub(super) source: SourceInfo,
+    /// Which version plain files are; `None` for those of a commit.
+    pub(super) version: Option<FilesVersion>,
     /// What was noticed on the way.
     pub(super) warnings: Vec<Warning>,
 }
@@ -53,6 +55,8 @@ pub(super) fn desired(
     let mut options = manifest::Options { default_namespace, validate, policies: None };
     let base = base.map(|revision| Base::read(revision, flags, &options, shell)).transpose()?;
     let policies = read_policies(&flags.policy, shell)?;
+    let is_plain = read.origin.commit.is_none();
+    let version = is_plain.then(|| FilesVersion::of(&read.files, &shell.current_dir));
     let mut files = read.files;
     match &base {
         Some(base) => options.policies = Some([&base.files[..], &policies].concat()),
@@ -68,6 +72,7 @@ pub(super) fn desired(
         namespaces: desired.namespaces,
         base: base.map(|base| base.daemon_sets),
         source: SourceInfo { repository, commit, subject, base: base_commit, paths },
+        version,
         warnings,
     })
 }

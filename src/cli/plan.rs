@@ -103,7 +103,7 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
     let base = args.base.as_deref();
     let Compared { snapshot, desired } =
         comparison::read(&args.source, base, &args.narrow, global, shell).await?;
-    let Desired { daemon_sets, namespaces, base, source, warnings } = desired;
+    let Desired { daemon_sets, namespaces, base, source, version: _, warnings } = desired;
     Ok(plan::plan(plan::Input {
         snapshot: &snapshot,
         desired: &daemon_sets,

@@ -65,16 +65,8 @@ fn take_over(plan: &DaemonSetPlan, allowed: &BTreeSet<String>) -> Option<Guard> 
         let manager = manager.as_deref().filter(|manager| !allowed.contains(*manager))?;
         Some((path.as_str(), manager))
     });
-    let (paths, managers): (BTreeSet<&str>, BTreeSet<&str>) = refused.unzip();
-    if managers.is_empty() {
-        return None;
-    }
-    let names = managers.into_iter().collect::<Vec<_>>().join(",");
-    let paths: Vec<&str> = paths.into_iter().collect();
-    let message =
-        format!("others own fields that the manifest sets ({names}): {}", paths.join(", "));
-    let flag = format!("{TAKE_OVER}={names}");
-    Some(guard(plan, GuardCode::TakeOver, message, Some(&flag), Vec::new()))
+    let refused: Vec<_> = refused.collect();
+    (!refused.is_empty()).then(|| Guard::take_over(&plan.key(), refused))
 }
 
 /// A controller that applies the object again and again would undo the hold, and then all pods
@@ -105,6 +97,23 @@ fn failed_template(plan: &DaemonSetPlan, failed_before: bool) -> Option<Guard> {
 }
 
 impl Guard {
+    /// What fields of others meet, each given as path and manager.
+    pub fn take_over<'a>(
+        daemon_set: &DaemonSetKey,
+        owned: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let (paths, managers): (BTreeSet<&str>, BTreeSet<&str>) = owned.into_iter().unzip();
+        let names = managers.into_iter().collect::<Vec<_>>().join(",");
+        let paths = paths.into_iter().collect::<Vec<_>>().join(", ");
+        Self {
+            code: GuardCode::TakeOver,
+            message: format!("others own fields that the manifest sets ({names}): {paths}"),
+            allow_flag: Some(format!("{TAKE_OVER}={names}")),
+            daemon_set: Some(daemon_set.to_string()),
+            nodes: Vec::new(),
+        }
+    }
+
     /// What a template that failed before meets.
     pub fn failed_template(daemon_set: &DaemonSetKey) -> Self {
         Self {

@@ -25,7 +25,7 @@ use crate::plan::{Hold, HoldState, ROLLOUT_ANNOTATION, RevisionRef};
 impl<'w> Step<'_, 'w> {
     /// The way to the target.
     pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Pause> {
-        let Some(live) = live else { return Ok(self.write_target(target, None, None)) };
+        let Some(live) = live else { return Ok(self.create(target)) };
         if !self.is_done(Purpose::Apply) {
             self.put_in_place(target, live)?;
         }
@@ -55,7 +55,7 @@ impl<'w> Step<'_, 'w> {
     pub(super) fn put_in_place(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
         let outdated = self.is_outdated_for(target, live);
         let declared = target.declared.strategy();
-        let paced = *declared != UpdateStrategy::OnDelete && !allows_surge(declared);
+        let paced = is_paced(target);
         let hold = Hold::of(live).ok().flatten();
         if self.state.from.is_none() {
             self.state.from = self.came_from(target, live, hold.as_ref());
@@ -85,6 +85,15 @@ impl<'w> Step<'_, 'w> {
         let from = self.state.from.clone();
         let hold = (paced && outdated).then(|| self.hold(target, HoldState::Holding, from));
         Err(self.write_target(target, Some(live), hold))
+    }
+
+    /// The first write of an object that is not there. Pods that lost theirs become the new one's;
+    /// where the plan replaces some, it is under the hold from birth: the controller would take
+    /// them for updated by their generation, or replace them by its own rules.
+    fn create(&mut self, target: &Target) -> Pause {
+        let adopts = is_paced(target) && !self.task.waves.is_empty();
+        let hold = adopts.then(|| self.hold(target, HoldState::Holding, None));
+        self.write_target(target, None, hold)
     }
 
     pub(super) fn write_target(
@@ -216,4 +225,10 @@ impl<'w> Step<'_, 'w> {
         let provenance = Some(self.task.provenance.clone());
         self.write(Purpose::GiveBack, target, Some(sight.live), None, None, provenance)
     }
+}
+
+/// Whether pods are replaced by us: neither by hand nor by a surge of the controller's.
+fn is_paced(target: &Target) -> bool {
+    let declared = target.declared.strategy();
+    *declared != UpdateStrategy::OnDelete && !allows_surge(declared)
 }

@@ -17,6 +17,10 @@ use crate::plan::RevisionRef;
 /// How long before a request that came to nothing is made again.
 const RETRY: SignedDuration = SignedDuration::from_secs(2);
 
+/// How long before a write is made again that somebody else's came before: until that is seen. The
+/// controller, which writes the status after each pod, is somebody else.
+const OVERTAKEN: SignedDuration = SignedDuration::from_millis(200);
+
 /// How long after a failure another one is no longer part of the same trouble.
 const FORGOTTEN: SignedDuration = SignedDuration::from_secs(120);
 
@@ -298,6 +302,7 @@ impl State {
 
     /// What becomes of a request that failed: made again later, or never.
     fn came_to_nothing(&mut self, request: Attempt, failure: Failure, now: Timestamp) -> Request {
+        let pause = if failure == Failure::Conflict { OVERTAKEN } else { RETRY };
         match failure {
             Failure::Forbidden { .. } | Failure::Refused { .. } => {
                 self.fatal = Some((request, failure));
@@ -310,6 +315,6 @@ impl State {
                 self.failing = Some(Failing { since, last: now, request, failure });
             }
         }
-        Request::RetryAt(now + RETRY)
+        Request::RetryAt(now + pause)
     }
 }

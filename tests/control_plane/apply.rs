@@ -2,12 +2,21 @@
 //! for himself.
 
 mod cost;
+mod diary;
 mod killed;
+mod meddled;
+mod on_delete;
 mod outages;
+mod preflight;
+mod provenance;
 mod readme;
+mod roles;
 mod rolling;
 mod saved;
+mod surge;
+mod taken_over;
 mod together;
+mod unready;
 mod watcher;
 
 use std::collections::BTreeSet;

@@ -17,6 +17,7 @@ use crate::cli::warnings;
 use crate::model::{DesiredDaemonSet, Snapshot};
 use crate::plan::{self, Binding, Detail, Guard, Plan, SourceInfo, Warning};
 use crate::render;
+use crate::source::FilesVersion;
 
 /// A plan that is to be carried out.
 pub(super) struct Asking<'a> {
@@ -24,6 +25,8 @@ pub(super) struct Asking<'a> {
     pub args: &'a CommonFlags,
     /// The plan.
     pub agreed: &'a Plan,
+    /// Which version the manifests are when they are of no commit.
+    pub version: Option<&'a FilesVersion>,
     /// How much of it binds.
     pub binding: Binding,
 }
@@ -58,10 +61,10 @@ impl Asking<'_> {
         desired: &[&DesiredDaemonSet],
         session: &mut Session,
     ) -> Result<Exit, Error> {
-        let Self { args, agreed, binding } = *self;
+        let Self { args, agreed, version, binding } = *self;
         let mut turns = Turns::new(args.keep_going, session.shell.printer);
         for &desired in desired {
-            let turn = Turn { args, agreed, binding, desired };
+            let turn = Turn { args, agreed, version, binding, desired };
             if !turns.goes_on(turn.carry_out(session).await)? {
                 break;
             }

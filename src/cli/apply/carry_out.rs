@@ -15,6 +15,7 @@ use crate::cli::{label_selector, warnings};
 use crate::cluster::{Scope, WritableCluster};
 use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector};
 use crate::plan::{Binding, DaemonSetPlan, Plan, SourceInfo};
+use crate::source::FilesVersion;
 
 /// Carry out what git asks for, or a saved plan (the default)
 ///
@@ -50,8 +51,8 @@ pub(super) async fn run(
     let prepared = session
         .unless_interrupted(async |shell, cluster| prepare(args, global, shell, cluster).await)
         .await?;
-    let Prepared { desired, agreed, binding, saved } = prepared;
-    let asking = Asking { args: &args.common, agreed: &agreed, binding };
+    let Prepared { desired, agreed, version, binding, saved } = prepared;
+    let asking = Asking { args: &args.common, agreed: &agreed, version: version.as_ref(), binding };
     if !asking.agree(&session.shell, saved)? {
         return Ok(Exit::Done);
     }
@@ -62,6 +63,8 @@ pub(super) async fn run(
 struct Prepared {
     desired: Vec<DesiredDaemonSet>,
     agreed: Plan,
+    /// Which version the manifests are when they are of no commit.
+    version: Option<FilesVersion>,
     binding: Binding,
     /// Whether the plan was agreed to before.
     saved: bool,
@@ -87,7 +90,7 @@ async fn prepare(
         Selection { namespace: global.namespace.as_ref(), flags: &narrow, place: Place::Manifests };
     let default_namespace =
         global.namespace.clone().unwrap_or_else(|| cluster.live().default_namespace().clone());
-    let Desired { mut daemon_sets, namespaces: _, base: _, source, warnings } =
+    let Desired { mut daemon_sets, namespaces: _, base: _, source, version, warnings } =
         input::desired(&source, None, &selection, default_namespace, shell)?;
     for desired in &mut daemon_sets {
         args.common.pace.put_over(desired);
@@ -95,12 +98,13 @@ async fn prepare(
     if let Some(agreed) = saved {
         warnings::print(&warnings, shell.printer);
         let binding = if args.strict { Binding::Pods } else { Binding::Reasons };
-        return Ok(Prepared { desired: daemon_sets, agreed, binding, saved: true });
+        return Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: true });
     }
     let namespaces = daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
     let snapshot = cluster.live().snapshot(&Scope::Namespaces(namespaces), shell.now).await?;
     let agreed = planned(&snapshot, &daemon_sets, source, warnings, &args.common, shell.now);
-    Ok(Prepared { desired: daemon_sets, agreed, binding: Binding::Reasons, saved: false })
+    let binding = Binding::Reasons;
+    Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: false })
 }
 
 /// A file that is there is a plan; everything else must be a name.

@@ -134,18 +134,14 @@ pub(super) async fn unlock(lock: Arc<Lock>) {
     }
 }
 
-/// Whether the controller's complaints can be heard. They are worth having, not needing.
+/// Whether the controller's complaints can be heard. They are worth having, not needing. They are
+/// watched only: those of earlier times are of no use.
 async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> Result<bool, Error> {
-    for verb in [Verb::List, Verb::Watch] {
-        let access = Access {
-            verb,
-            resource: Resource::Event,
-            namespace: Some(key.namespace.clone()),
-            name: None,
-        };
-        if !cluster.may(&access).await.map_err(Error::Access)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let access = Access {
+        verb: Verb::Watch,
+        resource: Resource::Event,
+        namespace: Some(key.namespace.clone()),
+        name: None,
+    };
+    cluster.may(&access).await.map_err(Error::Access)
 }

@@ -3,24 +3,29 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::agree::{self, planned};
 use super::flags::CommonFlags;
 use super::session::{Session, unlock};
 use super::{identity, told};
-use crate::apply;
+use crate::apply::{self, PreflightError};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cluster::{Lock, WritableCluster};
+use crate::cluster::{Lock, WritableCluster, WriteError};
 use crate::controller::Owner;
 use crate::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, PodTemplate,
     PolicySpec, Snapshot, failed_templates,
 };
 use crate::plan::{
-    Binding, Change, DaemonSetPlan, Guard, GuardCode, Plan, SourceInfo, sent, stale,
-    template_digest,
+    Binding, Change, DaemonSetPlan, Guard, GuardCode, Hold, HoldState, Plan, SourceInfo, Strategy,
+    sent, stale, template_digest,
 };
-use crate::rollout::{Declared, Ending, Goal, Outcome, Provenance, Target, Task};
+use crate::rollout::{
+    Declared, Ending, Goal, Outcome, Precondition, Provenance, Purpose, Target, Task, Write,
+};
+use crate::source::FilesVersion;
 
 /// How much of a commit's id is shown.
 const SHORT_COMMIT: usize = 7;
@@ -31,6 +36,8 @@ pub(super) struct Turn<'a> {
     pub args: &'a CommonFlags,
     /// The plan that was agreed to.
     pub agreed: &'a Plan,
+    /// Which version the manifests are when they are of no commit.
+    pub version: Option<&'a FilesVersion>,
     /// How much of it binds.
     pub binding: Binding,
     /// The DaemonSet.
@@ -82,19 +89,20 @@ impl Turn<'_> {
             let writer = lock.writer();
             live = Some(apply::take_over(&writer, before, &one.taken_over, now).await?);
         }
-        let written = Arc::new(sent(self.desired));
+        let (declared, provenance) = (self.declared()?, self.provenance(&plan.source, by));
+        let first = self.first_write(one, &declared, &provenance, now);
         let target = Target {
             uid: live.as_ref().map(|live| live.uid.clone()),
-            template: self.preflight(cluster, live.as_ref(), &written, one).await?,
-            declared: self.declared()?,
-            written,
+            template: self.preflight(cluster, live.as_ref(), &first, one).await?,
+            declared,
+            written: first.written,
             changes: one.change != Change::None,
         };
         Ok(Some(Task {
             goal: Goal::Apply(target),
             pace: self.pace(),
             waves: one.waves.clone(),
-            provenance: self.provenance(&plan.source, by),
+            provenance,
             deadline: self.args.pace.ends(now),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
         }))
@@ -128,16 +136,56 @@ impl Turn<'_> {
         if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
     }
 
+    /// What is written first. Hold and provenance are in it: others may own those fields too.
+    fn first_write(
+        &self,
+        plan: &DaemonSetPlan,
+        declared: &Declared,
+        provenance: &Provenance,
+        now: Timestamp,
+    ) -> Write {
+        let paced = matches!(plan.strategy, Strategy::RollingUpdate { max_surge: 0, .. });
+        let hold = (paced && !plan.waves.is_empty()).then(|| Hold {
+            state: HoldState::Holding,
+            declared: declared.value().clone(),
+            plan_digest: provenance.plan_digest.clone(),
+            from: None,
+            since: now,
+            commit: provenance.commit.clone(),
+            by: provenance.by.clone(),
+            failed: None,
+        });
+        Write {
+            precondition: Precondition::Absent,
+            purpose: Purpose::Apply,
+            written: Arc::new(sent(self.desired)),
+            template: None,
+            strategy: match &hold {
+                Some(_) => serde_json::json!({"type": "OnDelete"}),
+                None => declared.value().clone(),
+            },
+            hold,
+            provenance: Some(provenance.clone()),
+        }
+    }
+
     /// The template that the server will serve, which must be the one that was planned.
     async fn preflight(
         &self,
         cluster: &WritableCluster,
         live: Option<&DaemonSet>,
-        written: &serde_json::Value,
+        first: &Write,
         plan: &DaemonSetPlan,
     ) -> Result<PodTemplate, Error> {
         let desired = owner(self.desired, live);
-        let answer = apply::preflight(cluster, live, written, &desired).await?;
+        let answer = match apply::preflight(cluster, live, &first.object(), &desired).await {
+            Err(PreflightError::DaemonSet(WriteError::Conflict { fields, .. })) => {
+                let owned = fields.iter().map(|it| (it.path.as_str(), it.manager.as_str()));
+                let guard = Guard::take_over(&self.desired.key, owned);
+                return Err(Error::Refused(vec![guard]));
+            }
+            answer => answer?,
+        };
         let template = answer.spec.template;
         let as_planned = template_digest(template.raw()) == plan.target_template;
         if as_planned || self.args.allow.allow_mutation {
@@ -156,12 +204,14 @@ impl Turn<'_> {
     }
 
     fn provenance(&self, source: &SourceInfo, by: String) -> Provenance {
-        let SourceInfo { commit, subject, .. } = source;
+        let (commit, subject) = match self.version {
+            Some(FilesVersion { id, subject }) => (Some(id), subject.as_ref()),
+            None => (source.commit.as_ref(), source.subject.as_ref()),
+        };
         let written = self.desired.annotations.get(CHANGE_CAUSE_ANNOTATION).map(str::to_owned);
-        let short = commit.as_ref().map(|id| id.chars().take(SHORT_COMMIT).collect::<String>());
-        let of_commit = short.zip(subject.as_ref()).map(|(id, subject)| format!("{id} {subject}"));
+        let of_commit = commit.zip(subject).map(|(id, subject)| format!("{} {subject}", short(id)));
         Provenance {
-            commit: commit.clone(),
+            commit: commit.cloned(),
             plan_digest: self.agreed.digest.clone(),
             change_cause: written.or(of_commit),
             by: Some(by),
@@ -185,6 +235,12 @@ impl Turn<'_> {
             }
         }
     }
+}
+
+/// `4f2c9e1`, or `4f2c9e1-dirty`.
+fn short(commit: &str) -> String {
+    let (id, dirty) = commit.split_at(commit.find('-').unwrap_or(commit.len()));
+    format!("{}{dirty}", id.get(..SHORT_COMMIT).unwrap_or(id))
 }
 
 /// The DaemonSet as the preflight's pod has to know it.

@@ -15,6 +15,7 @@ use crate::model::{
 use crate::plan::{
     Binding, COMMIT_ANNOTATION, Hold, HoldState, NoSuchRevision, Plan, SourceInfo, template_digest,
 };
+use crate::source::FilesVersion;
 
 /// Go back to an earlier revision, in waves
 ///
@@ -57,7 +58,9 @@ async fn one(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<E
     record_cause(&mut desired, revision);
     args.common.pace.put_over(&mut desired);
     let undone = undone(live, hold.as_ref());
-    let source = SourceInfo { commit: last_commit(revision), ..SourceInfo::default() };
+    let version = last_commit(revision).map(|id| FilesVersion { id, subject: None });
+    let commit = version.as_ref().map(|it| it.id.clone()).filter(|id| !id.contains(':'));
+    let source = SourceInfo { commit, ..SourceInfo::default() };
     let plan = planned(
         &snapshot,
         std::slice::from_ref(&desired),
@@ -67,7 +70,8 @@ async fn one(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<E
         session.shell.now,
     );
     exactly(&plan, &template, key)?;
-    let asking = Asking { args: &args.common, agreed: &plan, binding: Binding::Reasons };
+    let binding = Binding::Reasons;
+    let asking = Asking { args: &args.common, agreed: &plan, version: version.as_ref(), binding };
     if !asking.agree(&session.shell, false)? {
         return Ok(Exit::Done);
     }

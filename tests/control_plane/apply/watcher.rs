@@ -28,6 +28,17 @@ pub(crate) struct Seen {
     pub(crate) most_unavailable: usize,
     /// Nodes in the order in which their pods were first seen to go.
     pub(crate) deleted: Vec<String>,
+    /// Each pod that went.
+    pub(crate) gone: BTreeMap<String, Gone>,
+}
+
+/// A pod that went.
+#[derive(Debug)]
+pub(crate) struct Gone {
+    /// Its image's tag.
+    pub(crate) image: String,
+    /// How many nodes were without an available pod then, its own among them.
+    pub(crate) unavailable: usize,
 }
 
 #[derive(Default)]
@@ -52,22 +63,26 @@ impl Count {
         } else {
             self.present.insert(uid.clone(), node.clone());
         }
-        if terminating || gone {
-            self.goes(&uid, &node);
-        }
+        let goes = (terminating || gone) && self.goes(&uid, &node);
         if !gone && !terminating && is_ready(pod) {
             self.available.insert(uid, node);
         } else {
             self.available.remove(&uid);
         }
-        self.add_up();
+        let unavailable = self.add_up();
+        if goes {
+            self.seen.gone.insert(pod.name_any(), Gone { image: image(pod), unavailable });
+        }
     }
 
-    fn goes(&mut self, uid: &str, node: &str) {
-        if self.terminating.insert(uid.to_owned()) {
+    /// Notes that a pod goes; whether that is news.
+    fn goes(&mut self, uid: &str, node: &str) -> bool {
+        let is_news = self.terminating.insert(uid.to_owned());
+        if is_news {
             self.seen.deleted.push(node.to_owned());
             self.gone.fetch_add(1, Ordering::Relaxed);
         }
+        is_news
     }
 
     /// What a list says after events were missed.
@@ -85,10 +100,12 @@ impl Count {
         }
     }
 
-    fn add_up(&mut self) {
+    /// How many nodes are without an available pod.
+    fn add_up(&mut self) -> usize {
         let served: BTreeSet<&String> = self.available.values().collect();
         let unavailable = self.nodes.saturating_sub(served.len());
         self.seen.most_unavailable = self.seen.most_unavailable.max(unavailable);
+        unavailable
     }
 }
 
@@ -166,6 +183,12 @@ async fn watch(
         }
     }
     count.seen
+}
+
+/// The tag of its first container's image.
+fn image(pod: &Pod) -> String {
+    let image = pod.spec.as_ref().and_then(|spec| spec.containers.first()?.image.clone());
+    image.unwrap_or_default().rsplit(':').next().unwrap_or_default().to_owned()
 }
 
 fn is_ready(pod: &Pod) -> bool {

@@ -122,6 +122,8 @@ impl Setting<'_> {
     fn controller_manager(&self) -> Vec<String> {
         let mut arguments = self.client_and_server(Component::ControllerManager);
         arguments.push(format!("--controllers={}", self.options.controllers()));
+        // The fake kubelets renew no leases, and would all count as dead within a minute.
+        arguments.push("--node-monitor-grace-period=1h".into());
         arguments
     }
 

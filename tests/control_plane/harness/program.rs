@@ -30,7 +30,17 @@ impl ControlPlane {
 impl ControlPlane {
     /// `ds-apply`, ready to be started by the administrator in a folder with `files`.
     pub(crate) fn ds_apply(&self, arguments: &[&str], files: &[(&str, &str)]) -> Program {
-        Self::ds_apply_by(&self.kubeconfig_of("admin"), arguments, files)
+        self.ds_apply_as("admin", arguments, files)
+    }
+
+    /// The same by one of the users.
+    pub(crate) fn ds_apply_as(
+        &self,
+        user: &str,
+        arguments: &[&str],
+        files: &[(&str, &str)],
+    ) -> Program {
+        Self::ds_apply_by(&self.kubeconfig_of(user), arguments, files)
     }
 
     /// The same by another way, through a proxy say.

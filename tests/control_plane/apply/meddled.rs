@@ -1,0 +1,229 @@
+//! Somebody else does something while a rollout is under way. Each time it ends in a stated way,
+//! and no pod goes that the plan had no reason for.
+
+use std::process::Output;
+use std::thread;
+
+use super::diary::{Diary, RUNNER};
+use super::watcher::Seen;
+use super::*;
+
+/// Nodes of a fleet, one of which is replaced a second: time enough to meddle.
+const NODES: usize = 12;
+
+/// The manifest, one pod at a time, each Ready after a second.
+fn version(namespace: &str, image: &str) -> String {
+    let slow = "metadata: {labels: {app: agent}, annotations: {ready-after: 1s}}";
+    manifest(namespace, image, &at_most("1")).replace("metadata: {labels: {app: agent}}", slow)
+}
+
+/// How a run ended that somebody meddled with.
+struct Meddled<'p> {
+    fleet: Fleet<'p>,
+    output: Output,
+    seen: Seen,
+    /// Pods that the run deleted.
+    ours: Vec<String>,
+    /// When the strategy was given back, if it was.
+    given_back: Vec<String>,
+}
+
+impl<'p> Meddled<'p> {
+    /// Rolls v1 → v2, and has somebody meddle when some nodes are done.
+    fn with(plane: &'p ControlPlane, namespace: &str, meddle: impl FnOnce(&Fleet<'_>)) -> Self {
+        let fleet = Fleet::new(plane, namespace, NODES, &version(namespace, "v1"));
+        let (watcher, diary) = (fleet.watch(), Diary::begin(&fleet));
+        let run = fleet.begin(&version(namespace, "v2"), &[]);
+        wait_until("the middle of the rollout", SOON, || fleet.pods_of("v2").len() >= 3);
+        meddle(&fleet);
+        let output = run.wait();
+        let seen = watcher.end();
+        let given_back = diary.given_back();
+        let ours = fleet.deleted_by_runner();
+        for pod in &ours {
+            assert_eq!(seen.gone[pod].image, "v1", "{namespace}: {pod} was not outdated");
+        }
+        Self { fleet, output, seen, ours, given_back }
+    }
+
+    fn ends(&self, code: i32, words: &str) {
+        let text = told(&self.output);
+        assert_eq!(self.output.status.code(), Some(code), "{text}");
+        assert!(text.contains(words), "no `{words}` in {text}");
+        if !words.contains("gone") {
+            self.fleet.histories_agree();
+        }
+    }
+
+    /// Running it again brings the fleet to this version, within the budget.
+    fn goes_on(&self, image: &str, flags: &[&str]) {
+        self.fleet.wait_until_available();
+        let watcher = self.fleet.watch();
+        let version = version(&self.fleet.namespace, image);
+        let again = self.fleet.apply(&version, flags);
+        let seen = watcher.end();
+        assert_eq!(again.status.code(), Some(0), "{}", told(&again));
+        assert!(seen.most_unavailable <= 1, "{}", seen.most_unavailable);
+        assert_eq!(self.fleet.images(), [image.to_owned()].into());
+        assert_eq!(self.fleet.strategy(), "RollingUpdate");
+        let next = self.fleet.plan(&version);
+        assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+        self.fleet.histories_agree();
+        self.fleet.is_rolled_out();
+    }
+
+    /// Running it again is refused until what somebody else did is taken over by name.
+    fn goes_on_after(&self, image: &str, manager: &str) {
+        self.fleet.wait_until_available();
+        let refused = self.fleet.apply(&version(&self.fleet.namespace, image), &[]);
+        let flag = format!("--take-over={manager}");
+        assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
+        assert!(told(&refused).contains(&flag), "{}", told(&refused));
+        self.goes_on(image, &[&flag]);
+    }
+
+    /// The controller was not let loose while a Ready old pod remained.
+    fn given_back_late(&self) {
+        assert_eq!(self.given_back.len(), 1);
+        let ready = self.fleet.ready_images_at(&self.given_back[0]);
+        assert!(ready.iter().all(|image| image == "v2"), "{ready:?}");
+    }
+}
+
+impl Fleet<'_> {
+    /// The pods of this image.
+    fn pods_of(&self, image: &str) -> Vec<String> {
+        let all = self.kubectl(&[
+            "get",
+            "pods",
+            "--output=jsonpath={range .items[*]}{.metadata.name} {.spec.containers[0].image}{\"\\n\"}{end}",
+        ]);
+        let of_image = |line: &str| {
+            let (name, full) = line.split_once(' ')?;
+            full.ends_with(&format!(":{image}")).then(|| name.to_owned())
+        };
+        all.lines().filter_map(of_image).collect()
+    }
+}
+
+fn plane() -> ControlPlane {
+    let plane = ControlPlane::builder().user(RUNNER, &["system:masters"]).audit().start();
+    plane.create_nodes(three_zones(NODES));
+    plane
+}
+
+#[test]
+fn whatever_others_do_to_the_daemon_set_or_its_pods() {
+    let plane = plane();
+    let plane = &plane;
+    thread::scope(|scope| {
+        for scenario in
+            [restarted, undone, strategy_edited, deleted, recreated, pods_deleted, forced_back]
+        {
+            scope.spawn(move || scenario(plane));
+        }
+    });
+}
+
+fn restarted(plane: &ControlPlane) {
+    let it = Meddled::with(plane, "restarted", |fleet| {
+        fleet.kubectl(&["rollout", "restart", "daemonset/agent"]);
+    });
+    it.ends(4, "held: the live template is");
+    assert!(it.given_back.is_empty());
+    assert_eq!(it.fleet.strategy(), "OnDelete");
+    assert!(it.seen.deleted.len() < NODES, "the controller was let loose");
+    assert!(it.seen.most_unavailable <= 1, "{}", it.seen.most_unavailable);
+    it.goes_on("v2", &[]);
+}
+
+fn undone(plane: &ControlPlane) {
+    let it = Meddled::with(plane, "undone", |fleet| {
+        fleet.kubectl(&["rollout", "undo", "daemonset/agent"]);
+    });
+    it.ends(4, "held: the live template is that of revision");
+    assert!(it.given_back.is_empty());
+    assert_eq!(it.fleet.strategy(), "OnDelete");
+    assert!(it.seen.most_unavailable <= 1, "{}", it.seen.most_unavailable);
+    it.goes_on_after("v2", "kubectl");
+}
+
+fn strategy_edited(plane: &ControlPlane) {
+    let it = Meddled::with(plane, "edited", |fleet| {
+        let patch = r#"{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}"#;
+        fleet.kubectl(&["patch", "daemonset", "agent", "--type=merge", "--patch", patch]);
+    });
+    it.ends(5, "stopped: the update strategy was changed");
+    // The controller brings it to its end. The next version needs the hold, whose field is theirs.
+    wait_for("the controller", SOON, BTreeSet::from(["v2".to_owned()]), || it.fleet.images());
+    it.goes_on_after("v3", "kubectl-patch");
+}
+
+fn deleted(plane: &ControlPlane) {
+    let it = Meddled::with(plane, "deleted", |fleet| {
+        fleet.kubectl(&["delete", "daemonset", "agent"]);
+    });
+    it.ends(5, "the DaemonSet is gone");
+    assert_eq!(it.fleet.kubectl(&["get", "daemonsets", "--output=name"]), "", "not made again");
+}
+
+fn recreated(plane: &ControlPlane) {
+    let it = Meddled::with(plane, "recreated", |fleet| {
+        fleet.kubectl(&["delete", "daemonset", "agent", "--cascade=orphan"]);
+        fleet.plane.apply_yaml(&version("recreated", "v1"));
+    });
+    it.ends(5, "the DaemonSet is gone");
+    it.goes_on_after("v2", "kubectl-client-side-apply");
+}
+
+fn pods_deleted(plane: &ControlPlane) {
+    let it = Meddled::with(plane, "robbed", |fleet| {
+        let (old, new) = (fleet.pods_of("v1"), fleet.pods_of("v2"));
+        let victims = [&old[old.len() - 1], &old[old.len() - 2], &new[0]].map(String::as_str);
+        fleet.kubectl(&[&["delete", "pod", "--wait=false"], &victims[..]].concat());
+    });
+    it.ends(0, "done");
+    it.given_back_late();
+    assert_eq!(it.fleet.images(), ["v2".to_owned()].into());
+    // One delete of ours may have been under way in the moment of theirs.
+    let over: Vec<_> = it.ours.iter().filter(|pod| it.seen.gone[*pod].unavailable > 1).collect();
+    assert!(over.len() <= 1, "{over:?}");
+    let next = it.fleet.plan(&version("robbed", "v2"));
+    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+}
+
+fn forced_back(plane: &ControlPlane) {
+    let it = Meddled::with(plane, "forced", |fleet| {
+        let older = version("forced", "v1");
+        let apply = ["apply", "--server-side", "--force-conflicts", "--filename=-"];
+        fleet.plane.kubectl_stdin(&apply, &older);
+    });
+    it.ends(5, "stopped: the live template is that of revision");
+    it.goes_on_after("v2", "kubectl");
+}
+
+#[test]
+fn whatever_becomes_of_the_nodes() {
+    let plane = plane();
+    let it = Meddled::with(&plane, "nodes", |fleet| {
+        // Names that are still to come.
+        fleet.plane.kubectl(&["cordon", "b-10"]);
+        fleet.plane.kubectl(&["drain", "c-11", "--ignore-daemonsets", "--force"]);
+        fleet.plane.kubectl(&["delete", "node", "c-08"]);
+        fleet.plane.create_nodes([FakeNode::new("a-new"), FakeNode::new("z-new")]);
+    });
+    it.ends(0, "done");
+    it.given_back_late();
+    // What ran on the node that went is the garbage collector's; no need to wait for that.
+    let left = ["--field-selector=spec.nodeName=c-08", "--force", "--grace-period=0"];
+    it.fleet.kubectl(&[&["delete", "pods"], &left[..]].concat());
+    assert_eq!(it.fleet.images(), ["v2".to_owned()].into());
+    let nodes = it.fleet.kubectl(&["get", "pods", "--output=jsonpath={.items[*].spec.nodeName}"]);
+    let nodes: BTreeSet<&str> = nodes.split(' ').collect();
+    assert_eq!(nodes.len(), NODES + 1, "{nodes:?}");
+    assert!(["b-10", "c-11", "a-new", "z-new"].iter().all(|node| nodes.contains(node)));
+    // The node that went took its pod along.
+    assert!(it.seen.most_unavailable <= 2, "{}", it.seen.most_unavailable);
+    let next = it.fleet.plan(&version("nodes", "v2"));
+    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+}

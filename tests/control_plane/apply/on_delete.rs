@@ -1,0 +1,172 @@
+//! `OnDelete`: `step` and `roll` replace pods, and never write the object. Beside it what else
+//! begins without a hold of ours: orphans that are adopted, and a hold that is released.
+
+use std::thread;
+
+use super::diary::RUNNER;
+use super::*;
+
+const NODES: usize = 9;
+
+fn version(namespace: &str, image: &str) -> String {
+    manifest(namespace, image, "  updateStrategy: {type: OnDelete}")
+}
+
+impl Fleet<'_> {
+    /// A command of `ds-apply` about this DaemonSet; it must end so.
+    fn command(&self, command: &str, flags: &[&str], code: i32) -> Output {
+        let name = format!("{}/agent", self.namespace);
+        let arguments = [&[command, &name, "--yes"], flags].concat();
+        let output = self.plane.ds_apply_as(RUNNER, &arguments, &[]).run();
+        assert_eq!(output.status.code(), Some(code), "{command} {flags:?}: {}", told(&output));
+        self.histories_agree();
+        output
+    }
+
+    /// The nodes whose pods are of this image.
+    fn nodes_of(&self, image: &str) -> BTreeSet<String> {
+        let list = self.json(&["get", "pods"]);
+        let pods = list["items"].as_array().unwrap().iter();
+        let full = format!("cr.example/agent:{image}");
+        let of_image = pods.filter(|pod| pod["spec"]["containers"][0]["image"] == full.as_str());
+        of_image.map(|pod| pod["spec"]["nodeName"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// What the runner wrote of the DaemonSet since the log had this many lines.
+    fn writes_since(&self, lines: usize) -> usize {
+        let log = self.plane.audit_log();
+        let ours = log[lines..].iter().filter(|event| {
+            event["user"]["username"] == RUNNER
+                && event["objectRef"]["resource"] == "daemonsets"
+                && event["objectRef"]["namespace"] == self.namespace.as_str()
+                && !["get", "list", "watch"].contains(&event["verb"].as_str().unwrap())
+        });
+        ours.count()
+    }
+}
+
+#[test]
+fn steps_and_rolls_adoptions_and_releases() {
+    let plane = ControlPlane::builder().user(RUNNER, &["system:masters"]).audit().start();
+    plane.create_nodes(three_zones(NODES));
+    let plane = &plane;
+    thread::scope(|scope| {
+        for scenario in [step_and_roll, roll_of_a_broken_image, adopted, released, undone] {
+            scope.spawn(move || scenario(plane));
+        }
+    });
+}
+
+fn step_and_roll(plane: &ControlPlane) {
+    let fleet = Fleet::new(plane, "stepped", NODES, &version("stepped", "v1"));
+    let applied = fleet.apply(&version("stepped", "v2"), &[]);
+    assert_eq!(applied.status.code(), Some(0), "{}", told(&applied));
+    assert!(told(&applied).contains("9 waiting"), "{}", told(&applied));
+    assert_eq!(fleet.nodes_of("v2").len(), 0, "apply changes the object only");
+
+    let lines = plane.audit_log().len();
+    let watcher = fleet.watch();
+    fleet.command("step", &["--count", "2"], 0);
+    assert_eq!(fleet.nodes_of("v2").len(), 2);
+    fleet.command("step", &["--nodes", "b-07,c-02"], 0);
+    let done = fleet.nodes_of("v2");
+    assert!(done.len() == 4 && done.contains("b-07") && done.contains("c-02"), "{done:?}");
+    fleet.command("step", &["--wave", "7"], 1);
+    let seen = watcher.end();
+    assert_eq!(seen.deleted.len(), 4);
+    assert!(seen.most_unavailable <= 1, "{}", seen.most_unavailable);
+
+    let watcher = fleet.watch();
+    fleet.command("roll", &["--max-unavailable", "2"], 0);
+    let seen = watcher.end();
+    assert_eq!(seen.deleted.len(), NODES - 4);
+    assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
+    assert_eq!(fleet.images(), ["v2".to_owned()].into());
+    assert_eq!(fleet.strategy(), "OnDelete");
+    fleet.command("roll", &[], 0);
+
+    let applied = fleet.apply(&version("stepped", "v3"), &[]);
+    assert_eq!(applied.status.code(), Some(0), "{}", told(&applied));
+    fleet.command("step", &["--wave", "1"], 0);
+    assert_eq!(fleet.images(), ["v3".to_owned()].into());
+    assert_eq!(fleet.writes_since(lines), 0, "the object is never written");
+    let next = fleet.plan(&version("stepped", "v3"));
+    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+}
+
+fn roll_of_a_broken_image(plane: &ControlPlane) {
+    let fleet = Fleet::new(plane, "stopped", NODES, &version("stopped", "v1"));
+    let applied = fleet.apply(&version("stopped", "v2-bad"), &[]);
+    assert_eq!(applied.status.code(), Some(0), "{}", told(&applied));
+    let (lines, watcher) = (plane.audit_log().len(), fleet.watch());
+    fleet.command("roll", &["--max-unavailable=2", "--progress-deadline=10s"], 4);
+    let seen = watcher.end();
+    assert_eq!(seen.deleted.len(), 2);
+    assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
+    assert_eq!(fleet.nodes_of("v1").len(), NODES - 2);
+    assert_eq!(fleet.writes_since(lines), 0, "it only stops");
+}
+
+/// Pods that lost their DaemonSet become a new one's. Those of another template are replaced
+/// within the budget, though upstream counts them as updated by their generation.
+fn adopted(plane: &ControlPlane) {
+    let rolling = |image: &str| manifest("orphaned", image, &at_most("2"));
+    let fleet = Fleet::new(plane, "orphaned", NODES, &rolling("v1"));
+    let pods = || fleet.kubectl(&["get", "pods", "--output=jsonpath={.items[*].metadata.uid}"]);
+    let before = pods();
+    fleet.kubectl(&["delete", "daemonset", "agent", "--cascade=orphan"]);
+    let same = fleet.apply(&rolling("v1"), &[]);
+    assert_eq!(same.status.code(), Some(0), "{}", told(&same));
+    assert_eq!(pods(), before, "adopted as they are");
+    assert_eq!(fleet.revisions().len(), 1);
+
+    fleet.kubectl(&["delete", "daemonset", "agent", "--cascade=orphan"]);
+    let watcher = fleet.watch();
+    let newer = fleet.apply(&rolling("v2"), &["--progress-deadline=20s"]);
+    let seen = watcher.end();
+    assert_eq!(newer.status.code(), Some(0), "{}", told(&newer));
+    assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
+    assert_eq!(fleet.images(), ["v2".to_owned()].into());
+    assert_eq!(fleet.strategy(), "RollingUpdate");
+    let next = fleet.plan(&rolling("v2"));
+    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+}
+
+fn released(plane: &ControlPlane) {
+    let rolling = |image: &str| manifest("released", image, &at_most("2"));
+    let fleet = Fleet::new(plane, "released", NODES, &rolling("v1"));
+    let held = fleet.apply(&rolling("v2"), &["--timeout=0s"]);
+    assert_eq!(held.status.code(), Some(4), "{}", told(&held));
+    let broken = fleet.apply(&rolling("v2-bad"), &["--on-failure=hold", "--progress-deadline=8s"]);
+    assert_eq!(broken.status.code(), Some(4), "{}", told(&broken));
+    assert_eq!(fleet.strategy(), "OnDelete");
+    let output = fleet.command("release", &[], 0);
+    assert!(told(&output).contains("The controller will do this by itself"), "{}", told(&output));
+    assert_eq!(fleet.strategy(), "RollingUpdate");
+    let held = "--output=jsonpath={.metadata.annotations.ds-plan\\.dev/rollout}";
+    assert_eq!(fleet.kubectl(&["get", "daemonset", "agent", held]), "");
+    fleet.command("release", &[], 0);
+}
+
+fn undone(plane: &ControlPlane) {
+    let rolling = |image: &str| manifest("back", image, &at_most("3"));
+    let fleet = Fleet::new(plane, "back", NODES, &rolling("v1"));
+    for image in ["v2", "v3"] {
+        let output = fleet.apply(&rolling(image), &[]);
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    }
+    let names = |fleet: &Fleet<'_>| -> BTreeSet<String> {
+        fleet.revisions().into_iter().map(|(name, ..)| name).collect()
+    };
+    let before = names(&fleet);
+    for (flags, image) in [(&["--to-revision=1"][..], "v1"), (&[], "v3"), (&[], "v1")] {
+        let watcher = fleet.watch();
+        fleet.command("undo", flags, 0);
+        let seen = watcher.end();
+        assert!(seen.most_unavailable <= 3, "{}", seen.most_unavailable);
+        assert_eq!(fleet.images(), [image.to_owned()].into(), "{flags:?}");
+        assert_eq!(fleet.strategy(), "RollingUpdate");
+        assert_eq!(names(&fleet), before, "each is used again");
+    }
+    fleet.command("undo", &["--to-revision=99"], 1);
+}

@@ -1,0 +1,138 @@
+//! What the server would refuse, or make something else of, is found before anything goes.
+
+use std::thread;
+
+use super::*;
+
+const NODES: usize = 4;
+
+fn version(namespace: &str, image: &str) -> String {
+    manifest(namespace, image, &at_most("1"))
+}
+
+/// Puts an annotation on the template of DaemonSets in namespace `mutated`; lets nobody apply one
+/// in `denied` whose image is v2.
+const POLICIES: &str = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: stamp}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: mutated}}
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [daemonsets]}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: >-
+        Object{spec: Object.spec{template: Object.spec.template{
+        metadata: Object.spec.template.metadata{annotations: {"stamped": "yes"}}}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: stamp}
+spec: {policyName: stamp}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-v2}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: denied}}
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [daemonsets]}
+  validations:
+  - expression: "!object.spec.template.spec.containers[0].image.endsWith(':v2')"
+    message: v2 is not for us
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-v2}
+spec: {policyName: no-v2, validationActions: [Deny]}
+"#;
+
+#[test]
+fn what_the_server_would_not_have_is_found_before_any_pod_goes() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(NODES));
+    let plane = &plane;
+    thread::scope(|scope| {
+        scope.spawn(|| insecure(plane));
+        scope.spawn(|| without_priority_class(plane));
+        scope.spawn(|| under_policies(plane));
+    });
+}
+
+impl Fleet<'_> {
+    /// Applies; it ends with this code and these words, and nothing has changed.
+    fn is_refused(&self, manifest: &str, code: i32, words: &str) {
+        let before = self.kubectl(&[
+            "get",
+            "daemonset",
+            "agent",
+            "--output=jsonpath={.metadata.generation}",
+        ]);
+        let watcher = self.watch();
+        let output = self.apply(manifest, &[]);
+        let seen = watcher.end();
+        assert_eq!(output.status.code(), Some(code), "{}", told(&output));
+        assert!(told(&output).contains(words), "{}", told(&output));
+        assert!(seen.deleted.is_empty(), "{:?}", seen.deleted);
+        let after = self.kubectl(&[
+            "get",
+            "daemonset",
+            "agent",
+            "--output=jsonpath={.metadata.generation}",
+        ]);
+        assert_eq!(before, after, "nothing is written");
+        assert_eq!(self.revisions().len(), 1);
+    }
+}
+
+fn insecure(plane: &ControlPlane) {
+    let fleet = Fleet::new(plane, "insecure", NODES, &version("insecure", "v1"));
+    let enforce = "pod-security.kubernetes.io/enforce=restricted";
+    plane.kubectl(&["label", "namespace", "insecure", enforce]);
+    fleet.is_refused(&version("insecure", "v2"), 1, "violates PodSecurity");
+}
+
+fn without_priority_class(plane: &ControlPlane) {
+    let fleet = Fleet::new(plane, "classless", NODES, &version("classless", "v1"));
+    let important = "      priorityClassName: not-there\n      terminationGracePeriodSeconds: 1";
+    let v2 =
+        version("classless", "v2").replace("      terminationGracePeriodSeconds: 1", important);
+    fleet.is_refused(&v2, 1, "no PriorityClass with name not-there was found");
+}
+
+fn under_policies(plane: &ControlPlane) {
+    let mutated = Fleet::new(plane, "mutated", NODES, &version("mutated", "v1"));
+    let denied = Fleet::new(plane, "denied", NODES, &version("denied", "v1"));
+    plane.apply_yaml(POLICIES);
+    // A policy counts a moment after it was made.
+    let try_v2 =
+        ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename=-"];
+    wait_until("the policies to count", SOON, || {
+        let stamped = plane.try_kubectl_stdin(
+            &[&try_v2[..], &["--output=yaml"]].concat(),
+            &version("mutated", "v2"),
+        );
+        let refused = plane.try_kubectl_stdin(&try_v2, &version("denied", "v2"));
+        stdout(&stamped).contains("stamped") && !refused.status.success()
+    });
+    denied.is_refused(&version("denied", "v2"), 1, "v2 is not for us");
+    mutated.is_refused(&version("mutated", "v2"), 5, "admission");
+
+    let watcher = mutated.watch();
+    let output = mutated.apply(&version("mutated", "v2"), &["--allow-mutation"]);
+    let seen = watcher.end();
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert!(seen.most_unavailable <= 1, "{}", seen.most_unavailable);
+    assert_eq!(mutated.images(), ["v2".to_owned()].into());
+    assert_eq!(mutated.strategy(), "RollingUpdate");
+    let stamp = "--output=jsonpath={.items[*].metadata.annotations.stamped}";
+    assert_eq!(mutated.kubectl(&["get", "pods", stamp]), ["yes"; NODES].join(" "));
+    assert_eq!(mutated.revisions().len(), 2, "one revision a template");
+}

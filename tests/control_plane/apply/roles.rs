@@ -1,0 +1,209 @@
+//! The role that is shipped for `ds-apply`: under it nothing is ever denied, everything in it is
+//! used, and without any one verb something is denied or no longer done.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::thread;
+
+use serde_json::json;
+
+use super::*;
+
+const NODES: usize = 3;
+
+/// Users that have the role but for one verb each; more than the role has verbs.
+const USERS: usize = 24;
+
+/// Worth having, not needing: asked for first, and done without where they are not allowed.
+const OPTIONAL: [(&str, &str); 2] = [("events", "watch"), ("pods", "create")];
+
+/// Resource and verb.
+type Right = (String, String);
+
+/// A file of `deploy/`.
+fn shipped(name: &str) -> Value {
+    let path = format!("{}/deploy/{name}", env!("CARGO_MANIFEST_DIR"));
+    serde_yaml::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+/// Each right of a role.
+fn rights(role: &Value) -> BTreeSet<Right> {
+    let of_rule = |rule: &Value| {
+        let verbs = texts(&rule["verbs"]);
+        let resources = texts(&rule["resources"]).into_iter();
+        resources.flat_map(move |resource| {
+            verbs.clone().into_iter().map(move |verb| (resource.clone(), verb))
+        })
+    };
+    role["rules"].as_array().unwrap().iter().flat_map(of_rule).collect()
+}
+
+/// The role, named otherwise and without one right.
+fn without(role: &Value, missing: &Right, name: &str) -> Value {
+    let mut rules = Vec::new();
+    for rule in role["rules"].as_array().unwrap() {
+        for resource in texts(&rule["resources"]) {
+            let mut verbs = texts(&rule["verbs"]);
+            verbs.retain(|verb| (&resource, verb) != (&missing.0, &missing.1));
+            let groups = &rule["apiGroups"];
+            rules.push(json!({"apiGroups": groups, "resources": [resource], "verbs": verbs}));
+        }
+    }
+    rules.retain(|rule| rule["verbs"] != json!([]));
+    let head = json!({"apiVersion": role["apiVersion"], "kind": role["kind"]});
+    let mut role = head;
+    role["metadata"] = json!({"name": name});
+    role["rules"] = rules.into();
+    role
+}
+
+fn version(namespace: &str, image: &str) -> String {
+    manifest(namespace, image, &at_most("3"))
+}
+
+/// Somebody with a role, and a namespace of his own.
+struct Worker<'p> {
+    plane: &'p ControlPlane,
+    user: String,
+}
+
+impl<'p> Worker<'p> {
+    fn new(plane: &'p ControlPlane, user: &str, role: &str) -> Self {
+        plane.kubectl(&["create", "namespace", user]);
+        let binding = ["create", "clusterrolebinding", user];
+        let (role, who) = (format!("--clusterrole={role}"), format!("--user={user}"));
+        plane.kubectl(&[&binding[..], &[&role, &who]].concat());
+        Self { plane, user: user.to_owned() }
+    }
+
+    fn run(&self, arguments: &[&str], image: &str) -> Output {
+        let manifest = version(&self.user, image);
+        let files = [("agent.yaml", &*manifest)];
+        let output = self.plane.ds_apply_as(&self.user, arguments, &files).run();
+        output
+    }
+
+    fn apply(&self, image: &str, flags: &[&str]) -> Option<i32> {
+        let deadline = ["--yes", "-f", "agent.yaml", "--progress-deadline=5s"];
+        self.run(&[&deadline[..], flags].concat(), image).status.code()
+    }
+
+    /// Enough of its work to need every right: made, changed, back again on the first revision.
+    fn works(&self) -> bool {
+        let again = "v1'}] # from another version of the file\n#";
+        ["v1", "v2", again].iter().all(|image| self.apply(image, &[]) == Some(0))
+    }
+
+    /// What it asked the server for, apart from questions about rights; and whether it might.
+    /// Where a patch makes an object, the server asks for the right to create it as well.
+    fn requests(&self) -> Vec<(Right, bool)> {
+        let log = self.plane.audit_log();
+        let ours = log.iter().filter(|event| {
+            event["user"]["username"] == self.user.as_str()
+                && event["objectRef"]["resource"].is_string()
+                && event["objectRef"]["resource"] != "selfsubjectaccessreviews"
+        });
+        let one = |event: &Value| {
+            let resource = event["objectRef"]["resource"].as_str().unwrap();
+            let verb = event["verb"].as_str().unwrap();
+            let code = event["responseStatus"]["code"].as_i64();
+            let mut rights = vec![verb];
+            let forbidden = event["annotations"]["authorization.k8s.io/decision"] == "forbid";
+            match (verb, code) {
+                ("patch", Some(201)) => rights.push("create"),
+                ("patch", Some(403)) if !forbidden => rights = vec!["create"],
+                _ => {}
+            }
+            let rights = rights.into_iter().map(|verb| (resource.to_owned(), verb.to_owned()));
+            rights.map(|right| (right, code != Some(403))).collect::<Vec<_>>()
+        };
+        ours.flat_map(one).collect()
+    }
+
+    fn denied(&self) -> BTreeSet<Right> {
+        self.requests()
+            .into_iter()
+            .filter(|(_, allowed)| !allowed)
+            .map(|(right, _)| right)
+            .collect()
+    }
+}
+
+fn user(number: usize) -> String {
+    format!("without-{number:02}")
+}
+
+#[test]
+fn the_shipped_role_is_enough_and_not_more_than_that() {
+    let users = (0..USERS).map(user);
+    let builder = ControlPlane::builder().user("whole", &[]).audit();
+    let plane = users.fold(builder, |builder, user| builder.user(&user, &[])).start();
+    plane.create_nodes(three_zones(NODES));
+    plane.kubectl(&["apply", "--kustomize", concat!(env!("CARGO_MANIFEST_DIR"), "/deploy")]);
+    let role = shipped("ds-apply.yaml");
+    let all: Vec<Right> = rights(&role).into_iter().collect();
+    assert!(all.len() <= USERS, "{} rights", all.len());
+    let plane = &plane;
+    thread::scope(|scope| {
+        scope.spawn(|| everything_is_used(plane, &role));
+        // Two at a time, which is as many as most machines have cores for.
+        for half in 0..2 {
+            let (all, role) = (&all, &role);
+            scope.spawn(move || {
+                for (number, missing) in all.iter().enumerate().skip(half).step_by(2) {
+                    one_is_missing(plane, role, missing, &user(number));
+                }
+            });
+        }
+    });
+}
+
+/// All commands, on all ways: nothing is denied, and each right was used.
+fn everything_is_used(plane: &ControlPlane, role: &Value) {
+    let worker = Worker::new(plane, "whole", "ds-apply");
+    let name = "whole/agent";
+    assert!(worker.works());
+    // Broken, remembered, undone.
+    assert_eq!(worker.apply("v3-bad", &[]), Some(4));
+    assert_eq!(worker.run(&["undo", name, "--yes"], "").status.code(), Some(0));
+    // Somebody else's, taken over.
+    plane.kubectl(&["--namespace=whole", "rollout", "restart", "daemonset/agent"]);
+    let image = "daemonset/agent agent=cr.example/agent:v4";
+    plane.kubectl(
+        &[&["--namespace=whole", "set", "image"], &*image.split(' ').collect::<Vec<_>>()].concat(),
+    );
+    assert_eq!(worker.apply("v5", &[]), Some(6));
+    assert_eq!(worker.apply("v5", &["--take-over=kubectl-set"]), Some(0));
+    // Held and released, by hand and all at once.
+    assert_eq!(worker.apply("v6", &["--timeout=0s"]), Some(4));
+    assert_eq!(worker.run(&["unlock", name], "").status.code(), Some(0));
+    assert_eq!(worker.run(&["release", name, "--yes"], "").status.code(), Some(0));
+    assert_eq!(worker.denied(), BTreeSet::new());
+    let used: BTreeSet<Right> = worker.requests().into_iter().map(|(right, _)| right).collect();
+    assert_eq!(used, rights(role), "the role has what is used, and nothing else");
+}
+
+/// Without one right, something is denied; what is optional is not even tried.
+fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &str) {
+    plane.kubectl_stdin(&["apply", "--filename=-"], &without(role, missing, user).to_string());
+    let worker = Worker::new(plane, user, user);
+    let works = worker.works();
+    let optional = OPTIONAL.contains(&(missing.0.as_str(), missing.1.as_str()));
+    let tried = worker.requests().iter().any(|(right, _)| right == missing);
+    if optional {
+        assert!(works && !tried, "without {missing:?}");
+        assert_eq!(worker.denied(), BTreeSet::new(), "without {missing:?}");
+    } else {
+        assert!(worker.denied().contains(missing), "without {missing:?}: {:?}", worker.denied());
+    }
+}
+
+#[test]
+fn the_readme_has_the_role_that_is_shipped() {
+    let readme: Value = serde_yaml::from_str(&crate::read_only::readmes_role()).unwrap();
+    assert_eq!(readme, shipped("ds-plan.yaml"));
+}

@@ -1,0 +1,66 @@
+//! Objects that others applied before: refused until they are named, and then clean.
+
+use std::thread;
+
+use super::*;
+
+const NODES: usize = 6;
+
+/// As somebody applied it, with fields that git does not have any more.
+fn theirs(namespace: &str) -> String {
+    version(namespace, "v1").replace(
+        "'cr.example/agent:v1'",
+        "'cr.example/agent:v1', args: [--old], env: [{name: OLD, value: 'yes'}]",
+    )
+}
+
+fn version(namespace: &str, image: &str) -> String {
+    manifest(namespace, image, &at_most("2"))
+}
+
+#[test]
+fn what_others_applied_is_taken_over_by_name_in_one_clean_revision() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(NODES));
+    let plane = &plane;
+    let server_side = ["apply", "--server-side", "--field-manager=helm", "--filename=-"];
+    let cases: [(&str, &[&str], &str); 2] = [
+        ("kubectl", &["apply", "--filename=-"], "kubectl-client-side-apply"),
+        ("helm", &server_side, "helm"),
+    ];
+    thread::scope(|scope| {
+        for (namespace, apply, manager) in cases {
+            scope.spawn(move || taken_over(plane, namespace, apply, manager));
+        }
+    });
+}
+
+fn taken_over(plane: &ControlPlane, namespace: &str, apply: &[&str], manager: &str) {
+    plane.kubectl(&["create", "namespace", namespace]);
+    plane.kubectl_stdin(apply, &theirs(namespace));
+    let fleet = Fleet { plane, namespace: namespace.to_owned(), nodes: NODES };
+    fleet.wait_until_available();
+
+    let refused = fleet.apply(&version(namespace, "v2"), &[]);
+    assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
+    let flag = format!("--take-over={manager}");
+    assert!(told(&refused).contains(&flag), "{}", told(&refused));
+    assert_eq!(fleet.images(), ["v1".to_owned()].into(), "nothing was changed");
+    assert_eq!(fleet.revisions().len(), 1);
+
+    let watcher = fleet.watch();
+    let output = fleet.apply(&version(namespace, "v2"), &[&flag]);
+    let seen = watcher.end();
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
+    assert_eq!(seen.deleted.len(), NODES, "each pod once");
+    let live = fleet.json(&["get", "daemonset", "agent", "--show-managed-fields"]);
+    let container = &live["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!((&container["env"], &container["args"]), (&Value::Null, &Value::Null));
+    let numbers: Vec<i64> = fleet.revisions().iter().map(|(_, number, _)| *number).collect();
+    assert_eq!(numbers, [1, 2], "one new revision");
+    let owners = live["metadata"]["managedFields"].as_array().unwrap();
+    assert!(owners.iter().all(|owner| owner["manager"] != manager), "{owners:?}");
+    let next = fleet.plan(&version(namespace, "v2"));
+    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+}

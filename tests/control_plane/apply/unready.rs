@@ -1,0 +1,148 @@
+//! Nodes that are not Ready from the start: some are left for later, too many are not.
+
+use super::*;
+
+const NODES: usize = 60;
+
+/// As many as may be skipped: 6 of 60.
+const POLICY: &str = "
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: agents}
+spec: {selects: {names: [unready/agent]}, skipUnreadyNodes: {max: 10%}}
+";
+
+/// It tolerates every taint, as agents of a node do. Without that, a node that is not Ready is
+/// not eligible at all: the taint for it is one of those that DaemonSets do not tolerate.
+fn version(image: &str) -> String {
+    let tolerant =
+        "      tolerations: [{operator: Exists}]\n      terminationGracePeriodSeconds: 1";
+    let plain = manifest("unready", image, &at_most("3"));
+    plain.replace("      terminationGracePeriodSeconds: 1", tolerant)
+}
+
+impl Fleet<'_> {
+    /// Has the kubelets of these nodes say that they are not ready; returns when nodes are tainted.
+    fn take_down(&self, nodes: &[&str]) {
+        self.label(nodes, "kubelet=down");
+        self.wait_for_tainted(nodes.len());
+    }
+
+    fn bring_back(&self, nodes: &[&str]) {
+        self.label(nodes, "kubelet-");
+        self.wait_for_tainted(0);
+    }
+
+    fn label(&self, nodes: &[&str], label: &str) {
+        self.plane.kubectl(&[&["label", "nodes"], nodes, &[label]].concat());
+    }
+
+    fn wait_for_tainted(&self, count: usize) {
+        let taints = "--output=jsonpath={range .items[*]}{.spec.taints[*].key}{\"\\n\"}{end}";
+        wait_for("tainted nodes", SOON, count, || {
+            let taints = self.plane.kubectl(&["get", "nodes", taints]);
+            taints.lines().filter(|keys| keys.contains("node.kubernetes.io/not-ready")).count()
+        });
+    }
+
+    /// Marks the pods of these nodes, as the node lifecycle controller does where a kubelet is
+    /// silent.
+    fn mark_pods(&self, nodes: &[&str], ready: &str) {
+        let patch =
+            format!(r#"{{"status":{{"conditions":[{{"type":"Ready","status":"{ready}"}}]}}}}"#);
+        for node in nodes {
+            let on_node = format!("--field-selector=spec.nodeName={node}");
+            let pod = self.kubectl(&["get", "pods", &on_node, "--output=name"]);
+            let pod = pod.trim();
+            self.kubectl(&["patch", pod, "--subresource=status", "--patch", &patch]);
+        }
+    }
+
+    fn apply_with_policy(&self, image: &str, flags: &[&str]) -> Output {
+        let arguments = [&["--yes", "-f", "agent.yaml", "--policy", "policy.yaml"], flags].concat();
+        let manifest = version(image);
+        let files = [("agent.yaml", &*manifest), ("policy.yaml", POLICY)];
+        let output = self.plane.ds_apply(&arguments, &files).run();
+        self.histories_agree();
+        output
+    }
+
+    fn image_on(&self, node: &str) -> String {
+        let image = "--output=jsonpath={.items[*].spec.containers[0].image}";
+        self.kubectl(&["get", "pods", &format!("--field-selector=spec.nodeName={node}"), image])
+    }
+}
+
+#[test]
+fn some_dead_nodes_do_not_stop_the_rest_and_too_many_do() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(NODES));
+    let fleet = Fleet::new(&plane, "unready", NODES, &version("v1"));
+    five_are_left_for_later(&fleet);
+    seven_are_too_many(&fleet);
+}
+
+fn five_are_left_for_later(fleet: &Fleet<'_>) {
+    let five = ["a-00", "b-01", "c-29", "a-30", "c-59"];
+    fleet.take_down(&five);
+    let watcher = fleet.watch();
+    // The kubelets say so themselves, and their pods go on: the controller would replace those at
+    // once.
+    let held = fleet.apply_with_policy("v2", &["--progress-deadline=5s"]);
+    let seen = watcher.end();
+    assert_eq!(held.status.code(), Some(4), "{}", told(&held));
+    assert!(told(&held).contains("outdated pods are Ready on 5 nodes"), "{}", told(&held));
+    assert_eq!(seen.deleted.len(), NODES - 5, "the others are replaced");
+    assert!(seen.most_unavailable <= 3, "{}", seen.most_unavailable);
+    assert_eq!(fleet.strategy(), "OnDelete");
+
+    // Once their pods are dead too, nothing is lost by giving back.
+    fleet.mark_pods(&five, "False");
+    let done = fleet.apply_with_policy("v2", &[]);
+    assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+    for node in five {
+        assert!(told(&done).contains(&format!("{node}: ")), "{node} is named: {}", told(&done));
+    }
+    assert_eq!(fleet.strategy(), "RollingUpdate");
+    fleet.bring_back(&five);
+    fleet.wait_until_available();
+    for node in five {
+        assert_eq!(fleet.image_on(node), "cr.example/agent:v2", "{node} is back");
+    }
+    let next = fleet.plan(&version("v2"));
+    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+}
+
+/// The seventh counts, and uses up a budget of one.
+fn seven_are_too_many(fleet: &Fleet<'_>) {
+    let down = ["a-00", "b-01", "c-29", "a-30", "c-59", "b-04", "c-05"];
+    fleet.take_down(&down);
+    fleet.mark_pods(&down, "False");
+    let refused = fleet.apply_with_policy("v3", &["--max-unavailable=1"]);
+    assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
+    assert!(told(&refused).contains("--allow-deadlock"), "{}", told(&refused));
+    assert_eq!(fleet.images(), ["v2".to_owned()].into(), "nothing was changed");
+
+    let watcher = fleet.watch();
+    let flags = ["--max-unavailable=1", "--allow-deadlock", "--progress-deadline=5s"];
+    let held = fleet.apply_with_policy("v3", &flags);
+    let seen = watcher.end();
+    assert_eq!(held.status.code(), Some(4), "{}", told(&held));
+    assert!(told(&held).contains("budget taken"), "{}", told(&held));
+    assert!(
+        told(&held).contains("counts against the budget: 7 such nodes, at most 6 skipped"),
+        "{}",
+        told(&held)
+    );
+    assert_eq!(fleet.strategy(), "OnDelete");
+    assert_eq!(seen.deleted.len(), 0, "nothing goes: {:?}", seen.deleted);
+
+    // They return: running it again goes on to the end.
+    fleet.bring_back(&down);
+    fleet.mark_pods(&down, "True");
+    fleet.wait_until_available();
+    let done = fleet.apply_with_policy("v3", &[]);
+    assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+    assert_eq!(fleet.images(), ["v3".to_owned()].into());
+    assert_eq!(fleet.strategy(), "RollingUpdate");
+}
