@@ -83,8 +83,7 @@ impl<'p> Worker<'p> {
     fn run(&self, arguments: &[&str], image: &str) -> Output {
         let manifest = version(&self.user, image);
         let files = [("agent.yaml", &*manifest)];
-        let output = self.plane.ds_apply_as(&self.user, arguments, &files).run();
-        output
+        self.plane.ds_apply_as(&self.user, arguments, &files).run()
     }
 
     fn apply(&self, image: &str, flags: &[&str]) -> Option<i32> {

@@ -48,14 +48,14 @@ impl ControlPlane {
             .current_dir(folder.path())
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null());
-        Program { command, _folder: folder }
+        Program { command, folder }
     }
 }
 
 /// A program that can be started, and the folder that it runs in.
 pub(crate) struct Program {
     pub(crate) command: Command,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Program {
@@ -63,7 +63,7 @@ impl Program {
     pub(crate) fn start(mut self) -> Started {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn().expect("the program was built and can be started");
-        Started { child, _folder: self._folder }
+        Started { child, _folder: self.folder }
     }
 
     /// Runs it to its end.
