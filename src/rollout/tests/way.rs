@@ -5,7 +5,7 @@ use serde_json::json;
 use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::model::{IntOrPercent, REVISION_HASH_LABEL};
-use crate::plan::{COMMIT_ANNOTATION, HoldState, Reason};
+use crate::plan::{COMMIT_ANNOTATION, HoldState, Reason, Wave};
 use crate::rollout::{Extent, Goal, Outcome, Purpose, Report};
 
 fn purposes(run: &Run) -> Vec<Purpose> {
@@ -38,6 +38,27 @@ fn the_first_write_holds_and_remembers_where_it_came_from() {
     assert_eq!(hold.from.as_ref().unwrap().number.0, 1);
     assert_eq!(hold.commit.as_deref(), Some("c0ffee"));
     assert!(run.sim.writes[1].hold.is_none());
+}
+
+#[test]
+fn an_object_that_adopts_outdated_pods_is_held_from_birth() {
+    let wave = Wave {
+        index: 1,
+        name: "all".into(),
+        max_unavailable: 1,
+        max_surge: 0,
+        nodes: vec!["node-0".into(), "node-1".into()],
+    };
+    for (waves, held) in [(vec![wave], true), (vec![], false)] {
+        let mut sim = Sim::of(2, &json!(1));
+        sim.deleted = true;
+        let mut run = Run::apply(sim, "v2").with(|task| task.waves = waves);
+        run.look();
+        run.settle();
+        let first = &run.sim.writes[0];
+        assert_eq!(first.hold.is_some(), held);
+        assert_eq!(first.strategy == on_delete(), held);
+    }
 }
 
 #[test]
@@ -221,7 +242,7 @@ fn a_held_rollout_goes_on_with_the_same_or_another_template() {
 fn waves_follow_one_another() {
     let mut sim = Sim::of(6, &json!(3));
     sim.fate("v2", Fate::ReadyAfter(5));
-    let wave = |index, nodes: &[&str]| crate::plan::Wave {
+    let wave = |index, nodes: &[&str]| Wave {
         index,
         name: format!("wave {index}"),
         max_unavailable: 3,
