@@ -5,15 +5,26 @@
 //! pure: time comes in as an argument, and all randomness from a seed. Whatever is not known here
 //! is answered with 404 or 501 and named; nothing is pretended.
 
+mod http;
 mod kind;
 mod object;
+mod rules;
 mod seeded;
+mod selector;
 mod status;
 mod store;
 mod verbs;
 
+pub use http::{
+    AnswerBody, Discovery, Fault, Hook, Objects, Query, Route, Seen, Server, StoreGuard, Watching,
+};
 pub use kind::{Group, GroupResource, Kind};
 pub use object::{Meta, Object, ObjectKey, Owner, UnreadableObject};
+pub use rules::{Attributes, Denial};
+pub use selector::Selector;
 pub use status::{Cause, Reason, Status};
 pub use store::{Change, Event, Expired, Store};
-pub use verbs::{DeleteOptions, Deleted, Part, Propagation, Target, Verbs, WriteOptions};
+pub use verbs::{
+    DeleteOptions, Deleted, ListOptions, Page, Part, Patch, Propagation, Target, Verbs,
+    WriteOptions,
+};
