@@ -1,12 +1,14 @@
 //! Sends a story's requests to both servers, and compares what they answer.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use ds_plan::simulator::{Server, Store};
 use http::Request;
 use jiff::Timestamp;
-use kube::Client;
 use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
@@ -67,8 +69,9 @@ impl Story {
 
 /// Plays a story on both; every difference, as text.
 pub(super) fn play(plane: &ControlPlane, story: Story) -> Vec<String> {
-    let real = plane.client();
+    let kubeconfig = plane.kubeconfig_path();
     block_on(async move {
+        let real = impatient(&kubeconfig).await;
         let simulated = simulated().client();
         let (mut of_real, mut of_simulated) = (Memory::default(), Memory::default());
         let mut differences = Vec::new();
@@ -83,6 +86,16 @@ pub(super) fn play(plane: &ControlPlane, story: Story) -> Vec<String> {
         }
         differences
     })
+}
+
+/// A client that sends every request once: kube would repeat those that are answered 429.
+async fn impatient(kubeconfig: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    config.proxy_url = None;
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
 }
 
 /// An embedded cluster with the namespace `default`.
@@ -114,7 +127,8 @@ impl Memory {
             .header("user-agent", "tester/1.0")
             .body(body.map_or_else(Body::empty, |text| text.into_bytes().into()))
             .unwrap();
-        let answer = client.send(request).await.unwrap();
+        let answer = tokio::time::timeout(std::time::Duration::from_secs(20), client.send(request));
+        let answer = answer.await.unwrap_or_else(|_| panic!("no answer to {}", step.line)).unwrap();
         let code = answer.status().as_u16();
         let bytes = answer.into_body().collect_bytes().await.unwrap();
         let text = String::from_utf8_lossy(&bytes).into_owned();
