@@ -13,6 +13,8 @@ mod seeded;
 mod selector;
 mod status;
 mod store;
+#[cfg(test)]
+mod tests;
 mod verbs;
 
 pub use http::{

@@ -21,7 +21,7 @@ use super::connect::CONNECT_TIMEOUT;
 pub(super) struct Plugin(Option<String>);
 
 impl Plugin {
-    #[cfg(test)]
+    /// None: the connection is there already.
     pub(super) fn none() -> Self {
         Self(None)
     }

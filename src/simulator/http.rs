@@ -146,9 +146,8 @@ impl Server {
         let (seen, faults) = self.before(&incoming);
         let mut cut = None;
         for fault in faults {
-            match self.suffer(fault, &mut cut).await? {
-                Some(answer) => return Ok(answer.into_response(self.now())),
-                None => {}
+            if let Some(answer) = self.suffer(fault, &mut cut).await? {
+                return Ok(answer.into_response(self.now()));
             }
         }
         let (mut answer, faults) = self.carry_out(&incoming, &seen);

@@ -15,7 +15,7 @@ pub enum Kind {
     Pod,
     /// `v1` Service.
     Service,
-    /// `v1` ConfigMap.
+    /// `v1` `ConfigMap`.
     ConfigMap,
     /// `v1` Event.
     Event,

@@ -150,6 +150,19 @@ enum View {
     None,
 }
 
+impl View {
+    /// The labels, to be shared.
+    fn labels(&self) -> Option<&Labels> {
+        match self {
+            Self::Node(node) => Some(&node.labels),
+            Self::Pod(pod) => Some(&pod.labels),
+            Self::DaemonSet(daemon_set) => Some(&daemon_set.labels),
+            Self::Revision(revision) => Some(&revision.labels),
+            Self::None => None,
+        }
+    }
+}
+
 /// One version of one object. It never changes; a change makes another one.
 #[derive(Debug)]
 pub struct Object {
@@ -186,7 +199,10 @@ impl Object {
         let json = without_type(object);
         let meta = Meta::of(object, &mut reading.interner);
         match reading.view(kind, &json) {
-            Ok(view) => Ok(Self { kind, key, version, json: json.into(), meta, view }),
+            Ok(view) => {
+                let meta = Meta { labels: view.labels().cloned().unwrap_or(meta.labels), ..meta };
+                Ok(Self { kind, key, version, json: json.into(), meta, view })
+            }
             Err(reason) => Err(UnreadableObject { kind, key, reason }),
         }
     }

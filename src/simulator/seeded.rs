@@ -1,5 +1,7 @@
 //! Uids and suffixes of generated names: random to look at, and the same for the same seed.
 
+use std::fmt::Write as _;
+
 use sha2::{Digest as _, Sha256};
 
 /// What a generated suffix is made of (upstream: `k8s.io/apimachinery/pkg/util/rand`): nothing that
@@ -26,9 +28,15 @@ impl Seeded {
         let mut bytes = self.draw();
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
-        let hex: String = bytes[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        let (a, b, c, d, e) = (&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
-        format!("{a}-{b}-{c}-{d}-{e}")
+        let mut uid = String::with_capacity(36);
+        for (at, byte) in bytes[..16].iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                uid.push('-');
+            }
+            // Writing to a string cannot fail.
+            let _ = write!(uid, "{byte:02x}");
+        }
+        uid
     }
 
     /// Five characters for the end of a name.

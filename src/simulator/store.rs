@@ -41,6 +41,8 @@ pub struct Store {
     reading: Reading,
     /// What belongs to an owner of this uid, whether that is there or not.
     dependents: BTreeMap<Uid, BTreeSet<(Kind, ObjectKey)>>,
+    /// What is on its way out, but held by a finalizer.
+    held: BTreeSet<(Kind, ObjectKey)>,
     remembered: usize,
 }
 
@@ -61,6 +63,7 @@ impl Store {
             seeded: Seeded::new(seed),
             reading: Reading::default(),
             dependents: BTreeMap::new(),
+            held: BTreeSet::new(),
             remembered: REMEMBERED,
         }
     }
@@ -194,6 +197,11 @@ impl Store {
         dependents.filter_map(|(kind, key)| self.at(*kind, key))
     }
 
+    /// What is on its way out, but held by a finalizer.
+    pub fn held(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.held.iter().filter_map(|(kind, key)| self.at(*kind, key))
+    }
+
     /// The uids that anything names as an owner.
     pub fn owner_uids(&self) -> impl Iterator<Item = &Uid> {
         self.dependents.keys()
@@ -261,23 +269,23 @@ impl Store {
         table.wakers.drain(..).for_each(Waker::wake);
     }
 
+    /// Notes whom an object belongs to and whether it is held, instead of what was before.
     fn index(&mut self, before: Option<&Object>, after: Option<&Object>) {
-        for object in before.into_iter() {
-            let entry = (object.kind(), object.key().clone());
-            for owner in &object.meta().owners {
-                if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
-                    dependents.remove(&entry);
-                    if dependents.is_empty() {
-                        self.dependents.remove(&owner.uid);
-                    }
-                }
+        for (entry, owner) in before.into_iter().flat_map(belongings) {
+            let Some(dependents) = self.dependents.get_mut(&owner) else { continue };
+            dependents.remove(&entry);
+            if dependents.is_empty() {
+                self.dependents.remove(&owner);
             }
         }
-        for object in after.into_iter() {
-            for owner in &object.meta().owners {
-                let entry = (object.kind(), object.key().clone());
-                self.dependents.entry(owner.uid.clone()).or_default().insert(entry);
-            }
+        for (entry, owner) in after.into_iter().flat_map(belongings) {
+            self.dependents.entry(owner).or_default().insert(entry);
+        }
+        if let Some(object) = before.filter(|it| is_held(it)) {
+            self.held.remove(&(object.kind(), object.key().clone()));
+        }
+        if let Some(object) = after.filter(|it| is_held(it)) {
+            self.held.insert((object.kind(), object.key().clone()));
         }
     }
 
@@ -288,6 +296,17 @@ impl Store {
     fn table_mut(&mut self, kind: Kind) -> &mut Table {
         &mut self.tables[kind as usize]
     }
+}
+
+/// Whether an object is on its way out, but held by a finalizer.
+fn is_held(object: &Object) -> bool {
+    object.meta().deleted.is_some() && !object.meta().finalizers.is_empty()
+}
+
+/// An object, once for each of its owners.
+fn belongings(object: &Object) -> impl Iterator<Item = ((Kind, ObjectKey), Uid)> {
+    let owners = object.meta().owners.iter();
+    owners.map(|owner| ((object.kind(), object.key().clone()), owner.uid.clone()))
 }
 
 /// The key that an object names itself.

@@ -118,8 +118,7 @@ fn conflicts(conflicts: &[Conflict]) -> Status {
         [one] => format!("Apply failed with 1 conflict: {}: {}", one.message, one.field),
         several => {
             let lists = by_manager.iter().map(|(manager, fields)| {
-                let fields: String = fields.iter().map(|field| format!("\n- {field}")).collect();
-                format!("conflicts with {manager}:{fields}")
+                format!("conflicts with {manager}:\n- {}", fields.join("\n- "))
             });
             let lists: Vec<String> = lists.collect();
             format!("Apply failed with {} conflicts: {}", several.len(), lists.join("\n"))

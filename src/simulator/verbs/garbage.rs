@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::delete::{FOREGROUND, ORPHAN};
-use super::{DeleteOptions, Deleted, Propagation, Target, Verbs};
+use super::{DeleteOptions, Propagation, Target, Verbs};
 use crate::model::Uid;
-use crate::simulator::{Kind, Object, Owner, Status};
+use crate::simulator::{Object, Owner, Status};
 
 impl Verbs<'_> {
     /// Deletes in the background what has owners of which none is left, lets go of what is to
@@ -24,8 +24,9 @@ impl Verbs<'_> {
         for waiting in self.owners_that_wait() {
             written += self.help(&waiting)?;
         }
-        let uids: Vec<Uid> = self.store.owner_uids().cloned().collect();
-        for uid in uids {
+        let gone: Vec<Uid> =
+            self.store.owner_uids().filter(|uid| self.is_gone(uid)).cloned().collect();
+        for uid in gone {
             let dependents: Vec<Arc<Object>> = self.store.dependents(&uid).cloned().collect();
             for dependent in dependents.iter().filter(|it| it.meta().deleted.is_none()) {
                 if self.is_abandoned(dependent) {
@@ -44,13 +45,10 @@ impl Verbs<'_> {
 
     /// Objects on their way out that wait for the garbage collector.
     fn owners_that_wait(&self) -> Vec<Arc<Object>> {
-        let all = Kind::ALL.into_iter().flat_map(|kind| self.store.objects(kind, None));
         let waits = |object: &&Arc<Object>| {
-            let finalizers = &object.meta().finalizers;
-            object.meta().deleted.is_some()
-                && finalizers.iter().any(|it| matches!(&**it, ORPHAN | FOREGROUND))
+            object.meta().finalizers.iter().any(|it| matches!(&**it, ORPHAN | FOREGROUND))
         };
-        all.filter(waits).cloned().collect()
+        self.store.held().filter(waits).cloned().collect()
     }
 
     /// Orphans the dependents of an object, or deletes them, and takes its finalizer away when
@@ -68,12 +66,13 @@ impl Verbs<'_> {
             return self.let_go(owner, ORPHAN).map(|()| written + 1);
         }
         for dependent in dependents.iter().filter(|it| it.meta().deleted.is_none()) {
-            let options = DeleteOptions {
-                propagation: Some(Propagation::Foreground),
-                ..DeleteOptions::default()
-            };
-            let deleted = self.delete(Target::of(dependent), &options)?;
-            written += usize::from(matches!(deleted, Deleted::Gone(_) | Deleted::Going(_)));
+            let has_dependents = self.store.dependents(&dependent.meta().uid).next().is_some();
+            let propagation =
+                if has_dependents { Propagation::Foreground } else { Propagation::Background };
+            let options =
+                DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
+            self.delete(Target::of(dependent), &options)?;
+            written += 1;
         }
         let blocks = |it: &Arc<Object>| {
             it.meta().owners.iter().any(|owner| owner.uid == uid && owner.blocks_deletion)
@@ -91,6 +90,14 @@ impl Verbs<'_> {
             }
         });
         changed.map(drop)
+    }
+
+    /// Whether an owner is gone, as its first dependent tells of it.
+    fn is_gone(&self, owner: &Uid) -> bool {
+        self.store.dependents(owner).next().is_some_and(|dependent| {
+            let mut owners = dependent.meta().owners.iter();
+            owners.any(|it| it.uid == *owner && !self.is_there(dependent, it))
+        })
     }
 
     /// Whether an object has owners, and none of them is left.

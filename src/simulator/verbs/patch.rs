@@ -40,7 +40,7 @@ impl Verbs<'_> {
             return Err(Status::bad_request("the patch leaves no object"));
         }
         if target.part == Part::Main {
-            strategy::default(target.kind, &mut object).map_err(unreadable)?;
+            strategy::default(target.kind, &mut object).map_err(|status| unreadable(&status))?;
         }
         check_place(target, &mut object)?;
         self.replace(target, &live, object, Ownership::Recorded)
@@ -48,7 +48,7 @@ impl Verbs<'_> {
 }
 
 /// What a patch makes of an object that is not of its kind's shape is the patch's fault.
-fn unreadable(status: Status) -> Status {
+fn unreadable(status: &Status) -> Status {
     let cause = Cause {
         reason: "FieldValueInvalid",
         message: format!("Invalid value: {}", status.message),

@@ -119,7 +119,7 @@ fn new_node(node: &mut Value) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
     match node["spec"]["taints"].as_array_mut() {
-        Some(taints) if taints.iter().any(|it| *it == taint) => {}
+        Some(taints) if taints.contains(&taint) => {}
         Some(taints) => taints.push(taint),
         None => node["spec"]["taints"] = json!([taint]),
     }
