@@ -32,7 +32,7 @@ mod watch;
 mod write;
 mod write_error;
 
-pub use connect::{ConnectOptions, connect, over};
+pub use connect::{ConnectOptions, connect};
 pub use decode::ObjectError;
 pub(crate) use decode::{Object as SlimObject, SlimDecoder};
 pub use error::{Error, Permission};

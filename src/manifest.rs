@@ -157,6 +157,11 @@ pub fn default_daemon_set(object: Value) -> Result<Value, Vec<(String, TypeProbl
     Ok(object)
 }
 
+/// The paths of all fields of a DaemonSet that the API does not know.
+pub fn unknown_fields(object: Value) -> Vec<String> {
+    decode::unknown_paths(&decode::daemon_set(object).1).into_iter().collect()
+}
+
 /// How many DaemonSets `bytes` look to hold, without parsing them: lines that say
 /// `kind: DaemonSet`. For folders that must be rendered first, such as Helm charts.
 pub fn count_daemon_sets(bytes: &[u8]) -> usize {

@@ -18,7 +18,6 @@ use super::failure::Plugin;
 use super::live::LiveCluster;
 use super::request::Requests;
 use super::{Error, failure};
-use crate::model::NamespaceName;
 
 /// How long to wait for a TCP and TLS connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -48,18 +47,6 @@ pub async fn connect(options: &ConnectOptions) -> Result<LiveCluster, Error> {
     let default_namespace = config.default_namespace.as_str().into();
     let requests = requests(config).await?;
     Ok(LiveCluster::new(requests, cluster, default_namespace))
-}
-
-/// The cluster behind a client that is there already, such as that of an embedded cluster; `server`
-/// names it in messages. The client must send each request once: what is sent again is decided
-/// here.
-pub fn over(
-    client: Client,
-    server: &str,
-    name: Option<String>,
-    default_namespace: NamespaceName,
-) -> LiveCluster {
-    LiveCluster::new(Requests::new(client, Plugin::none(), server.into()), name, default_namespace)
 }
 
 /// A way to a cluster, and the cluster's name in the kubeconfig.

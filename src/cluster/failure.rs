@@ -21,7 +21,7 @@ use super::connect::CONNECT_TIMEOUT;
 pub(super) struct Plugin(Option<String>);
 
 impl Plugin {
-    /// None: the connection is there already.
+    /// Credentials come from no plugin.
     pub(super) fn none() -> Self {
         Self(None)
     }

@@ -9,6 +9,7 @@ mod changing;
 mod creating;
 mod deleting;
 mod evicting;
+mod forbidding;
 mod player;
 mod reading;
 mod watching;
@@ -27,10 +28,13 @@ fn quiet() -> ControlPlane {
         .start()
 }
 
+/// Writes a story down.
+type Teller = fn(&mut Story);
+
 #[test]
 fn answers_are_those_of_a_real_server() {
     let plane = quiet();
-    let stories: [(&str, fn(&mut Story)); 6] = [
+    let stories: [(&str, Teller); 6] = [
         ("creating", creating::tell),
         ("reading", reading::tell),
         ("changing", changing::tell),

@@ -14,6 +14,7 @@ use super::answer::Answer;
 use super::route::{self, Objects, Query, Route};
 use super::watch::Watching;
 use super::{Shared, State, discovery, method_not_allowed};
+use crate::manifest;
 use crate::model::Uid;
 use crate::simulator::rules::{Attributes, Rules};
 use crate::simulator::verbs::{
@@ -242,6 +243,7 @@ impl Incoming {
         let (version, word) = (text("apiVersion"), text("kind"));
         let is = |own: &str, text: &str| text.is_empty() || own == text;
         if is(kind.as_str(), word) && is(kind.api_version(), version) {
+            self.check_fields(kind, &object)?;
             return Ok(object);
         }
         let internal = match kind.group().name() {
@@ -256,6 +258,25 @@ impl Incoming {
             None => format!("no kind {word:?} is registered for version {version:?}"),
         };
         let why = format!("{word} in version {short:?} cannot be handled as a {kind}: {reason}");
+        Err(Status::bad_request(why))
+    }
+
+    /// Refuses fields that the API does not know, if that is asked for; of other kinds than
+    /// DaemonSets it is not known which those are, and they are kept.
+    fn check_fields(&self, kind: Kind, object: &Value) -> Result<(), Status> {
+        if kind != Kind::DaemonSet || self.query.get("fieldValidation") != "Strict" {
+            return Ok(());
+        }
+        let unknown = manifest::unknown_fields(object.clone());
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let fields: Vec<String> =
+            unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+        let why = format!(
+            "{kind} in version \"v1\" cannot be handled as a {kind}: strict decoding error: {}",
+            fields.join(", ")
+        );
         Err(Status::bad_request(why))
     }
 

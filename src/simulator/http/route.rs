@@ -59,11 +59,14 @@ impl Objects {
 
     /// What RBAC is asked.
     pub(super) fn attributes(&self, verb: &str) -> Attributes {
+        // A namespace is in itself.
+        let is_namespace = self.kind == Kind::Namespace;
+        let namespace = if is_namespace { &self.name } else { &self.namespace };
         Attributes {
             verb: verb.to_owned(),
             group: self.kind.group().name().to_owned(),
             resource: self.resource(),
-            namespace: self.namespace.clone(),
+            namespace: namespace.clone(),
             name: self.name.clone(),
         }
     }

@@ -10,7 +10,6 @@ use super::{daemon_set, now, pod, server, store};
 use crate::cluster::{
     Access, Apply, Cascade, Clock, Holder, Kind as ClusterKind, LiveCluster, Lock, LockError,
     LockOptions, Observer, Resource, Scope, Target as Observed, Verb, WritableCluster, WriteError,
-    over,
 };
 use crate::model::{DaemonSetKey, Uid};
 use crate::simulator::{DeleteOptions, Kind, Server, Target};
@@ -20,7 +19,7 @@ fn agent() -> DaemonSetKey {
 }
 
 fn live(server: &Server) -> LiveCluster {
-    over(server.client(), "embedded", Some("test".to_owned()), "team".into())
+    LiveCluster::embedded(server.client(), Some("test".to_owned()), "team".into())
 }
 
 async fn lock(cluster: &WritableCluster, id: &str) -> Result<Lock, LockError> {

@@ -32,11 +32,16 @@ impl Verbs<'_> {
         check_applied(target, applied)?;
         let live = self.store.get(kind, namespace, name).cloned();
         let old = live.as_ref().map(|live| live.value());
+        let unknown = manifest::unknown_fields(applied.clone());
+        if !unknown.is_empty() {
+            let texts = unknown.iter().map(|path| format!(".{path}: field not declared in schema"));
+            return Err(typed_patch(kind, applied, &texts.collect::<Vec<_>>()));
+        }
         let defaulted = manifest::default_daemon_set(applied.clone())
-            .map_err(|problems| badly_typed(target, &problems))?;
+            .map_err(|problems| badly_typed(kind, applied, &problems))?;
         let manifest = Manifest { applied, defaulted: &defaulted };
         let merged = merge::apply(old.as_ref(), manifest, manager, self.now)
-            .map_err(|error| not_mergeable(target, &error))?;
+            .map_err(|error| not_mergeable(kind, applied, &error))?;
         if !merged.conflicts.is_empty() && !force {
             return Err(conflicts(&merged.conflicts));
         }
@@ -127,23 +132,31 @@ fn conflicts(conflicts: &[Conflict]) -> Status {
     Status::new(Reason::Conflict, message).because(&causes)
 }
 
-fn badly_typed(target: Target<'_>, problems: &[(String, manifest::TypeProblem)]) -> Status {
+fn badly_typed(
+    kind: Kind,
+    applied: &Value,
+    problems: &[(String, manifest::TypeProblem)],
+) -> Status {
     let texts: Vec<String> =
         problems.iter().map(|(path, problem)| format!(".{path}: {problem}")).collect();
-    typed_patch(target, &texts.join("\n  "))
+    typed_patch(kind, applied, &texts)
 }
 
 /// Upstream calls what it cannot merge its own fault.
-fn not_mergeable(target: Target<'_>, error: &merge::Error) -> Status {
-    typed_patch(target, &error.to_string())
+fn not_mergeable(kind: Kind, applied: &Value, error: &merge::Error) -> Status {
+    typed_patch(kind, applied, &[error.to_string()])
 }
 
-fn typed_patch(target: Target<'_>, why: &str) -> Status {
-    let Target { kind, namespace, name, .. } = target;
+/// In the server's words: one error in a line, several in lines of their own.
+fn typed_patch(kind: Kind, applied: &Value, errors: &[String]) -> Status {
+    let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(applied, field));
     let version = kind.api_version();
+    let errors = match errors {
+        [one] => one.clone(),
+        several => format!("errors:\n  {}", several.join("\n  ")),
+    };
     let message = format!(
-        "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): errors:\
-         \n  {why}"
+        "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {errors}"
     );
-    Status::new(Reason::InternalError, message)
+    Status::new(Reason::Unknown, message)
 }

@@ -64,6 +64,9 @@ pub(super) fn tell(story: &mut Story) {
     let mut other = with_image("agent:3");
     other["metadata"]["name"] = "b".into();
     apply(story, "another name", "force=true", other);
+    let mut unknown = with_image("agent:3");
+    unknown["spec"]["nothing"] = 1.into();
+    apply(story, "an unknown field", "force=true", unknown);
     story.send("no manager", &format!("PATCH {SET}"), APPLY, with_image("agent:3"));
     story.send(
         "a second set",

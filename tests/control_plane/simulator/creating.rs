@@ -28,9 +28,17 @@ pub(super) fn pod(name: &str) -> Value {
     })
 }
 
+const SETS: &str = "POST /apis/apps/v1/namespaces/{ns}/daemonsets";
+const PODS: &str = "POST /api/v1/namespaces/{ns}/pods";
+const LEASES: &str = "POST /apis/coordination.k8s.io/v1/namespaces/{ns}/leases";
+
 pub(super) fn tell(story: &mut Story) {
-    const SETS: &str = "POST /apis/apps/v1/namespaces/{ns}/daemonsets";
-    const PODS: &str = "POST /api/v1/namespaces/{ns}/pods";
+    daemon_sets(story);
+    pods(story);
+    others(story);
+}
+
+fn daemon_sets(story: &mut Story) {
     story.send("a DaemonSet", SETS, JSON, daemon_set("a"));
     story.send("again", SETS, JSON, daemon_set("a"));
     story.send("tried out", &format!("{SETS}?dryRun=All&fieldManager=me"), JSON, daemon_set("b"));
@@ -69,6 +77,14 @@ pub(super) fn tell(story: &mut Story) {
     adorned["status"] = json!({"numberReady": 5});
     story.send("what only the server sets", SETS, JSON, adorned);
 
+    let mut unknown = daemon_set("unknown");
+    unknown["spec"]["nothing"] = 1.into();
+    let strict = format!("{SETS}?fieldValidation=Strict");
+    story.send("an unknown field, strictly", &strict, JSON, unknown.clone());
+    story.send("an unknown field", SETS, JSON, unknown);
+}
+
+fn pods(story: &mut Story) {
     story.send("a pod", PODS, JSON, pod("a"));
     let mut rich = pod("rich");
     rich["spec"] = json!({
@@ -92,7 +108,9 @@ pub(super) fn tell(story: &mut Story) {
     once["metadata"]["generateName"] = "generated-".into();
     once["metadata"].as_object_mut().unwrap().remove("name");
     story.send("a pod tried out", &format!("{PODS}?dryRun=All"), JSON, once);
+}
 
+fn others(story: &mut Story) {
     let node = json!({"metadata": {"name": "creating-node", "labels": {"zone": "a"}}});
     story.send("a node", "POST /api/v1/nodes", JSON, node.clone());
     story.send("the node again", "POST /api/v1/nodes", JSON, node);
@@ -113,7 +131,6 @@ pub(super) fn tell(story: &mut Story) {
         "spec": {"holderIdentity": "me", "leaseDurationSeconds": 15,
             "renewTime": "2026-01-01T00:00:00.000000Z"},
     });
-    const LEASES: &str = "POST /apis/coordination.k8s.io/v1/namespaces/{ns}/leases";
     story.send("a lease", LEASES, JSON, lease);
     let lease = json!({"metadata": {"name": "bad"}, "spec": {"leaseDurationSeconds": 0}});
     story.send("a bad lease", LEASES, JSON, lease);

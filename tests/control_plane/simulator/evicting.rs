@@ -10,7 +10,7 @@ use super::player::{JSON, MERGE, Story};
 const PODS: &str = "/api/v1/namespaces/{ns}/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets";
 
-fn eviction(name: &str, options: Value) -> Value {
+fn eviction(name: &str, options: &Value) -> Value {
     json!({
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name},
         "deleteOptions": options,
@@ -19,7 +19,7 @@ fn eviction(name: &str, options: Value) -> Value {
 
 pub(super) fn tell(story: &mut Story) {
     let evict = |story: &mut Story, what: &str, name: &str, options: Value| {
-        story.send(what, &format!("POST {PODS}/{name}/eviction"), JSON, eviction(name, options));
+        story.send(what, &format!("POST {PODS}/{name}/eviction"), JSON, eviction(name, &options));
     };
     for name in ["a", "b", "c", "d", "free"] {
         let mut pod = pod(name);
