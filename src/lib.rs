@@ -16,4 +16,5 @@ pub mod model;
 pub mod plan;
 pub mod render;
 pub mod rollout;
+pub mod simulator;
 pub mod source;

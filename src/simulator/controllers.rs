@@ -1,0 +1,5 @@
+//! The controllers.
+mod agenda;
+mod expectations;
+mod kubelet;
+pub(super) use kubelet::whole_second;
