@@ -34,6 +34,7 @@ mod write_error;
 
 pub use connect::{ConnectOptions, connect};
 pub use decode::ObjectError;
+pub(crate) use decode::{Object as SlimObject, SlimDecoder};
 pub use error::{Error, Permission};
 pub use kind::Kind;
 pub use live::{LiveCluster, Scope};

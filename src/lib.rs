@@ -4,6 +4,7 @@
 //! `merge` knows what the server makes of an apply, `controller` what the DaemonSet controller would
 //! do, `plan` decides, `render` shows. `rollout` decides step by step how a plan is carried out, and
 //! `apply` carries it out.
+//! `simulator` is a cluster inside the process, to rehearse on.
 //! `cli` is the shell around them: command line in, exit status out.
 
 pub mod apply;

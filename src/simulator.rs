@@ -1,10 +1,25 @@
-//! A cluster inside the process.
+//! A cluster inside the process: an API server's subset, behind the same HTTP as a real one.
+//!
+//! The `store` keeps objects and their history; `verbs` are the API's rules, for HTTP and for
+//! controllers alike; `http` is a service under a real `kube::Client`. The store and the verbs are
+//! pure: time comes in as an argument, and all randomness from a seed. Whatever is not known here
+//! is answered with 404 or 501 and named; nothing is pretended.
 
 mod clock;
 mod controllers;
+mod kind;
 mod load;
+mod object;
+mod seeded;
+mod status;
+mod store;
 mod timings;
+mod verbs;
 
 pub use clock::{VirtualClock, on_virtual_time};
+pub use kind::{Group, GroupResource, Kind};
 pub use load::objects;
-pub use timings::Timings;
+pub use object::{Meta, Object, ObjectKey, Owner, UnreadableObject};
+pub use status::{Cause, Reason, Status};
+pub use store::{Change, Event, Expired, Store};
+pub use verbs::{DeleteOptions, Deleted, Part, Propagation, Target, Verbs, WriteOptions};

@@ -13,10 +13,11 @@ mod namespace;
 mod node;
 mod pod;
 mod service;
+mod slim;
 
-pub(super) use gathered::{
-    Gathered, KUBE_SYSTEM, Object, one_daemon_set, one_revision, reason_alone,
-};
+pub(crate) use gathered::Object;
+pub(super) use gathered::{Gathered, KUBE_SYSTEM, one_daemon_set, one_revision, reason_alone};
+pub(crate) use slim::SlimDecoder;
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -76,7 +76,7 @@ impl Kind {
     }
 
     /// The value of `apiVersion`.
-    pub(crate) fn api_version(self) -> &'static str {
+    pub(super) fn api_version(self) -> &'static str {
         match self {
             Self::Namespace | Self::Node | Self::Pod | Self::Service => "v1",
             Self::DaemonSet | Self::ControllerRevision => "apps/v1",

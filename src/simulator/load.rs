@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
+use super::Kind;
 use super::controllers::whole_second;
-use crate::cluster::Kind;
 use crate::controller::revision_data;
 use crate::model::{
     ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease, Namespace, NamespaceName,

@@ -54,7 +54,7 @@ fn alone<'a, W: Wire<'a>>(json: &'a str) -> Result<W::Slim, ObjectError> {
 
 /// One object of a kind that is watched, decoded.
 #[derive(Debug)]
-pub(in crate::cluster) enum Object {
+pub(crate) enum Object {
     Node(Node),
     DaemonSet(DaemonSet),
     ControllerRevision(Revision),

@@ -1,0 +1,16 @@
+//! Objects decoded one by one by whoever keeps them himself, as the embedded cluster does.
+
+use super::{Gathered, Object, ObjectError};
+use crate::cluster::Kind;
+
+/// Reads objects as those of a live cluster are read, and keeps one copy of each text in them.
+#[derive(Debug, Default)]
+pub(crate) struct SlimDecoder(Gathered);
+
+impl SlimDecoder {
+    /// The slim view of an object; `None` for kinds that are not watched.
+    pub(crate) fn decode(&mut self, kind: Kind, json: &str) -> Result<Option<Object>, ObjectError> {
+        self.0.add(kind, 0, json)?;
+        Ok(self.0.take_last(kind))
+    }
+}

@@ -1,0 +1,198 @@
+//! The kinds that the embedded cluster serves, as the API server names and serves them.
+//!
+//! What is not here does not exist: requests for it are answered with 404.
+
+use std::fmt;
+
+/// A kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `v1` Namespace.
+    Namespace,
+    /// `v1` Node.
+    Node,
+    /// `v1` Pod.
+    Pod,
+    /// `v1` Service.
+    Service,
+    /// `v1` ConfigMap.
+    ConfigMap,
+    /// `v1` Event.
+    Event,
+    /// `apps/v1` DaemonSet.
+    DaemonSet,
+    /// `apps/v1` ControllerRevision.
+    ControllerRevision,
+    /// `coordination.k8s.io/v1` Lease.
+    Lease,
+    /// `policy/v1` `PodDisruptionBudget`.
+    PodDisruptionBudget,
+}
+
+/// An API group in the one version that is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// The core group, `v1`.
+    Core,
+    /// `apps/v1`.
+    Apps,
+    /// `authorization.k8s.io/v1`, of which only `selfsubjectaccessreviews` are served.
+    Authorization,
+    /// `coordination.k8s.io/v1`.
+    Coordination,
+    /// `policy/v1`.
+    Policy,
+}
+
+impl Group {
+    /// All groups.
+    pub const ALL: [Self; 5] =
+        [Self::Core, Self::Apps, Self::Authorization, Self::Coordination, Self::Policy];
+
+    /// As RBAC rules and messages call it; empty for the core group.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Core => "",
+            Self::Apps => "apps",
+            Self::Authorization => "authorization.k8s.io",
+            Self::Coordination => "coordination.k8s.io",
+            Self::Policy => "policy",
+        }
+    }
+
+    /// The value of `apiVersion`.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::Core => "v1",
+            Self::Apps => "apps/v1",
+            Self::Authorization => "authorization.k8s.io/v1",
+            Self::Coordination => "coordination.k8s.io/v1",
+            Self::Policy => "policy/v1",
+        }
+    }
+}
+
+impl Kind {
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Namespace,
+        Self::Node,
+        Self::Pod,
+        Self::Service,
+        Self::ConfigMap,
+        Self::Event,
+        Self::DaemonSet,
+        Self::ControllerRevision,
+        Self::Lease,
+        Self::PodDisruptionBudget,
+    ];
+
+    /// The word in the field `kind`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespace => "Namespace",
+            Self::Node => "Node",
+            Self::Pod => "Pod",
+            Self::Service => "Service",
+            Self::ConfigMap => "ConfigMap",
+            Self::Event => "Event",
+            Self::DaemonSet => "DaemonSet",
+            Self::ControllerRevision => "ControllerRevision",
+            Self::Lease => "Lease",
+            Self::PodDisruptionBudget => "PodDisruptionBudget",
+        }
+    }
+
+    /// The resource's name in paths, messages and RBAC rules.
+    pub fn resource(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespaces",
+            Self::Node => "nodes",
+            Self::Pod => "pods",
+            Self::Service => "services",
+            Self::ConfigMap => "configmaps",
+            Self::Event => "events",
+            Self::DaemonSet => "daemonsets",
+            Self::ControllerRevision => "controllerrevisions",
+            Self::Lease => "leases",
+            Self::PodDisruptionBudget => "poddisruptionbudgets",
+        }
+    }
+
+    /// The API group.
+    pub fn group(self) -> Group {
+        match self {
+            Self::Namespace
+            | Self::Node
+            | Self::Pod
+            | Self::Service
+            | Self::ConfigMap
+            | Self::Event => Group::Core,
+            Self::DaemonSet | Self::ControllerRevision => Group::Apps,
+            Self::Lease => Group::Coordination,
+            Self::PodDisruptionBudget => Group::Policy,
+        }
+    }
+
+    /// The value of `apiVersion`.
+    pub fn api_version(self) -> &'static str {
+        self.group().api_version()
+    }
+
+    /// The kind with these words in `apiVersion` and `kind`.
+    pub fn of(api_version: &str, kind: &str) -> Option<Self> {
+        let is = |it: &Self| it.as_str() == kind && it.api_version() == api_version;
+        Self::ALL.into_iter().find(is)
+    }
+
+    /// The kind of a resource in a group.
+    pub fn of_resource(group: Group, resource: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.resource() == resource && it.group() == group)
+    }
+
+    /// Whether its objects live in namespaces.
+    pub fn is_namespaced(self) -> bool {
+        !matches!(self, Self::Namespace | Self::Node)
+    }
+
+    /// Whether it has a subresource `status`.
+    pub fn has_status(self) -> bool {
+        match self {
+            Self::Namespace
+            | Self::Node
+            | Self::Pod
+            | Self::Service
+            | Self::DaemonSet
+            | Self::PodDisruptionBudget => true,
+            Self::ConfigMap | Self::Event | Self::ControllerRevision | Self::Lease => false,
+        }
+    }
+
+    /// Whether `metadata.generation` counts the changes of its spec.
+    pub fn has_generation(self) -> bool {
+        matches!(self, Self::Pod | Self::DaemonSet | Self::PodDisruptionBudget)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// `daemonsets.apps`, as messages and RBAC write it (upstream: `GroupResource.String`).
+#[derive(Clone, Copy, Debug)]
+pub struct GroupResource(pub Kind);
+
+impl fmt::Display for GroupResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.resource())?;
+        match self.0.group().name() {
+            "" => Ok(()),
+            group => write!(f, ".{group}"),
+        }
+    }
+}

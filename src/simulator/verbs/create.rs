@@ -1,0 +1,123 @@
+//! A new object (upstream: `Store.Create`, `BeforeCreate`).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Verbs, metadata};
+use crate::simulator::{Kind, Object, Reason, Status};
+
+/// The longest prefix of a generated name (upstream: `names.maxGeneratedNameLength`).
+const LONGEST_PREFIX: usize = 58;
+
+/// How often a name that is taken is generated anew (upstream: `maxNameGenerationCreateAttempts`).
+const ATTEMPTS: u32 = 8;
+
+impl Verbs<'_> {
+    /// Creates an object in a namespace; the namespace is empty for kinds that live in none.
+    ///
+    /// # Errors
+    /// 409 when there is one of that name, 404 without the namespace, 403 while that is being
+    /// deleted, 422 for what breaks the API's rules, 400 for another namespace in the object.
+    pub fn create(
+        &mut self,
+        kind: Kind,
+        namespace: &str,
+        mut object: Value,
+    ) -> Result<Arc<Object>, Status> {
+        self.place(kind, namespace, &mut object)?;
+        if !metadata::text(&object, "resourceVersion").is_empty() {
+            // Upstream's storage says so, and nobody makes an answer of it.
+            return Err(Status::internal(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        self.name(kind, namespace, &mut object)?;
+        self.check_namespace(kind, namespace, &object)?;
+        self.begin(kind, &mut object);
+        let name = metadata::text(&object, "name");
+        if self.store.get(kind, namespace, name).is_some() {
+            return Err(Status::already_exists(kind, name));
+        }
+        self.keep(kind, object)
+    }
+
+    /// Puts the object into the namespace of the request (upstream:
+    /// `EnsureObjectNamespaceMatchesRequestNamespace`).
+    pub(super) fn place(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        let own = metadata::text(object, "namespace");
+        if !kind.is_namespaced() || !own.is_empty() && own != namespace {
+            if own.is_empty() {
+                return Ok(());
+            }
+            let why = "the namespace of the provided object does not match the namespace sent on \
+                       the request";
+            return Err(Status::bad_request(why));
+        }
+        metadata::set(object, "namespace", Some(namespace.into()));
+        Ok(())
+    }
+
+    fn name(&mut self, kind: Kind, namespace: &str, object: &mut Value) -> Result<(), Status> {
+        let prefix = metadata::text(object, "generateName").to_owned();
+        if !metadata::text(object, "name").is_empty() || prefix.is_empty() {
+            return Ok(());
+        }
+        let prefix: String = prefix.chars().take(LONGEST_PREFIX).collect();
+        let mut name = String::new();
+        for _ in 0..ATTEMPTS {
+            name = format!("{prefix}{}", self.store.new_suffix());
+            if self.store.get(kind, namespace, &name).is_none() {
+                metadata::set(object, "name", Some(name.into()));
+                return Ok(());
+            }
+        }
+        let why = format!(
+            "{} {name:?} already exists, the server was not able to generate a unique name for \
+             the object",
+            crate::simulator::GroupResource(kind)
+        );
+        Err(Status::new(Reason::AlreadyExists, why).retry_after(1))
+    }
+
+    /// Nothing is created in a namespace that is not there, or is on its way out (upstream:
+    /// admission `NamespaceLifecycle`).
+    fn check_namespace(&self, kind: Kind, namespace: &str, object: &Value) -> Result<(), Status> {
+        if !kind.is_namespaced() {
+            return Ok(());
+        }
+        let Some(found) = self.store.get(Kind::Namespace, "", namespace) else {
+            return Err(Status::not_found(Kind::Namespace, namespace));
+        };
+        if found.meta().deleted.is_none() {
+            return Ok(());
+        }
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        Err(Status::forbidden(kind, metadata::text(object, "name"), &why))
+    }
+
+    /// What the server writes into every new object.
+    pub(super) fn begin(&mut self, kind: Kind, object: &mut Value) {
+        let uid = self.store.new_uid();
+        let now = metadata::time(self.now);
+        if let Some(metadata) = metadata::fields(object) {
+            for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+                metadata.remove(field);
+            }
+            metadata.insert("uid".to_owned(), uid.into());
+            metadata.insert("creationTimestamp".to_owned(), now);
+            metadata.remove("generation");
+            if kind.has_generation() {
+                metadata.insert("generation".to_owned(), 1.into());
+            }
+        }
+        metadata::tidy(object);
+    }
+}

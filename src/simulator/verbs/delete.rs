@@ -1,0 +1,222 @@
+//! The end of an object, at once or in steps: grace period, finalizers, dependents (upstream:
+//! `Store.Delete`, `BeforeDelete`, the pod strategy's `CheckGracefulDelete`).
+//!
+//! What becomes of dependents is the garbage collector's part.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{Target, Verbs, metadata};
+use crate::model::Uid;
+use crate::simulator::{Kind, Object, Status};
+
+/// The finalizer that keeps an object until its dependents are orphans.
+pub(super) const ORPHAN: &str = "orphan";
+
+/// The finalizer that keeps an object until its dependents are gone.
+pub(super) const FOREGROUND: &str = "foregroundDeletion";
+
+/// What becomes of what belongs to a deleted object (upstream: `DeletionPropagation`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// It stays, and belongs to nobody.
+    Orphan,
+    /// It is deleted afterwards.
+    Background,
+    /// It is deleted before.
+    Foreground,
+}
+
+/// How to delete.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    /// The one object that is meant.
+    pub uid: Option<Uid>,
+    /// The one version that is meant.
+    pub resource_version: Option<String>,
+    /// Instead of the object's own grace period.
+    pub grace_seconds: Option<i64>,
+    /// What becomes of dependents; `None` is the kind's default, which is in the background.
+    pub propagation: Option<Propagation>,
+}
+
+impl DeleteOptions {
+    /// At once, as the kubelet does when a pod has ended.
+    pub fn now() -> Self {
+        Self { grace_seconds: Some(0), ..Self::default() }
+    }
+}
+
+/// How far a deletion has come.
+#[derive(Clone, Debug)]
+pub enum Deleted {
+    /// The object is gone; this was its last state.
+    Gone(Arc<Object>),
+    /// It is on its way: its grace period runs, or finalizers hold it.
+    Going(Arc<Object>),
+}
+
+impl Deleted {
+    /// The object as it is now, or was last.
+    pub fn object(&self) -> &Arc<Object> {
+        match self {
+            Self::Gone(object) | Self::Going(object) => object,
+        }
+    }
+}
+
+impl Verbs<'_> {
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// 404; 409 when it is not the one that is meant.
+    pub fn delete(
+        &mut self,
+        target: Target<'_>,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Status> {
+        let live = self.get(target)?;
+        check_preconditions(target, &live, options)?;
+        let mut object = live.value();
+        let grace = match self.grace(&live, &mut object, options) {
+            Grace::Pending => return Ok(Deleted::Going(live)),
+            Grace::Runs => true,
+            Grace::None => false,
+        };
+        let finalizers = finalizers(&live, options);
+        let waits = !finalizers.is_empty();
+        let finalizers = waits.then(|| json!(finalizers));
+        metadata::set(&mut object, "finalizers", finalizers);
+        let period = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+        if waits && !grace {
+            self.mark_as_deleting(&live, &mut object);
+        }
+        if waits || grace && period > 0 {
+            return self.keep(target.kind, object).map(Deleted::Going);
+        }
+        self.take_away(target.kind, object).map(Deleted::Gone)
+    }
+
+    /// Starts or shortens the grace period of a kind that has one: the pod.
+    fn grace(&self, live: &Object, object: &mut Value, options: &DeleteOptions) -> Grace {
+        if live.kind() != Kind::Pod {
+            return Grace::None;
+        }
+        let asked = options.grace_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+        let meta = live.meta();
+        if let Some(until) = meta.deleted {
+            let running = meta.grace_seconds.unwrap_or_default();
+            return match asked {
+                _ if running == 0 => Grace::None,
+                None => Grace::Pending,
+                Some(asked) if asked >= running => Grace::Pending,
+                Some(asked) => {
+                    let began = until - SignedDuration::from_secs(running);
+                    let ends = began + SignedDuration::from_secs(asked);
+                    // It never ends in the past, and only an explicit 0 is at once.
+                    let (ends, period) = match ends < self.now {
+                        true if asked > 0 => (self.now, 1),
+                        true => (self.now, asked),
+                        false => (ends, asked),
+                    };
+                    set_deletion(object, ends, period);
+                    Grace::Runs
+                }
+            };
+        }
+        let period = own_grace(object, asked);
+        set_deletion(object, self.now + SignedDuration::from_secs(period), period);
+        bump_generation(live, object);
+        Grace::Runs
+    }
+
+    /// (upstream: `markAsDeleting`)
+    fn mark_as_deleting(&self, live: &Object, object: &mut Value) {
+        let until = live.meta().deleted.filter(|until| *until <= self.now);
+        if live.meta().deleted.is_none() {
+            bump_generation(live, object);
+        }
+        set_deletion(object, until.unwrap_or(self.now), 0);
+    }
+}
+
+enum Grace {
+    /// It has none: what holds the object are finalizers at most.
+    None,
+    /// It runs already, and nothing shortens it.
+    Pending,
+    /// It begins, or becomes shorter.
+    Runs,
+}
+
+/// A pod's grace period: none when no kubelet has it, or it has ended.
+fn own_grace(pod: &Value, asked: Option<i64>) -> i64 {
+    let own = || pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+    let period = asked.unwrap_or_else(own);
+    let unbound = pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty);
+    let ended = matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
+    match period {
+        _ if unbound || ended => 0,
+        ..0 => 1,
+        period => period,
+    }
+}
+
+fn set_deletion(object: &mut Value, until: Timestamp, period: i64) {
+    metadata::set(object, "deletionTimestamp", Some(metadata::time(until)));
+    metadata::set(object, "deletionGracePeriodSeconds", Some(period.into()));
+}
+
+fn bump_generation(live: &Object, object: &mut Value) {
+    let generation = live.meta().generation;
+    if generation > 0 {
+        metadata::set(object, "generation", Some((generation + 1).into()));
+    }
+}
+
+/// The finalizers, with those of the garbage collector as the options ask for (upstream:
+/// `deletionFinalizersForGarbageCollection`).
+fn finalizers(live: &Object, options: &DeleteOptions) -> Vec<String> {
+    let own = &live.meta().finalizers;
+    let others = own.iter().filter(|it| !matches!(&***it, ORPHAN | FOREGROUND));
+    let mut all: Vec<String> = others.map(ToString::to_string).collect();
+    let has = |finalizer: &str| own.iter().any(|it| **it == *finalizer);
+    let propagation = options.propagation.or_else(|| {
+        has(ORPHAN)
+            .then_some(Propagation::Orphan)
+            .or_else(|| has(FOREGROUND).then_some(Propagation::Foreground))
+    });
+    match propagation {
+        Some(Propagation::Orphan) => all.push(ORPHAN.to_owned()),
+        Some(Propagation::Foreground) => all.push(FOREGROUND.to_owned()),
+        Some(Propagation::Background) | None => {}
+    }
+    all
+}
+
+fn check_preconditions(
+    target: Target<'_>,
+    live: &Object,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
+    let Target { kind, name, .. } = target;
+    let uid = &live.meta().uid;
+    if let Some(wanted) = options.uid.as_ref().filter(|wanted| *wanted != uid) {
+        let why = format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The \
+             object might have been deleted and then recreated"
+        );
+        return Err(Status::conflict_of_kind(kind, name, &why));
+    }
+    let version = live.version().to_string();
+    if let Some(wanted) = options.resource_version.as_ref().filter(|wanted| **wanted != version) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the \
+             ResourceVersion in record ({version}). The object might have been modified"
+        );
+        return Err(Status::conflict_of_kind(kind, name, &why));
+    }
+    Ok(())
+}
