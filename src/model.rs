@@ -31,8 +31,8 @@ pub use daemon_set::{
 };
 pub use desired::{DesiredDaemonSet, ManifestFile, Place};
 pub use faults::{
-    ApiFault, Faults, FaultsKind, FaultsVersion, FaultyAnswer, ImageFault, NodeEvent, NodeSelection,
-    Period, Span,
+    ApiFault, Faults, FaultsKind, FaultsVersion, FaultyAnswer, ImageFault, NodeEvent,
+    NodeSelection, Period, Span,
 };
 pub use field_path::{FieldPath, Literal, PathStep, extend_path};
 pub use label_syntax::{is_label_key, is_label_value};

@@ -17,9 +17,11 @@ mod timings;
 mod verbs;
 
 pub use clock::{VirtualClock, on_virtual_time};
+pub use controllers::Controllers;
 pub use kind::{Group, GroupResource, Kind};
 pub use load::objects;
 pub use object::{Meta, Object, ObjectKey, Owner, UnreadableObject};
 pub use status::{Cause, Reason, Status};
 pub use store::{Change, Event, Expired, Store};
+pub use timings::{DEFAULT_START, Timings};
 pub use verbs::{DeleteOptions, Deleted, Part, Propagation, Target, Verbs, WriteOptions};

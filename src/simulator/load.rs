@@ -43,7 +43,7 @@ pub fn objects(snapshot: &Snapshot) -> Vec<(Kind, Value)> {
     let pod = |one: &Pod| {
         let spec = one.revision_hash().map(|hash| (&one.namespace, hash));
         let spec = spec.and_then(|key| templates.get(&key)).cloned();
-        self::pod(one, spec.unwrap_or_else(some_spec), *observed_at)
+        pod_of(one, spec.unwrap_or_else(some_spec), *observed_at)
     };
     let mut objects = Vec::new();
     let mut add = |kind, object: Value| objects.push((kind, typed(kind, object)));
@@ -158,7 +158,7 @@ fn some_spec() -> Value {
     json!({"containers": [{"name": "unknown", "image": "unknown"}]})
 }
 
-fn pod(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
+fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
     let Pod {
         namespace,
         name,
@@ -188,7 +188,9 @@ fn pod(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
     let first = spec["containers"][0]["name"].as_str().unwrap_or_default().to_owned();
     let mut containers = vec![json!({"name": first, "restartCount": restarts, "state": {}})];
     match trouble.as_deref() {
-        Some(trouble) if trouble.container.is_empty() && trouble.reason.as_ref() == "Unschedulable" => {
+        Some(trouble)
+            if trouble.container.is_empty() && trouble.reason.as_ref() == "Unschedulable" =>
+        {
             conditions.push(json!({
                 "type": "PodScheduled", "status": "False",
                 "reason": trouble.reason, "message": trouble.message,

@@ -43,11 +43,6 @@ impl<W: Clone + Ord> Agenda<W> {
         }
     }
 
-    /// When work is to be done; `None` when it is not there.
-    pub(super) fn when(&self, work: &W) -> Option<Timestamp> {
-        self.places.get(work).map(|(at, _)| *at)
-    }
-
     /// When the next piece of work is due.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.due.first_key_value().map(|((at, _), _)| *at)
@@ -75,7 +70,6 @@ mod tests {
         }
         agenda.put(at(8), "c");
         agenda.remove(&"d");
-        assert_eq!(agenda.when(&"b"), Some(at(3)));
         let mut order = Vec::new();
         while let Some(due) = agenda.next_due() {
             assert_eq!(agenda.pop(due - std::time::Duration::from_secs(1)), None);

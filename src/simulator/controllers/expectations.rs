@@ -24,7 +24,13 @@ struct Counts {
 
 impl Expectations {
     /// Expects these, whatever was expected before (upstream: `SetExpectations`).
-    pub(super) fn set(&mut self, key: &DaemonSetKey, creates: usize, deletes: usize, now: Timestamp) {
+    pub(super) fn set(
+        &mut self,
+        key: &DaemonSetKey,
+        creates: usize,
+        deletes: usize,
+        now: Timestamp,
+    ) {
         let count = |n| i64::try_from(n).unwrap_or(i64::MAX);
         let counts = Counts { creates: count(creates), deletes: count(deletes), since: now };
         self.0.insert(key.clone(), counts);
