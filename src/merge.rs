@@ -22,6 +22,7 @@ mod remove;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod update;
 
 use std::collections::BTreeMap;
 
@@ -39,6 +40,7 @@ pub use fields_v1::StepError;
 pub use leftovers::Leftover;
 pub use managers::{Entry, ManagedFields, ManagedFieldsError, Manager, Operation};
 pub use migrate::{LAST_APPLIED_ANNOTATION, ownership};
+pub use update::update;
 
 /// The one version of the API that DaemonSets are served in. What managers own in another one
 /// counts for nothing: the server cannot look at the object through it.
@@ -212,12 +214,18 @@ fn before_first_apply(live: &Value, now: Timestamp) -> ManagedFields {
 /// An object without what apply does not look at: `status`, which the server resets, and the
 /// record of ownership itself.
 fn own_part(object: &Value) -> Value {
-    let mut object = object.clone();
+    let mut object = without_record(object);
     if let Value::Object(fields) = &mut object {
         fields.remove("status");
-        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-            metadata.remove("managedFields");
-        }
+    }
+    object
+}
+
+/// An object without the record of ownership.
+fn without_record(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.remove("managedFields");
     }
     object
 }

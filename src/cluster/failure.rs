@@ -21,7 +21,7 @@ use super::connect::CONNECT_TIMEOUT;
 pub(super) struct Plugin(Option<String>);
 
 impl Plugin {
-    #[cfg(test)]
+    /// Credentials come from no plugin.
     pub(super) fn none() -> Self {
         Self(None)
     }

@@ -45,6 +45,11 @@ impl FieldPath {
         Self(names.into_iter().map(PathStep::field).collect())
     }
 
+    /// As upstream writes it: `.spec.template.spec.containers[name="agent"].image`.
+    pub fn upstream(&self) -> String {
+        self.0.iter().map(PathStep::upstream).collect()
+    }
+
     /// Whether `self` is `ancestor` or below it.
     pub fn starts_with(&self, ancestor: &Self) -> bool {
         self.0.starts_with(&ancestor.0)
@@ -55,6 +60,22 @@ impl PathStep {
     /// The step to a named field.
     pub fn field(name: impl Into<String>) -> Self {
         Self::Field(name.into())
+    }
+
+    /// (upstream: `PathElement.String`)
+    fn upstream(&self) -> String {
+        match self {
+            Self::Field(name) => format!(".{name}"),
+            Self::Key(keys) => {
+                let keys: Vec<String> = keys
+                    .iter()
+                    .map(|(name, value)| format!("{name}={}", value.upstream()))
+                    .collect();
+                format!("[{}]", keys.join(","))
+            }
+            Self::Value(value) => format!("[={}]", value.upstream()),
+            Self::Index(at) => format!("[{at}]"),
+        }
     }
 
     /// Writes the step behind what is already written, or first of all.
@@ -102,6 +123,16 @@ impl From<&Value> for Literal {
             Value::String(text) => Self::Text(text.clone()),
             Value::Bool(truth) => Self::Bool(*truth),
             Value::Null | Value::Array(_) | Value::Object(_) => Self::Other(value.to_string()),
+        }
+    }
+}
+
+impl Literal {
+    /// As upstream writes it: texts in quotes.
+    fn upstream(&self) -> String {
+        match self {
+            Self::Text(text) => format!("{text:?}"),
+            Self::Integer(_) | Self::Number(_) | Self::Bool(_) | Self::Other(_) => self.to_string(),
         }
     }
 }

@@ -44,7 +44,8 @@ impl LabelSelector {
 }
 
 impl LabelSelectorRequirement {
-    fn holds(&self, labels: &Labels) -> bool {
+    /// Whether `labels` satisfy it; an unknown operator is never satisfied.
+    pub fn holds(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
         let listed = || value.is_some_and(|v| self.values.iter().any(|want| want == v));
         match self.operator.as_str() {

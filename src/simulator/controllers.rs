@@ -25,7 +25,6 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -35,13 +34,13 @@ pub(in crate::simulator) use kubelet::whole_second;
 
 use self::agenda::Agenda;
 use self::cache::{Cache, KINDS};
-use self::chance::Chance;
+pub(in crate::simulator) use self::chance::Chance;
 use self::daemon_sets::DaemonSets;
 use self::kubelet::Kubelets;
 use self::limiter::Limiter;
 use self::pod_gc::PodGc;
 use self::scheduler::Scheduler;
-use super::{Event, Kind, ObjectKey, Store, Timings, VirtualClock};
+use super::{Event, Kind, ObjectKey, Server, Store, Timings, VirtualClock};
 use crate::model::{DaemonSetKey, Faults, NodeReadiness};
 
 /// A piece of work.
@@ -281,11 +280,11 @@ impl Controllers {
     }
 
     /// Goes on for ever, on virtual time.
-    pub async fn run(mut self, store: Arc<Mutex<Store>>, clock: VirtualClock) {
+    pub async fn run(mut self, server: Server, clock: VirtualClock) {
         loop {
-            let due = self.turn(&mut lock(&store), clock.now());
+            let due = self.turn(&mut server.store(), clock.now());
             let change = poll_fn(|context| {
-                let mut store = lock(&store);
+                let mut store = server.store();
                 if store.version() != self.seen {
                     return Poll::Ready(());
                 }
@@ -309,8 +308,4 @@ impl Controllers {
 
 fn limiter(timings: &Timings, now: Timestamp) -> Limiter {
     Limiter::new(timings.requests_per_second, timings.burst, now)
-}
-
-fn lock(store: &Mutex<Store>) -> MutexGuard<'_, Store> {
-    store.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -204,6 +204,23 @@ impl Status {
             .because(causes)
     }
 
+    /// The same, where upstream names the resource instead of the kind.
+    pub(super) fn invalid_resource(kind: Kind, name: &str, causes: &[Cause]) -> Self {
+        let mut status = Self::invalid(kind, name, causes);
+        let words = (kind.as_str(), kind.resource());
+        status.message = status.message.replacen(words.0, words.1, 1);
+        status.with("kind", kind.resource())
+    }
+
+    /// The request's own options break the API's rules.
+    pub(super) fn invalid_options(kind: &str, causes: &[Cause]) -> Self {
+        let texts: Vec<String> =
+            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let message = format!("{kind}.meta.k8s.io \"\" is invalid: {}", texts.join(", "));
+        let status = Self::new(Reason::Invalid, message).with("group", "meta.k8s.io");
+        status.with("kind", kind).because(causes)
+    }
+
     /// It is not permitted.
     pub fn forbidden(kind: Kind, name: &str, why: &str) -> Self {
         let resource = GroupResource(kind);

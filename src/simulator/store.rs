@@ -183,6 +183,11 @@ impl Store {
         }
     }
 
+    /// Wakes everybody, though nothing has happened.
+    pub(super) fn wake_all(&mut self) {
+        self.tables.iter_mut().flat_map(|table| table.wakers.drain(..)).for_each(Waker::wake);
+    }
+
     /// What has an owner reference with this uid, whether the owner is still there or not.
     pub fn dependents(&self, owner: &Uid) -> impl Iterator<Item = &Arc<Object>> {
         let dependents = self.dependents.get(owner).into_iter().flatten();

@@ -4,9 +4,14 @@
 //! at one moment by one manager. Nothing here waits, and nothing here knows the time. Watches are
 //! streams and live in `http`; controllers follow [`Store::events_after`].
 
+mod apply;
 mod create;
 mod delete;
+mod evict;
+mod list;
 mod metadata;
+mod patch;
+mod strategy;
 mod update;
 
 use std::sync::Arc;
@@ -14,9 +19,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Kind, Object, Reason, Status, Store, UnreadableObject};
+use super::{Kind, Object, Status, Store, UnreadableObject};
+use crate::merge::{self, Manager};
 
 pub use self::delete::{DeleteOptions, Deleted, Propagation};
+pub(super) use self::list::too_old;
+pub use self::list::{ListOptions, Page};
+pub use self::patch::Patch;
 
 /// Whose write it is, and whether it counts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,6 +43,15 @@ pub enum Part {
     Main,
     /// Its status alone.
     Status,
+}
+
+/// Whether the ownership of a written object is still to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ownership {
+    /// An apply has told it.
+    Applied,
+    /// The writer owns what it changes.
+    Recorded,
 }
 
 /// Which object, and which part of it.
@@ -108,6 +126,32 @@ impl Verbs<'_> {
         found.cloned().ok_or_else(|| Status::not_found(kind, name))
     }
 
+    /// Notes who owns what after a write that is no apply. Only DaemonSets have such a record here:
+    /// for them the room `merge` knows which fields there are.
+    fn record(
+        &self,
+        kind: Kind,
+        part: Part,
+        old: Option<&Value>,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        if kind != Kind::DaemonSet {
+            let record = old.and_then(|old| old["metadata"].get("managedFields").cloned());
+            metadata::set(object, "managedFields", record);
+            return Ok(());
+        }
+        let subresource = match part {
+            Part::Main => "",
+            Part::Status => "status",
+        };
+        let manager = Manager::updating(self.options.manager, subresource);
+        let owners = merge::update(old, object, &manager, self.now)
+            .map_err(|error| Status::bad_request(error.to_string()))?;
+        let record = if owners.is_empty() { None } else { Some(owners.to_value()) };
+        metadata::set(object, "managedFields", record);
+        Ok(())
+    }
+
     /// Keeps an object in its place, unless it is a dry run.
     fn keep(&mut self, kind: Kind, object: Value) -> Result<Arc<Object>, Status> {
         if !self.options.dry_run {
@@ -127,10 +171,7 @@ impl Verbs<'_> {
     }
 }
 
-/// The API server's decoder refuses what is not of its kind's shape.
 fn unreadable(error: UnreadableObject) -> Status {
     let UnreadableObject { kind, key: _, reason } = error;
-    let version = kind.group().api_version().rsplit('/').next().unwrap_or_default();
-    let why = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {reason}");
-    Status::new(Reason::BadRequest, why)
+    strategy::wrong_type(kind, &reason)
 }

@@ -3,15 +3,15 @@
 
 /// Where all chance comes from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chance(u64);
+pub(in crate::simulator) struct Chance(u64);
 
 impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in crate::simulator) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// From 0 up to 1, for what these words name.
-    pub(super) fn share(self, words: &[&str]) -> f64 {
+    pub(in crate::simulator) fn share(self, words: &[&str]) -> f64 {
         let mut state = mix(self.0 ^ 0x9e37_79b9_7f4a_7c15);
         for byte in words.iter().flat_map(|word| word.bytes().chain([0])) {
             state = mix(state ^ u64::from(byte));

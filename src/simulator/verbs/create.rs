@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Verbs, metadata};
-use crate::simulator::{Kind, Object, Reason, Status};
+use super::{Ownership, Part, Verbs, metadata, strategy};
+use crate::simulator::{GroupResource, Kind, Object, Reason, Status};
 
 /// The longest prefix of a generated name (upstream: `names.maxGeneratedNameLength`).
 const LONGEST_PREFIX: usize = 58;
@@ -25,7 +25,31 @@ impl Verbs<'_> {
         namespace: &str,
         mut object: Value,
     ) -> Result<Arc<Object>, Status> {
-        self.place(kind, namespace, &mut object)?;
+        place(kind, namespace, &mut object)?;
+        if let Some(metadata) = metadata::fields(&mut object) {
+            metadata.remove("managedFields");
+        }
+        self.begin(kind, namespace, object, Ownership::Recorded)
+    }
+
+    /// Creates what an apply has made; who owns what is in it already.
+    pub(super) fn create_applied_object(
+        &mut self,
+        kind: Kind,
+        namespace: &str,
+        mut object: Value,
+    ) -> Result<Arc<Object>, Status> {
+        place(kind, namespace, &mut object)?;
+        self.begin(kind, namespace, object, Ownership::Applied)
+    }
+
+    fn begin(
+        &mut self,
+        kind: Kind,
+        namespace: &str,
+        mut object: Value,
+        ownership: Ownership,
+    ) -> Result<Arc<Object>, Status> {
         if !metadata::text(&object, "resourceVersion").is_empty() {
             // Upstream's storage says so, and nobody makes an answer of it.
             return Err(Status::internal(
@@ -34,33 +58,21 @@ impl Verbs<'_> {
         }
         self.name(kind, namespace, &mut object)?;
         self.check_namespace(kind, namespace, &object)?;
-        self.begin(kind, &mut object);
+        strategy::default(kind, &mut object)?;
+        self.introduce(kind, &mut object);
+        strategy::prepare_create(kind, &mut object);
+        metadata::tidy(&mut object);
+        strategy::check_create(kind, &object)?;
+        if ownership == Ownership::Recorded {
+            self.record(kind, Part::Main, None, &mut object)?;
+        }
         let name = metadata::text(&object, "name");
         if self.store.get(kind, namespace, name).is_some() {
             return Err(Status::already_exists(kind, name));
         }
+        object["kind"] = kind.as_str().into();
+        object["apiVersion"] = kind.api_version().into();
         self.keep(kind, object)
-    }
-
-    /// Puts the object into the namespace of the request (upstream:
-    /// `EnsureObjectNamespaceMatchesRequestNamespace`).
-    pub(super) fn place(
-        &self,
-        kind: Kind,
-        namespace: &str,
-        object: &mut Value,
-    ) -> Result<(), Status> {
-        let own = metadata::text(object, "namespace");
-        if !kind.is_namespaced() || !own.is_empty() && own != namespace {
-            if own.is_empty() {
-                return Ok(());
-            }
-            let why = "the namespace of the provided object does not match the namespace sent on \
-                       the request";
-            return Err(Status::bad_request(why));
-        }
-        metadata::set(object, "namespace", Some(namespace.into()));
-        Ok(())
     }
 
     fn name(&mut self, kind: Kind, namespace: &str, object: &mut Value) -> Result<(), Status> {
@@ -80,7 +92,7 @@ impl Verbs<'_> {
         let why = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for \
              the object",
-            crate::simulator::GroupResource(kind)
+            GroupResource(kind)
         );
         Err(Status::new(Reason::AlreadyExists, why).retry_after(1))
     }
@@ -104,7 +116,7 @@ impl Verbs<'_> {
     }
 
     /// What the server writes into every new object.
-    pub(super) fn begin(&mut self, kind: Kind, object: &mut Value) {
+    fn introduce(&mut self, kind: Kind, object: &mut Value) {
         let uid = self.store.new_uid();
         let now = metadata::time(self.now);
         if let Some(metadata) = metadata::fields(object) {
@@ -118,6 +130,21 @@ impl Verbs<'_> {
                 metadata.insert("generation".to_owned(), 1.into());
             }
         }
-        metadata::tidy(object);
     }
+}
+
+/// Puts the object into the namespace of the request (upstream:
+/// `EnsureObjectNamespaceMatchesRequestNamespace`).
+pub(super) fn place(kind: Kind, namespace: &str, object: &mut Value) -> Result<(), Status> {
+    let own = metadata::text(object, "namespace");
+    if own.is_empty() && kind.is_namespaced() {
+        metadata::set(object, "namespace", Some(namespace.into()));
+        return Ok(());
+    }
+    if own == namespace {
+        return Ok(());
+    }
+    let why =
+        "the namespace of the provided object does not match the namespace sent on the request";
+    Err(Status::bad_request(why))
 }

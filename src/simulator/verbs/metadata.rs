@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::strategy::immutable;
+use crate::simulator::Cause;
+
 /// Fields of `metadata` in the way that Go leaves out what is empty.
 pub(super) fn tidy(object: &mut Value) {
     let Some(metadata) = fields(object) else { return };
@@ -45,4 +48,38 @@ pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
 /// A moment in whole seconds, as the API has it.
 pub(super) fn time(moment: Timestamp) -> Value {
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()
+}
+
+/// What an update may not do to `metadata` (upstream: `ValidateObjectMetaAccessorUpdate`).
+pub(super) fn check_update(old: &Value, object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let list = |object: &Value| -> Vec<String> {
+        let all = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    if !text(old, "deletionTimestamp").is_empty() {
+        let before = list(old);
+        let mut added: Vec<_> =
+            list(object).into_iter().filter(|it| !before.contains(it)).collect();
+        added.sort();
+        if !added.is_empty() {
+            let all: Vec<String> = added.iter().map(|it| format!("{it:?}")).collect();
+            causes.push(Cause {
+                reason: "FieldValueForbidden",
+                message: format!(
+                    "Forbidden: no new finalizers can be added if the object is being deleted, \
+                     found new finalizers []string{{{}}}",
+                    all.join(", ")
+                ),
+                field: "metadata.finalizers".to_owned(),
+            });
+        }
+    }
+    for field in ["name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let [before, after] = [old, object].map(|it| &it["metadata"][field]);
+        if before != after {
+            causes.push(immutable(&format!("metadata.{field}"), after));
+        }
+    }
+    causes
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Part, Target, Verbs, metadata};
+use super::create::place;
+use super::{Ownership, Part, Target, Verbs, metadata, strategy};
 use crate::simulator::{Cause, Kind, Object, Status};
 
 impl Verbs<'_> {
@@ -13,19 +14,13 @@ impl Verbs<'_> {
     /// the object that is there; its `uid` likewise.
     ///
     /// # Errors
-    /// 404, 409 when it has changed meanwhile, 422 for what breaks the API's rules.
+    /// 404, 409 when it is another one or has changed meanwhile, 422 for what breaks the API's
+    /// rules.
     pub fn update(&mut self, target: Target<'_>, mut object: Value) -> Result<Arc<Object>, Status> {
         let live = self.get(target)?;
-        self.place(target.kind, target.namespace, &mut object)?;
-        let name = metadata::text(&object, "name");
-        if name != target.name {
-            let why = format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                target.name
-            );
-            return Err(Status::bad_request(why));
-        }
-        self.replace(target, &live, object)
+        check_place(target, &mut object)?;
+        check_uid(target, &live, &object)?;
+        self.replace(target, &live, object, Ownership::Recorded)
     }
 
     /// Changes what is there, whatever it is by now: for controllers, whose reads are never old
@@ -41,7 +36,7 @@ impl Verbs<'_> {
         let live = self.get(target)?;
         let mut object = live.value();
         change(&mut object);
-        self.replace(target, &live, object)
+        self.replace(target, &live, object, Ownership::Recorded)
     }
 
     /// What every way of changing an object ends in.
@@ -50,60 +45,92 @@ impl Verbs<'_> {
         target: Target<'_>,
         live: &Arc<Object>,
         mut object: Value,
+        ownership: Ownership,
     ) -> Result<Arc<Object>, Status> {
-        let Target { kind, name, part, .. } = target;
-        self.check_preconditions(target, live, &object)?;
+        let Target { kind, part, .. } = target;
+        check_version(target, live, &object)?;
         let old = live.value();
+        if part == Part::Main {
+            strategy::default(kind, &mut object)?;
+        }
         reset(part, &old, &mut object);
         keep_identity(&old, &mut object);
+        let grows = strategy::prepare_update(kind, part, &old, &mut object);
         metadata::tidy(&mut object);
-        if kind.has_generation() && part == Part::Main && object["spec"] != old["spec"] {
+        strategy::check_update(kind, part, &old, &object)?;
+        if ownership == Ownership::Recorded {
+            self.record(kind, part, Some(&old), &mut object)?;
+        }
+        if grows {
             let next = live.meta().generation + 1;
             metadata::set(&mut object, "generation", Some(next.into()));
         }
         object["kind"] = kind.as_str().into();
         object["apiVersion"] = kind.api_version().into();
         metadata::set(&mut object, "resourceVersion", Some(live.version().to_string().into()));
-        let _ = name;
-        if object == old {
-            return Ok(Arc::clone(live));
-        }
         if is_done(live, &object) {
             return self.take_away(kind, object);
         }
+        if is_same(&old, &object) {
+            return Ok(Arc::clone(live));
+        }
         self.keep(kind, object)
     }
+}
 
-    fn check_preconditions(
-        &self,
-        target: Target<'_>,
-        live: &Object,
-        object: &Value,
-    ) -> Result<(), Status> {
-        let Target { kind, name, .. } = target;
-        let uid = metadata::text(object, "uid");
-        let is_meant = uid.is_empty() || uid == live.meta().uid.as_str();
-        if !is_meant {
-            let why = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                live.meta().uid
-            );
-            return Err(Status::conflict(kind, name, &why));
-        }
-        let version = metadata::text(object, "resourceVersion");
-        if version.is_empty() && !allows_unconditional_update(kind) {
-            let cause = Cause {
-                reason: "FieldValueInvalid",
-                message: "Invalid value: 0: must be specified for an update".to_owned(),
-                field: "metadata.resourceVersion".to_owned(),
-            };
-            return Err(Status::invalid(kind, name, &[cause]));
-        }
-        if !version.is_empty() && version != live.version().to_string() {
-            return Err(Status::modified(kind, name));
-        }
-        Ok(())
+/// The object must be the one of the path.
+pub(super) fn check_place(target: Target<'_>, object: &mut Value) -> Result<(), Status> {
+    let Target { kind, namespace, name: wanted, .. } = target;
+    place(kind, namespace, object)?;
+    let name = metadata::text(object, "name");
+    if name == wanted {
+        return Ok(());
     }
+    let why =
+        format!("the name of the object ({name}) does not match the name on the URL ({wanted})");
+    Err(Status::bad_request(why))
+}
+
+/// (upstream: `storage.Preconditions.Check`)
+fn check_uid(target: Target<'_>, live: &Object, object: &Value) -> Result<(), Status> {
+    let (sent, uid) = (metadata::text(object, "uid"), &live.meta().uid);
+    if sent.is_empty() || sent == uid.as_str() {
+        return Ok(());
+    }
+    let why =
+        format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {uid}");
+    Err(Status::conflict(target.kind, target.name, &why))
+}
+
+fn check_version(target: Target<'_>, live: &Object, object: &Value) -> Result<(), Status> {
+    let Target { kind, name, .. } = target;
+    let version = metadata::text(object, "resourceVersion");
+    if version.is_empty() && !allows_unconditional_update(kind) {
+        let cause = Cause {
+            reason: "FieldValueInvalid",
+            message: "Invalid value: 0: must be specified for an update".to_owned(),
+            field: "metadata.resourceVersion".to_owned(),
+        };
+        return Err(Status::invalid_resource(kind, name, &[cause]));
+    }
+    if !version.is_empty() && version != live.version().to_string() {
+        return Err(Status::modified(kind, name));
+    }
+    Ok(())
+}
+
+/// Whether nothing changes, but for when managers are said to have written (upstream:
+/// `IgnoreManagedFieldsTimestampsTransformer`).
+fn is_same(old: &Value, object: &Value) -> bool {
+    let timeless = |object: &Value| {
+        let mut object = object.clone();
+        let entries = object["metadata"].get_mut("managedFields").and_then(Value::as_array_mut);
+        for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
+            entry.remove("time");
+        }
+        object
+    };
+    old == object || timeless(old) == timeless(object)
 }
 
 /// Whether an update may leave out the version (upstream: `AllowUnconditionalUpdate`).
@@ -148,12 +175,18 @@ fn put_back(fields: &mut serde_json::Map<String, Value>, old: &Value, name: &str
 
 /// What an update can never change is put back, not refused.
 fn keep_identity(old: &Value, object: &mut Value) {
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "generation", "selfLink"] {
-        metadata::set(object, field, old["metadata"].get(field).cloned());
+    let before = |field: &str| old["metadata"].get(field).cloned();
+    for field in ["creationTimestamp", "generation", "selfLink"] {
+        metadata::set(object, field, before(field));
     }
-    if object["metadata"].get("deletionGracePeriodSeconds").is_none() {
-        let grace = old["metadata"].get("deletionGracePeriodSeconds").cloned();
-        metadata::set(object, "deletionGracePeriodSeconds", grace);
+    if before("deletionTimestamp").is_some() {
+        metadata::set(object, "deletionTimestamp", before("deletionTimestamp"));
+    }
+    for field in ["uid", "deletionGracePeriodSeconds"] {
+        let sent = &object["metadata"][field];
+        if sent.is_null() || sent == "" {
+            metadata::set(object, field, before(field));
+        }
     }
 }
 

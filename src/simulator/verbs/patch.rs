@@ -1,0 +1,51 @@
+//! Changes of an object that is there: JSON merge patch and JSON patch (upstream: `jsonPatcher`).
+//!
+//! Strategic merge patch is not served; nothing that runs here sends it.
+
+use std::sync::Arc;
+
+use json_patch::PatchOperation;
+use serde_json::Value;
+
+use super::update::check_place;
+use super::{Ownership, Target, Verbs};
+use crate::simulator::{Object, Reason, Status};
+
+/// A change.
+#[derive(Clone, Copy, Debug)]
+pub enum Patch<'a> {
+    /// RFC 7386: `application/merge-patch+json`.
+    Merge(&'a Value),
+    /// RFC 6902: `application/json-patch+json`.
+    Json(&'a [PatchOperation]),
+}
+
+impl Verbs<'_> {
+    /// Changes an object. A `resourceVersion` in the result must be that of the object that is
+    /// there; an `uid` likewise.
+    ///
+    /// # Errors
+    /// 404; 409 for another version; 422 for another uid, a failed test, or what breaks the API's
+    /// rules.
+    pub fn patch(&mut self, target: Target<'_>, patch: Patch<'_>) -> Result<Arc<Object>, Status> {
+        let live = self.get(target)?;
+        let mut object = live.value();
+        match patch {
+            Patch::Merge(patch) => json_patch::merge(&mut object, patch),
+            Patch::Json(operations) => {
+                json_patch::patch(&mut object, operations).map_err(|_| refused())?;
+            }
+        }
+        if !object.is_object() {
+            return Err(Status::bad_request("the patch leaves no object"));
+        }
+        check_place(target, &mut object)?;
+        self.replace(target, &live, object, Ownership::Recorded)
+    }
+}
+
+/// Upstream says no more than this, whatever is wrong with the patch (`applyJSPatch`).
+fn refused() -> Status {
+    let why = "the server rejected our request due to an error in our request";
+    Status::new(Reason::Invalid, why)
+}

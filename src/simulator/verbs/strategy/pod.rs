@@ -1,0 +1,194 @@
+//! Pods: the defaults and rules of their templates, and what admission adds (upstream:
+//! `SetDefaults_Pod`, admission `Priority` and `DefaultTolerationSeconds`).
+//!
+//! Not here: service accounts, of which the embedded cluster has none, so no token is mounted.
+
+use serde_json::{Map, Value, json};
+
+use super::{causes, immutable, wrong_type};
+use crate::manifest;
+use crate::simulator::verbs::metadata;
+use crate::simulator::{Cause, Kind, Status};
+
+/// What a pod has beyond its template's defaults. A template is part of a DaemonSet here, because
+/// the rules are known for those.
+pub(super) fn default(pod: &mut Value) -> Result<(), Status> {
+    let mut spec = pod["spec"].take();
+    let names: &[&str] = &["nodeName", "priority", "preemptionPolicy", "enableServiceLinks"];
+    let own = taken(&mut spec, names);
+    let wrapped = json!({"spec": {"template": {"spec": spec}}});
+    let mut defaulted = manifest::default_daemon_set(wrapped).map_err(|problems| {
+        let texts: Vec<String> = problems
+            .iter()
+            .map(|(path, problem)| {
+                format!("{}: {problem}", path.strip_prefix("spec.template.").unwrap_or(path))
+            })
+            .collect();
+        wrong_type(Kind::Pod, &texts.join(", "))
+    })?;
+    let mut spec = defaulted["spec"]["template"]["spec"].take();
+    if let Some(fields) = spec.as_object_mut() {
+        fields.extend(own);
+        fields.entry("enableServiceLinks").or_insert(Value::Bool(true));
+    }
+    for list in ["containers", "initContainers"] {
+        let containers = spec[list].as_array_mut();
+        containers.into_iter().flatten().for_each(requests_from_limits);
+    }
+    pod["spec"] = spec;
+    Ok(())
+}
+
+/// Fields that the template's schema treats the same, kept as they are.
+fn taken(spec: &mut Value, names: &[&str]) -> Map<String, Value> {
+    let Some(fields) = spec.as_object_mut() else { return Map::new() };
+    let own = names.iter().filter_map(|name| fields.remove_entry(*name));
+    own.filter(|(_, value)| !value.is_null() && *value != "").collect()
+}
+
+/// What is limited and not requested is requested (upstream: `SetDefaults_Pod`).
+fn requests_from_limits(container: &mut Value) {
+    let Some(limits) = container["resources"]["limits"].as_object().cloned() else { return };
+    let resources = &mut container["resources"];
+    if resources["requests"].is_null() {
+        resources["requests"] = json!({});
+    }
+    let Some(requests) = resources["requests"].as_object_mut() else { return };
+    for (name, amount) in limits {
+        requests.entry(name).or_insert(amount);
+    }
+}
+
+/// What admission and the server set in a new pod.
+pub(super) fn prepare_create(pod: &mut Value) {
+    let priority = priority_of(pod["spec"]["priorityClassName"].as_str().unwrap_or_default());
+    if let Some(spec) = pod["spec"].as_object_mut() {
+        spec.insert("priority".to_owned(), priority.unwrap_or_default().into());
+        spec.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
+    }
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        tolerate_for_a_while(pod, key);
+    }
+    pod["status"] = json!({"phase": "Pending", "qosClass": quality(pod)});
+}
+
+/// Five minutes, unless the pod says something about the taint itself.
+fn tolerate_for_a_while(pod: &mut Value, key: &str) {
+    let spec = &mut pod["spec"];
+    let says = |toleration: &Value| {
+        let text = |field: &str| toleration[field].as_str().unwrap_or_default();
+        (text("key") == key || text("key").is_empty())
+            && (text("effect") == "NoExecute" || text("effect").is_empty())
+    };
+    if spec["tolerations"].as_array().is_some_and(|all| all.iter().any(says)) {
+        return;
+    }
+    let toleration = json!({
+        "effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300,
+    });
+    match spec["tolerations"].as_array_mut() {
+        Some(all) => all.push(toleration),
+        None => spec["tolerations"] = json!([toleration]),
+    }
+}
+
+/// The two classes that every cluster has, and none.
+fn priority_of(class: &str) -> Option<i64> {
+    match class {
+        "" => Some(0),
+        "system-cluster-critical" => Some(2_000_000_000),
+        "system-node-critical" => Some(2_000_001_000),
+        _ => None,
+    }
+}
+
+/// Whether admission lets a new pod in.
+pub(super) fn admit(pod: &Value) -> Result<(), Status> {
+    let class = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();
+    if priority_of(class).is_some() {
+        return Ok(());
+    }
+    let why = format!("no PriorityClass with name {class} was found");
+    Err(Status::forbidden(Kind::Pod, metadata::text(pod, "name"), &why))
+}
+
+/// (upstream: `GetPodQOS`)
+fn quality(pod: &Value) -> &'static str {
+    let lists = ["containers", "initContainers"].map(|list| pod["spec"][list].as_array());
+    let containers: Vec<&Value> = lists.into_iter().flatten().flatten().collect();
+    let amount = |container: &Value, list: &str, name: &str| {
+        container["resources"][list].get(name).filter(|it| *it != "0").cloned()
+    };
+    let (mut any, mut guaranteed) = (false, true);
+    for container in containers {
+        for resource in ["cpu", "memory"] {
+            let [request, limit] =
+                ["requests", "limits"].map(|list| amount(container, list, resource));
+            any |= request.is_some() || limit.is_some();
+            guaranteed &= limit.is_some() && request == limit;
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+/// What is wrong with a new pod: what is wrong with its template, but for the rules that only
+/// DaemonSets have.
+pub(super) fn check(pod: &Value) -> Vec<Cause> {
+    let labels = json!({"a": "a"});
+    let mut spec = pod["spec"].clone();
+    if let Some(fields) = spec.as_object_mut() {
+        fields.insert("restartPolicy".to_owned(), "Always".into());
+        fields.remove("activeDeadlineSeconds");
+    }
+    let wrapped = json!({
+        "metadata": pod["metadata"],
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+            "updateStrategy": {"type": "OnDelete"},
+        },
+    });
+    let errors = manifest::validate(&wrapped).into_iter().map(|mut error| {
+        if let Some(path) = error.path.strip_prefix("spec.template.") {
+            error.path = path.to_owned();
+        }
+        error
+    });
+    causes(&errors.collect::<Vec<_>>())
+}
+
+/// Of a running pod only few things can change (upstream: `ValidatePodUpdate`); controllers here
+/// change its node once, and nothing else of its spec.
+pub(super) fn check_update(old: &Value, pod: &Value) -> Vec<Cause> {
+    const CHANGEABLE: [&str; 5] = [
+        "activeDeadlineSeconds",
+        "containers",
+        "initContainers",
+        "terminationGracePeriodSeconds",
+        "tolerations",
+    ];
+    let fixed = |pod: &Value| {
+        let mut spec = pod["spec"].clone();
+        if let Some(fields) = spec.as_object_mut() {
+            fields.retain(|name, _| !CHANGEABLE.contains(&name.as_str()));
+        }
+        spec
+    };
+    let (before, after) = (fixed(old), fixed(pod));
+    if before == after {
+        return vec![];
+    }
+    let changed = after
+        .as_object()
+        .into_iter()
+        .flatten()
+        .find(|(name, value)| before.get(name.as_str()) != Some(value));
+    match changed {
+        Some((name, value)) => vec![immutable(&format!("spec.{name}"), value)],
+        None => vec![immutable("spec", &after)],
+    }
+}
