@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::decode::{Gathered, KUBE_SYSTEM};
 use super::failure::{Failure, Plugin, Refusal};
 use super::list::{self, List, Narrowed, Sink};
-use super::request::{Call, Requests};
+use super::request::{Call, Decoding, Requests};
 use super::{Error, Kind, RequestCounts, Resource, WritableCluster};
 use crate::model::{ClusterInfo, Coverage, NamespaceName, Snapshot};
 
@@ -110,14 +110,14 @@ impl LiveCluster {
         Self { requests: Arc::new(requests), name, default_namespace, page_size: PAGE_SIZE }
     }
 
-    /// A cluster behind a client that is there already, such as the embedded one's.
-    pub fn of_client(
+    /// The embedded cluster, behind its client.
+    pub fn embedded(
         client: kube::Client,
         name: Option<String>,
         default_namespace: NamespaceName,
     ) -> Self {
         let requests = Requests::new(client, Plugin::none(), EMBEDDED.into());
-        Self::new(requests, name, default_namespace)
+        Self::new(requests.decoding(Decoding::InPlace), name, default_namespace)
     }
 
     /// The same cluster, read in pages of so many objects instead of 500; 0 is one page for all.

@@ -134,7 +134,9 @@ mod tests {
         let store = Store::new(1);
         let struck = || -> Vec<u64> {
             let mut api = api(&["{answer: {refused: 503}, percent: 20}"]);
-            (0..1000).filter(|n| !api.before(&seen(*n, "get", Kind::Pod), &store).is_empty()).collect()
+            (0..1000)
+                .filter(|n| !api.before(&seen(*n, "get", Kind::Pod), &store).is_empty())
+                .collect()
         };
         assert!((150..250).contains(&struck().len()), "{}", struck().len());
         assert_eq!(struck(), struck());

@@ -1,11 +1,16 @@
 //! A whole cluster on virtual time: the objects of a snapshot behind HTTP, with everybody who acts
 //! on them from inside.
 
+use std::time::Duration;
+
 use super::controllers::Controllers;
 use super::faults::FaultyApi;
 use super::{Server, Store, Timings, UnreadableObject, VirtualClock, load};
 use crate::cluster::LiveCluster;
 use crate::model::{Faults, NamespaceName, Snapshot};
+
+/// How long everybody inside waits at the beginning: who looks at once sees the snapshot as it was.
+const HEAD_START: Duration = Duration::from_millis(100);
 
 /// What a cluster is rehearsed with.
 #[derive(Clone, Debug, Default)]
@@ -44,14 +49,18 @@ impl World {
         let controllers = Controllers::begin(&mut store, timings, faults, seed, clock.now());
         let server = Server::new(store, move || clock.now());
         server.set_hook(Some(Box::new(hook)));
-        let controllers = tokio::spawn(controllers.run(server.clone(), clock));
+        let inside = controllers.run(server.clone(), clock);
+        let controllers = tokio::spawn(async move {
+            tokio::time::sleep(HEAD_START).await;
+            inside.await;
+        });
         Ok(Self { server, clock, name: snapshot.cluster.name.clone(), controllers })
     }
 
     /// The cluster as anybody reads one.
     pub fn cluster(&self) -> LiveCluster {
         let namespace = NamespaceName::from("default");
-        LiveCluster::of_client(self.server.client(), self.name.clone(), namespace)
+        LiveCluster::embedded(self.server.client(), self.name.clone(), namespace)
     }
 
     /// Its API.

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::kubelet::Kubelets;
-use super::{Moment, node_monitor, whole_second};
+use super::{Moment, node_monitor};
 use crate::model::{Labels, NodeEvent, NodeName, NodeSelection, Taint};
 use crate::simulator::{DeleteOptions, Kind, Status, Target, load};
 
@@ -30,9 +30,10 @@ pub(super) fn happen(event: &NodeEvent, kubelets: &mut Kubelets, moment: &mut Mo
             }
         }
         NodeEvent::Added { name, labels, taints, at: _ } => {
-            let object = new_node(name, labels, taints, moment);
+            let object = new_node(name, labels, taints);
             let created = moment.store.verbs(moment.now, MANAGER).create(Kind::Node, "", object);
             told(created.map(drop), name);
+            node_monitor::revive(name, moment);
         }
         NodeEvent::Removed { nodes, at: _ } => {
             for node in selected(nodes, moment) {
@@ -82,7 +83,7 @@ fn told(result: Result<(), Status>, node: &NodeName) {
     }
 }
 
-fn new_node(name: &NodeName, labels: &Labels, taints: &[Taint], moment: &Moment<'_>) -> Value {
+fn new_node(name: &NodeName, labels: &Labels, taints: &[Taint]) -> Value {
     // What every node has; a label that is given counts.
     let mut all: Map<String, Value> =
         [("kubernetes.io/hostname", name.as_str()), ("kubernetes.io/os", "linux")]
@@ -96,10 +97,6 @@ fn new_node(name: &NodeName, labels: &Labels, taints: &[Taint], moment: &Moment<
         "kind": "Node",
         "metadata": {"name": name, "labels": all},
         "spec": {"taints": taints.iter().map(load::taint).collect::<Vec<_>>()},
-        "status": {"conditions": [{
-            "type": "Ready", "status": "True", "reason": "KubeletReady",
-            "lastTransitionTime": whole_second(moment.now),
-        }]},
     })
 }
 

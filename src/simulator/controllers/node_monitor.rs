@@ -53,7 +53,7 @@ pub(super) fn soon(moment: &mut Moment<'_>) {
     moment.agenda.add(moment.now + PERIOD, Work::CheckNodes);
 }
 
-/// A kubelet posts that its node is ready again.
+/// A kubelet posts that its node is ready, for the first time or again.
 pub(super) fn revive(name: &NodeName, moment: &mut Moment<'_>) {
     let now = moment.now;
     let target = Target::new(Kind::Node, "", name.as_str());

@@ -77,11 +77,9 @@ impl Scheduler {
         let written = match fit {
             Ok(()) => {
                 self.waiting.remove(key);
-                let bound =
-                    verbs.edit(target, |pod| pod["spec"]["nodeName"] = name.as_str().into());
-                bound.and_then(|_| verbs.edit(target.status(), |pod| scheduled(pod, Ok(()), now)))
+                verbs.bind(key.namespace(), key.name(), name.as_str())
             }
-            Err(why) => verbs.edit(target.status(), |pod| scheduled(pod, Err(&why), now)),
+            Err(why) => verbs.edit(target.status(), |pod| unschedulable(pod, &why, now)),
         };
         if let Err(error) = written {
             tracing::debug!(pod = %key, %error, "cannot be scheduled");
@@ -126,28 +124,19 @@ pub(super) fn tolerations(spec: &Value) -> Vec<Toleration> {
     written.filter_map(|it| Toleration::deserialize(it).ok()).collect()
 }
 
-/// Sets the condition `PodScheduled`, unless it says so already.
-fn scheduled(pod: &mut Value, fit: Result<(), &str>, now: Timestamp) {
-    let status = if fit.is_ok() { "True" } else { "False" };
-    let mut condition = json!({
-        "type": "PodScheduled", "status": status, "lastProbeTime": null,
-        "lastTransitionTime": whole_second(now),
+/// Says why a pod is not bound, unless that is known already.
+fn unschedulable(pod: &mut Value, why: &str, now: Timestamp) {
+    let condition = json!({
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why,
+        "lastProbeTime": null, "lastTransitionTime": whole_second(now),
     });
-    if let Err(why) = fit {
-        condition["reason"] = "Unschedulable".into();
-        condition["message"] = why.into();
-    }
-    if !pod["status"].is_object() {
-        pod["status"] = json!({"phase": "Pending"});
-    }
     let conditions = &mut pod["status"]["conditions"];
     if !conditions.is_array() {
         *conditions = json!([]);
     }
     let Some(conditions) = conditions.as_array_mut() else { return };
-    let known = conditions.iter_mut().find(|it| it["type"] == "PodScheduled");
-    match known {
-        Some(known) if known["status"] == status && known["message"] == condition["message"] => {}
+    match conditions.iter_mut().find(|it| it["type"] == "PodScheduled") {
+        Some(known) if known["status"] == "False" && known["message"] == why => {}
         Some(known) => *known = condition,
         None => conditions.push(condition),
     }
@@ -180,15 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_says_so_already_is_left_alone() {
+    fn a_reason_that_is_known_is_not_told_again() {
         let at = crate::controller::test_cluster::at;
-        let mut pod = json!({});
-        scheduled(&mut pod, Err("why"), at(1));
+        let mut pod = json!({"status": {}});
+        unschedulable(&mut pod, "why", at(1));
         let first = pod.clone();
-        scheduled(&mut pod, Err("why"), at(2));
+        unschedulable(&mut pod, "why", at(2));
         assert_eq!(pod, first);
-        scheduled(&mut pod, Ok(()), at(3));
-        let condition = &pod["status"]["conditions"][0];
-        assert_eq!((&condition["status"], &condition["reason"]), (&"True".into(), &Value::Null));
+        unschedulable(&mut pod, "another", at(3));
+        let all = pod["status"]["conditions"].as_array().unwrap();
+        assert_eq!((all.len(), &all[0]["message"]), (1, &"another".into()));
     }
 }

@@ -261,8 +261,6 @@ fn revisions_are_reused_and_pruned() {
 #[test]
 fn a_name_that_is_taken_is_counted_and_hashed_again() {
     let quiet = little_revision_of("agent:1");
-    let mut agent = agent(rolling(json!(1), json!(0)), 0);
-    agent["metadata"]["uid"] = json!("agent-uid");
     let mut store = Store::new(1);
     store.load(Kind::Namespace, json!({"metadata": {"name": "ns"}})).unwrap();
     store.load(Kind::Node, node("node-00")).unwrap();
@@ -270,7 +268,7 @@ fn a_name_that_is_taken_is_counted_and_hashed_again() {
         "metadata": {"name": quiet, "namespace": "ns"}, "revision": 1, "data": {"spec": {}},
     });
     store.load(Kind::ControllerRevision, taken).unwrap();
-    store.load(Kind::DaemonSet, agent).unwrap();
+    store.load(Kind::DaemonSet, served_agent()).unwrap();
     let controllers = Controllers::begin(&mut store, brisk(), Faults::default(), 1, at(0));
     let mut little = Little { store, controllers, now: at(0), told: 0 };
     little.until(20);
@@ -338,14 +336,12 @@ fn failed_pods_are_replaced_after_longer_and_longer_waits() {
 
 #[test]
 fn what_cannot_be_created_does_not_keep_the_status_from_being_written() {
-    let mut agent = agent(rolling(json!(1), json!(0)), 0);
-    agent["metadata"]["uid"] = json!("agent-uid");
     let mut store = Store::new(1);
     for number in 0..4 {
         store.load(Kind::Node, node(&format!("node-{number:02}"))).unwrap();
     }
     // There is no such namespace; revisions are there already, so that only pods are missing.
-    store.load(Kind::DaemonSet, agent).unwrap();
+    store.load(Kind::DaemonSet, served_agent()).unwrap();
     let name = little_revision_of("agent:1");
     let revision = whole_revision("agent:1");
     store.load(Kind::ControllerRevision, revision).unwrap();
@@ -370,6 +366,15 @@ fn a_warning_that_comes_again_is_counted() {
     let counts: Vec<&Value> = events.iter().map(|event| &event["count"]).collect();
     assert_eq!(counts, [2, 1]);
     assert_eq!(events[0]["lastTimestamp"], "1970-01-01T00:00:02Z");
+}
+
+/// The DaemonSet as a server would serve it, that no controller has seen yet.
+fn served_agent() -> Value {
+    let mut little = Little::new(0, agent(rolling(json!(1), json!(0)), 0), "");
+    little.until(0);
+    let mut agent = little.store.get(Kind::DaemonSet, "ns", "agent").unwrap().value();
+    agent["status"] = json!({});
+    agent
 }
 
 /// The revision that a fresh cluster makes for this image, without an owner.

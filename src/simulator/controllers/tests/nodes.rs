@@ -84,7 +84,7 @@ fn what_people_do_to_nodes() {
 
 #[test]
 fn a_pod_aimed_at_a_node_with_a_taint_waits_and_says_why() {
-    let mut little = Little::new(1, agent(rolling(json!(1), json!(0)), 0), "");
+    let mut little = with("- {event: added, at: 30s, name: node-77}\n");
     little.until(10);
     let aimed = json!({
         "metadata": {"name": "stray", "namespace": "ns"},
@@ -98,11 +98,10 @@ fn a_pod_aimed_at_a_node_with_a_taint_waits_and_says_why() {
         },
     });
     little.store.verbs(little.now, "test").create(Kind::Pod, "ns", aimed).unwrap();
-    little.until(20);
+    little.until(29);
     let stray = little.store.get(Kind::Pod, "ns", "stray").unwrap().pod().unwrap();
     assert_eq!(&*stray.trouble.as_deref().unwrap().reason, "Unschedulable");
-    little.store.verbs(little.now, "test").create(Kind::Node, "", node("node-77")).unwrap();
-    little.until(30);
+    little.until(60);
     let stray = little.store.get(Kind::Pod, "ns", "stray").unwrap().pod().unwrap();
     assert!(stray.is_ready(), "{stray:?}");
 }
