@@ -52,6 +52,9 @@ enum Work {
     Restart,
     /// A DaemonSet is synced.
     Sync(DaemonSetKey),
+    /// A DaemonSet is synced once more, which an earlier sync does not make up for (upstream:
+    /// `AddAfter`).
+    SyncLater(DaemonSetKey),
     /// A sync goes on.
     GoOn(DaemonSetKey),
     /// A pod is bound.
@@ -71,6 +74,7 @@ impl Work {
     fn is_of_controller_manager(&self) -> bool {
         match self {
             Self::Sync(_)
+            | Self::SyncLater(_)
             | Self::GoOn(_)
             | Self::Evict(_)
             | Self::CheckNodes
@@ -263,7 +267,7 @@ impl Controllers {
                 }
                 DaemonSets::wake_all(&mut moment);
             }
-            Work::Sync(key) => daemon_sets.sync(&key, &mut moment),
+            Work::Sync(key) | Work::SyncLater(key) => daemon_sets.sync(&key, &mut moment),
             Work::GoOn(key) => daemon_sets.go(&key, &mut moment),
             Work::Bind(key) => scheduler.bind(&key, &mut moment),
             Work::Kubelet(key) => kubelets.go_on(&key, &mut moment),

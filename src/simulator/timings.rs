@@ -76,10 +76,12 @@ impl Timings {
     }
 }
 
-/// From creation to Ready. One that has been Ready again since is passed over by the median.
+/// From creation to Ready. One that has been Ready again since is passed over by the median; one
+/// that took less than the second in which times are written tells nothing.
 fn start_time(pod: &Pod) -> Option<Duration> {
     let PodReadiness::Ready { since: Some(since) } = pod.readiness else { return None };
-    Duration::try_from(since.duration_since(pod.created?)).ok()
+    let time = Duration::try_from(since.duration_since(pod.created?)).ok()?;
+    (time >= Duration::from_secs(1)).then_some(time)
 }
 
 fn median(mut times: Vec<Duration>) -> Option<Duration> {

@@ -40,7 +40,10 @@ fn the_same_seed_gives_the_same_run() {
     let faults = example("faults/bad-day.yaml");
     let run = |seed: u32| {
         let only = "logging/fluent-bit";
-        let run = rehearse(&sandbox, &format!("{only} --fault {faults} --save {seed}.json --seed {seed}"));
+        let run = rehearse(
+            &sandbox,
+            &format!("{only} --fault {faults} --save {seed}.json --seed {seed}"),
+        );
         (run.to_string(), fs::read(sandbox.path(&format!("{seed}.json"))).unwrap())
     };
     let first = run(1);

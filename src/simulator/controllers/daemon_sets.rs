@@ -310,7 +310,7 @@ impl DaemonSets {
     fn finish(&mut self, program: &Program, moment: &mut Moment<'_>) {
         let key = &program.key;
         for wait in &program.again {
-            moment.agenda.add(moment.now + *wait, Work::Sync(key.clone()));
+            moment.agenda.add(moment.now + *wait, Work::SyncLater(key.clone()));
         }
         if program.failed {
             self.retry(key, moment);
@@ -327,7 +327,7 @@ impl DaemonSets {
         let failures = self.failures.entry(key.clone()).or_default();
         let wait = FIRST_RETRY.saturating_mul(2_u32.saturating_pow(*failures)).min(LONGEST_RETRY);
         *failures += 1;
-        moment.agenda.add(moment.now + wait, Work::Sync(key.clone()));
+        moment.agenda.add(moment.now + wait, Work::SyncLater(key.clone()));
     }
 }
 
@@ -378,7 +378,7 @@ fn wake_when_available(
     let min_ready = moment.cache.daemon_sets.get(key).map(|it| it.spec.min_ready_seconds);
     if let Some(seconds) = min_ready.filter(|seconds| *seconds > 0) {
         let later = moment.now + Duration::from_secs(u64::from(seconds) + 1);
-        moment.agenda.add(later, Work::Sync(key.clone()));
+        moment.agenda.add(later, Work::SyncLater(key.clone()));
     }
 }
 
