@@ -132,6 +132,14 @@ impl Requests {
         self
     }
 
+    /// What the chance in the pauses of a watch comes from: `None` is nothing that repeats.
+    pub(super) fn jitter_seed(&self, watch: usize) -> Option<u64> {
+        match self.decoding {
+            Decoding::Beside => None,
+            Decoding::InPlace => u64::try_from(watch).ok(),
+        }
+    }
+
     /// Decodes something.
     pub(super) fn decode<T: Send + 'static>(
         &self,

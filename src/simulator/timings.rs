@@ -15,6 +15,10 @@ use crate::model::{NamespaceName, Pod, PodReadiness, Revision, RevisionHash, Sna
 /// How long a pod takes to be Ready when nothing is known about its image.
 pub const DEFAULT_START: Duration = Duration::from_secs(8);
 
+/// So many starts of an image have to be seen: one alone may be that of a pod that has been Ready
+/// again since.
+const ENOUGH: usize = 3;
+
 /// How long things take.
 #[derive(Clone, Debug)]
 pub struct Timings {
@@ -84,9 +88,11 @@ fn start_time(pod: &Pod) -> Option<Duration> {
     (time >= Duration::from_secs(1)).then_some(time)
 }
 
+/// The one in the middle; of too few there is none.
 fn median(mut times: Vec<Duration>) -> Option<Duration> {
     times.sort_unstable();
-    times.get(times.len().checked_sub(1)? / 2).copied()
+    let middle = times.len().saturating_sub(1) / 2;
+    times.get(middle).copied().filter(|_| times.len() >= ENOUGH)
 }
 
 /// The images of each revision's template, without tags.
@@ -143,6 +149,6 @@ mod tests {
             assert_eq!(timings.start_of(images.iter().copied()), want, "{images:?}");
         }
         assert_eq!(median(vec![seconds(9), seconds(1), seconds(2)]), Some(seconds(2)));
-        assert_eq!(median(Vec::new()), None);
+        assert_eq!(median(vec![seconds(9), seconds(1)]), None);
     }
 }
