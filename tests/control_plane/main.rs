@@ -20,6 +20,7 @@ mod program;
 mod random;
 mod read_only;
 mod reading;
+mod simulator;
 mod smoke;
 mod snapshot;
 mod stages;

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Shared;
 use super::route::{Objects, Query};
-use crate::simulator::verbs::too_old;
+use crate::simulator::verbs::{too_old, unparsable_version};
 use crate::simulator::{Change, Event, Kind, Object, Selector, Status, Store};
 
 /// How long a watch lasts when it is not said (upstream: `--min-request-timeout`, from half an hour
@@ -91,7 +91,7 @@ impl Watching {
             }
             version => {
                 watching.version = version.parse().map_err(|_| {
-                    Status::bad_request(format!("invalid resource version {version:?}"))
+                    unparsable_version(version)
                 })?;
             }
         }

@@ -96,6 +96,10 @@ impl Verbs<'_> {
         if waits || grace && period > 0 {
             return self.keep(target.kind, object).map(Deleted::Going);
         }
+        if grace {
+            // Upstream writes that there is no time left, and then deletes: two changes.
+            object = self.keep(target.kind, object)?.value();
+        }
         self.take_away(target.kind, object).map(Deleted::Gone)
     }
 

@@ -114,12 +114,7 @@ fn start(store: &Store, options: &ListOptions) -> Result<Start, Status> {
     if version.is_empty() || version == "0" {
         return Ok(Start { version: store.version(), after: None });
     }
-    let Ok(wanted) = version.parse::<u64>() else {
-        let why = format!(
-            "Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
-        );
-        return Err(Status::bad_request(format!("resourceVersion: {why}")));
-    };
+    let wanted = version.parse::<u64>().map_err(|_| unparsable_version(version))?;
     if wanted > store.version() {
         return Err(too_large(wanted, store.version()));
     }
@@ -166,6 +161,15 @@ fn expired_token(store: &Store, start: &Start, options: &ListOptions) -> Status 
          results in an inconsistent list - objects that were created, modified, or deleted \
          between the time the first chunk was returned and now may show up in the list.",
     )
+}
+
+/// What is no version is the server's own fault to upstream.
+pub(in crate::simulator) fn unparsable_version(version: &str) -> Status {
+    let why = format!(
+        "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: \
+         invalid syntax"
+    );
+    Status::new(Reason::InternalError, why)
 }
 
 /// A version that is forgotten.
