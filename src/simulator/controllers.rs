@@ -13,6 +13,7 @@ mod chance;
 mod complaints;
 mod daemon_sets;
 mod expectations;
+mod garbage;
 mod happenings;
 mod kubelet;
 mod limiter;
@@ -41,7 +42,7 @@ use self::limiter::Limiter;
 use self::pod_gc::PodGc;
 use self::scheduler::Scheduler;
 use super::{Event, Kind, ObjectKey, Server, Store, Timings, VirtualClock};
-use crate::model::{DaemonSetKey, Faults, NodeReadiness};
+use crate::model::{DaemonSetKey, Faults, NodeReadiness, Uid};
 
 /// A piece of work.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +68,8 @@ enum Work {
     CheckNodes,
     /// Pods are collected.
     CollectPods,
+    /// What belongs to an object with this uid is looked at.
+    Garbage(Kind, ObjectKey, Uid),
 }
 
 impl Work {
@@ -78,7 +81,8 @@ impl Work {
             | Self::GoOn(_)
             | Self::Evict(_)
             | Self::CheckNodes
-            | Self::CollectPods => true,
+            | Self::CollectPods
+            | Self::Garbage(..) => true,
             Self::Happening(_) | Self::Restart | Self::Bind(_) | Self::Kubelet(_) => false,
         }
     }
@@ -166,8 +170,8 @@ impl Controllers {
                     kubelets.die(&node.name, since.unwrap_or(now));
                 }
             }
-            taint_eviction::look_at(node, &mut moment);
         }
+        taint_eviction::begin(&mut moment);
         for object in &pods {
             kubelets.adopt(object, &mut moment);
             if let Some(pod) = object.pod() {
@@ -230,6 +234,7 @@ impl Controllers {
         kubelets.hear(event, &mut moment);
         taint_eviction::hear(event, &mut moment);
         pod_gc.hear(event, &mut moment);
+        garbage::hear(event, &mut moment);
     }
 
     fn work(&mut self, work: Work, store: &mut Store, now: Timestamp) {
@@ -262,9 +267,7 @@ impl Controllers {
                 *pod_gc = PodGc::default();
                 pod_gc.begin(&mut moment);
                 node_monitor::soon(&mut moment);
-                for node in &cache.nodes {
-                    taint_eviction::look_at(node, &mut moment);
-                }
+                taint_eviction::begin(&mut moment);
                 DaemonSets::wake_all(&mut moment);
             }
             Work::Sync(key) | Work::SyncLater(key) => daemon_sets.sync(&key, &mut moment),
@@ -274,6 +277,7 @@ impl Controllers {
             Work::Evict(key) => taint_eviction::evict(&key, &mut moment),
             Work::CheckNodes => node_monitor::check(kubelets.dead(), &mut moment),
             Work::CollectPods => pod_gc.collect(&mut moment),
+            Work::Garbage(kind, key, uid) => garbage::collect(kind, &key, &uid, &mut moment),
         }
     }
 

@@ -23,8 +23,8 @@ use super::{Kind, Object, Status, Store, UnreadableObject};
 use crate::merge::{self, Manager};
 
 pub use self::delete::{DeleteOptions, Deleted, Propagation};
-pub(super) use self::list::{too_old, unparsable_version};
 pub use self::list::{ListOptions, Page};
+pub(super) use self::list::{too_old, unparsable_version};
 pub use self::patch::Patch;
 
 /// Whose write it is, and whether it counts.

@@ -19,8 +19,8 @@ pub(super) struct Cache {
 }
 
 /// The kinds that controllers listen to.
-pub(super) const KINDS: [Kind; 4] =
-    [Kind::Node, Kind::Pod, Kind::DaemonSet, Kind::ControllerRevision];
+pub(super) const KINDS: [Kind; 5] =
+    [Kind::Node, Kind::Pod, Kind::DaemonSet, Kind::ControllerRevision, Kind::ConfigMap];
 
 impl Cache {
     /// Everything that is there now.

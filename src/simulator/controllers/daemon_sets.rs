@@ -394,11 +394,11 @@ fn hear_node(change: Change, node: &Node, before: Option<&Node>, moment: &mut Mo
         let placement = placement::judge(&daemon_set.spec.template.placement, node);
         let mut pods = cache.pods_in(&daemon_set.key.namespace).iter();
         let has_pod = pods.any(|pod| {
-            let owner = pod.controller.as_ref();
-            let owned = owner.is_some_and(|owner| {
-                *owner.kind == *OWNER_KIND && *owner.name == *daemon_set.key.name.as_str()
+            // By name alone, as upstream's index has it.
+            let is_own = pod.controller.as_ref().is_some_and(|reference| {
+                *reference.kind == *OWNER_KIND && *reference.name == *daemon_set.key.name.as_str()
             });
-            owned && pod.is_bound() && pod.node() == Some(&node.name)
+            is_own && pod.is_bound() && pod.node() == Some(&node.name)
         });
         (placement.may_start && !has_pod)
             || (!placement.may_stay && has_pod)

@@ -37,8 +37,16 @@ pub(super) fn hear(event: &Event, moment: &mut Moment<'_>) {
     }
 }
 
+/// Looks at every node that is tainted.
+pub(super) fn begin(moment: &mut Moment<'_>) {
+    let cache = moment.cache;
+    for node in cache.nodes.iter().filter(|node| node.taints.iter().any(executes)) {
+        look_at(node, moment);
+    }
+}
+
 /// Looks at every pod of a node.
-pub(super) fn look_at(node: &Node, moment: &mut Moment<'_>) {
+fn look_at(node: &Node, moment: &mut Moment<'_>) {
     let here = moment.cache.all_pods();
     let here = here.filter(|pod| pod.is_bound() && pod.node() == Some(&node.name));
     let keys: Vec<ObjectKey> =

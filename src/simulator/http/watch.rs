@@ -90,9 +90,7 @@ impl Watching {
                 watching.first = Some(all.map(|object| line("ADDED", &object.json())).collect());
             }
             version => {
-                watching.version = version.parse().map_err(|_| {
-                    unparsable_version(version)
-                })?;
+                watching.version = version.parse().map_err(|_| unparsable_version(version))?;
             }
         }
         Ok(watching)

@@ -232,3 +232,74 @@ impl Program {
         skipped
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::{Cluster, OURS};
+
+    /// What a sync of the cluster sends: stages, and how many requests each portion has.
+    fn portions(program: &Program) -> Vec<(Stage, usize)> {
+        program.batches.iter().map(|batch| (batch.stage, batch.requests.len())).collect()
+    }
+
+    fn program(cluster: &Cluster) -> Program {
+        cluster.with_effects(|effects| {
+            let owner = Owner::from(&cluster.daemon_set);
+            Program::of(&owner, &cluster.daemon_set.uid, &effects)
+        })
+    }
+
+    #[test]
+    fn pods_are_created_in_portions_after_the_revision_and_before_the_status() {
+        let want = [
+            (Stage::History, 1),
+            (Stage::Create, 1), // what is expected
+            (Stage::Create, 1),
+            (Stage::Create, 2),
+            (Stage::Create, 4),
+            (Stage::Create, 3),
+            (Stage::Delete, 0),
+            (Stage::Status, 1),
+        ];
+        assert_eq!(portions(&program(&Cluster::of(10))), want);
+    }
+
+    #[test]
+    fn no_more_than_250_at_once() {
+        let mut cluster = Cluster::of(300);
+        let created = |program: &Program| {
+            let requests = program.batches.iter().flat_map(|batch| &batch.requests);
+            requests.filter(|request| matches!(request, Request::CreatePod(_))).count()
+        };
+        assert_eq!(created(&program(&cluster)), 250);
+        for node in 0..300 {
+            cluster.add_pods(&format!("node-{node}"), OURS, 2);
+        }
+        let program = program(&cluster);
+        let deletes = program.batches.iter().find(|batch| batch.stage == Stage::Delete);
+        assert_eq!(deletes.unwrap().requests.len(), 250);
+        let expects = program.batches.iter().flat_map(|batch| &batch.requests);
+        let expects = expects.filter_map(|request| match request {
+            Request::Expect { creates, deletes } => Some((*creates, *deletes)),
+            _other => None,
+        });
+        assert_eq!(expects.collect::<Vec<_>>(), [(0, 250)]);
+    }
+
+    #[test]
+    fn what_a_failure_leaves_out() {
+        for (stage, skipped, left) in [
+            (Stage::History, 10, vec![]),
+            (Stage::Claims, 10, vec![Stage::Status]),
+            (Stage::Create, 10, vec![Stage::Delete, Stage::Status]),
+            (Stage::Delete, 10, vec![Stage::Delete, Stage::Status]),
+        ] {
+            let mut program = program(&Cluster::of(10));
+            assert_eq!(program.fail(stage), skipped, "{stage:?}");
+            let stages: Vec<Stage> = program.batches.iter().map(|batch| batch.stage).collect();
+            assert_eq!(stages, left, "{stage:?}");
+            assert!(program.failed);
+        }
+    }
+}
