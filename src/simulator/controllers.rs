@@ -296,7 +296,9 @@ impl Controllers {
                 if store.version() != self.seen {
                     return Poll::Ready(());
                 }
-                KINDS.into_iter().for_each(|kind| store.wake_on(kind, context.waker()));
+                for kind in KINDS {
+                    store.wake_on(kind, context.waker());
+                }
                 Poll::Pending
             });
             match due {

@@ -101,7 +101,7 @@ mod tests {
 
     fn api(faults: &[&str]) -> FaultyApi {
         let faults = faults.iter().map(|text| serde_saphyr::from_str(text).unwrap()).collect();
-        FaultyApi::new(faults, 1, || Duration::from_secs(60))
+        FaultyApi::new(faults, 1, || Duration::from_mins(1))
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::controller::revision_data;
 use crate::model::{
     ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease, Namespace, NamespaceName,
     Node, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget, Revision, RevisionHash, Service,
-    Snapshot, Taint,
+    Snapshot, Taint, Uid,
 };
 
 /// The namespace whose uid serves as the cluster's identity.
@@ -38,23 +38,24 @@ pub fn objects(snapshot: &Snapshot) -> Vec<(Kind, Value)> {
         leases,
         coverage: _,
     } = snapshot;
-    let uid = cluster.uid.as_ref().map(|uid| uid.as_str());
+    let uid = cluster.uid.as_ref().map(Uid::as_str);
     let templates = templates(revisions);
     let pod = |one: &Pod| {
         let spec = one.revision_hash().map(|hash| (&one.namespace, hash));
         let spec = spec.and_then(|key| templates.get(&key)).cloned();
         pod_of(one, spec.unwrap_or_else(some_spec), *observed_at)
     };
-    let mut objects = Vec::new();
-    let mut add = |kind, object: Value| objects.push((kind, typed(kind, object)));
-    namespaces.iter().for_each(|it| add(Kind::Namespace, namespace(it, uid)));
-    nodes.iter().for_each(|it| add(Kind::Node, node(it)));
-    daemon_sets.iter().for_each(|it| add(Kind::DaemonSet, daemon_set(it)));
-    revisions.iter().for_each(|it| add(Kind::ControllerRevision, revision(it, *observed_at)));
-    pods.iter().for_each(|it| add(Kind::Pod, pod(it)));
-    services.iter().for_each(|it| add(Kind::Service, service(it)));
-    leases.iter().for_each(|it| add(Kind::Lease, lease(it)));
-    objects
+    let namespaces = namespaces.iter().map(|it| (Kind::Namespace, namespace(it, uid)));
+    let nodes = nodes.iter().map(|it| (Kind::Node, node(it)));
+    let daemon_sets = daemon_sets.iter().map(|it| (Kind::DaemonSet, daemon_set(it)));
+    let revisions = revisions.iter();
+    let revisions = revisions.map(|it| (Kind::ControllerRevision, revision(it, *observed_at)));
+    let pods = pods.iter().map(|it| (Kind::Pod, pod(it)));
+    let services = services.iter().map(|it| (Kind::Service, service(it)));
+    let leases = leases.iter().map(|it| (Kind::Lease, lease(it)));
+    let all = namespaces.chain(nodes).chain(daemon_sets).chain(revisions).chain(pods);
+    let all = all.chain(services).chain(leases);
+    all.map(|(kind, object)| (kind, typed(kind, object))).collect()
 }
 
 fn typed(kind: Kind, mut object: Value) -> Value {

@@ -34,33 +34,29 @@ pub(super) fn warn(
     let time = whole_second(now);
     let serial = store.version();
     let mut verbs = store.verbs(now, "kube-controller-manager");
-    let result = match known {
-        Some(key) => verbs.edit(Target::new(Kind::Event, namespace, key.name()), |event| {
+    let result = if let Some(key) = known {
+        verbs.edit(Target::new(Kind::Event, namespace, key.name()), |event| {
             event["count"] = (event["count"].as_i64().unwrap_or_default() + 1).into();
             event["lastTimestamp"] = time.into();
-        }),
-        None => {
-            let event = json!({
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {
-                    "name": format!("{}.{serial:x}", about.name),
-                    "namespace": namespace,
-                },
-                "involvedObject": {
-                    "apiVersion": "apps/v1", "kind": "DaemonSet",
-                    "namespace": namespace, "name": about.name, "uid": uid,
-                },
-                "reason": reason,
-                "message": message,
-                "source": {"component": COMPONENT},
-                "type": "Warning",
-                "count": 1,
-                "firstTimestamp": time,
-                "lastTimestamp": time,
-            });
-            verbs.create(Kind::Event, namespace, event)
-        }
+        })
+    } else {
+        let event = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": format!("{}.{serial:x}", about.name), "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": "apps/v1", "kind": "DaemonSet",
+                "namespace": namespace, "name": about.name, "uid": uid,
+            },
+            "reason": reason,
+            "message": message,
+            "source": {"component": COMPONENT},
+            "type": "Warning",
+            "count": 1,
+            "firstTimestamp": time,
+            "lastTimestamp": time,
+        });
+        verbs.create(Kind::Event, namespace, event)
     };
     if let Err(error) = result {
         tracing::debug!(%error, reason, message, "a warning is lost");

@@ -62,7 +62,9 @@ impl DaemonSets {
     /// Wakes every DaemonSet, as a controller manager does when it starts.
     pub(super) fn wake_all(moment: &mut Moment<'_>) {
         let keys: Vec<DaemonSetKey> = moment.cache.daemon_sets.keys().cloned().collect();
-        keys.into_iter().for_each(|key| wake(moment, key));
+        for key in keys {
+            wake(moment, key);
+        }
     }
 
     /// Hears what happened; the cache has heard it already.
@@ -363,7 +365,9 @@ fn wake_selecting(moment: &mut Moment<'_>, namespace: &NamespaceName, labels: &L
         it.key.namespace == *namespace && !selector.is_empty() && selector.matches(labels)
     });
     let keys: Vec<DaemonSetKey> = selecting.map(|it| it.key.clone()).collect();
-    keys.into_iter().for_each(|key| wake(moment, key));
+    for key in keys {
+        wake(moment, key);
+    }
 }
 
 /// A pod that has just become Ready is available later, which no event will tell.
@@ -400,12 +404,16 @@ fn hear_node(change: Change, node: &Node, before: Option<&Node>, moment: &mut Mo
             });
             is_own && pod.is_bound() && pod.node() == Some(&node.name)
         });
-        (placement.may_start && !has_pod)
-            || (!placement.may_stay && has_pod)
-            || (has_pod && daemon_set.status.number_misscheduled > 0)
+        if has_pod {
+            !placement.may_stay || daemon_set.status.number_misscheduled > 0
+        } else {
+            placement.may_start
+        }
     });
     let keys: Vec<DaemonSetKey> = concerned.map(|it| it.key.clone()).collect();
-    keys.into_iter().for_each(|key| wake(moment, key));
+    for key in keys {
+        wake(moment, key);
+    }
 }
 
 /// A new revision that has an owner wakes nobody; its change or end does, and so does an orphan

@@ -59,7 +59,7 @@ pub(super) fn happen(event: &NodeEvent, kubelets: &mut Kubelets, moment: &mut Mo
             edit(nodes, moment, |node| add_taint(node, taint));
         }
         NodeEvent::Untainted { nodes, key, at: _ } => {
-            edit(nodes, moment, |node| untaint(node, key))
+            edit(nodes, moment, |node| untaint(node, key));
         }
     }
 }

@@ -165,7 +165,7 @@ impl Kubelets {
         let images: Vec<&str> = timings::images(&whole["spec"]).collect();
         let start = moment.timings.start_of(images.iter().copied());
         let start = stretched(moment, start, &["start", object.meta().uid.as_str()]);
-        let plan = StartUp { creating: start / 2, ready: start - start / 2, trouble: None };
+        let plan = StartUp { creating: start / 2, ready: start / 2, trouble: None };
         match moment.cache.node(node) {
             Some(node) => struck(plan, &self.faults, &images, node),
             None => plan,

@@ -67,7 +67,9 @@ impl PodGc {
             .filter(goes)
             .map(|pod| ObjectKey::new(pod.namespace.as_str(), pod.name.as_str()))
             .collect();
-        going.iter().for_each(|key| remove(key, moment));
+        for key in &going {
+            remove(key, moment);
+        }
         self.quarantine.retain(|_, until| *until > now);
         if !self.quarantine.is_empty() {
             self.look_later(moment);

@@ -51,7 +51,9 @@ fn look_at(node: &Node, moment: &mut Moment<'_>) {
     let here = here.filter(|pod| pod.is_bound() && pod.node() == Some(&node.name));
     let keys: Vec<ObjectKey> =
         here.map(|pod| ObjectKey::new(pod.namespace.as_str(), pod.name.as_str())).collect();
-    keys.into_iter().for_each(|key| schedule(key, node, moment));
+    for key in keys {
+        schedule(key, node, moment);
+    }
 }
 
 fn schedule(key: ObjectKey, node: &Node, moment: &mut Moment<'_>) {

@@ -47,7 +47,7 @@ fn node(name: &str) -> Value {
 }
 
 /// `ns/agent`, as it is served, with this strategy.
-fn agent(strategy: Value, min_ready: u32) -> Value {
+fn agent(strategy: &Value, min_ready: u32) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -68,7 +68,7 @@ fn agent(strategy: Value, min_ready: u32) -> Value {
     })
 }
 
-fn rolling(max_unavailable: Value, max_surge: Value) -> Value {
+fn rolling(max_unavailable: &Value, max_surge: &Value) -> Value {
     let limits = json!({"maxUnavailable": max_unavailable, "maxSurge": max_surge});
     json!({"type": "RollingUpdate", "rollingUpdate": limits})
 }
@@ -181,7 +181,7 @@ impl Little {
 
 #[test]
 fn pods_come_up_and_are_counted() {
-    let mut little = Little::new(5, agent(rolling(json!(1), json!(0)), 0), "");
+    let mut little = Little::new(5, agent(&rolling(&json!(1), &json!(0)), 0), "");
     little.until(10);
     let want = DaemonSetStatus {
         observed_generation: 1,
@@ -209,7 +209,7 @@ fn the_same_seed_gives_the_same_history() {
     let history = |seed| {
         let faults = "nodes: [{event: dies, at: 30s, nodes: {names: [node-03]}}]\n";
         let timings = Timings { jitter: 0.5, ..brisk() };
-        let agent = agent(rolling(json!(2), json!(0)), 3);
+        let agent = agent(&rolling(&json!(2), &json!(0)), 3);
         let mut little = Little::with(8, agent, faults, timings, seed);
         little.until(20).set_image("agent:2");
         little.until(300);
@@ -223,7 +223,7 @@ fn the_same_seed_gives_the_same_history() {
 
 #[test]
 fn a_pod_that_is_deleted_comes_back_as_the_template_is_now() {
-    let mut little = Little::new(2, agent(json!({"type": "OnDelete"}), 0), "");
+    let mut little = Little::new(2, agent(&json!({"type": "OnDelete"}), 0), "");
     little.until(10).set_image("agent:2");
     little.until(20);
     assert_eq!(little.status().updated_number_scheduled, 0);
@@ -238,7 +238,7 @@ fn a_pod_that_is_deleted_comes_back_as_the_template_is_now() {
 
 #[test]
 fn revisions_are_reused_and_pruned() {
-    let mut little = Little::new(1, agent(rolling(json!(1), json!(0)), 0), "");
+    let mut little = Little::new(1, agent(&rolling(&json!(1), &json!(0)), 0), "");
     let mut end = 0;
     let mut set = |little: &mut Little, image: &str| {
         end += 20;
@@ -281,7 +281,7 @@ fn a_name_that_is_taken_is_counted_and_hashed_again() {
 
 /// The name of the revision that a fresh cluster makes for this image.
 fn little_revision_of(image: &str) -> String {
-    let mut agent = agent(rolling(json!(1), json!(0)), 0);
+    let mut agent = agent(&rolling(&json!(1), &json!(0)), 0);
     agent["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
     let mut little = Little::new(1, agent, "");
     little.until(10);
@@ -290,7 +290,7 @@ fn little_revision_of(image: &str) -> String {
 
 #[test]
 fn orphans_are_adopted() {
-    let mut little = Little::new(3, agent(rolling(json!(1), json!(0)), 0), "");
+    let mut little = Little::new(3, agent(&rolling(&json!(1), &json!(0)), 0), "");
     little.until(10);
     let names: Vec<String> = little.pods().iter().map(|pod| pod.name.to_string()).collect();
     for name in &names {
@@ -307,7 +307,7 @@ fn orphans_are_adopted() {
 
 #[test]
 fn pods_that_the_selector_does_not_select_any_more_are_released() {
-    let mut little = Little::new(1, agent(rolling(json!(1), json!(0)), 0), "");
+    let mut little = Little::new(1, agent(&rolling(&json!(1), &json!(0)), 0), "");
     little.until(10);
     let name = little.pods()[0].name.to_string();
     let target = Target::new(Kind::Pod, "ns", &name);
@@ -321,7 +321,7 @@ fn pods_that_the_selector_does_not_select_any_more_are_released() {
 
 #[test]
 fn failed_pods_are_replaced_after_longer_and_longer_waits() {
-    let mut little = Little::new(1, agent(rolling(json!(1), json!(0)), 0), "");
+    let mut little = Little::new(1, agent(&rolling(&json!(1), &json!(0)), 0), "");
     let mut gone = Vec::new();
     for second in 1..60 {
         little.until(second * 2);
@@ -374,7 +374,7 @@ fn a_warning_that_comes_again_is_counted() {
 
 /// The DaemonSet as a server would serve it, that no controller has seen yet.
 fn served_agent() -> Value {
-    let mut little = Little::new(0, agent(rolling(json!(1), json!(0)), 0), "");
+    let mut little = Little::new(0, agent(&rolling(&json!(1), &json!(0)), 0), "");
     little.until(0);
     let mut agent = little.store.get(Kind::DaemonSet, "ns", "agent").unwrap().value();
     agent["status"] = json!({});
@@ -383,7 +383,7 @@ fn served_agent() -> Value {
 
 /// The revision that a fresh cluster makes for this image, without an owner.
 fn whole_revision(image: &str) -> Value {
-    let mut agent = agent(rolling(json!(1), json!(0)), 0);
+    let mut agent = agent(&rolling(&json!(1), &json!(0)), 0);
     agent["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
     let mut little = Little::new(1, agent, "");
     little.until(10);

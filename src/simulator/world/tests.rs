@@ -50,13 +50,13 @@ fn the_example_fleet_comes_out_as_it_went_in() {
 fn muddled(fleet: &Snapshot, seed: u64) -> Snapshot {
     let chance = Chance::new(seed);
     let dice = |sides: u32, words: &[&str]| -> u32 {
-        (1..sides).filter(|side| chance.share(words) * f64::from(sides) >= f64::from(*side)).count()
-            as u32
+        let share = chance.share(words) * f64::from(sides);
+        (1..sides).map(|side| u32::from(share >= f64::from(side))).sum()
     };
     let mut snapshot = fleet.clone();
     snapshot.nodes.retain(|node| dice(5, &["keep", node.name.as_str()]) == 0);
     snapshot.pods.retain(|pod| dice(4, &["keep", pod.name.as_str()]) == 0);
-    let since = Some(fleet.observed_at - Duration::from_secs(60));
+    let since = Some(fleet.observed_at - Duration::from_mins(1));
     for node in &mut snapshot.nodes {
         let name = node.name.to_string();
         node.readiness = match dice(6, &["ready", &name]) {

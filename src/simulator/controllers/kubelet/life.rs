@@ -13,7 +13,7 @@ use jiff::Timestamp;
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 
 /// The longest one (upstream: `MaxImageBackOff`, `MaxContainerBackOff`).
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 /// How long the failure of a pull is shown before the wait for the next one is.
 const SHOWN: Duration = Duration::from_secs(1);
@@ -117,12 +117,13 @@ impl Life {
     pub(super) fn advance(&mut self, plan: &StartUp, now: Timestamp) {
         let cause = plan.trouble.map(|trouble| trouble.cause);
         match (self.stage, cause) {
-            (Stage::Creating, Some(Cause::NeverPulls)) => self.enter(Stage::PullFailed, now),
+            (Stage::Creating | Stage::PullBackOff, Some(Cause::NeverPulls)) => {
+                self.enter(Stage::PullFailed, now);
+            }
             (Stage::PullFailed, _) => {
                 self.enter(Stage::PullBackOff, now);
                 self.double();
             }
-            (Stage::PullBackOff, Some(Cause::NeverPulls)) => self.enter(Stage::PullFailed, now),
             (Stage::PullBackOff, _) => self.enter(Stage::Creating, now),
             (Stage::Creating, _) => {
                 self.started = Some(now);

@@ -10,7 +10,7 @@ fn dependents_go_or_are_let_go() {
         (Propagation::Foreground, 0, 0),
         (Propagation::Orphan, 3, 1),
     ] {
-        let mut little = Little::new(3, agent(rolling(json!(1), json!(0)), 0), "");
+        let mut little = Little::new(3, agent(&rolling(&json!(1), &json!(0)), 0), "");
         little.until(10);
         let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
         little.store.verbs(little.now, "test").delete(target(), &options).unwrap();
@@ -24,7 +24,7 @@ fn dependents_go_or_are_let_go() {
 
 #[test]
 fn a_daemon_set_that_is_made_anew_adopts_what_was_let_go() {
-    let mut little = Little::new(3, agent(rolling(json!(1), json!(0)), 0), "");
+    let mut little = Little::new(3, agent(&rolling(&json!(1), &json!(0)), 0), "");
     little.until(10);
     let names = |little: &Little| -> Vec<String> {
         little.pods().iter().map(|pod| pod.name.to_string()).collect()
@@ -34,7 +34,7 @@ fn a_daemon_set_that_is_made_anew_adopts_what_was_let_go() {
         DeleteOptions { propagation: Some(Propagation::Orphan), ..DeleteOptions::default() };
     little.store.verbs(little.now, "test").delete(target(), &orphan).unwrap();
     little.until(20);
-    let anew = agent(rolling(json!(1), json!(0)), 0);
+    let anew = agent(&rolling(&json!(1), &json!(0)), 0);
     little.store.verbs(little.now, "test").create(Kind::DaemonSet, "ns", anew).unwrap();
     little.until(40);
     assert_eq!((names(&little), little.revisions()), (before, revisions));

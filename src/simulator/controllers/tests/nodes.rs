@@ -4,7 +4,7 @@ use super::*;
 use crate::model::NodeReadiness;
 
 fn with(faults: &str) -> Little {
-    Little::new(3, agent(rolling(json!(1), json!(0)), 0), &format!("nodes:\n{faults}"))
+    Little::new(3, agent(&rolling(&json!(1), &json!(0)), 0), &format!("nodes:\n{faults}"))
 }
 
 fn node_of<'l>(little: &'l Little, name: &str) -> &'l crate::model::Node {
@@ -62,7 +62,7 @@ fn what_people_do_to_nodes() {
         ("tainted", ", taint: {key: gpu, effect: NoExecute}", 2, 0),
         ("relabelled", ", labels: {here: 'no'}", 2, 0),
     ] {
-        let mut agent = agent(rolling(json!(1), json!(0)), 0);
+        let mut agent = agent(&rolling(&json!(1), &json!(0)), 0);
         let term = json!([{"matchExpressions": [
             {"key": "here", "operator": "NotIn", "values": ["no"]},
         ]}]);

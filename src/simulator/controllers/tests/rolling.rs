@@ -3,7 +3,7 @@
 use super::*;
 
 /// The fleet of the worked example: 10 nodes, pods available for long, and then another image.
-fn example(strategy: Value, faults: &str) -> Little {
+fn example(strategy: &Value, faults: &str) -> Little {
     let mut little = Little::new(10, agent(strategy, 12), faults);
     little.until(100).set_image("agent:2");
     little.told = little.store.version();
@@ -12,7 +12,7 @@ fn example(strategy: Value, faults: &str) -> Little {
 
 #[test]
 fn waves_of_three_of_ten_every_minimum_of_readiness() {
-    let mut little = example(rolling(json!("25%"), json!(0)), "");
+    let mut little = example(&rolling(&json!("25%"), &json!(0)), "");
     let mut fewest = 10;
     for second in 101..170 {
         little.until(second);
@@ -27,7 +27,7 @@ fn waves_of_three_of_ten_every_minimum_of_readiness() {
 
 #[test]
 fn with_surge_nobody_is_missing() {
-    let mut little = example(rolling(json!(0), json!("25%")), "");
+    let mut little = example(&rolling(&json!(0), &json!("25%")), "");
     let (mut most, mut fewest) = (0, 10);
     for second in 101..200 {
         little.until(second);
@@ -46,7 +46,7 @@ fn an_image_that_never_comes_stops_the_rollout_at_its_budget() {
         ("crashLoops, image: 'agent:2', after: 100ms", "CrashLoopBackOff", true),
     ] {
         let faults = format!("images: [{{fault: {fault}}}]\n");
-        let mut little = example(rolling(json!(3), json!(0)), &faults);
+        let mut little = example(&rolling(&json!(3), &json!(0)), &faults);
         little.until(1000);
         let bad: Vec<&Pod> = little.pods().into_iter().filter(|pod| !pod.is_ready()).collect();
         assert_eq!(bad.len(), 3, "{fault}");
@@ -67,7 +67,7 @@ fn an_image_that_never_comes_stops_the_rollout_at_its_budget() {
 #[test]
 fn a_late_image_makes_a_late_rollout() {
     let faults = "images: [{fault: readyLate, image: 'agent:2', by: 60s}]\n";
-    let mut little = example(rolling(json!(10), json!(0)), faults);
+    let mut little = example(&rolling(&json!(10), &json!(0)), faults);
     little.until(150);
     assert_eq!(little.status().number_ready, 0);
     little.until(180);
@@ -77,7 +77,7 @@ fn a_late_image_makes_a_late_rollout() {
 #[test]
 fn requests_are_sent_at_the_pace_of_a_controller_manager() {
     let timings = Timings { requests_per_second: 20.0, burst: 30, ..brisk() };
-    let agent = agent(rolling(json!(1), json!(0)), 0);
+    let agent = agent(&rolling(&json!(1), &json!(0)), 0);
     let mut little = Little::with(90, agent, "", timings, 1);
     let mut counts = Vec::new();
     for second in 0..6 {
@@ -93,7 +93,7 @@ fn requests_are_sent_at_the_pace_of_a_controller_manager() {
 #[test]
 fn without_the_controller_manager_nothing_is_created() {
     let faults = "controllerManagerDown: [{from: 90s, until: 200s}]\n";
-    let mut little = example(rolling(json!(3), json!(0)), faults);
+    let mut little = example(&rolling(&json!(3), &json!(0)), faults);
     let name = little.pod_on("node-04").unwrap().name.to_string();
     little.delete_pod(&name);
     little.until(199);
