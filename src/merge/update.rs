@@ -22,7 +22,7 @@ pub fn update(
     manager: &Manager,
     now: Timestamp,
 ) -> Result<ManagedFields, ManagedFieldsError> {
-    let owners = ManagedFields::of(new)?;
+    let owners = owners(live, new, manager)?;
     if live.is_some() && owners.is_empty() {
         return Ok(owners);
     }
@@ -48,6 +48,26 @@ pub fn update(
     let fields = kept.union(&gained);
     owners.replace(Entry { manager: manager.clone(), time, fields });
     Ok(owners.tidied())
+}
+
+/// The ownership so far: as the writer sends it, if it sends any; one empty entry wipes it out. A
+/// write to a subresource cannot change it (upstream: `decodeLiveOrNew`).
+fn owners(
+    live: Option<&Value>,
+    new: &Value,
+    manager: &Manager,
+) -> Result<ManagedFields, ManagedFieldsError> {
+    let before = live.map(ManagedFields::of).transpose()?.unwrap_or_default();
+    if !manager.subresource.is_empty() {
+        return Ok(before);
+    }
+    let sent = new.pointer("/metadata/managedFields").and_then(Value::as_array);
+    match sent.map(Vec::as_slice) {
+        Some([entry]) if entry.as_object().is_some_and(serde_json::Map::is_empty) => {
+            Ok(ManagedFields::default())
+        }
+        _ => Ok(ManagedFields::of(new).ok().filter(|sent| !sent.is_empty()).unwrap_or(before)),
+    }
 }
 
 impl Manager {

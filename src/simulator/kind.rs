@@ -122,6 +122,22 @@ impl Kind {
         }
     }
 
+    /// Where the server's store keeps it.
+    pub(super) fn storage_path(self) -> &'static str {
+        match self {
+            Self::Node => "minions",
+            Self::Service => "services/specs",
+            Self::Namespace
+            | Self::Pod
+            | Self::ConfigMap
+            | Self::Event
+            | Self::DaemonSet
+            | Self::ControllerRevision
+            | Self::Lease
+            | Self::PodDisruptionBudget => self.resource(),
+        }
+    }
+
     /// The API group.
     pub fn group(self) -> Group {
         match self {

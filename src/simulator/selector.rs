@@ -202,8 +202,15 @@ fn parse_requirement(text: &str) -> Result<(LabelSelectorRequirement, &str), Str
         }
     }
     for (name, operator) in [("in", "In"), ("notin", "NotIn")] {
-        let Some(list) = rest.strip_prefix(name).map(str::trim_start) else { continue };
-        let Some(list) = list.strip_prefix('(') else { continue };
+        let (sign, list) = word(rest);
+        if sign != name {
+            continue;
+        }
+        let list = list.trim_start();
+        let Some(list) = list.strip_prefix('(') else {
+            let (found, _) = word(list);
+            return Err(format!("found '{found}' expected: '('"));
+        };
         let Some((values, after)) = list.split_once(')') else {
             return Err("found '', expected: ',' or ')'".to_owned());
         };

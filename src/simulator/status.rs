@@ -19,7 +19,7 @@ pub struct Status {
     /// For people.
     pub message: String,
     /// What it is about, as the API has it: name, group, kind, causes and so on.
-    details: Map<String, Value>,
+    details: Option<Map<String, Value>>,
 }
 
 /// One word for why (upstream: `metav1.StatusReason`).
@@ -49,6 +49,8 @@ pub enum Reason {
     TooManyRequests,
     /// The body is of a kind that is not understood.
     UnsupportedMediaType,
+    /// The server is at fault, and has no word for it.
+    Unknown,
     /// The embedded cluster does not do this.
     NotImplemented,
 }
@@ -69,7 +71,7 @@ impl Reason {
             Self::Timeout => "Timeout",
             Self::TooManyRequests => "TooManyRequests",
             Self::UnsupportedMediaType => "UnsupportedMediaType",
-            Self::NotImplemented => "",
+            Self::Unknown | Self::NotImplemented => "",
         }
     }
 
@@ -85,7 +87,7 @@ impl Reason {
             Self::UnsupportedMediaType => 415,
             Self::Invalid => 422,
             Self::TooManyRequests => 429,
-            Self::InternalError => 500,
+            Self::InternalError | Self::Unknown => 500,
             Self::NotImplemented => 501,
             Self::Timeout => 504,
         }
@@ -106,7 +108,7 @@ pub struct Cause {
 impl Status {
     /// A status of this reason, without details.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { code: reason.code(), reason, message: message.into(), details: Map::new() }
+        Self { code: reason.code(), reason, message: message.into(), details: None }
     }
 
     fn about(self, kind: Kind, name: &str) -> Self {
@@ -114,10 +116,20 @@ impl Status {
         self.with("name", name).with("group", group).with("kind", kind.resource())
     }
 
+    fn detail(&mut self, field: &str, value: Value) {
+        self.details.get_or_insert_default().insert(field.to_owned(), value);
+    }
+
+    /// Has details, of which there are none.
+    #[must_use]
+    pub(super) fn without_details(self) -> Self {
+        Self { details: Some(Map::new()), ..self }
+    }
+
     /// Adds a detail, unless it is empty.
     fn with(mut self, field: &str, value: &str) -> Self {
         if !value.is_empty() {
-            self.details.insert(field.to_owned(), value.into());
+            self.detail(field, value.into());
         }
         self
     }
@@ -127,7 +139,7 @@ impl Status {
     pub(super) fn because(mut self, causes: &[Cause]) -> Self {
         let causes: Vec<Value> = causes.iter().map(Cause::to_value).collect();
         if !causes.is_empty() {
-            self.details.insert("causes".to_owned(), causes.into());
+            self.detail("causes", causes.into());
         }
         self
     }
@@ -135,13 +147,13 @@ impl Status {
     /// Asks to be left alone for so long.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
-        self.details.insert("retryAfterSeconds".to_owned(), seconds.into());
+        self.detail("retryAfterSeconds", seconds.into());
         self
     }
 
     /// How long it asks to be left alone, in seconds.
     pub fn retry_after_seconds(&self) -> Option<u64> {
-        self.details.get("retryAfterSeconds").and_then(Value::as_u64)
+        self.details.as_ref()?.get("retryAfterSeconds").and_then(Value::as_u64)
     }
 
     /// There is no such object.
@@ -161,6 +173,12 @@ impl Status {
         let resource = GroupResource(kind);
         let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
         Self::new(Reason::Conflict, message).about(kind, name)
+    }
+
+    /// The same, said of a subresource.
+    pub(super) fn conflict_of(name: &str, resource: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
+        Self::new(Reason::Conflict, message).with("name", name).with("kind", resource)
     }
 
     /// The same, said of a delete: upstream names the kind where it names the resource otherwise.
@@ -236,13 +254,6 @@ impl Status {
         Self::new(Reason::BadRequest, why)
     }
 
-    /// The server is at fault.
-    pub fn internal(why: &str) -> Self {
-        let cause = Cause { reason: "", message: why.to_owned(), field: String::new() };
-        Self::new(Reason::InternalError, format!("Internal error occurred: {why}"))
-            .because(&[cause])
-    }
-
     /// The embedded cluster does not do this; `what` names it.
     pub fn not_implemented(what: impl fmt::Display) -> Self {
         Self::new(Reason::NotImplemented, format!("the embedded cluster does not serve {what}"))
@@ -262,7 +273,7 @@ impl Status {
         if !reason.as_str().is_empty() {
             status["reason"] = reason.as_str().into();
         }
-        if !details.is_empty() {
+        if let Some(details) = details {
             status["details"] = details.clone().into();
         }
         status

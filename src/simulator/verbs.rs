@@ -8,6 +8,7 @@ mod apply;
 mod create;
 mod delete;
 mod evict;
+mod garbage;
 mod list;
 mod metadata;
 mod patch;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use super::{Kind, Object, Status, Store, UnreadableObject};
 use crate::merge::{self, Manager};
 
+pub(super) use self::apply::no_manager;
 pub use self::delete::{DeleteOptions, Deleted, Propagation};
 pub use self::list::{ListOptions, Page};
 pub(super) use self::list::{too_old, unparsable_version};

@@ -17,7 +17,7 @@ use super::{Shared, State, discovery, method_not_allowed};
 use crate::model::Uid;
 use crate::simulator::rules::{Attributes, Rules};
 use crate::simulator::verbs::{
-    DeleteOptions, ListOptions, Patch, Propagation, Verbs, WriteOptions,
+    DeleteOptions, ListOptions, Patch, Propagation, Verbs, WriteOptions, no_manager,
 };
 use crate::simulator::{Kind, Part, Reason, Selector, Status, Target};
 
@@ -159,6 +159,9 @@ impl Incoming {
                 Ok(verbs.patch(target, Patch::Json(&patch)).into())
             }
             "application/apply-patch+yaml" if target.part == Part::Main => {
+                if self.query.get("fieldManager").is_empty() {
+                    return Err(no_manager());
+                }
                 let applied: Value = self.decoded()?;
                 let (object, created) = verbs.apply(target, &applied, self.query.is("force"))?;
                 Ok(Answer::object(if created { 201 } else { 200 }, &object))
@@ -241,10 +244,18 @@ impl Incoming {
         if is(kind.as_str(), word) && is(kind.api_version(), version) {
             return Ok(object);
         }
-        let why = format!(
-            "{word} in version \"{version}\" cannot be handled as a {kind}: no kind \"{word}\" is \
-             registered for version \"{version}\""
-        );
+        let internal = match kind.group().name() {
+            "" => "core",
+            group => group.split('.').next().unwrap_or_default(),
+        };
+        let short = version.rsplit('/').next().unwrap_or_default();
+        let reason = match Kind::of(version, word) {
+            Some(_) => {
+                format!("converting ({short}.{word}) to ({internal}.{kind}): unknown conversion")
+            }
+            None => format!("no kind {word:?} is registered for version {version:?}"),
+        };
+        let why = format!("{word} in version {short:?} cannot be handled as a {kind}: {reason}");
         Err(Status::bad_request(why))
     }
 
@@ -315,7 +326,9 @@ fn number(query: &Query, key: &str) -> Result<Option<i64>, Status> {
         return Ok(None);
     }
     let number = text.parse();
-    number.map(Some).map_err(|_| Status::bad_request(format!("{key}: {text:?} is no number")))
+    number.map(Some).map_err(|_| {
+        Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+    })
 }
 
 fn unsupported(media_type: &str) -> Status {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::update::check_place;
-use super::{Ownership, Target, Verbs, metadata};
+use super::{Ownership, Target, Verbs, metadata, strategy};
 use crate::manifest;
 use crate::merge::{self, Conflict, Manifest};
 use crate::simulator::{Cause, Kind, Object, Reason, Status};
@@ -29,9 +29,6 @@ impl Verbs<'_> {
             return Err(Status::not_implemented(format!("server-side apply of {kind}s")));
         }
         let manager = self.options.manager;
-        if manager.is_empty() {
-            return Err(no_manager());
-        }
         check_applied(target, applied)?;
         let live = self.store.get(kind, namespace, name).cloned();
         let old = live.as_ref().map(|live| live.value());
@@ -48,6 +45,7 @@ impl Verbs<'_> {
         metadata::set(&mut object, "managedFields", Some(record));
         match live {
             Some(live) => {
+                strategy::default(kind, &mut object)?;
                 check_place(target, &mut object)?;
                 let changed = self.replace(target, &live, object, Ownership::Applied)?;
                 Ok((changed, false))
@@ -89,7 +87,8 @@ fn check_applied(target: Target<'_>, applied: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-fn no_manager() -> Status {
+/// An applier must name itself; nobody is told by its program.
+pub(in crate::simulator) fn no_manager() -> Status {
     let cause = Cause {
         reason: "FieldValueRequired",
         message: "Required value: is required for apply patch".to_owned(),

@@ -52,20 +52,20 @@ impl Verbs<'_> {
     ) -> Result<Arc<Object>, Status> {
         if !metadata::text(&object, "resourceVersion").is_empty() {
             // Upstream's storage says so, and nobody makes an answer of it.
-            return Err(Status::internal(
-                "resourceVersion should not be set on objects to be created",
-            ));
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(Status::new(Reason::Unknown, why));
         }
         self.name(kind, namespace, &mut object)?;
         self.check_namespace(kind, namespace, &object)?;
         strategy::default(kind, &mut object)?;
         self.introduce(kind, &mut object);
+        if ownership == Ownership::Recorded {
+            strategy::convert(kind, &mut object);
+            self.record(kind, Part::Main, None, &mut object)?;
+        }
         strategy::prepare_create(kind, &mut object);
         metadata::tidy(&mut object);
         strategy::check_create(kind, &object)?;
-        if ownership == Ownership::Recorded {
-            self.record(kind, Part::Main, None, &mut object)?;
-        }
         let name = metadata::text(&object, "name");
         if self.store.get(kind, namespace, name).is_some() {
             return Err(Status::already_exists(kind, name));

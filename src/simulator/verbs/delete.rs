@@ -200,7 +200,7 @@ fn finalizers(live: &Object, options: &DeleteOptions) -> Vec<String> {
     all
 }
 
-fn check_preconditions(
+pub(super) fn check_preconditions(
     target: Target<'_>,
     live: &Object,
     options: &DeleteOptions,

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{DeleteOptions, Deleted, Target, Verbs, metadata};
-use crate::model::LabelSelector;
+use crate::model::{LabelSelector, Pod, PodPhase};
 use crate::simulator::{Cause, Kind, Object, Reason, Status};
+
+/// What evictions say of the budget in the way (upstream: `DisruptionBudgetCause`).
+const REFUSAL: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 impl Verbs<'_> {
     /// Binds a pod to a node, as the scheduler does.
@@ -14,25 +17,24 @@ impl Verbs<'_> {
     /// # Errors
     /// 404; 409 when it is bound or on its way out already.
     pub fn bind(&mut self, namespace: &str, name: &str, node: &str) -> Result<Arc<Object>, Status> {
-        let target = Target::new(Kind::Pod, namespace, name);
-        let live = self.get(target)?;
-        if live.meta().deleted.is_some() {
-            let why = format!("pod {name} is being deleted, cannot be assigned to a host");
-            return Err(Status::conflict(Kind::Pod, &format!("{namespace}/{name}"), &why));
-        }
+        let live = self.get(Target::new(Kind::Pod, namespace, name))?;
         let mut pod = live.value();
-        if let Some(bound) = pod["spec"]["nodeName"].as_str().filter(|bound| !bound.is_empty()) {
-            let why = format!("pod {name} is already assigned to node {bound:?}");
-            return Err(Status::conflict(Kind::Pod, &format!("{namespace}/{name}"), &why));
-        }
-        pod["spec"]["nodeName"] = node.into();
-        let scheduled = serde_json::json!({
-            "type": "PodScheduled", "status": "True", "lastProbeTime": null,
-            "lastTransitionTime": metadata::time(self.now),
-            "observedGeneration": live.meta().generation,
-        });
-        set_condition(&mut pod, scheduled);
-        self.keep(Kind::Pod, pod)
+        let why = match pod["spec"]["nodeName"].as_str().filter(|bound| !bound.is_empty()) {
+            _ if live.meta().deleted.is_some() => {
+                format!("pod {name} is being deleted, cannot be assigned to a host")
+            }
+            Some(bound) => format!("pod {name} is already assigned to node {bound:?}"),
+            None => {
+                pod["spec"]["nodeName"] = node.into();
+                let scheduled = json!({
+                    "type": "PodScheduled", "status": "True", "lastProbeTime": null,
+                    "lastTransitionTime": metadata::time(self.now),
+                });
+                set_condition(&mut pod, scheduled);
+                return self.keep(Kind::Pod, pod);
+            }
+        };
+        Err(Status::conflict_of(name, "pods/binding", &why))
     }
 
     /// Deletes a pod, unless a budget forbids it.
@@ -50,7 +52,22 @@ impl Verbs<'_> {
         if !ignores_budgets(&live) {
             self.spend_budget(&live)?;
         }
-        self.delete(target, options)
+        // Before anything is written to the pod, and then again on what was written.
+        super::delete::check_preconditions(target, &live, options)?;
+        if self.options.dry_run {
+            return self.delete(target, options);
+        }
+        let mut pod = live.value();
+        let evicted = json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastProbeTime": null,
+            "lastTransitionTime": metadata::time(self.now),
+        });
+        if !has_condition(&pod, &evicted) {
+            set_condition(&mut pod, evicted);
+            self.keep(Kind::Pod, pod)?;
+        }
+        self.delete(target, &DeleteOptions { resource_version: None, ..options.clone() })
     }
 
     fn spend_budget(&mut self, pod: &Object) -> Result<(), Status> {
@@ -60,56 +77,75 @@ impl Verbs<'_> {
         let covering: Vec<Arc<Object>> = budgets.filter(covers).cloned().collect();
         let budget = match covering.as_slice() {
             [] => return Ok(()),
-            [one] => Arc::clone(one),
+            [one] => one,
             [_, _, ..] => {
                 let why = "This pod has more than one PodDisruptionBudget, which the eviction \
                            subresource does not support.";
-                return Err(Status::new(Reason::InternalError, why));
+                return Err(Status::new(Reason::Unknown, why));
             }
         };
         let mut value = budget.value();
+        let Budget { allowed, desired, current, observed, unready_pods_go } = Budget::of(&value);
+        let name = budget.key().name();
         let unready = pod.pod().is_some_and(|pod| !pod.is_ready());
-        let policy = value["spec"]["unhealthyPodEvictionPolicy"].as_str().unwrap_or_default();
-        let status = &value["status"];
-        let count = |field: &str| status[field].as_i64().unwrap_or_default();
-        let healthy =
-            count("currentHealthy") >= count("desiredHealthy") && count("desiredHealthy") > 0;
-        if unready && (policy == "AlwaysAllow" || policy != "AlwaysAllow" && healthy) {
+        if unready && (unready_pods_go || current >= desired && desired > 0) {
             return Ok(());
         }
-        let (allowed, desired, current) =
-            (count("disruptionsAllowed"), count("desiredHealthy"), count("currentHealthy"));
-        let observed = count("observedGeneration");
-        let budget_name = budget.key().name();
         if observed < budget.meta().generation {
-            let message = format!(
-                "The disruption budget {budget_name} is still being processed by the server."
-            );
-            return Err(too_many(message).retry_after(10));
+            let why =
+                format!("The disruption budget {name} is still being processed by the server.");
+            return Err(refused(why).retry_after(10));
         }
         if allowed <= 0 {
-            let message = format!(
-                "The disruption budget {budget_name} needs {desired} healthy pods and has \
-                 {current} currently"
-            );
-            return Err(too_many(message));
+            let why = if current <= desired {
+                format!("needs {desired} healthy pods and has {current} currently")
+            } else {
+                "does not allow evicting pods currently".to_owned()
+            };
+            return Err(refused(format!("The disruption budget {name} {why}")));
         }
-        value["status"]["disruptionsAllowed"] = (allowed - 1).into();
-        let name = pod.key().name();
-        if !value["status"]["disruptedPods"].is_object() {
-            value["status"]["disruptedPods"] = serde_json::json!({});
+        let status = &mut value["status"];
+        status["disruptionsAllowed"] = (allowed - 1).into();
+        status["disruptedPods"][pod.key().name()] = metadata::time(self.now);
+        if allowed == 1 {
+            let nothing_left = json!({
+                "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods",
+                "message": "", "observedGeneration": observed,
+                "lastTransitionTime": metadata::time(self.now),
+            });
+            set_condition(&mut value, nothing_left);
         }
-        value["status"]["disruptedPods"][name] = metadata::time(self.now);
         self.keep(Kind::PodDisruptionBudget, value).map(drop)
+    }
+}
+
+/// What a budget says at the moment.
+struct Budget {
+    allowed: i64,
+    desired: i64,
+    current: i64,
+    observed: i64,
+    /// Pods that are not ready go in any case.
+    unready_pods_go: bool,
+}
+
+impl Budget {
+    fn of(budget: &Value) -> Self {
+        let count = |field: &str| budget["status"][field].as_i64().unwrap_or_default();
+        Self {
+            allowed: count("disruptionsAllowed"),
+            desired: count("desiredHealthy"),
+            current: count("currentHealthy"),
+            observed: count("observedGeneration"),
+            unready_pods_go: budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow",
+        }
     }
 }
 
 /// (upstream: `canIgnorePDB`)
 fn ignores_budgets(pod: &Object) -> bool {
-    let pending = pod
-        .pod()
-        .is_some_and(|pod| pod.is_terminal() || pod.phase == crate::model::PodPhase::Pending);
-    pending || pod.meta().deleted.is_some()
+    let harmless = |pod: &Pod| pod.is_terminal() || pod.phase == PodPhase::Pending;
+    pod.pod().is_some_and(harmless) || pod.meta().deleted.is_some()
 }
 
 /// A budget without a selector covers nothing; an empty one covers all.
@@ -119,10 +155,15 @@ fn covers(budget: &Value, pod: &Object) -> bool {
     selector.ok().flatten().is_some_and(|selector| selector.matches(&pod.meta().labels))
 }
 
-fn too_many(why: String) -> Status {
-    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+fn refused(why: String) -> Status {
     let cause = Cause { reason: "DisruptionBudget", message: why, field: String::new() };
-    Status::new(Reason::TooManyRequests, message).because(&[cause])
+    Status::new(Reason::TooManyRequests, REFUSAL).because(&[cause])
+}
+
+fn has_condition(object: &Value, condition: &Value) -> bool {
+    let same =
+        |it: &Value| ["type", "status", "reason"].iter().all(|field| it[field] == condition[field]);
+    object["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(same))
 }
 
 /// Puts a condition in the place of the one of its type.
@@ -133,6 +174,6 @@ fn set_condition(object: &mut Value, condition: Value) {
             all.retain(|it| it["type"] != condition["type"]);
             all.push(condition);
         }
-        None => *conditions = serde_json::json!([condition]),
+        None => *conditions = json!([condition]),
     }
 }

@@ -68,6 +68,7 @@ pub(in crate::simulator) fn list(
     namespace: Option<&str>,
     options: &ListOptions,
 ) -> Result<Page, Status> {
+    check(options)?;
     let start = start(store, options)?;
     let after = |key: &str| start.after.as_ref().is_none_or(|after| key > after.as_str());
     let wanted =
@@ -100,6 +101,33 @@ fn take<'o>(
     (items, objects.count())
 }
 
+/// (upstream: `ValidateListOptions`)
+fn check(options: &ListOptions) -> Result<(), Status> {
+    let ListOptions { token, version, version_match, .. } = options;
+    let cause = |reason, message: &str| Cause {
+        reason,
+        message: message.to_owned(),
+        field: "resourceVersionMatch".to_owned(),
+    };
+    let forbidden = |why: &str| {
+        vec![cause("FieldValueForbidden", &format!("Forbidden: resourceVersionMatch {why}"))]
+    };
+    let causes = match version_match.as_str() {
+        "" => return Ok(()),
+        _ if version.is_empty() => forbidden("is forbidden unless resourceVersion is provided"),
+        _ if !token.is_empty() => forbidden("is forbidden when continue is provided"),
+        "Exact" if version == "0" => forbidden("\"exact\" is forbidden for resourceVersion \"0\""),
+        "Exact" | "NotOlderThan" => return Ok(()),
+        unknown => vec![cause(
+            "FieldValueNotSupported",
+            &format!(
+                "Unsupported value: {unknown:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+            ),
+        )],
+    };
+    Err(Status::invalid_options("ListOptions", &causes))
+}
+
 fn start(store: &Store, options: &ListOptions) -> Result<Start, Status> {
     let ListOptions { token, version, version_match, .. } = options;
     if !token.is_empty() {
@@ -108,13 +136,17 @@ fn start(store: &Store, options: &ListOptions) -> Result<Start, Status> {
             return Err(Status::bad_request(why));
         }
         return read_token(token).ok_or_else(|| {
-            Status::bad_request("continue key is not valid: illegal base64 data at input byte 0")
+            let why = "continue key is not valid: illegal base64 data at input byte 0";
+            Status::bad_request(format!("invalid continue token: {why}"))
         });
     }
     if version.is_empty() || version == "0" {
         return Ok(Start { version: store.version(), after: None });
     }
-    let wanted = version.parse::<u64>().map_err(|_| unparsable_version(version))?;
+    let wanted = version.parse::<u64>().map_err(|_| {
+        let Status { message, .. } = unparsable_version(version);
+        Status::bad_request(format!("invalid resource version: {message}"))
+    })?;
     if wanted > store.version() {
         return Err(too_large(wanted, store.version()));
     }
@@ -169,7 +201,7 @@ pub(in crate::simulator) fn unparsable_version(version: &str) -> Status {
         "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: \
          invalid syntax"
     );
-    Status::new(Reason::InternalError, why)
+    Status::new(Reason::Unknown, why)
 }
 
 /// A version that is forgotten.

@@ -8,8 +8,8 @@ use json_patch::PatchOperation;
 use serde_json::Value;
 
 use super::update::check_place;
-use super::{Ownership, Target, Verbs};
-use crate::simulator::{Object, Reason, Status};
+use super::{Ownership, Part, Target, Verbs, strategy};
+use crate::simulator::{Cause, Object, Reason, Status};
 
 /// A change.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +39,27 @@ impl Verbs<'_> {
         if !object.is_object() {
             return Err(Status::bad_request("the patch leaves no object"));
         }
+        if target.part == Part::Main {
+            strategy::default(target.kind, &mut object).map_err(unreadable)?;
+        }
         check_place(target, &mut object)?;
         self.replace(target, &live, object, Ownership::Recorded)
     }
 }
 
+/// What a patch makes of an object that is not of its kind's shape is the patch's fault.
+fn unreadable(status: Status) -> Status {
+    let cause = Cause {
+        reason: "FieldValueInvalid",
+        message: format!("Invalid value: {}", status.message),
+        field: "patch".to_owned(),
+    };
+    let message = format!(" \"\" is invalid: patch: {}", cause.message);
+    Status::new(Reason::Invalid, message).because(&[cause])
+}
+
 /// Upstream says no more than this, whatever is wrong with the patch (`applyJSPatch`).
 fn refused() -> Status {
     let why = "the server rejected our request due to an error in our request";
-    Status::new(Reason::Invalid, why)
+    Status::new(Reason::Invalid, why).without_details()
 }

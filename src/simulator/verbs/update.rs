@@ -20,6 +20,9 @@ impl Verbs<'_> {
         let live = self.get(target)?;
         check_place(target, &mut object)?;
         check_uid(target, &live, &object)?;
+        if target.part == Part::Main {
+            strategy::default(target.kind, &mut object)?;
+        }
         self.replace(target, &live, object, Ownership::Recorded)
     }
 
@@ -36,10 +39,13 @@ impl Verbs<'_> {
         let live = self.get(target)?;
         let mut object = live.value();
         change(&mut object);
+        if target.part == Part::Main {
+            strategy::default(target.kind, &mut object)?;
+        }
         self.replace(target, &live, object, Ownership::Recorded)
     }
 
-    /// What every way of changing an object ends in.
+    /// What every way of changing an object ends in. The object has its kind's defaults.
     pub(super) fn replace(
         &mut self,
         target: Target<'_>,
@@ -50,17 +56,15 @@ impl Verbs<'_> {
         let Target { kind, part, .. } = target;
         check_version(target, live, &object)?;
         let old = live.value();
-        if part == Part::Main {
-            strategy::default(kind, &mut object)?;
-        }
         reset(part, &old, &mut object);
+        if ownership == Ownership::Recorded {
+            strategy::convert(kind, &mut object);
+            self.record(kind, part, Some(&old), &mut object)?;
+        }
         keep_identity(&old, &mut object);
         let grows = strategy::prepare_update(kind, part, &old, &mut object);
         metadata::tidy(&mut object);
         strategy::check_update(kind, part, &old, &object)?;
-        if ownership == Ownership::Recorded {
-            self.record(kind, part, Some(&old), &mut object)?;
-        }
         if grows {
             let next = live.meta().generation + 1;
             metadata::set(&mut object, "generation", Some(next.into()));
@@ -97,8 +101,13 @@ fn check_uid(target: Target<'_>, live: &Object, object: &Value) -> Result<(), St
     if sent.is_empty() || sent == uid.as_str() {
         return Ok(());
     }
-    let why =
-        format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {uid}");
+    let key = target.kind.storage_path();
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{key}/{}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: \
+         {uid}",
+        live.key()
+    );
     Err(Status::conflict(target.kind, target.name, &why))
 }
 

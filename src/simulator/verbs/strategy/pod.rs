@@ -31,9 +31,15 @@ pub(super) fn default(pod: &mut Value) -> Result<(), Status> {
         fields.extend(own);
         fields.entry("enableServiceLinks").or_insert(Value::Bool(true));
     }
+    let on_host = spec["hostNetwork"] == true;
     for list in ["containers", "initContainers"] {
-        let containers = spec[list].as_array_mut();
-        containers.into_iter().flatten().for_each(requests_from_limits);
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            requests_from_limits(container);
+            if on_host {
+                ports_of_host(container);
+            }
+        }
     }
     pod["spec"] = spec;
     Ok(())
@@ -48,7 +54,8 @@ fn taken(spec: &mut Value, names: &[&str]) -> Map<String, Value> {
 
 /// What is limited and not requested is requested (upstream: `SetDefaults_Pod`).
 fn requests_from_limits(container: &mut Value) {
-    let Some(limits) = container["resources"]["limits"].as_object().cloned() else { return };
+    let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned();
+    let Some(limits) = limits else { return };
     let resources = &mut container["resources"];
     if resources["requests"].is_null() {
         resources["requests"] = json!({});
@@ -56,6 +63,16 @@ fn requests_from_limits(container: &mut Value) {
     let Some(requests) = resources["requests"].as_object_mut() else { return };
     for (name, amount) in limits {
         requests.entry(name).or_insert(amount);
+    }
+}
+
+/// On the node's own network a port is the node's (upstream: `SetDefaults_Pod`; no longer in
+/// templates).
+fn ports_of_host(container: &mut Value) {
+    let ports = container.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+        let own = port.get("containerPort").cloned().unwrap_or_default();
+        port.entry("hostPort").or_insert(own);
     }
 }
 
@@ -158,7 +175,19 @@ pub(super) fn check(pod: &Value) -> Vec<Cause> {
         }
         error
     });
-    causes(&errors.collect::<Vec<_>>())
+    let mut causes = causes(&errors.collect::<Vec<_>>());
+    let policy = pod["spec"]["restartPolicy"].as_str().unwrap_or_default();
+    if !["Always", "OnFailure", "Never"].contains(&policy) {
+        causes.push(Cause {
+            reason: "FieldValueNotSupported",
+            message: format!(
+                "Unsupported value: {policy:?}: supported values: \"Always\", \"OnFailure\", \
+                 \"Never\""
+            ),
+            field: "spec.restartPolicy".to_owned(),
+        });
+    }
+    causes
 }
 
 /// Of a running pod only few things can change (upstream: `ValidatePodUpdate`); controllers here
