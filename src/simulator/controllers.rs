@@ -42,7 +42,7 @@ use self::limiter::Limiter;
 use self::pod_gc::PodGc;
 use self::scheduler::Scheduler;
 use super::{Event, Kind, ObjectKey, Server, Store, Timings, VirtualClock};
-use crate::model::{DaemonSetKey, Faults, NodeReadiness, Uid};
+use crate::model::{DaemonSetKey, Faults, NodeReadiness};
 
 /// A piece of work.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,8 +68,8 @@ enum Work {
     CheckNodes,
     /// Pods are collected.
     CollectPods,
-    /// What belongs to an object with this uid is looked at.
-    Garbage(Kind, ObjectKey, Uid),
+    /// What belongs to objects that are gone is looked at.
+    CollectGarbage,
 }
 
 impl Work {
@@ -82,7 +82,7 @@ impl Work {
             | Self::Evict(_)
             | Self::CheckNodes
             | Self::CollectPods
-            | Self::Garbage(..) => true,
+            | Self::CollectGarbage => true,
             Self::Happening(_) | Self::Restart | Self::Bind(_) | Self::Kubelet(_) => false,
         }
     }
@@ -277,7 +277,7 @@ impl Controllers {
             Work::Evict(key) => taint_eviction::evict(&key, &mut moment),
             Work::CheckNodes => node_monitor::check(kubelets.dead(), &mut moment),
             Work::CollectPods => pod_gc.collect(&mut moment),
-            Work::Garbage(kind, key, uid) => garbage::collect(kind, &key, &uid, &mut moment),
+            Work::CollectGarbage => garbage::collect(&mut moment),
         }
     }
 
