@@ -336,7 +336,7 @@ mod tests {
         for (text, fits) in [
             ("", true),
             ("images: [{fault: neverPulls, image: a}]", true),
-            ("images: [{fault: crashLoops, image: a, after: 3s, nodes: {names: [n]}}]", true),
+            ("images: [{fault: crashLoops, image: a, after: 3s, nodes: {names: [node]}}]", true),
             ("images: [{fault: crashLoops, image: a, afte: 3s}]", false),
             ("images: [{fault: explodes, image: a}]", false),
             ("nodes: [{event: dies, at: 1m, nodes: {labels: {a: b}}}]", true),

@@ -3,12 +3,15 @@
 //! Whatever follows from here is the code that carries out a real rollout; only the client and the
 //! clock are others. Not here: the embedded cluster (`simulator`).
 
+mod usage;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
+use self::usage::Usage;
 use super::carry_out;
 use super::identity;
 use super::session::Session;
@@ -90,10 +93,12 @@ async fn on_it(
     let cluster = world.cluster().writable();
     let session = Session::on(cluster, &shell, holder, clock.for_leases(), interrupts);
     let save = args.rehearsal.save.clone();
+    let usage = Usage::of(world.server().clone());
     let done = carry_out::run(&args.agreed_to(), &global, session).await;
     if let Some(file) = save {
         world.cluster().record(&Scope::All, None, clock.now()).await?.save(&file)?;
     }
+    shell.printer.err(usage.chart());
     shell.printer.err(summary(nodes, clock.start(), clock.now()));
     done
 }
