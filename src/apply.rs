@@ -102,14 +102,16 @@ impl Run<'_> {
         if let Some(message) = self.observer.look(|view| heard.news(view)) {
             return Event::CreateFailed { message };
         }
+        // In this order, so that the same happens each time, and nothing that stops a run waits.
         tokio::select! {
+            biased;
+            () = self.lock.lost() => Event::LockLost,
+            Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
             Some(answer) = answers.join_next() => match answer {
                 Ok(answer) => Event::Answer(answer),
                 // A request that panicked is a bug; the run must not wait for it for ever.
                 Err(failed) => std::panic::resume_unwind(failed.into_panic()),
             },
-            () = self.lock.lost() => Event::LockLost,
-            Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
             () = self.observer.changed() => Event::Look,
             () = tokio::time::sleep(longest) => Event::Look,
         }

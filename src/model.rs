@@ -8,6 +8,7 @@
 mod cluster_size;
 mod daemon_set;
 mod desired;
+mod faults;
 mod field_path;
 mod label_syntax;
 mod labels;
@@ -29,6 +30,10 @@ pub use daemon_set::{
     UpdateStrategy,
 };
 pub use desired::{DesiredDaemonSet, ManifestFile, Place};
+pub use faults::{
+    ApiFault, Faults, FaultsKind, FaultsVersion, FaultyAnswer, ImageFault, NodeEvent,
+    NodeSelection, Period, Span,
+};
 pub use field_path::{FieldPath, Literal, PathStep, extend_path};
 pub use label_syntax::{is_label_key, is_label_value};
 pub use labels::{Interner, Labels};

@@ -5,6 +5,7 @@ mod carry_out;
 mod flags;
 mod identity;
 mod on_live;
+mod rehearse;
 mod release;
 mod roll;
 mod session;
@@ -68,6 +69,12 @@ pub(super) async fn run(
             return completions::run(&args, DsApply::command(), &shell);
         }
         Command::Man(args) => return man::run(&args, DsApply::command(), &shell),
+        command => command,
+    };
+    let command = match command {
+        Command::Apply(args) if args.rehearsal.rehearse => {
+            return rehearse::run(args, global, shell, interrupts).await;
+        }
         command => command,
     };
     let mut session = Session::open(&global, &shell, interrupts).await?;

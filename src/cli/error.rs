@@ -17,6 +17,7 @@ use crate::merge::ManagedFieldsError;
 use crate::model::{DaemonSetKey, NodeName, RevisionName};
 use crate::plan::{FieldOwner, Guard, Hold, HoldError, NoSuchRevision, Stale};
 use crate::render::neutral;
+use crate::simulator::UnreadableObject;
 use crate::{cluster, manifest, source};
 
 /// Why a run failed.
@@ -104,8 +105,28 @@ pub(super) enum Error {
     /// `ds-plan snapshot` together with `--snapshot`.
     #[error("`ds-plan snapshot` records a live cluster; it does not read --snapshot")]
     RecordingOfRecording,
+    /// A file of faults cannot be read.
+    #[error("cannot read the faults {}", file.display())]
+    OpenFaults {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file of faults says something else.
+    #[error("{} is no document of faults: {reason}", file.display())]
+    Faults {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// The embedded cluster cannot be loaded.
+    #[error("the cluster cannot be rehearsed on")]
+    Rehearsal(#[source] UnreadableObject),
     /// `ds-apply` together with `--snapshot`.
-    #[error("a recorded cluster cannot be changed; ds-apply does not read --snapshot")]
+    #[error("a recorded cluster cannot be changed; only a rehearsal reads --snapshot")]
     WritingToRecording,
     /// Neither the name of a DaemonSet nor of a file that is there.
     #[error("`{0}` is neither a saved plan nor of the form NAMESPACE/NAME")]
@@ -294,6 +315,9 @@ impl Error {
             | Self::Access(_)
             | Self::Lock(LockError::Read(_) | LockError::Write { .. })
             | Self::Preflight(_)
+            | Self::OpenFaults { .. }
+            | Self::Faults { .. }
+            | Self::Rehearsal(_)
             | Self::Process(_) => Exit::Failed,
             Self::Stale(_) | Self::Mutated(_) | Self::NotSettled { .. } => Exit::Stale,
             Self::Interrupted => Exit::Interrupted,

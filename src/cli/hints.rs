@@ -52,8 +52,12 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
         Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],
         Error::RecordingOfRecording => vec!["leave out one of the two".into()],
-        Error::WritingToRecording => {
-            vec!["see what would happen: `ds-plan --snapshot FILE`".into()]
+        Error::WritingToRecording => vec![
+            "see what would happen: `ds-plan --snapshot FILE`".into(),
+            "or rehearse it: `ds-apply --rehearse --snapshot FILE`".into(),
+        ],
+        Error::Faults { .. } => {
+            vec!["see its schema: `ds-plan schema faults`".into()]
         }
         Error::NeitherPlanNorName(_) => {
             vec!["save a plan with `ds-plan --out FILE`, then `ds-apply FILE`".into()]
@@ -107,6 +111,8 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         | Error::Render(_)
         | Error::Output(_)
         | Error::Page { .. }
+        | Error::OpenFaults { .. }
+        | Error::Rehearsal(_)
         | Error::Process(_) => vec![],
     }
 }

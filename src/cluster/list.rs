@@ -138,7 +138,7 @@ async fn pages<S: Sink>(
     let mut body = fetch(None).await?;
     loop {
         let (tell_next, next) = oneshot::channel();
-        let decoding = tokio::task::spawn_blocking(move || taker.take(&body, tell_next));
+        let decoding = requests.decode(move || taker.take(&body, tell_next));
         // Nothing is told of a page that cannot be read; why, the decoding says.
         let Some(next) = next.await.unwrap_or_default() else {
             return Ok(finished(decoding.await)?.sink);

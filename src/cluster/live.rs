@@ -8,14 +8,17 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::decode::{Gathered, KUBE_SYSTEM};
-use super::failure::{Failure, Refusal};
+use super::failure::{Failure, Plugin, Refusal};
 use super::list::{self, List, Narrowed, Sink};
-use super::request::{Call, Requests};
+use super::request::{Call, Decoding, Requests};
 use super::{Error, Kind, RequestCounts, Resource, WritableCluster};
 use crate::model::{ClusterInfo, Coverage, NamespaceName, Snapshot};
 
 /// Objects a page.
 const PAGE_SIZE: u32 = 500;
+
+/// What messages call a server that has no address.
+const EMBEDDED: &str = "the embedded cluster";
 
 /// Lists that are read at the same time.
 const AT_ONCE: usize = 8;
@@ -105,6 +108,16 @@ impl LiveCluster {
         default_namespace: NamespaceName,
     ) -> Self {
         Self { requests: Arc::new(requests), name, default_namespace, page_size: PAGE_SIZE }
+    }
+
+    /// The embedded cluster, behind its client.
+    pub fn embedded(
+        client: kube::Client,
+        name: Option<String>,
+        default_namespace: NamespaceName,
+    ) -> Self {
+        let requests = Requests::new(client, Plugin::none(), EMBEDDED.into());
+        Self::new(requests.decoding(Decoding::InPlace), name, default_namespace)
     }
 
     /// The same cluster, read in pages of so many objects instead of 500; 0 is one page for all.

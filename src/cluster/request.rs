@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::{self, Either, Ready};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use http::{Response, response};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::Error;
@@ -99,6 +101,16 @@ pub(super) struct Requests {
     /// The newest `Date` of all answers, and when it came.
     clock: Mutex<Option<(Timestamp, Instant)>>,
     counter: Counter,
+    decoding: Decoding,
+}
+
+/// Where pages are decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decoding {
+    /// On another thread, while the next page is fetched.
+    Beside,
+    /// At once: on virtual time, where other threads would finish in another order each time.
+    InPlace,
 }
 
 impl Requests {
@@ -110,6 +122,32 @@ impl Requests {
             answered: AtomicBool::new(false),
             clock: Mutex::new(None),
             counter: Counter::default(),
+            decoding: Decoding::Beside,
+        }
+    }
+
+    /// The same, with pages decoded there.
+    pub(super) fn decoding(mut self, decoding: Decoding) -> Self {
+        self.decoding = decoding;
+        self
+    }
+
+    /// What the chance in the pauses of a watch comes from: `None` is nothing that repeats.
+    pub(super) fn jitter_seed(&self, watch: usize) -> Option<u64> {
+        match self.decoding {
+            Decoding::Beside => None,
+            Decoding::InPlace => u64::try_from(watch).ok(),
+        }
+    }
+
+    /// Decodes something.
+    pub(super) fn decode<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Either<JoinHandle<T>, Ready<Result<T, JoinError>>> {
+        match self.decoding {
+            Decoding::Beside => Either::Left(tokio::task::spawn_blocking(work)),
+            Decoding::InPlace => Either::Right(future::ready(Ok(work()))),
         }
     }
 

@@ -4,7 +4,7 @@
 use schemars::generate::SchemaSettings;
 
 use super::{Error, json};
-use crate::model::RolloutPolicy;
+use crate::model::{Faults, RolloutPolicy};
 use crate::plan::{Diff, Drift, Explanation, History, Plan, Status};
 
 /// A document that has a schema.
@@ -24,11 +24,13 @@ pub enum Document {
     Drift,
     /// What `ds-plan` reads beside DaemonSets.
     RolloutPolicy,
+    /// What `ds-apply --rehearse --fault` reads.
+    Faults,
 }
 
 impl Document {
     /// Every document.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Plan,
         Self::Status,
         Self::Explanation,
@@ -36,6 +38,7 @@ impl Document {
         Self::Diff,
         Self::Drift,
         Self::RolloutPolicy,
+        Self::Faults,
     ];
 
     /// Its name on the command line and in file names.
@@ -48,6 +51,7 @@ impl Document {
             Self::Diff => "diff",
             Self::Drift => "drift",
             Self::RolloutPolicy => "rollout-policy",
+            Self::Faults => "faults",
         }
     }
 }
@@ -63,6 +67,7 @@ pub fn schema(document: Document) -> Result<String, Error> {
         Document::Diff => generator.into_root_schema_for::<Diff>(),
         Document::Drift => generator.into_root_schema_for::<Drift>(),
         Document::RolloutPolicy => generator.into_root_schema_for::<RolloutPolicy>(),
+        Document::Faults => generator.into_root_schema_for::<Faults>(),
     };
     json(&schema)
 }

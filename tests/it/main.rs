@@ -13,6 +13,7 @@ mod fuzz;
 mod past;
 mod plan;
 mod purity;
+mod rehearsal;
 mod sandbox;
 mod schemas;
 mod secrets;

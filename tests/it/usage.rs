@@ -57,8 +57,9 @@ fn ds_apply_says_what_it_cannot_do() {
     assert_snapshot!(said("--snapshot recorded.json"), @"
     exit 64
     --- stderr
-    error: a recorded cluster cannot be changed; ds-apply does not read --snapshot
+    error: a recorded cluster cannot be changed; only a rehearsal reads --snapshot
     hint: see what would happen: `ds-plan --snapshot FILE`
+    hint: or rehearse it: `ds-apply --rehearse --snapshot FILE`
     ");
     assert_snapshot!(said("agnet"), @"
     exit 1

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::agree::{Asking, planned};
 use super::flags::CommonFlags;
+use super::rehearse::RehearsalFlags;
 use super::session::Session;
 use crate::cli::error::{Error, Place};
 use crate::cli::exit::Exit;
@@ -41,6 +42,17 @@ pub(in crate::cli) struct Args {
 
     #[command(flatten)]
     common: CommonFlags,
+
+    #[command(flatten)]
+    pub(super) rehearsal: RehearsalFlags,
+}
+
+impl Args {
+    /// The same, agreed to already: what is rehearsed needs nobody's yes.
+    pub(super) fn agreed_to(mut self) -> Self {
+        self.common.yes = true;
+        self
+    }
 }
 
 pub(super) async fn run(

@@ -25,6 +25,8 @@ pub(super) struct Session {
     pub cluster: WritableCluster,
     /// Who does them.
     pub holder: Holder,
+    /// What time is measured with.
+    clock: Clock,
     interrupts: mpsc::Receiver<Interrupt>,
 }
 
@@ -40,13 +42,25 @@ impl Session {
     ) -> Result<Self, Error> {
         match connection::open(global, shell).await? {
             Connection::Recorded(_) => Err(Error::WritingToRecording),
-            Connection::Live(live) => Ok(Self {
-                shell: shell.clone(),
-                cluster: live.writable(),
-                holder: identity::holder(shell)?,
+            Connection::Live(live) => Ok(Self::on(
+                live.writable(),
+                shell,
+                identity::holder(shell)?,
+                Clock::of_machine(),
                 interrupts,
-            }),
+            )),
         }
+    }
+
+    /// A run on that cluster, whose time is measured with that clock.
+    pub(super) fn on(
+        cluster: WritableCluster,
+        shell: &Shell,
+        holder: Holder,
+        clock: Clock,
+        interrupts: mpsc::Receiver<Interrupt>,
+    ) -> Self {
+        Self { shell: shell.clone(), cluster, holder, clock, interrupts }
     }
 
     /// Does something that changes no pod; an interrupt ends it.
@@ -57,10 +71,11 @@ impl Session {
         &mut self,
         work: impl AsyncFnOnce(&Shell, &WritableCluster) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let Self { shell, cluster, holder: _, interrupts } = self;
+        let Self { shell, cluster, holder: _, clock: _, interrupts } = self;
         tokio::select! {
-            done = work(shell, cluster) => done,
+            biased;
             Some(Interrupt) = interrupts.recv() => Err(Error::Interrupted),
+            done = work(shell, cluster) => done,
         }
     }
 
@@ -86,6 +101,7 @@ impl Session {
         options: LockOptions,
     ) -> Result<Arc<Lock>, Error> {
         let holder = self.holder.clone();
+        let options = LockOptions { clock: self.clock.clone(), ..options };
         self.unless_interrupted(async |_, cluster| {
             Ok(Arc::new(cluster.lock(key, &holder, &options).await?))
         })
@@ -104,11 +120,12 @@ impl Session {
         task: Task,
         output: Format,
     ) -> Result<Ending, Error> {
+        let clock = self.clock.clone();
         let observer = self
             .unless_interrupted(async |shell, cluster| {
                 let events = may_watch_events(cluster, key).await?;
                 let target = Target { key: key.clone(), selector: selector.clone(), events };
-                Ok(cluster.live().observe(&target, Clock::of_machine(), shell.now).await?)
+                Ok(cluster.live().observe(&target, clock, shell.now).await?)
             })
             .await?;
         let mut teller = Teller::new(key, output, self.shell.printer);

@@ -34,7 +34,8 @@ const GOOD_LIFE: Duration = Duration::from_secs(1);
 impl Task {
     /// Never ends. `opened` is a watch that has begun already.
     pub(super) async fn run(mut self, mut opened: Option<Body>) {
-        let mut pauses = Pauses::new();
+        let seed = self.requests.jitter_seed(self.ear.number);
+        let mut pauses = Pauses::new(seed);
         loop {
             let begun = self.ear.shared.clock.now();
             let end = match self.open(opened.take()).await {
@@ -47,7 +48,7 @@ impl Task {
             let lived =
                 self.ear.shared.last_life(self.ear.number).saturating_sub(begun) >= GOOD_LIFE;
             if lived {
-                pauses = Pauses::new();
+                pauses = Pauses::new(seed);
             }
             let next = watch::next(end, lived);
             if let Some(trouble) = next.trouble {

@@ -84,15 +84,14 @@ fn described(failure: &Failure) -> String {
 pub(in crate::cluster) struct Pauses(ExponentialBackoff);
 
 impl Pauses {
-    pub(in crate::cluster) fn new() -> Self {
-        Self(
-            ExponentialBuilder::default()
-                .with_min_delay(Duration::from_millis(100))
-                .with_max_delay(Duration::from_secs(10))
-                .with_jitter()
-                .without_max_times()
-                .build(),
-        )
+    /// Pauses of another length each time, or of the same that the seed gives.
+    pub(in crate::cluster) fn new(seed: Option<u64>) -> Self {
+        let pauses = ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(100))
+            .with_max_delay(Duration::from_secs(10))
+            .with_jitter()
+            .without_max_times();
+        Self(seed.map_or(pauses, |seed| pauses.with_jitter_seed(seed)).build())
     }
 
     /// The next pause, and no shorter than the server asked for.
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_have_an_end() {
-        let mut pauses = Pauses::new();
+        let mut pauses = Pauses::new(None);
         let first = pauses.pause(Duration::ZERO);
         assert!(first >= Duration::from_millis(100) && first <= Duration::from_millis(200));
         let later: Vec<_> = (0..100).map(|_| pauses.pause(Duration::ZERO)).collect();

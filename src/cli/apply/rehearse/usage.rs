@@ -1,0 +1,112 @@
+//! How many nodes were without an available pod, over the time of a rehearsal, as a line of text.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use crate::model::DaemonSetKey;
+use crate::simulator::{Kind, Server};
+
+/// How often it is looked at, in the cluster's time.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// The longest line.
+const COLUMNS: usize = 60;
+
+/// From nothing to the most.
+const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// What was seen: unavailable nodes of each DaemonSet, once a period.
+type Seen = BTreeMap<DaemonSetKey, Vec<u32>>;
+
+/// Looks at an embedded cluster until it is told to stop.
+pub(super) struct Usage {
+    seen: Arc<Mutex<Seen>>,
+    task: JoinHandle<()>,
+}
+
+impl Usage {
+    /// Begins to look.
+    pub(super) fn of(server: Server) -> Self {
+        let seen = Arc::new(Mutex::new(Seen::new()));
+        let writes = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            for periods in 0.. {
+                let mut seen = writes.lock().unwrap_or_else(PoisonError::into_inner);
+                let store = server.store();
+                for daemon_set in store.objects(Kind::DaemonSet, None) {
+                    let Some(daemon_set) = daemon_set.daemon_set() else { continue };
+                    let samples = seen.entry(daemon_set.key.clone()).or_default();
+                    // One that is new was not there before.
+                    samples.resize(periods, 0);
+                    samples.push(daemon_set.status.number_unavailable);
+                }
+                drop((store, seen));
+                tokio::time::sleep(PERIOD).await;
+            }
+        });
+        Self { seen, task }
+    }
+
+    /// What was seen, a line for each DaemonSet of which anything changed.
+    pub(super) fn chart(self) -> String {
+        self.task.abort();
+        chart(&self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn chart(seen: &Seen) -> String {
+    let changed = |samples: &&Vec<u32>| samples.windows(2).any(|pair| pair[0] != pair[1]);
+    let lines: Vec<(String, &Vec<u32>)> =
+        seen.iter().filter(|(_, it)| changed(it)).map(|(key, it)| (key.to_string(), it)).collect();
+    let longest = lines.iter().map(|(_, samples)| samples.len()).max().unwrap_or_default();
+    if longest == 0 {
+        return String::new();
+    }
+    let width = longest.div_ceil(COLUMNS);
+    let column = PERIOD * u32::try_from(width).unwrap_or(u32::MAX);
+    let name_width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    let mut text = format!("nodes without an available pod, {} s a column\n", column.as_secs());
+    for (name, samples) in lines {
+        let most = samples.iter().copied().max().unwrap_or_default();
+        let line: String = samples.chunks(width).map(|some| level(some, most)).collect();
+        let _ = writeln!(text, "  {name:name_width$}  {line}  at most {most}");
+    }
+    text
+}
+
+/// The most of some samples, as a part of the most of all.
+fn level(samples: &[u32], most: u32) -> char {
+    let here = samples.iter().copied().max().unwrap_or_default();
+    let steps = LEVELS.len() - 1;
+    let step = (here as usize * steps).div_ceil(most.max(1) as usize);
+    LEVELS[step.min(steps)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chart_shows_the_most_of_each_column() {
+        let key = |name: &str| DaemonSetKey::new("ns", name);
+        let seen: Seen = [
+            (key("quiet"), vec![1; 9]),
+            (key("rolled"), vec![0, 1, 4, 4, 2, 0]),
+            (key("long"), (0..120).map(|n| u32::from(n == 61)).collect()),
+        ]
+        .into();
+        let want = format!(
+            "nodes without an available pod, 10 s a column\n  \
+             ns/long    {}█{}  at most 1\n  \
+             ns/rolled  ▂█▄  at most 4\n",
+            " ".repeat(30),
+            " ".repeat(29)
+        );
+        assert_eq!(chart(&seen), want);
+        assert_eq!(chart(&Seen::new()), "");
+    }
+}

@@ -1,0 +1,438 @@
+//! The DaemonSet controller: when it syncs, and how one sync goes (upstream: `DaemonSetsController`).
+//!
+//! What a sync decides is `controller::sync`, on what has been heard; here are the queue, the
+//! expectations, the read-own-writes gate, retries, and the pace of requests. One worker a
+//! DaemonSet, so two DaemonSets do not wait for each other.
+
+mod perform;
+mod program;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use self::perform::{complain, perform};
+use self::program::{Program, Request};
+use super::expectations::Expectations;
+use super::limiter::Limiter;
+use super::{Moment, Work, complaints};
+use crate::controller::backoff::{Backoff, FailedPods};
+use crate::controller::claims::OwnerIndex;
+use crate::controller::node_pods::Fleet;
+use crate::controller::revision_data::Matching;
+use crate::controller::sync::{Input, Outcome, Untouched, sync};
+use crate::controller::{OWNER_KIND, Owner, placement};
+use crate::model::{ControllerRef, DaemonSet, DaemonSetKey, Labels, NamespaceName, Node, Pod};
+use crate::simulator::{Change, Event, Kind, Reason, Status};
+
+/// The first wait after a sync that failed (upstream: `DefaultControllerRateLimiter`).
+const FIRST_RETRY: Duration = Duration::from_millis(5);
+
+/// The longest one.
+const LONGEST_RETRY: Duration = Duration::from_secs(1000);
+
+/// All DaemonSets of the cluster.
+#[derive(Debug)]
+pub(super) struct DaemonSets {
+    expectations: Expectations,
+    backoff: Backoff,
+    limiter: Limiter,
+    running: BTreeMap<DaemonSetKey, Program>,
+    /// Wanted again while they are being synced.
+    dirty: BTreeSet<DaemonSetKey>,
+    failures: BTreeMap<DaemonSetKey, u32>,
+    /// The last version that was written, which has to be heard of before the next sync.
+    written: BTreeMap<DaemonSetKey, u64>,
+}
+
+impl DaemonSets {
+    pub(super) fn new(limiter: Limiter) -> Self {
+        Self {
+            expectations: Expectations::default(),
+            backoff: Backoff::default(),
+            limiter,
+            running: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            failures: BTreeMap::new(),
+            written: BTreeMap::new(),
+        }
+    }
+
+    /// Wakes every DaemonSet, as a controller manager does when it starts.
+    pub(super) fn wake_all(moment: &mut Moment<'_>) {
+        let keys: Vec<DaemonSetKey> = moment.cache.daemon_sets.keys().cloned().collect();
+        for key in keys {
+            wake(moment, key);
+        }
+    }
+
+    /// Hears what happened; the cache has heard it already.
+    pub(super) fn hear(&mut self, event: &Event, moment: &mut Moment<'_>) {
+        let (object, before) = (&event.object, event.previous.as_deref());
+        match object.kind() {
+            Kind::Pod => {
+                if let Some(pod) = object.pod() {
+                    self.hear_pod(event.change, pod, before.and_then(|it| it.pod()), moment);
+                }
+            }
+            Kind::Node => {
+                if let Some(node) = object.node() {
+                    hear_node(event.change, node, before.and_then(|it| it.node()), moment);
+                }
+            }
+            Kind::DaemonSet => {
+                if let Some(daemon_set) = object.daemon_set() {
+                    self.hear_daemon_set(
+                        event.change,
+                        daemon_set,
+                        before.and_then(|it| it.daemon_set()),
+                        moment,
+                    );
+                }
+            }
+            Kind::ControllerRevision => hear_revision(event, moment),
+            Kind::Namespace
+            | Kind::Service
+            | Kind::ConfigMap
+            | Kind::Event
+            | Kind::Lease
+            | Kind::PodDisruptionBudget => {}
+        }
+    }
+
+    /// (upstream: `addDaemonset`, `updateDaemonset`, `deleteDaemonset`)
+    fn hear_daemon_set(
+        &mut self,
+        change: Change,
+        daemon_set: &DaemonSet,
+        before: Option<&DaemonSet>,
+        moment: &mut Moment<'_>,
+    ) {
+        let is_other = before.is_some_and(|before| before.uid != daemon_set.uid);
+        if change == Change::Deleted || is_other {
+            self.forget(&daemon_set.key);
+        }
+        wake(moment, daemon_set.key.clone());
+    }
+
+    /// (upstream: `addPod`, `updatePod`, `deletePod`) A pod that begins to be deleted counts as
+    /// deleted, and each further change of it once more.
+    fn hear_pod(
+        &mut self,
+        change: Change,
+        pod: &Pod,
+        before: Option<&Pod>,
+        moment: &mut Moment<'_>,
+    ) {
+        let is_gone = change == Change::Deleted || pod.terminating;
+        let owner = owner(moment, &pod.namespace, pod.controller.as_ref());
+        if let Some(before) = before.filter(|before| before.controller != pod.controller)
+            && let Some(key) = self::owner(moment, &before.namespace, before.controller.as_ref())
+        {
+            wake(moment, key);
+        }
+        match (owner, is_gone) {
+            (Some(key), true) => {
+                self.expectations.deleted(&key);
+                wake(moment, key);
+            }
+            (Some(key), false) => {
+                if change == Change::Added {
+                    self.expectations.created(&key, 1);
+                }
+                wake_when_available(moment, &key, pod, before);
+                wake(moment, key);
+            }
+            (None, false) if pod.controller.is_none() => {
+                let same = before.is_some_and(|before| {
+                    before.labels == pod.labels && before.controller == pod.controller
+                });
+                if !same {
+                    wake_selecting(moment, &pod.namespace, &pod.labels);
+                }
+            }
+            (None, true | false) => {}
+        }
+    }
+
+    fn forget(&mut self, key: &DaemonSetKey) {
+        self.expectations.forget(key);
+        self.written.remove(key);
+    }
+
+    /// One sync, up to its first wait (upstream: `syncDaemonSet`).
+    pub(super) fn sync(&mut self, key: &DaemonSetKey, moment: &mut Moment<'_>) {
+        if self.running.contains_key(key) {
+            self.dirty.insert(key.clone());
+            return;
+        }
+        let Some(daemon_set) = moment.cache.daemon_sets.get(key) else {
+            self.forget(key);
+            self.failures.remove(key);
+            return;
+        };
+        if self.written.get(key).is_some_and(|version| moment.cache.version < *version) {
+            return self.retry(key, moment);
+        }
+        self.written.remove(key);
+        match self.decide(daemon_set, moment) {
+            Decision::Nothing => {
+                self.failures.remove(key);
+            }
+            Decision::SelectsAll => {
+                let message =
+                    "This daemon set is selecting all pods. A non-empty selector is required.";
+                let uid = &daemon_set.uid;
+                complaints::warn(moment.store, key, uid, "SelectingAll", message, moment.now);
+            }
+            Decision::Run(program) => {
+                self.running.insert(key.clone(), *program);
+                self.go(key, moment);
+            }
+        }
+    }
+
+    fn decide(&mut self, daemon_set: &DaemonSet, moment: &Moment<'_>) -> Decision {
+        let (cache, now) = (moment.cache, moment.now);
+        let namespace = &daemon_set.key.namespace;
+        let owner = Owner::from(daemon_set);
+        let fleet = Fleet::seen_by(&cache.nodes, [&daemon_set.spec.template.placement]);
+        let placements = fleet.placements(&daemon_set.spec.template.placement);
+        let pods = OwnerIndex::new(cache.pods_in(namespace));
+        let outcome = sync(&Input {
+            owner,
+            fleet: &fleet,
+            placements: &placements,
+            pods: &pods,
+            revisions: cache.revisions_in(namespace),
+            matching: Matching::Exact,
+            expectations: self.expectations.of(&daemon_set.key, now),
+            failed_pods: FailedPods::Known(&self.backoff),
+            now,
+        });
+        match outcome {
+            Outcome::Untouched(Untouched::SelectsAll) => Decision::SelectsAll,
+            Outcome::Untouched(Untouched::Terminating) => Decision::Nothing,
+            Outcome::NameTaken(error) => {
+                Decision::Run(Box::new(Program::of_collision(&owner, &daemon_set.uid, &error)))
+            }
+            Outcome::Synced(effects) => {
+                let program = Program::of(&owner, &daemon_set.uid, &effects);
+                // The back-off of a failed pod begins with the decision.
+                let requests = program.batches.iter().flat_map(|batch| &batch.requests);
+                for request in requests {
+                    if let Request::DeletePod { node, failed: true, name: _ } = request {
+                        self.backoff.record(&owner, node, now);
+                    }
+                }
+                Decision::Run(Box::new(program))
+            }
+        }
+    }
+
+    /// Sends what may be sent now, and comes back for the rest.
+    pub(super) fn go(&mut self, key: &DaemonSetKey, moment: &mut Moment<'_>) {
+        let Some(mut program) = self.running.remove(key) else { return };
+        while let Some(mut batch) = program.batches.pop_front() {
+            let stage = batch.stage;
+            let mut sent = false;
+            while let Some(request) = batch.requests.pop_front() {
+                if !matches!(request, Request::Expect { .. }) {
+                    if let Err(later) = self.limiter.take(moment.now) {
+                        batch.requests.push_front(request);
+                        program.batches.push_front(batch);
+                        return self.come_back(program, later, moment);
+                    }
+                    sent = true;
+                }
+                let failed = self.send(&program, &request, moment);
+                if failed {
+                    // The rest of this portion is under way already.
+                    let skipped = program.fail(stage);
+                    self.expectations.created(key, skipped);
+                }
+            }
+            if sent && !program.batches.is_empty() {
+                let later = moment.now + moment.timings.request;
+                return self.come_back(program, later, moment);
+            }
+        }
+        self.finish(&program, moment);
+    }
+
+    fn come_back(&mut self, program: Program, later: Timestamp, moment: &mut Moment<'_>) {
+        let key = program.key.clone();
+        self.running.insert(key.clone(), program);
+        moment.agenda.put(later, Work::GoOn(key));
+    }
+
+    /// Sends one request; whether it has failed.
+    fn send(&mut self, program: &Program, request: &Request, moment: &mut Moment<'_>) -> bool {
+        let Program { key, .. } = program;
+        if let Request::Expect { creates, deletes } = request {
+            self.expectations.set(key, *creates, *deletes, moment.now);
+            return false;
+        }
+        let error = match perform(moment.store, program, request, moment.now) {
+            Ok(done) => {
+                let written = done.version.max(self.written.get(key).copied());
+                self.written.extend(written.map(|version| (key.clone(), version)));
+                return false;
+            }
+            Err(error) => error,
+        };
+        match request {
+            // Nothing can be created there any more, and nothing is to be told of it.
+            Request::CreatePod(_) if is_of_ending_namespace(&error) => return false,
+            Request::CreatePod(_) => self.expectations.created(key, 1),
+            Request::DeletePod { .. } => self.expectations.deleted(key),
+            Request::AdoptRevision { .. }
+            | Request::ReleaseRevision { .. }
+            | Request::LabelRevision(_)
+            | Request::RenumberRevision { .. }
+            | Request::DeleteRevision(_)
+            | Request::CreateRevision(_)
+            | Request::RelabelPod { .. }
+            | Request::AdoptPod { .. }
+            | Request::ReleasePod { .. }
+            | Request::Expect { .. }
+            | Request::CountCollision(_)
+            | Request::WriteStatus(_) => {}
+        }
+        let is_gone = error.reason == Reason::NotFound;
+        if matches!(request, Request::DeletePod { .. } | Request::DeleteRevision(_)) && is_gone {
+            return false;
+        }
+        tracing::debug!(%key, ?request, %error, "a request of the controller failed");
+        complain(moment.store, program, request, &error, moment.now);
+        true
+    }
+
+    fn finish(&mut self, program: &Program, moment: &mut Moment<'_>) {
+        let key = &program.key;
+        for wait in &program.again {
+            moment.agenda.add(moment.now + *wait, Work::SyncLater(key.clone()));
+        }
+        if program.failed {
+            self.retry(key, moment);
+        } else {
+            self.failures.remove(key);
+        }
+        if self.dirty.remove(key) {
+            wake(moment, key.clone());
+        }
+    }
+
+    /// (upstream: `AddRateLimited`)
+    fn retry(&mut self, key: &DaemonSetKey, moment: &mut Moment<'_>) {
+        let failures = self.failures.entry(key.clone()).or_default();
+        let wait = FIRST_RETRY.saturating_mul(2_u32.saturating_pow(*failures)).min(LONGEST_RETRY);
+        *failures += 1;
+        moment.agenda.add(moment.now + wait, Work::SyncLater(key.clone()));
+    }
+}
+
+/// What becomes of a sync.
+enum Decision {
+    Nothing,
+    SelectsAll,
+    Run(Box<Program>),
+}
+
+fn wake(moment: &mut Moment<'_>, key: DaemonSetKey) {
+    moment.agenda.add(moment.now, Work::Sync(key));
+}
+
+/// The DaemonSet behind a controller reference: by name, and then it must be the one (upstream:
+/// `resolveControllerRef`).
+fn owner(
+    moment: &Moment<'_>,
+    namespace: &NamespaceName,
+    reference: Option<&ControllerRef>,
+) -> Option<DaemonSetKey> {
+    let reference = reference.filter(|reference| *reference.kind == *OWNER_KIND)?;
+    let key = DaemonSetKey::new(namespace.clone(), &*reference.name);
+    let found = moment.cache.daemon_sets.get(&key)?;
+    (found.uid == reference.uid).then_some(key)
+}
+
+/// An orphan wakes whoever may adopt it.
+fn wake_selecting(moment: &mut Moment<'_>, namespace: &NamespaceName, labels: &Labels) {
+    let all = moment.cache.daemon_sets.values();
+    let selecting = all.filter(|it| {
+        let selector = &it.spec.selector;
+        it.key.namespace == *namespace && !selector.is_empty() && selector.matches(labels)
+    });
+    let keys: Vec<DaemonSetKey> = selecting.map(|it| it.key.clone()).collect();
+    for key in keys {
+        wake(moment, key);
+    }
+}
+
+/// A pod that has just become Ready is available later, which no event will tell.
+fn wake_when_available(
+    moment: &mut Moment<'_>,
+    key: &DaemonSetKey,
+    pod: &Pod,
+    before: Option<&Pod>,
+) {
+    let Some(before) = before.filter(|before| !before.is_ready() && pod.is_ready()) else { return };
+    debug_assert_eq!(before.uid, pod.uid);
+    let min_ready = moment.cache.daemon_sets.get(key).map(|it| it.spec.min_ready_seconds);
+    if let Some(seconds) = min_ready.filter(|seconds| *seconds > 0) {
+        let later = moment.now + Duration::from_secs(u64::from(seconds) + 1);
+        moment.agenda.add(later, Work::SyncLater(key.clone()));
+    }
+}
+
+/// Labels and taints count, and that a node is new; that one is gone does not (upstream:
+/// `addNode`, `updateNode`, `syncNodeUpdate`).
+fn hear_node(change: Change, node: &Node, before: Option<&Node>, moment: &mut Moment<'_>) {
+    let same = |before: &Node| before.labels == node.labels && before.taints == node.taints;
+    if change == Change::Deleted || before.is_some_and(same) {
+        return;
+    }
+    let cache = moment.cache;
+    let concerned = cache.daemon_sets.values().filter(|daemon_set| {
+        let placement = placement::judge(&daemon_set.spec.template.placement, node);
+        let mut pods = cache.pods_in(&daemon_set.key.namespace).iter();
+        let has_pod = pods.any(|pod| {
+            // By name alone, as upstream's index has it.
+            let is_own = pod.controller.as_ref().is_some_and(|reference| {
+                *reference.kind == *OWNER_KIND && *reference.name == *daemon_set.key.name.as_str()
+            });
+            is_own && pod.is_bound() && pod.node() == Some(&node.name)
+        });
+        if has_pod {
+            !placement.may_stay || daemon_set.status.number_misscheduled > 0
+        } else {
+            placement.may_start
+        }
+    });
+    let keys: Vec<DaemonSetKey> = concerned.map(|it| it.key.clone()).collect();
+    for key in keys {
+        wake(moment, key);
+    }
+}
+
+/// A new revision that has an owner wakes nobody; its change or end does, and so does an orphan
+/// (upstream: `addHistory`, `updateHistory`, `deleteHistory`).
+fn hear_revision(event: &Event, moment: &mut Moment<'_>) {
+    let Some(revision) = event.object.revision() else { return };
+    match &revision.controller {
+        Some(_) if event.change == Change::Added => {}
+        Some(reference) => {
+            if let Some(key) = owner(moment, &revision.namespace, Some(reference)) {
+                wake(moment, key);
+            }
+        }
+        None if event.change == Change::Deleted => {}
+        None => wake_selecting(moment, &revision.namespace, &revision.labels),
+    }
+}
+
+/// Whether a pod could not be created because its namespace is on its way out.
+fn is_of_ending_namespace(error: &Status) -> bool {
+    error.reason == Reason::Forbidden && error.message.contains("because it is being terminated")
+}

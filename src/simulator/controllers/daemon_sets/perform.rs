@@ -1,0 +1,252 @@
+//! Sends one request of a sync (upstream: `RealPodControl`, the claiming patches of
+//! `PodControllerRefManager`, `storeDaemonSetStatus`).
+//!
+//! Not here: what is sent, and what a failure means.
+
+use serde_json::{Value, json};
+
+use super::program::{Program, Request};
+use crate::controller::OWNER_KIND;
+use crate::controller::history::NewRevision;
+use crate::model::{DaemonSetKey, DaemonSetStatus, REVISION_HASH_LABEL, Uid};
+use crate::simulator::controllers::complaints;
+use crate::simulator::{DeleteOptions, Kind, Reason, Status, Store, Target, Verbs};
+use jiff::Timestamp;
+
+/// Who the controller is to the API server (upstream: the user agent of the controller manager).
+pub(super) const MANAGER: &str = "kube-controller-manager";
+
+/// What came of a request.
+pub(super) struct Done {
+    /// The version that it made, for writes that the controller wants to see before it goes on.
+    pub(super) version: Option<u64>,
+}
+
+/// Sends `request`.
+///
+/// # Errors
+/// What the server says, unless upstream takes that for success.
+pub(super) fn perform(
+    store: &mut Store,
+    program: &Program,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Done, Status> {
+    let Program { key, uid, pods, .. } = program;
+    let namespace = key.namespace.as_str();
+    let mut verbs = store.verbs(now, MANAGER);
+    let revision = |name| Target::new(Kind::ControllerRevision, namespace, name);
+    let pod = |name| Target::new(Kind::Pod, namespace, name);
+    let unseen = |_| Done { version: None };
+    match request {
+        Request::AdoptRevision { name, uid: of } => {
+            adopt(&mut verbs, key, uid, revision(name.as_str()), of).map(|_| Done { version: None })
+        }
+        Request::AdoptPod { name, uid: of } => {
+            adopt(&mut verbs, key, uid, pod(name.as_str()), of).map(|version| Done { version })
+        }
+        Request::ReleaseRevision { name, uid: of } => {
+            release(&mut verbs, uid, revision(name.as_str()), of).map(unseen)
+        }
+        Request::ReleasePod { name, uid: of } => {
+            release(&mut verbs, uid, pod(name.as_str()), of).map(unseen)
+        }
+        Request::LabelRevision(name) => verbs
+            .edit(revision(name.as_str()), |it| {
+                it["metadata"]["labels"][REVISION_HASH_LABEL] = name.as_str().into();
+            })
+            .map(|_| Done { version: None }),
+        Request::RenumberRevision { name, to } => verbs
+            .edit(revision(name.as_str()), |it| it["revision"] = to.0.into())
+            .map(|_| Done { version: None }),
+        Request::RelabelPod { name, hash } => verbs
+            .edit(pod(name.as_str()), |it| {
+                it["metadata"]["labels"][REVISION_HASH_LABEL] = hash.as_str().into();
+            })
+            .map(|_| Done { version: None }),
+        Request::DeleteRevision(name) => verbs
+            .delete(revision(name.as_str()), &DeleteOptions::default())
+            .map(|_| Done { version: None }),
+        Request::CreateRevision(new) => {
+            let object = revision_object(key, uid, new);
+            verbs
+                .create(Kind::ControllerRevision, namespace, object)
+                .map(|_| Done { version: None })
+        }
+        Request::CreatePod(node) => {
+            let created = verbs.create(Kind::Pod, namespace, pods.pod_for(node));
+            created.map(|pod| Done { version: Some(pod.version()) })
+        }
+        Request::DeletePod { name, .. } => verbs
+            .delete(pod(name.as_str()), &DeleteOptions::default())
+            .map(|_| Done { version: None }),
+        Request::CountCollision(count) => {
+            edit_status(&mut verbs, key, |status| status["collisionCount"] = (*count).into())
+        }
+        Request::WriteStatus(new) => edit_status(&mut verbs, key, |status| fill(status, new)),
+        Request::Expect { .. } => Ok(Done { version: None }),
+    }
+}
+
+/// Tells of a request that failed as upstream does, on the DaemonSet.
+pub(super) fn complain(
+    store: &mut Store,
+    program: &Program,
+    request: &Request,
+    error: &Status,
+    now: Timestamp,
+) {
+    let (reason, verb) = match request {
+        Request::CreatePod(_) => ("FailedCreate", "creating"),
+        Request::DeletePod { .. } => ("FailedDelete", "deleting"),
+        Request::AdoptRevision { .. }
+        | Request::ReleaseRevision { .. }
+        | Request::LabelRevision(_)
+        | Request::RenumberRevision { .. }
+        | Request::DeleteRevision(_)
+        | Request::CreateRevision(_)
+        | Request::RelabelPod { .. }
+        | Request::AdoptPod { .. }
+        | Request::ReleasePod { .. }
+        | Request::Expect { .. }
+        | Request::CountCollision(_)
+        | Request::WriteStatus(_) => return,
+    };
+    let message = format!("Error {verb}: {error}");
+    complaints::warn(store, &program.key, &program.uid, reason, &message, now);
+}
+
+/// Takes an orphan over, after a look at whether the DaemonSet is still itself (upstream:
+/// `RecheckDeletionTimestamp`).
+fn adopt(
+    verbs: &mut Verbs<'_>,
+    key: &DaemonSetKey,
+    uid: &Uid,
+    target: Target<'_>,
+    of: &Uid,
+) -> Result<Option<u64>, Status> {
+    let name = key.name.as_str();
+    let live = verbs.get(Target::new(Kind::DaemonSet, key.namespace.as_str(), name))?;
+    if live.meta().uid != *uid || live.meta().deleted.is_some() {
+        return Err(Status::conflict(Kind::DaemonSet, name, "it is not the one that was seen"));
+    }
+    let changed = edit_one(verbs, target, of, |object| {
+        let references = &mut object["metadata"]["ownerReferences"];
+        if !references.is_array() {
+            *references = json!([]);
+        }
+        if let Some(references) = references.as_array_mut() {
+            references.push(json!({
+                "apiVersion": "apps/v1", "kind": OWNER_KIND, "name": name, "uid": uid,
+                "controller": true, "blockOwnerDeletion": true,
+            }));
+        }
+    });
+    // One that is gone needs nobody.
+    unless_gone(changed)
+}
+
+/// Lets go of an object that the selector does not select any more.
+fn release(
+    verbs: &mut Verbs<'_>,
+    uid: &Uid,
+    target: Target<'_>,
+    of: &Uid,
+) -> Result<Option<u64>, Status> {
+    let changed = edit_one(verbs, target, of, |object| {
+        if let Some(references) = object["metadata"]["ownerReferences"].as_array_mut() {
+            references.retain(|reference| reference["uid"] != uid.as_str());
+        }
+    });
+    match changed {
+        Err(error) if error.reason == Reason::Invalid => Ok(None),
+        changed => unless_gone(changed),
+    }
+}
+
+/// Changes the one object with this uid.
+fn edit_one(
+    verbs: &mut Verbs<'_>,
+    target: Target<'_>,
+    uid: &Uid,
+    change: impl FnOnce(&mut Value),
+) -> Result<Option<u64>, Status> {
+    if verbs.get(target)?.meta().uid != *uid {
+        return Err(Status::not_found(target.kind, target.name));
+    }
+    Ok(Some(verbs.edit(target, change)?.version()))
+}
+
+fn unless_gone(changed: Result<Option<u64>, Status>) -> Result<Option<u64>, Status> {
+    match changed {
+        Err(error) if error.reason == Reason::NotFound => Ok(None),
+        changed => changed,
+    }
+}
+
+fn edit_status(
+    verbs: &mut Verbs<'_>,
+    key: &DaemonSetKey,
+    change: impl FnOnce(&mut Value),
+) -> Result<Done, Status> {
+    let target = Target::new(Kind::DaemonSet, key.namespace.as_str(), key.name.as_str());
+    let written = verbs.edit(target.status(), |object| {
+        if !object["status"].is_object() {
+            object["status"] = json!({});
+        }
+        change(&mut object["status"]);
+    })?;
+    Ok(Done { version: Some(written.version()) })
+}
+
+/// The first three counters and that of ready pods are always written; the others only when they
+/// are not 0, as Go leaves out empty fields.
+fn fill(status: &mut Value, new: &DaemonSetStatus) {
+    let DaemonSetStatus {
+        observed_generation,
+        desired_number_scheduled,
+        current_number_scheduled,
+        number_misscheduled,
+        number_ready,
+        updated_number_scheduled,
+        number_available,
+        number_unavailable,
+        collision_count: _,
+    } = *new;
+    status["currentNumberScheduled"] = current_number_scheduled.into();
+    status["desiredNumberScheduled"] = desired_number_scheduled.into();
+    status["numberMisscheduled"] = number_misscheduled.into();
+    status["numberReady"] = number_ready.into();
+    let Some(fields) = status.as_object_mut() else { return };
+    for (name, count) in [
+        ("observedGeneration", observed_generation),
+        ("updatedNumberScheduled", updated_number_scheduled.into()),
+        ("numberAvailable", number_available.into()),
+        ("numberUnavailable", number_unavailable.into()),
+    ] {
+        match count {
+            0 => fields.remove(name),
+            count => fields.insert(name.to_owned(), count.into()),
+        };
+    }
+}
+
+fn revision_object(key: &DaemonSetKey, uid: &Uid, new: &NewRevision) -> Value {
+    let NewRevision { name, hash: _, number, labels, annotations, data } = new;
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": name,
+            "namespace": key.namespace,
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": OWNER_KIND, "name": key.name, "uid": uid,
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "data": data,
+        "revision": number,
+    })
+}

@@ -1,0 +1,305 @@
+//! One sync as a list of requests, in upstream's order (`syncDaemonSet`, `syncNodes`).
+//!
+//! Pure: from what `controller::sync` decided to what is sent, in which portions. Not here: sending.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::controller::Owner;
+use crate::controller::batches::{BURST, slow_start};
+use crate::controller::history::{self, Current, NewRevision};
+use crate::controller::pod::PodMaker;
+use crate::controller::reasons::{Creation, DeleteReason, Deletion, WaitReason, Waiting};
+use crate::controller::sync::{Effects, Rolling, Steps};
+use crate::controller::updated::CurrentTemplate;
+use crate::model::{
+    DaemonSetKey, DaemonSetStatus, NodeName, Pod, PodName, Revision, RevisionHash, RevisionName,
+    RevisionNumber, Uid,
+};
+
+/// What a sync has still to send.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) key: DaemonSetKey,
+    pub(super) uid: Uid,
+    pub(super) batches: VecDeque<Batch>,
+    pub(super) pods: PodMaker,
+    /// Whether the sync has failed by now.
+    pub(super) failed: bool,
+    /// Further syncs that it asks for, so long after its decision.
+    pub(super) again: Vec<Duration>,
+}
+
+/// Requests that are sent at once, and waited for together.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) stage: Stage,
+    pub(super) requests: VecDeque<Request>,
+}
+
+/// What a failure means for the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// Of revisions: nothing else is done, not even the status.
+    History,
+    /// Of adopting and releasing pods: no pod is created or deleted.
+    Claims,
+    /// Of creating: no more pods are created.
+    Create,
+    /// Of deleting.
+    Delete,
+    /// Of old revisions. Not tried after a failure.
+    Prune,
+    /// Of the status, which is written in any case.
+    Status,
+}
+
+/// One request; expectations are none, but stand among them.
+#[derive(Debug)]
+pub(super) enum Request {
+    AdoptRevision { name: RevisionName, uid: Uid },
+    ReleaseRevision { name: RevisionName, uid: Uid },
+    LabelRevision(RevisionName),
+    RenumberRevision { name: RevisionName, to: RevisionNumber },
+    DeleteRevision(RevisionName),
+    CreateRevision(Box<NewRevision>),
+    RelabelPod { name: PodName, hash: RevisionHash },
+    AdoptPod { name: PodName, uid: Uid },
+    ReleasePod { name: PodName, uid: Uid },
+    Expect { creates: usize, deletes: usize },
+    CreatePod(NodeName),
+    DeletePod { name: PodName, node: NodeName, failed: bool },
+    CountCollision(u32),
+    WriteStatus(DaemonSetStatus),
+}
+
+impl Program {
+    /// What a sync of `owner` with these effects sends.
+    pub(super) fn of(owner: &Owner<'_>, uid: &Uid, effects: &Effects<'_>) -> Self {
+        let current =
+            CurrentTemplate::new(effects.history.current.hash(), owner.template_generation);
+        let mut program = Self {
+            key: owner.key.clone(),
+            uid: uid.clone(),
+            batches: VecDeque::new(),
+            pods: PodMaker::new(owner, &current),
+            failed: false,
+            again: Vec::new(),
+        };
+        program.write_history(effects);
+        if let Some(steps) = &effects.steps {
+            program.claim_pods(effects);
+            program.take_steps(steps);
+        }
+        if let Some(status) = effects.status {
+            program.one(Stage::Status, Request::WriteStatus(status));
+        }
+        program.ask_for_more(owner, effects);
+        program
+    }
+
+    /// The name of the new revision is taken: the count is written, and the sync fails.
+    pub(super) fn of_collision(owner: &Owner<'_>, uid: &Uid, error: &history::Error) -> Self {
+        let history::Error::NameTaken { name: _, collision_count } = error;
+        let current = CurrentTemplate::new(RevisionHash::from(""), None);
+        let mut program = Self {
+            key: owner.key.clone(),
+            uid: uid.clone(),
+            batches: VecDeque::new(),
+            pods: PodMaker::new(owner, &current),
+            failed: true,
+            again: Vec::new(),
+        };
+        program.one(Stage::History, Request::CountCollision(*collision_count));
+        program
+    }
+
+    /// (upstream: `constructHistory`)
+    fn write_history(&mut self, effects: &Effects<'_>) {
+        let history = &effects.history;
+        for revision in &effects.revisions.adopted {
+            let Revision { name, uid, .. } = (*revision).clone();
+            self.one(Stage::History, Request::AdoptRevision { name, uid });
+        }
+        for revision in &effects.revisions.released {
+            let Revision { name, uid, .. } = (*revision).clone();
+            self.one(Stage::History, Request::ReleaseRevision { name, uid });
+        }
+        for revision in &history.label {
+            self.one(Stage::History, Request::LabelRevision(revision.name.clone()));
+        }
+        let hash = history.current.hash();
+        for pod in &history.relabel {
+            let request = Request::RelabelPod { name: pod.name.clone(), hash: hash.clone() };
+            self.one(Stage::History, request);
+        }
+        for revision in &history.duplicates {
+            self.one(Stage::History, Request::DeleteRevision(revision.name.clone()));
+        }
+        match &history.current {
+            Current::New(new) => {
+                self.one(Stage::History, Request::CreateRevision(Box::new(new.clone())));
+            }
+            Current::Reused { revision, to } => {
+                let request = Request::RenumberRevision { name: revision.name.clone(), to: *to };
+                self.one(Stage::History, request);
+            }
+            Current::Unchanged { revision: _ } => {}
+        }
+    }
+
+    fn claim_pods(&mut self, effects: &Effects<'_>) {
+        let named = |pod: &Pod| (pod.name.clone(), pod.uid.clone());
+        for (name, uid) in effects.pods.adopted.iter().map(|pod| named(pod)) {
+            self.one(Stage::Claims, Request::AdoptPod { name, uid });
+        }
+        for (name, uid) in effects.pods.released.iter().map(|pod| named(pod)) {
+            self.one(Stage::Claims, Request::ReleasePod { name, uid });
+        }
+    }
+
+    fn take_steps(&mut self, steps: &Steps<'_>) {
+        let Steps { manage, rolling, prune } = steps;
+        self.change_pods(&manage.create, &manage.delete);
+        match rolling {
+            Rolling::Step(step) => self.change_pods(&step.create, &step.delete),
+            Rolling::Failed(_) => self.failed = true,
+            Rolling::OnDelete | Rolling::AfterManage => {}
+        }
+        let prune = prune.iter().map(|revision| Request::DeleteRevision(revision.name.clone()));
+        prune.for_each(|request| self.one(Stage::Prune, request));
+    }
+
+    /// (upstream: `syncNodes`) So many at most; the rest waits for later syncs.
+    fn change_pods(&mut self, create: &[Creation<'_>], delete: &[Deletion<'_>]) {
+        if create.is_empty() && delete.is_empty() {
+            return;
+        }
+        let (creates, deletes) = (create.len().min(BURST), delete.len().min(BURST));
+        self.one(Stage::Create, Request::Expect { creates, deletes });
+        let mut nodes = create.iter().map(|creation| creation.node.clone());
+        for portion in slow_start(creates) {
+            let requests = nodes.by_ref().take(portion).map(Request::CreatePod).collect();
+            self.batches.push_back(Batch { stage: Stage::Create, requests });
+        }
+        let requests = delete.iter().take(deletes).map(|deletion| Request::DeletePod {
+            name: deletion.pod.name.clone(),
+            node: deletion.node.clone(),
+            failed: matches!(deletion.reason, DeleteReason::Failed),
+        });
+        self.batches.push_back(Batch { stage: Stage::Delete, requests: requests.collect() });
+    }
+
+    /// Syncs that nothing else would bring about: the end of a back-off, and availability that
+    /// only takes time.
+    fn ask_for_more(&mut self, owner: &Owner<'_>, effects: &Effects<'_>) {
+        let waiting = effects.steps.iter().flat_map(|steps| &steps.manage.waiting);
+        let back_off = waiting.filter_map(|Waiting { reason, .. }| match reason {
+            WaitReason::BackOff { seconds } => Some(Duration::from_secs(*seconds)),
+            WaitReason::Terminating
+            | WaitReason::NewNotAvailable { .. }
+            | WaitReason::StillNeeded { .. }
+            | WaitReason::SurgeTaken { .. }
+            | WaitReason::BudgetTaken { .. } => None,
+        });
+        self.again.extend(back_off.min());
+        let status = effects.status.unwrap_or(owner.status);
+        let min_ready = owner.spec.min_ready_seconds;
+        if min_ready > 0 && status.number_ready != status.number_available {
+            self.again.push(Duration::from_secs(min_ready.into()));
+        }
+    }
+
+    fn one(&mut self, stage: Stage, request: Request) {
+        self.batches.push_back(Batch { stage, requests: [request].into() });
+    }
+
+    /// Leaves out what is not done after a failure at that stage; how many creations of later
+    /// portions that are.
+    pub(super) fn fail(&mut self, stage: Stage) -> usize {
+        self.failed = true;
+        let keeps = |other: Stage| match stage {
+            Stage::History => false,
+            Stage::Claims => other == Stage::Status,
+            Stage::Create => matches!(other, Stage::Delete | Stage::Status),
+            Stage::Delete => matches!(other, Stage::Delete | Stage::Status),
+            Stage::Prune | Stage::Status => true,
+        };
+        let is_creation = |request: &&Request| matches!(request, Request::CreatePod(_));
+        let skipped = self.batches.iter().filter(|batch| !keeps(batch.stage));
+        let skipped = skipped.flat_map(|batch| &batch.requests).filter(is_creation).count();
+        self.batches.retain(|batch| keeps(batch.stage));
+        skipped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::{Cluster, OURS};
+
+    /// What a sync of the cluster sends: stages, and how many requests each portion has.
+    fn portions(program: &Program) -> Vec<(Stage, usize)> {
+        program.batches.iter().map(|batch| (batch.stage, batch.requests.len())).collect()
+    }
+
+    fn program(cluster: &Cluster) -> Program {
+        cluster.with_effects(|effects| {
+            let owner = Owner::from(&cluster.daemon_set);
+            Program::of(&owner, &cluster.daemon_set.uid, &effects)
+        })
+    }
+
+    #[test]
+    fn pods_are_created_in_portions_after_the_revision_and_before_the_status() {
+        let want = [
+            (Stage::History, 1),
+            (Stage::Create, 1), // what is expected
+            (Stage::Create, 1),
+            (Stage::Create, 2),
+            (Stage::Create, 4),
+            (Stage::Create, 3),
+            (Stage::Delete, 0),
+            (Stage::Status, 1),
+        ];
+        assert_eq!(portions(&program(&Cluster::of(10))), want);
+    }
+
+    #[test]
+    fn no_more_than_250_at_once() {
+        let mut cluster = Cluster::of(300);
+        let created = |program: &Program| {
+            let requests = program.batches.iter().flat_map(|batch| &batch.requests);
+            requests.filter(|request| matches!(request, Request::CreatePod(_))).count()
+        };
+        assert_eq!(created(&program(&cluster)), 250);
+        for node in 0..300 {
+            cluster.add_pods(&format!("node-{node}"), OURS, 2);
+        }
+        let program = program(&cluster);
+        let deletes = program.batches.iter().find(|batch| batch.stage == Stage::Delete);
+        assert_eq!(deletes.unwrap().requests.len(), 250);
+        let expects = program.batches.iter().flat_map(|batch| &batch.requests);
+        let expects = expects.filter_map(|request| match request {
+            Request::Expect { creates, deletes } => Some((*creates, *deletes)),
+            _other => None,
+        });
+        assert_eq!(expects.collect::<Vec<_>>(), [(0, 250)]);
+    }
+
+    #[test]
+    fn what_a_failure_leaves_out() {
+        for (stage, skipped, left) in [
+            (Stage::History, 10, vec![]),
+            (Stage::Claims, 10, vec![Stage::Status]),
+            (Stage::Create, 10, vec![Stage::Delete, Stage::Status]),
+            (Stage::Delete, 10, vec![Stage::Delete, Stage::Status]),
+        ] {
+            let mut program = program(&Cluster::of(10));
+            assert_eq!(program.fail(stage), skipped, "{stage:?}");
+            let stages: Vec<Stage> = program.batches.iter().map(|batch| batch.stage).collect();
+            assert_eq!(stages, left, "{stage:?}");
+            assert!(program.failed);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a controller has done and not seen yet (upstream: `ControllerExpectations`). Until it has,
+//! or has waited too long, its view of the cluster is not to be acted on.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::controller::sync;
+use crate::model::DaemonSetKey;
+
+/// After so long, what was not seen is not waited for (upstream: `ExpectationsTimeout`).
+const TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
+
+/// Creations and deletions that are still to be seen, by DaemonSet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Expectations(BTreeMap<DaemonSetKey, Counts>);
+
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    creates: i64,
+    deletes: i64,
+    since: Timestamp,
+}
+
+impl Expectations {
+    /// Expects these, whatever was expected before (upstream: `SetExpectations`).
+    pub(super) fn set(
+        &mut self,
+        key: &DaemonSetKey,
+        creates: usize,
+        deletes: usize,
+        now: Timestamp,
+    ) {
+        let count = |n| i64::try_from(n).unwrap_or(i64::MAX);
+        let counts = Counts { creates: count(creates), deletes: count(deletes), since: now };
+        self.0.insert(key.clone(), counts);
+    }
+
+    /// A creation was seen, or will not be.
+    pub(super) fn created(&mut self, key: &DaemonSetKey, count: usize) {
+        if let Some(counts) = self.0.get_mut(key) {
+            counts.creates -= i64::try_from(count).unwrap_or(i64::MAX);
+        }
+    }
+
+    /// A deletion was seen, or will not be.
+    pub(super) fn deleted(&mut self, key: &DaemonSetKey) {
+        if let Some(counts) = self.0.get_mut(key) {
+            counts.deletes -= 1;
+        }
+    }
+
+    /// Forgets a DaemonSet that is gone.
+    pub(super) fn forget(&mut self, key: &DaemonSetKey) {
+        self.0.remove(key);
+    }
+
+    /// How a sync finds them (upstream: `SatisfiedExpectations`).
+    pub(super) fn of(&self, key: &DaemonSetKey, now: Timestamp) -> sync::Expectations {
+        let outstanding = self.0.get(key).is_some_and(|counts| {
+            let open = counts.creates > 0 || counts.deletes > 0;
+            open && now.duration_since(counts.since) <= TIMEOUT
+        });
+        if outstanding { sync::Expectations::Outstanding } else { sync::Expectations::Satisfied }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::at;
+
+    #[test]
+    fn both_counts_have_to_be_seen_or_time_to_pass() {
+        use sync::Expectations::{Outstanding, Satisfied};
+        let key = DaemonSetKey::new("ns", "agent");
+        let mut all = Expectations::default();
+        assert_eq!(all.of(&key, at(0)), Satisfied, "nothing is expected");
+        all.set(&key, 2, 1, at(0));
+        all.created(&key, 1);
+        all.deleted(&key);
+        all.deleted(&key);
+        assert_eq!(all.of(&key, at(0)), Outstanding, "over-counting deletes makes up for nothing");
+        assert_eq!(all.of(&key, at(300)), Outstanding);
+        assert_eq!(all.of(&key, at(301)), Satisfied, "it has been too long");
+        all.created(&key, 1);
+        assert_eq!(all.of(&key, at(0)), Satisfied);
+        all.set(&key, 0, 1, at(0));
+        all.forget(&key);
+        assert_eq!(all.of(&key, at(0)), Satisfied);
+    }
+}

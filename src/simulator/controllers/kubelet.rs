@@ -1,0 +1,284 @@
+//! The kubelets: each plays the life of the pods that are bound to its node, and their end.
+//!
+//! A dead kubelet does nothing; when it comes back, its pods go on. A node that is not Ready when
+//! the cluster is loaded counts as dead. Not here: what comes next in a life (`life`), and what the
+//! API shows of it (`status`).
+
+mod life;
+mod status;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+pub(in crate::simulator) use status::whole_second;
+
+use self::life::{Cause, Life, Stage, StartUp, Trouble};
+use super::{Moment, Work};
+use crate::model::{ImageFault, Node, NodeName, Pod, PodPhase, PodTarget, Uid};
+use crate::simulator::{Change, DeleteOptions, Event, Kind, Object, ObjectKey, Target, timings};
+
+/// Who a kubelet is to the API server.
+const MANAGER: &str = "kubelet";
+
+/// All kubelets of the cluster.
+#[derive(Debug)]
+pub(super) struct Kubelets {
+    faults: Vec<ImageFault>,
+    pods: BTreeMap<ObjectKey, Held>,
+    /// Since when each of them is dead.
+    dead: BTreeMap<NodeName, Timestamp>,
+}
+
+/// A pod that a kubelet has.
+#[derive(Debug)]
+struct Held {
+    uid: Uid,
+    node: NodeName,
+    doing: Doing,
+}
+
+#[derive(Debug)]
+enum Doing {
+    /// It lives, and the API has been told of its stage.
+    Living { life: Life, plan: StartUp, told: bool },
+    /// It ends then.
+    Ending(Timestamp),
+    /// It is as it is: it was loaded in some trouble, or has ended.
+    Staying,
+}
+
+impl Kubelets {
+    pub(super) fn new(faults: Vec<ImageFault>) -> Self {
+        Self { faults, pods: BTreeMap::new(), dead: BTreeMap::new() }
+    }
+
+    /// Since when the kubelets are dead that are.
+    pub(super) fn dead(&self) -> &BTreeMap<NodeName, Timestamp> {
+        &self.dead
+    }
+
+    /// The kubelet of a node is not heard of any more.
+    pub(super) fn die(&mut self, node: &NodeName, now: Timestamp) {
+        self.dead.entry(node.clone()).or_insert(now);
+    }
+
+    /// It is back: its pods go on, and are told of anew.
+    pub(super) fn come_back(&mut self, node: &NodeName, moment: &mut Moment<'_>) {
+        if self.dead.remove(node).is_none() {
+            return;
+        }
+        let now = moment.now;
+        for (key, held) in self.pods.iter_mut().filter(|(_, held)| held.node == *node) {
+            match &mut held.doing {
+                Doing::Living { told, .. } => *told = false,
+                Doing::Ending(_) => {}
+                Doing::Staying => {
+                    let runs =
+                        moment.store.at(Kind::Pod, key).and_then(|it| it.pod()).is_some_and(
+                            |pod| pod.phase == PodPhase::Running && pod.trouble.is_none(),
+                        );
+                    if runs {
+                        held.doing = found_ready(now);
+                    }
+                }
+            }
+            moment.agenda.add(now, Work::Kubelet(key.clone()));
+        }
+    }
+
+    /// The machine is gone for good, with all that ran on it.
+    pub(super) fn vanish(&mut self, node: &NodeName) {
+        self.dead.remove(node);
+        self.pods.retain(|_, held| held.node != *node);
+    }
+
+    /// Takes up a pod that is there at the beginning.
+    pub(super) fn adopt(&mut self, object: &Object, moment: &mut Moment<'_>) {
+        let Some((pod, node)) = bound(object) else { return };
+        let running = pod.phase == PodPhase::Running;
+        let doing = if pod.terminating {
+            Doing::Ending(object.meta().deleted.unwrap_or(moment.now))
+        } else if pod.is_ready() && running {
+            found_ready(moment.now)
+        } else if pod.phase == PodPhase::Pending && pod.trouble.is_none() {
+            return self.begin(object, pod, node, moment);
+        } else {
+            Doing::Staying
+        };
+        let ends = if let Doing::Ending(at) = doing { Some(at) } else { None };
+        self.pods
+            .insert(object.key().clone(), Held { uid: pod.uid.clone(), node: node.clone(), doing });
+        if let Some(at) = ends {
+            moment.agenda.add(at, Work::Kubelet(object.key().clone()));
+        }
+    }
+
+    /// Hears of a pod.
+    pub(super) fn hear(&mut self, event: &Event, moment: &mut Moment<'_>) {
+        let object = &event.object;
+        let Some((pod, node)) = bound(object) else { return };
+        let key = object.key();
+        if event.change == Change::Deleted {
+            if self.pods.get(key).is_some_and(|held| held.uid == pod.uid) {
+                self.pods.remove(key);
+                moment.agenda.remove(&Work::Kubelet(key.clone()));
+            }
+            return;
+        }
+        let known = self.pods.get(key).filter(|held| held.uid == pod.uid);
+        if known.is_none() {
+            self.begin(object, pod, node, moment);
+        }
+        if pod.terminating {
+            self.end(object, moment);
+        }
+    }
+
+    fn begin(&mut self, object: &Object, pod: &Pod, node: &NodeName, moment: &mut Moment<'_>) {
+        let plan = self.plan(object, node, moment);
+        let life = Life::begin(moment.now);
+        let doing = Doing::Living { life, plan, told: false };
+        let held = Held { uid: pod.uid.clone(), node: node.clone(), doing };
+        self.pods.insert(object.key().clone(), held);
+        moment.agenda.put(moment.now, Work::Kubelet(object.key().clone()));
+    }
+
+    /// The end begins: processes are asked to stop, and have their grace period for it.
+    fn end(&mut self, object: &Object, moment: &mut Moment<'_>) {
+        let Some(held) = self.pods.get_mut(object.key()) else { return };
+        let stop = stretched(moment, moment.timings.stop, &["stop", held.uid.as_str()]);
+        let limit = object.meta().deleted.unwrap_or(Timestamp::MAX);
+        let at = match held.doing {
+            Doing::Ending(before) => before.min(limit),
+            Doing::Living { .. } | Doing::Staying => (moment.now + stop).min(limit),
+        }
+        .max(moment.now);
+        held.doing = Doing::Ending(at);
+        moment.agenda.put(at, Work::Kubelet(object.key().clone()));
+    }
+
+    /// How a pod of these images comes up on that node.
+    fn plan(&self, object: &Object, node: &NodeName, moment: &Moment<'_>) -> StartUp {
+        let whole = object.value();
+        let images: Vec<&str> = timings::images(&whole["spec"]).collect();
+        let start = moment.timings.start_of(images.iter().copied());
+        let start = stretched(moment, start, &["start", object.meta().uid.as_str()]);
+        let plan = StartUp { creating: start / 2, ready: start / 2, trouble: None };
+        match moment.cache.node(node) {
+            Some(node) => struck(plan, &self.faults, &images, node),
+            None => plan,
+        }
+    }
+
+    /// Goes on with a pod.
+    pub(super) fn go_on(&mut self, key: &ObjectKey, moment: &mut Moment<'_>) {
+        let Some(held) = self.pods.get_mut(key) else { return };
+        if self.dead.contains_key(&held.node) {
+            return;
+        }
+        let (now, work) = (moment.now, Work::Kubelet(key.clone()));
+        let target = Target::new(Kind::Pod, key.namespace(), key.name());
+        match &mut held.doing {
+            Doing::Living { life, plan, told } => {
+                if *told && life.next(plan).is_some_and(|next| next <= now) {
+                    life.advance(plan, now);
+                }
+                *told = true;
+                if let Some(next) = life.next(plan) {
+                    moment.agenda.add(next.max(now), work);
+                }
+                let mut verbs = moment.store.verbs(now, MANAGER);
+                let written = verbs.edit(target.status(), |pod| {
+                    pod["status"] = status::status(pod, life, plan, now);
+                });
+                if let Err(error) = written {
+                    tracing::debug!(pod = %key, %error, "the status cannot be written");
+                }
+            }
+            Doing::Ending(at) if *at <= now => {
+                let options = DeleteOptions { uid: Some(held.uid.clone()), ..DeleteOptions::now() };
+                let deleted = moment.store.verbs(now, MANAGER).delete(target, &options);
+                if let Err(error) = deleted {
+                    tracing::debug!(pod = %key, %error, "the pod cannot be deleted");
+                }
+            }
+            Doing::Ending(at) => moment.agenda.add(*at, work),
+            Doing::Staying => {}
+        }
+    }
+}
+
+/// A pod with its node, if it has one.
+fn bound(object: &Object) -> Option<(&Pod, &NodeName)> {
+    let pod = object.pod()?;
+    match &pod.target {
+        PodTarget::Bound(node) => Some((pod, node)),
+        PodTarget::Aimed(_) | PodTarget::Nowhere => None,
+    }
+}
+
+/// A pod that is Ready and stays so.
+fn found_ready(now: Timestamp) -> Doing {
+    let plan = StartUp { creating: Duration::ZERO, ready: Duration::ZERO, trouble: None };
+    Doing::Living { life: Life::at(Stage::Ready, now), plan, told: true }
+}
+
+/// So long and, by chance, a little longer.
+fn stretched(moment: &Moment<'_>, time: Duration, words: &[&str]) -> Duration {
+    time.mul_f64(1.0 + moment.timings.jitter * moment.chance.share(words))
+}
+
+/// The same start with the faults that strike it. Of several in one place the first counts; late
+/// ones add up.
+fn struck(mut plan: StartUp, faults: &[ImageFault], images: &[&str], node: &Node) -> StartUp {
+    for (container, image) in images.iter().enumerate() {
+        for fault in faults.iter().filter(|fault| fault.strikes(image, node)) {
+            let cause = match fault {
+                ImageFault::NeverPulls { .. } => Cause::NeverPulls,
+                ImageFault::CrashLoops { after, .. } => Cause::Ends(after.0),
+                ImageFault::ReadyLate { by, .. } => {
+                    plan.ready += by.0;
+                    continue;
+                }
+            };
+            plan.trouble.get_or_insert(Trouble { container, cause });
+        }
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::node;
+
+    #[test]
+    fn faults_strike_a_start() {
+        let plan = || StartUp {
+            creating: Duration::from_secs(1),
+            ready: Duration::from_secs(2),
+            trouble: None,
+        };
+        let faults: Vec<ImageFault> = [
+            "{fault: readyLate, image: b, by: 10s}",
+            "{fault: neverPulls, image: b, nodes: {names: [bad]}}",
+            "{fault: crashLoops, image: 'c*', after: 3s}",
+        ]
+        .map(|text| serde_saphyr::from_str(text).unwrap())
+        .into();
+        let trouble = |container, cause| Some(Trouble { container, cause });
+        let ends = Cause::Ends(Duration::from_secs(3));
+        for (images, on, ready, want) in [
+            (&["a"][..], "good", 2, None),
+            (&["a", "b"], "good", 12, None),
+            (&["a", "b"], "bad", 12, trouble(1, Cause::NeverPulls)),
+            (&["c:1", "b"], "bad", 12, trouble(0, ends)),
+        ] {
+            let struck = struck(plan(), &faults, images, &node(on, &[], &[]));
+            assert_eq!(struck.ready, Duration::from_secs(ready), "{images:?} on {on}");
+            assert_eq!(struck.trouble, want, "{images:?} on {on}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The life of one pod on its node: images pulled, containers started, ready, crashed and started
+//! again (upstream: kubelet's `SyncPod`, `EnsureImageExists`, `doBackOff`).
+//!
+//! Pure: what comes next, and when. All containers but the one in trouble do as they should. Not
+//! here: what the API shows of it (`status`), and its end.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// The first wait before an image is pulled again, or a container started again (upstream:
+/// `imageBackOffPeriod`, `backOffPeriod`).
+const FIRST_WAIT: Duration = Duration::from_secs(10);
+
+/// The longest one (upstream: `MaxImageBackOff`, `MaxContainerBackOff`).
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
+
+/// How long the failure of a pull is shown before the wait for the next one is.
+const SHOWN: Duration = Duration::from_secs(1);
+
+/// How a pod comes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StartUp {
+    /// Until its containers run, or an image turns out not to be there.
+    pub(super) creating: Duration,
+    /// From there until they are ready.
+    pub(super) ready: Duration,
+    /// What keeps it from that.
+    pub(super) trouble: Option<Trouble>,
+}
+
+/// What is wrong with one of the containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Trouble {
+    /// Its place in the template.
+    pub(super) container: usize,
+    /// What it is.
+    pub(super) cause: Cause,
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Its image cannot be pulled.
+    NeverPulls,
+    /// It ends by itself after so long.
+    Ends(Duration),
+}
+
+/// Where a pod stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its images are pulled, its containers made.
+    Creating,
+    /// An image could not be pulled.
+    PullFailed,
+    /// The kubelet waits before it tries again.
+    PullBackOff,
+    /// Its containers run.
+    Running,
+    /// They are ready.
+    Ready,
+    /// A container has ended and is started again after the wait.
+    CrashBackOff,
+}
+
+/// The life of a pod so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Life {
+    /// Where it stands.
+    pub(super) stage: Stage,
+    /// Since when.
+    pub(super) since: Timestamp,
+    /// When its containers first ran.
+    pub(super) started: Option<Timestamp>,
+    /// How often a container was started again.
+    pub(super) restarts: u32,
+    /// When the container in trouble last ended.
+    pub(super) ended: Option<Timestamp>,
+    /// The next wait.
+    wait: Duration,
+}
+
+impl Life {
+    /// A pod that begins now.
+    pub(super) fn begin(now: Timestamp) -> Self {
+        Self::at(Stage::Creating, now)
+    }
+
+    /// A pod that was found in that stage.
+    pub(super) fn at(stage: Stage, now: Timestamp) -> Self {
+        let started = matches!(stage, Stage::Running | Stage::Ready).then_some(now);
+        Self { stage, since: now, started, restarts: 0, ended: None, wait: FIRST_WAIT }
+    }
+
+    /// When it goes on; `None` when it stays as it is.
+    pub(super) fn next(&self, plan: &StartUp) -> Option<Timestamp> {
+        let cause = plan.trouble.map(|trouble| trouble.cause);
+        let after = match self.stage {
+            Stage::Creating => plan.creating,
+            Stage::PullFailed => SHOWN,
+            // The wait was doubled when it began.
+            Stage::PullBackOff | Stage::CrashBackOff => before_doubling(self.wait),
+            Stage::Running => match cause {
+                Some(Cause::Ends(after)) => after.min(plan.ready),
+                Some(Cause::NeverPulls) | None => plan.ready,
+            },
+            Stage::Ready => match cause {
+                Some(Cause::Ends(after)) => after.saturating_sub(plan.ready),
+                Some(Cause::NeverPulls) | None => return None,
+            },
+        };
+        Some(self.since + after)
+    }
+
+    /// Goes on, as it is due by now.
+    pub(super) fn advance(&mut self, plan: &StartUp, now: Timestamp) {
+        let cause = plan.trouble.map(|trouble| trouble.cause);
+        match (self.stage, cause) {
+            (Stage::Creating | Stage::PullBackOff, Some(Cause::NeverPulls)) => {
+                self.enter(Stage::PullFailed, now);
+            }
+            (Stage::PullFailed, _) => {
+                self.enter(Stage::PullBackOff, now);
+                self.double();
+            }
+            (Stage::PullBackOff, _) => self.enter(Stage::Creating, now),
+            (Stage::Creating, _) => {
+                self.started = Some(now);
+                self.enter(Stage::Running, now);
+            }
+            (Stage::Running, Some(Cause::Ends(after))) if after <= plan.ready => self.end(now),
+            (Stage::Running, _) => self.enter(Stage::Ready, now),
+            (Stage::Ready, Some(Cause::Ends(_))) => self.end(now),
+            (Stage::Ready, _) => {}
+            (Stage::CrashBackOff, _) => self.restart(now),
+        }
+    }
+
+    /// A container ends. The first time it is started again at once, later after a wait.
+    fn end(&mut self, now: Timestamp) {
+        let first = self.ended.replace(now).is_none();
+        if first {
+            self.restart(now);
+        } else {
+            self.enter(Stage::CrashBackOff, now);
+            self.double();
+        }
+    }
+
+    fn restart(&mut self, now: Timestamp) {
+        self.restarts += 1;
+        self.enter(Stage::Running, now);
+    }
+
+    fn enter(&mut self, stage: Stage, now: Timestamp) {
+        self.stage = stage;
+        self.since = now;
+    }
+
+    fn double(&mut self) {
+        self.wait = (self.wait * 2).min(LONGEST_WAIT * 2);
+    }
+}
+
+fn before_doubling(wait: Duration) -> Duration {
+    (wait / 2).min(LONGEST_WAIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::at;
+
+    /// Stages and the seconds in which they begin, up to some moment.
+    fn lived(plan: &StartUp, until: i64) -> Vec<(i64, Stage, u32)> {
+        let mut life = Life::begin(at(0));
+        let mut seen = Vec::new();
+        while let Some(next) = life.next(plan).filter(|next| *next <= at(until)) {
+            life.advance(plan, next);
+            seen.push((next.as_second(), life.stage, life.restarts));
+        }
+        seen
+    }
+
+    fn plan(trouble: Option<Cause>) -> StartUp {
+        StartUp {
+            creating: Duration::from_secs(4),
+            ready: Duration::from_secs(3),
+            trouble: trouble.map(|cause| Trouble { container: 0, cause }),
+        }
+    }
+
+    #[test]
+    fn a_pod_comes_up_and_stays() {
+        assert_eq!(lived(&plan(None), 10_000), [(4, Stage::Running, 0), (7, Stage::Ready, 0)]);
+    }
+
+    #[test]
+    fn pulls_are_tried_again_after_10_s_doubling_to_5_min() {
+        let seen = lived(&plan(Some(Cause::NeverPulls)), 2000);
+        let failed: Vec<i64> =
+            seen.iter().filter(|it| it.1 == Stage::PullFailed).map(|it| it.0).collect();
+        let gaps: Vec<i64> = failed.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(gaps, [11, 21, 41, 81, 161, 301, 301, 301, 301, 301]);
+        assert_eq!(seen[1], (5, Stage::PullBackOff, 0));
+    }
+
+    #[test]
+    fn a_crash_is_followed_by_a_start_at_once_and_later_by_waits() {
+        let ends = plan(Some(Cause::Ends(Duration::from_secs(2))));
+        let seen = lived(&ends, 100);
+        let want = [
+            (4, Stage::Running, 0),
+            (6, Stage::Running, 1),
+            (8, Stage::CrashBackOff, 1),
+            (18, Stage::Running, 2),
+            (20, Stage::CrashBackOff, 2),
+            (40, Stage::Running, 3),
+            (42, Stage::CrashBackOff, 3),
+            (82, Stage::Running, 4),
+            (84, Stage::CrashBackOff, 4),
+        ];
+        assert_eq!(seen, want);
+        let last = *lived(&ends, 10_000).last().unwrap();
+        let mut life = Life::at(Stage::CrashBackOff, at(last.0));
+        for _ in 0..10 {
+            life.double();
+        }
+        assert_eq!(life.next(&ends), Some(at(last.0 + 300)));
+    }
+
+    #[test]
+    fn one_that_runs_long_enough_is_ready_in_between() {
+        let seen = lived(&plan(Some(Cause::Ends(Duration::from_secs(5)))), 20);
+        let want = [
+            (4, Stage::Running, 0),
+            (7, Stage::Ready, 0),
+            (9, Stage::Running, 1),
+            (12, Stage::Ready, 1),
+            (14, Stage::CrashBackOff, 1),
+        ];
+        assert_eq!(seen, want);
+    }
+}

@@ -1,0 +1,201 @@
+//! What the API shows of a pod's life (upstream: kubelet's `generateAPIPodStatus`).
+//!
+//! Pure. A condition keeps its transition time while its status stays.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::life::{Life, Stage, StartUp};
+
+/// The status of a pod that is on a node.
+pub(super) fn status(pod: &Value, life: &Life, plan: &StartUp, now: Timestamp) -> Value {
+    let before = &pod["status"];
+    let ready = life.stage == Stage::Ready;
+    let made = life.started.is_some();
+    let why = if ready { None } else { Some("ContainersNotReady") };
+    let conditions = [
+        condition(before, "PodReadyToStartContainers", made, None, now),
+        condition(before, "Initialized", true, None, now),
+        condition(before, "Ready", ready, why, now),
+        condition(before, "ContainersReady", ready, why, now),
+        condition(before, "PodScheduled", true, None, now),
+    ];
+    let started = before["startTime"].as_str().map(str::to_owned);
+    json!({
+        "phase": if made { "Running" } else { "Pending" },
+        "conditions": conditions,
+        "startTime": started.unwrap_or_else(|| whole_second(now)),
+        "initContainerStatuses": init_containers(pod, life),
+        "containerStatuses": containers(pod, life, plan),
+        "qosClass": before["qosClass"],
+    })
+}
+
+/// A time as Kubernetes writes it.
+pub(in crate::simulator) fn whole_second(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+}
+
+/// A condition, with the transition time that it had if its status is the same.
+fn condition(
+    before: &Value,
+    kind: &str,
+    holds: bool,
+    reason: Option<&str>,
+    now: Timestamp,
+) -> Value {
+    let status = if holds { "True" } else { "False" };
+    let known = before["conditions"].as_array().into_iter().flatten();
+    let mut known = known.filter(|it| it["type"] == kind && it["status"] == status);
+    let since = known.next().and_then(|it| it["lastTransitionTime"].as_str());
+    let mut condition = json!({
+        "type": kind,
+        "status": status,
+        "lastProbeTime": null,
+        "lastTransitionTime": since.map_or_else(|| whole_second(now), str::to_owned),
+    });
+    if let Some(reason) = reason {
+        condition["reason"] = reason.into();
+        condition["message"] = "containers are not ready".into();
+    }
+    condition
+}
+
+fn containers(pod: &Value, life: &Life, plan: &StartUp) -> Vec<Value> {
+    let all = pod["spec"]["containers"].as_array().into_iter().flatten();
+    let troubled = plan.trouble.map(|trouble| trouble.container);
+    all.enumerate().map(|(at, spec)| container(spec, life, troubled == Some(at))).collect()
+}
+
+/// The container in trouble is as its pod; the others do as they should.
+fn container(spec: &Value, life: &Life, troubled: bool) -> Value {
+    let image = spec["image"].as_str().unwrap_or_default();
+    let since = life.started.map(whole_second);
+    let (state, ready) = match (life.stage, troubled) {
+        (Stage::Creating, _) | (Stage::PullFailed | Stage::PullBackOff, false) => {
+            (waiting("ContainerCreating", ""), false)
+        }
+        (Stage::PullFailed, true) => {
+            let message = format!("failed to pull image \"{image}\": not found");
+            (waiting("ErrImagePull", &message), false)
+        }
+        (Stage::PullBackOff, true) => {
+            let message = format!("Back-off pulling image \"{image}\"");
+            (waiting("ImagePullBackOff", &message), false)
+        }
+        (Stage::CrashBackOff, true) => {
+            (waiting("CrashLoopBackOff", "back-off restarting failed container"), false)
+        }
+        (Stage::Running, true) => {
+            (json!({"running": {"startedAt": whole_second(life.since)}}), false)
+        }
+        (Stage::Running | Stage::CrashBackOff, false) => {
+            (json!({"running": {"startedAt": since}}), life.restarts > 0)
+        }
+        (Stage::Ready, _) => (json!({"running": {"startedAt": since}}), true),
+    };
+    let is_running = !state["running"].is_null();
+    let mut status = json!({
+        "name": spec["name"],
+        "image": image,
+        "imageID": if life.started.is_some() { image } else { "" },
+        "ready": ready,
+        "started": is_running,
+        "restartCount": if troubled { life.restarts } else { 0 },
+        "state": state,
+        "lastState": {},
+    });
+    if let Some(ended) = life.ended.filter(|_| troubled) {
+        status["lastState"] = json!({"terminated": {
+            "exitCode": 1, "reason": "Error", "finishedAt": whole_second(ended),
+        }});
+    }
+    status
+}
+
+fn waiting(reason: &str, message: &str) -> Value {
+    let mut waiting = json!({"reason": reason});
+    if !message.is_empty() {
+        waiting["message"] = message.into();
+    }
+    json!({"waiting": waiting})
+}
+
+/// Init containers have ended well when the others run; sidecars among them run.
+fn init_containers(pod: &Value, life: &Life) -> Vec<Value> {
+    let all = pod["spec"]["initContainers"].as_array().into_iter().flatten();
+    let one = |spec: &Value| {
+        let state = match life.started.map(whole_second) {
+            None => waiting("PodInitializing", ""),
+            Some(since) if spec["restartPolicy"] == "Always" => {
+                json!({"running": {"startedAt": since}})
+            }
+            Some(since) => json!({"terminated": {
+                "exitCode": 0, "reason": "Completed", "finishedAt": since,
+            }}),
+        };
+        let done = life.started.is_some();
+        json!({
+            "name": spec["name"], "image": spec["image"], "ready": done, "restartCount": 0,
+            "state": state, "lastState": {},
+        })
+    };
+    all.map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::life::{Cause, Trouble};
+    use super::*;
+    use crate::controller::test_cluster::at;
+
+    fn plan(cause: Option<Cause>) -> StartUp {
+        StartUp {
+            creating: Duration::from_secs(4),
+            ready: Duration::from_secs(3),
+            trouble: cause.map(|cause| Trouble { container: 1, cause }),
+        }
+    }
+
+    #[test]
+    fn what_is_shown_of_each_stage() {
+        let pod = json!({"spec": {"containers": [
+            {"name": "good", "image": "good:1"}, {"name": "bad", "image": "bad:1"},
+        ]}});
+        let ends = Some(Cause::Ends(Duration::from_secs(1)));
+        for (stage, cause, phase, ready, reason) in [
+            (Stage::Creating, None, "Pending", "False", "ContainerCreating"),
+            (Stage::PullFailed, Some(Cause::NeverPulls), "Pending", "False", "ErrImagePull"),
+            (Stage::PullBackOff, Some(Cause::NeverPulls), "Pending", "False", "ImagePullBackOff"),
+            (Stage::Running, None, "Running", "False", ""),
+            (Stage::Ready, None, "Running", "True", ""),
+            (Stage::CrashBackOff, ends, "Running", "False", "CrashLoopBackOff"),
+        ] {
+            let mut life = Life::at(stage, at(0));
+            if stage == Stage::CrashBackOff {
+                life.started = Some(at(0));
+            }
+            let status = status(&pod, &life, &plan(cause), at(60));
+            let bad = &status["containerStatuses"][1]["state"]["waiting"]["reason"];
+            assert_eq!(status["phase"], phase, "{stage:?}");
+            assert_eq!(status["conditions"][2]["status"], ready, "{stage:?}");
+            assert_eq!(bad.as_str().unwrap_or_default(), reason, "{stage:?}");
+        }
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_while_its_status_stays() {
+        let mut pod = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let life = Life::at(Stage::Running, at(0));
+        pod["status"] = status(&pod, &life, &plan(None), at(10));
+        let ready = Life::at(Stage::Ready, at(0));
+        pod["status"] = status(&pod, &ready, &plan(None), at(20));
+        let later = status(&pod, &ready, &plan(None), at(30));
+        let times: Vec<&Value> =
+            [0, 2].map(|at| &later["conditions"][at]["lastTransitionTime"]).into();
+        assert_eq!(times, ["1970-01-01T00:00:10Z", "1970-01-01T00:00:20Z"]);
+        assert_eq!(later["startTime"], "1970-01-01T00:00:10Z");
+    }
+}

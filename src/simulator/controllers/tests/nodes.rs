@@ -1,0 +1,107 @@
+//! What becomes of nodes, and of the pods on them.
+
+use super::*;
+use crate::model::NodeReadiness;
+
+fn with(faults: &str) -> Little {
+    Little::new(3, agent(&rolling(&json!(1), &json!(0)), 0), &format!("nodes:\n{faults}"))
+}
+
+fn node_of<'l>(little: &'l Little, name: &str) -> &'l crate::model::Node {
+    little.store.get(Kind::Node, "", name).unwrap().node().unwrap()
+}
+
+#[test]
+fn a_dead_node_is_found_out_and_comes_back() {
+    let mut little = with(
+        "- {event: dies, at: 100s, nodes: {names: [node-01]}}\n\
+         - {event: comesBack, at: 600s, nodes: {names: [node-01]}}\n",
+    );
+    little.until(139);
+    assert!(node_of(&little, "node-01").readiness.is_ready(), "nobody has noticed");
+    little.until(160);
+    assert!(matches!(node_of(&little, "node-01").readiness, NodeReadiness::Unknown { .. }));
+    assert_eq!(node_of(&little, "node-01").taints.len(), 2);
+    assert!(!little.pod_on("node-01").unwrap().is_ready());
+    // The taint with NoSchedule is not tolerated by itself, so the node is not desired.
+    let status = little.status();
+    assert_eq!((status.desired_number_scheduled, status.number_misscheduled), (2, 1));
+    let name = little.pod_on("node-01").unwrap().name.to_string();
+    little.delete_pod(&name);
+    little.until(599);
+    assert!(little.pod_on("node-01").unwrap().terminating, "nobody ends it");
+    little.until(700);
+    assert!(node_of(&little, "node-01").taints.is_empty());
+    assert!(node_of(&little, "node-01").readiness.is_ready());
+    assert_ne!(little.pod_on("node-01").unwrap().name.as_str(), name);
+    assert_eq!(little.status().number_available, 3);
+}
+
+#[test]
+fn pods_of_a_node_that_is_gone_are_collected_after_a_quarantine() {
+    let mut little = with("- {event: removed, at: 100s, nodes: {names: [node-01]}}\n");
+    little.until(139);
+    assert_eq!(little.pods().len(), 3);
+    little.until(165);
+    assert_eq!(little.pods().len(), 2);
+    assert_eq!(little.status().desired_number_scheduled, 2);
+}
+
+#[test]
+fn a_new_node_gets_its_pod() {
+    let mut little = with("- {event: added, at: 100s, name: node-99}\n");
+    little.until(110);
+    assert!(little.pod_on("node-99").unwrap().is_ready());
+}
+
+#[test]
+fn what_people_do_to_nodes() {
+    for (event, after, pods, misscheduled) in [
+        ("cordoned", "", 3, 0),
+        ("tainted", ", taint: {key: gpu, effect: NoSchedule}", 3, 1),
+        ("tainted", ", taint: {key: gpu, effect: NoExecute}", 2, 0),
+        ("relabelled", ", labels: {here: 'no'}", 2, 0),
+    ] {
+        let mut agent = agent(&rolling(&json!(1), &json!(0)), 0);
+        let term = json!([{"matchExpressions": [
+            {"key": "here", "operator": "NotIn", "values": ["no"]},
+        ]}]);
+        let terms = json!({"nodeSelectorTerms": term});
+        let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": terms});
+        agent["spec"]["template"]["spec"]["affinity"] = json!({"nodeAffinity": required});
+        let faults =
+            format!("nodes:\n- {{event: {event}, at: 50s, nodes: {{names: [node-01]}}{after}}}\n");
+        let mut little = Little::new(3, agent, &faults);
+        little.until(60);
+        // Counters stay stale after a taint that evicts nobody, until something else happens.
+        let name = little.pod_on("node-02").unwrap().name.to_string();
+        little.delete_pod(&name);
+        little.until(200);
+        assert_eq!(little.pods().len(), pods, "{event}{after}");
+        assert_eq!(little.status().number_misscheduled, misscheduled, "{event}{after}");
+    }
+}
+
+#[test]
+fn a_pod_aimed_at_a_node_with_a_taint_waits_and_says_why() {
+    let mut little = with("- {event: added, at: 30s, name: node-77}\n");
+    little.until(10);
+    let aimed = json!({
+        "metadata": {"name": "stray", "namespace": "ns"},
+        "spec": {
+            "containers": [{"name": "c", "image": "i"}],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchFields": [
+                    {"key": "metadata.name", "operator": "In", "values": ["node-77"]},
+                ]}],
+            }}},
+        },
+    });
+    little.store.verbs(little.now, "test").create(Kind::Pod, "ns", aimed).unwrap();
+    little.until(29);
+    let stray = little.store.get(Kind::Pod, "ns", "stray").unwrap().pod().unwrap();
+    assert_eq!(&*stray.trouble.as_deref().unwrap().reason, "Unschedulable");
+    little.until(60);
+    let stray = little.store.get(Kind::Pod, "ns", "stray").unwrap().pod().unwrap();
+    assert!(stray.is_ready(), "{stray:?}");
+}

@@ -1,0 +1,298 @@
+//! A snapshot as the objects that a server would have served for it.
+//!
+//! The other way round, a snapshot of the embedded cluster is read as that of any other: by
+//! `cluster`, through a client. What a snapshot does not hold of an object is made up as plainly as
+//! can be: a daemon pod has the template that its hash label names. Not here: keeping the objects.
+
+use std::collections::HashMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::Kind;
+use super::controllers::whole_second;
+use crate::controller::revision_data;
+use crate::model::{
+    ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease, Namespace, NamespaceName,
+    Node, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget, Revision, RevisionHash, Service,
+    Snapshot, Taint, Uid,
+};
+
+/// The namespace whose uid serves as the cluster's identity.
+const KUBE_SYSTEM: &str = "kube-system";
+
+/// How long after the snapshot a pod is gone that is being deleted in it.
+const GRACE: SignedDuration = SignedDuration::from_secs(30);
+
+/// Every object of `snapshot`, namespaces and nodes first.
+pub fn objects(snapshot: &Snapshot) -> Vec<(Kind, Value)> {
+    let Snapshot {
+        cluster,
+        observed_at,
+        nodes,
+        pods,
+        daemon_sets,
+        revisions,
+        namespaces,
+        services,
+        leases,
+        coverage: _,
+    } = snapshot;
+    let uid = cluster.uid.as_ref().map(Uid::as_str);
+    let templates = templates(revisions);
+    let pod = |one: &Pod| {
+        let spec = one.revision_hash().map(|hash| (&one.namespace, hash));
+        let spec = spec.and_then(|key| templates.get(&key)).cloned();
+        pod_of(one, spec.unwrap_or_else(some_spec), *observed_at)
+    };
+    let namespaces = namespaces.iter().map(|it| (Kind::Namespace, namespace(it, uid)));
+    let nodes = nodes.iter().map(|it| (Kind::Node, node(it)));
+    let daemon_sets = daemon_sets.iter().map(|it| (Kind::DaemonSet, daemon_set(it)));
+    let revisions = revisions.iter();
+    let revisions = revisions.map(|it| (Kind::ControllerRevision, revision(it, *observed_at)));
+    let pods = pods.iter().map(|it| (Kind::Pod, pod(it)));
+    let services = services.iter().map(|it| (Kind::Service, service(it)));
+    let leases = leases.iter().map(|it| (Kind::Lease, lease(it)));
+    let all = namespaces.chain(nodes).chain(daemon_sets).chain(revisions).chain(pods);
+    let all = all.chain(services).chain(leases);
+    all.map(|(kind, object)| (kind, typed(kind, object))).collect()
+}
+
+fn typed(kind: Kind, mut object: Value) -> Value {
+    object["apiVersion"] = kind.api_version().into();
+    object["kind"] = kind.as_str().into();
+    object
+}
+
+fn namespace(namespace: &Namespace, cluster: Option<&str>) -> Value {
+    let Namespace { name, annotations, terminating } = namespace;
+    let mut object = json!({
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/metadata.name": name},
+            "annotations": annotations,
+        },
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": if *terminating { "Terminating" } else { "Active" }},
+    });
+    if let Some(uid) = cluster.filter(|_| *name == KUBE_SYSTEM) {
+        object["metadata"]["uid"] = uid.into();
+    }
+    object
+}
+
+fn node(node: &Node) -> Value {
+    let Node { name, uid, labels, taints, unschedulable, readiness, allocatable, created } = node;
+    let (status, since) = match readiness {
+        NodeReadiness::Ready => ("True", *created),
+        NodeReadiness::NotReady { since } => ("False", *since),
+        NodeReadiness::Unknown { since } => ("Unknown", *since),
+    };
+    let mut metadata = metadata(name.as_str(), uid.as_str(), labels, *created);
+    metadata.remove("namespace");
+    let mut spec = json!({"taints": taints.iter().map(taint).collect::<Vec<_>>()});
+    if *unschedulable {
+        spec["unschedulable"] = true.into();
+    }
+    json!({
+        "metadata": metadata,
+        "spec": spec,
+        "status": {
+            "allocatable": allocatable,
+            "conditions": [{
+                "type": "Ready",
+                "status": status,
+                "lastTransitionTime": since.map(whole_second),
+            }],
+        },
+    })
+}
+
+/// A taint as the API has it: without an empty value.
+pub(super) fn taint(taint: &Taint) -> Value {
+    let Taint { key, value, effect } = taint;
+    let mut object = json!({"key": key, "effect": effect});
+    if !value.is_empty() {
+        object["value"] = (**value).into();
+    }
+    object
+}
+
+fn daemon_set(daemon_set: &DaemonSet) -> Value {
+    let mut object = (*daemon_set.raw).clone();
+    object["status"] = serde_json::to_value(daemon_set.status).unwrap_or_default();
+    object
+}
+
+fn revision(revision: &Revision, observed_at: Timestamp) -> Value {
+    let Revision {
+        namespace,
+        name,
+        uid,
+        labels,
+        annotations,
+        controller,
+        number,
+        data,
+        created,
+        terminating,
+    } = revision;
+    let mut metadata = metadata(name.as_str(), uid.as_str(), labels, *created);
+    metadata.insert("namespace".to_owned(), namespace.as_str().into());
+    metadata.insert("annotations".to_owned(), json!(annotations));
+    own(&mut metadata, controller.as_ref());
+    end(&mut metadata, *terminating, observed_at);
+    json!({"metadata": metadata, "revision": number, "data": **data})
+}
+
+/// The templates' pod specs, by what their pods are labelled with.
+fn templates(revisions: &[Revision]) -> HashMap<(&NamespaceName, RevisionHash), Value> {
+    let of = |revision: &Revision| {
+        Some(revision_data::template_of(&revision.data)?.get_mut("spec")?.take())
+    };
+    let keyed = revisions.iter().filter_map(|it| Some(((&it.namespace, it.hash()?), of(it)?)));
+    keyed.collect()
+}
+
+/// A pod of which nothing is known has a container.
+fn some_spec() -> Value {
+    json!({"containers": [{"name": "unknown", "image": "unknown"}]})
+}
+
+fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
+    let Pod {
+        namespace,
+        name,
+        uid,
+        labels,
+        controller,
+        target,
+        phase,
+        readiness,
+        created,
+        terminating,
+        restarts,
+        trouble,
+    } = pod;
+    let mut metadata = metadata(name.as_str(), uid.as_str(), labels, *created);
+    metadata.insert("namespace".to_owned(), namespace.as_str().into());
+    own(&mut metadata, controller.as_ref());
+    end(&mut metadata, *terminating, observed_at);
+    match target {
+        PodTarget::Bound(node) => spec["nodeName"] = node.as_str().into(),
+        PodTarget::Aimed(node) => spec["affinity"]["nodeAffinity"] = aimed(node.as_str()),
+        // Whatever required terms its template has name no node.
+        PodTarget::Nowhere => {}
+    }
+    let mut status = json!({"phase": phase_word(*phase)});
+    let mut conditions = vec![ready(*readiness, observed_at)];
+    let first = spec["containers"][0]["name"].as_str().unwrap_or_default().to_owned();
+    let mut containers = vec![json!({"name": first, "restartCount": restarts, "state": {}})];
+    match trouble.as_deref() {
+        Some(trouble)
+            if trouble.container.is_empty() && trouble.reason.as_ref() == "Unschedulable" =>
+        {
+            conditions.push(json!({
+                "type": "PodScheduled", "status": "False",
+                "reason": trouble.reason, "message": trouble.message,
+            }));
+        }
+        Some(trouble) if trouble.container.is_empty() => {
+            status["reason"] = (*trouble.reason).into();
+            status["message"] = (*trouble.message).into();
+        }
+        Some(trouble) => {
+            let waiting = json!({"reason": trouble.reason, "message": trouble.message});
+            containers[0]["name"] = (*trouble.container).into();
+            containers[0]["state"] = json!({"waiting": waiting});
+        }
+        None => {}
+    }
+    status["conditions"] = conditions.into();
+    status["containerStatuses"] = containers.into();
+    json!({"metadata": metadata, "spec": spec, "status": status})
+}
+
+fn phase_word(phase: PodPhase) -> &'static str {
+    match phase {
+        PodPhase::Pending => "Pending",
+        PodPhase::Running => "Running",
+        PodPhase::Succeeded => "Succeeded",
+        PodPhase::Failed => "Failed",
+        PodPhase::Unknown => "Unknown",
+    }
+}
+
+fn ready(readiness: PodReadiness, observed_at: Timestamp) -> Value {
+    match readiness {
+        PodReadiness::Ready { since } => json!({
+            "type": "Ready", "status": "True", "lastTransitionTime": since.map(whole_second),
+        }),
+        PodReadiness::NotReady => json!({
+            "type": "Ready", "status": "False", "lastTransitionTime": whole_second(observed_at),
+        }),
+    }
+}
+
+/// Required node affinity for one node, as daemon pods have it.
+fn aimed(node: &str) -> Value {
+    json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{
+        "matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}],
+    }]}})
+}
+
+fn service(service: &Service) -> Value {
+    let Service { namespace, name, selector, headless } = service;
+    let address = if *headless { "None" } else { "10.96.0.1" };
+    json!({
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": selector, "clusterIP": address, "type": "ClusterIP"},
+    })
+}
+
+fn lease(lease: &Lease) -> Value {
+    let Lease { namespace, name, failed } = lease;
+    let failed: Vec<&str> = failed.iter().map(|digest| &**digest).collect();
+    json!({
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "annotations": {FAILED_TEMPLATES_ANNOTATION: failed.join(",")},
+        },
+        "spec": {},
+    })
+}
+
+fn metadata(
+    name: &str,
+    uid: &str,
+    labels: &Labels,
+    created: Option<Timestamp>,
+) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), name.into());
+    metadata.insert("uid".to_owned(), uid.into());
+    metadata.insert("labels".to_owned(), json!(labels));
+    if let Some(created) = created {
+        metadata.insert("creationTimestamp".to_owned(), whole_second(created).into());
+    }
+    metadata
+}
+
+fn own(metadata: &mut Map<String, Value>, controller: Option<&ControllerRef>) {
+    if let Some(ControllerRef { kind, name, uid }) = controller {
+        let owner = json!({
+            "apiVersion": "apps/v1", "kind": **kind, "name": **name, "uid": uid,
+            "controller": true, "blockOwnerDeletion": true,
+        });
+        metadata.insert("ownerReferences".to_owned(), json!([owner]));
+    }
+}
+
+fn end(metadata: &mut Map<String, Value>, terminating: bool, observed_at: Timestamp) {
+    if terminating {
+        let at = whole_second(observed_at.saturating_add(GRACE).unwrap_or(observed_at));
+        metadata.insert("deletionTimestamp".to_owned(), at.into());
+        metadata.insert("deletionGracePeriodSeconds".to_owned(), GRACE.as_secs().into());
+    }
+}

@@ -1,0 +1,122 @@
+//! A snapshot goes in, and comes out the same through the product's own reader.
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::*;
+use crate::cluster::{self, Scope};
+use crate::model::{
+    ContainerTrouble, NodeReadiness, PodPhase, PodReadiness, PodTarget, Taint, TaintEffect,
+};
+use crate::simulator::controllers::Chance;
+use crate::simulator::on_virtual_time;
+
+fn fleet() -> Snapshot {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fleet/cluster.json");
+    cluster::read_recorded(&path).unwrap()
+}
+
+/// The snapshot as the program reads it from its embedded cluster.
+fn read_back(snapshot: &Snapshot) -> Snapshot {
+    let read = on_virtual_time(async {
+        let world = World::begin(snapshot, Rehearsal::default()).unwrap();
+        world.cluster().snapshot(&Scope::All, Timestamp::UNIX_EPOCH).await.unwrap()
+    });
+    read.unwrap()
+}
+
+fn assert_same(read: &Snapshot, was: &Snapshot) {
+    assert_eq!(read.observed_at, was.observed_at);
+    assert_eq!(read.cluster.uid, was.cluster.uid);
+    assert_eq!(read.nodes, was.nodes);
+    assert_eq!(read.daemon_sets, was.daemon_sets);
+    assert_eq!(read.revisions, was.revisions);
+    assert_eq!(read.namespaces, was.namespaces);
+    assert_eq!(read.services, was.services);
+    assert_eq!(read.leases, was.leases);
+    assert_eq!(read.pods.len(), was.pods.len());
+    for (read, was) in read.pods.iter().zip(&was.pods) {
+        assert_eq!(read, was);
+    }
+}
+
+#[test]
+fn the_example_fleet_comes_out_as_it_went_in() {
+    let fleet = fleet();
+    assert_same(&read_back(&fleet), &fleet);
+}
+
+/// A part of the fleet, in which everything that can be is otherwise.
+fn muddled(fleet: &Snapshot, seed: u64) -> Snapshot {
+    let chance = Chance::new(seed);
+    let dice = |sides: u32, words: &[&str]| -> u32 {
+        let share = chance.share(words) * f64::from(sides);
+        (1..sides).map(|side| u32::from(share >= f64::from(side))).sum()
+    };
+    let mut snapshot = fleet.clone();
+    snapshot.nodes.retain(|node| dice(5, &["keep", node.name.as_str()]) == 0);
+    snapshot.pods.retain(|pod| dice(4, &["keep", pod.name.as_str()]) == 0);
+    let since = Some(fleet.observed_at - Duration::from_mins(1));
+    for node in &mut snapshot.nodes {
+        let name = node.name.to_string();
+        node.readiness = match dice(6, &["ready", &name]) {
+            0 => NodeReadiness::NotReady { since },
+            1 => NodeReadiness::Unknown { since },
+            2 => NodeReadiness::Unknown { since: None },
+            _ => NodeReadiness::Ready,
+        };
+        node.unschedulable = dice(4, &["cordon", &name]) == 0;
+        if dice(3, &["taint", &name]) == 0 {
+            let taint = Taint { key: "a".into(), value: "".into(), effect: TaintEffect::NoExecute };
+            node.taints = [taint].into();
+        }
+    }
+    for pod in &mut snapshot.pods {
+        let name = pod.name.to_string();
+        let phases = [
+            PodPhase::Pending,
+            PodPhase::Succeeded,
+            PodPhase::Failed,
+            PodPhase::Unknown,
+            PodPhase::Running,
+        ];
+        pod.phase = phases[dice(5, &["phase", &name]) as usize];
+        pod.readiness = match dice(3, &["ready", &name]) {
+            0 => PodReadiness::NotReady,
+            1 => PodReadiness::Ready { since: None },
+            _ => PodReadiness::Ready { since },
+        };
+        pod.terminating = dice(4, &["end", &name]) == 0;
+        pod.restarts = dice(4, &["restarts", &name]);
+        let trouble = |container: &str, reason: &str| {
+            let (container, reason) = (container.into(), reason.into());
+            Some(Box::new(ContainerTrouble { container, reason, message: "why".into() }))
+        };
+        pod.trouble = match dice(6, &["trouble", &name]) {
+            0 => trouble("", "Unschedulable"),
+            1 => trouble("", "Evicted"),
+            2 => trouble("main", "CrashLoopBackOff"),
+            _ => None,
+        };
+        if dice(6, &["target", &name]) == 0
+            && let PodTarget::Bound(node) = &pod.target
+        {
+            pod.target = PodTarget::Aimed(node.clone());
+        }
+        if dice(6, &["orphan", &name]) == 0 {
+            pod.controller = None;
+        }
+    }
+    snapshot
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// So every plan of it is the same, too.
+    #[test]
+    fn any_cluster_comes_out_as_it_went_in(seed in any::<u64>()) {
+        let muddled = muddled(&fleet(), seed);
+        assert_same(&read_back(&muddled), &muddled);
+    }
+}

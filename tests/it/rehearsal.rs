@@ -1,0 +1,74 @@
+//! Rehearsals of the example fleet: the real program on the embedded cluster, from the command line
+//! to an empty plan.
+
+use std::fs;
+use std::path::Path;
+
+use crate::sandbox::{Run, Sandbox};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// One of the examples, by its path in the repository.
+fn example(path: &str) -> String {
+    Path::new(ROOT).join("examples").join(path).to_str().unwrap().to_owned()
+}
+
+fn manifests() -> String {
+    format!("-f {}", example("fleet/manifests"))
+}
+
+fn rehearse(sandbox: &Sandbox, more: &str) -> Run {
+    let snapshot = example("fleet/cluster.json");
+    sandbox.ds_apply(&format!("--rehearse --snapshot {snapshot} {} {more}", manifests()))
+}
+
+#[test]
+fn the_fleet_is_rolled_out_and_nothing_is_left_to_plan() {
+    let sandbox = Sandbox::new();
+    let run = rehearse(&sandbox, "--save after.json --keep-going");
+    assert_eq!(run.code, Some(0), "{run}");
+    let plan =
+        sandbox.ds_plan(&format!("--snapshot after.json {} --detailed-exitcode", manifests()));
+    assert_eq!(plan.code, Some(0), "{plan}");
+    let history = sandbox.ds_plan("history --snapshot after.json logging/fluent-bit");
+    assert!(history.stdout.lines().any(|line| line.starts_with("4  ")), "{history}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let sandbox = Sandbox::new();
+    let faults = example("faults/bad-day.yaml");
+    let run = |seed: u32| {
+        let only = "logging/fluent-bit";
+        let run = rehearse(
+            &sandbox,
+            &format!("{only} --fault {faults} --save {seed}.json --seed {seed}"),
+        );
+        (run.to_string(), fs::read(sandbox.path(&format!("{seed}.json"))).unwrap())
+    };
+    let first = run(1);
+    let again = run(1);
+    assert_eq!(first.0, again.0);
+    assert!(first.1 == again.1, "the clusters afterwards differ");
+    assert!(first.1 != run(2).1, "another seed is another run");
+}
+
+#[test]
+fn an_image_that_never_comes_parks_the_rollout() {
+    for faults in ["faults/image-never-pulls.yaml", "faults/crash-loop.yaml"] {
+        let sandbox = Sandbox::new();
+        let run = rehearse(&sandbox, &format!("logging/fluent-bit --fault {}", example(faults)));
+        assert_eq!(run.code, Some(4), "{faults}: {run}");
+    }
+}
+
+#[test]
+fn what_is_no_document_of_faults_is_an_error() {
+    let sandbox = Sandbox::new();
+    sandbox.write("faults.yaml", "apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\nimage: []\n");
+    let run = rehearse(&sandbox, "--fault faults.yaml");
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stderr.contains("faults.yaml is no document of faults: "), "{run}");
+    let missing = rehearse(&sandbox, "--fault none.yaml");
+    assert!(missing.stderr.contains("cannot read the faults none.yaml"), "{missing}");
+}
