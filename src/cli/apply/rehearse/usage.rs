@@ -35,16 +35,7 @@ impl Usage {
         let writes = Arc::clone(&seen);
         let task = tokio::spawn(async move {
             for periods in 0.. {
-                let mut seen = writes.lock().unwrap_or_else(PoisonError::into_inner);
-                let store = server.store();
-                for daemon_set in store.objects(Kind::DaemonSet, None) {
-                    let Some(daemon_set) = daemon_set.daemon_set() else { continue };
-                    let samples = seen.entry(daemon_set.key.clone()).or_default();
-                    // One that is new was not there before.
-                    samples.resize(periods, 0);
-                    samples.push(daemon_set.status.number_unavailable);
-                }
-                drop((store, seen));
+                look(&server, &writes, periods);
                 tokio::time::sleep(PERIOD).await;
             }
         });
@@ -55,6 +46,18 @@ impl Usage {
     pub(super) fn chart(self) -> String {
         self.task.abort();
         chart(&self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Adds what is to be seen now, after so many looks.
+fn look(server: &Server, seen: &Mutex<Seen>, looks: usize) {
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let store = server.store();
+    for daemon_set in store.objects(Kind::DaemonSet, None).filter_map(|it| it.daemon_set()) {
+        let samples = seen.entry(daemon_set.key.clone()).or_default();
+        // One that is new was not there before.
+        samples.resize(looks, 0);
+        samples.push(daemon_set.status.number_unavailable);
     }
 }
 
