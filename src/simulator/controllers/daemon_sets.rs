@@ -258,7 +258,13 @@ impl DaemonSets {
                 return self.come_back(program, later, moment);
             }
         }
-        self.finish(&program, moment);
+        if program.ending {
+            return self.finish(&program, moment);
+        }
+        // A sync takes its time, and whatever wakes it meanwhile wakes it once.
+        program.ending = true;
+        let later = moment.now + moment.timings.request;
+        self.come_back(program, later, moment);
     }
 
     fn come_back(&mut self, program: Program, later: Timestamp, moment: &mut Moment<'_>) {

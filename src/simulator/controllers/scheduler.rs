@@ -68,9 +68,12 @@ impl Scheduler {
         let Some(PodTarget::Aimed(name)) = object.pod().map(|pod| pod.target.clone()) else {
             return;
         };
-        let whole = object.value();
         let node = moment.cache.node(&name);
-        let fit = fits(&name, node, &tolerations(&whole["spec"]), moment.cache.nodes.len());
+        // Most nodes have no taint, and then nobody need read the pod.
+        let is_tainted = node.is_some_and(|node| !node.taints.is_empty());
+        let tolerations =
+            if is_tainted { tolerations(&object.value()["spec"]) } else { Vec::new() };
+        let fit = fits(&name, node, &tolerations, moment.cache.nodes.len());
         let now = moment.now;
         let mut verbs = moment.store.verbs(now, MANAGER);
         let target = Target::of(&object);

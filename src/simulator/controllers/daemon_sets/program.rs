@@ -26,8 +26,10 @@ pub(super) struct Program {
     pub(super) pods: PodMaker,
     /// Whether the sync has failed by now.
     pub(super) failed: bool,
-    /// Further syncs that it asks for, so long after its decision.
+    /// Further syncs that it asks for, so long after its end.
     pub(super) again: Vec<Duration>,
+    /// Whether everything has been sent, and the last answer is waited for.
+    pub(super) ending: bool,
 }
 
 /// Requests that are sent at once, and waited for together.
@@ -85,6 +87,7 @@ impl Program {
             pods: PodMaker::new(owner, &current),
             failed: false,
             again: Vec::new(),
+            ending: false,
         };
         program.write_history(effects);
         if let Some(steps) = &effects.steps {
@@ -109,6 +112,7 @@ impl Program {
             pods: PodMaker::new(owner, &current),
             failed: true,
             again: Vec::new(),
+            ending: false,
         };
         program.one(Stage::History, Request::CountCollision(*collision_count));
         program
