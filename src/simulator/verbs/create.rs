@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Ownership, Part, Verbs, metadata, strategy};
-use crate::simulator::{GroupResource, Kind, Object, Reason, Status};
+use crate::simulator::{Cause, GroupResource, Kind, Object, Reason, Status};
 
 /// The longest prefix of a generated name (upstream: `names.maxGeneratedNameLength`).
 const LONGEST_PREFIX: usize = 58;
@@ -112,7 +112,12 @@ impl Verbs<'_> {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         );
-        Err(Status::forbidden(kind, metadata::text(object, "name"), &why))
+        let cause = Cause {
+            reason: "NamespaceTerminating",
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        };
+        Err(Status::forbidden(kind, metadata::text(object, "name"), &why).because(&[cause]))
     }
 
     /// What the server writes into every new object.
