@@ -6,6 +6,7 @@
 //! data of a revision.
 
 mod cluster_size;
+mod commit;
 mod daemon_set;
 mod desired;
 mod field_path;
@@ -24,6 +25,7 @@ mod service;
 mod snapshot;
 
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
+pub use commit::{is_commit_id, short_commit};
 pub use daemon_set::{
     DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, ParseKeyError, PodTemplate,
     UpdateStrategy,
@@ -48,6 +50,9 @@ pub use scheduling::{
 pub use selector::{LabelSelector, LabelSelectorRequirement};
 pub use service::Service;
 pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot};
+
+/// The field manager of everything that `ds-apply` writes.
+pub const FIELD_MANAGER: &str = "ds-apply";
 
 /// Label on each daemon pod and revision: the hash of the template it came from
 /// (upstream: `DefaultDaemonSetUniqueLabelKey`).

@@ -11,8 +11,7 @@ use crate::controller::Owner;
 use crate::controller::pod::PodMaker;
 use crate::controller::updated::CurrentTemplate;
 use crate::merge::{self, ManagedFieldsError};
-use crate::model::{DaemonSet, NodeName, RevisionHash};
-use crate::plan::FIELD_MANAGER;
+use crate::model::{DaemonSet, FIELD_MANAGER, NodeName, RevisionHash};
 
 /// Why nothing is begun.
 #[derive(Debug, thiserror::Error)]

@@ -17,10 +17,7 @@ use super::request::{Call, Requests};
 use super::retry::Repeat;
 use super::write_error::Attempted;
 use super::{Error, Kind, Resource, Verb, WriteError, uri};
-use crate::model::{DaemonSet, DaemonSetKey, NamespaceName, PodName, Revision, Uid};
-
-/// The field manager of everything that is written here.
-pub const FIELD_MANAGER: &str = "ds-apply";
+use crate::model::{DaemonSet, DaemonSetKey, FIELD_MANAGER, NamespaceName, PodName, Revision, Uid};
 
 /// A server-side apply of a DaemonSet.
 #[derive(Clone, Copy, Debug)]

@@ -17,11 +17,9 @@ use super::object::is_ignored;
 use crate::manifest::{self, RefusedBy, default_daemon_set};
 use crate::merge::{self, ManagedFieldsError, Manager, Manifest, Merged};
 use crate::model::{
-    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FieldPath, Labels, PathStep, Snapshot,
+    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, FieldPath, Labels, PathStep,
+    Snapshot,
 };
-
-/// The field manager that applies.
-pub const FIELD_MANAGER: &str = "ds-apply";
 
 /// A DaemonSet as it will be.
 pub(super) struct Applied {

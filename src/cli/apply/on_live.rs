@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::cli::error::{Error, Place};
 use crate::merge;
 use crate::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, IntOrPercent, Place as Document, PodTemplate,
-    RevisionNumber, Snapshot, UpdateStrategy,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, FIELD_MANAGER, IntOrPercent, Place as Document,
+    PodTemplate, RevisionNumber, Snapshot, UpdateStrategy,
 };
-use crate::plan::{COMMIT_ANNOTATION, FIELD_MANAGER, Hold, HoldError, ROLLOUT_ANNOTATION};
+use crate::plan::{COMMIT_ANNOTATION, Hold, HoldError, ROLLOUT_ANNOTATION};
 use crate::rollout::PLAN_DIGEST_ANNOTATION;
 
 /// Annotations that a rollout writes anew.

@@ -16,7 +16,7 @@ use crate::cluster::{Lock, WritableCluster, WriteError};
 use crate::controller::Owner;
 use crate::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, PodTemplate,
-    PolicySpec, Snapshot, failed_templates,
+    PolicySpec, Snapshot, failed_templates, short_commit,
 };
 use crate::plan::{
     Binding, Change, DaemonSetPlan, Guard, GuardCode, Hold, HoldState, Plan, SourceInfo, Strategy,
@@ -26,9 +26,6 @@ use crate::rollout::{
     Declared, Ending, Goal, Outcome, Precondition, Provenance, Purpose, Target, Task, Write,
 };
 use crate::source::FilesVersion;
-
-/// How much of a commit's id is shown.
-const SHORT_COMMIT: usize = 7;
 
 /// One DaemonSet that is carried out.
 pub(super) struct Turn<'a> {
@@ -209,7 +206,8 @@ impl Turn<'_> {
             None => (source.commit.as_ref(), source.subject.as_ref()),
         };
         let written = self.desired.annotations.get(CHANGE_CAUSE_ANNOTATION).map(str::to_owned);
-        let of_commit = commit.zip(subject).map(|(id, subject)| format!("{} {subject}", short(id)));
+        let of_commit =
+            commit.zip(subject).map(|(id, subject)| format!("{} {subject}", short_commit(id)));
         Provenance {
             commit: commit.cloned(),
             plan_digest: self.agreed.digest.clone(),
@@ -235,12 +233,6 @@ impl Turn<'_> {
             }
         }
     }
-}
-
-/// `4f2c9e1`, or `4f2c9e1-dirty`.
-fn short(commit: &str) -> String {
-    let (id, dirty) = commit.split_at(commit.find('-').unwrap_or(commit.len()));
-    format!("{}{dirty}", id.get(..SHORT_COMMIT).unwrap_or(id))
 }
 
 /// The DaemonSet as the preflight's pod has to know it.
