@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::cluster::{Apply, Error, Lock, View, WriteError, Writer};
 use crate::model::{
     DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, Uid, failed_templates,
 };
-use crate::rollout::{Answer, Delete, Failure, Provenance, Write, Written, write};
+use crate::rollout::{Answer, Delete, Failure, Precondition, Provenance, Write, Written, write};
 
 /// Failed templates that are remembered; older ones are forgotten first.
 const REMEMBERED: usize = 16;
@@ -31,9 +32,8 @@ impl Hands {
     pub(super) fn write(&mut self, write: Write) {
         let (writer, key) = (self.writer.clone(), self.key.clone());
         self.answers.spawn(async move {
-            // Its preconditions are in the object.
             let object = write.object();
-            let apply = Apply { object: &object, force: false, uid: None, resource_version: None };
+            let apply = against(&write.precondition, &object);
             let written = writer.apply(&key, &apply).await.map(|daemon_set| Written {
                 resource_version: daemon_set.resource_version().unwrap_or_default().to_owned(),
                 uid: daemon_set.uid,
@@ -87,6 +87,17 @@ impl Hands {
     }
 }
 
+/// The apply of an object, with its preconditions.
+fn against<'a>(precondition: &'a Precondition, object: &'a Value) -> Apply<'a> {
+    let (uid, resource_version) = match precondition {
+        Precondition::Absent => (None, None),
+        Precondition::Unchanged { uid, resource_version } => {
+            (Some(uid), Some(resource_version.as_str()))
+        }
+    };
+    Apply { object, force: false, uid, resource_version }
+}
+
 /// The digests with one more, each once, the latest last.
 fn remembered(known: &str, digest: &str) -> String {
     let mut all: Vec<&str> = failed_templates(known).filter(|one| *one != digest).collect();
@@ -134,6 +145,8 @@ fn with_sources(error: &WriteError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::cluster::{Attempted, Kind, Resource, Verb};
 
@@ -150,6 +163,21 @@ mod tests {
             let message = String::new();
             let error = WriteError::Refused { attempted: attempted(), status, message };
             assert_eq!(matches!(failure(&error), Failure::Unknown { .. }), again, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_was_looked_at_is_a_precondition() {
+        let object = json!({"kind": "DaemonSet"});
+        let unchanged =
+            Precondition::Unchanged { uid: "u".into(), resource_version: "41".to_owned() };
+        for (precondition, uid, version) in
+            [(Precondition::Absent, None, None), (unchanged, Some("u"), Some("41"))]
+        {
+            let Apply { object: sent, force, uid: of, resource_version } =
+                against(&precondition, &object);
+            assert_eq!((sent, force), (&object, false));
+            assert_eq!((of.map(Uid::as_str), resource_version), (uid, version));
         }
     }
 

@@ -60,7 +60,8 @@ pub struct Write {
     pub provenance: Option<Provenance>,
 }
 
-/// What must be true of the live object for a write to be carried out.
+/// What must be true of the live object for a write to be carried out: it is a compare-and-swap.
+/// Without the uid it would create a DaemonSet that was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
     /// It does not exist.
