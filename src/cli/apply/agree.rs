@@ -9,7 +9,7 @@ use super::flags::{AllowFlags, CommonFlags};
 use super::session::Session;
 use super::told::Format;
 use super::turn::Turn;
-use super::turns::Turns;
+use super::turns;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::shell::Shell;
@@ -62,14 +62,11 @@ impl Asking<'_> {
         session: &mut Session,
     ) -> Result<Exit, Error> {
         let Self { args, agreed, version, binding } = *self;
-        let mut turns = Turns::new(args.keep_going, session.shell.printer);
-        for &desired in desired {
-            let turn = Turn { args, agreed, version, binding, desired };
-            if !turns.goes_on(turn.carry_out(session).await)? {
-                break;
-            }
-        }
-        Ok(turns.exit())
+        let each = desired
+            .iter()
+            .map(|&desired| Turn { args, agreed, version, binding, desired })
+            .collect();
+        turns::take(each, args.keep_going, session).await
     }
 }
 

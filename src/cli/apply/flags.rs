@@ -9,7 +9,7 @@ use super::told::Format;
 use crate::cli::flags::{OwnershipFlags, heading};
 use crate::cluster::{Clock, LockOptions};
 use crate::model::{
-    Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, RolloutPolicy,
+    DaemonSetKey, Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, RolloutPolicy,
 };
 use crate::plan::GuardCode;
 
@@ -42,6 +42,17 @@ pub(super) struct CommonFlags {
 
     #[command(flatten)]
     pub(super) allow: AllowFlags,
+}
+
+/// What a command takes that is about live DaemonSets and reads no source.
+#[derive(Args, Clone, Debug)]
+pub(super) struct NamedFlags {
+    /// Which DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME", required = true)]
+    pub(super) names: Vec<DaemonSetKey>,
+
+    #[command(flatten)]
+    pub(super) common: CommonFlags,
 }
 
 /// How a rollout goes on and ends.

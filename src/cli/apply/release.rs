@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::agree::{ask, planned};
-use super::flags::CommonFlags;
+use super::flags::{CommonFlags, NamedFlags};
 use super::on_live::{find, hold, with_template, written};
 use super::session::{Session, unlock};
-use super::turns::Turns;
+use super::turns::{self, InTurn};
 use super::{identity, told};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -20,12 +20,8 @@ use crate::rollout::{Goal, Provenance, Task};
 /// Prints what the controller will do at once.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
-    /// Which DaemonSets
-    #[arg(value_name = "NAMESPACE/NAME", required = true)]
-    names: Vec<DaemonSetKey>,
-
     #[command(flatten)]
-    common: CommonFlags,
+    named: NamedFlags,
 }
 
 /// Take the lock away from a run that is gone
@@ -39,16 +35,28 @@ pub(in crate::cli) struct UnlockArgs {
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let mut turns = Turns::new(args.common.keep_going, session.shell.printer);
-    for key in &args.names {
-        if !turns.goes_on(one(&args.common, key, session).await)? {
-            break;
-        }
-    }
-    Ok(turns.exit())
+    let NamedFlags { names, common } = &args.named;
+    let each = names.iter().map(|key| One { key, args: common }).collect();
+    turns::take(each, common.keep_going, session).await
 }
 
-async fn one(args: &CommonFlags, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
+/// One DaemonSet's turn.
+struct One<'a> {
+    key: &'a DaemonSetKey,
+    args: &'a CommonFlags,
+}
+
+impl InTurn for One<'_> {
+    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+        release(self.args, self.key, session).await
+    }
+}
+
+async fn release(
+    args: &CommonFlags,
+    key: &DaemonSetKey,
+    session: &mut Session,
+) -> Result<Exit, Error> {
     let snapshot = session.snapshot(key).await?;
     let live = find(&snapshot, key)?;
     let Some(hold) = hold(live)? else {

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::agree::{ask, planned};
-use super::flags::CommonFlags;
+use super::flags::{CommonFlags, NamedFlags};
 use super::on_live::{as_if_rolling, find, hold, with_template};
 use super::session::{Session, unlock};
-use super::turns::Turns;
+use super::turns::{self, InTurn};
 use super::{identity, told};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -24,12 +24,8 @@ use crate::rollout::{Extent, Goal, Provenance, Task};
 /// new pods fail, it only stops.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
-    /// Which DaemonSets
-    #[arg(value_name = "NAMESPACE/NAME", required = true)]
-    names: Vec<DaemonSetKey>,
-
     #[command(flatten)]
-    common: CommonFlags,
+    named: NamedFlags,
 }
 
 /// Replace some outdated pods of a DaemonSet that declares OnDelete, and stop
@@ -64,19 +60,14 @@ struct ExtentFlags {
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let mut turns = Turns::new(args.common.keep_going, session.shell.printer);
-    for key in &args.names {
-        let one = One { key, args: &args.common, extent: None };
-        if !turns.goes_on(one.roll(session).await)? {
-            break;
-        }
-    }
-    Ok(turns.exit())
+    let NamedFlags { names, common: args } = &args.named;
+    let each = names.iter().map(|key| One { key, args, extent: None }).collect();
+    turns::take(each, args.keep_going, session).await
 }
 
 pub(super) async fn step(args: &StepArgs, session: &mut Session) -> Result<Exit, Error> {
     let StepArgs { name, extent, common } = args;
-    One { key: name, args: common, extent: Some(extent) }.roll(session).await
+    One { key: name, args: common, extent: Some(extent) }.carry_out(session).await
 }
 
 /// One DaemonSet's turn.
@@ -86,8 +77,8 @@ struct One<'a> {
     extent: Option<&'a ExtentFlags>,
 }
 
-impl One<'_> {
-    async fn roll(&self, session: &mut Session) -> Result<Exit, Error> {
+impl InTurn for One<'_> {
+    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
         let snapshot = session.snapshot(self.key).await?;
         let plan = self.plan(&snapshot, session)?;
         if !plan.has_changes() {
@@ -112,7 +103,9 @@ impl One<'_> {
         unlock(lock).await;
         Ok(told::exit(&ending?.outcome))
     }
+}
 
+impl One<'_> {
     /// What would happen if the controller replaced these pods within our budget.
     fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Plan, Error> {
         let live = find(snapshot, self.key)?;

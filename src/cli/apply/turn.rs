@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::agree::{self, planned};
 use super::flags::CommonFlags;
 use super::session::{Session, unlock};
+use super::turns::InTurn;
 use super::{identity, told};
 use crate::apply::{self, PreflightError};
 use crate::cli::error::Error;
@@ -41,15 +42,17 @@ pub(super) struct Turn<'a> {
     pub desired: &'a DesiredDaemonSet,
 }
 
-impl Turn<'_> {
+impl InTurn for Turn<'_> {
     /// Carries it out under its lock.
-    pub(super) async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
         let lock = session.lock(&self.desired.key, self.args.pace.lock()).await?;
         let done = self.under(&lock, session).await;
         unlock(lock).await;
         done
     }
+}
 
+impl Turn<'_> {
     async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
         let snapshot = session.snapshot(&self.desired.key).await?;
         let by = identity::by(&session.holder);
