@@ -76,12 +76,14 @@ impl Hands {
         });
     }
 
-    pub(super) fn remember(&mut self, digest: String) {
+    /// Changes what is noted of failed templates.
+    pub(super) fn note(&mut self, change: impl FnOnce(&str) -> String + Send + 'static) {
         let lock = Arc::clone(&self.lock);
         self.answers.spawn(async move {
             let known = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
-            let digests = remembered(&known, &digest);
-            let written = lock.set_note(FAILED_TEMPLATES_ANNOTATION, Some(&digests)).await;
+            let digests = change(&known);
+            let digests = (!digests.is_empty()).then_some(digests.as_str());
+            let written = lock.set_note(FAILED_TEMPLATES_ANNOTATION, digests).await;
             Answer::Remembered(written.map_err(|error| failure(&error)))
         });
     }
@@ -99,10 +101,19 @@ fn against<'a>(precondition: &'a Precondition, object: &'a Value) -> Apply<'a> {
 }
 
 /// The digests with one more, each once, the latest last.
-fn remembered(known: &str, digest: &str) -> String {
-    let mut all: Vec<&str> = failed_templates(known).filter(|one| *one != digest).collect();
+pub(super) fn remembered(known: &str, digest: &str) -> String {
+    let mut all = but_for(known, digest);
     all.push(digest);
     all.split_off(all.len().saturating_sub(REMEMBERED)).join(",")
+}
+
+/// The digests without this one.
+pub(super) fn forgotten(known: &str, digest: &str) -> String {
+    but_for(known, digest).join(",")
+}
+
+fn but_for<'a>(known: &'a str, digest: &str) -> Vec<&'a str> {
+    failed_templates(known).filter(|one| *one != digest).collect()
 }
 
 /// The revision, as it is seen.
@@ -185,6 +196,7 @@ mod tests {
     fn failed_templates_are_remembered_once_and_not_without_end() {
         assert_eq!(remembered("", "a"), "a");
         assert_eq!(remembered("a,b", "a"), "b,a");
+        assert_eq!((forgotten("a,b", "a").as_str(), forgotten("a", "a").as_str()), ("b", ""));
         let many: Vec<String> = (0..40).map(|n| n.to_string()).collect();
         let kept = remembered(&many.join(","), "new");
         assert_eq!(kept.split(',').count(), REMEMBERED);

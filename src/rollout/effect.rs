@@ -11,7 +11,7 @@ use super::task::Provenance;
 use crate::model::{NodeName, PodName, RevisionName, Uid};
 use crate::plan::{Hold, Reason};
 
-/// One thing to be done, in the order given. Requests (the first four) are each answered by one
+/// One thing to be done, in the order given. Requests (the first five) are each answered by one
 /// [`Answer`](super::Answer).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -29,6 +29,11 @@ pub enum Effect {
     },
     /// Remember a template that failed, where the lock is.
     Remember {
+        /// [`template_digest`](crate::plan::template_digest) of it.
+        digest: String,
+    },
+    /// Forget that a template failed: it has been rolled out whole since.
+    Forget {
         /// [`template_digest`](crate::plan::template_digest) of it.
         digest: String,
     },
