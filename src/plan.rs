@@ -39,7 +39,7 @@ use jiff::Timestamp;
 use rayon::prelude::*;
 use serde_json::Value;
 
-pub use applied::sent;
+pub use applied::{after_apply, sent};
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use digest::template_digest;
 pub use document::{

@@ -99,6 +99,33 @@ impl WritableCluster {
         self.requests().apply(None, key, apply).await
     }
 
+    /// What the server would make of the live DaemonSet if its spec, labels and annotations were
+    /// those of `object` (`dryRun=All`), whoever owns them. Admission is asked, nothing changes.
+    ///
+    /// # Errors
+    /// The server would not accept it; [`WriteError::Stale`] when it is another object by now.
+    pub async fn try_outcome(
+        &self,
+        live: &DaemonSet,
+        object: &Value,
+    ) -> Result<DaemonSet, WriteError> {
+        let resource = Resource::Of(Kind::DaemonSet);
+        let DaemonSetKey { namespace, name } = &live.key;
+        let path = uri::object(resource, namespace, name.as_str());
+        let pairs: [(&str, Option<&dyn Display>); 2] =
+            [("dryRun", Some(&"All")), ("fieldManager", Some(&FIELD_MANAGER))];
+        let call = Call {
+            verb: Verb::Patch,
+            body: Some(("application/json-patch+json", body::outcome(live, object))),
+            repeat: Repeat::HarmlessUnlessBroken,
+            ..Call::get(resource, uri::with_query(path, pairs))
+        };
+        let attempted = attempted(&call, Some(namespace), name.as_str(), true);
+        let answer = self.requests().write_text(None, &call, attempted).await;
+        let answer = answer.map_err(body::failed_test_is_stale)?;
+        Ok(self.requests().daemon_set_of(&answer)?)
+    }
+
     /// What the server would make of a pod (`dryRun=All`): admission is asked, and nothing is
     /// created. It is raw JSON as the API has it, with `generateName` or `name`.
     ///

@@ -72,6 +72,16 @@ pub(super) fn applied(
     desired.par_iter().map(|desired| one(snapshot, desired, take_over)).collect()
 }
 
+/// One DaemonSet as it will be after the apply, when those in conflict and `take_over` have been
+/// taken over: what a plan speaks of.
+pub fn after_apply(
+    snapshot: &Snapshot,
+    desired: &DesiredDaemonSet,
+    take_over: &BTreeSet<String>,
+) -> DesiredDaemonSet {
+    one(snapshot, desired, take_over).desired
+}
+
 /// A warning when nothing can be said about who owns what.
 pub(super) fn about_ownership(
     snapshot: &Snapshot,

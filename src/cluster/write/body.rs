@@ -54,6 +54,21 @@ pub(super) fn managed_fields(live: &DaemonSet, managed_fields: &Value) -> Vec<u8
     patch.to_string().into()
 }
 
+/// Makes exactly this object what another one is, as far as a user decides on it.
+pub(super) fn outcome(live: &DaemonSet, object: &Value) -> Vec<u8> {
+    let map = |name: &str| match &object["metadata"][name] {
+        Value::Object(pairs) => pairs.clone(),
+        _absent => serde_json::Map::new(),
+    };
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": live.uid},
+        {"op": "add", "path": "/metadata/labels", "value": map("labels")},
+        {"op": "add", "path": "/metadata/annotations", "value": map("annotations")},
+        {"op": "add", "path": "/spec", "value": object["spec"]},
+    ]);
+    patch.to_string().into()
+}
+
 /// Sets annotations of exactly this object, and this version of it if one is given.
 pub(super) fn annotations(
     uid: &Uid,
