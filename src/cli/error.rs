@@ -129,6 +129,9 @@ pub(super) enum Error {
     /// Ctrl-C or SIGTERM, before any pod was touched.
     #[error("interrupted before any pod was touched")]
     Interrupted,
+    /// `--timeout`, before its turn began.
+    #[error("{0} was not begun: the time of the run is over")]
+    TimeIsOver(DaemonSetKey),
     /// A rollout that `ds-apply` holds is not rolled by another way.
     #[error("{daemon_set} is {hold}")]
     HeldByApply {
@@ -296,6 +299,7 @@ impl Error {
             | Self::Preflight(_)
             | Self::Process(_) => Exit::Failed,
             Self::Stale(_) | Self::Mutated(_) | Self::NotSettled { .. } => Exit::Stale,
+            Self::TimeIsOver(_) => Exit::Held,
             Self::Interrupted => Exit::Interrupted,
             Self::HeldByApply { .. } | Self::FieldsStay { .. } | Self::Refused(_) => Exit::Refused,
             Self::Lock(LockError::Held { .. }) => Exit::Locked,

@@ -77,6 +77,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::Mutated(_) => {
             vec!["to take what the server makes of it as the target, use `--allow-mutation`".into()]
         }
+        Error::TimeIsOver(_) => vec!["to go on: run it again".into()],
         Error::NotSettled { .. } => vec!["see what differs: `ds-plan diff`".into()],
         Error::Lock(LockError::Held { .. }) => vec![
             "wait longer with `--lock-timeout`; a run that is gone loses its lock by itself".into(),

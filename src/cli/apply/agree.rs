@@ -37,7 +37,7 @@ impl Asking<'_> {
     /// # Errors
     /// A guard refuses it, or nobody agrees.
     pub(super) fn agree(&self, shell: &Shell, before: bool) -> Result<bool, Error> {
-        show(self.agreed, self.args.output, shell)?;
+        show(self.agreed, None, self.args.output, shell)?;
         let refusals = refusals(self.agreed, self.args.allow);
         if !refusals.is_empty() {
             return Err(Error::Refused(refusals));
@@ -92,21 +92,46 @@ pub(super) fn planned(
     })
 }
 
-fn show(plan: &Plan, output: Format, shell: &Shell) -> Result<(), Error> {
+/// Shows a plan, under a heading if there is one.
+pub(super) fn show(
+    plan: &Plan,
+    heading: Option<&str>,
+    output: Format,
+    shell: &Shell,
+) -> Result<(), Error> {
     warnings::print(&plan.warnings, shell.printer);
     match output {
         Format::Text => {
             let plan = Plan { warnings: Vec::new(), ..plan.clone() };
             let text = render::plan_text(&plan, &shell.text_options(false));
-            shell.printer.out(text).map_err(Error::Output)
+            let heading = heading.map(|words| format!("{words}\n")).unwrap_or_default();
+            shell.printer.out(format!("{heading}{text}")).map_err(Error::Output)
         }
         // One event a line; the plan is `ds-plan -o json`'s affair.
         Format::Json => Ok(()),
     }
 }
 
+/// Whether a plan that was made again is still what was agreed to.
+///
+/// # Errors
+/// It is not, or a guard has come up since.
+pub(super) fn still_agreed(
+    agreed: &Plan,
+    now: &Plan,
+    binding: Binding,
+    allow: AllowFlags,
+) -> Result<(), Error> {
+    let stale = plan::stale(agreed, now, binding);
+    if !stale.is_empty() {
+        return Err(Error::Stale(stale));
+    }
+    let refusals = refusals(now, allow);
+    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+}
+
 /// The guards of the plan that nobody has allowed.
-pub(super) fn refusals(plan: &Plan, allow: AllowFlags) -> Vec<Guard> {
+fn refusals(plan: &Plan, allow: AllowFlags) -> Vec<Guard> {
     plan.guards.iter().filter(|guard| !allow.passes(guard.code)).cloned().collect()
 }
 

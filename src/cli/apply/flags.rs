@@ -71,7 +71,7 @@ pub(super) struct PaceFlags {
     #[arg(long, value_name = "WHAT", help_heading = PACE)]
     pub(super) on_failure: Option<OnFailureFlag>,
 
-    /// Stop safely after this time, and exit with 4; default: never
+    /// Stop safely when the whole run has lasted so long, and exit with 4; default: never
     #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = span)]
     pub(super) timeout: Option<Duration>,
 
@@ -142,15 +142,20 @@ impl AllowFlags {
 }
 
 impl PaceFlags {
-    /// When the run stops, begun at `now`.
-    pub(super) fn ends(&self, now: Timestamp) -> Option<Timestamp> {
-        now.checked_add(SignedDuration::try_from(self.timeout?).ok()?).ok()
+    /// How much is left of the run's time; `None` when it has no end.
+    pub(super) fn left(&self, elapsed: Duration) -> Option<Duration> {
+        Some(self.timeout?.saturating_sub(elapsed))
     }
 
-    /// How the lock is taken and kept.
-    pub(super) fn lock(&self) -> LockOptions {
-        let options =
-            LockOptions { wait: self.lock_timeout, ..LockOptions::new(Clock::of_machine()) };
+    /// When the run stops that has lasted so long at `now`.
+    pub(super) fn ends(&self, now: Timestamp, elapsed: Duration) -> Option<Timestamp> {
+        now.checked_add(SignedDuration::try_from(self.left(elapsed)?).ok()?).ok()
+    }
+
+    /// How the lock is taken and kept. It is waited for no longer than the run may last.
+    pub(super) fn lock(&self, clock: Clock, elapsed: Duration) -> LockOptions {
+        let wait = self.left(elapsed).map_or(self.lock_timeout, |left| left.min(self.lock_timeout));
+        let options = LockOptions { wait, ..LockOptions::new(clock) };
         match self.lease {
             Some(lease) => LockOptions { lease, request: lease, ..options },
             None => options,
@@ -197,4 +202,37 @@ fn span(text: &str) -> Result<Duration, String> {
     let error = || format!("`{text}` is no span of time such as 90s, 10m or 1h30m");
     let span: SignedDuration = text.parse().map_err(|_| error())?;
     Duration::try_from(span).map_err(|_| error())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        pace: PaceFlags,
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_whole_run() {
+        let now: Timestamp = "2026-08-01T12:00:00Z".parse().unwrap();
+        let seconds = |seconds| Duration::from_secs(seconds);
+        for (line, elapsed, ends, lock_wait) in [
+            ("apply", 900, None, 30),
+            ("apply --timeout=10m", 0, Some("2026-08-01T12:10:00Z"), 30),
+            ("apply --timeout=10m", 540, Some("2026-08-01T12:01:00Z"), 30),
+            ("apply --timeout=10m", 590, Some("2026-08-01T12:00:10Z"), 10),
+            ("apply --timeout=10m", 601, Some("2026-08-01T12:00:00Z"), 0),
+        ] {
+            let pace = Line::try_parse_from(line.split(' ')).unwrap().pace;
+            let elapsed = seconds(elapsed);
+            let want = ends.map(|at| at.parse().unwrap());
+            assert_eq!(pace.ends(now, elapsed), want, "{line} {elapsed:?}");
+            let clock = Clock::new(|| Duration::ZERO);
+            assert_eq!(pace.lock(clock, elapsed).wait, seconds(lock_wait), "{line} {elapsed:?}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::agree::{ask, planned};
+use super::agree::{ask, planned, show};
 use super::flags::{CommonFlags, NamedFlags};
 use super::on_live::{find, hold, with_template, written};
 use super::session::{Session, unlock};
@@ -12,8 +12,10 @@ use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::model::{DaemonSetKey, PolicySpec};
 use crate::plan::SourceInfo;
-use crate::render;
 use crate::rollout::{Goal, Provenance, Task};
+
+/// Above the plan of what follows a release.
+const HEADING: &str = "The controller will do this by itself, at its own pace:";
 
 /// Give the declared strategy back, whatever the controller then does
 ///
@@ -67,9 +69,7 @@ async fn release(
     let desired = [with_template(live, Some(&hold), &live.spec.template)?];
     let now = session.shell.now;
     let plan = planned(&snapshot, &desired, SourceInfo::default(), Vec::new(), args, now);
-    let text = render::plan_text(&plan, &session.shell.text_options(false));
-    let words = format!("The controller will do this by itself, at its own pace:\n{text}");
-    session.shell.printer.out(words).map_err(Error::Output)?;
+    show(&plan, Some(HEADING), args.output, &session.shell)?;
     if !args.yes {
         ask(&session.shell)?;
     }
@@ -78,10 +78,11 @@ async fn release(
         pace: PolicySpec::default(),
         waves: Vec::new(),
         provenance: Provenance { by: Some(identity::by(&session.holder)), ..Provenance::default() },
-        deadline: args.pace.ends(snapshot.observed_at),
+        deadline: session.ends(&args.pace, snapshot.observed_at),
         allow_mass_eviction: true,
+        failed_before: false,
     };
-    let lock = session.lock(key, args.pace.lock()).await?;
+    let lock = session.lock(key, &args.pace).await?;
     let selector = live.spec.selector.clone();
     let ending = session.carry_out(key, &selector, &lock, task, args.output).await;
     unlock(lock).await;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::agree::{ask, planned};
+use super::agree::{Asking, planned, still_agreed};
 use super::flags::{CommonFlags, NamedFlags};
 use super::on_live::{as_if_rolling, find, hold, with_template};
 use super::session::{Session, unlock};
@@ -14,8 +14,7 @@ use crate::cli::exit::Exit;
 use crate::model::{
     DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, Snapshot, UpdateStrategy,
 };
-use crate::plan::{Plan, SourceInfo};
-use crate::render;
+use crate::plan::{Binding, GuardCode, Plan, SourceInfo};
 use crate::rollout::{Extent, Goal, Provenance, Task};
 
 /// Replace the outdated pods of DaemonSets that declare OnDelete, in waves
@@ -80,21 +79,17 @@ struct One<'a> {
 impl InTurn for One<'_> {
     async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
         let snapshot = session.snapshot(self.key).await?;
-        let plan = self.plan(&snapshot, session)?;
-        if !plan.has_changes() {
-            let words = format!("{}: no pod is outdated\n", self.key);
-            session.shell.printer.out(words).map_err(Error::Output)?;
+        let agreed = self.plan(&snapshot, session)?;
+        let binding = Binding::Reasons;
+        let asking = Asking { args: self.args, agreed: &agreed, version: None, binding };
+        if !asking.agree(&session.shell, false)? {
             return Ok(Exit::Done);
         }
-        let text = render::plan_text(&plan, &session.shell.text_options(false));
-        session.shell.printer.out(text).map_err(Error::Output)?;
-        if !self.args.yes {
-            ask(&session.shell)?;
-        }
-        let lock = session.lock(self.key, self.args.pace.lock()).await?;
+        let lock = session.lock(self.key, &self.args.pace).await?;
         let done = async {
             let snapshot = session.snapshot(self.key).await?;
             let plan = self.plan(&snapshot, session)?;
+            still_agreed(&agreed, &plan, binding, self.args.allow)?;
             let task = self.task(&plan, &snapshot, session)?;
             let selector = find(&snapshot, self.key)?.spec.selector.clone();
             session.carry_out(self.key, &selector, &lock, task, self.args.output).await
@@ -119,7 +114,10 @@ impl One<'_> {
         let live = find(&snapshot, self.key)?;
         let desired = [with_template(live, None, &live.spec.template)?];
         let (source, now) = (SourceInfo::default(), session.shell.now);
-        Ok(planned(&snapshot, &desired, source, Vec::new(), self.args, now))
+        let mut plan = planned(&snapshot, &desired, source, Vec::new(), self.args, now);
+        // Whoever applies the object has nothing to undo: it is not written.
+        plan.guards.retain(|guard| guard.code != GuardCode::GitOps);
+        Ok(plan)
     }
 
     fn max_unavailable(&self) -> IntOrPercent {
@@ -146,8 +144,9 @@ impl One<'_> {
                 by: Some(identity::by(&session.holder)),
                 ..Provenance::default()
             },
-            deadline: self.args.pace.ends(snapshot.observed_at),
+            deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
+            failed_before: false,
         })
     }
 
