@@ -136,7 +136,7 @@ impl Session {
                 Ok(cluster.live().observe(&target, clock, shell.now).await?)
             })
             .await?;
-        let mut teller = Teller::new(key, output, self.shell.printer);
+        let mut teller = Teller::new(key, output, &self.shell);
         let mut last = self.shell.now;
         let lock = Arc::clone(lock);
         let run = Run { key, lock, observer, interrupts: &mut self.interrupts, task };
