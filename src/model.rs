@@ -5,6 +5,7 @@
 //! is read. Two things stay whole as JSON, because bytes decide there: the pod template and the
 //! data of a revision.
 
+mod cascade;
 mod cluster_size;
 mod commit;
 mod daemon_set;
@@ -24,6 +25,7 @@ mod selector;
 mod service;
 mod snapshot;
 
+pub use cascade::Cascade;
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
 pub use commit::{is_commit_id, short_commit};
 pub use daemon_set::{

@@ -17,7 +17,9 @@ use super::request::{Call, Requests};
 use super::retry::Repeat;
 use super::write_error::Attempted;
 use super::{Error, Kind, Resource, Verb, WriteError, uri};
-use crate::model::{DaemonSet, DaemonSetKey, FIELD_MANAGER, NamespaceName, PodName, Revision, Uid};
+use crate::model::{
+    Cascade, DaemonSet, DaemonSetKey, FIELD_MANAGER, NamespaceName, PodName, Revision, Uid,
+};
 
 /// A server-side apply of a DaemonSet.
 #[derive(Clone, Copy, Debug)]
@@ -31,15 +33,6 @@ pub struct Apply<'a> {
     pub uid: Option<&'a Uid>,
     /// The one version that may be changed ([`DaemonSet::resource_version`]).
     pub resource_version: Option<&'a str>,
-}
-
-/// What becomes of the pods of a DaemonSet that is deleted (upstream: `propagationPolicy`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cascade {
-    /// They are deleted too, by the garbage collector.
-    Background,
-    /// They stay, and belong to nobody.
-    Orphan,
 }
 
 /// Something that a user may or may not do.
@@ -270,20 +263,21 @@ impl Writer {
         name: &PodName,
         uid: &Uid,
     ) -> Result<(), WriteError> {
-        self.delete(Kind::Pod, namespace, name.as_str(), uid, None).await
+        self.delete(Kind::Pod, namespace, name.as_str(), body::delete(uid, None, None)).await
     }
 
-    /// Deletes one DaemonSet.
+    /// Deletes exactly this version of a DaemonSet.
     ///
     /// # Errors
-    /// As [`delete_pod`](Self::delete_pod).
+    /// As [`delete_pod`](Self::delete_pod); [`WriteError::Stale`] also when it has changed.
     pub async fn delete_daemon_set(
         &self,
-        key: &DaemonSetKey,
-        uid: &Uid,
+        live: &DaemonSet,
         cascade: Cascade,
     ) -> Result<(), WriteError> {
-        self.delete(Kind::DaemonSet, &key.namespace, key.name.as_str(), uid, Some(cascade)).await
+        let DaemonSetKey { namespace, name } = &live.key;
+        let body = body::delete(&live.uid, live.resource_version(), Some(cascade));
+        self.delete(Kind::DaemonSet, namespace, name.as_str(), body).await
     }
 
     async fn delete(
@@ -291,13 +285,12 @@ impl Writer {
         kind: Kind,
         namespace: &NamespaceName,
         name: &str,
-        uid: &Uid,
-        cascade: Option<Cascade>,
+        body: Vec<u8>,
     ) -> Result<(), WriteError> {
         let resource = Resource::Of(kind);
         let call = Call {
             verb: Verb::Delete,
-            body: Some(("application/json", body::delete(uid, cascade))),
+            body: Some(("application/json", body)),
             ..Call::get(resource, uri::object(resource, namespace, name))
         };
         let attempted = attempted(&call, Some(namespace), name, false);

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use super::scripted::{Log, Reply, Seen, count, server};
 use crate::cluster::{
-    Access, Apply, Cascade, Clock, Holder, Kind, Lock, LockOptions, Resource, Verb,
-    WritableCluster, WriteError,
+    Access, Apply, Clock, Holder, Kind, Lock, LockOptions, Resource, Verb, WritableCluster,
+    WriteError,
 };
-use crate::model::{DaemonSet, DaemonSetKey, Revision};
+use crate::model::{Cascade, DaemonSet, DaemonSetKey, Revision};
 
 const PODS: &str = "DELETE /api/v1/namespaces/team/pods/";
 
@@ -142,11 +142,13 @@ async fn each_write_is_one_request() {
     writer.delete_pod(&"team".into(), &"agent-x".into(), &uid).await.unwrap();
     is(&format!("{PODS}agent-x"), "application/json", options(json!({})));
     for (cascade, word) in [(Cascade::Orphan, "Orphan"), (Cascade::Background, "Background")] {
-        writer.delete_daemon_set(&agent(), &uid, cascade).await.unwrap();
+        writer.delete_daemon_set(&live(), cascade).await.unwrap();
         is(
             "DELETE /apis/apps/v1/namespaces/team/daemonsets/agent",
             "application/json",
-            options(json!({"propagationPolicy": word})),
+            options(json!({
+                "propagationPolicy": word, "preconditions": {"uid": "u", "resourceVersion": "5"},
+            })),
         );
     }
 }
