@@ -20,6 +20,7 @@ mod hold;
 pub mod lint;
 mod nodes;
 mod object;
+mod prune;
 mod reason;
 mod revision;
 mod scene;
@@ -61,6 +62,7 @@ pub use history::{
 pub use hold::{Hold, HoldError, HoldState, ROLLOUT_ANNOTATION};
 pub(crate) use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;
+pub use prune::{Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, source_paths};
 pub use reason::{Age, Reason};
 pub use stale::{Binding, Difference, Stale, stale};
 pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
@@ -84,6 +86,9 @@ pub struct Input<'a> {
     pub created_namespaces: &'a BTreeSet<NamespaceName>,
     /// Field managers whose fields become ours, besides those in conflict with the source.
     pub take_over: &'a BTreeSet<String>,
+    /// What becomes of DaemonSets that the source applied before and has no longer; `None` leaves
+    /// them alone.
+    pub prune: Option<Prune<'a>>,
     /// What the merge base of a pull request asks for, to tell what the request itself changes.
     pub base: Option<&'a [DesiredDaemonSet]>,
     /// Where it came from.
@@ -112,6 +117,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         desired,
         created_namespaces,
         take_over,
+        prune,
         base,
         source,
         mut warnings,
@@ -125,7 +131,9 @@ pub fn plan(input: Input<'_>) -> Plan {
     warnings.extend(applied::about_ownership(snapshot, manifests));
     let applied = applied::applied(snapshot, manifests, take_over);
     let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
+    let pruned = prune.iter().flat_map(|_| &snapshot.daemon_sets);
     let live = desired.iter().filter_map(|desired| snapshot.daemon_set(&desired.key));
+    let live = live.chain(pruned);
     let specs = desired.iter().map(|desired| &desired.spec).chain(live.map(|live| &live.spec));
     let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
     // Each DaemonSet by itself, on all cores; the order stays.
@@ -137,12 +145,15 @@ pub fn plan(input: Input<'_>) -> Plan {
             daemon_set::plan(snapshot, &fleet, applied, since, asked)
         })
         .collect();
+    planned.extend(prune.iter().flat_map(|it| prune::removals(*it, snapshot, &fleet, &source)));
     planned
         .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
 
     let decided: Vec<Value> = planned.iter_mut().map(|it| it.decided.take()).collect();
     let digest = digest::digest(snapshot.cluster.uid.as_ref(), &decided);
-    let mut guards = Vec::new();
+    let mut guards: Vec<Guard> =
+        prune.and_then(|prune| prune::mass_deletion(prune, snapshot)).into_iter().collect();
+    warnings.extend(prune::warnings(&source, prune, &applied, snapshot));
     let mut daemon_sets = Vec::with_capacity(planned.len());
     for mut one in planned {
         guards.append(&mut one.guards);
