@@ -7,6 +7,7 @@ use super::error::Error;
 use super::exit::Exit;
 use super::flags::{GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, heading};
 use super::input::Desired;
+use super::prune::PruneFlags;
 use super::shell::Shell;
 use super::warnings;
 use crate::plan::{self, Diff};
@@ -55,7 +56,8 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 
 async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Diff, Error> {
     let Compared { snapshot, desired } =
-        comparison::read(&args.source, None, &args.narrow, global, shell).await?;
+        comparison::read(&args.source, None, &args.narrow, &PruneFlags::default(), global, shell)
+            .await?;
     let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings } = desired;
     Ok(plan::diff(plan::DiffInput {
         snapshot: &snapshot,

@@ -9,6 +9,7 @@ mod on_delete;
 mod outages;
 mod preflight;
 mod provenance;
+mod pruned;
 mod readme;
 mod roles;
 mod rolling;

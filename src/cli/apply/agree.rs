@@ -15,7 +15,7 @@ use crate::cli::exit::Exit;
 use crate::cli::shell::Shell;
 use crate::cli::warnings;
 use crate::model::{DesiredDaemonSet, Snapshot};
-use crate::plan::{self, Binding, Detail, Guard, Plan, SourceInfo, Warning};
+use crate::plan::{self, Binding, Detail, Guard, Plan, Prune, SourceInfo, Warning};
 use crate::render;
 use crate::source::FilesVersion;
 
@@ -70,20 +70,39 @@ impl Asking<'_> {
     }
 }
 
+/// What is asked for.
+pub(super) struct Asked<'a> {
+    /// The DaemonSets.
+    pub desired: &'a [DesiredDaemonSet],
+    /// Where they came from.
+    pub source: SourceInfo,
+    /// What was noticed while reading them.
+    pub warnings: Vec<Warning>,
+    /// What is deleted besides.
+    pub prune: Option<Prune<'a>>,
+}
+
+impl<'a> Asked<'a> {
+    /// Those, and nothing else.
+    pub(super) fn only(desired: &'a [DesiredDaemonSet], source: SourceInfo) -> Self {
+        Self { desired, source, warnings: Vec::new(), prune: None }
+    }
+}
+
 /// The plan of what is asked for, on this snapshot.
 pub(super) fn planned(
     snapshot: &Snapshot,
-    desired: &[DesiredDaemonSet],
-    source: SourceInfo,
-    warnings: Vec<Warning>,
+    wanted: Asked<'_>,
     args: &CommonFlags,
     created_at: Timestamp,
 ) -> Plan {
+    let Asked { desired, source, warnings, prune } = wanted;
     plan::plan(plan::Input {
         snapshot,
         desired,
         created_namespaces: &BTreeSet::new(),
         take_over: &args.ownership.names(),
+        prune,
         base: None,
         source,
         warnings,

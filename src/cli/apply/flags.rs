@@ -126,6 +126,22 @@ pub(super) struct AllowFlags {
     /// Apply a template that failed before
     #[arg(long, help_heading = ALLOWANCES)]
     pub(super) retry: bool,
+
+    /// Nothing, where nothing is deleted.
+    #[arg(skip)]
+    pub(super) deletion: DeletionFlags,
+}
+
+/// What is allowed to the one command that deletes DaemonSets.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(super) struct DeletionFlags {
+    /// Delete more than half of what the source applied
+    #[arg(long, help_heading = ALLOWANCES)]
+    allow_mass_deletion: bool,
+
+    /// Delete what was applied from another place under the same --source-id
+    #[arg(long, help_heading = ALLOWANCES)]
+    allow_other_source: bool,
 }
 
 impl AllowFlags {
@@ -136,6 +152,8 @@ impl AllowFlags {
             // What failed before uses up the budget; trying again says that it may heal.
             GuardCode::Deadlock => self.allow_deadlock || self.retry,
             GuardCode::FailedTemplate => self.retry,
+            GuardCode::MassDeletion => self.deletion.allow_mass_deletion,
+            GuardCode::OtherSource => self.deletion.allow_other_source,
             GuardCode::SelectorChange | GuardCode::TakeOver | GuardCode::GitOps => false,
         }
     }

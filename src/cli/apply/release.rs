@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::agree::{ask, planned, show};
+use super::agree::{Asked, ask, planned, show};
 use super::flags::{CommonFlags, NamedFlags};
 use super::on_live::{find, hold, with_template, written};
 use super::session::{Session, unlock};
@@ -68,7 +68,7 @@ async fn release(
     // What the controller does as soon as it may.
     let desired = [with_template(live, Some(&hold), &live.spec.template)?];
     let now = session.shell.now;
-    let plan = planned(&snapshot, &desired, SourceInfo::default(), Vec::new(), args, now);
+    let plan = planned(&snapshot, Asked::only(&desired, SourceInfo::default()), args, now);
     show(&plan, Some(HEADING), args.output, &session.shell)?;
     if !args.yes {
         ask(&session.shell)?;

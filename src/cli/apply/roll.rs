@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::agree::{Asking, planned, still_agreed};
+use super::agree::{Asked, Asking, planned, still_agreed};
 use super::flags::{CommonFlags, NamedFlags};
 use super::on_live::{as_if_rolling, find, hold, with_template};
 use super::session::{Session, unlock};
@@ -113,8 +113,8 @@ impl One<'_> {
         let snapshot = as_if_rolling(snapshot, self.key, self.max_unavailable());
         let live = find(&snapshot, self.key)?;
         let desired = [with_template(live, None, &live.spec.template)?];
-        let (source, now) = (SourceInfo::default(), session.shell.now);
-        let mut plan = planned(&snapshot, &desired, source, Vec::new(), self.args, now);
+        let wanted = Asked::only(&desired, SourceInfo::default());
+        let mut plan = planned(&snapshot, wanted, self.args, session.shell.now);
         // Whoever applies the object has nothing to undo: it is not written.
         plan.guards.retain(|guard| guard.code != GuardCode::GitOps);
         Ok(plan)

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::agree::{planned, still_agreed};
+use super::agree::{Asked, planned, still_agreed};
 use super::flags::CommonFlags;
 use super::session::{Session, unlock};
 use super::turns::InTurn;
@@ -141,7 +141,7 @@ impl Turn<'_> {
     fn planned(&self, snapshot: &Snapshot) -> Plan {
         let desired = std::slice::from_ref(self.desired);
         let Plan { source, created_at, .. } = self.agreed;
-        planned(snapshot, desired, source.clone(), Vec::new(), self.args, *created_at)
+        planned(snapshot, Asked::only(desired, source.clone()), self.args, *created_at)
     }
 
     /// What was agreed to about this DaemonSet.

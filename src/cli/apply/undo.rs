@@ -1,6 +1,6 @@
 //! `ds-apply undo`: an earlier template again, paced like any other change.
 
-use super::agree::{Asking, planned};
+use super::agree::{Asked, Asking, planned};
 use super::flags::NamedFlags;
 use super::on_live::{find, hold, with_template};
 use super::session::Session;
@@ -23,9 +23,6 @@ use crate::source::FilesVersion;
 /// that is live again. Git still asks for what was undone, so the commit to revert is printed.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
-    #[command(flatten)]
-    named: NamedFlags,
-
     /// To the revision with this number; `ds-plan history` lists them
     #[arg(long, value_name = "N", conflicts_with = "to_commit")]
     to_revision: Option<i64>,
@@ -33,6 +30,9 @@ pub(in crate::cli) struct Args {
     /// To the latest revision of this commit
     #[arg(long, value_name = "SHA", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     to_commit: Option<String>,
+
+    #[command(flatten)]
+    named: NamedFlags,
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
@@ -65,14 +65,8 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
     let version = last_commit(revision).map(|id| FilesVersion { id, subject: None });
     let commit = version.as_ref().map(|it| it.id.clone()).filter(|id| !id.contains(':'));
     let source = SourceInfo { commit, ..SourceInfo::default() };
-    let plan = planned(
-        &snapshot,
-        std::slice::from_ref(&desired),
-        source,
-        Vec::new(),
-        &args.named.common,
-        session.shell.now,
-    );
+    let wanted = Asked::only(std::slice::from_ref(&desired), source);
+    let plan = planned(&snapshot, wanted, &args.named.common, session.shell.now);
     exactly(&plan, &template, key)?;
     let binding = Binding::Reasons;
     let asking =
