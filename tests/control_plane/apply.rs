@@ -16,6 +16,7 @@ mod rolling;
 mod saved;
 mod surge;
 mod taken_over;
+mod terminal;
 mod together;
 mod unready;
 mod watcher;
