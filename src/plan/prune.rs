@@ -72,8 +72,8 @@ pub(super) fn mass_deletion(prune: Prune<'_>, snapshot: &Snapshot) -> Option<Gua
     (2 * gone > live.len()).then(|| Guard {
         code: GuardCode::MassDeletion,
         message: format!(
-            "{gone} of the {} DaemonSets that source `{}` applied are not in it any more, and would \
-             be deleted. Is this the right folder and revision?",
+            "of {} DaemonSets that source `{}` applied, {gone} would be deleted because they are not \
+             in it any more, as if another folder or revision were read",
             live.len(),
             prune.id,
         ),

@@ -51,9 +51,10 @@ impl Bar {
         if self.drawn.is_hidden() {
             self.drawn.set_draw_target(ProgressDrawTarget::stderr());
         }
+        // Each of them draws, and the first one is seen without the others.
+        self.drawn.set_message(self.gauge.words(progress, now));
         self.drawn.set_length(progress.desired.into());
         self.drawn.set_position(progress.updated.into());
-        self.drawn.set_message(self.gauge.words(progress, now));
     }
 
     /// Prints lines above it.
