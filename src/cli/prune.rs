@@ -56,6 +56,11 @@ enum CascadeFlag {
 }
 
 impl PruneFlags {
+    /// Only the mark.
+    pub(super) fn marking(source_id: Option<String>) -> Self {
+        Self { source_id, ..Self::default() }
+    }
+
     /// What a saved plan says.
     pub(super) fn of_plan(source: &SourceInfo) -> Self {
         let SourceInfo { id, prune, .. } = source;
@@ -149,7 +154,7 @@ fn annotate(desired: &mut DesiredDaemonSet, key: &str, value: &str) {
 }
 
 /// Something that can be said, copied and compared without harm.
-fn source_id(text: &str) -> Result<String, String> {
+pub(super) fn source_id(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._/:@-".contains(c);
     if text.is_empty() || text.len() > LONGEST_ID || !text.chars().all(allowed) {
         return Err(format!(

@@ -162,6 +162,21 @@ async fn what_is_tried_out_needs_no_lock() {
     assert_eq!(line, "POST /api/v1/namespaces/team/pods?dryRun=All&fieldManager=ds-apply");
     assert_eq!((media_type.as_str(), body), ("application/json", pod));
 
+    let metadata = json!({"name": "agent", "annotations": {"a": "1"}, "uid": "other"});
+    let merged = json!({"metadata": metadata, "spec": {"x": 1}, "status": {}});
+    cluster.try_outcome(&live(), &merged).await.unwrap();
+    let (line, media_type, body) = only(&log);
+    let of_agent = "PATCH /apis/apps/v1/namespaces/team/daemonsets/agent";
+    assert_eq!(line, format!("{of_agent}?dryRun=All&fieldManager=ds-apply"));
+    assert_eq!(media_type, "application/json-patch+json");
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": "u"},
+        {"op": "add", "path": "/metadata/labels", "value": {}},
+        {"op": "add", "path": "/metadata/annotations", "value": {"a": "1"}},
+        {"op": "add", "path": "/spec", "value": {"x": 1}},
+    ]);
+    assert_eq!(body, patch, "what a user decides on, of this very object");
+
     let access = Access {
         verb: Verb::Create,
         resource: Resource::Of(Kind::DaemonSet),

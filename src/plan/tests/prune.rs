@@ -156,6 +156,30 @@ fn what_is_held_is_shown_and_what_argo_applies_is_left_to_it() {
 }
 
 #[test]
+fn what_was_to_go_must_still_be_what_it_was() {
+    let with = |one: (DaemonSet, Vec<Pod>)| cluster(vec![applied("kept", OURS, "ds-apply"), one]);
+    let pruned = |snapshot: &Snapshot| pruned(snapshot, &["kept"], Cascade::Background);
+    let agreed = pruned(&with(applied("x", OURS, "ds-apply")));
+    let (live, pods) = applied("x", OURS, "ds-apply");
+    let anew = DaemonSet { uid: "another".into(), ..live.clone() };
+    let mut changed = live.clone();
+    let mut template = live.spec.template.raw().clone();
+    template["spec"]["containers"][0]["image"] = "foo/bar:2".into();
+    changed.spec.template = serde_json::from_value(template).unwrap();
+    let fewer = pods[..1].to_vec();
+    for (rule, now, want) in [
+        ("the same", (live.clone(), pods.clone()), vec![]),
+        ("a pod has gone by itself", (live, fewer), vec![]),
+        ("made anew", (anew, pods.clone()), vec![Difference::Object]),
+        ("another template", (changed, pods), vec![Difference::LiveTemplate, Difference::Target]),
+    ] {
+        let found = stale(&agreed, &pruned(&with(now)), Binding::Reasons);
+        let found: Vec<Difference> = found.into_iter().map(|it| it.what).collect();
+        assert_eq!(found, want, "{rule}");
+    }
+}
+
+#[test]
 fn the_mark_is_a_change_and_a_move_between_sources_is_told() {
     let mut cluster = settled(2);
     let before = snapshot(&cluster);
