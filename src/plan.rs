@@ -6,6 +6,7 @@
 
 mod applied;
 mod changes;
+mod coded;
 mod daemon_set;
 mod diff;
 mod digest;
@@ -40,13 +41,14 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 pub use applied::{FIELD_MANAGER, sent};
+pub use coded::Coded;
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use digest::template_digest;
 pub use document::{
-    Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Coded, Counters,
-    DaemonSetPlan, Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan,
-    Plan, PodPlan, RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy,
-    TargetRevision, Totals, Warning, Wave,
+    Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters, DaemonSetPlan,
+    Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan, PodPlan,
+    RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
+    Totals, Warning, Wave,
 };
 pub use drift::{
     Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftInput, DriftKind, DriftTotals,
