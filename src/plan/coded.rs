@@ -48,7 +48,7 @@ impl<T: fmt::Display + Serialize> Serialize for Coded<T> {
 
 impl<T: JsonSchema> JsonSchema for Coded<T> {
     fn schema_name() -> Cow<'static, str> {
-        format!("Coded_for_{}", T::schema_name()).into()
+        format!("Coded{}", T::schema_name()).into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
