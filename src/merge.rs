@@ -25,6 +25,7 @@ mod tests;
 mod update;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -47,7 +48,12 @@ pub use update::update;
 pub(crate) const API_VERSION: &str = "apps/v1";
 
 /// Fields that nobody owns (upstream: `stripMetaManager`).
-const UNOWNED: [&[&str]; 12] = [
+static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
+    let of_names = |names: &&[&str]| FieldPath::of_fields(names.iter().copied());
+    UNOWNED_NAMES.iter().map(of_names).collect()
+});
+
+const UNOWNED_NAMES: [&[&str]; 12] = [
     &["apiVersion"],
     &["kind"],
     &["metadata"],
@@ -175,15 +181,15 @@ fn take(owners: &mut ManagedFields, manager: &Manager, changes: &Comparison) -> 
 impl ManagedFields {
     /// What all managers own together.
     fn all(&self) -> FieldSet {
-        self.0.iter().fold(FieldSet::default(), |all, entry| all.union(&entry.fields))
+        let mut all = FieldSet::default();
+        self.0.iter().for_each(|entry| all.extend(&entry.fields));
+        all
     }
 
     /// Takes away from a manager what nobody owns, and says when it wrote.
     fn finish(&mut self, manager: &Manager, time: Option<Timestamp>) {
-        let unowned: FieldSet =
-            UNOWNED.iter().map(|names| FieldPath::of_fields(names.iter().copied())).collect();
         for entry in self.0.iter_mut().filter(|entry| entry.manager.is(manager)) {
-            entry.fields = entry.fields.difference(&unowned);
+            entry.fields = entry.fields.difference(&UNOWNED);
             entry.time = time;
         }
     }
@@ -214,20 +220,28 @@ fn before_first_apply(live: &Value, now: Timestamp) -> ManagedFields {
 /// An object without what apply does not look at: `status`, which the server resets, and the
 /// record of ownership itself.
 fn own_part(object: &Value) -> Value {
-    let mut object = without_record(object);
-    if let Value::Object(fields) = &mut object {
-        fields.remove("status");
-    }
-    object
+    copied_without(object, &["status"])
 }
 
 /// An object without the record of ownership.
 fn without_record(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        metadata.remove("managedFields");
+    copied_without(object, &[])
+}
+
+/// An object without those fields and without the record of ownership.
+fn copied_without(object: &Value, left_out: &[&str]) -> Value {
+    let without = |value: &Value, left_out: &[&str]| match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(name, _)| !left_out.contains(&name.as_str()));
+            kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+        }
+        plain => plain.clone(),
+    };
+    let mut copy = without(object, &[left_out, &["metadata"]].concat());
+    if let Some(metadata) = object.get("metadata") {
+        copy["metadata"] = without(metadata, &["managedFields"]);
     }
-    object
+    copy
 }
 
 /// A DaemonSet in which nothing is set, as Go writes it.

@@ -6,6 +6,7 @@
 
 mod applied;
 mod changes;
+mod coded;
 mod daemon_set;
 mod diff;
 mod digest;
@@ -20,6 +21,7 @@ mod hold;
 pub mod lint;
 mod nodes;
 mod object;
+mod prune;
 mod reason;
 mod revision;
 mod scene;
@@ -39,14 +41,15 @@ use jiff::Timestamp;
 use rayon::prelude::*;
 use serde_json::Value;
 
-pub use applied::{FIELD_MANAGER, sent};
+pub use applied::{after_apply, sent};
+pub use coded::Coded;
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use digest::template_digest;
 pub use document::{
-    Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Coded, Counters,
-    DaemonSetPlan, Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan,
-    Plan, PodPlan, RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy,
-    TargetRevision, Totals, Warning, Wave,
+    Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters, DaemonSetPlan,
+    Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan, PodPlan,
+    RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
+    Totals, Warning, Wave,
 };
 pub use drift::{
     Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftInput, DriftKind, DriftTotals,
@@ -61,6 +64,7 @@ pub use history::{
 pub use hold::{Hold, HoldError, HoldState, ROLLOUT_ANNOTATION};
 pub(crate) use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;
+pub use prune::{Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, source_paths};
 pub use reason::{Age, Reason};
 pub use stale::{Binding, Difference, Stale, stale};
 pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
@@ -70,6 +74,7 @@ use crate::controller::node_pods::Fleet;
 use crate::model::{
     ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Snapshot,
 };
+use applied::Applied;
 use daemon_set::{Asked, Planned};
 
 /// Everything that a plan is made from.
@@ -84,6 +89,9 @@ pub struct Input<'a> {
     pub created_namespaces: &'a BTreeSet<NamespaceName>,
     /// Field managers whose fields become ours, besides those in conflict with the source.
     pub take_over: &'a BTreeSet<String>,
+    /// What becomes of DaemonSets that the source applied before and has no longer; `None` leaves
+    /// them alone.
+    pub prune: Option<Prune<'a>>,
     /// What the merge base of a pull request asks for, to tell what the request itself changes.
     pub base: Option<&'a [DesiredDaemonSet]>,
     /// Where it came from.
@@ -112,6 +120,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         desired,
         created_namespaces,
         take_over,
+        prune,
         base,
         source,
         mut warnings,
@@ -125,32 +134,38 @@ pub fn plan(input: Input<'_>) -> Plan {
     warnings.extend(applied::about_ownership(snapshot, manifests));
     let applied = applied::applied(snapshot, manifests, take_over);
     let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
-    let live = desired.iter().filter_map(|desired| snapshot.daemon_set(&desired.key));
-    let specs = desired.iter().map(|desired| &desired.spec).chain(live.map(|live| &live.spec));
+    let live = snapshot.daemon_sets.iter().map(|live| &live.spec);
+    let specs = desired.iter().map(|desired| &desired.spec).chain(live);
     let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
     // Each DaemonSet by itself, on all cores; the order stays.
-    let mut planned: Vec<Planned> = applied
-        .par_iter()
-        .zip(manifests)
-        .map(|(applied, manifest)| {
-            let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
-            daemon_set::plan(snapshot, &fleet, applied, since, asked)
-        })
-        .collect();
+    let of_one = |(applied, manifest): (&Applied, _)| {
+        let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
+        daemon_set::plan(snapshot, &fleet, applied, since, asked)
+    };
+    let (mut planned, (of_ports, of_requests)) = rayon::join(
+        || applied.par_iter().zip(manifests).map(of_one).collect::<Vec<Planned>>(),
+        || {
+            let of_ports = warnings::host_ports::warnings(&desired, snapshot, &fleet);
+            (of_ports, warnings::requests::warnings(&desired, snapshot, &fleet))
+        },
+    );
+    planned.extend(prune.iter().flat_map(|it| prune::removals(*it, snapshot, &fleet, &source)));
     planned
         .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
 
     let decided: Vec<Value> = planned.iter_mut().map(|it| it.decided.take()).collect();
     let digest = digest::digest(snapshot.cluster.uid.as_ref(), &decided);
-    let mut guards = Vec::new();
+    let mut guards: Vec<Guard> =
+        prune.and_then(|prune| prune::mass_deletion(prune, snapshot)).into_iter().collect();
+    warnings.extend(prune::warnings(&source, prune, &applied, snapshot));
     let mut daemon_sets = Vec::with_capacity(planned.len());
     for mut one in planned {
         guards.append(&mut one.guards);
         warnings.append(&mut one.warnings);
         daemon_sets.push(one.plan);
     }
-    warnings.extend(warnings::host_ports::warnings(&desired, snapshot));
-    warnings.extend(warnings::requests::warnings(&desired, snapshot));
+    warnings.extend(of_ports);
+    warnings.extend(of_requests);
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), snapshot));
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,

@@ -7,6 +7,7 @@ mod identity;
 mod on_live;
 mod rehearse;
 mod release;
+mod removal;
 mod roll;
 mod session;
 mod told;

@@ -7,6 +7,7 @@ use super::error::Error;
 use super::exit::Exit;
 use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading};
 use super::input::Desired;
+use super::prune::PruneFlags;
 use super::shell::Shell;
 use super::warnings;
 use crate::plan::{self, Drift};
@@ -56,7 +57,8 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 
 async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Drift, Error> {
     let Compared { snapshot, desired } =
-        comparison::read(&args.source, None, &args.narrow, global, shell).await?;
+        comparison::read(&args.source, None, &args.narrow, &PruneFlags::default(), global, shell)
+            .await?;
     let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings } = desired;
     Ok(plan::drift(plan::DriftInput {
         snapshot: &snapshot,

@@ -11,6 +11,7 @@ use super::flags::{
     GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, VerbosityFlags, heading,
 };
 use super::input::Desired;
+use super::prune::PruneFlags;
 use super::shell::Shell;
 use super::{warnings, whole_file};
 use crate::plan::{self, Detail, Plan};
@@ -30,6 +31,9 @@ pub(super) struct Args {
 
     #[command(flatten)]
     ownership: OwnershipFlags,
+
+    #[command(flatten)]
+    prune: PruneFlags,
 
     /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet that changes
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -102,13 +106,15 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Plan, Error> {
     let base = args.base.as_deref();
     let Compared { snapshot, desired } =
-        comparison::read(&args.source, base, &args.narrow, global, shell).await?;
+        comparison::read(&args.source, base, &args.narrow, &args.prune, global, shell).await?;
+    let declared = desired.daemon_sets.iter().map(|one| one.key.clone()).collect();
     let Desired { daemon_sets, namespaces, base, source, version: _, warnings } = desired;
     Ok(plan::plan(plan::Input {
         snapshot: &snapshot,
         desired: &daemon_sets,
         created_namespaces: &namespaces,
         take_over: &args.ownership.names(),
+        prune: args.prune.of(&declared),
         base: base.as_deref(),
         source,
         warnings,

@@ -12,6 +12,7 @@ mod fleet;
 mod fuzz;
 mod past;
 mod plan;
+mod prune;
 mod purity;
 mod rehearsal;
 mod sandbox;

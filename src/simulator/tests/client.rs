@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::{daemon_set, now, pod, server, store};
 use crate::cluster::{
-    Access, Apply, Cascade, Clock, Holder, Kind as ClusterKind, LiveCluster, Lock, LockError,
-    LockOptions, Observer, Resource, Scope, Target as Observed, Verb, WritableCluster, WriteError,
+    Access, Apply, Clock, Holder, Kind as ClusterKind, LiveCluster, Lock, LockError, LockOptions,
+    Observer, Resource, Scope, Target as Observed, Verb, WritableCluster, WriteError,
 };
-use crate::model::{DaemonSetKey, Uid};
+use crate::model::{Cascade, DaemonSetKey, Uid};
 use crate::simulator::{DeleteOptions, Kind, Server, Target};
 
 fn agent() -> DaemonSetKey {
@@ -205,9 +205,9 @@ async fn permissions_and_pods_are_tried_out_and_revisions_annotated() {
     let writer = lock.writer();
     let written = writer.annotate_revision(&read, None, &annotations).await.unwrap();
     assert_eq!(written.change_cause(), Some("because"));
-    let set =
-        server.store().verbs(now(), "test").create(Kind::DaemonSet, "team", daemon_set("a:1"));
-    let uid = set.unwrap().meta().uid.clone();
-    writer.delete_daemon_set(&agent(), &uid, Cascade::Orphan).await.unwrap();
+    let created = daemon_set("a:1");
+    server.store().verbs(now(), "test").create(Kind::DaemonSet, "team", created).unwrap();
+    let live = cluster.live().daemon_set(&agent()).await.unwrap().unwrap();
+    writer.delete_daemon_set(&live, Cascade::Orphan).await.unwrap();
     assert!(cluster.live().daemon_set(&agent()).await.unwrap().unwrap().terminating);
 }
