@@ -232,7 +232,7 @@ mod tests {
             ("ds-plan --snapshot a --context b", "cannot be used with"),
             ("ds-plan statsu", "a similar command exists: 'status'"),
             ("ds-plan --validate strict", "NAMESPACE/NAME"),
-            ("ds-plan -o html", "[possible values: text, json, yaml, name]"),
+            ("ds-plan -o html", "[possible values: text, json, yaml, markdown, name]"),
         ] {
             let error = parsed(line).map(|_| ()).unwrap_err();
             assert!(error.contains(want), "{line}: {error}");

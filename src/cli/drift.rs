@@ -5,12 +5,14 @@ use clap::ValueEnum;
 use super::comparison::{self, Compared};
 use super::error::Error;
 use super::exit::Exit;
-use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading};
+use super::flags::{
+    CommentFlags, GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading,
+};
 use super::input::Desired;
 use super::shell::Shell;
 use super::warnings;
 use crate::plan::{self, Drift};
-use crate::render;
+use crate::render::{self, MarkdownOptions};
 
 /// Report where the cluster is not as the source has it, of which kind that is, and who did it
 ///
@@ -33,6 +35,9 @@ pub(super) struct Args {
     output: Format,
 
     #[command(flatten)]
+    comment: CommentFlags,
+
+    #[command(flatten)]
     verbosity: VerbosityFlags,
 
     #[command(flatten)]
@@ -44,13 +49,16 @@ enum Format {
     Text,
     Json,
     Yaml,
+    Markdown,
     Name,
 }
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let is_markdown = args.output == Format::Markdown;
+    let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &[])?;
     let drift = read_and_decide(args, global, shell).await?;
     let exit = if drift.is_found() { Exit::Drift } else { Exit::Done };
-    show(drift, args, shell)?;
+    show(drift, &markdown, args, shell)?;
     Ok(exit)
 }
 
@@ -67,17 +75,23 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
     }))
 }
 
-fn show(mut drift: Drift, args: &Args, shell: &Shell) -> Result<(), Error> {
+fn show(
+    mut drift: Drift,
+    markdown: &MarkdownOptions,
+    args: &Args,
+    shell: &Shell,
+) -> Result<(), Error> {
     match args.output {
         Format::Text | Format::Name => {
             warnings::print(&std::mem::take(&mut drift.warnings), shell.printer);
         }
-        Format::Json | Format::Yaml => {}
+        Format::Json | Format::Yaml | Format::Markdown => {}
     }
     let text = match args.output {
         Format::Text => render::drift_text(&drift, &shell.text_options(args.verbosity.verbose)),
         Format::Json => render::json(&drift)?,
         Format::Yaml => render::yaml(&drift)?,
+        Format::Markdown => render::drift_markdown(&drift, markdown),
         Format::Name => render::drift_name(&drift),
     };
     shell.printer.out(text).map_err(Error::Output)

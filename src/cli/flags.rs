@@ -9,9 +9,11 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 
+use super::error::Error;
 use super::label_selector;
 use crate::cluster::Scope;
-use crate::model::{DaemonSetKey, LabelSelector, NamespaceName};
+use crate::model::{DaemonSetKey, LabelSelector, NamespaceName, Node};
+use crate::render::{CommentId, MarkdownOptions};
 
 /// Headings of the help.
 pub(super) mod heading {
@@ -127,6 +129,35 @@ pub(super) enum Validate {
     /// They are dropped in silence.
     #[value(alias = "false")]
     Ignore,
+}
+
+/// What a document in Markdown is called.
+#[derive(Args, Clone, Debug)]
+pub(super) struct CommentFlags {
+    /// Name in the hidden marker of -o markdown, `<!-- ds-plan:NAME -->`; default: `default`
+    ///
+    /// A bot finds the comment that it wrote before by the marker, and updates it. Pipelines that
+    /// write several comments to one pull request, one a cluster say, give each its name.
+    #[arg(long = "comment", value_name = "NAME", help_heading = heading::OUTPUT)]
+    name: Option<CommentId>,
+}
+
+impl CommentFlags {
+    /// How a document becomes Markdown; an error when it does not and the flag would go unread.
+    pub(super) fn options(
+        &self,
+        is_markdown: bool,
+        verbose: bool,
+        nodes: &[Node],
+    ) -> Result<MarkdownOptions, Error> {
+        if !is_markdown {
+            let none = self.name.is_none();
+            return if none { Ok(MarkdownOptions::default()) } else { Err(Error::CommentUnread) };
+        }
+        let zones = nodes.iter().filter_map(|node| Some((node.name.clone(), node.zone()?.into())));
+        let comment = self.name.clone().unwrap_or_default();
+        Ok(MarkdownOptions { comment, verbose, zones: zones.collect() })
+    }
 }
 
 /// Which DaemonSets a command is about.
