@@ -94,9 +94,23 @@ pub(super) struct SourceFlags {
     #[arg(help_heading = heading::SOURCE)]
     pub(super) path: Vec<PathBuf>,
 
+    /// Folder of the repository that the installed kustomize, or kubectl, renders at the revision
+    ///
+    /// Kustomizations can name any file and any URL, and plugins; so each one that can be reached
+    /// from the folder is read first, and anything but files of the same commit is refused. What
+    /// then runs has no environment and no network, 60 s and 512 MiB. For whatever is refused:
+    /// `kubectl kustomize DIR | ds-plan -f -`.
+    #[arg(short = 'k', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(help_heading = heading::SOURCE, conflicts_with = "path", requires = "allow_kustomize")]
+    pub(super) kustomize: Option<PathBuf>,
+
+    /// Let -k run a program on what the repository holds
+    #[arg(long, help_heading = heading::SOURCE, requires = "kustomize")]
+    pub(super) allow_kustomize: bool,
+
     /// Plain file, folder, or - for standard input, instead of git; repeatable
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
-    #[arg(help_heading = heading::SOURCE, conflicts_with_all = ["repo", "rev", "path"])]
+    #[arg(help_heading = heading::SOURCE, conflicts_with_all = ["repo", "rev", "path", "kustomize"])]
     pub(super) filename: Vec<OsString>,
 
     /// Go into the sub-folders of the folders that -f names

@@ -306,7 +306,7 @@ mod tests {
                 "see `https://x.example/y` and `www.x.example`",
             ),
             ("*a* _b_ **c d** ~e~", "`*a* _b_ **c d** ~e~`"),
-            ("<img src=x> [a](b)", "`<img` `src=x> [a](b`)"),
+            ("<img src=x> [a](b)", "`<img src=x> [a](b`)"),
             ("pace with `ds-apply roll`.", "pace with `ds-apply roll`."),
             ("an odd ` one", "an odd `\" one\"`"),
             ("GH-12 T-1 4f2c9e1 deadbeef 1234567", "`GH-12 T-1 4f2c9e1 deadbeef 1234567`"),

@@ -13,6 +13,8 @@ mod fixture;
 mod fleet;
 mod fuzz;
 #[cfg(feature = "web")]
+mod github;
+#[cfg(feature = "web")]
 mod markdown;
 mod past;
 mod plan;

@@ -190,16 +190,15 @@ fn every_node(nodes: &[NodePlan]) -> String {
 
 /// What can be said beforehand about how long it takes.
 fn forecast(strategy: Strategy, waves: &[Wave]) -> String {
-    let pace = strategy_words(strategy);
     let in_rounds: Vec<String> = waves
         .iter()
         .filter_map(|wave| rounds(wave.nodes.len(), wave.max_unavailable.max(wave.max_surge)))
         .collect();
     match (strategy, in_rounds.as_slice()) {
-        (Strategy::OnDelete, _) => format!("**Forecast**: {pace}."),
+        (Strategy::OnDelete, _) => format!("**Forecast**: {}.", strategy_words(strategy)),
         (Strategy::RollingUpdate { .. }, []) => String::new(),
         (Strategy::RollingUpdate { .. }, rounds) => format!(
-            "**Forecast**: {}, one after the other; how long a round takes is not known. {pace}.",
+            "**Forecast**: {}; how long a round takes, one look at the cluster does not tell.",
             rounds[..rounds.len().min(MOST_WAVES)].join(", then ")
         ),
     }

@@ -127,7 +127,33 @@ mod tests {
             change("spec.live", 1, 2),
         ]);
         let told = fields(&planned, Some(&asked), Depth::Values).join("\n\n");
-        insta::assert_snapshot!(told, @"");
+        insta::assert_snapshot!(told, @r#"
+        **Changed by this pull request** (2 fields)
+
+        ```diff
+        @@ spec.a.image @@
+        - "1"
+        + "2"
+        @@ spec.b @@
+        + whole
+        ```
+
+        **Different before it, and applied with it** (1 field)
+
+        ```diff
+        @@ spec.drift @@
+        - 1
+        + 2
+        ```
+
+        **Changed by it, and in the cluster already** (1 field)
+
+        ```diff
+        @@ spec.live @@
+        - 1
+        + 2
+        ```
+        "#);
     }
 
     #[test]
@@ -137,7 +163,31 @@ mod tests {
             .collect();
         let told = [Depth::Values, Depth::Paths, Depth::Counts]
             .map(|depth| fields(&changes, None, depth).join("\n\n"));
-        insta::assert_snapshot!(told.join("\n\n"), @"");
+        insta::assert_snapshot!(told.join("\n\n"), @"
+        **Changes** (3 fields)
+
+        ```diff
+        @@ spec.template.spec.containers[a].env[E0].value @@
+        - 0
+        + 1
+        @@ spec.template.spec.containers[a].env[E1].value @@
+        - 1
+        + 2
+        @@ spec.template.spec.containers[a].env[E2].value @@
+        - 2
+        + 3
+        ```
+
+        **Changes** (3 fields)
+
+        ```diff
+        ~ spec.template.spec.containers[a].env[E0].value
+        ~ spec.template.spec.containers[a].env[E1].value
+        ~ spec.template.spec.containers[a].env[E2].value
+        ```
+
+        **Changes** (3 fields): 3 in `spec.template.spec.containers[a]`
+        ");
         assert_eq!(fields(&[], None, Depth::Values), [""; 0]);
     }
 

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{MarkdownOptions, code, counted, prose};
-use crate::model::NodeName;
+use super::{LONGEST_COUNTED, MarkdownOptions, clipped, code, counted, prose};
 use crate::plan::{Action, ActionTotals, DaemonSetPlan, NodePlan};
 use crate::render::nodes::{Group, groups};
 use crate::render::page::count;
@@ -51,8 +50,8 @@ pub(super) fn group_words(
         let ranges: Vec<String> = fold(nodes.iter().copied()).iter().map(code).collect();
         words = format!("{words}; {}", ranges.join(", "));
     }
-    let zones = by_zone(nodes.iter().copied(), options);
-    if zones.is_empty() { words } else { format!("{words}; by zone: {zones}") }
+    let zones = by_zone(nodes, options);
+    if zones.is_empty() { words } else { format!("{words}; {zones}") }
 }
 
 /// The largest of `groups`, counted; the others by action.
@@ -76,7 +75,7 @@ pub(super) fn counted_groups(
 }
 
 /// How many of `nodes` each zone has; nothing where no zone is known.
-fn by_zone<'n>(nodes: impl Iterator<Item = &'n str>, options: &MarkdownOptions) -> String {
+fn by_zone(nodes: &[&str], options: &MarkdownOptions) -> String {
     if options.zones.is_empty() {
         return String::new();
     }
@@ -84,11 +83,15 @@ fn by_zone<'n>(nodes: impl Iterator<Item = &'n str>, options: &MarkdownOptions) 
     for node in nodes {
         tally.add(zone(node, options), 1);
     }
-    tally.words(MOST_ZONES)
+    let mut zones = tally.0.keys();
+    match (zones.next(), zones.next()) {
+        (Some(only), None) => format!("all in zone {}", prose(&clipped(only, LONGEST_COUNTED))),
+        _ => format!("by zone: {}", tally.words(MOST_ZONES)),
+    }
 }
 
 fn zone<'o>(node: &str, options: &'o MarkdownOptions) -> &'o str {
-    options.zones.get(&NodeName::from(node)).map_or("none", AsRef::as_ref)
+    options.zones.get(node).map_or("none", AsRef::as_ref)
 }
 
 /// How often each of some texts was met.

@@ -32,7 +32,7 @@ pub fn plan_markdown(plan: &Plan, options: &MarkdownOptions) -> String {
         created_at: _,
         tool_version: _,
         digest: _,
-        source,
+        source: _,
         cluster: _,
         daemon_sets,
         totals: _,
@@ -46,7 +46,7 @@ pub fn plan_markdown(plan: &Plan, options: &MarkdownOptions) -> String {
         return document(&blocks, &options.comment);
     }
     if !shown.is_empty() {
-        blocks.push(table(&shown, guards, source.base.is_some()));
+        blocks.push(table(&shown, guards, shown.iter().any(|it| it.base.is_some())));
     }
     if !shown.is_empty() && !quiet.is_empty() {
         let others = count(quiet.len(), "other DaemonSet");
