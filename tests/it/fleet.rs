@@ -50,6 +50,7 @@ fn each_example_is_planned() {
     let mut files: BTreeSet<String> = examples()
         .iter()
         .map(|path| path.strip_prefix(ROOT).unwrap().to_str().unwrap().to_owned())
+        .filter(|path| path.starts_with("examples/fleet/"))
         .collect();
     assert!(files.remove("examples/fleet/cluster.json"));
     assert_eq!(planned, files, "a file a DaemonSet, and no other file");
@@ -59,6 +60,32 @@ fn each_example_is_planned() {
 fn the_fleet_as_text() {
     let run = repository()
         .ds_plan("--path examples/fleet/manifests --snapshot examples/fleet/cluster.json");
+    assert_snapshot!(run);
+}
+
+#[test]
+fn the_fleet_as_a_comment_on_a_pull_request() {
+    let run = repository().ds_plan(
+        "--path examples/fleet/manifests --snapshot examples/fleet/cluster.json -o markdown",
+    );
+    assert_snapshot!(run);
+}
+
+/// `helm template trace-agent examples/helm/chart --namespace tracing | ds-plan -f -`
+#[test]
+fn what_helm_prints_is_read_from_standard_input() {
+    let sandbox = repository();
+    let mut command =
+        sandbox.ds_plan_command("-f - --snapshot examples/fleet/cluster.json -o name");
+    command.stdin(fs::File::open(Path::new(ROOT).join("examples/helm/rendered.yaml")).unwrap());
+    assert_eq!(sandbox.run(command).stdout, "tracing/trace-agent\n");
+}
+
+#[test]
+fn folders_to_be_rendered_say_how() {
+    let run = repository().ds_plan(
+        "--path examples/helm/chart --path examples/kustomize --snapshot examples/fleet/cluster.json",
+    );
     assert_snapshot!(run);
 }
 

@@ -101,7 +101,8 @@ fn quoted(said: &str, world: &Path, status: ExitStatus) -> String {
     let ours = world.to_string_lossy().into_owned();
     let said = said.replace(&format!("{ours}/tree/"), "").replace(&ours, "");
     let lines: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let is_panic = lines.iter().any(|line| line.contains("out of memory"));
+    let no_memory = ["out of memory", "cannot allocate memory"];
+    let is_panic = lines.iter().any(|line| no_memory.iter().any(|words| line.contains(words)));
     if is_panic {
         return "it needs more than 512 MiB of memory".to_owned();
     }

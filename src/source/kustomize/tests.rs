@@ -161,7 +161,7 @@ fn whatever_is_not_a_file_of_the_commit_is_refused() {
         (
             "a second document",
             "resources: [a.yaml]\n---\nresources: [/etc/passwd]",
-            "line 2: a second document",
+            "line 3: a second document",
         ),
         (
             "a merge key",
@@ -299,7 +299,7 @@ fn the_program_gets_what_was_checked_and_nothing_else() {
         ("base/kustomization.yaml", "resources: [sub/b.yaml]"),
         ("base/sub/b.yaml", WANTED),
     ]);
-    let script = "echo 'wanted: yes'; echo $*; cat kustomization.yaml; echo; (cd ../..; /usr/bin/find . -type f | /usr/bin/sort); /usr/bin/env | /usr/bin/sort; ulimit -d; ulimit -f";
+    let script = "echo 'wanted: yes'; echo $*; /bin/cat kustomization.yaml; echo; (cd ../..; /usr/bin/find . -type f | /usr/bin/sort); /usr/bin/env | /usr/bin/sort; ulimit -d; ulimit -f";
     with_program(&mut fixture, script);
     let read = render_in(&fixture, "app").unwrap();
     let [file] = read.files.as_slice() else { panic!("{read:?}") };
@@ -363,7 +363,7 @@ fn other_documents_are_left_out_where_they_stood() {
 #[test]
 fn a_folder_is_rendered_at_any_revision() {
     let mut fixture = commit(&[("app/kustomization.yaml", "namePrefix: old-")]);
-    with_program(&mut fixture, "echo 'wanted: yes'; cat kustomization.yaml");
+    with_program(&mut fixture, "echo 'wanted: yes'; /bin/cat kustomization.yaml");
     fixture.write("work/app/kustomization.yaml", "namePrefix: new-");
     let request = |revision: &str, base: Option<&str>| {
         Request::Git(GitRequest {
