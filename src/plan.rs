@@ -18,6 +18,7 @@ mod health;
 mod history;
 mod hold;
 pub mod lint;
+mod measures;
 mod nodes;
 mod object;
 mod reason;
@@ -59,6 +60,7 @@ pub use history::{
     RevisionEntry, history,
 };
 pub use hold::{Hold, HoldError, HoldState, ROLLOUT_ANNOTATION};
+pub use measures::{Measured, RolloutState, measures};
 pub(crate) use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;
 pub use reason::{Age, Reason};

@@ -19,6 +19,7 @@ mod history;
 #[cfg(test)]
 mod hostile_tests;
 mod markdown;
+mod metrics;
 pub mod neutral;
 mod nodes;
 mod page;
@@ -41,6 +42,7 @@ pub use markdown::{
     CommentId, MARKDOWN_LIMIT, MarkdownOptions, NotACommentId, diff_markdown, drift_markdown,
     plan_markdown,
 };
+pub use metrics::metrics;
 pub use plan_text::{plan_name, plan_text};
 pub use schema::{Document, schema};
 pub use status::{status_name, status_text};
@@ -62,6 +64,9 @@ pub enum Error {
     /// Not as JSON.
     #[error("cannot write JSON")]
     Json(#[source] serde_json::Error),
+    /// Not as OpenMetrics.
+    #[error("cannot write metrics")]
+    Metrics(#[source] std::fmt::Error),
     /// Not as YAML.
     #[error("cannot write YAML")]
     Yaml(#[source] serde_saphyr::ser::Error),

@@ -165,13 +165,14 @@ fn prose(sentence: &str) -> String {
         if nth % 2 == 1 {
             out.push_str(&code(part));
         } else {
-            words(part, &mut out);
+            words(part, nth == 0, &mut out);
         }
     }
     if out.len() > LONGEST_PROSE { code(sentence) } else { out }
 }
 
-fn words(part: &str, out: &mut String) {
+/// `starts` when the sentence begins with `part`: `1.` would begin a list there.
+fn words(part: &str, starts: bool, out: &mut String) {
     /// What may stand around a word.
     const BEFORE: [char; 1] = ['('];
     const AFTER: [char; 5] = [',', '.', ';', ':', ')'];
@@ -180,7 +181,8 @@ fn words(part: &str, out: &mut String) {
         let core = token.trim_start_matches(BEFORE).trim_end_matches(AFTER);
         let before = &token[..token.len() - token.trim_start_matches(BEFORE).len()];
         let after = &token[token.trim_end_matches(AFTER).len().max(before.len())..];
-        let plain = core.is_empty() || is_plain_word(core);
+        let item = starts && nth == 0 && core.starts_with(|c: char| c.is_ascii_digit());
+        let plain = core.is_empty() || is_plain_word(core) && (!item || after.is_empty());
         if (plain || !before.is_empty()) && !quoted.is_empty() {
             out.push_str(&code(quoted.join(" ")));
             quoted.clear();
@@ -312,6 +314,8 @@ mod tests {
             ("GH-12 T-1 4f2c9e1 deadbeef 1234567", "`GH-12 T-1 4f2c9e1 deadbeef 1234567`"),
             ("a|b c\\", "`a\\u{7c}b c\\`"),
             ("אב x", "`אב` x"),
+            ("1. a 2. b", "`1`. a 2. b"),
+            ("3 nodes (1)", "3 nodes (1)"),
             ("", ""),
         ] {
             assert_eq!(prose(given), want, "{given}");

@@ -8,7 +8,7 @@
 
 mod fields;
 mod program;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -245,7 +245,7 @@ impl Collector<'_> {
         Ok((path, value))
     }
 
-    /// `patchesStrategicMerge` holds paths and patches. A patch is written anew as JSON, so that
+    /// `patchesStrategicMerge` holds paths and patches. A patch gets a comment in front, so that
     /// nothing of it looks like a path or a URL; paths are looked at like those of `patches`.
     fn inline_patches(
         &self,
@@ -261,7 +261,7 @@ impl Collector<'_> {
         for element in given {
             let Value::String(text) = element else { return Err(unexpected()) };
             match (self.settings.parse)(text.as_bytes()) {
-                Ok(patch @ Value::Object(_)) => inline.push(Value::from(patch.to_string())),
+                Ok(Value::Object(_)) => inline.push(Value::from(format!("# a patch\n{text}"))),
                 _ => patches.push(serde_json::json!({ "path": text })),
             }
         }

@@ -10,7 +10,7 @@ use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Binaries, Program};
+use crate::harness::kubectl_path;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -43,7 +43,7 @@ impl Tree {
             fs::write(path, text).unwrap();
         }
         fs::create_dir(tree.path("bin")).unwrap();
-        symlink(kubectl(), tree.path("bin/kubectl")).unwrap();
+        symlink(kubectl_path(), tree.path("bin/kubectl")).unwrap();
         tree.git(&["init", "-q", "-b", "main"]);
         tree.commit();
         tree
@@ -100,7 +100,7 @@ impl Tree {
     /// What kubectl itself renders, planned from a file.
     #[track_caller]
     fn rendered_by_hand(&self, folder: &str) -> Value {
-        let output = Command::new(kubectl())
+        let output = Command::new(kubectl_path())
             .args(["kustomize", folder])
             .current_dir(self.path("work"))
             .output()
@@ -109,10 +109,6 @@ impl Tree {
         fs::write(self.path("rendered.yaml"), output.stdout).unwrap();
         self.plan(&format!("-f {}", self.path("rendered.yaml").display()))
     }
-}
-
-fn kubectl() -> &'static Path {
-    Binaries::get().path(Program::Kubectl)
 }
 
 /// The files of `examples/` below `folder`, at their paths.
@@ -179,7 +175,7 @@ fn overlays_mean_what_they_mean_to_kubectl() {
         ),
         (
             "strategic merge, both ways",
-            "resources: [../base]\npatchesStrategicMerge:\n  - patch.yaml\n  - |-\n    apiVersion: apps/v1\n    kind: DaemonSet\n    metadata: {name: agent}\n    spec: {template: {spec: {hostNetwork: yes}}}\n",
+            "resources: [../base]\npatchesStrategicMerge:\n  - patch.yaml\n  - |-\n    apiVersion: apps/v1\n    kind: DaemonSet\n    metadata: {name: agent}\n    spec: {template: {metadata: {annotations: {a: yes, b: 010}}}}\n",
         ),
         (
             "JSON patches",
@@ -256,4 +252,24 @@ fn what_kubectl_says_is_told_without_our_folder() {
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(said.contains("no matches for Id DaemonSet"), "{said}");
     assert!(!said.contains("/tree"), "{said}");
+}
+
+#[test]
+fn kubectl_finds_its_plugin() {
+    let tree = Tree::of(&[("a.yaml", AGENT)]);
+    symlink(cargo_bin!("ds-plan"), tree.path("bin/kubectl-ds_plan")).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut kubectl = Command::new(tree.path("bin/kubectl"));
+        kubectl.args(arguments).current_dir(tree.path("home")).env_clear();
+        kubectl.env("HOME", tree.path("")).env("PATH", tree.path("bin")).output().unwrap()
+    };
+    fs::create_dir(tree.path("home")).unwrap();
+    let help = run(&["ds-plan", "--help"]);
+    let text = String::from_utf8_lossy(&help.stdout).into_owned();
+    assert!(text.contains("Usage: kubectl ds-plan [OPTIONS]"), "{text}");
+    assert!(text.contains("`kubectl ds-plan snapshot`"), "{text}");
+    let plan = run(&["ds-plan", "--snapshot", "none.json"]);
+    let said = String::from_utf8_lossy(&plan.stderr).into_owned();
+    assert!(said.contains("hint: name the files: `kubectl ds-plan -f DIR`"), "{said}");
+    assert_eq!(plan.status.code(), Some(1), "{said}");
 }

@@ -24,7 +24,7 @@ fn sandbox() -> Sandbox {
     let live = AGENT.replace("agent:1", "agent:0").replace("{tier: node}", "{tier: node, x: y}");
     let asked = AGENT.replace("agent:1", "agent:2").replace(
         "    spec:\n",
-        "    spec:\n      nodeSelector: {disk: ssd}\n      tolerations: [{key: gpu, value: \"|\\n`\"}]\n",
+        "    spec:\n      nodeSelector: {disk: ssd}\n      tolerations: [{key: gpu, operator: Exists}]\n",
     );
     let sandbox = Sandbox::with(&[("manifests/agent.yaml", AGENT)]);
     sandbox.write(

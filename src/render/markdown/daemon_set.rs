@@ -52,7 +52,7 @@ fn told(
         name: _,
         uid: _,
         generation: _,
-        change: _,
+        change,
         managed_by: ManagedBy::DaemonSetController,
         policy,
         strategy,
@@ -90,9 +90,12 @@ fn told(
     blocks.push(forecast(*strategy, waves));
     blocks.retain(|block| !block.is_empty());
     let happens = node_words(totals);
-    let happens = if happens.is_empty() { "no node".to_owned() } else { happens };
-    let fields = count(changes.len(), "field");
-    folded(&format!("{}: {fields}, {happens}", html_code(key(daemon_set))), &blocks.join("\n\n"))
+    let fields = match (change, changes.len()) {
+        (Change::Create, _) => "new".to_owned(),
+        (Change::Update | Change::Recreate | Change::None, fields) => count(fields, "field"),
+    };
+    let told = if happens.is_empty() { fields } else { format!("{fields}, {happens}") };
+    folded(&format!("{}: {told}", html_code(key(daemon_set))), &blocks.join("\n\n"))
 }
 
 /// What `kubectl get daemonsets` says before any change.

@@ -102,7 +102,7 @@ fn details(daemon_set: &DaemonSetDrift, depth: Depth) -> String {
         daemon_set.deviations.iter().filter_map(|it| field(&it.deviation.reason)).collect();
     let changes = fields.iter().map(|(change, _)| *change);
     let mut blocks: Vec<String> =
-        told("spec: live (-) against the source (+)", changes, depth).into_iter().collect();
+        told("spec: live against the source", changes, depth).into_iter().collect();
     blocks.push(writers(&fields, depth));
     for class in CLASSES {
         let of_class = daemon_set.deviations.iter().filter(|it| it.class == class);

@@ -161,7 +161,7 @@ fn done(action: Action, nodes: impl std::fmt::Display) -> String {
         Action::Create => "created",
         Action::Delete => "deleted",
         Action::Replace => "replaced",
-        Action::Surge => "replaced, new pod first",
+        Action::Surge => "surged",
         Action::Wait => "waiting",
         Action::Keep => "kept",
     };
