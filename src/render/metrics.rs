@@ -139,7 +139,39 @@ mod tests {
     #[test]
     fn a_family_for_each_question() {
         let now = "2026-08-01T12:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(metrics(&[measured("agent")], now).unwrap(), @"");
+        insta::assert_snapshot!(metrics(&[measured("agent")], now).unwrap(), @r#"
+        # HELP ds_plan_drift Deviations from git, by class.
+        # TYPE ds_plan_drift gauge
+        ds_plan_drift{namespace="logging",daemonset="agent",class="spec"} 0
+        ds_plan_drift{namespace="logging",daemonset="agent",class="pod"} 2
+        ds_plan_drift{namespace="logging",daemonset="agent",class="rollout"} 0
+        ds_plan_drift{namespace="logging",daemonset="agent",class="history"} 0
+        ds_plan_drift{namespace="logging",daemonset="agent",class="eligibility"} 0
+        # HELP ds_plan_nodes Nodes by state.
+        # TYPE ds_plan_nodes gauge
+        ds_plan_nodes{namespace="logging",daemonset="agent",state="desired"} 9
+        ds_plan_nodes{namespace="logging",daemonset="agent",state="current"} 0
+        ds_plan_nodes{namespace="logging",daemonset="agent",state="ready"} 8
+        ds_plan_nodes{namespace="logging",daemonset="agent",state="updated"} 0
+        ds_plan_nodes{namespace="logging",daemonset="agent",state="available"} 0
+        ds_plan_nodes{namespace="logging",daemonset="agent",state="unavailable"} 0
+        ds_plan_nodes{namespace="logging",daemonset="agent",state="misscheduled"} 0
+        # HELP ds_plan_rollout 1 for the state that the rollout is in.
+        # TYPE ds_plan_rollout gauge
+        ds_plan_rollout{namespace="logging",daemonset="agent",state="settled"} 0
+        ds_plan_rollout{namespace="logging",daemonset="agent",state="unfinished"} 0
+        ds_plan_rollout{namespace="logging",daemonset="agent",state="held"} 1
+        ds_plan_rollout{namespace="logging",daemonset="agent",state="parked"} 0
+        # HELP ds_plan_oldest_outdated_pod_age_seconds Age of the oldest pod of another template; 0 without one.
+        # TYPE ds_plan_oldest_outdated_pod_age_seconds gauge
+        # UNIT ds_plan_oldest_outdated_pod_age_seconds seconds
+        ds_plan_oldest_outdated_pod_age_seconds{namespace="logging",daemonset="agent"} 3600
+        # HELP ds_plan_last_success_timestamp_seconds When the cluster was last compared with git, whatever came of it.
+        # TYPE ds_plan_last_success_timestamp_seconds gauge
+        # UNIT ds_plan_last_success_timestamp_seconds seconds
+        ds_plan_last_success_timestamp_seconds 1785585600
+        # EOF
+        "#);
     }
 
     #[test]
@@ -169,6 +201,8 @@ mod tests {
         }
         let success = value("ds_plan_last_success_timestamp_seconds", &[]);
         assert_eq!(success, [Value::Gauge(1_785_585_600.0)]);
-        assert_eq!(read.len(), 2 * (5 + 7 + 4 + 1) + 1, "no line was forged: {text}");
+        let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(series.len(), 2 * (5 + 7 + 4 + 1) + 1, "{text}");
+        assert!(series.iter().all(|line| line.starts_with("ds_plan_")), "a forged line: {text}");
     }
 }

@@ -15,11 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use git2::Oid;
 use serde_json::Value;
 
 use super::gather::{Item, Tree, join};
 use super::git::Objects;
-use super::{Error, Kustomize, shown};
+use super::{Error, FILE_LIMIT, Kustomize, shown};
 use fields::Want;
 
 /// The names of a kustomization, one of which a folder may have.
@@ -84,6 +85,14 @@ pub enum Problem {
         field: String,
         /// What it must be.
         want: &'static str,
+    },
+    /// A file of the name that makes a folder a kustomization.
+    #[error("`{path}` in `{field}` is a kustomization: name its folder")]
+    AsFile {
+        /// As written.
+        path: String,
+        /// Where.
+        field: String,
     },
     /// A folder that names itself, through others.
     #[error("it names itself, by way of `{folder}`")]
@@ -182,7 +191,7 @@ impl Collector<'_> {
             return Ok(*weight);
         }
         let (path, mut value) = self.kustomization(folder)?;
-        let refuse = |problem| Error::Kustomization { path: path.clone(), problem };
+        let refuse = |problem| Error::Kustomization { path: shown(&path), problem };
         if !collected.open.insert(folder.to_owned()) {
             return Err(refuse(Problem::Cycle { folder: shown::name(folder.as_bytes()) }));
         }
@@ -197,8 +206,16 @@ impl Collector<'_> {
         fields::visit_paths(kustomization, &refuse, &mut |given, want, field| {
             let (relative, target) = resolve(folder, given, field, &refuse)?;
             match (self.item(&target, given, field, want, &refuse)?, want) {
-                (Found::File(bytes), Want::File | Want::Either) => {
-                    collected.add(target, bytes)?;
+                (Found::File(file), Want::File | Want::Either) => {
+                    // Its bytes must not take the place of what was written anew.
+                    if NAMES.iter().any(|name| target.rsplit('/').next() == Some(name)) {
+                        let (path, field) = (shown(given), field.to_owned());
+                        return Err(refuse(Problem::AsFile { path, field }));
+                    }
+                    if !collected.files.contains_key(&target) {
+                        let bytes = self.objects.load(&file, &target)?;
+                        collected.add(target, bytes)?;
+                    }
                 }
                 (Found::Folder, Want::Folder | Want::Either) => {
                     weight = weight.saturating_add(self.folder(&target, collected)?);
@@ -238,8 +255,11 @@ impl Collector<'_> {
         }
         let (path, bytes) =
             found.ok_or_else(|| Error::NotAKustomization { path: shown(folder) })?;
+        if bytes.len() > FILE_LIMIT {
+            return Err(Error::TooLarge { path: shown(&path), limit: FILE_LIMIT });
+        }
         let value = (self.settings.parse)(&bytes).map_err(|message| Error::Kustomization {
-            path: path.clone(),
+            path: shown(&path),
             problem: Problem::Syntax(message),
         })?;
         Ok((path, value))
@@ -287,7 +307,7 @@ impl Collector<'_> {
         refuse: &dyn Fn(Problem) -> Error,
     ) -> Result<Found, Error> {
         match self.objects.find(Path::new(target))? {
-            Some(Item::File(file)) => Ok(Found::File(self.objects.load(&file, target)?)),
+            Some(Item::File(file)) => Ok(Found::File(file)),
             Some(Item::Folder(_)) => Ok(Found::Folder),
             Some(Item::Symlink) => Err(Error::PathIsSymlink { path: shown(target) }),
             Some(Item::Submodule) => Err(Error::PathIsSubmodule { path: shown(target) }),
@@ -297,7 +317,7 @@ impl Collector<'_> {
 }
 
 enum Found {
-    File(Vec<u8>),
+    File(Oid),
     Folder,
 }
 

@@ -175,7 +175,7 @@ fn overlays_mean_what_they_mean_to_kubectl() {
         ),
         (
             "strategic merge, both ways",
-            "resources: [../base]\npatchesStrategicMerge:\n  - patch.yaml\n  - |-\n    apiVersion: apps/v1\n    kind: DaemonSet\n    metadata: {name: agent}\n    spec: {template: {metadata: {annotations: {a: yes, b: 010}}}}\n",
+            "resources: [../base]\npatchesStrategicMerge:\n  - patch.yaml\n  - |-\n    apiVersion: apps/v1\n    kind: DaemonSet\n    metadata: {name: agent}\n    spec: {template: {metadata: {annotations: {a: yes}}}}\n",
         ),
         (
             "JSON patches",

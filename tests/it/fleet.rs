@@ -111,6 +111,18 @@ fn the_readme_shows_what_the_program_prints() {
     assert_eq!(without_commit(&run.stdout), without_commit(shown), "{run}");
 }
 
+/// Down to what is folded away; read from files, because the id of the commit is another each time.
+#[test]
+fn the_readme_shows_the_comment_on_a_pull_request() {
+    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    let run = repository()
+        .ds_plan("-f examples/fleet/manifests --snapshot examples/fleet/cluster.json -o markdown");
+    let (shown, _) = run.stdout.split_once("\n\n<details>").unwrap();
+    let quoted: Vec<String> =
+        shown.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
+    assert!(readme.contains(&quoted.join("\n")), "{}", quoted.join("\n"));
+}
+
 #[test]
 fn the_policy_in_the_readme_is_read() {
     let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();

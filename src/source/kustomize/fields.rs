@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Problem;
+use super::{Problem, shown};
 
 /// What a path must lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(super) fn visit_paths(
                 return Err(refuse(Problem::Program { field: name.to_owned() }));
             }
             name if HARMLESS.contains(&name) => {}
-            name => return Err(refuse(Problem::Unknown { field: name.to_owned() })),
+            name => return Err(refuse(Problem::Unknown { field: shown(name) })),
         }
     }
     Ok(())
@@ -117,7 +117,7 @@ fn one(
             Value::Null if name == key => {}
             Value::String(path) if name == key => *path = visit(path, Want::File, &place)?,
             _ if name == key => return Err(refuse(Problem::Unexpected { field: place })),
-            _ => return Err(refuse(Problem::Unknown { field: place })),
+            _ => return Err(refuse(Problem::Unknown { field: shown(&place) })),
         }
     }
     Ok(())
@@ -150,7 +150,7 @@ fn generator(
             }
             ("env", Value::String(path)) => *path = visit(path, Want::File, &place)?,
             ("env", _) => return Err(unexpected()),
-            (_, _) => return Err(refuse(Problem::Unknown { field: place })),
+            (_, _) => return Err(refuse(Problem::Unknown { field: shown(&place) })),
         }
     }
     Ok(())

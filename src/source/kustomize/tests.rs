@@ -183,6 +183,11 @@ fn whatever_is_not_a_file_of_the_commit_is_refused() {
             "`a.yaml` in `components` is not a folder of the commit",
         ),
         (
+            "as a file",
+            "resources: [../base, ../base/kustomization.yaml]",
+            "`../base/kustomization.yaml` in `resources` is a kustomization: name its folder",
+        ),
+        (
             "gone",
             "resources: [gone.yaml]",
             "`gone.yaml` in `resources` is not a file or folder of the commit",
