@@ -8,7 +8,8 @@
 
 mod fields;
 mod program;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -185,10 +185,9 @@ fn drift_of_what_is_not_there() {
 #[test]
 fn the_numbers_are_written_for_a_collector() {
     let sandbox = Sandbox::with(&[("agent.yaml", AGENT)]);
-    let live = AGENT.replace("agent:1", "agent:0");
-    sandbox.write("cluster.json", cluster_with(&live, &["node-1"]).to_string());
-    let line = "drift -f agent.yaml --snapshot cluster.json --metrics agent.prom";
-    let run = sandbox.ds_plan(line);
+    let older = AGENT.replace("agent:1", "agent:0");
+    sandbox.write("cluster.json", cluster_with(&older, &["node-1"]).to_string());
+    let run = drift(&sandbox, "--metrics agent.prom");
     assert_eq!(run.code, Some(3), "{run}");
     let metrics = std::fs::read_to_string(sandbox.path("agent.prom")).unwrap();
     for line in [

@@ -123,7 +123,7 @@ fn one(
     Ok(())
 }
 
-/// A generator of a ConfigMap or Secret: `files` are `path` or `key=path`.
+/// A generator of a `ConfigMap` or Secret: `files` are `path` or `key=path`.
 fn generator(
     value: &mut Value,
     field: &str,
