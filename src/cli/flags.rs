@@ -98,7 +98,7 @@ pub(super) struct SourceFlags {
     ///
     /// Kustomizations can name any file and any URL, and plugins; so each one that can be reached
     /// from the folder is read first, and anything but files of the same commit is refused. What
-    /// then runs has no environment and no network, 60 s and 512 MiB. For whatever is refused:
+    /// then runs has an empty environment, 60 s and 512 MiB of memory. For whatever is refused:
     /// `kubectl kustomize DIR | ds-plan -f -`.
     #[arg(short = 'k', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     #[arg(help_heading = heading::SOURCE, conflicts_with = "path", requires = "allow_kustomize")]

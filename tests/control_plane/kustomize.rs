@@ -139,62 +139,67 @@ fn the_example_is_planned_as_kubectl_renders_it() {
     assert_eq!(plan["totals"]["replace"], 39, "{plan:#}");
 }
 
+/// What overlays are made of.
+const PARTS: &[(&str, &str)] = &[
+    ("base/kustomization.yaml", "resources: [agent.yaml]\n"),
+    ("base/agent.yaml", AGENT),
+    (
+        "app/patch.yaml",
+        "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\nspec: {minReadySeconds: 7}\n",
+    ),
+    ("app/settings.env", "A=1\nB=2\n"),
+    ("app/token", "secret"),
+    ("app/ops.yaml", "- {op: add, path: /spec/revisionHistoryLimit, value: 3}\n"),
+    (
+        "app/swap.yaml",
+        "- source: {kind: DaemonSet, fieldPath: metadata.name}\n  targets: [{select: {kind: DaemonSet}, fieldPaths: [spec.template.metadata.labels.of], options: {create: true}}]\n",
+    ),
+    (
+        "part/kustomization.yaml",
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels: [{pairs: {part: 'yes'}, includeTemplates: true}]\n",
+    ),
+];
+
+/// Overlays, each with the name of what is special about it.
+const OVERLAYS: &[(&str, &str)] = &[
+    ("a base", "resources: [../base]\n"),
+    ("names", "resources: [../base]\nnamePrefix: x-\nnameSuffix: -y\nnamespace: logging\n"),
+    ("labels", "resources: [../base]\ncommonLabels: {a: b}\ncommonAnnotations: {c: d}\n"),
+    (
+        "images",
+        "resources: [../base]\nimages: [{name: registry.example.com/agent, newTag: '2', newName: x.example/y}]\n",
+    ),
+    ("a patch in a file", "resources: [../base]\npatches: [{path: patch.yaml}]\n"),
+    (
+        "a patch in place",
+        "resources: [../base]\npatches:\n  - target: {kind: DaemonSet}\n    patch: |-\n      - {op: replace, path: /spec/template/spec/containers/0/image, value: 'x:2'}\n",
+    ),
+    (
+        "strategic merge, both ways",
+        "resources: [../base]\npatchesStrategicMerge:\n  - patch.yaml\n  - |-\n    apiVersion: apps/v1\n    kind: DaemonSet\n    metadata: {name: agent}\n    spec: {template: {metadata: {annotations: {a: yes}}}}\n",
+    ),
+    (
+        "JSON patches",
+        "resources: [../base]\npatchesJson6902: [{target: {group: apps, version: v1, kind: DaemonSet, name: agent}, path: ops.yaml}]\n",
+    ),
+    (
+        "generators",
+        "resources: [../base]\nconfigMapGenerator: [{name: settings, envs: [settings.env], literals: [c=3], files: [other=ops.yaml]}]\nsecretGenerator: [{name: token, files: [token]}]\n",
+    ),
+    (
+        "without hashes",
+        "resources: [../base]\ngeneratorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator: [{name: settings, files: [token]}]\n",
+    ),
+    ("components", "resources: [../base]\ncomponents: [../part]\n"),
+    ("replacements", "resources: [../base]\nreplacements: [{path: swap.yaml}]\n"),
+    ("the same base twice", "resources: [one, two]\n"),
+];
+
 #[test]
 fn overlays_mean_what_they_mean_to_kubectl() {
-    let base = [
-        ("base/kustomization.yaml", "resources: [agent.yaml]\n"),
-        ("base/agent.yaml", AGENT),
-        (
-            "app/patch.yaml",
-            "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\nspec: {minReadySeconds: 7}\n",
-        ),
-        ("app/settings.env", "A=1\nB=2\n"),
-        ("app/token", "secret"),
-        ("app/ops.yaml", "- {op: add, path: /spec/revisionHistoryLimit, value: 3}\n"),
-        (
-            "app/swap.yaml",
-            "- source: {kind: DaemonSet, fieldPath: metadata.name}\n  targets: [{select: {kind: DaemonSet}, fieldPaths: [spec.template.metadata.labels.of], options: {create: true}}]\n",
-        ),
-        (
-            "part/kustomization.yaml",
-            "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels: [{pairs: {part: 'yes'}, includeTemplates: true}]\n",
-        ),
-    ];
-    for (case, kustomization) in [
-        ("a base", "resources: [../base]\n"),
-        ("names", "resources: [../base]\nnamePrefix: x-\nnameSuffix: -y\nnamespace: logging\n"),
-        ("labels", "resources: [../base]\ncommonLabels: {a: b}\ncommonAnnotations: {c: d}\n"),
-        (
-            "images",
-            "resources: [../base]\nimages: [{name: registry.example.com/agent, newTag: '2', newName: x.example/y}]\n",
-        ),
-        ("a patch in a file", "resources: [../base]\npatches: [{path: patch.yaml}]\n"),
-        (
-            "a patch in place",
-            "resources: [../base]\npatches:\n  - target: {kind: DaemonSet}\n    patch: |-\n      - {op: replace, path: /spec/template/spec/containers/0/image, value: 'x:2'}\n",
-        ),
-        (
-            "strategic merge, both ways",
-            "resources: [../base]\npatchesStrategicMerge:\n  - patch.yaml\n  - |-\n    apiVersion: apps/v1\n    kind: DaemonSet\n    metadata: {name: agent}\n    spec: {template: {metadata: {annotations: {a: yes}}}}\n",
-        ),
-        (
-            "JSON patches",
-            "resources: [../base]\npatchesJson6902: [{target: {group: apps, version: v1, kind: DaemonSet, name: agent}, path: ops.yaml}]\n",
-        ),
-        (
-            "generators",
-            "resources: [../base]\nconfigMapGenerator: [{name: settings, envs: [settings.env], literals: [c=3], files: [other=ops.yaml]}]\nsecretGenerator: [{name: token, files: [token]}]\n",
-        ),
-        (
-            "without hashes",
-            "resources: [../base]\ngeneratorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator: [{name: settings, files: [token]}]\n",
-        ),
-        ("components", "resources: [../base]\ncomponents: [../part]\n"),
-        ("replacements", "resources: [../base]\nreplacements: [{path: swap.yaml}]\n"),
-        ("the same base twice", "resources: [one, two]\n"),
-    ] {
-        let mut files = base.to_vec();
-        files.push(("app/kustomization.yaml", kustomization));
+    for (case, kustomization) in OVERLAYS {
+        let mut files = PARTS.to_vec();
+        files.push(("app/kustomization.yaml", *kustomization));
         files.push(("app/one/kustomization.yaml", "namePrefix: one-\nresources: [../../base/]\n"));
         files.push(("app/two/kustomization.yaml", "namePrefix: two-\nresources: [./../../base]\n"));
         let tree = Tree::of(&files);

@@ -52,7 +52,7 @@ fn told(
         name: _,
         uid: _,
         generation: _,
-        change,
+        change: _,
         managed_by: ManagedBy::DaemonSetController,
         policy,
         strategy,
@@ -67,7 +67,7 @@ fn told(
         taken_over: _,
         waves,
         nodes,
-        totals,
+        totals: _,
         status,
     } = daemon_set;
     let depth = match telling {
@@ -89,13 +89,18 @@ fn told(
     }
     blocks.push(forecast(*strategy, waves));
     blocks.retain(|block| !block.is_empty());
-    let happens = node_words(totals);
-    let fields = match (change, changes.len()) {
+    folded(&summary(daemon_set), &blocks.join("\n\n"))
+}
+
+/// The line that is seen of it.
+fn summary(daemon_set: &DaemonSetPlan) -> String {
+    let fields = match (daemon_set.change, daemon_set.changes.len()) {
         (Change::Create, _) => "new".to_owned(),
         (Change::Update | Change::Recreate | Change::None, fields) => count(fields, "field"),
     };
+    let happens = node_words(&daemon_set.totals);
     let told = if happens.is_empty() { fields } else { format!("{fields}, {happens}") };
-    folded(&format!("{}: {told}", html_code(key(daemon_set))), &blocks.join("\n\n"))
+    format!("{}: {told}", html_code(key(daemon_set)))
 }
 
 /// What `kubectl get daemonsets` says before any change.

@@ -1,5 +1,5 @@
-//! Runs the user's kustomize, or kubectl, on a folder that was checked: without environment,
-//! programs to call or a way to a network, with bounds on time, memory and output.
+//! Runs the user's kustomize, or kubectl, on a folder that was checked: with an empty environment,
+//! no programs to call and proxies that lead nowhere, and bounds on time, memory and output.
 
 use std::env;
 use std::ffi::OsStr;

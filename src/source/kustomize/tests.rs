@@ -334,7 +334,25 @@ fn the_program_gets_what_was_checked_and_nothing_else() {
             !line.starts_with("PWD=") && !line.starts_with("_=") && !line.starts_with("SHLVL=")
         })
         .collect();
-    insta::assert_snapshot!(shown.join("\n"), @"");
+    insta::assert_snapshot!(shown.join("\n"), @r##"
+    wanted: yes
+    build [world]/tree/app
+    {"patchesStrategicMerge":["# a patch\n{x: yes}"],"resources":["./a.yaml","./../base"]}
+    ./tree/app/a.yaml
+    ./tree/app/kustomization.yaml
+    ./tree/base/kustomization.yaml
+    ./tree/base/sub/b.yaml
+    ALL_PROXY=http://127.0.0.1:9
+    GIT_ALLOW_PROTOCOL=
+    GOMEMLIMIT=384MiB
+    HOME=[world]/home
+    HTTPS_PROXY=http://127.0.0.1:9
+    HTTP_PROXY=http://127.0.0.1:9
+    PATH=
+    TMPDIR=[world]/home
+    524288
+    65536
+    "##);
     assert_eq!(&*file.path, "app (rendered)");
     assert_eq!(read.origin.paths, ["app"]);
     assert!(read.origin.commit.is_some());
