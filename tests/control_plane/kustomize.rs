@@ -10,7 +10,7 @@ use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::kubectl_path;
+use crate::harness::{ControlPlane, FakeNode, kubectl_path};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -277,4 +277,48 @@ fn kubectl_finds_its_plugin() {
     let said = String::from_utf8_lossy(&plan.stderr).into_owned();
     assert!(said.contains("hint: name the files: `kubectl ds-plan -f DIR`"), "{said}");
     assert_eq!(plan.status.code(), Some(1), "{said}");
+}
+
+/// Applied, planned again, saved, and carried out at the commit of the plan.
+#[test]
+fn ds_apply_renders_as_ds_plan_does() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(FakeNode::many("node", 2));
+    let overlay = |tag: &str| {
+        format!(
+            "resources: [../base]\nimages: [{{name: registry.example.com/agent, newTag: {tag}}}]\n"
+        )
+    };
+    let tree = Tree::of(PARTS);
+    let commit = |tag: &str| {
+        fs::write(tree.path("work/app/kustomization.yaml"), overlay(tag)).unwrap();
+        tree.commit();
+    };
+    let run = |program: &Path, line: &str| {
+        let done = Command::new(program)
+            .args(line.split_whitespace())
+            .args(["-k", "app", "--allow-kustomize"])
+            .current_dir(tree.path("work"))
+            .env_clear()
+            .env("HOME", tree.path(""))
+            .env("PATH", tree.path("bin"))
+            .env("KUBECONFIG", plane.kubeconfig_path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(0), "{line}: {said}");
+    };
+    let (plan, apply) = (cargo_bin!("ds-plan"), cargo_bin!("ds-apply"));
+    commit("one");
+    run(apply, "--yes");
+    run(plan, "--detailed-exitcode");
+    commit("two");
+    run(plan, "--out saved.json");
+    commit("three");
+    run(apply, "saved.json");
+    run(plan, "--rev HEAD~1 --detailed-exitcode");
+    let image = "-o=jsonpath={.spec.template.spec.containers[0].image}";
+    let image = plane.kubectl(&["get", "daemonset", "agent", image]);
+    assert_eq!(image, "registry.example.com/agent:two");
 }

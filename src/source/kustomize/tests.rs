@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use crate::source::fixture::{Fixture, WANTED};
 use crate::source::{Error, GitRequest, Read, Request};
 
@@ -421,4 +423,33 @@ fn a_folder_is_rendered_at_any_revision() {
     fixture.commit(&[], "second");
     assert_eq!(prefix(&request("HEAD", None)), (true, 0));
     assert!(!prefix(&request("HEAD", Some("HEAD~1"))).0, "the merge base");
+}
+
+proptest! {
+    /// Whatever is written for kustomize leads where we looked, and that is in the commit.
+    #[test]
+    fn a_path_stays_in_the_commit(
+        folder in "([abc]{1,2}(/[abc]{1,2}){0,3})?",
+        given in prop_oneof!["[ab./ @-]{0,16}", "((\\.\\./){0,4}|/|~)[ab./:?%]{0,8}", any::<String>()],
+    ) {
+        let refuse = |problem| Error::Kustomization { path: "x".to_owned(), problem };
+        let Ok((relative, target)) = super::resolve(&folder, &given, "resources", &refuse) else {
+            return Ok(());
+        };
+        prop_assert!(relative == "." || relative.starts_with("./"), "{}", relative);
+        let walked = relative.split('/').try_fold(
+            folder.split('/').filter(|name| !name.is_empty()).collect::<Vec<_>>(),
+            |mut at, name| {
+                match name {
+                    "." => {}
+                    ".." => at.pop().map(|_| ())?,
+                    name => at.push(name),
+                }
+                Some(at)
+            },
+        );
+        prop_assert_eq!(walked.map(|names| names.join("/")), Some(target.clone()));
+        let is_name = |name: &str| !name.is_empty() && name != "." && name != "..";
+        prop_assert!(target.is_empty() || target.split('/').all(is_name), "{}", target);
+    }
 }
