@@ -178,9 +178,9 @@ fn words(part: &str, starts: bool, out: &mut String) {
     const AFTER: [char; 5] = [',', '.', ';', ':', ')'];
     let mut quoted: Vec<&str> = Vec::new();
     for (nth, token) in part.split(' ').enumerate() {
+        // Of punctuation alone nothing is left, and it means nothing.
         let core = token.trim_start_matches(BEFORE).trim_end_matches(AFTER);
-        let before = &token[..token.len() - token.trim_start_matches(BEFORE).len()];
-        let after = &token[token.trim_end_matches(AFTER).len().max(before.len())..];
+        let (before, after) = token.split_once(core).unwrap_or_default();
         let item = starts && nth == 0 && core.starts_with(|c: char| c.is_ascii_digit());
         let plain = core.is_empty() || is_plain_word(core) && (!item || after.is_empty());
         if (plain || !before.is_empty()) && !quoted.is_empty() {
@@ -316,6 +316,7 @@ mod tests {
             ("אב x", "`אב` x"),
             ("1. a 2. b", "`1`. a 2. b"),
             ("3 nodes (1)", "3 nodes (1)"),
+            ("no .); (a (.", "no .); (a (."),
             ("", ""),
         ] {
             assert_eq!(prose(given), want, "{given}");

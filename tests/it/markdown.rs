@@ -98,7 +98,8 @@ fn looked_at(markdown: &str) -> Result<Node, String> {
 fn is_plain(text: &str) -> bool {
     let plain =
         |c: char| c.is_ascii_alphanumeric() || c.is_whitespace() || "()-':;,.>…".contains(c);
-    let dots = text.split_whitespace().any(|word| word.trim_end_matches(['.', ')']).contains('.'));
+    let letter = |c: u8| c.is_ascii_alphanumeric();
+    let dots = text.as_bytes().windows(3).any(|w| letter(w[0]) && w[1] == b'.' && letter(w[2]));
     text.chars().all(plain) && !dots
 }
 
