@@ -24,6 +24,7 @@ mod schema;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -45,7 +46,12 @@ pub use migrate::{LAST_APPLIED_ANNOTATION, ownership};
 pub(crate) const API_VERSION: &str = "apps/v1";
 
 /// Fields that nobody owns (upstream: `stripMetaManager`).
-const UNOWNED: [&[&str]; 12] = [
+static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
+    let of_names = |names: &&[&str]| FieldPath::of_fields(names.iter().copied());
+    UNOWNED_NAMES.iter().map(of_names).collect()
+});
+
+const UNOWNED_NAMES: [&[&str]; 12] = [
     &["apiVersion"],
     &["kind"],
     &["metadata"],
@@ -173,15 +179,15 @@ fn take(owners: &mut ManagedFields, manager: &Manager, changes: &Comparison) -> 
 impl ManagedFields {
     /// What all managers own together.
     fn all(&self) -> FieldSet {
-        self.0.iter().fold(FieldSet::default(), |all, entry| all.union(&entry.fields))
+        let mut all = FieldSet::default();
+        self.0.iter().for_each(|entry| all.extend(&entry.fields));
+        all
     }
 
     /// Takes away from a manager what nobody owns, and says when it wrote.
     fn finish(&mut self, manager: &Manager, time: Option<Timestamp>) {
-        let unowned: FieldSet =
-            UNOWNED.iter().map(|names| FieldPath::of_fields(names.iter().copied())).collect();
         for entry in self.0.iter_mut().filter(|entry| entry.manager.is(manager)) {
-            entry.fields = entry.fields.difference(&unowned);
+            entry.fields = entry.fields.difference(&UNOWNED);
             entry.time = time;
         }
     }
@@ -212,14 +218,19 @@ fn before_first_apply(live: &Value, now: Timestamp) -> ManagedFields {
 /// An object without what apply does not look at: `status`, which the server resets, and the
 /// record of ownership itself.
 fn own_part(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Value::Object(fields) = &mut object {
-        fields.remove("status");
-        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-            metadata.remove("managedFields");
+    let without = |value: &Value, left_out: &str| match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(name, _)| *name != left_out);
+            kept.map(|(name, value)| (name.clone(), value.clone())).collect()
         }
-    }
-    object
+        plain => plain.clone(),
+    };
+    let Value::Object(fields) = object else { return object.clone() };
+    let kept = fields.iter().filter(|(name, _)| *name != "status").map(|(name, value)| {
+        let own = if name == "metadata" { without(value, "managedFields") } else { value.clone() };
+        (name.clone(), own)
+    });
+    Value::Object(kept.collect())
 }
 
 /// A DaemonSet in which nothing is set, as Go writes it.

@@ -6,6 +6,7 @@
 
 mod applied;
 mod changes;
+mod coded;
 mod daemon_set;
 mod diff;
 mod digest;
@@ -41,13 +42,14 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 pub use applied::{FIELD_MANAGER, sent};
+pub use coded::Coded;
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use digest::template_digest;
 pub use document::{
-    Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Coded, Counters,
-    DaemonSetPlan, Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan,
-    Plan, PodPlan, RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy,
-    TargetRevision, Totals, Warning, Wave,
+    Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters, DaemonSetPlan,
+    Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan, PodPlan,
+    RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
+    Totals, Warning, Wave,
 };
 pub use drift::{
     Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftInput, DriftKind, DriftTotals,
@@ -72,6 +74,7 @@ use crate::controller::node_pods::Fleet;
 use crate::model::{
     ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Snapshot,
 };
+use applied::Applied;
 use daemon_set::{Asked, Planned};
 
 /// Everything that a plan is made from.
@@ -127,18 +130,21 @@ pub fn plan(input: Input<'_>) -> Plan {
     warnings.extend(applied::about_ownership(snapshot, manifests));
     let applied = applied::applied(snapshot, manifests, take_over);
     let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
-    let live = desired.iter().filter_map(|desired| snapshot.daemon_set(&desired.key));
-    let specs = desired.iter().map(|desired| &desired.spec).chain(live.map(|live| &live.spec));
+    let live = snapshot.daemon_sets.iter().map(|live| &live.spec);
+    let specs = desired.iter().map(|desired| &desired.spec).chain(live);
     let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
     // Each DaemonSet by itself, on all cores; the order stays.
-    let mut planned: Vec<Planned> = applied
-        .par_iter()
-        .zip(manifests)
-        .map(|(applied, manifest)| {
-            let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
-            daemon_set::plan(snapshot, &fleet, applied, since, asked)
-        })
-        .collect();
+    let of_one = |(applied, manifest): (&Applied, _)| {
+        let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
+        daemon_set::plan(snapshot, &fleet, applied, since, asked)
+    };
+    let (mut planned, (of_ports, of_requests)) = rayon::join(
+        || applied.par_iter().zip(manifests).map(of_one).collect::<Vec<Planned>>(),
+        || {
+            let of_ports = warnings::host_ports::warnings(&desired, snapshot, &fleet);
+            (of_ports, warnings::requests::warnings(&desired, snapshot, &fleet))
+        },
+    );
     planned
         .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
 
@@ -151,8 +157,8 @@ pub fn plan(input: Input<'_>) -> Plan {
         warnings.append(&mut one.warnings);
         daemon_sets.push(one.plan);
     }
-    warnings.extend(warnings::host_ports::warnings(&desired, snapshot));
-    warnings.extend(warnings::requests::warnings(&desired, snapshot));
+    warnings.extend(of_ports);
+    warnings.extend(of_requests);
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), snapshot));
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,

@@ -43,6 +43,11 @@ impl<'a> Fleet<'a> {
         self.judge.judge(template)
     }
 
+    /// Who judges them, for the templates that the fleet was made for.
+    pub fn judge(&self) -> &Judge<'a> {
+        &self.judge
+    }
+
     /// Its nodes, in the given order.
     pub fn nodes(&self) -> &'a [Node] {
         self.nodes

@@ -51,8 +51,7 @@ pub fn matches(template: &Value, data: &Value, matching: Matching) -> bool {
     if stored.get(PATCH).and_then(Value::as_str) != Some(REPLACE) {
         return false;
     }
-    let stored = stored.iter().filter(|(key, _)| *key != PATCH);
-    same_fields(stored, template.iter(), matching)
+    same_fields(stored, template, matching, |key| key != PATCH)
 }
 
 /// The template in a revision's `data`, without what makes a patch of it; `None` when there is
@@ -76,27 +75,27 @@ fn only_field<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     fields.get(key)
 }
 
-fn same_fields<'v>(
-    a: impl Iterator<Item = (&'v String, &'v Value)>,
-    b: impl Iterator<Item = (&'v String, &'v Value)>,
+/// Whether two objects have the same fields, of `stored` only those that are asked for.
+fn same_fields(
+    stored: &Map<String, Value>,
+    template: &Map<String, Value>,
     matching: Matching,
+    asked_for: impl Fn(&str) -> bool,
 ) -> bool {
     let ignored =
         |key: &str, value| matching == Matching::Tolerant && is_null_timestamp(key, value);
-    let sorted = |fields: Vec<(&'v String, &'v Value)>| {
-        let mut fields: Vec<_> =
-            fields.into_iter().filter(|(key, value)| !ignored(key, value)).collect();
-        fields.sort_unstable_by_key(|(key, _)| *key);
-        fields
-    };
-    let (a, b) = (sorted(a.collect()), sorted(b.collect()));
-    a.len() == b.len()
-        && a.iter().zip(&b).all(|((a_key, a), (b_key, b))| a_key == b_key && same(a, b, matching))
+    let mut stored = stored.iter().filter(|(key, value)| asked_for(key) && !ignored(key, value));
+    let wanted = template.iter().filter(|(key, value)| !ignored(key, value)).count();
+    let mut alike = 0;
+    stored.all(|(key, value)| {
+        alike += 1;
+        template.get(key).is_some_and(|other| same(value, other, matching))
+    }) && alike == wanted
 }
 
 fn same(a: &Value, b: &Value, matching: Matching) -> bool {
     match (a, b) {
-        (Value::Object(a), Value::Object(b)) => same_fields(a.iter(), b.iter(), matching),
+        (Value::Object(a), Value::Object(b)) => same_fields(a, b, matching, |_| true),
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, matching))
         }
@@ -169,24 +168,30 @@ fn go_float(float: f64) -> String {
 
 fn write_string(out: &mut String, text: &str) {
     out.push('"');
-    for char in text.chars() {
-        match char {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '<' | '>' | '&' | '\u{0}'..='\u{1f}' | '\u{2028}' | '\u{2029}' => {
-                let code = u32::from(char);
-                out.push_str("\\u");
-                let digits = [12, 8, 4, 0].map(|shift| char::from_digit(code >> shift & 0xf, 16));
-                out.extend(digits.into_iter().flatten());
-            }
-            plain => out.push(plain),
+    // Most text is written as it is, in as few pieces as there are.
+    let mut written = 0;
+    for (at, char) in text.char_indices() {
+        let escape = match char {
+            '"' => "\\\"",
+            '\\' => "\\\\",
+            '\u{8}' => "\\b",
+            '\u{c}' => "\\f",
+            '\n' => "\\n",
+            '\r' => "\\r",
+            '\t' => "\\t",
+            '<' | '>' | '&' | '\u{0}'..='\u{1f}' | '\u{2028}' | '\u{2029}' => "\\u",
+            _plain => continue,
+        };
+        out.push_str(&text[written..at]);
+        written = at + char.len_utf8();
+        out.push_str(escape);
+        if escape == "\\u" {
+            let code = u32::from(char);
+            let digits = [12, 8, 4, 0].map(|shift| char::from_digit(code >> shift & 0xf, 16));
+            out.extend(digits.into_iter().flatten());
         }
     }
+    out.push_str(&text[written..]);
     out.push('"');
 }
 

@@ -32,6 +32,12 @@ struct Walker {
 
 impl Walker {
     fn visit(&mut self, shape: Shape, old: Option<&Value>, new: Option<&Value>) {
+        // Most of an object stays; what is equal as a whole need not be walked.
+        if let (Some(old), Some(new)) = (old, new)
+            && same(old, new)
+        {
+            return;
+        }
         let leaf = match shape {
             Shape::Scalar | Shape::Atomic => true,
             Shape::Map | Shape::Struct(_) | Shape::Set | Shape::Keyed(..) => {

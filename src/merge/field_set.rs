@@ -97,17 +97,32 @@ impl FieldSet {
         if below.is_empty() {
             return;
         }
-        let child = self.children.entry(step).or_default();
-        *child = child.union(below);
+        self.children.entry(step).or_default().extend(below);
+    }
+
+    /// Adds all fields of another set.
+    pub(super) fn extend(&mut self, other: &Self) {
+        if self.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        for member in &other.members {
+            if !self.members.contains(member) {
+                self.members.insert(member.clone());
+            }
+        }
+        for (step, below) in &other.children {
+            match self.children.get_mut(step) {
+                Some(child) => child.extend(below),
+                None => self.add_child(step.clone(), below),
+            }
+        }
     }
 
     /// What is in either.
     pub(super) fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
-        all.members.extend(other.members.iter().cloned());
-        for (step, below) in &other.children {
-            all.add_child(step.clone(), below);
-        }
+        all.extend(other);
         all
     }
 

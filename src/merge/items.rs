@@ -2,8 +2,6 @@
 //! `listItemToPathElement`). Duplicates are told apart from the rest, because stored objects have
 //! some. Elements that nothing can be known by are passed over; no valid object has one.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::schema::Shape;
@@ -13,19 +11,22 @@ use crate::model::{Literal, PathStep};
 #[derive(Debug, Default)]
 pub(super) struct Items<'v> {
     list: Vec<(PathStep, &'v Value)>,
-    by_step: BTreeMap<PathStep, Vec<&'v Value>>,
+    /// Positions in the list, by step; of one step in order.
+    sorted: Vec<usize>,
+    /// The elements at those positions.
+    values: Vec<&'v Value>,
 }
 
 impl<'v> Items<'v> {
     /// The elements of `value`, none when it is no list.
     pub(super) fn of(shape: Shape, value: Option<&'v Value>) -> Self {
-        let mut items = Self::default();
-        for element in value.and_then(Value::as_array).into_iter().flatten() {
-            let Some(step) = step_to(shape, element) else { continue };
-            items.by_step.entry(step.clone()).or_default().push(element);
-            items.list.push((step, element));
-        }
-        items
+        let elements = value.and_then(Value::as_array).into_iter().flatten();
+        let known = elements.filter_map(|element| Some((step_to(shape, element)?, element)));
+        let list: Vec<_> = known.collect();
+        let mut sorted: Vec<usize> = (0..list.len()).collect();
+        sorted.sort_by_key(|at| &list[*at].0);
+        let values = sorted.iter().map(|at| list[*at].1).collect();
+        Self { list, sorted, values }
     }
 
     /// All elements, in order.
@@ -45,17 +46,21 @@ impl<'v> Items<'v> {
 
     /// All elements that `step` leads to.
     pub(super) fn all(&self, step: &PathStep) -> &[&'v Value] {
-        self.by_step.get(step).map_or(&[], Vec::as_slice)
+        let start = self.sorted.partition_point(|at| self.list[*at].0 < *step);
+        let same = self.sorted[start..].iter().take_while(|at| self.list[**at].0 == *step);
+        &self.values[start..start + same.count()]
     }
 
     /// Each step once, sorted.
     pub(super) fn steps(&self) -> impl Iterator<Item = &PathStep> {
-        self.by_step.keys()
+        self.sorted
+            .chunk_by(|a, b| self.list[*a].0 == self.list[*b].0)
+            .map(|same| &self.list[same[0]].0)
     }
 
     /// Whether any element is known by `step`.
     pub(super) fn has(&self, step: &PathStep) -> bool {
-        self.by_step.contains_key(step)
+        !self.all(step).is_empty()
     }
 }
 

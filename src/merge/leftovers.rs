@@ -31,13 +31,11 @@ pub(super) fn leftovers(
     let mut finder = Finder { path: Vec::new(), found: Vec::new() };
     let shape = Shape::daemon_set();
     for part in [&["metadata", "labels"][..], &["metadata", "annotations"], &["spec"]] {
-        let at = |object: &'_ Value| -> Option<Value> {
-            part.iter().try_fold(object, |value, name| value.get(name)).cloned()
-        };
+        let at = |object| part.iter().try_fold(object, |value: &Value, name| value.get(name));
         finder.path = part.iter().map(|name| PathStep::field(*name)).collect();
         let shape = part.iter().fold(shape, |shape, name| shape.field(name));
         if let Some(merged) = at(merged) {
-            finder.visit(shape, &merged, at(applied).as_ref(), at(defaulted).as_ref());
+            finder.visit(shape, merged, at(applied), at(defaulted));
         }
     }
     let owned = |path: FieldPath| {
@@ -84,9 +82,8 @@ impl Finder {
             Shape::Set | Shape::Keyed(..) => {
                 let (applied, defaulted) = (Items::of(shape, applied), Items::of(shape, defaulted));
                 for (step, value) in Items::of(shape, Some(merged)).iter() {
-                    let first = |items: &Items<'_>| items.all(step).first().copied().cloned();
-                    let (applied, defaulted) = (first(&applied), first(&defaulted));
-                    let (applied, defaulted) = (applied.as_ref(), defaulted.as_ref());
+                    let applied = applied.all(step).first().copied();
+                    let defaulted = defaulted.all(step).first().copied();
                     self.down(step.clone(), shape.element(), value, applied, defaulted);
                 }
             }

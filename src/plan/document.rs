@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::coded::Coded;
 use super::hold::Hold;
 use super::reason::Reason;
 use crate::model::{
@@ -416,22 +417,6 @@ pub enum Fate {
     Keep,
     /// It goes.
     Delete,
-}
-
-/// A typed reason with its sentence: `code`, the data, and `message`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Coded<T> {
-    /// The reason in words, made from its data.
-    pub message: String,
-    /// Code and data.
-    #[serde(flatten)]
-    pub reason: T,
-}
-
-impl<T: fmt::Display> From<T> for Coded<T> {
-    fn from(reason: T) -> Self {
-        Self { message: reason.to_string(), reason }
-    }
 }
 
 /// Something that `ds-apply` refuses to do without being told.

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::coded::Coded;
 use super::daemon_set::{Rollout, rollout, strategy};
-use super::document::{Action, ApiVersion, ClusterSummary, Coded, PodPlan};
+use super::document::{Action, ApiVersion, ClusterSummary, PodPlan};
 use super::nodes::Described;
 use super::reason::Reason;
 use super::scene::Scene;

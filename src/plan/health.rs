@@ -3,7 +3,8 @@
 
 use jiff::Timestamp;
 
-use super::document::{Action, Coded, NodePlan};
+use super::coded::Coded;
+use super::document::{Action, NodePlan};
 use super::reason::Reason;
 use super::scene::Scene;
 use crate::controller::placement::Placement;

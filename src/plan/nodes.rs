@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::document::{Action, Coded, Fate, NodePlan, PodPlan};
+use super::coded::Coded;
+use super::document::{Action, Fate, NodePlan, PodPlan};
 use super::reason::Reason;
 use super::scene::Scene;
 use super::waves::{NodeStanding, PodStanding, Standing};

@@ -1,5 +1,6 @@
 //! What happens to the DaemonSet object itself: live against what it will be, both defaulted.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -130,54 +131,70 @@ pub(super) fn since_base(
     BaseChange { change, changes }
 }
 
-fn differences(before: &Value, after: &Value, show_values: bool) -> Vec<FieldChange> {
-    let shown = |value: &Value| {
-        let mut shown = value.clone();
-        if !show_values && let Some(template) = shown.pointer_mut("/spec/template") {
-            secrets::mask(template);
-        }
-        shown
-    };
+/// What of an object an apply decides on.
+#[derive(PartialEq)]
+struct Comparable<'v> {
+    metadata: Value,
+    spec: Cow<'v, Value>,
+}
+
+fn differences(
+    before: &Comparable<'_>,
+    after: &Comparable<'_>,
+    show_values: bool,
+) -> Vec<FieldChange> {
     let mut changes = Vec::new();
+    let plain = |value| Some(Side { truth: value, shown: value });
+    compare("metadata", plain(&before.metadata), plain(&after.metadata), &mut changes);
+    if before.spec == after.spec {
+        return changes;
+    }
+    if show_values {
+        compare("spec", plain(&before.spec), plain(&after.spec), &mut changes);
+        return changes;
+    }
+    let (old, new) = (without_secrets(&before.spec), without_secrets(&after.spec));
     compare(
-        "",
-        Some(Side { truth: before, shown: &shown(before) }),
-        Some(Side { truth: after, shown: &shown(after) }),
+        "spec",
+        Some(Side { truth: &before.spec, shown: &old }),
+        Some(Side { truth: &after.spec, shown: &new }),
         &mut changes,
     );
     changes
 }
 
-/// What of an object an apply decides on. With `desired`, only the metadata that it has as well.
-fn comparable(raw: &Value, desired: Option<&Value>) -> Value {
+fn without_secrets(spec: &Value) -> Value {
+    let mut shown = spec.clone();
+    if let Some(template) = shown.get_mut("template") {
+        secrets::mask(template);
+    }
+    shown
+}
+
+/// What of an object an apply decides on. With `desired`, only the labels and annotations that it
+/// has as well.
+fn comparable<'v>(raw: &'v Value, desired: Option<&Comparable<'_>>) -> Comparable<'v> {
+    let metadata = |name: &str| raw.get("metadata").and_then(|metadata| metadata.get(name));
     let map = |name: &str| {
-        let pointer = format!("/metadata/{name}");
-        let wanted = desired.map(|desired| desired.pointer(&pointer));
-        let pairs = raw.pointer(&pointer).and_then(Value::as_object).into_iter().flatten();
-        let kept = pairs.filter(|(key, _)| name != "annotations" || !is_ignored(key)).filter(
-            |(key, _)| {
-                wanted.is_none_or(|wanted| wanted.is_some_and(|w| w.get(key.as_str()).is_some()))
-            },
-        );
+        let wanted =
+            |key: &str| desired.is_none_or(|desired| desired.metadata[name].get(key).is_some());
+        let pairs = metadata(name).and_then(Value::as_object).into_iter().flatten();
+        let kept = pairs
+            .filter(|(key, _)| (name != "annotations" || !is_ignored(key)) && wanted(key.as_str()));
         kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>()
     };
     let list = |name: &str| {
-        let pointer = format!("/metadata/{name}");
-        let found = |object: &Value| object.pointer(&pointer).filter(|it| it.is_array()).cloned();
-        let kept = desired.is_none_or(|desired| found(desired).is_some());
-        found(raw).filter(|_| kept).unwrap_or_else(|| json!([]))
+        metadata(name).filter(|it| it.is_array()).cloned().unwrap_or_else(|| json!([]))
     };
-    let mut spec = raw.get("spec").cloned().unwrap_or_default();
-    drop_null_creation_timestamp(&mut spec);
-    json!({
-        "metadata": {
+    Comparable {
+        metadata: json!({
             "labels": map("labels"),
             "annotations": map("annotations"),
             "finalizers": list("finalizers"),
             "ownerReferences": list("ownerReferences"),
-        },
-        "spec": spec,
-    })
+        }),
+        spec: without_null_creation_timestamp(raw.get("spec").unwrap_or(&Value::Null)),
+    }
 }
 
 pub(super) fn is_ignored(annotation: &str) -> bool {
@@ -185,10 +202,14 @@ pub(super) fn is_ignored(annotation: &str) -> bool {
 }
 
 /// Servers up to 1.33 serve `creationTimestamp: null` in every template.
-fn drop_null_creation_timestamp(spec: &mut Value) {
-    if let Some(metadata) = spec.pointer_mut("/template/metadata").and_then(Value::as_object_mut)
-        && metadata.get("creationTimestamp").is_some_and(Value::is_null)
-    {
+fn without_null_creation_timestamp(spec: &Value) -> Cow<'_, Value> {
+    let served = spec.pointer("/template/metadata/creationTimestamp");
+    if !served.is_some_and(Value::is_null) {
+        return Cow::Borrowed(spec);
+    }
+    let mut spec = spec.clone();
+    if let Some(Value::Object(metadata)) = spec.pointer_mut("/template/metadata") {
         metadata.remove("creationTimestamp");
     }
+    Cow::Owned(spec)
 }

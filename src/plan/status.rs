@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::coded::Coded;
 use super::daemon_set::{Rollout, rollout, strategy};
-use super::document::{Action, ApiVersion, ClusterSummary, Coded, Counters, NodePlan, Warning};
+use super::document::{Action, ApiVersion, ClusterSummary, Counters, NodePlan, Warning};
 use super::nodes::Described;
 use super::reason::Reason;
 use super::scene::Scene;

@@ -294,7 +294,7 @@ fn a_dead_node_is_left_for_later() {
     cluster.pods[1].readiness = PodReadiness::NotReady;
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
     assert_eq!(lines(&plan)[1], "node-1 ! skippedUnreadyNode,outdated");
-    let message = &plan.daemon_sets[0].nodes[1].reasons[0].message;
+    let message = plan.daemon_sets[0].nodes[1].reasons[0].to_string();
     assert_eq!(message, "node NotReady for 10m: skipped, its pod is replaced when it is back");
 }
 
@@ -483,7 +483,7 @@ fn status_says_what_ails_pods_that_nothing_is_done_about() {
     cluster.pods[5].readiness = PodReadiness::Ready { since: Some(at(99_990)) };
     let status = status(&snapshot(&cluster), |_| true);
     let told = |node: &NodeObstacles| {
-        let sentences: Vec<&str> = node.reasons.iter().map(|told| &*told.message).collect();
+        let sentences: Vec<String> = node.reasons.iter().map(Coded::to_string).collect();
         format!("{}: {}", node.node, sentences.join("; "))
     };
     let told: Vec<String> = status.daemon_sets[0].obstacles.iter().map(told).collect();

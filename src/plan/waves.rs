@@ -3,7 +3,8 @@
 //! There is one wave. It slides: as soon as a node is well again, the next
 //! candidate goes, and never more than the budget are without an available pod.
 
-use super::document::{Action, Coded, NodePlan, Strategy, Wave};
+use super::coded::Coded;
+use super::document::{Action, NodePlan, Strategy, Wave};
 use super::reason::Reason;
 use crate::model::{NodeName, PolicySpec, SkipUnreadyNodes};
 

@@ -78,8 +78,7 @@ fn merge_details<'a, K: Ord + Copy>(alike: Alike<'a, K>) -> Vec<Group<'a, K>> {
 
 /// All reasons in one sentence, made from their data.
 pub(super) fn sentence(reasons: &[Coded<Reason>]) -> String {
-    let texts: Vec<String> =
-        reasons.iter().map(|Coded { message: _, reason }| reason.to_string()).collect();
+    let texts: Vec<String> = reasons.iter().map(Coded::to_string).collect();
     texts.join("; ")
 }
 
@@ -118,8 +117,7 @@ pub(super) fn every_node<'a>(
 
 /// What becomes of a pod, and why.
 pub(super) fn fate(pod: &PodPlan) -> String {
-    let PodPlan { name, uid: _, revision_hash: _, fate, reason: Coded { message: _, reason } } =
-        pod;
+    let PodPlan { name, uid: _, revision_hash: _, fate, reason } = pod;
     match fate {
         Fate::Keep => format!("pod {name} stays: {reason}"),
         Fate::Delete => format!("pod {name} goes: {reason}"),

@@ -2,11 +2,9 @@
 //! and the classes are found once.
 
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 
 use super::{Placement, Rules};
-use crate::model::{Node, PodPlacement};
+use crate::model::{Node, PodPlacement, Taint};
 
 /// What templates look at, beside taints.
 #[derive(Clone, Debug, Default)]
@@ -33,22 +31,13 @@ impl<'a> Sight<'a> {
         holds(&self.labels, &other.labels) && holds(&self.names, &other.names)
     }
 
-    /// A hash of all that can be seen of a node.
-    fn look(&self, node: &Node) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.named(node).hash(&mut hasher);
-        for key in &self.labels {
-            node.labels.get(key).hash(&mut hasher);
+    /// All that can be seen of a node. Nodes that look the same cannot be told apart.
+    fn look<'n>(&self, node: &'n Node) -> Look<'n> {
+        Look {
+            name: self.named(node),
+            labels: self.labels.iter().map(|key| node.labels.get(key)).collect(),
+            taints: &node.taints,
         }
-        node.taints.hash(&mut hasher);
-        hasher.finish()
-    }
-
-    /// Whether two nodes cannot be told apart.
-    fn look_alike(&self, a: &Node, b: &Node) -> bool {
-        self.named(a) == self.named(b)
-            && self.labels.iter().all(|key| a.labels.get(key) == b.labels.get(key))
-            && a.taints == b.taints
     }
 
     /// The node's name, if it is asked for.
@@ -56,6 +45,14 @@ impl<'a> Sight<'a> {
         let name = node.name.as_str();
         self.names.binary_search(&name).is_ok().then_some(name)
     }
+}
+
+/// What can be seen of a node.
+#[derive(PartialEq, Eq, Hash)]
+struct Look<'n> {
+    name: Option<&'n str>,
+    labels: Vec<Option<&'n str>>,
+    taints: &'n [Taint],
 }
 
 /// Judges nodes for some templates, once per class of nodes that look the same to all of them: same
@@ -81,12 +78,9 @@ impl<'a> Judge<'a> {
         }
         let sight = Sight::new(labels, names);
         let mut examples: Vec<&Node> = Vec::new();
-        let mut by_look: HashMap<u64, Vec<usize>> = HashMap::new();
+        let mut by_look: HashMap<Look<'_>, usize> = HashMap::new();
         let mut class = |node: &'a Node| {
-            let alike = by_look.entry(sight.look(node)).or_default();
-            let known = alike.iter().find(|&&class| sight.look_alike(examples[class], node));
-            known.copied().unwrap_or_else(|| {
-                alike.push(examples.len());
+            *by_look.entry(sight.look(node)).or_insert_with(|| {
                 examples.push(node);
                 examples.len() - 1
             })

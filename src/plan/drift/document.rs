@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionName, RevisionNumber};
+use crate::plan::coded::Coded;
 use crate::plan::document::{
-    ApiVersion, ClusterSummary, Coded, FieldChange, RevisionRef, SourceInfo, Warning,
+    ApiVersion, ClusterSummary, FieldChange, RevisionRef, SourceInfo, Warning,
 };
 use crate::plan::hold::{Hold, HoldState};
 use crate::plan::reason::Reason;

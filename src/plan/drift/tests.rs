@@ -25,7 +25,7 @@ fn found(snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Drift {
 /// Deviations as `CLASS SENTENCE`.
 fn lines(drift: &Drift) -> Vec<String> {
     let all = drift.daemon_sets.iter().flat_map(|one| &one.deviations);
-    all.map(|it| format!("{} {}", it.class, it.deviation.message)).collect()
+    all.map(|it| format!("{} {}", it.class, it.deviation)).collect()
 }
 
 /// What deviates after `change` was done to a settled cluster, against what was desired before.

@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::controller::placement::Judge;
+use crate::controller::node_pods::Fleet;
 use crate::model::{
-    DaemonSetKey, DaemonSetSpec, DesiredDaemonSet, Node, NodeName, PodPlacement, Snapshot,
+    DaemonSetKey, DaemonSetSpec, DesiredDaemonSet, NodeName, PodPlacement, Snapshot,
 };
 use crate::plan::Warning;
 
@@ -30,6 +30,7 @@ impl<'a> Taker<'a> {
 pub(in crate::plan) fn warnings(
     desired: &[&DesiredDaemonSet],
     snapshot: &Snapshot,
+    fleet: &Fleet<'_>,
 ) -> Vec<Warning> {
     let is_desired = |key: &DaemonSetKey| desired.iter().any(|it| it.key == *key);
     let planned = desired.iter().filter_map(|it| Taker::of(&it.key, &it.spec));
@@ -40,18 +41,18 @@ pub(in crate::plan) fn warnings(
     let mut warnings = Vec::new();
     for (at, one) in planned.iter().enumerate() {
         let rest = planned[at + 1..].iter().chain(&others);
-        warnings.extend(rest.filter_map(|other| clash(one, other, &snapshot.nodes)));
+        warnings.extend(rest.filter_map(|other| clash(one, other, fleet)));
     }
     warnings
 }
 
-fn clash(one: &Taker<'_>, other: &Taker<'_>, nodes: &[Node]) -> Option<Warning> {
+fn clash(one: &Taker<'_>, other: &Taker<'_>, fleet: &Fleet<'_>) -> Option<Warning> {
     let ports = clashes(&one.ports, &other.ports);
     if ports.is_empty() {
         return None;
     }
-    let [ours, theirs] = [one, other].map(|taker| Judge::judge_all(taker.placement, nodes));
-    let both = nodes.iter().zip(ours.iter().zip(&theirs));
+    let [ours, theirs] = [one, other].map(|taker| fleet.placements(taker.placement));
+    let both = fleet.nodes().iter().zip(ours.iter().zip(&theirs));
     let common = both.filter(|(_, (ours, theirs))| ours.may_start && theirs.may_start);
     let nodes: Vec<NodeName> = common.map(|(node, _)| node.name.clone()).collect();
     let count = match nodes.len() {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
+use crate::controller::node_pods::Fleet;
 use crate::controller::placement::Judge;
 use crate::manifest::quantity::billionths;
 use crate::model::{
@@ -43,10 +44,12 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A warning for each resource of which the DaemonSets request more than nodes have.
+/// A warning for each resource of which the DaemonSets request more than nodes have. The fleet must
+/// be one for the templates of all DaemonSets, planned and live.
 pub(in crate::plan) fn warnings(
     desired: &[&DesiredDaemonSet],
     snapshot: &Snapshot,
+    fleet: &Fleet<'_>,
 ) -> Vec<Warning> {
     let planned: BTreeSet<&DaemonSetKey> = desired.iter().map(|it| &it.key).collect();
     let live = snapshot.daemon_sets.iter();
@@ -56,11 +59,10 @@ pub(in crate::plan) fn warnings(
         .map(|it| Asking::of(&it.key, &it.spec, true))
         .chain(others.map(|it| Asking::of(&it.key, &it.spec, false)))
         .collect();
-    let judge = Judge::new(&snapshot.nodes, asking.iter().map(|it| it.placement));
-    let classes = Class::all(&judge, &asking);
+    let classes = Class::all(fleet.judge(), &asking);
     let mut overfull: BTreeMap<&str, Overfull<'_>> = BTreeMap::new();
     let mut rooms = Rooms::default();
-    for (node, class) in snapshot.nodes.iter().zip(judge.classes()) {
+    for (node, class) in snapshot.nodes.iter().zip(fleet.judge().classes()) {
         // A recording may leave it out.
         if node.allocatable.is_empty() {
             continue;
