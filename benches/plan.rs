@@ -31,6 +31,7 @@ fn roll_20_daemon_sets(bencher: Bencher<'_, '_>, nodes: usize) {
             desired: &desired,
             created_namespaces: &std::collections::BTreeSet::new(),
             take_over: &std::collections::BTreeSet::new(),
+            prune: None,
             base: None,
             source: SourceInfo::default(),
             warnings: Vec::new(),

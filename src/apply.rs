@@ -20,7 +20,7 @@ use crate::model::DaemonSetKey;
 use crate::rollout::{Answer, Effect, Ending, Event, Report, State, Task, World, step};
 use perform::Hands;
 
-pub use prepare::{PreflightError, preflight, take_over};
+pub use prepare::{PreflightError, Trial, preflight, take_over, try_pod};
 
 /// Why an event says that no pod could be created (upstream: `FailedCreatePodReason`).
 const FAILED_CREATE: &str = "FailedCreate";
@@ -70,7 +70,12 @@ impl Run<'_> {
                     Effect::Finish(ending) => return *ending,
                     Effect::Write(write) => hands.write(*write),
                     Effect::Delete(delete) => hands.delete(delete),
-                    Effect::Remember { digest } => hands.remember(digest),
+                    Effect::Remember { digest } => {
+                        hands.note(move |known| perform::remembered(known, &digest));
+                    }
+                    Effect::Forget { digest } => {
+                        hands.note(move |known| perform::forgotten(known, &digest));
+                    }
                     Effect::Record { revision, uid } => {
                         let seen = self.observer.look(|view| perform::revision(view, &uid));
                         hands.record(revision, seen, provenance.clone());

@@ -26,6 +26,7 @@ mod label_selector;
 mod man;
 mod plan;
 mod printer;
+mod prune;
 mod schema;
 mod shell;
 mod snapshot;

@@ -42,5 +42,5 @@ pub use observer::{Complaint, Observer, Target, View, WatchHealth};
 pub use record::Recorded;
 pub use recorded::{read_recorded, read_recorded_from};
 pub use verb::{RequestCounts, Resource, Verb};
-pub use write::{Access, Apply, Cascade, FIELD_MANAGER, WritableCluster, Writer};
+pub use write::{Access, Apply, WritableCluster, Writer};
 pub use write_error::{Attempted, InvalidField, OwnedField, WriteError};

@@ -5,7 +5,9 @@
 //! is read. Two things stay whole as JSON, because bytes decide there: the pod template and the
 //! data of a revision.
 
+mod cascade;
 mod cluster_size;
+mod commit;
 mod daemon_set;
 mod desired;
 mod field_path;
@@ -23,7 +25,9 @@ mod selector;
 mod service;
 mod snapshot;
 
+pub use cascade::Cascade;
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
+pub use commit::{is_commit_id, short_commit};
 pub use daemon_set::{
     DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, ParseKeyError, PodTemplate,
     UpdateStrategy,
@@ -48,6 +52,9 @@ pub use scheduling::{
 pub use selector::{LabelSelector, LabelSelectorRequirement};
 pub use service::Service;
 pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot};
+
+/// The field manager of everything that `ds-apply` writes.
+pub const FIELD_MANAGER: &str = "ds-apply";
 
 /// Label on each daemon pod and revision: the hash of the template it came from
 /// (upstream: `DefaultDaemonSetUniqueLabelKey`).

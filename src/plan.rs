@@ -22,6 +22,7 @@ pub mod lint;
 mod measures;
 mod nodes;
 mod object;
+mod prune;
 mod reason;
 mod revision;
 mod scene;
@@ -41,7 +42,7 @@ use jiff::Timestamp;
 use rayon::prelude::*;
 use serde_json::Value;
 
-pub use applied::{FIELD_MANAGER, sent};
+pub use applied::{after_apply, sent};
 pub use coded::Coded;
 pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use digest::template_digest;
@@ -65,6 +66,7 @@ pub use hold::{Hold, HoldError, HoldState, ROLLOUT_ANNOTATION};
 pub use measures::{Measured, RolloutState, measures};
 pub(crate) use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;
+pub use prune::{Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, source_paths};
 pub use reason::{Age, Reason};
 pub use stale::{Binding, Difference, Stale, stale};
 pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
@@ -89,6 +91,9 @@ pub struct Input<'a> {
     pub created_namespaces: &'a BTreeSet<NamespaceName>,
     /// Field managers whose fields become ours, besides those in conflict with the source.
     pub take_over: &'a BTreeSet<String>,
+    /// What becomes of DaemonSets that the source applied before and has no longer; `None` leaves
+    /// them alone.
+    pub prune: Option<Prune<'a>>,
     /// What the merge base of a pull request asks for, to tell what the request itself changes.
     pub base: Option<&'a [DesiredDaemonSet]>,
     /// Where it came from.
@@ -117,6 +122,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         desired,
         created_namespaces,
         take_over,
+        prune,
         base,
         source,
         mut warnings,
@@ -145,12 +151,15 @@ pub fn plan(input: Input<'_>) -> Plan {
             (of_ports, warnings::requests::warnings(&desired, snapshot, &fleet))
         },
     );
+    planned.extend(prune.iter().flat_map(|it| prune::removals(*it, snapshot, &fleet, &source)));
     planned
         .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
 
     let decided: Vec<Value> = planned.iter_mut().map(|it| it.decided.take()).collect();
     let digest = digest::digest(snapshot.cluster.uid.as_ref(), &decided);
-    let mut guards = Vec::new();
+    let mut guards: Vec<Guard> =
+        prune.and_then(|prune| prune::mass_deletion(prune, snapshot)).into_iter().collect();
+    warnings.extend(prune::warnings(&source, prune, &applied, snapshot));
     let mut daemon_sets = Vec::with_capacity(planned.len());
     for mut one in planned {
         guards.append(&mut one.guards);

@@ -48,6 +48,25 @@ pub use write::PLAN_DIGEST_ANNOTATION;
 
 use jiff::Timestamp;
 
+/// What a run on this world would write first, if it wants to write the DaemonSet at once: what can
+/// be tried out before the run begins. `None` when everything is in place.
+///
+/// The time that it may take does not count: the run itself sees to that.
+pub fn first_write(task: &Task, world: &World<'_>, now: Timestamp) -> Option<Write> {
+    let task = Task { deadline: None, ..task.clone() };
+    let (_, effects) = step(State::new(task), Event::Look, world, now);
+    effects.into_iter().find_map(|effect| match effect {
+        Effect::Write(write) => Some(*write),
+        Effect::Delete(_)
+        | Effect::Record { .. }
+        | Effect::Remember { .. }
+        | Effect::Forget { .. }
+        | Effect::Report(_)
+        | Effect::WakeAt(_)
+        | Effect::Finish(_) => None,
+    })
+}
+
 /// One step: takes in what happened, looks at the world, and says what is wanted now.
 ///
 /// The shell feeds every event, and [`Event::Look`] whenever the world has changed (many changes

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::cluster::{Apply, Error, Lock, View, WriteError, Writer};
 use crate::model::{
     DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, Uid, failed_templates,
 };
-use crate::rollout::{Answer, Delete, Failure, Provenance, Write, Written, write};
+use crate::rollout::{Answer, Delete, Failure, Precondition, Provenance, Write, Written, write};
 
 /// Failed templates that are remembered; older ones are forgotten first.
 const REMEMBERED: usize = 16;
@@ -31,9 +32,8 @@ impl Hands {
     pub(super) fn write(&mut self, write: Write) {
         let (writer, key) = (self.writer.clone(), self.key.clone());
         self.answers.spawn(async move {
-            // Its preconditions are in the object.
             let object = write.object();
-            let apply = Apply { object: &object, force: false, uid: None, resource_version: None };
+            let apply = against(&write.precondition, &object);
             let written = writer.apply(&key, &apply).await.map(|daemon_set| Written {
                 resource_version: daemon_set.resource_version().unwrap_or_default().to_owned(),
                 uid: daemon_set.uid,
@@ -76,22 +76,44 @@ impl Hands {
         });
     }
 
-    pub(super) fn remember(&mut self, digest: String) {
+    /// Changes what is noted of failed templates.
+    pub(super) fn note(&mut self, change: impl FnOnce(&str) -> String + Send + 'static) {
         let lock = Arc::clone(&self.lock);
         self.answers.spawn(async move {
             let known = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
-            let digests = remembered(&known, &digest);
-            let written = lock.set_note(FAILED_TEMPLATES_ANNOTATION, Some(&digests)).await;
+            let digests = change(&known);
+            let digests = (!digests.is_empty()).then_some(digests.as_str());
+            let written = lock.set_note(FAILED_TEMPLATES_ANNOTATION, digests).await;
             Answer::Remembered(written.map_err(|error| failure(&error)))
         });
     }
 }
 
+/// The apply of an object, with its preconditions.
+fn against<'a>(precondition: &'a Precondition, object: &'a Value) -> Apply<'a> {
+    let (uid, resource_version) = match precondition {
+        Precondition::Absent => (None, None),
+        Precondition::Unchanged { uid, resource_version } => {
+            (Some(uid), Some(resource_version.as_str()))
+        }
+    };
+    Apply { object, force: false, uid, resource_version }
+}
+
 /// The digests with one more, each once, the latest last.
-fn remembered(known: &str, digest: &str) -> String {
-    let mut all: Vec<&str> = failed_templates(known).filter(|one| *one != digest).collect();
+pub(super) fn remembered(known: &str, digest: &str) -> String {
+    let mut all = but_for(known, digest);
     all.push(digest);
     all.split_off(all.len().saturating_sub(REMEMBERED)).join(",")
+}
+
+/// The digests without this one.
+pub(super) fn forgotten(known: &str, digest: &str) -> String {
+    but_for(known, digest).join(",")
+}
+
+fn but_for<'a>(known: &'a str, digest: &str) -> Vec<&'a str> {
+    failed_templates(known).filter(|one| *one != digest).collect()
 }
 
 /// The revision, as it is seen.
@@ -134,6 +156,8 @@ fn with_sources(error: &WriteError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::cluster::{Attempted, Kind, Resource, Verb};
 
@@ -154,9 +178,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_looked_at_is_a_precondition() {
+        let object = json!({"kind": "DaemonSet"});
+        let unchanged =
+            Precondition::Unchanged { uid: "u".into(), resource_version: "41".to_owned() };
+        for (precondition, uid, version) in
+            [(Precondition::Absent, None, None), (unchanged, Some("u"), Some("41"))]
+        {
+            let Apply { object: sent, force, uid: of, resource_version } =
+                against(&precondition, &object);
+            assert_eq!((sent, force), (&object, false));
+            assert_eq!((of.map(Uid::as_str), resource_version), (uid, version));
+        }
+    }
+
+    #[test]
     fn failed_templates_are_remembered_once_and_not_without_end() {
         assert_eq!(remembered("", "a"), "a");
         assert_eq!(remembered("a,b", "a"), "b,a");
+        assert_eq!((forgotten("a,b", "a").as_str(), forgotten("a", "a").as_str()), ("b", ""));
         let many: Vec<String> = (0..40).map(|n| n.to_string()).collect();
         let kept = remembered(&many.join(","), "new");
         assert_eq!(kept.split(',').count(), REMEMBERED);

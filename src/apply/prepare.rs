@@ -11,8 +11,7 @@ use crate::controller::Owner;
 use crate::controller::pod::PodMaker;
 use crate::controller::updated::CurrentTemplate;
 use crate::merge::{self, ManagedFieldsError};
-use crate::model::{DaemonSet, NodeName, RevisionHash};
-use crate::plan::FIELD_MANAGER;
+use crate::model::{DaemonSet, FIELD_MANAGER, NodeName, RevisionHash};
 
 /// Why nothing is begun.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +56,19 @@ pub async fn take_over(
     taken.map_err(PreflightError::TakeOver)
 }
 
-/// Asks the server what it would make of `object`, and of a pod of it; what it would make of the
-/// DaemonSet. Nothing is changed.
+/// What the server is asked to try.
+#[derive(Clone, Copy, Debug)]
+pub enum Trial<'a> {
+    /// The server-side apply of this object.
+    Apply(&'a Value),
+    /// The live object, were it changed into this one: what the apply makes of it once the fields
+    /// of others have been taken over. Until then the apply itself is a conflict, or leaves what
+    /// will be gone.
+    Outcome(&'a Value),
+}
+
+/// Asks the server what it would make of the DaemonSet, and of a pod of it; what it would make of
+/// the DaemonSet. Nothing is changed.
 ///
 /// The controller, not we, creates the pods; but what admission says to us, it says to everybody.
 /// Whoever may not create pods does not ask.
@@ -68,25 +78,39 @@ pub async fn take_over(
 pub async fn preflight(
     cluster: &WritableCluster,
     live: Option<&DaemonSet>,
-    object: &Value,
+    trial: Trial<'_>,
     desired: &Owner<'_>,
 ) -> Result<DaemonSet, PreflightError> {
-    let apply =
-        Apply { object, force: false, uid: live.map(|live| &live.uid), resource_version: None };
-    let answer = cluster.try_apply(desired.key, &apply).await.map_err(PreflightError::DaemonSet)?;
+    let answer = match (trial, live) {
+        (Trial::Outcome(object), Some(live)) => cluster.try_outcome(live, object).await,
+        (Trial::Apply(object) | Trial::Outcome(object), live) => {
+            let uid = live.map(|live| &live.uid);
+            let apply = Apply { object, force: false, uid, resource_version: None };
+            cluster.try_apply(desired.key, &apply).await
+        }
+    };
+    let answer = answer.map_err(PreflightError::DaemonSet)?;
+    try_pod(cluster, &Owner { spec: &answer.spec, ..*desired }).await?;
+    Ok(answer)
+}
+
+/// Asks the server whether it would take a pod of the DaemonSet.
+///
+/// # Errors
+/// It would not.
+pub async fn try_pod(cluster: &WritableCluster, owner: &Owner<'_>) -> Result<(), PreflightError> {
     let create_pods = Access {
         verb: Verb::Create,
         resource: Resource::Of(Kind::Pod),
-        namespace: Some(desired.key.namespace.clone()),
+        namespace: Some(owner.key.namespace.clone()),
         name: None,
     };
     if cluster.may(&create_pods).await.map_err(PreflightError::Access)? {
-        let owner = Owner { spec: &answer.spec, ..*desired };
         let unlabelled = CurrentTemplate::new(RevisionHash::from(""), None);
         // Any node will do: the server does not look whether there is one of that name.
-        let pod = PodMaker::new(&owner, &unlabelled).pod_for(&NodeName::from("preflight"));
-        let tried = cluster.try_pod(&desired.key.namespace, &pod).await;
+        let pod = PodMaker::new(owner, &unlabelled).pod_for(&NodeName::from("preflight"));
+        let tried = cluster.try_pod(&owner.key.namespace, &pod).await;
         tried.map_err(PreflightError::Pod)?;
     }
-    Ok(answer)
+    Ok(())
 }

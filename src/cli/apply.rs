@@ -6,6 +6,7 @@ mod flags;
 mod identity;
 mod on_live;
 mod release;
+mod removal;
 mod roll;
 mod session;
 mod told;

@@ -6,8 +6,8 @@ use super::connection::{self, is_standard_input};
 use super::error::{Error, Place};
 use super::flags::{GlobalFlags, NarrowFlags, SourceFlags};
 use super::input::{self, Desired, Selection};
+use super::prune::PruneFlags;
 use super::shell::Shell;
-use crate::cluster::Scope;
 use crate::model::Snapshot;
 
 /// Both sides of a comparison.
@@ -24,18 +24,20 @@ pub(super) async fn read(
     source: &SourceFlags,
     base: Option<&str>,
     narrow: &NarrowFlags,
+    prune: &PruneFlags,
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<Compared, Error> {
     refuse_one_input_for_two(source, global)?;
+    prune.refuse_narrowed(narrow, global.namespace.as_ref())?;
     let connection = connection::open(global, shell).await?;
     let selection =
         Selection { namespace: global.namespace.as_ref(), flags: narrow, place: Place::Manifests };
     let default_namespace =
         global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
-    let desired = input::desired(source, base, &selection, default_namespace, shell)?;
-    let namespaces = desired.daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
-    let snapshot = connection.snapshot(&Scope::Namespaces(namespaces), shell).await?;
+    let mut desired = input::desired(source, base, &selection, default_namespace, shell)?;
+    prune.mark(&mut desired)?;
+    let snapshot = connection.snapshot(&prune.scope(&desired.daemon_sets), shell).await?;
     Ok(Compared { snapshot, desired })
 }
 

@@ -9,6 +9,7 @@ use super::flags::{
     CommentFlags, GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, heading,
 };
 use super::input::Desired;
+use super::prune::{self, PruneFlags};
 use super::shell::Shell;
 use super::warnings;
 use crate::plan::{self, Diff};
@@ -27,6 +28,10 @@ pub(super) struct Args {
 
     #[command(flatten)]
     ownership: OwnershipFlags,
+
+    /// The mark that ds-apply puts on what it applies from here
+    #[arg(long, value_name = "ID", help_heading = heading::SOURCE, value_parser = prune::source_id)]
+    source_id: Option<String>,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -61,8 +66,9 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 }
 
 async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Diff, Error> {
+    let mark = PruneFlags::marking(args.source_id.clone());
     let Compared { snapshot, desired } =
-        comparison::read(&args.source, None, &args.narrow, global, shell).await?;
+        comparison::read(&args.source, None, &args.narrow, &mark, global, shell).await?;
     let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings } = desired;
     Ok(plan::diff(plan::DiffInput {
         snapshot: &snapshot,

@@ -11,6 +11,7 @@ use super::flags::{
     CommentFlags, GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading,
 };
 use super::input::Desired;
+use super::prune::PruneFlags;
 use super::shell::Shell;
 use super::{warnings, whole_file};
 use crate::plan::{self, Drift, Measured};
@@ -82,7 +83,8 @@ async fn read_and_decide(
     shell: &Shell,
 ) -> Result<(Drift, Vec<Measured>), Error> {
     let Compared { snapshot, desired } =
-        comparison::read(&args.source, None, &args.narrow, global, shell).await?;
+        comparison::read(&args.source, None, &args.narrow, &PruneFlags::default(), global, shell)
+            .await?;
     let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings } = desired;
     let drift = plan::drift(plan::DriftInput {
         snapshot: &snapshot,

@@ -110,6 +110,23 @@ pub(super) enum Error {
     /// `ds-apply` together with `--snapshot`.
     #[error("a recorded cluster cannot be changed; ds-apply does not read --snapshot")]
     WritingToRecording,
+    /// `--prune` of a part of the source.
+    #[error("--prune is for a whole source: names, --selector and -n leave a part of it")]
+    PruneNarrowed,
+    /// `--prune` of a source of which something was passed over.
+    #[error("--prune is for a whole source, and a part of it was not read\n{}", _0.join("\n"))]
+    PruneUnread(Vec<String>),
+    /// `--source-id` beside a saved plan.
+    #[error("a saved plan says which source it is of; leave out --source-id")]
+    SourceIdOfPlan,
+    /// A DaemonSet that was to be deleted is still there.
+    #[error("cannot delete DaemonSet {daemon_set}")]
+    Remove {
+        /// Which one.
+        daemon_set: DaemonSetKey,
+        /// What the server says.
+        source: Box<WriteError>,
+    },
     /// Neither the name of a DaemonSet nor of a file that is there.
     #[error("`{0}` is neither a saved plan nor of the form NAMESPACE/NAME")]
     NeitherPlanNorName(String),
@@ -132,6 +149,9 @@ pub(super) enum Error {
     /// Ctrl-C or SIGTERM, before any pod was touched.
     #[error("interrupted before any pod was touched")]
     Interrupted,
+    /// `--timeout`, before its turn began.
+    #[error("{0} was not begun: the time of the run is over")]
+    TimeIsOver(DaemonSetKey),
     /// A rollout that `ds-apply` holds is not rolled by another way.
     #[error("{daemon_set} is {hold}")]
     HeldByApply {
@@ -297,8 +317,10 @@ impl Error {
             | Self::Access(_)
             | Self::Lock(LockError::Read(_) | LockError::Write { .. })
             | Self::Preflight(_)
+            | Self::Remove { .. }
             | Self::Process(_) => Exit::Failed,
             Self::Stale(_) | Self::Mutated(_) | Self::NotSettled { .. } => Exit::Stale,
+            Self::TimeIsOver(_) => Exit::Held,
             Self::Interrupted => Exit::Interrupted,
             Self::HeldByApply { .. } | Self::FieldsStay { .. } | Self::Refused(_) => Exit::Refused,
             Self::Lock(LockError::Held { .. }) => Exit::Locked,
@@ -306,6 +328,9 @@ impl Error {
             | Self::StandardInputTwice
             | Self::RecordingOfRecording
             | Self::WritingToRecording
+            | Self::PruneNarrowed
+            | Self::PruneUnread(_)
+            | Self::SourceIdOfPlan
             | Self::NeitherPlanNorName(_)
             | Self::NoSuchPage { .. } => Exit::Usage,
         }

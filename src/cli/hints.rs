@@ -78,6 +78,13 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::Mutated(_) => {
             vec!["to take what the server makes of it as the target, use `--allow-mutation`".into()]
         }
+        Error::PruneNarrowed => vec!["leave out --prune, or what narrows the source".into()],
+        Error::PruneUnread(_) => vec![
+            "render the whole source and hand it over: `-f -`, or name the part with DaemonSets: \
+             `--path`"
+                .into(),
+        ],
+        Error::TimeIsOver(_) => vec!["to go on: run it again".into()],
         Error::NotSettled { .. } => vec!["see what differs: `ds-plan diff`".into()],
         Error::Lock(LockError::Held { .. }) => vec![
             "wait longer with `--lock-timeout`; a run that is gone loses its lock by itself".into(),
@@ -86,6 +93,8 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             cluster::hint(error).into_iter().collect()
         }
         Error::Declined
+        | Error::SourceIdOfPlan
+        | Error::Remove { .. }
         | Error::NoSuchWave { .. }
         | Error::RevisionUnreadable { .. }
         | Error::Ownership(_)

@@ -74,7 +74,15 @@ pub(super) fn desired(
         daemon_sets: selection.narrow_to_some(desired.daemon_sets)?,
         namespaces: desired.namespaces,
         base: base.map(|base| base.daemon_sets),
-        source: SourceInfo { repository, commit, subject, base: base_commit, paths },
+        source: SourceInfo {
+            repository,
+            commit,
+            subject,
+            base: base_commit,
+            paths,
+            id: None,
+            prune: None,
+        },
         version,
         warnings,
     })

@@ -12,6 +12,7 @@ use super::flags::{
     VerbosityFlags, heading,
 };
 use super::input::Desired;
+use super::prune::PruneFlags;
 use super::shell::Shell;
 use super::{warnings, whole_file};
 use crate::plan::{self, Detail, Plan};
@@ -31,6 +32,9 @@ pub(super) struct Args {
 
     #[command(flatten)]
     ownership: OwnershipFlags,
+
+    #[command(flatten)]
+    prune: PruneFlags,
 
     /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet that changes
     ///
@@ -114,7 +118,8 @@ async fn read_and_decide(
 ) -> Result<(Plan, MarkdownOptions), Error> {
     let base = args.base.as_deref();
     let Compared { snapshot, desired } =
-        comparison::read(&args.source, base, &args.narrow, global, shell).await?;
+        comparison::read(&args.source, base, &args.narrow, &args.prune, global, shell).await?;
+    let declared = desired.daemon_sets.iter().map(|one| one.key.clone()).collect();
     let Desired { daemon_sets, namespaces, base, source, version: _, warnings } = desired;
     let is_markdown = args.output == Format::Markdown;
     let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &snapshot.nodes)?;
@@ -123,6 +128,7 @@ async fn read_and_decide(
         desired: &daemon_sets,
         created_namespaces: &namespaces,
         take_over: &args.ownership.names(),
+        prune: args.prune.of(&declared),
         base: base.as_deref(),
         source,
         warnings,

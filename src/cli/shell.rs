@@ -30,6 +30,9 @@ pub(super) struct Shell {
     pub(super) now: Timestamp,
     /// Whether somebody can be asked: standard input and standard error are a terminal.
     pub(super) terminal: bool,
+    /// Whether something can be drawn and redrawn: standard output and standard error are a
+    /// terminal that understands more than lines.
+    pub(super) draws: bool,
     /// Columns of the terminal that standard output is; `None` when it is none.
     pub(super) width: Option<usize>,
 }
@@ -48,6 +51,9 @@ impl Shell {
             // Whole seconds, as everywhere in Kubernetes.
             now: Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default(),
             terminal: io::stdin().is_terminal() && io::stderr().is_terminal(),
+            draws: io::stdout().is_terminal()
+                && io::stderr().is_terminal()
+                && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
             width: terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into()),
         })
     }

@@ -17,10 +17,9 @@ use super::request::{Call, Requests};
 use super::retry::Repeat;
 use super::write_error::Attempted;
 use super::{Error, Kind, Resource, Verb, WriteError, uri};
-use crate::model::{DaemonSet, DaemonSetKey, NamespaceName, PodName, Revision, Uid};
-
-/// The field manager of everything that is written here.
-pub const FIELD_MANAGER: &str = "ds-apply";
+use crate::model::{
+    Cascade, DaemonSet, DaemonSetKey, FIELD_MANAGER, NamespaceName, PodName, Revision, Uid,
+};
 
 /// A server-side apply of a DaemonSet.
 #[derive(Clone, Copy, Debug)]
@@ -34,15 +33,6 @@ pub struct Apply<'a> {
     pub uid: Option<&'a Uid>,
     /// The one version that may be changed ([`DaemonSet::resource_version`]).
     pub resource_version: Option<&'a str>,
-}
-
-/// What becomes of the pods of a DaemonSet that is deleted (upstream: `propagationPolicy`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cascade {
-    /// They are deleted too, by the garbage collector.
-    Background,
-    /// They stay, and belong to nobody.
-    Orphan,
 }
 
 /// Something that a user may or may not do.
@@ -100,6 +90,33 @@ impl WritableCluster {
         apply: &Apply<'_>,
     ) -> Result<DaemonSet, WriteError> {
         self.requests().apply(None, key, apply).await
+    }
+
+    /// What the server would make of the live DaemonSet if its spec, labels and annotations were
+    /// those of `object` (`dryRun=All`), whoever owns them. Admission is asked, nothing changes.
+    ///
+    /// # Errors
+    /// The server would not accept it; [`WriteError::Stale`] when it is another object by now.
+    pub async fn try_outcome(
+        &self,
+        live: &DaemonSet,
+        object: &Value,
+    ) -> Result<DaemonSet, WriteError> {
+        let resource = Resource::Of(Kind::DaemonSet);
+        let DaemonSetKey { namespace, name } = &live.key;
+        let path = uri::object(resource, namespace, name.as_str());
+        let pairs: [(&str, Option<&dyn Display>); 2] =
+            [("dryRun", Some(&"All")), ("fieldManager", Some(&FIELD_MANAGER))];
+        let call = Call {
+            verb: Verb::Patch,
+            body: Some(("application/json-patch+json", body::outcome(live, object))),
+            repeat: Repeat::HarmlessUnlessBroken,
+            ..Call::get(resource, uri::with_query(path, pairs))
+        };
+        let attempted = attempted(&call, Some(namespace), name.as_str(), true);
+        let answer = self.requests().write_text(None, &call, attempted).await;
+        let answer = answer.map_err(body::failed_test_is_stale)?;
+        Ok(self.requests().daemon_set_of(&answer)?)
     }
 
     /// What the server would make of a pod (`dryRun=All`): admission is asked, and nothing is
@@ -246,20 +263,21 @@ impl Writer {
         name: &PodName,
         uid: &Uid,
     ) -> Result<(), WriteError> {
-        self.delete(Kind::Pod, namespace, name.as_str(), uid, None).await
+        self.delete(Kind::Pod, namespace, name.as_str(), body::delete(uid, None, None)).await
     }
 
-    /// Deletes one DaemonSet.
+    /// Deletes exactly this version of a DaemonSet.
     ///
     /// # Errors
-    /// As [`delete_pod`](Self::delete_pod).
+    /// As [`delete_pod`](Self::delete_pod); [`WriteError::Stale`] also when it has changed.
     pub async fn delete_daemon_set(
         &self,
-        key: &DaemonSetKey,
-        uid: &Uid,
+        live: &DaemonSet,
         cascade: Cascade,
     ) -> Result<(), WriteError> {
-        self.delete(Kind::DaemonSet, &key.namespace, key.name.as_str(), uid, Some(cascade)).await
+        let DaemonSetKey { namespace, name } = &live.key;
+        let body = body::delete(&live.uid, live.resource_version(), Some(cascade));
+        self.delete(Kind::DaemonSet, namespace, name.as_str(), body).await
     }
 
     async fn delete(
@@ -267,13 +285,12 @@ impl Writer {
         kind: Kind,
         namespace: &NamespaceName,
         name: &str,
-        uid: &Uid,
-        cascade: Option<Cascade>,
+        body: Vec<u8>,
     ) -> Result<(), WriteError> {
         let resource = Resource::Of(kind);
         let call = Call {
             verb: Verb::Delete,
-            body: Some(("application/json", body::delete(uid, cascade))),
+            body: Some(("application/json", body)),
             ..Call::get(resource, uri::object(resource, namespace, name))
         };
         let attempted = attempted(&call, Some(namespace), name, false);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::mask::Salt;
 use super::{
     DaemonSet, DaemonSetKey, Labels, Lease, NamespaceName, Node, NodeName, Pod, Revision, Service,
-    Uid, lease_name,
+    Uid, failed_templates, lease_name,
 };
 
 /// Everything that was read of a cluster.
@@ -134,6 +134,17 @@ impl Snapshot {
         found.is_ok_and(|at| self.leases[at].failed.contains(template_digest))
     }
 
+    /// Puts in what `ds-apply` remembers of a DaemonSet's failed templates: the value of
+    /// [`FAILED_TEMPLATES_ANNOTATION`](super::FAILED_TEMPLATES_ANNOTATION) on its lease.
+    pub fn remember_failed(&mut self, daemon_set: &DaemonSetKey, note: &str) {
+        let name = lease_name(daemon_set.name.as_str()).into_boxed_str();
+        let namespace = daemon_set.namespace.clone();
+        let failed = failed_templates(note).map(Box::from).collect();
+        self.leases.retain(|lease| (&lease.namespace, &lease.name) != (&namespace, &name));
+        self.leases.push(Lease { namespace, name, failed });
+        self.sort_leases();
+    }
+
     /// Puts every list into the order that the methods above rely on.
     pub fn sort(&mut self) {
         self.nodes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -142,6 +153,10 @@ impl Snapshot {
         self.revisions.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         self.namespaces.sort_by(|a, b| a.name.cmp(&b.name));
         self.services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        self.sort_leases();
+    }
+
+    fn sort_leases(&mut self) {
         self.leases.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     }
 }

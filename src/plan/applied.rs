@@ -17,11 +17,9 @@ use super::object::is_ignored;
 use crate::manifest::{self, RefusedBy, default_daemon_set};
 use crate::merge::{self, ManagedFieldsError, Manager, Manifest, Merged};
 use crate::model::{
-    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FieldPath, Labels, PathStep, Snapshot,
+    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, FieldPath, Labels, PathStep,
+    Snapshot,
 };
-
-/// The field manager that applies.
-pub const FIELD_MANAGER: &str = "ds-apply";
 
 /// A DaemonSet as it will be.
 pub(super) struct Applied {
@@ -72,6 +70,16 @@ pub(super) fn applied(
     take_over: &BTreeSet<String>,
 ) -> Vec<Applied> {
     desired.par_iter().map(|desired| one(snapshot, desired, take_over)).collect()
+}
+
+/// One DaemonSet as it will be after the apply, when those in conflict and `take_over` have been
+/// taken over: what a plan speaks of.
+pub fn after_apply(
+    snapshot: &Snapshot,
+    desired: &DesiredDaemonSet,
+    take_over: &BTreeSet<String>,
+) -> DesiredDaemonSet {
+    one(snapshot, desired, take_over).desired
 }
 
 /// A warning when nothing can be said about who owns what.

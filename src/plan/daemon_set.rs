@@ -76,6 +76,7 @@ pub(super) fn plan<'a>(
         uid: live.map(|live| live.uid.clone()),
         generation: live.map(|live| live.generation),
         change,
+        cascade: None,
         managed_by: ManagedBy::DaemonSetController,
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         strategy,
@@ -114,7 +115,7 @@ pub(super) fn plan<'a>(
 }
 
 /// The hold that a DaemonSet is under, or a warning when its memory of one cannot be read.
-fn held(live: Option<&DaemonSet>) -> (Option<Hold>, Option<Warning>) {
+pub(super) fn held(live: Option<&DaemonSet>) -> (Option<Hold>, Option<Warning>) {
     match live.map(Hold::of) {
         None => (None, None),
         Some(Ok(hold)) => (hold, None),
@@ -194,7 +195,7 @@ pub(super) fn strategy(view: &View<'_, '_>) -> Strategy {
     }
 }
 
-fn totals(nodes: &[NodePlan], idle: u32) -> ActionTotals {
+pub(super) fn totals(nodes: &[NodePlan], idle: u32) -> ActionTotals {
     let mut totals = ActionTotals { keep: idle, ..ActionTotals::default() };
     for node in nodes {
         totals.add(node.action);

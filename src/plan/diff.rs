@@ -112,7 +112,7 @@ fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, show_values: bool) -> Da
     let change = object::change(live, desired, &changes);
     let (before, after) = match change {
         Change::None => (None, None),
-        Change::Create | Change::Update | Change::Recreate => {
+        Change::Create | Change::Update | Change::Recreate | Change::Delete => {
             let (before, after) = shown(live, after, show_values);
             (before, Some(after))
         }

@@ -29,6 +29,7 @@ pub(super) fn decided(plan: &DaemonSetPlan) -> Value {
         "name": plan.name,
         "uid": plan.uid,
         "change": plan.change,
+        "cascade": plan.cascade,
         "changed": plan.changes.iter().map(|change| &change.path).collect::<Vec<_>>(),
         "strategy": plan.strategy,
         "hold": plan.hold.as_ref().map(|hold| (hold.state, &hold.declared)),

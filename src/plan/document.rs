@@ -14,8 +14,8 @@ use super::coded::Coded;
 use super::hold::Hold;
 use super::reason::Reason;
 use crate::model::{
-    DaemonSetKey, DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName,
-    RevisionNumber, Uid,
+    Cascade, DaemonSetKey, DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash,
+    RevisionName, RevisionNumber, Uid,
 };
 pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};
 
@@ -80,6 +80,13 @@ pub struct SourceInfo {
     pub base: Option<String>,
     /// The files and folders that were read.
     pub paths: Vec<String>,
+    /// The id that what it applies is marked with (`--source-id`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// What becomes of the pods of DaemonSets that carry the id and are not in the source any more
+    /// (`--prune`); none when they are left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prune: Option<Cascade>,
 }
 
 /// Which cluster was looked at.
@@ -120,6 +127,9 @@ pub struct DaemonSetPlan {
     pub generation: Option<i64>,
     /// What happens to the object itself.
     pub change: Change,
+    /// What becomes of the pods of one that is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cascade: Option<Cascade>,
     /// Who replaces pods.
     pub managed_by: ManagedBy,
     /// Name of the `RolloutPolicy` that paces it; none when its own strategy is the whole policy.
@@ -133,7 +143,7 @@ pub struct DaemonSetPlan {
     /// Digest of the live pod template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_template: Option<String>,
-    /// Digest of the pod template to come.
+    /// Digest of the pod template to come; of one that is deleted, of the live one.
     pub target_template: String,
     /// Which revision it has and will have.
     pub revision: RevisionPlan,
@@ -198,6 +208,8 @@ pub enum Change {
     Update,
     /// Its selector changes, which no update can do. Never carried out.
     Recreate,
+    /// The source applied it before and does not contain it any more.
+    Delete,
     /// Nothing changes in it.
     None,
 }
@@ -455,6 +467,10 @@ pub enum GuardCode {
     FailedTemplate,
     /// Pods that the plan does not replace use up the budget: it cannot finish.
     Deadlock,
+    /// More than half of what a source applied would be deleted.
+    MassDeletion,
+    /// What is to be deleted was applied from another place, under the same id.
+    OtherSource,
 }
 
 /// Something that a careful reader should know before going on.

@@ -87,12 +87,13 @@ fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
 
 /// A template that failed fails again, until somebody says that it will not.
 ///
-/// The hold of a parked rollout says so, and the lease that `ds-apply` locks the DaemonSet with. A
-/// template that is live was tried again since.
+/// The hold of a parked rollout says so, and the lease that `ds-apply` locks the DaemonSet with. One
+/// that is live everywhere by now has proved itself, whoever rolled it out.
 fn failed_template(plan: &DaemonSetPlan, failed_before: bool) -> Option<Guard> {
     let parked = plan.hold.as_ref().and_then(|hold| hold.failed.as_ref());
     let is_live = plan.live_template.as_ref() == Some(&plan.target_template);
-    let failed = parked == Some(&plan.target_template) || (failed_before && !is_live);
+    let is_whole = is_live && plan.hold.is_none() && plan.waves.is_empty();
+    let failed = parked == Some(&plan.target_template) || (failed_before && !is_whole);
     failed.then(|| Guard::failed_template(&plan.key()))
 }
 
@@ -115,7 +116,7 @@ impl Guard {
     }
 
     /// What a template that failed before meets.
-    pub fn failed_template(daemon_set: &DaemonSetKey) -> Self {
+    fn failed_template(daemon_set: &DaemonSetKey) -> Self {
         Self {
             code: GuardCode::FailedTemplate,
             message: "the rollout of this very template failed before. Mend the template, or what \

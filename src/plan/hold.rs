@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::document::RevisionRef;
-use crate::model::{DaemonSet, UpdateStrategy};
+use crate::model::{DaemonSet, UpdateStrategy, short_commit};
 
 /// The annotation of a DaemonSet whose rollout is held or parked; its value is a [`Hold`] as JSON.
 pub const ROLLOUT_ANNOTATION: &str = "ds-plan.dev/rollout";
@@ -99,16 +99,9 @@ impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { state, declared: _, plan_digest: _, from, since, commit, by, failed: _ } = self;
         write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
-        commit.iter().try_for_each(|commit| write!(f, ", commit {}", short(commit)))?;
+        commit.iter().try_for_each(|commit| write!(f, ", commit {}", short_commit(commit)))?;
         from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))
     }
-}
-
-/// So much of a commit's id as people read; what is no id stays whole.
-fn short(commit: &str) -> &str {
-    const LENGTH: usize = 7;
-    let is_id = commit.len() == 40 && commit.bytes().all(|it| it.is_ascii_hexdigit());
-    if is_id { &commit[..LENGTH] } else { commit }
 }
 
 impl fmt::Display for HoldState {

@@ -135,6 +135,10 @@ fn change(plan: &Plan, daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
         Change::Create => daemon_set.uid.is_none() && daemon_set.status.is_none(),
         Change::Update => daemon_set.uid.is_some() && !daemon_set.changes.is_empty(),
         Change::Recreate => guarded && daemon_set.nodes.iter().all(|it| it.action == Action::Keep),
+        Change::Delete => {
+            let untouched = daemon_set.changes.is_empty() && daemon_set.waves.is_empty();
+            untouched && daemon_set.uid.is_some() && daemon_set.cascade.is_some()
+        }
         Change::None => daemon_set.uid.is_some() && daemon_set.changes.is_empty(),
     };
     let revision = &daemon_set.revision;
@@ -149,6 +153,8 @@ fn change(plan: &Plan, daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
         }
     } && (revision.kind == RevisionKind::Unchanged
         || revision.current.as_ref().is_none_or(|current| current.number < number));
+    // One that is deleted keeps what it has, which may be none.
+    let revision_fits = revision_fits || daemon_set.change == Change::Delete;
     if !fits || !revision_fits || (guarded && daemon_set.change != Change::Recreate) {
         flaws.push(Flaw::Change);
     }
@@ -229,6 +235,7 @@ fn deletes(reason: &Reason) -> bool {
         | Reason::NotEligible { .. }
         | Reason::NothingComesBack { .. }
         | Reason::NodeVanished
+        | Reason::GoesWithOwner
         | Reason::Terminating => true,
         Reason::NoPod
         | Reason::NoLivePod
@@ -246,7 +253,8 @@ fn deletes(reason: &Reason) -> bool {
         | Reason::Adopted
         | Reason::Released
         | Reason::DaemonSetTerminating
-        | Reason::MustBeRecreated => false,
+        | Reason::MustBeRecreated
+        | Reason::Orphaned => false,
     }
 }
 

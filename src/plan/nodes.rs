@@ -403,7 +403,7 @@ fn no_pod_stays(
     Verdict { action, reasons }
 }
 
-fn pod_plan(pod: &Pod, fate: Fate, reason: Reason) -> PodPlan {
+pub(super) fn pod_plan(pod: &Pod, fate: Fate, reason: Reason) -> PodPlan {
     PodPlan {
         name: pod.name.clone(),
         uid: pod.uid.clone(),

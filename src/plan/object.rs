@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::changes::{Side, compare};
 use super::document::{BaseChange, Change, FieldChange};
+use super::prune::SOURCE_ID_ANNOTATION;
 use super::secrets;
 use crate::controller::Owner;
 use crate::merge::LAST_APPLIED_ANNOTATION;
@@ -20,7 +21,8 @@ use crate::model::{
 const IGNORED_ANNOTATIONS: [&str; 3] =
     [TEMPLATE_GENERATION_ANNOTATION, CHANGE_CAUSE_ANNOTATION, LAST_APPLIED_ANNOTATION];
 
-/// Annotations with this prefix are ours: provenance and the state of a rollout.
+/// Annotations with this prefix are ours: provenance, the state of a rollout, and the mark of the
+/// source.
 const OWN_ANNOTATIONS: &str = "ds-plan.dev/";
 
 /// The commit that a DaemonSet was applied from; its revisions inherit the annotation.
@@ -198,7 +200,9 @@ fn comparable<'v>(raw: &'v Value, desired: Option<&Comparable<'_>>) -> Comparabl
 }
 
 pub(super) fn is_ignored(annotation: &str) -> bool {
-    annotation.starts_with(OWN_ANNOTATIONS) || IGNORED_ANNOTATIONS.contains(&annotation)
+    // The mark of the source is a part of what is asked for.
+    let own = annotation.starts_with(OWN_ANNOTATIONS) && annotation != SOURCE_ID_ANNOTATION;
+    own || IGNORED_ANNOTATIONS.contains(&annotation)
 }
 
 /// Servers up to 1.33 serve `creationTimestamp: null` in every template.

@@ -125,6 +125,10 @@ pub enum Reason {
     DaemonSetTerminating,
     /// Another selector is a new DaemonSet: nothing is done here.
     MustBeRecreated,
+    /// Its DaemonSet is deleted, and the garbage collector deletes the pod too.
+    GoesWithOwner,
+    /// Its DaemonSet is deleted, and the pod stays.
+    Orphaned,
 }
 
 impl Reason {
@@ -157,6 +161,8 @@ impl Reason {
             Self::Released => "released",
             Self::DaemonSetTerminating => "daemonSetTerminating",
             Self::MustBeRecreated => "mustBeRecreated",
+            Self::GoesWithOwner => "goesWithOwner",
+            Self::Orphaned => "orphaned",
         }
     }
 }
@@ -223,6 +229,10 @@ impl fmt::Display for Reason {
             Self::MustBeRecreated => {
                 f.write_str("another selector needs a new DaemonSet: nothing is done")
             }
+            Self::GoesWithOwner => {
+                f.write_str("goes with its DaemonSet: the garbage collector deletes it")
+            }
+            Self::Orphaned => f.write_str("stays without its DaemonSet, and belongs to nobody"),
         }
     }
 }

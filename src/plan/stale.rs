@@ -35,6 +35,8 @@ pub enum Difference {
     NotPlanned,
     /// It was in the plan, and the manifests lack it now.
     NoLongerDesired,
+    /// It was to be deleted, and does not carry the mark of the source any more.
+    NotMarked,
     /// It was created, deleted, or is another object of the same name.
     Object,
     /// Its live template is neither the one that was seen nor the target.
@@ -77,6 +79,9 @@ pub fn stale(agreed: &Plan, now: &Plan, binding: Binding) -> Vec<Stale> {
 
 fn differences(old: &DaemonSetPlan, fresh: &DaemonSetPlan, binding: Binding) -> Vec<Difference> {
     let mut found = Vec::new();
+    if (old.change == Change::Delete) != (fresh.change == Change::Delete) {
+        return vec![Difference::Object];
+    }
     // A run that was broken off after it had created the object goes on.
     let created = old.uid.is_none() && fresh.live_template.as_ref() == Some(&old.target_template);
     if old.uid != fresh.uid && !created {
@@ -170,6 +175,7 @@ impl fmt::Display for Difference {
         match self {
             Self::NotPlanned => f.write_str("is not in the plan"),
             Self::NoLongerDesired => f.write_str("is in the plan, but not in the manifests"),
+            Self::NotMarked => f.write_str("does not carry the mark of the source any more"),
             Self::Object => f.write_str("is no longer the object that was planned on"),
             Self::LiveTemplate => f.write_str("somebody changed its template meanwhile"),
             Self::Target => f.write_str("would get another template than was planned"),

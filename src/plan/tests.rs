@@ -2,6 +2,7 @@
 
 mod guards;
 mod ownership;
+mod prune;
 mod stale;
 mod warnings;
 
@@ -128,6 +129,7 @@ fn input<'a>(snapshot: &'a Snapshot, desired: &'a [DesiredDaemonSet]) -> Input<'
         desired,
         created_namespaces: const { &BTreeSet::new() },
         take_over: const { &BTreeSet::new() },
+        prune: None,
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
@@ -322,6 +324,7 @@ fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
         desired: &wanted,
         created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
+        prune: None,
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),
@@ -392,6 +395,7 @@ fn the_digest_follows_decisions_and_nothing_else() {
         desired: &wanted,
         created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
+        prune: None,
         base: None,
         source: SourceInfo { paths: vec!["elsewhere".into()], ..SourceInfo::default() },
         warnings: Vec::new(),

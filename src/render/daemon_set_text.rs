@@ -7,10 +7,11 @@ use anstyle::Style;
 use super::TextOptions;
 use super::neutral;
 use super::nodes::{Group, every_node, groups, names, reason_column, sentence};
-use super::page::{ASIDE, CHANGE, GAIN, HALT, Line, NAME, Page, count, style_of};
+use super::page::{ASIDE, CHANGE, GAIN, HALT, LOSS, Line, NAME, Page, count, style_of};
 use super::plan_text::key;
 use super::ranges::{fold, listed};
 use super::values::field_change;
+use crate::model::Cascade;
 use crate::plan::{
     Action, BaseChange, Change, Coded, Counters, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan,
     Reason, RevisionKind, RevisionPlan, Strategy, Wave,
@@ -29,6 +30,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         uid: _,
         generation: _,
         change,
+        cascade,
         managed_by: ManagedBy::DaemonSetController,
         policy,
         strategy,
@@ -43,14 +45,15 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         taken_over: _,
         waves,
         nodes,
-        totals: _,
+        totals,
         status,
     } = daemon_set;
     let (symbol_style, symbol, note) = match change {
-        Change::Create => (GAIN, "+", ""),
-        Change::Update => (CHANGE, "~", ""),
-        Change::Recreate => (HALT, "!", " (must be deleted and made anew)"),
-        Change::None => (Style::new(), " ", " (unchanged)"),
+        Change::Create => (GAIN, "+", String::new()),
+        Change::Update => (CHANGE, "~", String::new()),
+        Change::Recreate => (HALT, "!", " (must be deleted and made anew)".to_owned()),
+        Change::Delete => (LOSS, "-", removal_words(*cascade, totals.delete)),
+        Change::None => (Style::new(), " ", " (unchanged)".to_owned()),
     };
     page.push(
         Line::at(0)
@@ -81,6 +84,17 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     let at_once: Vec<&NodePlan> = nodes.iter().filter(|node| node.wave.is_none()).collect();
     let grouped = groups(at_once.iter().copied().map(as_grouped));
     group_lines(page, INDENT, &grouped, &at_once, options);
+}
+
+/// What goes when the DaemonSet does, and that nothing comes back.
+fn removal_words(cascade: Option<Cascade>, nodes: u32) -> String {
+    match cascade {
+        Some(Cascade::Orphan) => " (deleted, not in the source any more; its pods stay)".to_owned(),
+        Some(Cascade::Background) | None => format!(
+            " (deleted, not in the source any more; its pods on {} go at once)",
+            count(nodes, "node")
+        ),
+    }
 }
 
 /// Fields that are taken from others, and fields that stay because of them.
@@ -117,7 +131,9 @@ fn base_words(base: &BaseChange) -> String {
     match change {
         Change::Create => "since the base: the whole DaemonSet".to_owned(),
         Change::None => "since the base: nothing; what differs is older drift".to_owned(),
-        Change::Update | Change::Recreate => format!("since the base: {}", paths.join(", ")),
+        Change::Update | Change::Recreate | Change::Delete => {
+            format!("since the base: {}", paths.join(", "))
+        }
     }
 }
 

@@ -41,6 +41,8 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
             subject: Some("Ship fluent-bit 3.2".into()),
             base: None,
             paths: vec!["deploy/prod".into()],
+            id: None,
+            prune: None,
         },
         cluster: ClusterSummary {
             name: Some("prod-eu".into()),
@@ -65,6 +67,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         uid: Some("8c1e".into()),
         generation: Some(9),
         change: Change::None,
+        cascade: None,
         managed_by: ManagedBy::DaemonSetController,
         policy: None,
         strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },

@@ -4,13 +4,12 @@ use super::TextOptions;
 use super::daemon_set_text;
 use super::nodes::names;
 use super::page::{ASIDE, CHANGE, HALT, Line, NAME, Page, count};
+use crate::model::short_commit;
 use crate::plan::{
     Action, ActionTotals, Change, ClusterSummary, DaemonSetPlan, Guard, Plan, RevisionKind,
     RevisionTotals, SourceInfo, Totals, Warning,
 };
 
-/// How many characters of a commit's id are shown.
-const SHORT_COMMIT: usize = 7;
 /// How many paths or names are shown before the rest is counted.
 const MOST_NAMES: usize = 5;
 
@@ -91,9 +90,8 @@ pub(super) fn changes(daemon_set: &DaemonSetPlan) -> bool {
 
 /// ` at 4f2c9e1 in deploy/prod`.
 pub(super) fn source_words(source: &SourceInfo, options: TextOptions) -> String {
-    let SourceInfo { repository, commit, subject: _, base, paths } = source;
-    let length = if options.verbose { usize::MAX } else { SHORT_COMMIT };
-    let shortened = |id: &String| id.chars().take(length).collect::<String>();
+    let SourceInfo { repository, commit, subject: _, base, paths, id: _, prune: _ } = source;
+    let shortened = |id: &String| if options.verbose { id.clone() } else { short_commit(id) };
     let [commit, base] = [commit, base].map(|id| id.as_ref().map(shortened));
     let paths = (!paths.is_empty()).then(|| few(paths.iter().map(String::as_str), options));
     let repository = repository.clone().filter(|_| options.verbose);

@@ -11,7 +11,7 @@ use super::task::Provenance;
 use crate::model::{NodeName, PodName, RevisionName, Uid};
 use crate::plan::{Hold, Reason};
 
-/// One thing to be done, in the order given. Requests (the first four) are each answered by one
+/// One thing to be done, in the order given. Requests (the first five) are each answered by one
 /// [`Answer`](super::Answer).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -29,6 +29,11 @@ pub enum Effect {
     },
     /// Remember a template that failed, where the lock is.
     Remember {
+        /// [`template_digest`](crate::plan::template_digest) of it.
+        digest: String,
+    },
+    /// Forget that a template failed: it has been rolled out whole since.
+    Forget {
         /// [`template_digest`](crate::plan::template_digest) of it.
         digest: String,
     },
@@ -60,7 +65,8 @@ pub struct Write {
     pub provenance: Option<Provenance>,
 }
 
-/// What must be true of the live object for a write to be carried out.
+/// What must be true of the live object for a write to be carried out: it is a compare-and-swap.
+/// Without the uid it would create a DaemonSet that was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
     /// It does not exist.

@@ -42,7 +42,8 @@ pub enum Answer {
         /// What came of it.
         result: Result<(), Failure>,
     },
-    /// Of [`Effect::Remember`](super::Effect::Remember).
+    /// Of [`Effect::Remember`](super::Effect::Remember), and of
+    /// [`Effect::Forget`](super::Effect::Forget).
     Remembered(Result<(), Failure>),
 }
 

@@ -109,14 +109,28 @@ impl<'w> Step<'_, 'w> {
     /// Has the failed template remembered. After some attempts it goes on without: the hold
     /// remembers it too.
     fn remember(&mut self, target: &Target) -> Flow<()> {
+        let digest = template_digest(target.template.raw());
+        self.note(Effect::Remember { digest })
+    }
+
+    /// Has a template forgotten that failed before, once it is rolled out whole. After some
+    /// attempts it stays remembered, and `--retry` is asked for once more than needed.
+    pub(super) fn forget(&mut self, target: &Target) -> Flow<()> {
+        if !self.task.failed_before {
+            return Ok(());
+        }
+        let digest = template_digest(target.template.raw());
+        self.note(Effect::Forget { digest })
+    }
+
+    fn note(&mut self, effect: Effect) -> Flow<()> {
         let remembering = self.state.remembering;
         if remembering.done {
             return Ok(());
         }
         self.may_go(remembering.request, Attempt::Remember)?;
         self.state.remembering.request = Request::Out;
-        let digest = template_digest(target.template.raw());
-        self.push(Effect::Remember { digest });
+        self.push(effect);
         Err(Pause::Wait)
     }
 

@@ -46,7 +46,10 @@ impl<'w> Step<'_, 'w> {
             Paced::Stands(why) => Ok(Pause::End(Outcome::Held { why })),
             Paced::Clean => match hands {
                 Hands::Ours(_) => Ok(self.give_back(target, &sight)),
-                Hands::Controllers => Ok(Pause::End(Outcome::Done)),
+                Hands::Controllers => {
+                    self.forget(target)?;
+                    Ok(Pause::End(Outcome::Done))
+                }
             },
         }
     }

@@ -24,7 +24,7 @@ const OVERTAKEN: SignedDuration = SignedDuration::from_millis(200);
 /// How long after a failure another one is no longer part of the same trouble.
 const FORGOTTEN: SignedDuration = SignedDuration::from_secs(120);
 
-/// How often a failed template is tried to be remembered.
+/// How often a failed template is tried to be remembered, or forgotten.
 const REMEMBER_ATTEMPTS: u32 = 3;
 
 /// A run, as it remembers itself. Thrown away, and begun anew on a fresh plan, it goes on where it
@@ -109,7 +109,7 @@ pub(super) struct Writing {
     pub(super) version: Option<Written>,
 }
 
-/// Remembering what failed.
+/// Remembering what failed, or forgetting it. A run does one of the two at most.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Remembering {
     pub(super) request: Request,

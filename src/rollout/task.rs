@@ -25,6 +25,8 @@ pub struct Task {
     /// Going back may make the controller evict more pods at once than the budget
     /// (`--allow-mass-eviction`).
     pub allow_mass_eviction: bool,
+    /// The template is remembered as failed (`--retry`).
+    pub failed_before: bool,
 }
 
 /// Where a run is to end.

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::effect::{Precondition, Write};
+use super::effect::Write;
 use super::task::Provenance;
 use crate::model::{CHANGE_CAUSE_ANNOTATION, Labels};
 use crate::plan::{COMMIT_ANNOTATION, ROLLOUT_ANNOTATION};
@@ -15,10 +15,10 @@ pub const PLAN_DIGEST_ANNOTATION: &str = "ds-plan.dev/plan-digest";
 const SEPARATOR: char = ',';
 
 impl Write {
-    /// The whole object for a server-side apply. Uid and resourceVersion are in it, so that it is
-    /// a compare-and-swap: without the uid, it would create a DaemonSet that was deleted.
+    /// The whole object for a server-side apply; its preconditions are sent beside it.
     pub fn object(&self) -> Value {
-        let Self { precondition, purpose: _, written, template, strategy, hold, provenance } = self;
+        let Self { precondition: _, purpose: _, written, template, strategy, hold, provenance } =
+            self;
         let mut object = written.as_ref().clone();
         if let Some(template) = template {
             object["spec"]["template"] = template.as_ref().clone();
@@ -36,12 +36,7 @@ impl Write {
         }
         let pairs = provenance.iter().flat_map(Provenance::annotations);
         annotations.extend(pairs.map(|(key, value)| (key.to_owned(), value.into())));
-        let metadata = &mut object["metadata"];
-        metadata["annotations"] = annotations.into();
-        if let Precondition::Unchanged { uid, resource_version } = precondition {
-            metadata["uid"] = uid.as_str().into();
-            metadata["resourceVersion"] = resource_version.as_str().into();
-        }
+        object["metadata"]["annotations"] = annotations.into();
         object
     }
 }

@@ -23,6 +23,7 @@ mod program;
 mod proxy;
 mod running;
 mod scratch;
+mod terminal;
 mod waiting;
 mod watchdog;
 

@@ -77,6 +77,7 @@ pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan
         desired,
         created_namespaces: &BTreeSet::new(),
         take_over: &BTreeSet::new(),
+        prune: None,
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),

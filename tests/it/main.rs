@@ -18,6 +18,7 @@ mod github;
 mod markdown;
 mod past;
 mod plan;
+mod prune;
 mod purity;
 mod sandbox;
 mod schemas;

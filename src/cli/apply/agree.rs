@@ -9,13 +9,13 @@ use super::flags::{AllowFlags, CommonFlags};
 use super::session::Session;
 use super::told::Format;
 use super::turn::Turn;
-use super::turns::Turns;
+use super::turns;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::shell::Shell;
 use crate::cli::warnings;
 use crate::model::{DesiredDaemonSet, Snapshot};
-use crate::plan::{self, Binding, Detail, Guard, Plan, SourceInfo, Warning};
+use crate::plan::{self, Binding, Detail, Guard, Plan, Prune, SourceInfo, Warning};
 use crate::render;
 use crate::source::FilesVersion;
 
@@ -37,7 +37,7 @@ impl Asking<'_> {
     /// # Errors
     /// A guard refuses it, or nobody agrees.
     pub(super) fn agree(&self, shell: &Shell, before: bool) -> Result<bool, Error> {
-        show(self.agreed, self.args.output, shell)?;
+        show(self.agreed, None, self.args.output, shell)?;
         let refusals = refusals(self.agreed, self.args.allow);
         if !refusals.is_empty() {
             return Err(Error::Refused(refusals));
@@ -62,31 +62,47 @@ impl Asking<'_> {
         session: &mut Session,
     ) -> Result<Exit, Error> {
         let Self { args, agreed, version, binding } = *self;
-        let mut turns = Turns::new(args.keep_going, session.shell.printer);
-        for &desired in desired {
-            let turn = Turn { args, agreed, version, binding, desired };
-            if !turns.goes_on(turn.carry_out(session).await)? {
-                break;
-            }
-        }
-        Ok(turns.exit())
+        let each = desired
+            .iter()
+            .map(|&desired| Turn { args, agreed, version, binding, desired })
+            .collect();
+        turns::take(each, args.keep_going, session).await
+    }
+}
+
+/// What is asked for.
+pub(super) struct Asked<'a> {
+    /// The DaemonSets.
+    pub desired: &'a [DesiredDaemonSet],
+    /// Where they came from.
+    pub source: SourceInfo,
+    /// What was noticed while reading them.
+    pub warnings: Vec<Warning>,
+    /// What is deleted besides.
+    pub prune: Option<Prune<'a>>,
+}
+
+impl<'a> Asked<'a> {
+    /// Those, and nothing else.
+    pub(super) fn only(desired: &'a [DesiredDaemonSet], source: SourceInfo) -> Self {
+        Self { desired, source, warnings: Vec::new(), prune: None }
     }
 }
 
 /// The plan of what is asked for, on this snapshot.
 pub(super) fn planned(
     snapshot: &Snapshot,
-    desired: &[DesiredDaemonSet],
-    source: SourceInfo,
-    warnings: Vec<Warning>,
+    wanted: Asked<'_>,
     args: &CommonFlags,
     created_at: Timestamp,
 ) -> Plan {
+    let Asked { desired, source, warnings, prune } = wanted;
     plan::plan(plan::Input {
         snapshot,
         desired,
         created_namespaces: &BTreeSet::new(),
         take_over: &args.ownership.names(),
+        prune,
         base: None,
         source,
         warnings,
@@ -95,21 +111,46 @@ pub(super) fn planned(
     })
 }
 
-fn show(plan: &Plan, output: Format, shell: &Shell) -> Result<(), Error> {
+/// Shows a plan, under a heading if there is one.
+pub(super) fn show(
+    plan: &Plan,
+    heading: Option<&str>,
+    output: Format,
+    shell: &Shell,
+) -> Result<(), Error> {
     warnings::print(&plan.warnings, shell.printer);
     match output {
         Format::Text => {
             let plan = Plan { warnings: Vec::new(), ..plan.clone() };
             let text = render::plan_text(&plan, &shell.text_options(false));
-            shell.printer.out(text).map_err(Error::Output)
+            let heading = heading.map(|words| format!("{words}\n")).unwrap_or_default();
+            shell.printer.out(format!("{heading}{text}")).map_err(Error::Output)
         }
         // One event a line; the plan is `ds-plan -o json`'s affair.
         Format::Json => Ok(()),
     }
 }
 
+/// Whether a plan that was made again is still what was agreed to.
+///
+/// # Errors
+/// It is not, or a guard has come up since.
+pub(super) fn still_agreed(
+    agreed: &Plan,
+    now: &Plan,
+    binding: Binding,
+    allow: AllowFlags,
+) -> Result<(), Error> {
+    let stale = plan::stale(agreed, now, binding);
+    if !stale.is_empty() {
+        return Err(Error::Stale(stale));
+    }
+    let refusals = refusals(now, allow);
+    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+}
+
 /// The guards of the plan that nobody has allowed.
-pub(super) fn refusals(plan: &Plan, allow: AllowFlags) -> Vec<Guard> {
+fn refusals(plan: &Plan, allow: AllowFlags) -> Vec<Guard> {
     plan.guards.iter().filter(|guard| !allow.passes(guard.code)).cloned().collect()
 }
 

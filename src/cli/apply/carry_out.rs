@@ -1,20 +1,24 @@
 //! `ds-apply apply`: carries out what the source, or a saved plan, asks for.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::agree::{Asking, planned};
-use super::flags::CommonFlags;
+use super::agree::{Asked, Asking, planned};
+use super::flags::{CommonFlags, DeletionFlags};
+use super::removal::{self, Removal};
 use super::session::Session;
+use super::turns;
 use crate::cli::error::{Error, Place};
 use crate::cli::exit::Exit;
 use crate::cli::flags::{GlobalFlags, NarrowFlags, SourceFlags, heading};
 use crate::cli::input::{self, Desired, Selection};
+use crate::cli::prune::PruneFlags;
 use crate::cli::shell::Shell;
 use crate::cli::{label_selector, warnings};
-use crate::cluster::{Scope, WritableCluster};
+use crate::cluster::WritableCluster;
 use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector};
-use crate::plan::{Binding, DaemonSetPlan, Plan, SourceInfo};
+use crate::plan::{Binding, DaemonSetPlan, Difference, Plan, Prune, SourceInfo, Stale};
 use crate::source::FilesVersion;
 
 /// Carry out what git asks for, or a saved plan (the default)
@@ -35,12 +39,18 @@ pub(in crate::cli) struct Args {
     #[arg(help_heading = heading::NARROW, value_parser = label_selector::parse)]
     selector: Option<LabelSelector>,
 
+    #[command(flatten)]
+    prune: PruneFlags,
+
     /// Of a saved plan: replace exactly the pods in it, or nothing
     #[arg(long)]
     strict: bool,
 
     #[command(flatten)]
     common: CommonFlags,
+
+    #[command(flatten)]
+    deletion: DeletionFlags,
 }
 
 pub(super) async fn run(
@@ -51,12 +61,39 @@ pub(super) async fn run(
     let prepared = session
         .unless_interrupted(async |shell, cluster| prepare(args, global, shell, cluster).await)
         .await?;
-    let Prepared { desired, agreed, version, binding, saved } = prepared;
-    let asking = Asking { args: &args.common, agreed: &agreed, version: version.as_ref(), binding };
+    let Prepared { desired, agreed, version, binding, saved, prune } = prepared;
+    let mut common = args.common.clone();
+    common.allow.deletion = args.deletion;
+    let asking = Asking { args: &common, agreed: &agreed, version: version.as_ref(), binding };
     if !asking.agree(&session.shell, saved)? {
         return Ok(Exit::Done);
     }
-    asking.each(&in_order(&desired), &mut session).await
+    let exit = asking.each(&in_order(&desired), &mut session).await?;
+    let declared = desired.iter().map(|one| one.key.clone()).collect();
+    match prune.of(&declared) {
+        None => Ok(exit),
+        Some(prune) => remove(&asking, prune, exit, &mut session).await,
+    }
+}
+
+/// What is not in the source any more goes last, and only if all else is as it should be.
+async fn remove(
+    asking: &Asking<'_>,
+    prune: Prune<'_>,
+    exit: Exit,
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let Asking { args, agreed, version: _, binding } = *asking;
+    let keys = removal::keys(agreed);
+    if exit != Exit::Done {
+        if !keys.is_empty() {
+            let names = keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            session.shell.printer.err(format!("not deleted, because not all is done: {names}\n"));
+        }
+        return Ok(exit);
+    }
+    let each = keys.into_iter().map(|key| Removal { args, agreed, binding, key, prune }).collect();
+    turns::take(each, args.keep_going, session).await
 }
 
 /// What is to be carried out.
@@ -68,6 +105,8 @@ struct Prepared {
     binding: Binding,
     /// Whether the plan was agreed to before.
     saved: bool,
+    /// What becomes of what the source has no longer.
+    prune: PruneFlags,
 }
 
 async fn prepare(
@@ -78,33 +117,69 @@ async fn prepare(
 ) -> Result<Prepared, Error> {
     let (file, names) = sorted_out(&args.what, shell)?;
     let saved = file.map(|file| read_plan(&file)).transpose()?;
+    let prune = prune_of(args, saved.as_ref())?;
     let narrow = NarrowFlags {
         names: match &saved {
-            Some(plan) => plan.daemon_sets.iter().map(DaemonSetPlan::key).collect(),
+            Some(plan) => planned_names(plan),
             None => names,
         },
         selector: args.selector.clone(),
     };
+    prune.refuse_narrowed(&narrow, global.namespace.as_ref())?;
     let source = source_of(args, saved.as_ref());
     let selection =
         Selection { namespace: global.namespace.as_ref(), flags: &narrow, place: Place::Manifests };
     let default_namespace =
         global.namespace.clone().unwrap_or_else(|| cluster.live().default_namespace().clone());
-    let Desired { mut daemon_sets, namespaces: _, base: _, source, version, warnings } =
-        input::desired(&source, None, &selection, default_namespace, shell)?;
+    let mut desired = input::desired(&source, None, &selection, default_namespace, shell)?;
+    prune.mark(&mut desired)?;
+    let Desired { mut daemon_sets, namespaces: _, base: _, source, version, warnings } = desired;
     for desired in &mut daemon_sets {
         args.common.pace.put_over(desired);
     }
     if let Some(agreed) = saved {
         warnings::print(&warnings, shell.printer);
+        all_of(&agreed, &daemon_sets)?;
         let binding = if args.strict { Binding::Pods } else { Binding::Reasons };
-        return Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: true });
+        return Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: true, prune });
     }
-    let namespaces = daemon_sets.iter().map(|one| one.key.namespace.clone()).collect();
-    let snapshot = cluster.live().snapshot(&Scope::Namespaces(namespaces), shell.now).await?;
-    let agreed = planned(&snapshot, &daemon_sets, source, warnings, &args.common, shell.now);
+    let snapshot = cluster.live().snapshot(&prune.scope(&daemon_sets), shell.now).await?;
+    let declared = daemon_sets.iter().map(|one| one.key.clone()).collect();
+    let wanted = Asked { desired: &daemon_sets, source, warnings, prune: prune.of(&declared) };
+    let agreed = planned(&snapshot, wanted, &args.common, shell.now);
     let binding = Binding::Reasons;
-    Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: false })
+    Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: false, prune })
+}
+
+/// What a saved plan says of its source, else what the flags say.
+fn prune_of(args: &Args, saved: Option<&Plan>) -> Result<PruneFlags, Error> {
+    match saved {
+        None => Ok(args.prune.clone()),
+        Some(_) if args.prune.any() => Err(Error::SourceIdOfPlan),
+        Some(plan) => Ok(PruneFlags::of_plan(&plan.source)),
+    }
+}
+
+/// The DaemonSets that a saved plan is about. One that deletes is about all of its source.
+fn planned_names(plan: &Plan) -> Vec<DaemonSetKey> {
+    match plan.source.prune {
+        Some(_) => Vec::new(),
+        None => plan.daemon_sets.iter().map(DaemonSetPlan::key).collect(),
+    }
+}
+
+/// A plan that deletes is of a whole source, and what that contains is known before anything is
+/// done.
+fn all_of(agreed: &Plan, desired: &[DesiredDaemonSet]) -> Result<(), Error> {
+    let gone = removal::keys(agreed);
+    let planned: BTreeSet<DaemonSetKey> =
+        agreed.daemon_sets.iter().map(DaemonSetPlan::key).filter(|it| !gone.contains(it)).collect();
+    let now: BTreeSet<DaemonSetKey> = desired.iter().map(|one| one.key.clone()).collect();
+    let more = now.difference(&planned).map(|key| (key, Difference::NotPlanned));
+    let fewer = planned.difference(&now).map(|key| (key, Difference::NoLongerDesired));
+    let stale = more.chain(fewer).map(|(key, what)| Stale { daemon_set: key.clone(), what });
+    let stale: Vec<Stale> = stale.collect();
+    if stale.is_empty() { Ok(()) } else { Err(Error::Stale(stale)) }
 }
 
 /// A file that is there is a plan; everything else must be a name.

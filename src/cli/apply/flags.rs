@@ -9,7 +9,7 @@ use super::told::Format;
 use crate::cli::flags::{OwnershipFlags, heading};
 use crate::cluster::{Clock, LockOptions};
 use crate::model::{
-    Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, RolloutPolicy,
+    DaemonSetKey, Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, RolloutPolicy,
 };
 use crate::plan::GuardCode;
 
@@ -44,6 +44,17 @@ pub(super) struct CommonFlags {
     pub(super) allow: AllowFlags,
 }
 
+/// What a command takes that is about live DaemonSets and reads no source.
+#[derive(Args, Clone, Debug)]
+pub(super) struct NamedFlags {
+    /// Which DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME", required = true)]
+    pub(super) names: Vec<DaemonSetKey>,
+
+    #[command(flatten)]
+    pub(super) common: CommonFlags,
+}
+
 /// How a rollout goes on and ends.
 #[derive(Args, Clone, Debug)]
 pub(super) struct PaceFlags {
@@ -60,7 +71,7 @@ pub(super) struct PaceFlags {
     #[arg(long, value_name = "WHAT", help_heading = PACE)]
     pub(super) on_failure: Option<OnFailureFlag>,
 
-    /// Stop safely after this time, and exit with 4; default: never
+    /// Stop safely when the whole run has lasted so long, and exit with 4; default: never
     #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = span)]
     pub(super) timeout: Option<Duration>,
 
@@ -115,6 +126,22 @@ pub(super) struct AllowFlags {
     /// Apply a template that failed before
     #[arg(long, help_heading = ALLOWANCES)]
     pub(super) retry: bool,
+
+    /// Nothing, where nothing is deleted.
+    #[arg(skip)]
+    pub(super) deletion: DeletionFlags,
+}
+
+/// What is allowed to the one command that deletes DaemonSets.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(super) struct DeletionFlags {
+    /// Delete more than half of what the source applied
+    #[arg(long, help_heading = ALLOWANCES)]
+    allow_mass_deletion: bool,
+
+    /// Delete what was applied from another place under the same --source-id
+    #[arg(long, help_heading = ALLOWANCES)]
+    allow_other_source: bool,
 }
 
 impl AllowFlags {
@@ -125,21 +152,28 @@ impl AllowFlags {
             // What failed before uses up the budget; trying again says that it may heal.
             GuardCode::Deadlock => self.allow_deadlock || self.retry,
             GuardCode::FailedTemplate => self.retry,
+            GuardCode::MassDeletion => self.deletion.allow_mass_deletion,
+            GuardCode::OtherSource => self.deletion.allow_other_source,
             GuardCode::SelectorChange | GuardCode::TakeOver | GuardCode::GitOps => false,
         }
     }
 }
 
 impl PaceFlags {
-    /// When the run stops, begun at `now`.
-    pub(super) fn ends(&self, now: Timestamp) -> Option<Timestamp> {
-        now.checked_add(SignedDuration::try_from(self.timeout?).ok()?).ok()
+    /// How much is left of the run's time; `None` when it has no end.
+    pub(super) fn left(&self, elapsed: Duration) -> Option<Duration> {
+        Some(self.timeout?.saturating_sub(elapsed))
     }
 
-    /// How the lock is taken and kept.
-    pub(super) fn lock(&self) -> LockOptions {
-        let options =
-            LockOptions { wait: self.lock_timeout, ..LockOptions::new(Clock::of_machine()) };
+    /// When the run stops that has lasted so long at `now`.
+    pub(super) fn ends(&self, now: Timestamp, elapsed: Duration) -> Option<Timestamp> {
+        now.checked_add(SignedDuration::try_from(self.left(elapsed)?).ok()?).ok()
+    }
+
+    /// How the lock is taken and kept. It is waited for no longer than the run may last.
+    pub(super) fn lock(&self, clock: Clock, elapsed: Duration) -> LockOptions {
+        let wait = self.left(elapsed).map_or(self.lock_timeout, |left| left.min(self.lock_timeout));
+        let options = LockOptions { wait, ..LockOptions::new(clock) };
         match self.lease {
             Some(lease) => LockOptions { lease, request: lease, ..options },
             None => options,
@@ -186,4 +220,37 @@ fn span(text: &str) -> Result<Duration, String> {
     let error = || format!("`{text}` is no span of time such as 90s, 10m or 1h30m");
     let span: SignedDuration = text.parse().map_err(|_| error())?;
     Duration::try_from(span).map_err(|_| error())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        pace: PaceFlags,
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_whole_run() {
+        let now: Timestamp = "2026-08-01T12:00:00Z".parse().unwrap();
+        let seconds = |seconds| Duration::from_secs(seconds);
+        for (line, elapsed, ends, lock_wait) in [
+            ("apply", 900, None, 30),
+            ("apply --timeout=10m", 0, Some("2026-08-01T12:10:00Z"), 30),
+            ("apply --timeout=10m", 540, Some("2026-08-01T12:01:00Z"), 30),
+            ("apply --timeout=10m", 590, Some("2026-08-01T12:00:10Z"), 10),
+            ("apply --timeout=10m", 601, Some("2026-08-01T12:00:00Z"), 0),
+        ] {
+            let pace = Line::try_parse_from(line.split(' ')).unwrap().pace;
+            let elapsed = seconds(elapsed);
+            let want = ends.map(|at| at.parse().unwrap());
+            assert_eq!(pace.ends(now, elapsed), want, "{line} {elapsed:?}");
+            let clock = Clock::new(|| Duration::ZERO);
+            assert_eq!(pace.lock(clock, elapsed).wait, seconds(lock_wait), "{line} {elapsed:?}");
+        }
+    }
 }

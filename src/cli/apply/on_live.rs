@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::cli::error::{Error, Place};
 use crate::merge;
 use crate::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, IntOrPercent, Place as Document, PodTemplate,
-    RevisionNumber, Snapshot, UpdateStrategy,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, FIELD_MANAGER, IntOrPercent, Place as Document,
+    PodTemplate, Snapshot, UpdateStrategy,
 };
-use crate::plan::{COMMIT_ANNOTATION, FIELD_MANAGER, Hold, HoldError, ROLLOUT_ANNOTATION};
+use crate::plan::{COMMIT_ANNOTATION, Hold, HoldError, ROLLOUT_ANNOTATION};
 use crate::rollout::PLAN_DIGEST_ANNOTATION;
 
 /// Annotations that a rollout writes anew.
@@ -96,15 +96,4 @@ pub(super) fn as_if_rolling(
         });
     }
     snapshot
-}
-
-/// A revision that was asked for.
-#[derive(Clone, Debug)]
-pub(super) enum Wanted {
-    /// The one before the live one; of a parked rollout, the one that is live.
-    Before,
-    /// The one with this number.
-    Number(RevisionNumber),
-    /// The latest one of this commit, or of one whose id begins so.
-    Commit(String),
 }

@@ -2,30 +2,28 @@
 
 use std::sync::Arc;
 
-use super::agree::{ask, planned};
-use super::flags::CommonFlags;
+use super::agree::{Asked, ask, planned, show};
+use super::flags::{CommonFlags, NamedFlags};
 use super::on_live::{find, hold, with_template, written};
 use super::session::{Session, unlock};
-use super::turns::Turns;
+use super::turns::{self, InTurn};
 use super::{identity, told};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::model::{DaemonSetKey, PolicySpec};
 use crate::plan::SourceInfo;
-use crate::render;
 use crate::rollout::{Goal, Provenance, Task};
+
+/// Above the plan of what follows a release.
+const HEADING: &str = "The controller will do this by itself, at its own pace:";
 
 /// Give the declared strategy back, whatever the controller then does
 ///
 /// Prints what the controller will do at once.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
-    /// Which DaemonSets
-    #[arg(value_name = "NAMESPACE/NAME", required = true)]
-    names: Vec<DaemonSetKey>,
-
     #[command(flatten)]
-    common: CommonFlags,
+    named: NamedFlags,
 }
 
 /// Take the lock away from a run that is gone
@@ -39,16 +37,28 @@ pub(in crate::cli) struct UnlockArgs {
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let mut turns = Turns::new(args.common.keep_going, session.shell.printer);
-    for key in &args.names {
-        if !turns.goes_on(one(&args.common, key, session).await)? {
-            break;
-        }
-    }
-    Ok(turns.exit())
+    let NamedFlags { names, common } = &args.named;
+    let each = names.iter().map(|key| One { key, args: common }).collect();
+    turns::take(each, common.keep_going, session).await
 }
 
-async fn one(args: &CommonFlags, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
+/// One DaemonSet's turn.
+struct One<'a> {
+    key: &'a DaemonSetKey,
+    args: &'a CommonFlags,
+}
+
+impl InTurn for One<'_> {
+    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+        release(self.args, self.key, session).await
+    }
+}
+
+async fn release(
+    args: &CommonFlags,
+    key: &DaemonSetKey,
+    session: &mut Session,
+) -> Result<Exit, Error> {
     let snapshot = session.snapshot(key).await?;
     let live = find(&snapshot, key)?;
     let Some(hold) = hold(live)? else {
@@ -58,10 +68,8 @@ async fn one(args: &CommonFlags, key: &DaemonSetKey, session: &mut Session) -> R
     // What the controller does as soon as it may.
     let desired = [with_template(live, Some(&hold), &live.spec.template)?];
     let now = session.shell.now;
-    let plan = planned(&snapshot, &desired, SourceInfo::default(), Vec::new(), args, now);
-    let text = render::plan_text(&plan, &session.shell.text_options(false));
-    let words = format!("The controller will do this by itself, at its own pace:\n{text}");
-    session.shell.printer.out(words).map_err(Error::Output)?;
+    let plan = planned(&snapshot, Asked::only(&desired, SourceInfo::default()), args, now);
+    show(&plan, Some(HEADING), args.output, &session.shell)?;
     if !args.yes {
         ask(&session.shell)?;
     }
@@ -70,10 +78,11 @@ async fn one(args: &CommonFlags, key: &DaemonSetKey, session: &mut Session) -> R
         pace: PolicySpec::default(),
         waves: Vec::new(),
         provenance: Provenance { by: Some(identity::by(&session.holder)), ..Provenance::default() },
-        deadline: args.pace.ends(snapshot.observed_at),
+        deadline: session.ends(&args.pace, snapshot.observed_at),
         allow_mass_eviction: true,
+        failed_before: false,
     };
-    let lock = session.lock(key, args.pace.lock()).await?;
+    let lock = session.lock(key, &args.pace).await?;
     let selector = live.spec.selector.clone();
     let ending = session.carry_out(key, &selector, &lock, task, args.output).await;
     unlock(lock).await;

@@ -3,19 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use super::agree::{ask, planned};
-use super::flags::CommonFlags;
+use super::agree::{Asked, Asking, planned, still_agreed};
+use super::flags::{CommonFlags, NamedFlags};
 use super::on_live::{as_if_rolling, find, hold, with_template};
 use super::session::{Session, unlock};
-use super::turns::Turns;
+use super::turns::{self, InTurn};
 use super::{identity, told};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::model::{
     DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, Snapshot, UpdateStrategy,
 };
-use crate::plan::{Plan, SourceInfo};
-use crate::render;
+use crate::plan::{Binding, GuardCode, Plan, SourceInfo};
 use crate::rollout::{Extent, Goal, Provenance, Task};
 
 /// Replace the outdated pods of DaemonSets that declare OnDelete, in waves
@@ -24,12 +23,8 @@ use crate::rollout::{Extent, Goal, Provenance, Task};
 /// new pods fail, it only stops.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
-    /// Which DaemonSets
-    #[arg(value_name = "NAMESPACE/NAME", required = true)]
-    names: Vec<DaemonSetKey>,
-
     #[command(flatten)]
-    common: CommonFlags,
+    named: NamedFlags,
 }
 
 /// Replace some outdated pods of a DaemonSet that declares OnDelete, and stop
@@ -64,19 +59,14 @@ struct ExtentFlags {
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let mut turns = Turns::new(args.common.keep_going, session.shell.printer);
-    for key in &args.names {
-        let one = One { key, args: &args.common, extent: None };
-        if !turns.goes_on(one.roll(session).await)? {
-            break;
-        }
-    }
-    Ok(turns.exit())
+    let NamedFlags { names, common: args } = &args.named;
+    let each = names.iter().map(|key| One { key, args, extent: None }).collect();
+    turns::take(each, args.keep_going, session).await
 }
 
 pub(super) async fn step(args: &StepArgs, session: &mut Session) -> Result<Exit, Error> {
     let StepArgs { name, extent, common } = args;
-    One { key: name, args: common, extent: Some(extent) }.roll(session).await
+    One { key: name, args: common, extent: Some(extent) }.carry_out(session).await
 }
 
 /// One DaemonSet's turn.
@@ -86,24 +76,20 @@ struct One<'a> {
     extent: Option<&'a ExtentFlags>,
 }
 
-impl One<'_> {
-    async fn roll(&self, session: &mut Session) -> Result<Exit, Error> {
+impl InTurn for One<'_> {
+    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
         let snapshot = session.snapshot(self.key).await?;
-        let plan = self.plan(&snapshot, session)?;
-        if !plan.has_changes() {
-            let words = format!("{}: no pod is outdated\n", self.key);
-            session.shell.printer.out(words).map_err(Error::Output)?;
+        let agreed = self.plan(&snapshot, session)?;
+        let binding = Binding::Reasons;
+        let asking = Asking { args: self.args, agreed: &agreed, version: None, binding };
+        if !asking.agree(&session.shell, false)? {
             return Ok(Exit::Done);
         }
-        let text = render::plan_text(&plan, &session.shell.text_options(false));
-        session.shell.printer.out(text).map_err(Error::Output)?;
-        if !self.args.yes {
-            ask(&session.shell)?;
-        }
-        let lock = session.lock(self.key, self.args.pace.lock()).await?;
+        let lock = session.lock(self.key, &self.args.pace).await?;
         let done = async {
             let snapshot = session.snapshot(self.key).await?;
             let plan = self.plan(&snapshot, session)?;
+            still_agreed(&agreed, &plan, binding, self.args.allow)?;
             let task = self.task(&plan, &snapshot, session)?;
             let selector = find(&snapshot, self.key)?.spec.selector.clone();
             session.carry_out(self.key, &selector, &lock, task, self.args.output).await
@@ -112,7 +98,9 @@ impl One<'_> {
         unlock(lock).await;
         Ok(told::exit(&ending?.outcome))
     }
+}
 
+impl One<'_> {
     /// What would happen if the controller replaced these pods within our budget.
     fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Plan, Error> {
         let live = find(snapshot, self.key)?;
@@ -125,8 +113,11 @@ impl One<'_> {
         let snapshot = as_if_rolling(snapshot, self.key, self.max_unavailable());
         let live = find(&snapshot, self.key)?;
         let desired = [with_template(live, None, &live.spec.template)?];
-        let (source, now) = (SourceInfo::default(), session.shell.now);
-        Ok(planned(&snapshot, &desired, source, Vec::new(), self.args, now))
+        let wanted = Asked::only(&desired, SourceInfo::default());
+        let mut plan = planned(&snapshot, wanted, self.args, session.shell.now);
+        // Whoever applies the object has nothing to undo: it is not written.
+        plan.guards.retain(|guard| guard.code != GuardCode::GitOps);
+        Ok(plan)
     }
 
     fn max_unavailable(&self) -> IntOrPercent {
@@ -153,8 +144,9 @@ impl One<'_> {
                 by: Some(identity::by(&session.holder)),
                 ..Provenance::default()
             },
-            deadline: self.args.pace.ends(snapshot.observed_at),
+            deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
+            failed_before: false,
         })
     }
 

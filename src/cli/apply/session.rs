@@ -1,9 +1,12 @@
 //! The process around a rollout: its cluster, the lock, and how it is interrupted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 
+use super::flags::PaceFlags;
 use super::identity;
 use super::told::{Format, Teller};
 use crate::apply::{Interrupt, Run};
@@ -11,9 +14,7 @@ use crate::cli::connection::{self, Connection};
 use crate::cli::error::Error;
 use crate::cli::flags::GlobalFlags;
 use crate::cli::shell::Shell;
-use crate::cluster::{
-    Access, Clock, Holder, Lock, LockOptions, Resource, Scope, Target, Verb, WritableCluster,
-};
+use crate::cluster::{Access, Clock, Holder, Lock, Resource, Scope, Target, Verb, WritableCluster};
 use crate::model::{DaemonSetKey, LabelSelector, Snapshot};
 use crate::rollout::{Ending, Task};
 
@@ -25,6 +26,10 @@ pub(super) struct Session {
     pub cluster: WritableCluster,
     /// Who does them.
     pub holder: Holder,
+    /// What time is measured with.
+    clock: Clock,
+    /// What it said when the run began.
+    begun: Duration,
     interrupts: mpsc::Receiver<Interrupt>,
 }
 
@@ -40,13 +45,28 @@ impl Session {
     ) -> Result<Self, Error> {
         match connection::open(global, shell).await? {
             Connection::Recorded(_) => Err(Error::WritingToRecording),
-            Connection::Live(live) => Ok(Self {
-                shell: shell.clone(),
-                cluster: live.writable(),
-                holder: identity::holder(shell)?,
-                interrupts,
-            }),
+            Connection::Live(live) => {
+                let clock = Clock::of_machine();
+                let begun = clock.now();
+                Ok(Self {
+                    shell: shell.clone(),
+                    cluster: live.writable(),
+                    holder: identity::holder(shell)?,
+                    clock,
+                    begun,
+                    interrupts,
+                })
+            }
         }
+    }
+
+    /// When the whole run stops, by a server's clock that says `now`.
+    pub(super) fn ends(&self, pace: &PaceFlags, now: Timestamp) -> Option<Timestamp> {
+        pace.ends(now, self.elapsed())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.now().saturating_sub(self.begun)
     }
 
     /// Does something that changes no pod; an interrupt ends it.
@@ -57,7 +77,7 @@ impl Session {
         &mut self,
         work: impl AsyncFnOnce(&Shell, &WritableCluster) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let Self { shell, cluster, holder: _, interrupts } = self;
+        let Self { shell, cluster, interrupts, .. } = self;
         tokio::select! {
             done = work(shell, cluster) => done,
             Some(Interrupt) = interrupts.recv() => Err(Error::Interrupted),
@@ -76,16 +96,20 @@ impl Session {
         .await
     }
 
-    /// Takes a DaemonSet's lock.
+    /// Takes a DaemonSet's lock, which is how its turn begins.
     ///
     /// # Errors
-    /// Somebody else has it, and keeps it.
+    /// Somebody else has it, and keeps it; or the time of the run is over.
     pub(super) async fn lock(
         &mut self,
         key: &DaemonSetKey,
-        options: LockOptions,
+        pace: &PaceFlags,
     ) -> Result<Arc<Lock>, Error> {
-        let holder = self.holder.clone();
+        let elapsed = self.elapsed();
+        if pace.left(elapsed) == Some(Duration::ZERO) {
+            return Err(Error::TimeIsOver(key.clone()));
+        }
+        let (holder, options) = (self.holder.clone(), pace.lock(self.clock.clone(), elapsed));
         self.unless_interrupted(async |_, cluster| {
             Ok(Arc::new(cluster.lock(key, &holder, &options).await?))
         })
@@ -104,14 +128,15 @@ impl Session {
         task: Task,
         output: Format,
     ) -> Result<Ending, Error> {
+        let clock = self.clock.clone();
         let observer = self
             .unless_interrupted(async |shell, cluster| {
                 let events = may_watch_events(cluster, key).await?;
                 let target = Target { key: key.clone(), selector: selector.clone(), events };
-                Ok(cluster.live().observe(&target, Clock::of_machine(), shell.now).await?)
+                Ok(cluster.live().observe(&target, clock, shell.now).await?)
             })
             .await?;
-        let mut teller = Teller::new(key, output, self.shell.printer);
+        let mut teller = Teller::new(key, output, &self.shell);
         let mut last = self.shell.now;
         let lock = Arc::clone(lock);
         let run = Run { key, lock, observer, interrupts: &mut self.interrupts, task };

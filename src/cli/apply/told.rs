@@ -1,4 +1,6 @@
-//! What a run tells while it goes on, and at its end.
+//! What a run tells while it goes on, and at its end: a line an event, or a bar on a terminal.
+
+mod bar;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,8 +9,11 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use bar::Bar;
+
 use crate::cli::exit::Exit;
 use crate::cli::printer::Printer;
+use crate::cli::shell::Shell;
 use crate::model::{DaemonSetKey, NodeName};
 use crate::plan::Reason;
 use crate::render::neutral;
@@ -34,18 +39,25 @@ pub(super) struct Teller<'a> {
     key: &'a DaemonSetKey,
     format: Format,
     printer: Printer,
+    /// On a terminal, for people.
+    bar: Option<Bar>,
     last_line: Option<Timestamp>,
     /// What was said last, so that a request that is made again is not told again.
     last_words: String,
 }
 
 impl<'a> Teller<'a> {
-    pub(super) fn new(key: &'a DaemonSetKey, format: Format, printer: Printer) -> Self {
-        Self { key, format, printer, last_line: None, last_words: String::new() }
+    pub(super) fn new(key: &'a DaemonSetKey, format: Format, shell: &Shell) -> Self {
+        let bar = (shell.draws && format == Format::Text).then(|| Bar::new(key));
+        let printer = shell.printer;
+        Self { key, format, printer, bar, last_line: None, last_words: String::new() }
     }
 
     /// Tells of one event.
     pub(super) fn tell(&mut self, report: &Report, now: Timestamp) {
+        if self.bar.as_mut().is_some_and(|bar| bar.takes(report, now)) {
+            return;
+        }
         let is_number = matches!(report, Report::Progress(_));
         let silent = self.last_line.map_or(i64::MAX, |last| now.duration_since(last).as_secs());
         if is_number && self.format == Format::Text && silent < HEARTBEAT {
@@ -61,9 +73,20 @@ impl<'a> Teller<'a> {
         self.last_words = words;
     }
 
+    /// Tells of something that is no part of a rollout.
+    pub(super) fn say(&self, now: Timestamp, event: &str, words: &str) {
+        match self.format {
+            Format::Text => self.line(now, words),
+            Format::Json => self.json(now, event, words, json!({})),
+        }
+    }
+
     /// Tells how it ended, and what is left.
     pub(super) fn end(&self, ending: &Ending, now: Timestamp) {
         let Ending { outcome, replaced, left } = ending;
+        if let Some(bar) = &self.bar {
+            bar.clear();
+        }
         match self.format {
             Format::Json => {
                 let data = json!({
@@ -84,7 +107,11 @@ impl<'a> Teller<'a> {
     fn line(&self, now: Timestamp, text: &str) {
         let line = format!("{} {}  {}\n", Clock(now), self.key, neutral::line(text));
         // A reader who went away does not stop a rollout.
-        drop(self.printer.out(line));
+        let print = || drop(self.printer.out(line));
+        match &self.bar {
+            Some(bar) => bar.above(print),
+            None => print(),
+        }
     }
 
     fn json(&self, now: Timestamp, event: &str, message: &str, data: Value) {

@@ -1,34 +1,29 @@
 //! One DaemonSet's turn, in the order of the protocol: lock, plan again on what is live now, compare
-//! with what was agreed to, take ownership over, ask the server, roll out, look whether it is done.
+//! with what was agreed to, ask the server, take ownership over, roll out, look whether it is done.
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
-use super::agree::{self, planned};
+use super::agree::{Asked, planned, still_agreed};
 use super::flags::CommonFlags;
 use super::session::{Session, unlock};
+use super::turns::InTurn;
 use super::{identity, told};
-use crate::apply::{self, PreflightError};
+use crate::apply::{self, PreflightError, Trial};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cluster::{Lock, WritableCluster, WriteError};
 use crate::controller::Owner;
 use crate::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, PodTemplate,
-    PolicySpec, Snapshot, failed_templates,
+    PolicySpec, Snapshot, short_commit,
 };
 use crate::plan::{
-    Binding, Change, DaemonSetPlan, Guard, GuardCode, Hold, HoldState, Plan, SourceInfo, Strategy,
-    sent, stale, template_digest,
+    Binding, Change, DaemonSetPlan, Guard, Plan, SourceInfo, after_apply, sent, template_digest,
 };
 use crate::rollout::{
-    Declared, Ending, Goal, Outcome, Precondition, Provenance, Purpose, Target, Task, Write,
+    self, Declared, Ending, Goal, Outcome, Provenance, Target, Task, World, Write,
 };
 use crate::source::FilesVersion;
-
-/// How much of a commit's id is shown.
-const SHORT_COMMIT: usize = 7;
 
 /// One DaemonSet that is carried out.
 pub(super) struct Turn<'a> {
@@ -44,75 +39,109 @@ pub(super) struct Turn<'a> {
     pub desired: &'a DesiredDaemonSet,
 }
 
-impl Turn<'_> {
+impl InTurn for Turn<'_> {
     /// Carries it out under its lock.
-    pub(super) async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
-        let lock = session.lock(&self.desired.key, self.args.pace.lock()).await?;
+    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+        let lock = session.lock(&self.desired.key, &self.args.pace).await?;
         let done = self.under(&lock, session).await;
         unlock(lock).await;
         done
     }
+}
 
+impl Turn<'_> {
     async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
-        let snapshot = session.snapshot(&self.desired.key).await?;
-        let by = identity::by(&session.holder);
-        let begun = session
-            .unless_interrupted(async |_, cluster| self.begin(&snapshot, lock, cluster, by).await);
-        let Some(task) = begun.await? else { return Ok(Exit::Done) };
+        let mut snapshot = session.snapshot(&self.desired.key).await?;
+        // The lock knows even where leases may not be listed, and knows it as of now.
+        let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
+        snapshot.remember_failed(&self.desired.key, &failed);
+        let plan = self.planned(&snapshot);
+        still_agreed(&self.agreed_part(), &plan, self.binding, self.args.allow)?;
+        let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
+            return Ok(Exit::Done);
+        };
+        let task = self.task(one, &snapshot, session)?;
+        let task = session
+            .unless_interrupted(async |_, cluster| {
+                self.prepare(task, one, &snapshot, cluster, lock).await
+            })
+            .await?;
         let (key, selector) = (&self.desired.key, &self.desired.spec.selector);
         let ending = session.carry_out(key, selector, lock, task, self.args.output).await?;
         self.look_again(&ending, session).await
     }
 
-    /// Everything before the first step; nothing when there is nothing to do.
-    async fn begin(
+    /// What is to be done, with the template as it was planned.
+    fn task(
         &self,
+        plan: &DaemonSetPlan,
         snapshot: &Snapshot,
-        lock: &Lock,
-        cluster: &WritableCluster,
-        by: String,
-    ) -> Result<Option<Task>, Error> {
-        let plan = self.planned(snapshot);
-        let stale = stale(&self.agreed_part(), &plan, self.binding);
-        if !stale.is_empty() {
-            return Err(Error::Stale(stale));
-        }
-        self.refuse_guarded(&plan, lock).await?;
-        let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
-            return Ok(None);
-        };
-        let now = snapshot.observed_at;
-        let mut live = snapshot.daemon_set(&self.desired.key).cloned();
-        if let Some(before) = &live
-            && !one.taken_over.is_empty()
-        {
-            let writer = lock.writer();
-            live = Some(apply::take_over(&writer, before, &one.taken_over, now).await?);
-        }
-        let (declared, provenance) = (self.declared()?, self.provenance(&plan.source, by));
-        let first = self.first_write(one, &declared, &provenance, now);
+        session: &Session,
+    ) -> Result<Task, Error> {
+        let live = snapshot.daemon_set(&self.desired.key);
         let target = Target {
-            uid: live.as_ref().map(|live| live.uid.clone()),
-            template: self.preflight(cluster, live.as_ref(), &first, one).await?,
-            declared,
-            written: first.written,
-            changes: one.change != Change::None,
+            uid: live.map(|live| live.uid.clone()),
+            template: self.merged(snapshot).spec.template,
+            declared: self.declared()?,
+            written: Arc::new(sent(self.desired)),
+            changes: plan.change != Change::None,
         };
-        Ok(Some(Task {
+        Ok(Task {
             goal: Goal::Apply(target),
             pace: self.pace(),
-            waves: one.waves.clone(),
-            provenance,
-            deadline: self.args.pace.ends(now),
+            waves: plan.waves.clone(),
+            provenance: self.provenance(&self.agreed.source, identity::by(&session.holder)),
+            deadline: session.ends(&self.args.pace, snapshot.observed_at),
             allow_mass_eviction: self.args.allow.allow_mass_eviction,
-        }))
+            failed_before: snapshot.has_failed(&self.desired.key, &plan.target_template),
+        })
+    }
+
+    /// Everything before the first step: the server is asked, then ownership is taken over. The
+    /// template of the task becomes the one that the server will serve.
+    async fn prepare(
+        &self,
+        mut task: Task,
+        plan: &DaemonSetPlan,
+        snapshot: &Snapshot,
+        cluster: &WritableCluster,
+        lock: &Lock,
+    ) -> Result<Task, Error> {
+        let (key, now) = (&self.desired.key, snapshot.observed_at);
+        let live = snapshot.daemon_set(key);
+        let first = rollout::first_write(&task, &World::of(snapshot, key, true), now);
+        let asking = Preflight { turn: self, cluster, plan };
+        let template = match (first, live) {
+            (Some(first), Some(before)) if !plan.taken_over.is_empty() => {
+                let merged = Write { written: self.merged(snapshot).raw, ..first.clone() };
+                asking.template(live, Trial::Outcome(&merged.object())).await?;
+                let taken = apply::take_over(&lock.writer(), before, &plan.taken_over, now).await?;
+                asking.template(Some(&taken), Trial::Apply(&first.object())).await?
+            }
+            (Some(first), live) => asking.template(live, Trial::Apply(&first.object())).await?,
+            // Everything is in place: what is live was accepted, and its pods have to be.
+            (None, Some(live)) => {
+                apply::try_pod(cluster, &Owner::from(live)).await?;
+                live.spec.template.clone()
+            }
+            (None, None) => return Ok(task),
+        };
+        if let Goal::Apply(target) = &mut task.goal {
+            target.template = template;
+        }
+        Ok(task)
+    }
+
+    /// The DaemonSet as it was planned to become.
+    fn merged(&self, snapshot: &Snapshot) -> DesiredDaemonSet {
+        after_apply(snapshot, self.desired, &self.args.ownership.names())
     }
 
     /// This DaemonSet's plan, on what is live now.
     fn planned(&self, snapshot: &Snapshot) -> Plan {
         let desired = std::slice::from_ref(self.desired);
         let Plan { source, created_at, .. } = self.agreed;
-        planned(snapshot, desired, source.clone(), Vec::new(), self.args, *created_at)
+        planned(snapshot, Asked::only(desired, source.clone()), self.args, *created_at)
     }
 
     /// What was agreed to about this DaemonSet.
@@ -120,78 +149,6 @@ impl Turn<'_> {
         let mut agreed = self.agreed.clone();
         agreed.daemon_sets.retain(|one| one.key() == self.desired.key);
         agreed
-    }
-
-    /// Guards that have come up since, and what the lease remembers.
-    async fn refuse_guarded(&self, plan: &Plan, lock: &Lock) -> Result<(), Error> {
-        let mut refusals = agree::refusals(plan, self.args.allow);
-        let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
-        let is_failed = |one: &DaemonSetPlan| {
-            failed_templates(&failed).any(|digest| digest == one.target_template)
-        };
-        let known = refusals.iter().any(|guard| guard.code == GuardCode::FailedTemplate);
-        if !self.args.allow.retry && !known && plan.daemon_sets.iter().any(is_failed) {
-            refusals.push(Guard::failed_template(&self.desired.key));
-        }
-        if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
-    }
-
-    /// What is written first. Hold and provenance are in it: others may own those fields too.
-    fn first_write(
-        &self,
-        plan: &DaemonSetPlan,
-        declared: &Declared,
-        provenance: &Provenance,
-        now: Timestamp,
-    ) -> Write {
-        let paced = matches!(plan.strategy, Strategy::RollingUpdate { max_surge: 0, .. });
-        let hold = (paced && !plan.waves.is_empty()).then(|| Hold {
-            state: HoldState::Holding,
-            declared: declared.value().clone(),
-            plan_digest: provenance.plan_digest.clone(),
-            from: None,
-            since: now,
-            commit: provenance.commit.clone(),
-            by: provenance.by.clone(),
-            failed: None,
-        });
-        Write {
-            precondition: Precondition::Absent,
-            purpose: Purpose::Apply,
-            written: Arc::new(sent(self.desired)),
-            template: None,
-            strategy: match &hold {
-                Some(_) => serde_json::json!({"type": "OnDelete"}),
-                None => declared.value().clone(),
-            },
-            hold,
-            provenance: Some(provenance.clone()),
-        }
-    }
-
-    /// The template that the server will serve, which must be the one that was planned.
-    async fn preflight(
-        &self,
-        cluster: &WritableCluster,
-        live: Option<&DaemonSet>,
-        first: &Write,
-        plan: &DaemonSetPlan,
-    ) -> Result<PodTemplate, Error> {
-        let desired = owner(self.desired, live);
-        let answer = match apply::preflight(cluster, live, &first.object(), &desired).await {
-            Err(PreflightError::DaemonSet(WriteError::Conflict { fields, .. })) => {
-                let owned = fields.iter().map(|it| (it.path.as_str(), it.manager.as_str()));
-                let guard = Guard::take_over(&self.desired.key, owned);
-                return Err(Error::Refused(vec![guard]));
-            }
-            answer => answer?,
-        };
-        let template = answer.spec.template;
-        let as_planned = template_digest(template.raw()) == plan.target_template;
-        if as_planned || self.args.allow.allow_mutation {
-            return Ok(template);
-        }
-        Err(Error::Mutated(self.desired.key.clone()))
     }
 
     fn declared(&self) -> Result<Declared, Error> {
@@ -209,7 +166,8 @@ impl Turn<'_> {
             None => (source.commit.as_ref(), source.subject.as_ref()),
         };
         let written = self.desired.annotations.get(CHANGE_CAUSE_ANNOTATION).map(str::to_owned);
-        let of_commit = commit.zip(subject).map(|(id, subject)| format!("{} {subject}", short(id)));
+        let of_commit =
+            commit.zip(subject).map(|(id, subject)| format!("{} {subject}", short_commit(id)));
         Provenance {
             commit: commit.cloned(),
             plan_digest: self.agreed.digest.clone(),
@@ -237,10 +195,35 @@ impl Turn<'_> {
     }
 }
 
-/// `4f2c9e1`, or `4f2c9e1-dirty`.
-fn short(commit: &str) -> String {
-    let (id, dirty) = commit.split_at(commit.find('-').unwrap_or(commit.len()));
-    format!("{}{dirty}", id.get(..SHORT_COMMIT).unwrap_or(id))
+/// The server is asked before anything is written.
+struct Preflight<'a> {
+    turn: &'a Turn<'a>,
+    cluster: &'a WritableCluster,
+    plan: &'a DaemonSetPlan,
+}
+
+impl Preflight<'_> {
+    /// The template that the server will serve, which must be the one that was planned.
+    async fn template(
+        &self,
+        live: Option<&DaemonSet>,
+        trial: Trial<'_>,
+    ) -> Result<PodTemplate, Error> {
+        let Self { turn: Turn { desired, args, .. }, cluster, plan } = *self;
+        let answer = match apply::preflight(cluster, live, trial, &owner(desired, live)).await {
+            Err(PreflightError::DaemonSet(WriteError::Conflict { fields, .. })) => {
+                let owned = fields.iter().map(|it| (it.path.as_str(), it.manager.as_str()));
+                return Err(Error::Refused(vec![Guard::take_over(&desired.key, owned)]));
+            }
+            answer => answer?,
+        };
+        let template = answer.spec.template;
+        let as_planned = template_digest(template.raw()) == plan.target_template;
+        if as_planned || args.allow.allow_mutation {
+            return Ok(template);
+        }
+        Err(Error::Mutated(desired.key.clone()))
+    }
 }
 
 /// The DaemonSet as the preflight's pod has to know it.

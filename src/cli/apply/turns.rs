@@ -1,13 +1,41 @@
 //! Several DaemonSets, one after the other: whether the next one has its turn, and how the whole
 //! came out.
 
+use super::session::Session;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::printer::Printer;
 use crate::cli::report;
 
+/// Something to be done about one DaemonSet.
+pub(super) trait InTurn {
+    /// Does it.
+    ///
+    /// # Errors
+    /// It cannot be done.
+    fn carry_out(&self, session: &mut Session) -> impl Future<Output = Result<Exit, Error>> + Send;
+}
+
+/// Gives each one its turn. The first that is not done stops the rest, unless told otherwise.
+///
+/// # Errors
+/// That of the turn that stops the rest.
+pub(super) async fn take(
+    all: Vec<impl InTurn + Send + Sync>,
+    keep_going: bool,
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let mut turns = Turns::new(keep_going, session.shell.printer);
+    for one in all {
+        if !turns.goes_on(one.carry_out(session).await)? {
+            break;
+        }
+    }
+    Ok(turns.exit())
+}
+
 /// The turns so far.
-pub(super) struct Turns {
+struct Turns {
     keep_going: bool,
     printer: Printer,
     exit: Exit,
@@ -15,7 +43,7 @@ pub(super) struct Turns {
 
 impl Turns {
     /// Before the first one.
-    pub(super) fn new(keep_going: bool, printer: Printer) -> Self {
+    fn new(keep_going: bool, printer: Printer) -> Self {
         Self { keep_going, printer, exit: Exit::Done }
     }
 
@@ -24,7 +52,7 @@ impl Turns {
     ///
     /// # Errors
     /// That of this turn, if it stops the rest; else it is told, and counts.
-    pub(super) fn goes_on(&mut self, done: Result<Exit, Error>) -> Result<bool, Error> {
+    fn goes_on(&mut self, done: Result<Exit, Error>) -> Result<bool, Error> {
         let exit = match done {
             Ok(exit) => exit,
             Err(error) if may_go_on(error.exit(), self.keep_going) => report(&error, self.printer),
@@ -35,7 +63,7 @@ impl Turns {
     }
 
     /// The gravest outcome.
-    pub(super) fn exit(&self) -> Exit {
+    fn exit(&self) -> Exit {
         self.exit
     }
 }

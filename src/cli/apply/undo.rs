@@ -1,16 +1,16 @@
 //! `ds-apply undo`: an earlier template again, paced like any other change.
 
-use super::agree::{Asking, planned};
-use super::flags::CommonFlags;
-use super::on_live::{Wanted, find, hold, with_template};
+use super::agree::{Asked, Asking, planned};
+use super::flags::NamedFlags;
+use super::on_live::{find, hold, with_template};
 use super::session::Session;
-use super::turns::Turns;
+use super::turns::{self, InTurn};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::controller::revision_data::{Matching, matches, template_of};
 use crate::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetKey, DesiredDaemonSet, PodTemplate, Revision,
-    RevisionNumber, Snapshot,
+    RevisionNumber, Snapshot, is_commit_id,
 };
 use crate::plan::{
     Binding, COMMIT_ANNOTATION, Hold, HoldState, NoSuchRevision, Plan, SourceInfo, template_digest,
@@ -23,10 +23,6 @@ use crate::source::FilesVersion;
 /// that is live again. Git still asks for what was undone, so the commit to revert is printed.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
-    /// Which DaemonSets
-    #[arg(value_name = "NAMESPACE/NAME", required = true)]
-    names: Vec<DaemonSetKey>,
-
     /// To the revision with this number; `ds-plan history` lists them
     #[arg(long, value_name = "N", conflicts_with = "to_commit")]
     to_revision: Option<i64>,
@@ -36,58 +32,79 @@ pub(in crate::cli) struct Args {
     to_commit: Option<String>,
 
     #[command(flatten)]
-    common: CommonFlags,
+    named: NamedFlags,
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
-    let mut turns = Turns::new(args.common.keep_going, session.shell.printer);
-    for key in &args.names {
-        if !turns.goes_on(one(args, key, session).await)? {
-            break;
-        }
-    }
-    Ok(turns.exit())
+    let NamedFlags { names, common } = &args.named;
+    let each = names.iter().map(|key| One { key, args }).collect();
+    turns::take(each, common.keep_going, session).await
 }
 
-async fn one(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
+/// One DaemonSet's turn.
+struct One<'a> {
+    key: &'a DaemonSetKey,
+    args: &'a Args,
+}
+
+impl InTurn for One<'_> {
+    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+        undo(self.args, self.key, session).await
+    }
+}
+
+async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
     let snapshot = session.snapshot(key).await?;
     let live = find(&snapshot, key)?;
     let hold = hold(live)?;
     let (template, revision) = target(args, &snapshot, live, hold.as_ref())?;
     let mut desired = with_template(live, hold.as_ref(), &template)?;
     record_cause(&mut desired, revision);
-    args.common.pace.put_over(&mut desired);
+    args.named.common.pace.put_over(&mut desired);
     let undone = undone(live, hold.as_ref());
     let version = last_commit(revision).map(|id| FilesVersion { id, subject: None });
     let commit = version.as_ref().map(|it| it.id.clone()).filter(|id| !id.contains(':'));
     let source = SourceInfo { commit, ..SourceInfo::default() };
-    let plan = planned(
-        &snapshot,
-        std::slice::from_ref(&desired),
-        source,
-        Vec::new(),
-        &args.common,
-        session.shell.now,
-    );
+    let wanted = Asked::only(std::slice::from_ref(&desired), source);
+    let plan = planned(&snapshot, wanted, &args.named.common, session.shell.now);
     exactly(&plan, &template, key)?;
     let binding = Binding::Reasons;
-    let asking = Asking { args: &args.common, agreed: &plan, version: version.as_ref(), binding };
+    let asking =
+        Asking { args: &args.named.common, agreed: &plan, version: version.as_ref(), binding };
     if !asking.agree(&session.shell, false)? {
         return Ok(Exit::Done);
     }
     let exit = asking.each(&[&desired], session).await?;
-    if let Some(commit) = undone.filter(|_| exit == Exit::Done) {
-        let words =
-            format!("git still asks for what was undone: `git revert {commit}` makes it last\n");
-        session.shell.printer.out(words).map_err(Error::Output)?;
+    if let Some(version) = undone.filter(|_| exit == Exit::Done) {
+        session.shell.printer.out(to_make_it_last(&version)).map_err(Error::Output)?;
     }
     Ok(exit)
 }
 
-/// The commit that git still asks for: the one that was applied last, whether or not it failed.
+/// What is left to do in git, where what was undone came from a commit as it is.
+fn to_make_it_last(version: &str) -> String {
+    if is_commit_id(version) {
+        format!("git still asks for what was undone: `git revert {version}` makes it last\n")
+    } else {
+        format!("what was undone is of no commit ({version}): the manifests still ask for it\n")
+    }
+}
+
+/// The version that is still asked for: the one that was applied last, whether or not it failed.
 fn undone(live: &DaemonSet, hold: Option<&Hold>) -> Option<String> {
     let failed = hold.and_then(|hold| hold.commit.clone());
     failed.or_else(|| live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned))
+}
+
+/// A revision that was asked for.
+#[derive(Clone, Debug)]
+enum Wanted {
+    /// The one before the live one; of a parked rollout, the one that is live.
+    Before,
+    /// The one with this number.
+    Number(RevisionNumber),
+    /// The latest one of this commit, or of one whose id begins so.
+    Commit(String),
 }
 
 /// The template to go back to, and its revision.
@@ -96,7 +113,7 @@ fn target<'s>(
     snapshot: &'s Snapshot,
     live: &DaemonSet,
     hold: Option<&Hold>,
-) -> Result<(PodTemplate, Option<&'s Revision>), Error> {
+) -> Result<(PodTemplate, &'s Revision), Error> {
     let wanted = match (&args.to_revision, &args.to_commit) {
         (Some(number), _) => Wanted::Number(RevisionNumber(*number)),
         (None, Some(commit)) => Wanted::Commit(commit.clone()),
@@ -130,7 +147,7 @@ fn target<'s>(
     let template = template_of(&revision.data).unwrap_or_default();
     let template = serde_json::from_value(template)
         .map_err(|source| Error::RevisionUnreadable { revision: revision.name.clone(), source })?;
-    Ok((template, Some(revision)))
+    Ok((template, revision))
 }
 
 /// Whether a revision was applied from this commit.
@@ -139,14 +156,14 @@ fn is_of(revision: &Revision, commit: &str) -> bool {
     commits.split(',').any(|one| one.starts_with(commit))
 }
 
-fn last_commit(revision: Option<&Revision>) -> Option<String> {
-    let commits = revision?.annotations.get(COMMIT_ANNOTATION)?;
+fn last_commit(revision: &Revision) -> Option<String> {
+    let commits = revision.annotations.get(COMMIT_ANNOTATION)?;
     commits.rsplit(',').next().map(str::to_owned)
 }
 
 /// The change-cause goes back with the template, as `kubectl rollout undo` has it.
-fn record_cause(desired: &mut DesiredDaemonSet, revision: Option<&Revision>) {
-    let cause = revision.and_then(|it| it.annotations.get(CHANGE_CAUSE_ANNOTATION));
+fn record_cause(desired: &mut DesiredDaemonSet, revision: &Revision) {
+    let cause = revision.annotations.get(CHANGE_CAUSE_ANNOTATION);
     let others = desired.annotations.iter().filter(|(key, _)| *key != CHANGE_CAUSE_ANNOTATION);
     desired.annotations =
         others.chain(cause.map(|cause| (CHANGE_CAUSE_ANNOTATION, cause))).collect();
@@ -159,6 +176,23 @@ fn exactly(plan: &Plan, template: &PodTemplate, key: &DaemonSetKey) -> Result<()
         None => Ok(()),
         Some(one) => {
             Err(Error::FieldsStay { daemon_set: key.clone(), fields: one.leftovers.clone() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_git_knows_is_reverted() {
+        let id = "4f2c9e1d0b5a4f2c9e1d0b5a4f2c9e1d0b5a1234";
+        for (version, reverts) in
+            [(id.to_owned(), true), (format!("{id}-dirty"), false), (format!("sha256:{id}"), false)]
+        {
+            let words = to_make_it_last(&version);
+            assert_eq!(words.contains("git revert"), reverts, "{words}");
+            assert!(words.contains(&version), "{words}");
         }
     }
 }

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use super::scripted::{Log, Reply, Seen, count, server};
 use crate::cluster::{
-    Access, Apply, Cascade, Clock, Holder, Kind, Lock, LockOptions, Resource, Verb,
-    WritableCluster, WriteError,
+    Access, Apply, Clock, Holder, Kind, Lock, LockOptions, Resource, Verb, WritableCluster,
+    WriteError,
 };
-use crate::model::{DaemonSet, DaemonSetKey, Revision};
+use crate::model::{Cascade, DaemonSet, DaemonSetKey, Revision};
 
 const PODS: &str = "DELETE /api/v1/namespaces/team/pods/";
 
@@ -142,11 +142,13 @@ async fn each_write_is_one_request() {
     writer.delete_pod(&"team".into(), &"agent-x".into(), &uid).await.unwrap();
     is(&format!("{PODS}agent-x"), "application/json", options(json!({})));
     for (cascade, word) in [(Cascade::Orphan, "Orphan"), (Cascade::Background, "Background")] {
-        writer.delete_daemon_set(&agent(), &uid, cascade).await.unwrap();
+        writer.delete_daemon_set(&live(), cascade).await.unwrap();
         is(
             "DELETE /apis/apps/v1/namespaces/team/daemonsets/agent",
             "application/json",
-            options(json!({"propagationPolicy": word})),
+            options(json!({
+                "propagationPolicy": word, "preconditions": {"uid": "u", "resourceVersion": "5"},
+            })),
         );
     }
 }
@@ -159,6 +161,21 @@ async fn what_is_tried_out_needs_no_lock() {
     let (line, media_type, body) = only(&log);
     assert_eq!(line, "POST /api/v1/namespaces/team/pods?dryRun=All&fieldManager=ds-apply");
     assert_eq!((media_type.as_str(), body), ("application/json", pod));
+
+    let metadata = json!({"name": "agent", "annotations": {"a": "1"}, "uid": "other"});
+    let merged = json!({"metadata": metadata, "spec": {"x": 1}, "status": {}});
+    cluster.try_outcome(&live(), &merged).await.unwrap();
+    let (line, media_type, body) = only(&log);
+    let of_agent = "PATCH /apis/apps/v1/namespaces/team/daemonsets/agent";
+    assert_eq!(line, format!("{of_agent}?dryRun=All&fieldManager=ds-apply"));
+    assert_eq!(media_type, "application/json-patch+json");
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": "u"},
+        {"op": "add", "path": "/metadata/labels", "value": {}},
+        {"op": "add", "path": "/metadata/annotations", "value": {"a": "1"}},
+        {"op": "add", "path": "/spec", "value": {"x": 1}},
+    ]);
+    assert_eq!(body, patch, "what a user decides on, of this very object");
 
     let access = Access {
         verb: Verb::Create,

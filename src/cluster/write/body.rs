@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 use serde_json::{Value, json};
 
-use super::{Access, Apply, Cascade};
+use super::{Access, Apply};
 use crate::cluster::WriteError;
-use crate::model::{DaemonSet, Uid};
+use crate::model::{Cascade, DaemonSet, Uid};
 
 /// Asks whether this user may do something.
 pub(super) fn access_review(access: &Access) -> Vec<u8> {
@@ -54,6 +54,21 @@ pub(super) fn managed_fields(live: &DaemonSet, managed_fields: &Value) -> Vec<u8
     patch.to_string().into()
 }
 
+/// Makes exactly this object what another one is, as far as a user decides on it.
+pub(super) fn outcome(live: &DaemonSet, object: &Value) -> Vec<u8> {
+    let map = |name: &str| match &object["metadata"][name] {
+        Value::Object(pairs) => pairs.clone(),
+        _absent => serde_json::Map::new(),
+    };
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": live.uid},
+        {"op": "add", "path": "/metadata/labels", "value": map("labels")},
+        {"op": "add", "path": "/metadata/annotations", "value": map("annotations")},
+        {"op": "add", "path": "/spec", "value": object["spec"]},
+    ]);
+    patch.to_string().into()
+}
+
 /// Sets annotations of exactly this object, and this version of it if one is given.
 pub(super) fn annotations(
     uid: &Uid,
@@ -77,13 +92,20 @@ pub(super) fn failed_test_is_stale(error: WriteError) -> WriteError {
     }
 }
 
-/// Deletes the object of this identity.
-pub(super) fn delete(uid: &Uid, cascade: Option<Cascade>) -> Vec<u8> {
+/// Deletes the object of this identity, in this version if one is given.
+pub(super) fn delete(
+    uid: &Uid,
+    resource_version: Option<&str>,
+    cascade: Option<Cascade>,
+) -> Vec<u8> {
     let mut options = json!({
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "preconditions": {"uid": uid},
     });
+    if let Some(version) = resource_version {
+        options["preconditions"]["resourceVersion"] = version.into();
+    }
     if let Some(cascade) = cascade {
         options["propagationPolicy"] = match cascade {
             Cascade::Background => "Background".into(),

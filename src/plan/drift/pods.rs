@@ -89,7 +89,10 @@ fn fault_of(reason: &Reason) -> Option<Fault> {
         | Reason::NotAvailableYet { .. }
         | Reason::Misscheduled { .. }
         | Reason::DaemonSetTerminating
-        | Reason::MustBeRecreated => None,
+        | Reason::MustBeRecreated
+        // Nothing is deleted by looking.
+        | Reason::GoesWithOwner
+        | Reason::Orphaned => None,
     }
 }
 

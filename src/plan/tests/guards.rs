@@ -153,7 +153,7 @@ fn a_policy_says_how_many_unready_nodes_are_skipped() {
 }
 
 #[test]
-fn a_template_that_the_lease_remembers_is_guarded_until_it_is_live() {
+fn a_template_that_the_lease_remembers_is_guarded_until_it_is_live_everywhere() {
     let mut cluster = settled(3);
     let before = snapshot(&cluster);
     cluster.set_image("foo/bar:2");
@@ -164,12 +164,15 @@ fn a_template_that_the_lease_remembers_is_guarded_until_it_is_live() {
         name: name.into(),
         failed: ["sha256:other", failed].map(Box::from).into(),
     };
-    let after = snapshot(&cluster);
+    let begun = snapshot(&cluster);
+    settle(&mut cluster);
+    let whole = snapshot(&cluster);
     for (rule, live, lease, guarded) in [
         ("it failed", &before, lease("ds-plan-foo", &digest), true),
         ("another failed", &before, lease("ds-plan-foo", "sha256:1"), false),
         ("that of another DaemonSet", &before, lease("ds-plan-bar", &digest), false),
-        ("it was tried again since", &after, lease("ds-plan-foo", &digest), false),
+        ("it is live, and most pods are not of it", &begun, lease("ds-plan-foo", &digest), true),
+        ("it was rolled out since", &whole, lease("ds-plan-foo", &digest), false),
     ] {
         let mut live = live.clone();
         live.leases = vec![lease];

@@ -26,6 +26,7 @@ fn planned_with(
         desired: std::slice::from_ref(desired),
         created_namespaces: &BTreeSet::new(),
         take_over: &take_over,
+        prune: None,
         base: None,
         source: SourceInfo::default(),
         warnings: Vec::new(),

@@ -70,8 +70,32 @@ fn a_fixed_cause_and_a_retry_finish_a_parked_rollout() {
     for pod in &mut parked.sim.cluster.pods {
         pod.trouble = None;
     }
-    let run = parked.again("v2").finish();
+    assert_eq!(parked.sim.remembered.len(), 1);
+    let run = parked.again("v2").with(|task| task.failed_before = true).finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
+    assert!(run.sim.remembered.is_empty(), "rolled out whole, it has not failed any more");
+}
+
+#[test]
+fn what_failed_is_remembered_until_it_is_whole() {
+    let bad = |strategy| {
+        let mut sim = Sim::with_strategy(6, &strategy);
+        sim.remembered.insert("sha256:v2".to_owned());
+        sim
+    };
+    for (rule, sim, interrupted) in [
+        ("stopped on the way", bad(rolling(&json!(2))), true),
+        ("no pod is of it yet", bad(on_delete()), false),
+    ] {
+        let mut run = Run::apply(sim, "v2").with(|task| task.failed_before = true);
+        run.look();
+        if interrupted {
+            run.until(|run| !run.deletes.is_empty());
+            run.feed(Event::Interrupt, 0);
+        }
+        let run = run.finish();
+        assert_eq!(run.sim.remembered.len(), 1, "{rule}");
+    }
 }
 
 #[test]

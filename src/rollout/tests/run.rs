@@ -21,6 +21,7 @@ enum Request {
     Delete(Delete),
     Record(String),
     Remember(String),
+    Forget(String),
 }
 
 /// What becomes of a request.
@@ -71,6 +72,7 @@ pub(super) fn task(goal: Goal) -> Task {
         },
         deadline: None,
         allow_mass_eviction: false,
+        failed_before: false,
     }
 }
 
@@ -170,6 +172,7 @@ impl Run {
                     self.requests.push_back(Request::Record(revision.to_string()));
                 }
                 Effect::Remember { digest } => self.requests.push_back(Request::Remember(digest)),
+                Effect::Forget { digest } => self.requests.push_back(Request::Forget(digest)),
                 Effect::Report(report) => self.reports.push(report),
                 Effect::WakeAt(at) => self.wake = Some(at),
                 Effect::Finish(ending) => {
@@ -222,6 +225,12 @@ impl Run {
             Request::Remember(digest) => {
                 if done {
                     self.sim.remembered.insert(digest);
+                }
+                Answer::Remembered(said(Ok(())))
+            }
+            Request::Forget(digest) => {
+                if done {
+                    self.sim.remembered.remove(&digest);
                 }
                 Answer::Remembered(said(Ok(())))
             }

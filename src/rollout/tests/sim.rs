@@ -271,8 +271,6 @@ impl Sim {
             }
             Precondition::Unchanged { .. } if self.deleted => return Err(Failure::Gone),
             Precondition::Unchanged { uid, resource_version } => {
-                assert_eq!(object["metadata"]["uid"], uid.as_str());
-                assert_eq!(object["metadata"]["resourceVersion"], resource_version.as_str());
                 if *uid != self.cluster.daemon_set.uid
                     || *resource_version != self.version.to_string()
                 {

@@ -1,12 +1,13 @@
 //! The way from one template to the next, in good order.
 
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::model::{IntOrPercent, REVISION_HASH_LABEL};
 use crate::plan::{COMMIT_ANNOTATION, HoldState, Reason, Wave};
-use crate::rollout::{Extent, Goal, Outcome, Purpose, Report};
+use crate::rollout::{Extent, Goal, Outcome, Precondition, Purpose, Report, first_write};
 
 fn purposes(run: &Run) -> Vec<Purpose> {
     run.sim.writes.iter().map(|write| write.purpose).collect()
@@ -59,6 +60,33 @@ fn an_object_that_adopts_outdated_pods_is_held_from_birth() {
         assert_eq!(first.hold.is_some(), held);
         assert_eq!(first.strategy == on_delete(), held);
     }
+}
+
+#[test]
+fn what_is_tried_out_is_what_is_written_first() {
+    let surging = surging(&json!(1));
+    for (strategy, image, written) in [
+        (rolling(&json!(2)), "v2", Some(true)),
+        (rolling(&json!(2)), "v1", None),
+        (surging, "v2", Some(false)),
+        (on_delete(), "v2", Some(false)),
+    ] {
+        // The time that the run may take is no affair of the preflight.
+        let sim = Sim::with_strategy(3, &strategy);
+        let mut run = Run::apply(sim, image).with(|task| task.deadline = Some(Timestamp::MIN));
+        let (seen, now) = (run.sim.seen(), run.sim.now());
+        let first = first_write(&run.task, &seen.world(), now);
+        assert_eq!(first.as_ref().map(|it| it.hold.is_some()), written, "{strategy} {image}");
+        run = run.with(|task| task.deadline = None);
+        run.look();
+        run.settle();
+        assert_eq!(run.sim.writes.first(), first.as_ref(), "{strategy} {image}");
+    }
+    let mut sim = Sim::of(2, &json!(1));
+    sim.deleted = true;
+    let run = Run::apply(sim, "v2");
+    let first = first_write(&run.task, &run.sim.seen().world(), run.sim.now()).unwrap();
+    assert_eq!((first.precondition, first.purpose), (Precondition::Absent, Purpose::Apply));
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn written(write: impl FnOnce(&mut Write)) -> Value {
 }
 
 #[test]
-fn one_object_carries_template_hold_provenance_and_preconditions() {
+fn one_object_carries_template_hold_and_provenance() {
     let object = written(|_| {});
     let mut metadata = object["metadata"].clone();
     let text = metadata["annotations"].as_object_mut().unwrap().remove(ROLLOUT_ANNOTATION);
@@ -56,7 +56,7 @@ fn one_object_carries_template_hold_provenance_and_preconditions() {
     assert_eq!(
         metadata,
         json!({
-            "name": "agent", "uid": "u", "resourceVersion": "41",
+            "name": "agent",
             "annotations": {
                 "note": "kept", COMMIT_ANNOTATION: "c0ffee", PLAN_DIGEST_ANNOTATION: "sha256:01",
             },

@@ -76,9 +76,15 @@ fn step_and_roll(plane: &ControlPlane) {
     assert_eq!(seen.deleted.len(), 4);
     assert!(seen.most_unavailable <= 1, "{}", seen.most_unavailable);
 
+    // Whoever applies the object has nothing against it, and programs read nothing but JSON.
+    fleet.kubectl(&["label", "daemonset", "agent", "argocd.argoproj.io/instance=fleet"]);
     let watcher = fleet.watch();
-    fleet.command("roll", &["--max-unavailable", "2"], 0);
+    let rolled = fleet.command("roll", &["--max-unavailable=2", "--output=json"], 0);
     let seen = watcher.end();
+    for line in stdout(&rolled).lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+    }
+    fleet.kubectl(&["label", "daemonset", "agent", "argocd.argoproj.io/instance-"]);
     assert_eq!(seen.deleted.len(), NODES - 4);
     assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
     assert_eq!(fleet.images(), ["v2".to_owned()].into());

@@ -54,6 +54,9 @@ metadata: {name: no-v2}
 spec: {policyName: no-v2, validationActions: [Deny]}
 "#;
 
+/// Pods such as these are refused from now on.
+const RESTRICTED: &str = "pod-security.kubernetes.io/enforce=restricted";
+
 #[test]
 fn what_the_server_would_not_have_is_found_before_any_pod_goes() {
     let plane = ControlPlane::start();
@@ -61,6 +64,7 @@ fn what_the_server_would_not_have_is_found_before_any_pod_goes() {
     let plane = &plane;
     thread::scope(|scope| {
         scope.spawn(|| insecure(plane));
+        scope.spawn(|| insecure_and_not_taken_over(plane));
         scope.spawn(|| without_priority_class(plane));
         scope.spawn(|| under_policies(plane));
     });
@@ -94,9 +98,36 @@ impl Fleet<'_> {
 
 fn insecure(plane: &ControlPlane) {
     let fleet = Fleet::new(plane, "insecure", NODES, &version("insecure", "v1"));
-    let enforce = "pod-security.kubernetes.io/enforce=restricted";
-    plane.kubectl(&["label", "namespace", "insecure", enforce]);
+    plane.kubectl(&["label", "namespace", "insecure", RESTRICTED]);
     fleet.is_refused(&version("insecure", "v2"), 1, "violates PodSecurity");
+}
+
+/// Whose fields are whose stays as it is too, as long as the server has not accepted what comes
+/// after.
+fn insecure_and_not_taken_over(plane: &ControlPlane) {
+    let namespace = "theirs";
+    plane.kubectl(&["create", "namespace", namespace]);
+    plane.kubectl_stdin(&["apply", "--filename=-"], &version(namespace, "v1"));
+    let fleet = Fleet { plane, namespace: namespace.to_owned(), nodes: NODES };
+    fleet.wait_until_available();
+    let owners = || {
+        let live = fleet.json(&["get", "daemonset", "agent", "--show-managed-fields"]);
+        let entries = live["metadata"]["managedFields"].as_array().unwrap().iter();
+        let owned = entries.filter(|entry| entry["subresource"] != "status");
+        owned.map(|entry| (entry["manager"].clone(), entry["fieldsV1"].clone())).collect::<Vec<_>>()
+    };
+    let before = owners();
+    let take_over = ["--take-over=kubectl-client-side-apply"];
+    plane.kubectl(&["label", "namespace", namespace, RESTRICTED]);
+    let refused = fleet.apply(&version(namespace, "v2"), &take_over);
+    assert_eq!(refused.status.code(), Some(1), "{}", told(&refused));
+    assert!(told(&refused).contains("violates PodSecurity"), "{}", told(&refused));
+    assert_eq!(owners(), before, "nothing is written");
+
+    plane.kubectl(&["label", "namespace", namespace, "pod-security.kubernetes.io/enforce-"]);
+    let taken = fleet.apply(&version(namespace, "v2"), &take_over);
+    assert_eq!(taken.status.code(), Some(0), "{}", told(&taken));
+    assert!(owners().iter().all(|(manager, _)| manager == "ds-apply"), "{:?}", owners());
 }
 
 fn without_priority_class(plane: &ControlPlane) {

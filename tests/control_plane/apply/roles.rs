@@ -91,10 +91,23 @@ impl<'p> Worker<'p> {
         self.run(&[&deadline[..], flags].concat(), image).status.code()
     }
 
-    /// Enough of its work to need every right: made, changed, back again on the first revision.
+    /// Enough of its work to need every right: made, changed, back again on the first revision,
+    /// one beside it deleted when the source has it no longer.
     fn works(&self) -> bool {
         let again = "v1'}] # from another version of the file\n#";
-        ["v1", "v2", again].iter().all(|image| self.apply(image, &[]) == Some(0))
+        ["v1", "v2", again].iter().all(|image| self.apply(image, &[]) == Some(0)) && self.prunes()
+    }
+
+    fn prunes(&self) -> bool {
+        let agent = version(&self.user, "v1");
+        let both = format!("{agent}---{}", agent.replace("agent", "other"));
+        let id = format!("--source-id={}", self.user);
+        let applies = |manifest: &str, flags: &[&str]| {
+            let arguments = [&["--yes", "-f", "agent.yaml", &*id], flags].concat();
+            let files = [("agent.yaml", manifest)];
+            self.plane.ds_apply_as(&self.user, &arguments, &files).run().status.success()
+        };
+        applies(&both, &[]) && applies(&agent, &["--prune"])
     }
 
     /// What it asked the server for, apart from questions about rights; and whether it might.

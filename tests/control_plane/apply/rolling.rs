@@ -96,3 +96,31 @@ fn a_broken_version_is_parked_and_never_spreads() {
     let forward = fleet.apply(&version("v2", "d"), &[]);
     assert_eq!(forward.status.code(), Some(0), "{}", told(&forward));
 }
+
+/// What failed because its time was too short is refused, held or parked, until it is tried again;
+/// and forgotten once it is everywhere.
+#[test]
+fn a_template_that_failed_is_remembered_until_it_is_rolled_out_whole() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(3));
+    let version =
+        |image: &str| slowly(&manifest("slow", image, &at_most("3"))).replace("500ms", "6s");
+    let fleet = Fleet::new(&plane, "slow", 3, &version("v1"));
+    let ends = |image: &str, flags: &[&str], code: i32| {
+        let output = fleet.apply(&version(image), flags);
+        assert_eq!(output.status.code(), Some(code), "{image} {flags:?}: {}", told(&output));
+        let refused = told(&output).contains("--retry)");
+        assert_eq!(refused, code == 6, "{}", told(&output));
+    };
+    let remembered = "--output=jsonpath={.metadata.annotations.ds-plan\\.dev/failed-templates}";
+    let remembered = || fleet.kubectl(&["get", "lease", "ds-plan-agent", remembered]);
+    for (image, on_failure) in [("v2", "--on-failure=hold"), ("v3", "--on-failure=park")] {
+        let hasty = ["--progress-deadline=2s", on_failure];
+        ends(image, &hasty, 4);
+        assert!(remembered().starts_with("sha256:"), "{}", remembered());
+        ends(image, &hasty, 6);
+        ends(image, &["--retry"], 0);
+        assert_eq!(remembered(), "", "{image}");
+    }
+    ends("v2", &[], 0);
+}

@@ -1,9 +1,9 @@
 //! Deletes of one identity.
 
-use ds_plan::cluster::{Cascade, WriteError};
-use ds_plan::model::Uid;
+use ds_plan::cluster::WriteError;
+use ds_plan::model::{Cascade, DaemonSet, Uid};
 
-use super::{admin, agent, live, locked, manifest, quiet};
+use super::{admin, live, locked, manifest, quiet};
 use crate::harness::{ControlPlane, wait_until};
 
 const POD: &str = "
@@ -47,9 +47,20 @@ async fn pods_of_a_deleted_daemon_set_go_or_stay() {
         wait_until("two pods", soon, || pods() == 2);
         let before = live(&cluster).await;
         let other = Uid::from("00000000-0000-0000-0000-000000000000");
-        let error = writer.delete_daemon_set(&agent(), &other, cascade).await.unwrap_err();
+        let recreated = DaemonSet { uid: other, ..before };
+        let error = writer.delete_daemon_set(&recreated, cascade).await.unwrap_err();
         assert!(matches!(error, WriteError::Stale { .. }), "{error:?}");
-        writer.delete_daemon_set(&agent(), &before.uid, cascade).await.unwrap();
+        let before = live(&cluster).await;
+        plane.kubectl(&["label", "ds", "agent", "touched=yes"]);
+        let error = writer.delete_daemon_set(&before, cascade).await.unwrap_err();
+        assert!(matches!(error, WriteError::Stale { .. }), "{error:?}");
+        // The controller may still be writing the status.
+        loop {
+            match writer.delete_daemon_set(&live(&cluster).await, cascade).await {
+                Err(WriteError::Stale { .. }) => {}
+                deleted => break deleted.unwrap(),
+            }
+        }
         wait_until("the DaemonSet to go", soon, || {
             plane.kubectl(&["get", "ds", "-o=name"]).is_empty()
         });

@@ -1,0 +1,221 @@
+//! `--source-id` and `--prune`: the mark of a source on what it applies, and when what it contains
+//! no longer may be told at all.
+//!
+//! "Not in the source" can only be said of a source that was read whole. Not here: what deleting
+//! does (`plan`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+use super::error::Error;
+use super::flags::{NarrowFlags, heading};
+use super::input::Desired;
+use crate::cluster::Scope;
+use crate::model::{Cascade, DaemonSetKey, DesiredDaemonSet, NamespaceName};
+use crate::plan::{
+    Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, SourceInfo, Warning, source_paths,
+};
+
+/// The longest id.
+const LONGEST_ID: usize = 253;
+
+/// What of a source was passed over, by the codes of its warnings: there may be DaemonSets in it.
+const UNREAD: [&str; 5] = ["notRendered", "symbolicLink", "submodule", "specialFile", "lfsPointer"];
+
+/// Which source it is, and what becomes of what it has no longer.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct PruneFlags {
+    /// Mark what is applied as this source's (annotation `ds-plan.dev/source-id`); use one id for
+    /// each source
+    #[arg(long, value_name = "ID", help_heading = heading::SOURCE, value_parser = source_id)]
+    source_id: Option<String>,
+
+    /// Delete DaemonSets that carry the --source-id and are not in the source any more
+    ///
+    /// They go last, after everything else has succeeded. The source must be read whole, and the
+    /// DaemonSets of all namespaces are looked at.
+    #[arg(long, help_heading = heading::SOURCE, requires = "source_id")]
+    prune: bool,
+
+    /// What becomes of the pods of those: `background` deletes them all at once, `orphan` leaves
+    /// them
+    #[arg(long, value_name = "HOW", default_value = "background", requires = "prune")]
+    #[arg(help_heading = heading::SOURCE)]
+    cascade: CascadeFlag,
+}
+
+/// `--cascade`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum CascadeFlag {
+    #[default]
+    Background,
+    Orphan,
+}
+
+impl PruneFlags {
+    /// Only the mark.
+    pub(super) fn marking(source_id: Option<String>) -> Self {
+        Self { source_id, ..Self::default() }
+    }
+
+    /// What a saved plan says.
+    pub(super) fn of_plan(source: &SourceInfo) -> Self {
+        let SourceInfo { id, prune, .. } = source;
+        Self {
+            source_id: id.clone(),
+            prune: prune.is_some(),
+            cascade: match prune {
+                Some(Cascade::Orphan) => CascadeFlag::Orphan,
+                Some(Cascade::Background) | None => CascadeFlag::Background,
+            },
+        }
+    }
+
+    /// Whether any of it was asked for.
+    pub(super) fn any(&self) -> bool {
+        self.source_id.is_some()
+    }
+
+    /// Refuses to tell what is not in a source of which only a part is looked at.
+    ///
+    /// # Errors
+    /// Names, a selector or a namespace narrow it.
+    pub(super) fn refuse_narrowed(
+        &self,
+        narrow: &NarrowFlags,
+        namespace: Option<&NamespaceName>,
+    ) -> Result<(), Error> {
+        let NarrowFlags { names, selector } = narrow;
+        let narrowed = !names.is_empty() || selector.is_some() || namespace.is_some();
+        if self.prune && narrowed { Err(Error::PruneNarrowed) } else { Ok(()) }
+    }
+
+    /// How much of the cluster has to be looked at: what the source has no longer may be anywhere.
+    pub(super) fn scope(&self, desired: &[DesiredDaemonSet]) -> Scope {
+        if self.prune {
+            return Scope::All;
+        }
+        Scope::Namespaces(desired.iter().map(|one| one.key.namespace.clone()).collect())
+    }
+
+    /// Puts the marks on everything that the source asks for.
+    ///
+    /// # Errors
+    /// With `--prune`, a part of the source was passed over.
+    pub(super) fn mark(&self, desired: &mut Desired) -> Result<(), Error> {
+        let Some(id) = &self.source_id else { return Ok(()) };
+        if self.prune {
+            refuse_unread(&desired.warnings)?;
+        }
+        desired.source.id = Some(id.clone());
+        desired.source.prune = self.prune.then_some(self.cascade());
+        let paths = source_paths(&desired.source);
+        for one in &mut desired.daemon_sets {
+            annotate(one, SOURCE_ID_ANNOTATION, id);
+            annotate(one, SOURCE_PATHS_ANNOTATION, &paths);
+        }
+        Ok(())
+    }
+
+    /// What a plan has to know; `declared` is all of the source.
+    pub(super) fn of<'a>(&'a self, declared: &'a BTreeSet<DaemonSetKey>) -> Option<Prune<'a>> {
+        let id = self.source_id.as_deref().filter(|_| self.prune)?;
+        Some(Prune { id, cascade: self.cascade(), declared })
+    }
+
+    fn cascade(&self) -> Cascade {
+        match self.cascade {
+            CascadeFlag::Background => Cascade::Background,
+            CascadeFlag::Orphan => Cascade::Orphan,
+        }
+    }
+}
+
+fn refuse_unread(warnings: &[Warning]) -> Result<(), Error> {
+    let unread = warnings.iter().filter(|warning| UNREAD.contains(&warning.code.as_str()));
+    let unread: Vec<String> = unread.map(|warning| warning.message.clone()).collect();
+    if unread.is_empty() { Ok(()) } else { Err(Error::PruneUnread(unread)) }
+}
+
+fn annotate(desired: &mut DesiredDaemonSet, key: &str, value: &str) {
+    for object in [&mut desired.raw, &mut desired.written] {
+        let metadata = &mut Arc::make_mut(object)["metadata"];
+        // `annotations: null` is none, as for the API server.
+        if !metadata["annotations"].is_object() {
+            metadata["annotations"] = Value::Object(serde_json::Map::new());
+        }
+        metadata["annotations"][key] = value.into();
+    }
+    let own = desired.annotations.iter().chain([(key, value)]);
+    desired.annotations = own.collect();
+}
+
+/// Something that can be said, copied and compared without harm.
+pub(super) fn source_id(text: &str) -> Result<String, String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._/:@-".contains(c);
+    if text.is_empty() || text.len() > LONGEST_ID || !text.chars().all(allowed) {
+        return Err(format!(
+            "an id has 1 to {LONGEST_ID} letters, digits and `. _ / : @ -`, such as prod/logging"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::LabelSelector;
+
+    #[test]
+    fn ids_are_plain() {
+        for (text, fits) in [
+            ("prod", true),
+            ("git.example/fleet:deploy/prod", true),
+            ("", false),
+            ("two words", false),
+            ("line\nbreak", false),
+            (&*"x".repeat(LONGEST_ID), true),
+            (&*"x".repeat(LONGEST_ID + 1), false),
+        ] {
+            assert_eq!(source_id(text).is_ok(), fits, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_source_says_nothing_of_the_rest() {
+        let all = NarrowFlags { names: Vec::new(), selector: None };
+        let named = NarrowFlags { names: vec!["log/agent".parse().unwrap()], ..all.clone() };
+        let labelled = NarrowFlags { selector: Some(LabelSelector::default()), ..all.clone() };
+        let namespace = NamespaceName::from("log");
+        let flags =
+            PruneFlags { source_id: Some("prod".to_owned()), prune: true, ..Default::default() };
+        let only_marked = PruneFlags { prune: false, ..flags.clone() };
+        for (rule, narrow, namespace, refused) in [
+            ("all of it", &all, None, false),
+            ("names", &named, None, true),
+            ("labels", &labelled, None, true),
+            ("a namespace", &all, Some(&namespace), true),
+        ] {
+            assert_eq!(flags.refuse_narrowed(narrow, namespace).is_err(), refused, "{rule}");
+            assert!(only_marked.refuse_narrowed(narrow, namespace).is_ok(), "{rule}");
+        }
+    }
+
+    #[test]
+    fn what_was_passed_over_may_be_what_is_missing() {
+        let warning = |code: &str| Warning {
+            code: code.to_owned(),
+            message: format!("`x` {code}"),
+            daemon_set: None,
+            nodes: Vec::new(),
+        };
+        assert!(refuse_unread(&[warning("workingTreeDiffers")]).is_ok());
+        for code in UNREAD {
+            let error = refuse_unread(&[warning("workingTreeDiffers"), warning(code)]).unwrap_err();
+            assert!(error.to_string().contains(&format!("`x` {code}")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What is not in the source any more is deleted last, and nothing else is.
+
+use std::thread;
+
+use super::diary::RUNNER;
+use super::*;
+
+const NODES: usize = 4;
+
+/// Several DaemonSets of one source, in one file.
+fn source(namespace: &str, names: &[&str]) -> String {
+    let one = |name: &&str| {
+        manifest(namespace, "v1", &at_most("1"))
+            .replace("name: agent,", &format!("name: {name},"))
+            .replace("app: agent", &format!("app: {name}"))
+    };
+    names.iter().map(one).collect::<Vec<_>>().join("---")
+}
+
+impl Fleet<'_> {
+    fn empty<'p>(plane: &'p ControlPlane, namespace: &str) -> Fleet<'p> {
+        plane.kubectl(&["create", "namespace", namespace]);
+        Fleet { plane, namespace: namespace.to_owned(), nodes: NODES }
+    }
+
+    /// `ds-apply --yes --source-id` of these; it must end so.
+    fn is_pruned(&self, id: &str, names: &[&str], flags: &[&str], code: i32) -> String {
+        let id = format!("--source-id={id}");
+        let output = self.apply(&source(&self.namespace, names), &[&[&*id], flags].concat());
+        assert_eq!(output.status.code(), Some(code), "{names:?} {flags:?}: {}", told(&output));
+        told(&output)
+    }
+
+    fn daemon_sets(&self) -> BTreeSet<String> {
+        let names =
+            self.kubectl(&["get", "daemonsets", "--output=jsonpath={.items[*].metadata.name}"]);
+        names.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn pods_labelled(&self, name: &str) -> usize {
+        let label = format!("--selector=app={name}");
+        let names =
+            self.kubectl(&["get", "pods", &label, "--output=jsonpath={.items[*].metadata.name}"]);
+        names.split_whitespace().count()
+    }
+}
+
+fn names(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+#[test]
+fn what_a_source_has_no_longer_goes_last_and_nothing_else_goes() {
+    let plane = ControlPlane::builder().user(RUNNER, &["system:masters"]).audit().start();
+    plane.create_nodes(three_zones(NODES));
+    let plane = &plane;
+    thread::scope(|scope| {
+        scope.spawn(|| both_cascades(plane));
+        scope.spawn(|| not_all_is_done(plane));
+        scope.spawn(|| what_is_not_ours(plane));
+        scope.spawn(|| made_anew_meanwhile(plane));
+    });
+}
+
+fn both_cascades(plane: &ControlPlane) {
+    let fleet = Fleet::empty(plane, "cascades");
+    fleet.is_pruned("cascades", &["a", "b", "c", "d", "e"], &["--prune"], 0);
+    wait_until("the pods of all", SOON, || {
+        fleet.pods_labelled("d") == NODES && fleet.pods_labelled("e") == NODES
+    });
+    let marks = "--output=jsonpath={.items[*].metadata.annotations.ds-plan\\.dev/source-id}";
+    assert_eq!(fleet.kubectl(&["get", "daemonsets", marks]), ["cascades"; 5].join(" "));
+
+    // Without --prune it is left alone; the plan of a pull request shows what would go.
+    fleet.is_pruned("cascades", &["a", "b", "c", "d"], &[], 0);
+    assert_eq!(fleet.daemon_sets().len(), 5);
+    let manifest = source("cascades", &["a", "b", "c", "d"]);
+    let arguments = ["--detailed-exitcode", "-f", "agent.yaml", "--source-id=cascades", "--prune"];
+    let saving = [&arguments[..], &["--out=plan.json"]].concat();
+    let planned = plane.ds_plan(&saving, &[("agent.yaml", &manifest)]);
+    assert_eq!(planned.status.code(), Some(2), "{}", told(&planned));
+    let shown = told(&planned);
+    assert!(
+        shown.contains("- DaemonSet cascades/e") && shown.contains("on 4 nodes go at once"),
+        "{shown}"
+    );
+    assert!(shown.contains("Plan: 0 to create, 4 to delete"), "{shown}");
+
+    let said = fleet.is_pruned("cascades", &["a", "b", "c", "d"], &["--prune"], 0);
+    assert!(said.contains("its 4 pods go with it"), "{said}");
+    wait_until("the pods of e to go", SOON, || fleet.pods_labelled("e") == 0);
+    assert_eq!(fleet.daemon_sets(), names(&["a", "b", "c", "d"]));
+
+    fleet.is_pruned("cascades", &["a", "b", "c"], &["--prune", "--cascade=orphan"], 0);
+    wait_until("d to go", SOON, || fleet.daemon_sets() == names(&["a", "b", "c"]));
+    assert_eq!(fleet.pods_labelled("d"), NODES, "they stay");
+
+    // A wrong folder; the same, meant.
+    let refused = fleet.is_pruned("cascades", &["a"], &["--prune"], 6);
+    assert!(refused.contains("--allow-mass-deletion"), "{refused}");
+    assert_eq!(fleet.daemon_sets(), names(&["a", "b", "c"]));
+    fleet.is_pruned("cascades", &["a"], &["--prune", "--allow-mass-deletion"], 0);
+    assert_eq!(fleet.daemon_sets(), names(&["a"]));
+    let all = source("cascades", &["a"]);
+    let next = plane.ds_plan(&arguments, &[("agent.yaml", &all)]);
+    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+}
+
+/// Something else of the source fails: nothing is deleted.
+fn not_all_is_done(plane: &ControlPlane) {
+    let fleet = Fleet::empty(plane, "undone");
+    fleet.is_pruned("undone", &["a", "b"], &["--prune"], 0);
+    wait_until("the pods of a", SOON, || fleet.pods_labelled("a") == NODES);
+    let bad = source("undone", &["a"]).replace(":v1", ":v2-bad");
+    let flags = ["--source-id=undone", "--prune", "--progress-deadline=5s"];
+    let output = fleet.apply(&bad, &flags);
+    assert_eq!(output.status.code(), Some(4), "{}", told(&output));
+    assert!(
+        told(&output).contains("not deleted, because not all is done: undone/b"),
+        "{}",
+        told(&output)
+    );
+    assert_eq!(fleet.daemon_sets(), names(&["a", "b"]));
+}
+
+fn what_is_not_ours(plane: &ControlPlane) {
+    let fleet = Fleet::empty(plane, "mixed");
+    fleet.is_pruned("one", &["a", "b"], &[], 0);
+    fleet.is_pruned("two", &["c", "d"], &[], 0);
+    // A copy, mark and all, that somebody made for a test.
+    let mut copy = fleet.json(&["get", "daemonset", "b"]);
+    copy["metadata"] = serde_json::json!({
+        "name": "copy", "namespace": "mixed", "annotations": copy["metadata"]["annotations"],
+    });
+    plane.kubectl_stdin(&["apply", "--filename=-"], &copy.to_string());
+    let said = fleet.is_pruned("one", &["a"], &["--prune"], 0);
+    assert!(said.contains("mixed/copy"), "{said}");
+    assert_eq!(fleet.daemon_sets(), names(&["a", "c", "d", "copy"]));
+    // The same manifests from another folder are no reason to delete the rest.
+    let elsewhere = source("mixed", &["c"]);
+    let flags = ["--yes", "-f", "part.yaml", "--source-id=two", "--prune"];
+    let refused = plane.ds_apply(&flags, &[("part.yaml", &elsewhere)]).run();
+    assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
+    assert!(told(&refused).contains("--allow-other-source"), "{}", told(&refused));
+    assert_eq!(fleet.daemon_sets(), names(&["a", "c", "d", "copy"]));
+}
+
+/// The plan was made, then the DaemonSet was deleted and made anew, with the same mark.
+fn made_anew_meanwhile(plane: &ControlPlane) {
+    let fleet = Fleet::empty(plane, "anew");
+    fleet.is_pruned("anew", &["a", "b"], &[], 0);
+    let manifest = source("anew", &["a"]);
+    let files = [("agent.yaml", &*manifest)];
+    let flags = ["-f", "agent.yaml", "--source-id=anew", "--prune", "-o", "json"];
+    let planned = plane.ds_plan(&flags, &files);
+    assert_eq!(planned.status.code(), Some(0), "{}", told(&planned));
+    fleet.kubectl(&["delete", "daemonset", "b"]);
+    fleet.is_pruned("anew", &["a", "b"], &[], 0);
+    let plan = stdout(&planned);
+    let files = [("agent.yaml", &*manifest), ("plan.json", &*plan)];
+    let stale = plane.ds_apply(&["plan.json", "-f", "agent.yaml"], &files).run();
+    assert_eq!(stale.status.code(), Some(5), "{}", told(&stale));
+    assert_eq!(fleet.daemon_sets(), names(&["a", "b"]));
+    // As it is now, it goes.
+    let planned = stdout(&plane.ds_plan(&flags, &[("agent.yaml", &*manifest)]));
+    let files = [("agent.yaml", &*manifest), ("plan.json", &*planned)];
+    let done = plane.ds_apply(&["plan.json", "-f", "agent.yaml"], &files).run();
+    assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+    assert_eq!(fleet.daemon_sets(), names(&["a"]));
+}

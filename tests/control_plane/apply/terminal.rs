@@ -1,0 +1,43 @@
+//! A rollout on a terminal: it asks, draws a bar, and says how it came out.
+
+use super::*;
+
+const NODES: usize = 4;
+
+fn version(image: &str) -> String {
+    slowly(&manifest("drawn", image, &at_most("1")))
+}
+
+#[test]
+fn on_a_terminal_it_asks_and_draws_a_bar() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(NODES));
+    let fleet = Fleet::new(&plane, "drawn", NODES, &version("v1"));
+    let on_a_terminal = |image: &str, term: &str, typed: &str| {
+        let manifest = version(image);
+        let program = plane.ds_apply(&["-f", "agent.yaml"], &[("agent.yaml", &manifest)]);
+        let (status, drawn) = program.run_on_a_terminal(term, typed);
+        (status.code(), drawn)
+    };
+
+    let (code, drawn) = on_a_terminal("v2", "xterm", "no\n");
+    assert_eq!(code, Some(1), "{drawn}");
+    assert!(drawn.contains("Carry this out? Only `yes` goes on: "), "{drawn}");
+    assert_eq!(fleet.images(), ["v1".to_owned()].into());
+
+    let (code, drawn) = on_a_terminal("v2", "xterm", "yes\n");
+    assert_eq!(code, Some(0), "{drawn}");
+    for part in ["drawn/agent  [", "] 2 of 4 updated, ", " waiting, wave 1", "4 nodes replaced"] {
+        assert!(drawn.contains(part), "{part}: {drawn:?}");
+    }
+    assert!(!drawn.contains("deleting pod"), "the bar counts them: {drawn:?}");
+    let lines = drawn.rsplit("\u{1b}[2K").next().unwrap();
+    assert!(
+        lines.contains("  done\r\n") && !lines.contains("updated,"),
+        "no bar is left: {drawn:?}"
+    );
+
+    let (code, drawn) = on_a_terminal("v3", "dumb", "yes\n");
+    assert_eq!(code, Some(0), "{drawn}");
+    assert!(drawn.contains("deleting pod") && !drawn.contains("updated, "), "{drawn:?}");
+}

@@ -1,0 +1,90 @@
+//! `--source-id` and `--prune`: what is shown, and when nothing can be said about what is not there.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::fixture::{AGENT, cluster_with, of_kind};
+use crate::sandbox::Sandbox;
+
+/// The one DaemonSet that the source contains still.
+fn other() -> String {
+    AGENT.replace("agent", "other")
+}
+
+/// `logging/agent` is live, and was applied by source `prod` from these files.
+fn sandbox(paths: &str) -> Sandbox {
+    let mut cluster = cluster_with(AGENT, &["node-1", "node-2"]);
+    for live in of_kind(&mut cluster, "DaemonSet") {
+        live["metadata"]["annotations"] =
+            json!({"ds-plan.dev/source-id": "prod", "ds-plan.dev/source-paths": paths});
+    }
+    Sandbox::with(&[("cluster.json", &cluster.to_string()), ("other.yaml", &other())])
+}
+
+#[test]
+fn what_goes_is_shown_with_its_pods_and_guarded() {
+    let sandbox = sandbox("other.yaml");
+    let line = "-f other.yaml --snapshot cluster.json --source-id prod --prune --fail-on-guards";
+    assert_snapshot!(sandbox.ds_plan(line), @"
+    exit 6
+    --- stdout
+    ds-plan  2 DaemonSets in other.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:04:00Z
+
+    - DaemonSet logging/agent (deleted, not in the source any more; its pods on 2 nodes go at once)   revision 1   RollingUpdate, at most 1 of 2 unavailable
+        - node-1, node-2   goes with its DaemonSet: the garbage collector deletes it
+
+    + DaemonSet logging/other   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
+        + node-1, node-2   node has no pod yet
+
+    Refused by ds-apply: of 1 DaemonSets that source `prod` applied, 1 would be deleted because they are not in it any more, as if another folder or revision were read. Allow it with --allow-mass-deletion.
+
+    Plan: 2 to create, 2 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    ");
+    let orphaning = sandbox.ds_plan(&format!("{line} --cascade orphan"));
+    assert!(orphaning.stdout.contains("its pods stay"), "{orphaning}");
+    assert!(orphaning.stdout.contains("Plan: 2 to create, 0 to delete"), "{orphaning}");
+
+    let json = sandbox.ds_plan(&format!("{line} -o json")).stdout;
+    let plan: Value = serde_json::from_str(&json).unwrap();
+    let schema: Value =
+        serde_json::from_str(include_str!("../../schemas/plan.schema.json")).unwrap();
+    jsonschema::validate(&schema, &plan).unwrap();
+    let agent = &plan["daemonSets"][0];
+    assert_eq!((&agent["change"], &agent["cascade"]), (&json!("delete"), &json!("background")));
+    assert_eq!(plan["source"]["id"], "prod");
+
+    let elsewhere = self::sandbox("deploy").ds_plan(line);
+    assert!(elsewhere.stdout.contains("--allow-other-source"), "{elsewhere}");
+    let unmarked =
+        sandbox.ds_plan("-f other.yaml --snapshot cluster.json --source-id stage --prune");
+    assert!(!unmarked.stdout.contains("logging/agent"), "{unmarked}");
+}
+
+#[test]
+fn a_part_of_a_source_is_refused() {
+    let sandbox = sandbox("other.yaml");
+    sandbox.write("whole/other.yaml", other());
+    sandbox.write("rendered/other.yaml", other());
+    sandbox.write("rendered/chart/Chart.yaml", "name: agent\n");
+    sandbox.write("rendered/chart/templates/agent.yaml", AGENT);
+    for (flags, code) in [
+        ("-f other.yaml --source-id prod --prune", 0),
+        ("-f whole -R --source-id prod --prune", 0),
+        ("-f other.yaml --prune", 64),
+        ("-f other.yaml --cascade orphan --source-id prod", 64),
+        ("-f other.yaml --prune --source-id=", 64),
+        ("-f other.yaml --source-id prod --prune logging/other", 64),
+        ("-f other.yaml --source-id prod --prune -l tier=node", 64),
+        ("-f other.yaml --source-id prod --prune -n logging", 64),
+        ("-f other.yaml --source-id prod -n logging", 0),
+        ("-f rendered -R --source-id prod --prune", 64),
+        ("-f rendered -R --source-id prod", 0),
+        ("-f home --source-id prod --prune", 1),
+    ] {
+        let run = sandbox.ds_plan(&format!("{flags} --snapshot cluster.json"));
+        assert_eq!(run.code, Some(code), "{flags}: {run}");
+    }
+    let refused =
+        sandbox.ds_plan("-f rendered -R --source-id prod --prune --snapshot cluster.json");
+    assert!(refused.stderr.contains("a part of it was not read"), "{refused}");
+}
