@@ -9,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 mod apply;
+mod called;
 mod comparison;
 mod completions;
 mod connection;
@@ -34,6 +35,7 @@ mod warnings;
 mod whole_file;
 
 use apply::DsApply;
+use called::Called;
 use error::Error;
 pub use exit::Exit;
 use flags::{Color, GlobalFlags};
@@ -76,29 +78,31 @@ enum Command {
 
 /// Runs `ds-plan` on the process's command line.
 pub fn ds_plan() -> Exit {
-    match parse(std::env::args_os()) {
+    let (called, parsed) = parse(std::env::args_os());
+    match parsed {
         Ok(DsPlan { global, plan, command }) => {
             let command = command.unwrap_or_else(|| Command::Plan(Box::new(plan)));
-            run(global, command)
+            run(global, command, called)
         }
-        Err(error) => usage(&error),
+        Err(error) => usage(&error, called),
     }
 }
 
 /// Runs `ds-apply` on the process's command line.
 pub fn ds_apply() -> Exit {
-    match parse(std::env::args_os()) {
+    let (called, parsed) = parse(std::env::args_os());
+    match parsed {
         Ok(DsApply { global, apply, command }) => {
             let command = command.unwrap_or_else(|| apply::Command::Apply(Box::new(apply)));
-            run_apply(global, command)
+            run_apply(global, command, called)
         }
-        Err(error) => usage(&error),
+        Err(error) => usage(&error, called),
     }
 }
 
 /// As [`run`], for the program that must not just end when it is interrupted.
-fn run_apply(global: GlobalFlags, command: apply::Command) -> Exit {
-    let printer = Printer::new(global.color.into());
+fn run_apply(global: GlobalFlags, command: apply::Command, called: Called) -> Exit {
+    let printer = Printer::new(global.color.into()).speaking_as(called);
     let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
         shell::run_with_interrupts(|interrupts| async move {
             apply::run(command, global, shell, interrupts)
@@ -111,8 +115,8 @@ fn run_apply(global: GlobalFlags, command: apply::Command) -> Exit {
 }
 
 /// Runs one command, and explains what stood in its way.
-fn run(global: GlobalFlags, command: Command) -> Exit {
-    let printer = Printer::new(global.color.into());
+fn run(global: GlobalFlags, command: Command, called: Called) -> Exit {
+    let printer = Printer::new(global.color.into()).speaking_as(called);
     let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
         let work = async move {
             dispatch(&command, &global, &shell)
@@ -125,7 +129,7 @@ fn run(global: GlobalFlags, command: Command) -> Exit {
 }
 
 fn report(error: &Error, printer: Printer) -> Exit {
-    printer.err(error::Report(error));
+    printer.err(printer.called().speak(&error::Report(error).to_string()));
     error.exit()
 }
 
@@ -144,9 +148,19 @@ async fn dispatch(command: &Command, global: &GlobalFlags, shell: &Shell) -> Res
     }
 }
 
-/// Reads the command line of a program.
-fn parse<P: Parser>(line: impl Iterator<Item = OsString>) -> Result<P, clap::Error> {
-    let mut command = P::command();
+/// Reads the command line of a program, and by which name it was called.
+fn parse<P: Parser>(line: impl Iterator<Item = OsString>) -> (Called, Result<P, clap::Error>) {
+    let mut line = line.peekable();
+    let called = Called::of(line.peek().map(OsString::as_os_str));
+    (called, parse_called(line, called))
+}
+
+fn parse_called<P: Parser>(
+    line: impl Iterator<Item = OsString>,
+    called: Called,
+) -> Result<P, clap::Error> {
+    let name = called.name(P::command().get_name());
+    let mut command = P::command().bin_name(name);
     let matches = match command.try_get_matches_from_mut(line) {
         Ok(matches) => matches,
         Err(error) => return Err(with_similar_command(error, &command)),
@@ -154,7 +168,7 @@ fn parse<P: Parser>(line: impl Iterator<Item = OsString>) -> Result<P, clap::Err
     if let Some(name) = matches.subcommand_name()
         && let Some(flag) = misplaced(&command, &matches)
     {
-        let program = command.get_name();
+        let program = called.name(command.get_name());
         let text = format!("`{flag}` belongs after `{program} {name}`, not before");
         return Err(command.error(ErrorKind::ArgumentConflict, text));
     }
@@ -186,14 +200,14 @@ fn with_similar_command(mut error: clap::Error, command: &clap::Command) -> clap
 }
 
 /// Prints what clap says: help and version are output, everything else is an error.
-fn usage(error: &clap::Error) -> Exit {
-    let printer = Printer::new(Color::Auto.into());
-    let text = error.render();
+fn usage(error: &clap::Error, called: Called) -> Exit {
+    let printer = Printer::new(Color::Auto.into()).speaking_as(called);
+    let text = called.speak(&error.render().ansi().to_string());
     if error.use_stderr() {
-        printer.err(text.ansi());
+        printer.err(text);
         return Exit::Usage;
     }
-    match printer.out(text.ansi()) {
+    match printer.out(text) {
         Ok(()) => Exit::Done,
         Err(source) => report(&Error::Output(source), printer),
     }
@@ -204,7 +218,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<DsPlan, String> {
-        parse(line.split(' ').map(OsString::from)).map_err(|error| error.to_string())
+        parse(line.split(' ').map(OsString::from)).1.map_err(|error| error.to_string())
     }
 
     #[test]
@@ -233,7 +247,20 @@ mod tests {
             ("ds-plan --snapshot a --context b", "cannot be used with"),
             ("ds-plan statsu", "a similar command exists: 'status'"),
             ("ds-plan --validate strict", "NAMESPACE/NAME"),
-            ("ds-plan -o html", "[possible values: text, json, yaml, name]"),
+            ("ds-plan -o html", "[possible values: text, json, yaml, markdown, name]"),
+        ] {
+            let error = parsed(line).map(|_| ()).unwrap_err();
+            assert!(error.contains(want), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_plugin_of_kubectl_speaks_of_itself_as_such() {
+        for (line, want) in [
+            ("kubectl-ds_plan --nonsense", "Usage: kubectl ds-plan [OPTIONS]"),
+            ("kubectl-ds_plan status --nonsense", "Usage: kubectl ds-plan status [OPTIONS]"),
+            ("kubectl-ds_plan --rev main plan", "belongs after `kubectl ds-plan plan`, not before"),
+            ("ds-plan --nonsense", "Usage: ds-plan [OPTIONS]"),
         ] {
             let error = parsed(line).map(|_| ()).unwrap_err();
             assert!(error.contains(want), "{line}: {error}");

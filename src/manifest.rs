@@ -19,6 +19,7 @@ mod objects;
 mod policy;
 pub mod quantity;
 mod scalar;
+mod single;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -41,6 +42,7 @@ use objects::Objects;
 pub use error::{EncodingProblem, Error, Errors, JsonKind, Limit, Seen, TypeProblem};
 pub use field_error::{ErrorKind, FieldError, RefusedBy};
 pub use objects::is_read;
+pub use single::{NotOneDocument, single_document};
 pub use validate::{FieldWarning, selector_changes, validate, validate_update, warnings};
 pub use warning::{FieldHint, UnknownField, Warning};
 

@@ -19,6 +19,7 @@ mod health;
 mod history;
 mod hold;
 pub mod lint;
+mod measures;
 mod nodes;
 mod object;
 mod prune;
@@ -62,6 +63,7 @@ pub use history::{
     RevisionEntry, history,
 };
 pub use hold::{Hold, HoldError, HoldState, ROLLOUT_ANNOTATION};
+pub use measures::{Measured, RolloutState, measures};
 pub(crate) use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;
 pub use prune::{Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, source_paths};

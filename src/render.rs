@@ -1,5 +1,5 @@
-//! Shows what was found and decided: plans, status, explanations, history, diffs and drift as text,
-//! and any document as JSON ([`json`], the interface for programs) or YAML ([`yaml`]).
+//! Shows what was found and decided: plans, status, explanations, history, diffs and drift as text;
+//! plans, drift and diffs as Markdown ([`plan_markdown`]); and any document as JSON ([`json`], the interface for programs) or YAML ([`yaml`]).
 //!
 //! Words come from the types' own `Display`; here they are only laid out.
 //!
@@ -12,9 +12,14 @@ mod drift;
 #[cfg(test)]
 mod examples;
 mod explain;
+#[cfg(test)]
+#[path = "../tests/it/fertile.rs"]
+mod fertile;
 mod history;
 #[cfg(test)]
 mod hostile_tests;
+mod markdown;
+mod metrics;
 pub mod neutral;
 mod nodes;
 mod page;
@@ -33,6 +38,11 @@ pub use diff::diff_text;
 pub use drift::{drift_name, drift_text};
 pub use explain::explain_text;
 pub use history::history_text;
+pub use markdown::{
+    CommentId, MARKDOWN_LIMIT, MarkdownOptions, NotACommentId, diff_markdown, drift_markdown,
+    plan_markdown,
+};
+pub use metrics::metrics;
 pub use plan_text::{plan_name, plan_text};
 pub use schema::{Document, schema};
 pub use status::{status_name, status_text};
@@ -54,6 +64,9 @@ pub enum Error {
     /// Not as JSON.
     #[error("cannot write JSON")]
     Json(#[source] serde_json::Error),
+    /// Not as OpenMetrics.
+    #[error("cannot write metrics")]
+    Metrics(#[source] std::fmt::Error),
     /// Not as YAML.
     #[error("cannot write YAML")]
     Yaml(#[source] serde_saphyr::ser::Error),

@@ -1,4 +1,5 @@
-//! Where manifest bytes come from: git objects at a revision, files and folders, standard input.
+//! Where manifest bytes come from: git objects at a revision, as they are or rendered by kustomize;
+//! files and folders; standard input.
 //!
 //! A commit is read object by object: no checkout, no hooks, no filters, no attributes. Symbolic
 //! links and submodules are never followed. A folder with a `Chart.yaml` or a kustomization holds
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use crate::model::ManifestFile;
 
+mod child;
 mod disk;
 mod error;
 mod fetch;
@@ -23,6 +25,7 @@ mod fetch;
 mod fixture;
 mod gather;
 mod git;
+mod kustomize;
 mod location;
 mod redact;
 mod revision;
@@ -33,6 +36,7 @@ mod warning;
 mod worktree;
 
 pub use error::{Error, GitFailure};
+pub use kustomize::Problem as KustomizeProblem;
 pub use unrendered::{Renderer, Unrendered};
 pub use version::FilesVersion;
 pub use warning::Warning;
@@ -45,6 +49,9 @@ pub const FILE_LIMIT: usize = 3 << 20;
 
 /// How long one call of `git` may take before it is ended.
 pub const FETCH_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// How long kustomize may take before it is ended.
+pub const KUSTOMIZE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +82,8 @@ pub struct GitRequest {
     /// from which the repository was found, and to the top for a bare or a fetched one. An absolute
     /// path must lie in the working tree. Never outside the repository.
     pub paths: Vec<PathBuf>,
+    /// Let the installed kustomize render this folder instead of reading `paths`.
+    pub kustomize: Option<PathBuf>,
 }
 
 /// A file as `-f` names it.
@@ -102,6 +111,19 @@ pub struct Surroundings<'a> {
     pub stdin: &'a mut dyn io::Read,
     /// How to run git.
     pub git: Git,
+    /// How to run kustomize.
+    pub kustomize: Kustomize,
+}
+
+/// The user's own kustomize, or the one that is built into kubectl.
+#[derive(Clone, Debug)]
+pub struct Kustomize {
+    /// `$PATH`: where the programs are looked for.
+    pub search: Option<OsString>,
+    /// How long it may take ([`KUSTOMIZE_TIMEOUT`]).
+    pub timeout: Duration,
+    /// Reads the only YAML document of a file as kubectl does; or says what is wrong with it.
+    pub parse: fn(&[u8]) -> Result<serde_json::Value, String>,
 }
 
 /// The user's own git, which fetches URLs with the user's credentials and proxies.

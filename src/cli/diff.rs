@@ -5,13 +5,15 @@ use clap::ValueEnum;
 use super::comparison::{self, Compared};
 use super::error::Error;
 use super::exit::Exit;
-use super::flags::{GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, heading};
+use super::flags::{
+    CommentFlags, GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, heading,
+};
 use super::input::Desired;
 use super::prune::{self, PruneFlags};
 use super::shell::Shell;
 use super::warnings;
 use crate::plan::{self, Diff};
-use crate::render;
+use crate::render::{self, MarkdownOptions};
 
 /// Show live DaemonSets against what applying the source would make of them
 ///
@@ -37,6 +39,9 @@ pub(super) struct Args {
     output: Format,
 
     #[command(flatten)]
+    comment: CommentFlags,
+
+    #[command(flatten)]
     values: ValueFlags,
 
     /// Exit with 2 when there are changes, and with 0 only when there are none
@@ -49,12 +54,14 @@ enum Format {
     Text,
     Json,
     Yaml,
+    Markdown,
 }
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let markdown = args.comment.options(args.output == Format::Markdown, false, &[])?;
     let diff = read_and_decide(args, global, shell).await?;
     let changes = args.detailed_exitcode && diff.has_changes();
-    show(diff, args, shell)?;
+    show(diff, &markdown, args, shell)?;
     Ok(if changes { Exit::Changes } else { Exit::Done })
 }
 
@@ -73,7 +80,12 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
     }))
 }
 
-fn show(mut diff: Diff, args: &Args, shell: &Shell) -> Result<(), Error> {
+fn show(
+    mut diff: Diff,
+    markdown: &MarkdownOptions,
+    args: &Args,
+    shell: &Shell,
+) -> Result<(), Error> {
     let text = match args.output {
         Format::Text => {
             warnings::print(&std::mem::take(&mut diff.warnings), shell.printer);
@@ -81,6 +93,7 @@ fn show(mut diff: Diff, args: &Args, shell: &Shell) -> Result<(), Error> {
         }
         Format::Json => render::json(&diff)?,
         Format::Yaml => render::yaml(&diff)?,
+        Format::Markdown => render::diff_markdown(&diff, markdown),
     };
     shell.printer.out(text).map_err(Error::Output)
 }

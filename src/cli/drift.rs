@@ -1,17 +1,21 @@
 //! `ds-plan drift`: where the cluster deviates from the source, and from itself.
 
-use clap::ValueEnum;
+use std::path::{Path, PathBuf};
+
+use clap::{ValueEnum, ValueHint};
 
 use super::comparison::{self, Compared};
 use super::error::Error;
 use super::exit::Exit;
-use super::flags::{GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading};
+use super::flags::{
+    CommentFlags, GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading,
+};
 use super::input::Desired;
 use super::prune::PruneFlags;
 use super::shell::Shell;
-use super::warnings;
-use crate::plan::{self, Drift};
-use crate::render;
+use super::{warnings, whole_file};
+use crate::plan::{self, Drift, Measured};
+use crate::render::{self, MarkdownOptions};
 
 /// Report where the cluster is not as the source has it, of which kind that is, and who did it
 ///
@@ -34,6 +38,18 @@ pub(super) struct Args {
     output: Format,
 
     #[command(flatten)]
+    comment: CommentFlags,
+
+    /// Also write OpenMetrics to this file, whole or not at all, for a collector of text files
+    ///
+    /// Deviations by class, nodes by state, the state of the rollout and the age of the oldest
+    /// outdated pod of each DaemonSet, and when this run succeeded. A run that fails leaves the
+    /// file as it was.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    metrics: Option<PathBuf>,
+
+    #[command(flatten)]
     verbosity: VerbosityFlags,
 
     #[command(flatten)]
@@ -45,41 +61,64 @@ enum Format {
     Text,
     Json,
     Yaml,
+    Markdown,
     Name,
 }
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
-    let drift = read_and_decide(args, global, shell).await?;
+    let is_markdown = args.output == Format::Markdown;
+    let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &[])?;
+    let (drift, measured) = read_and_decide(args, global, shell).await?;
     let exit = if drift.is_found() { Exit::Drift } else { Exit::Done };
-    show(drift, args, shell)?;
+    if let Some(file) = &args.metrics {
+        save(&measured, file, shell)?;
+    }
+    show(drift, &markdown, args, shell)?;
     Ok(exit)
 }
 
-async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Drift, Error> {
+async fn read_and_decide(
+    args: &Args,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<(Drift, Vec<Measured>), Error> {
     let Compared { snapshot, desired } =
         comparison::read(&args.source, None, &args.narrow, &PruneFlags::default(), global, shell)
             .await?;
     let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings } = desired;
-    Ok(plan::drift(plan::DriftInput {
+    let drift = plan::drift(plan::DriftInput {
         snapshot: &snapshot,
         desired: &daemon_sets,
         source,
         warnings,
         show_values: args.values.show_values,
-    }))
+    });
+    let measured = plan::measures(&drift, &snapshot);
+    Ok((drift, measured))
 }
 
-fn show(mut drift: Drift, args: &Args, shell: &Shell) -> Result<(), Error> {
+fn save(measured: &[Measured], file: &Path, shell: &Shell) -> Result<(), Error> {
+    let written = whole_file::write_for_all(file, &render::metrics(measured, shell.now)?);
+    written.map_err(|source| Error::Save { file: file.to_owned(), source })
+}
+
+fn show(
+    mut drift: Drift,
+    markdown: &MarkdownOptions,
+    args: &Args,
+    shell: &Shell,
+) -> Result<(), Error> {
     match args.output {
         Format::Text | Format::Name => {
             warnings::print(&std::mem::take(&mut drift.warnings), shell.printer);
         }
-        Format::Json | Format::Yaml => {}
+        Format::Json | Format::Yaml | Format::Markdown => {}
     }
     let text = match args.output {
         Format::Text => render::drift_text(&drift, &shell.text_options(args.verbosity.verbose)),
         Format::Json => render::json(&drift)?,
         Format::Yaml => render::yaml(&drift)?,
+        Format::Markdown => render::drift_markdown(&drift, markdown),
         Format::Name => render::drift_name(&drift),
     };
     shell.printer.out(text).map_err(Error::Output)

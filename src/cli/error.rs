@@ -99,6 +99,9 @@ pub(super) enum Error {
         /// What stood in the way.
         source: io::Error,
     },
+    /// `--comment` without `-o markdown`.
+    #[error("--comment names a comment in Markdown")]
+    CommentUnread,
     /// `-f -` together with `--snapshot -`.
     #[error("standard input cannot be both the manifests and the snapshot")]
     StandardInputTwice,
@@ -345,7 +348,8 @@ impl Error {
             Self::Interrupted => Exit::Interrupted,
             Self::HeldByApply { .. } | Self::FieldsStay { .. } | Self::Refused(_) => Exit::Refused,
             Self::Lock(LockError::Held { .. }) => Exit::Locked,
-            Self::StandardInputTwice
+            Self::CommentUnread
+            | Self::StandardInputTwice
             | Self::RecordingOfRecording
             | Self::WritingToRecording
             | Self::PruneNarrowed

@@ -9,9 +9,11 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 
+use super::error::Error;
 use super::label_selector;
 use crate::cluster::Scope;
-use crate::model::{DaemonSetKey, LabelSelector, NamespaceName};
+use crate::model::{DaemonSetKey, LabelSelector, NamespaceName, Node};
+use crate::render::{CommentId, MarkdownOptions};
 
 /// Headings of the help.
 pub(super) mod heading {
@@ -92,9 +94,23 @@ pub(super) struct SourceFlags {
     #[arg(help_heading = heading::SOURCE)]
     pub(super) path: Vec<PathBuf>,
 
+    /// Folder of the repository that the installed kustomize, or kubectl, renders at the revision
+    ///
+    /// Kustomizations can name any file and any URL, and plugins; so each one that can be reached
+    /// from the folder is read first, and anything but files of the same commit is refused. What
+    /// then runs has an empty environment, 60 s and 512 MiB of memory. For whatever is refused:
+    /// `kubectl kustomize DIR | ds-plan -f -`.
+    #[arg(short = 'k', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(help_heading = heading::SOURCE, conflicts_with = "path", requires = "allow_kustomize")]
+    pub(super) kustomize: Option<PathBuf>,
+
+    /// Let -k run a program on what the repository holds
+    #[arg(long, help_heading = heading::SOURCE, requires = "kustomize")]
+    pub(super) allow_kustomize: bool,
+
     /// Plain file, folder, or - for standard input, instead of git; repeatable
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
-    #[arg(help_heading = heading::SOURCE, conflicts_with_all = ["repo", "rev", "path"])]
+    #[arg(help_heading = heading::SOURCE, conflicts_with_all = ["repo", "rev", "path", "kustomize"])]
     pub(super) filename: Vec<OsString>,
 
     /// Go into the sub-folders of the folders that -f names
@@ -127,6 +143,35 @@ pub(super) enum Validate {
     /// They are dropped in silence.
     #[value(alias = "false")]
     Ignore,
+}
+
+/// What a document in Markdown is called.
+#[derive(Args, Clone, Debug)]
+pub(super) struct CommentFlags {
+    /// Name in the hidden marker of -o markdown, `<!-- ds-plan:NAME -->`; default: `default`
+    ///
+    /// A bot finds the comment that it wrote before by the marker, and updates it. Pipelines that
+    /// write several comments to one pull request, one a cluster say, give each its name.
+    #[arg(long = "comment", value_name = "NAME", help_heading = heading::OUTPUT)]
+    name: Option<CommentId>,
+}
+
+impl CommentFlags {
+    /// How a document becomes Markdown; an error when it does not and the flag would go unread.
+    pub(super) fn options(
+        &self,
+        is_markdown: bool,
+        verbose: bool,
+        nodes: &[Node],
+    ) -> Result<MarkdownOptions, Error> {
+        if !is_markdown {
+            let none = self.name.is_none();
+            return if none { Ok(MarkdownOptions::default()) } else { Err(Error::CommentUnread) };
+        }
+        let zones = nodes.iter().filter_map(|node| Some((node.name.clone(), node.zone()?.into())));
+        let comment = self.name.clone().unwrap_or_default();
+        Ok(MarkdownOptions { comment, verbose, zones: zones.collect() })
+    }
 }
 
 /// Which DaemonSets a command is about.

@@ -14,7 +14,10 @@ use crate::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, ManifestFile, NamespaceName,
 };
 use crate::plan::{SourceInfo, Warning};
-use crate::source::{self, FETCH_TIMEOUT, FilesVersion, Git, GitRequest, Request, Surroundings};
+use crate::source::{
+    self, FETCH_TIMEOUT, FilesVersion, Git, GitRequest, KUSTOMIZE_TIMEOUT, Kustomize, Request,
+    Surroundings,
+};
 
 /// What the source asks for.
 #[derive(Debug)]
@@ -99,7 +102,16 @@ impl Base {
         options: &manifest::Options,
         shell: &Shell,
     ) -> Result<Self, Error> {
-        let read = read_source(&request(flags, Some(revision)), shell)?;
+        let read = match read_source(&request(flags, Some(revision)), shell) {
+            // The pull request brings the folder, or makes the first kustomization of it.
+            Err(Error::Source(source::Error::PathNotInRevision { .. })) => source::Read::default(),
+            Err(Error::Source(source::Error::NotAKustomization { .. }))
+                if flags.kustomize.is_some() =>
+            {
+                source::Read::default()
+            }
+            read => read?,
+        };
         let daemon_sets = match manifest::read(&read.files, options) {
             Ok(desired) => desired.daemon_sets,
             // No DaemonSet at all: the pull request brings the first one.
@@ -126,19 +138,30 @@ fn read_source(request: &Request, shell: &Shell) -> Result<source::Read, Error> 
         cache_dir: shell.cache_dir(),
         stdin: &mut std::io::stdin().lock(),
         git: git(shell),
+        kustomize: kustomize(shell),
     };
     Ok(source::read(request, &manifest::is_read, &mut around)?)
 }
 
 fn request(flags: &SourceFlags, base: Option<&str>) -> Request {
-    let SourceFlags { repo, rev, path, filename, recursive, policy: _, validate: _ } =
-        flags.clone();
+    let SourceFlags {
+        repo,
+        rev,
+        path,
+        kustomize,
+        allow_kustomize: _, // clap has seen to it
+        filename,
+        recursive,
+        policy: _,
+        validate: _,
+    } = flags.clone();
     if filename.is_empty() {
         return Request::Git(GitRequest {
             repository: repo,
             revision: rev,
             merge_base_with: base.map(str::to_owned),
             paths: path,
+            kustomize,
         });
     }
     Request::Files { names: filename.into_iter().map(Into::into).collect(), recursive }
@@ -150,6 +173,14 @@ fn git(shell: &Shell) -> Git {
         environment: shell.environment.clone().into_iter().collect(),
         terminal: shell.terminal,
         timeout: FETCH_TIMEOUT,
+    }
+}
+
+fn kustomize(shell: &Shell) -> Kustomize {
+    Kustomize {
+        search: shell.variable("PATH").map(Into::into),
+        timeout: KUSTOMIZE_TIMEOUT,
+        parse: |bytes| manifest::single_document(bytes).map_err(|error| error.to_string()),
     }
 }
 

@@ -8,14 +8,15 @@ use super::comparison::{self, Compared};
 use super::error::Error;
 use super::exit::Exit;
 use super::flags::{
-    GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, VerbosityFlags, heading,
+    CommentFlags, GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags,
+    VerbosityFlags, heading,
 };
 use super::input::Desired;
 use super::prune::PruneFlags;
 use super::shell::Shell;
 use super::{warnings, whole_file};
 use crate::plan::{self, Detail, Plan};
-use crate::render;
+use crate::render::{self, MarkdownOptions};
 
 /// Show what applying the source would do to every node, and why (the default)
 ///
@@ -36,9 +37,15 @@ pub(super) struct Args {
     prune: PruneFlags,
 
     /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet that changes
+    ///
+    /// `markdown` is for the comment on a pull request, or the summary of a job: what merging does
+    /// in the first line, a row a DaemonSet, the rest folded away, at most 60,000 characters.
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
+
+    #[command(flatten)]
+    comment: CommentFlags,
 
     #[command(flatten)]
     verbosity: VerbosityFlags,
@@ -90,26 +97,33 @@ enum Format {
     Text,
     Json,
     Yaml,
+    Markdown,
     Name,
 }
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
-    let plan = read_and_decide(args, global, shell).await?;
+    let (plan, markdown) = read_and_decide(args, global, shell).await?;
     let exit = exit(&plan, args.exit);
     if let Some(file) = &args.out {
         save(&plan, file)?;
     }
-    show(plan, args, shell)?;
+    show(plan, &markdown, args, shell)?;
     Ok(exit)
 }
 
-async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Plan, Error> {
+async fn read_and_decide(
+    args: &Args,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<(Plan, MarkdownOptions), Error> {
     let base = args.base.as_deref();
     let Compared { snapshot, desired } =
         comparison::read(&args.source, base, &args.narrow, &args.prune, global, shell).await?;
     let declared = desired.daemon_sets.iter().map(|one| one.key.clone()).collect();
     let Desired { daemon_sets, namespaces, base, source, version: _, warnings } = desired;
-    Ok(plan::plan(plan::Input {
+    let is_markdown = args.output == Format::Markdown;
+    let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &snapshot.nodes)?;
+    let plan = plan::plan(plan::Input {
         snapshot: &snapshot,
         desired: &daemon_sets,
         created_namespaces: &namespaces,
@@ -120,7 +134,8 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
         warnings,
         created_at: shell.now,
         detail: detail(args.detail),
-    }))
+    });
+    Ok((plan, markdown))
 }
 
 fn save(plan: &Plan, file: &Path) -> Result<(), Error> {
@@ -128,18 +143,24 @@ fn save(plan: &Plan, file: &Path) -> Result<(), Error> {
     written.map_err(|source| Error::Save { file: file.to_owned(), source })
 }
 
-fn show(mut plan: Plan, args: &Args, shell: &Shell) -> Result<(), Error> {
-    // JSON and YAML carry the warnings; the others leave standard output to what was asked for.
+fn show(
+    mut plan: Plan,
+    markdown: &MarkdownOptions,
+    args: &Args,
+    shell: &Shell,
+) -> Result<(), Error> {
+    // JSON, YAML and Markdown carry the warnings; the others leave standard output to what was asked for.
     match args.output {
         Format::Text | Format::Name => {
             warnings::print(&std::mem::take(&mut plan.warnings), shell.printer);
         }
-        Format::Json | Format::Yaml => {}
+        Format::Json | Format::Yaml | Format::Markdown => {}
     }
     let text = match args.output {
         Format::Text => render::plan_text(&plan, &shell.text_options(args.verbosity.verbose)),
         Format::Json => render::json(&plan)?,
         Format::Yaml => render::yaml(&plan)?,
+        Format::Markdown => render::plan_markdown(&plan, markdown),
         Format::Name => render::plan_name(&plan),
     };
     shell.printer.out(text).map_err(Error::Output)

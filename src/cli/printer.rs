@@ -8,16 +8,29 @@ use std::io::{self, BufWriter, Write};
 
 use anstream::{AutoStream, ColorChoice};
 
+use super::called::Called;
+
 /// Hands text to the two streams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Printer {
     color: ColorChoice,
+    called: Called,
 }
 
 impl Printer {
     /// A printer that colours as `color` says.
     pub(super) fn new(color: ColorChoice) -> Self {
-        Self { color }
+        Self { color, called: Called::Directly }
+    }
+
+    /// The same for a program that was called so.
+    pub(super) fn speaking_as(self, called: Called) -> Self {
+        Self { called, ..self }
+    }
+
+    /// By which name the user knows the program.
+    pub(super) fn called(self) -> Called {
+        self.called
     }
 
     /// Writes `text` to standard output: what was asked for, and nothing else.
@@ -28,7 +41,7 @@ impl Printer {
 
     /// Standard output for data that is written piece by piece.
     pub(super) fn stdout(self) -> impl Write {
-        let Self { color: _ } = self;
+        let Self { color: _, called: _ } = self;
         Forgiving(BufWriter::new(io::stdout().lock()))
     }
 

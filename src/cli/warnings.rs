@@ -6,7 +6,7 @@ use super::error::{WARNING, paragraph};
 use super::printer::Printer;
 use crate::manifest;
 use crate::plan::Warning;
-use crate::source::{self, Unrendered, Warning as Source};
+use crate::source::{self, Renderer, Unrendered, Warning as Source};
 
 /// What reading the source passed over.
 pub(super) fn of_source(read: &source::Read) -> Vec<Warning> {
@@ -47,7 +47,12 @@ fn unrendered(folder: &Unrendered) -> Option<Warning> {
         count => format!("{count} DaemonSets"),
     };
     let render = folder.render_command();
-    let message = format!("{folder}, {found} in it; render it first: `{render} | ds-plan -f -`");
+    let or = match folder.renderer {
+        Renderer::Helm => "",
+        Renderer::Kustomize => ", or with -k",
+    };
+    let message =
+        format!("{folder}, {found} in it; render it first: `{render} | ds-plan -f -`{or}");
     Some(plain("notRendered", message))
 }
 

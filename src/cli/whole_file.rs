@@ -1,15 +1,32 @@
 //! Files that appear when they are complete, and never in part.
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// Writes `text` to `path`; what was there before stays until all of it is written.
+/// Writes `text` to `path`; what was there before stays until all of it is written. Only the owner
+/// may read it.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
+    persist(path, text, |_| Ok(()))
+}
+
+/// The same for a file that everybody may read.
+pub(super) fn write_for_all(path: &Path, text: &str) -> io::Result<()> {
+    persist(path, text, |file| {
+        #[cfg(unix)]
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+        let _ = file;
+        Ok(())
+    })
+}
+
+fn persist(path: &Path, text: &str, permit: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    // Temporary files are for their owner only, and this one stays so.
+    // Temporary files are for their owner only.
     let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    permit(file.as_file())?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
     file.persist(path)?;

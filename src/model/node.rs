@@ -25,6 +25,14 @@ pub struct Node {
     pub created: Option<Timestamp>,
 }
 
+impl Node {
+    /// The zone that it is in, by the well-known label, or by the one of before 1.17.
+    pub fn zone(&self) -> Option<&str> {
+        let labels = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"];
+        labels.into_iter().find_map(|label| self.labels.get(label))
+    }
+}
+
 /// What the node's `Ready` condition says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeReadiness {

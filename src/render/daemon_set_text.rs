@@ -112,7 +112,7 @@ fn ownership(page: &mut Page, conflicts: &[FieldOwner], leftovers: &[FieldOwner]
 }
 
 /// `revision 7 -> 8 (new)`.
-fn revision_words(revision: &RevisionPlan) -> String {
+pub(super) fn revision_words(revision: &RevisionPlan) -> String {
     let RevisionPlan { current, target, kind } = revision;
     let target = target.number;
     match (kind, current) {
@@ -137,7 +137,7 @@ fn base_words(base: &BaseChange) -> String {
     }
 }
 
-fn strategy_words(strategy: Strategy) -> String {
+pub(super) fn strategy_words(strategy: Strategy) -> String {
     match strategy {
         Strategy::OnDelete => "OnDelete, a pod is replaced when somebody deletes it".to_owned(),
         Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired } => {

@@ -17,6 +17,13 @@ pub fn diff_text(diff: &Diff, options: &TextOptions) -> String {
     page.write(*options)
 }
 
+/// The diff of one object as text.
+pub(super) fn one_text(diff: &DaemonSetDiff, options: TextOptions) -> String {
+    let mut page = Page::default();
+    one(&mut page, diff);
+    page.write(options)
+}
+
 fn one(page: &mut Page, diff: &DaemonSetDiff) {
     let DaemonSetDiff { namespace, name, change: _, changes: _, live, target } = diff;
     if live.is_none() && target.is_none() {

@@ -50,7 +50,7 @@ pub fn drift_name(drift: &Drift) -> String {
     page.write(TextOptions::default())
 }
 
-fn key(daemon_set: &DaemonSetDrift) -> String {
+pub(super) fn key(daemon_set: &DaemonSetDrift) -> String {
     format!("{}/{}", daemon_set.namespace, daemon_set.name)
 }
 
@@ -108,7 +108,7 @@ fn one(page: &mut Page, deviation: &Deviation, options: TextOptions) {
 }
 
 /// `written by kubectl-edit (Update) at 2026-08-01T12:00:00Z`.
-fn writer_words(writer: &Writer) -> String {
+pub(super) fn writer_words(writer: &Writer) -> String {
     let Writer { manager, operation, time, subresource } = writer;
     let operation = match operation {
         WriteOperation::Apply => "Apply",
@@ -138,7 +138,7 @@ fn node_lines(page: &mut Page, nodes: &[NodeDrift], options: TextOptions) {
     }
 }
 
-fn totals_words(totals: DriftTotals) -> String {
+pub(super) fn totals_words(totals: DriftTotals) -> String {
     let DriftTotals { spec, pod, rollout, history, eligibility } = totals;
     format!(
         "Drift: {spec} spec, {pod} pod, {rollout} rollout, {history} history, \

@@ -22,11 +22,7 @@ use crate::plan::{
 pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
     let mut totals = Totals::default();
     for daemon_set in &daemon_sets {
-        for action in Action::ALL {
-            for _ in 0..daemon_set.totals.of(action) {
-                totals.actions.add(action);
-            }
-        }
+        totals.actions += daemon_set.totals;
         match daemon_set.revision.kind {
             RevisionKind::New => totals.revisions.new += 1,
             RevisionKind::Reused => totals.revisions.reused += 1,

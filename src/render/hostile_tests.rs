@@ -3,66 +3,18 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::examples::{
     change, diff, drift, explanation, guarded, history, plan, rollout, status, updated,
 };
+use super::fertile::{self, Fertile};
 use super::{
-    TextOptions, diff_text, drift_name, drift_text, explain_text, history_text, json, neutral,
-    plan_name, plan_text, status_name, status_text, yaml,
+    MARKDOWN_LIMIT, MarkdownOptions, TextOptions, diff_markdown, diff_text, drift_markdown,
+    drift_name, drift_text, explain_text, history_text, json, neutral, plan_markdown, plan_name,
+    plan_text, status_name, status_text, yaml,
 };
 use crate::plan::{Diff, Drift, Explanation, History, Plan, Status};
-
-/// A document as JSON, and where in it any text may stand.
-struct Fertile<T> {
-    json: Value,
-    spots: Vec<String>,
-    read: fn(Value) -> serde_json::Result<T>,
-}
-
-impl<T: Serialize + DeserializeOwned> Fertile<T> {
-    /// Tries every text of `document`: those in whose place it can be read back with another text
-    /// are no words of ours.
-    fn of(document: &T) -> Self {
-        let json = serde_json::to_value(document).unwrap();
-        let mut spots = Vec::new();
-        texts(&json, String::new(), &mut spots);
-        let read = |json| serde_json::from_value::<T>(json);
-        spots.retain(|spot| read(planted(&json, spot, "weed")).is_ok());
-        Self { json, spots, read }
-    }
-
-    /// The document with `seeds` planted in turn wherever text may stand.
-    fn sown(&self, seeds: &[String]) -> T {
-        let mut json = self.json.clone();
-        for (spot, seed) in self.spots.iter().zip(seeds.iter().cycle()) {
-            *json.pointer_mut(spot).unwrap() = Value::from(seed.as_str());
-        }
-        (self.read)(json).unwrap()
-    }
-}
-
-fn texts(json: &Value, at: String, found: &mut Vec<String>) {
-    match json {
-        Value::String(_) => found.push(at),
-        Value::Array(all) => {
-            all.iter().enumerate().for_each(|(n, value)| texts(value, format!("{at}/{n}"), found));
-        }
-        Value::Object(all) => {
-            all.iter().for_each(|(key, value)| texts(value, format!("{at}/{key}"), found));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn planted(json: &Value, spot: &str, text: &str) -> Value {
-    let mut json = json.clone();
-    *json.pointer_mut(spot).unwrap() = Value::from(text);
-    json
-}
 
 static PLANS: LazyLock<[Fertile<Plan>; 2]> = LazyLock::new(|| {
     let mut small = rollout();
@@ -84,32 +36,6 @@ static HISTORY: LazyLock<Fertile<History>> = LazyLock::new(|| Fertile::of(&histo
 static DIFF: LazyLock<Fertile<Diff>> = LazyLock::new(|| Fertile::of(&diff()));
 static DRIFT: LazyLock<Fertile<Drift>> = LazyLock::new(|| Fertile::of(&drift()));
 
-fn seed() -> impl Strategy<Value = String> {
-    let hostile = prop::sample::select(vec![
-        "::error::x",
-        "  ::warning",
-        "##[error]",
-        "##vso[task]",
-        "\n::error::x",
-        "\r\n##[x]",
-        "\u{1b}[2J",
-        "\u{9b}2J",
-        "\u{202e}x",
-        "\u{2066}",
-        "\u{200b}",
-        "\u{feff}",
-        "\u{301}",
-        "\u{2028}::x",
-        "",
-        " ",
-        "a b ::c",
-        "#",
-        "##",
-        "[x]",
-    ]);
-    prop_oneof![3 => hostile.prop_map(String::from), 1 => any::<String>()]
-}
-
 /// `text` has nothing but visible characters in lines, and no line is an order to a CI system.
 fn harmless(text: &str) -> Result<(), TestCaseError> {
     // Apart from what is tested: the ranges that matter most, once more and by number.
@@ -126,12 +52,25 @@ fn harmless(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+fn markdown(verbose: bool) -> MarkdownOptions {
+    MarkdownOptions { verbose, ..MarkdownOptions::default() }
+}
+
+/// `text` is harmless in a log, short enough, and has one marker, at its end.
+fn one_comment(text: &str) -> Result<(), TestCaseError> {
+    harmless(text)?;
+    prop_assert!(text.len() <= MARKDOWN_LIMIT);
+    prop_assert_eq!(text.matches("<!--").count(), 1, "{}", text);
+    prop_assert!(text.ends_with("<!-- ds-plan:default -->\n"), "{}", text);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn nothing_hostile_gets_through(
-        seeds in prop::collection::vec(seed(), 1..12),
+        seeds in prop::collection::vec(fertile::seed(), 1..12),
         verbose: bool,
         width in prop::option::of(40..100_usize),
     ) {
@@ -140,6 +79,7 @@ proptest! {
             let plan = fertile.sown(&seeds);
             harmless(&plan_text(&plan, &options))?;
             harmless(&plan_name(&plan))?;
+            one_comment(&plan_markdown(&plan, &markdown(verbose)))?;
             let (as_json, as_yaml) = (json(&plan).unwrap(), yaml(&plan).unwrap());
             harmless(&as_json)?;
             harmless(&as_yaml)?;
@@ -164,12 +104,14 @@ proptest! {
 
     #[test]
     fn nothing_hostile_gets_through_what_was_found(
-        seeds in prop::collection::vec(seed(), 1..12),
+        seeds in prop::collection::vec(fertile::seed(), 1..12),
         verbose: bool,
         width in prop::option::of(40..100_usize),
     ) {
         let options = TextOptions { verbose, width, color: false };
         let (history, diff, drift) = (HISTORY.sown(&seeds), DIFF.sown(&seeds), DRIFT.sown(&seeds));
+        one_comment(&drift_markdown(&drift, &markdown(verbose)))?;
+        one_comment(&diff_markdown(&diff, &markdown(verbose)))?;
         for text in [
             history_text(&history, &options),
             json(&history).unwrap(),

@@ -82,7 +82,7 @@ pub(super) fn key(daemon_set: &DaemonSetPlan) -> String {
 }
 
 /// Whether anything happens to it or to its pods.
-fn changes(daemon_set: &DaemonSetPlan) -> bool {
+pub(super) fn changes(daemon_set: &DaemonSetPlan) -> bool {
     daemon_set.change != Change::None
         || daemon_set.revision.kind != RevisionKind::Unchanged
         || daemon_set.nodes.iter().any(|node| node.action != Action::Keep)

@@ -49,8 +49,9 @@ pub(super) fn fold<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<NodeRang
     let mut sorted: Vec<&str> = names.into_iter().collect();
     sorted.sort_by(|a, b| natural_order(a, b));
     let deepest = sorted.iter().map(|name| parts(name).count()).max().unwrap_or(0);
-    let folds = (0..deepest).rev().map(|depth| at_depth(&sorted, depth));
-    let fitting = folds.into_iter().find(|ranges| ranges.len() <= MOST);
+    // The deeper, the more ranges: a family that falls apart never leaves fewer.
+    let folds = (0..deepest).map(|depth| at_depth(&sorted, depth));
+    let fitting = folds.take_while(|ranges| ranges.len() <= MOST).last();
     fitting.unwrap_or_else(|| range_of(&sorted).into_iter().collect())
 }
 
@@ -67,8 +68,14 @@ fn at_depth<'a>(sorted: &[&'a str], depth: usize) -> Vec<NodeRange<'a>> {
 
 /// The first `depth` parts, but never the whole name: a family of one folds nothing.
 fn family(name: &str, depth: usize) -> &str {
-    let most = parts(name).count().saturating_sub(1);
-    let length = parts(name).take(depth.min(most)).map(str::len).sum();
+    let mut parts = parts(name).peekable();
+    let mut length = 0;
+    for _ in 0..depth {
+        match (parts.next(), parts.peek()) {
+            (Some(part), Some(_)) => length += part.len(),
+            (Some(_) | None, _) => break,
+        }
+    }
     &name[..length]
 }
 

@@ -1,6 +1,8 @@
 //! Shows how one field changes: `-` what was, `+` what will be. Long texts are compared line by
 //! line. What is left out is counted; nothing is left out silently.
 
+use std::iter;
+
 use anstyle::Style;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -35,6 +37,44 @@ enum Row {
     Note(String),
 }
 
+/// How a field changes, as far as it is shown.
+enum Shown {
+    /// One line: the field's title, and this behind it.
+    Title(&'static str),
+    /// One line: the field's title, and its only value.
+    Value(String),
+    /// Lines below the title.
+    Rows(Vec<Row>),
+}
+
+/// The sign of what happens to the field.
+fn sign(change: &FieldChange) -> (Style, char) {
+    match (&change.before, &change.after) {
+        (None, Some(_)) => (GAIN, '+'),
+        (Some(_), None) => (LOSS, '-'),
+        (Some(_), Some(_)) | (None, None) => (CHANGE, '~'),
+    }
+}
+
+fn told(change: &FieldChange, verbose: bool) -> Shown {
+    let FieldChange { path: _, before, after, masked } = change;
+    if *masked && (before == after || [before, after].into_iter().flatten().all(is_plain)) {
+        return Shown::Title("   (value not shown)");
+    }
+    if let (Some(value), None) | (None, Some(value)) = (before, after)
+        && let text = shown(value)
+        && !text.contains('\n')
+        && text.chars().count() <= MOST_COLUMNS
+    {
+        return Shown::Value(mark_end(&text));
+    }
+    let mut rows = compare(before.as_ref(), after.as_ref());
+    if !verbose {
+        shorten(&mut rows);
+    }
+    Shown::Rows(rows)
+}
+
 /// Adds how the field changes to `page`, `indent` columns in.
 pub(super) fn field_change(
     page: &mut Page,
@@ -42,30 +82,14 @@ pub(super) fn field_change(
     change: &FieldChange,
     options: TextOptions,
 ) {
-    let FieldChange { path, before, after, masked } = change;
-    let (style, symbol) = match (before, after) {
-        (None, Some(_)) => (GAIN, '+'),
-        (Some(_), None) => (LOSS, '-'),
-        (Some(_), Some(_)) | (None, None) => (CHANGE, '~'),
+    let (style, symbol) = sign(change);
+    let title = Line::at(indent).whole().styled(style, symbol).plain(' ').plain(&change.path);
+    let rows = match told(change, options.verbose) {
+        Shown::Title(note) => return page.push(title.styled(ASIDE, note)),
+        Shown::Value(text) => return page.push(title.plain(": ").styled(style, text)),
+        Shown::Rows(rows) => rows,
     };
-    let title = Line::at(indent).whole().styled(style, symbol).plain(' ').plain(path);
-    if *masked && (before == after || [before, after].into_iter().flatten().all(is_plain)) {
-        page.push(title.styled(ASIDE, "   (value not shown)"));
-        return;
-    }
-    if let (Some(value), None) | (None, Some(value)) = (before, after)
-        && let text = shown(value)
-        && !text.contains('\n')
-        && text.chars().count() <= MOST_COLUMNS
-    {
-        page.push(title.plain(": ").styled(style, mark_end(&text)));
-        return;
-    }
     page.push(title);
-    let mut rows = compare(before.as_ref(), after.as_ref());
-    if !options.verbose {
-        shorten(&mut rows);
-    }
     for row in rows {
         let (style, sign, text) = match row {
             Row::Same(text) => (Style::new(), ' ', text),
@@ -75,6 +99,29 @@ pub(super) fn field_change(
         };
         page.push(Line::at(indent + 4).whole().styled(style, sign).plain(' ').styled(style, text));
     }
+}
+
+/// How the field changes, as lines of a diff: `@@ path @@`, then lines with their signs in front.
+pub(super) fn diff_lines(change: &FieldChange, verbose: bool) -> Vec<String> {
+    let (_, symbol) = sign(change);
+    let title = format!("@@ {} @@", change.path);
+    match told(change, verbose) {
+        Shown::Title(note) => vec![title + note],
+        Shown::Value(text) => vec![title, format!("{symbol} {text}")],
+        Shown::Rows(rows) => {
+            let rows = rows.into_iter().map(|row| match row {
+                Row::Same(text) | Row::Note(text) => format!("  {text}"),
+                Row::Gone(text) => format!("- {text}"),
+                Row::New(text) => format!("+ {text}"),
+            });
+            iter::once(title).chain(rows).collect()
+        }
+    }
+}
+
+/// What happens to the field, in one line.
+pub(super) fn title(change: &FieldChange) -> String {
+    format!("{} {}", sign(change).1, change.path)
 }
 
 fn is_plain(value: &Value) -> bool {

@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use super::KustomizeProblem;
+
 /// What libgit2 says, without the numbers of its classes and codes.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", _0.message())]
@@ -343,6 +345,57 @@ pub enum Error {
         /// Without credentials.
         url: String,
         /// The last lines that git printed.
+        output: String,
+    },
+
+    // Rendering.
+    /// `-k` on a folder without a kustomization, or with more than one.
+    #[error("`{path}` is no folder with one kustomization")]
+    NotAKustomization {
+        /// From the top of the repository.
+        path: String,
+    },
+    /// A kustomization that is not given to kustomize.
+    #[error("`{path}` is not rendered: {problem}")]
+    Kustomization {
+        /// Its path from the top of the repository.
+        path: String,
+        /// What is wrong with it.
+        problem: KustomizeProblem,
+    },
+    /// Neither of the programs that render is there.
+    #[error("neither `kustomize` nor `kubectl` is installed; -k renders with one of them")]
+    KustomizeMissing,
+    /// The program is there but does not start, or its folder cannot be made.
+    #[error("cannot run `{program}`")]
+    KustomizeStart {
+        /// What was run.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It was ended because it took too long.
+    #[error("rendering `{folder}` took more than {} s", after.as_secs())]
+    KustomizeTimeout {
+        /// The folder.
+        folder: String,
+        /// The time that it had.
+        after: Duration,
+    },
+    /// It was ended because it printed too much.
+    #[error("`{folder}` is rendered to more than {} MiB", limit >> 20)]
+    KustomizeOutput {
+        /// The folder.
+        folder: String,
+        /// In bytes.
+        limit: usize,
+    },
+    /// It says no.
+    #[error("cannot render `{folder}`: {output}")]
+    KustomizeFailed {
+        /// The folder.
+        folder: String,
+        /// The last lines that it printed.
         output: String,
     },
 }

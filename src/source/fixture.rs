@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{Error, FileName, Git, GitRequest, Read, Request, Surroundings, read};
+use super::{Error, FileName, Git, GitRequest, Kustomize, Read, Request, Surroundings, read};
 
 /// The word that makes a file wanted in these tests.
 pub(super) const WANTED: &str = "wanted: yes\n";
@@ -19,6 +19,8 @@ pub(super) struct Fixture {
     root: TempDir,
     /// Time for each call of git.
     pub(super) timeout: Duration,
+    /// Where kustomize is looked for.
+    pub(super) search: Option<OsString>,
     /// More of git's environment.
     pub(super) variables: Vec<(OsString, OsString)>,
 }
@@ -26,7 +28,8 @@ pub(super) struct Fixture {
 impl Fixture {
     pub(super) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let fixture = Self { root, timeout: Duration::from_mins(1), variables: Vec::new() };
+        let fixture =
+            Self { root, timeout: Duration::from_mins(1), search: None, variables: Vec::new() };
         for folder in ["home", "cache", "work"] {
             fs::create_dir(fixture.path(folder)).unwrap();
         }
@@ -124,8 +127,18 @@ impl Fixture {
             terminal: false,
             timeout: self.timeout,
         };
+        let kustomize = self.kustomize();
         let (current_dir, cache_dir) = (self.path(folder), Some(self.path("cache")));
-        read(request, &wanted, &mut Surroundings { current_dir, cache_dir, stdin, git })
+        read(request, &wanted, &mut Surroundings { current_dir, cache_dir, stdin, git, kustomize })
+    }
+
+    /// How to render.
+    pub(super) fn kustomize(&self) -> Kustomize {
+        Kustomize {
+            search: self.search.clone(),
+            timeout: self.timeout,
+            parse: |bytes| crate::manifest::single_document(bytes).map_err(|e| e.to_string()),
+        }
     }
 
     /// Reads `HEAD` in `work`.

@@ -11,11 +11,12 @@ use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, RepositoryOpenFlags, Tre
 
 use super::fetch::{self, Fetched};
 use super::gather::{Entry, Gather, Item, SEARCH_LIMIT, Tree, join};
+use super::kustomize::{self, Rendered};
 use super::location::{self, Location};
 use super::revision;
 use super::shown;
 use super::worktree;
-use super::{Commit, Error, FILE_LIMIT, GitRequest, Origin, Read, Surroundings};
+use super::{Commit, Error, FILE_LIMIT, GitRequest, Kustomize, Origin, Read, Surroundings};
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ pub(super) fn read(
                 let names = (request.revision(), opened.name.as_str());
                 commit = revision::merge_base(&opened.repository, &commit, other, names)?;
             }
-            opened.read(&commit, request, wanted)
+            opened.read(&commit, request, wanted, &around.kustomize)
         }
         Location::Remote(remote) => {
             if request.merge_base_with.is_some() {
@@ -46,7 +47,7 @@ pub(super) fn read(
             let (name, origin) = (remote.shown.clone(), Some(remote.shown));
             let opened = Opened { repository, name, origin, prefix: PathBuf::new() };
             let commit = opened.resolve(&commit.to_string())?;
-            let found = opened.read(&commit, request, wanted);
+            let found = opened.read(&commit, request, wanted, &around.kustomize);
             // Another run may change the cached copy only now.
             drop(lock);
             found
@@ -97,8 +98,12 @@ impl Opened {
         commit: &git2::Commit<'_>,
         request: &GitRequest,
         wanted: &dyn Fn(&[u8]) -> bool,
+        settings: &Kustomize,
     ) -> Result<Read, Error> {
         let objects = Objects::new(&self.repository, commit, request.revision())?;
+        if let Some(folder) = &request.kustomize {
+            return self.rendered(&objects, commit, folder, wanted, settings);
+        }
         let mut gather = Gather::new(wanted);
         let mut paths = Vec::new();
         for given in &request.paths {
@@ -115,6 +120,29 @@ impl Opened {
         found.files.sort_by(|one, other| one.path.cmp(&other.path));
         found.warnings.extend(worktree::difference(&self.repository, objects.top, &paths));
         found.origin = self.origin(commit, &paths);
+        Ok(found)
+    }
+
+    /// What kustomize makes of a folder of the commit.
+    fn rendered(
+        &self,
+        objects: &Objects<'_>,
+        commit: &git2::Commit<'_>,
+        given: &Path,
+        wanted: &dyn Fn(&[u8]) -> bool,
+        settings: &Kustomize,
+    ) -> Result<Read, Error> {
+        let folder = self.path_from_top(given)?;
+        if objects.find(&folder)?.is_none() {
+            return Err(objects.no_such_path(&folder, given));
+        }
+        let Rendered { bytes, files } = kustomize::render(objects, &folder, settings)?;
+        let mut gather = Gather::new(wanted);
+        let name = format!("{} (rendered)", from_top(&folder));
+        gather.content(&name, kustomize::only(&bytes, wanted))?;
+        let mut found = gather.finish(|| format!("`{name}`"))?;
+        found.warnings.extend(worktree::difference(&self.repository, objects.top, &files));
+        found.origin = self.origin(commit, &[folder]);
         Ok(found)
     }
 
@@ -216,7 +244,7 @@ fn safe_directory(start: &Path) -> PathBuf {
 }
 
 /// The objects of one commit.
-struct Objects<'r> {
+pub(super) struct Objects<'r> {
     repository: &'r Repository,
     odb: Odb<'r>,
     /// The commit's top folder.
@@ -240,7 +268,7 @@ impl<'r> Objects<'r> {
     }
 
     /// What stands at a path from the top, if anything does.
-    fn find(&self, path: &Path) -> Result<Option<Item<Self>>, Error> {
+    pub(super) fn find(&self, path: &Path) -> Result<Option<Item<Self>>, Error> {
         let mut item = Item::Folder(self.top);
         let mut walked = String::new();
         for name in path {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::gather::{Entry, Tree};
+use super::kustomize;
 use crate::model::ManifestFile;
 
 /// A folder whose files are not whole objects.
@@ -33,8 +34,7 @@ impl Renderer {
         let has = |name: &str| entries.iter().any(|entry| entry.name == name);
         if has("Chart.yaml") {
             Some(Self::Helm)
-        } else if ["kustomization.yaml", "kustomization.yml", "Kustomization"].into_iter().any(has)
-        {
+        } else if kustomize::NAMES.into_iter().any(has) {
             Some(Self::Kustomize)
         } else {
             None

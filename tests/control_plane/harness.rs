@@ -31,6 +31,7 @@ pub(crate) use client::block_on;
 pub(crate) use component::Component;
 pub(crate) use control_plane::ControlPlane;
 pub(crate) use fleet::FakeNode;
+pub(crate) use kubectl::kubectl_path;
 pub(crate) use program::{Program, ds_plan_offline, stdout};
 pub(crate) use proxy::{Fault, Proxy};
 pub(crate) use running::Running;

@@ -181,3 +181,24 @@ fn drift_of_what_is_not_there() {
     Drift: 1 spec, 0 pod, 0 rollout, 1 history, 0 eligibility.
     ");
 }
+
+#[test]
+fn the_numbers_are_written_for_a_collector() {
+    let sandbox = Sandbox::with(&[("agent.yaml", AGENT)]);
+    let older = AGENT.replace("agent:1", "agent:0");
+    sandbox.write("cluster.json", cluster_with(&older, &["node-1"]).to_string());
+    let run = drift(&sandbox, "--metrics agent.prom");
+    assert_eq!(run.code, Some(3), "{run}");
+    let metrics = std::fs::read_to_string(sandbox.path("agent.prom")).unwrap();
+    for line in [
+        "ds_plan_drift{namespace=\"logging\",daemonset=\"agent\",class=\"spec\"} 1",
+        "ds_plan_nodes{namespace=\"logging\",daemonset=\"agent\",state=\"available\"} 1",
+        "ds_plan_rollout{namespace=\"logging\",daemonset=\"agent\",state=\"settled\"}",
+        "# EOF",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    let run = sandbox.ds_plan("drift -f none.yaml --snapshot cluster.json --metrics agent.prom");
+    assert_eq!(run.code, Some(1), "{run}");
+    assert_eq!(std::fs::read_to_string(sandbox.path("agent.prom")).unwrap(), metrics);
+}

@@ -30,6 +30,12 @@ fn each_outcome_has_its_number() {
         ("--version", 0),
         ("help plan", 0),
         ("-o html", 64),
+        ("-f agent.yaml --snapshot cluster.json -o markdown", 0),
+        ("-f agent.yaml --snapshot cluster.json -o markdown --comment a--b", 64),
+        ("-f agent.yaml --snapshot cluster.json --comment a", 64),
+        ("-k . --snapshot cluster.json", 64),
+        ("-k . --allow-kustomize -f agent.yaml", 64),
+        ("-k . --allow-kustomize --path .", 64),
         ("--nonsense", 64),
         ("explain", 64),
     ] {

@@ -7,9 +7,15 @@ mod bad_input;
 mod declared;
 mod drift;
 mod exit_codes;
+#[cfg(feature = "web")]
+mod fertile;
 mod fixture;
 mod fleet;
 mod fuzz;
+#[cfg(feature = "web")]
+mod github;
+#[cfg(feature = "web")]
+mod markdown;
 mod past;
 mod plan;
 mod prune;

@@ -244,6 +244,20 @@ fn a_pull_request_is_told_apart_from_older_drift_and_judged_by_the_bases_policy(
 }
 
 #[test]
+fn a_pull_request_may_bring_the_folder() {
+    let sandbox = sandbox();
+    sandbox.commit();
+    sandbox.git(&["checkout", "-q", "-b", "request"]);
+    sandbox.write("deploy/agent.yaml", AGENT);
+    sandbox.commit();
+    let run = sandbox.ds_plan("--path deploy --base main --snapshot cluster.json -o json");
+    let plan: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(plan["daemonSets"][0]["base"]["change"], "create", "{run}");
+    let run = sandbox.ds_plan("--path gone --base main --snapshot cluster.json");
+    assert!(run.stderr.starts_with("error: path `gone` is not in revision `HEAD`"), "{run}");
+}
+
+#[test]
 fn policies_come_from_files_too() {
     let sandbox = sandbox();
     sandbox.write(

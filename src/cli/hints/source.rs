@@ -75,11 +75,24 @@ pub(super) fn hint(error: &Error) -> Option<String> {
             "fetching is done by your git: does `git ls-remote URL` work?".into()
         }
         Error::Fetch { .. } => "does `git ls-remote URL` work?".into(),
+        Error::KustomizeMissing => {
+            "install one of them, or read rendered manifests with `-f`".into()
+        }
+        Error::Kustomization { .. } | Error::KustomizeTimeout { .. } => {
+            "if you trust it, render it yourself: `kubectl kustomize DIR | ds-plan -f -`".into()
+        }
+        Error::NotAKustomization { .. } => {
+            "read plain manifests with `--path`; -k is for a folder with a kustomization.yaml"
+                .into()
+        }
+        Error::KustomizeOutput { .. } => "render less: an overlay for each cluster".into(),
+        Error::KustomizeFailed { .. } => "does `kubectl kustomize DIR` work?".into(),
         Error::ForbiddenEntry { .. }
         | Error::Unreadable { .. }
         | Error::Special { .. }
         | Error::StandardInputTwice
-        | Error::GitStart { .. } => return None,
+        | Error::GitStart { .. }
+        | Error::KustomizeStart { .. } => return None,
     };
     Some(text)
 }

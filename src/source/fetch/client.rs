@@ -5,16 +5,13 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use git2::Oid;
 
 use super::cache::Cache;
 use crate::source::location::{Protocol, Remote};
-use crate::source::{Error, Git, redact, shown};
+use crate::source::{Error, Git, child, redact, shown};
 
-const POLL: Duration = Duration::from_millis(10);
 /// How much of git's output is read.
 const OUTPUT_LIMIT: u64 = 16 << 20;
 /// How many of git's last lines are quoted.
@@ -141,24 +138,10 @@ impl Client<'_> {
         command
     }
 
-    /// Waits for git, and ends it after its time. No clock: time is what was slept.
-    fn wait(&self, mut child: Child) -> Result<ExitStatus, Error> {
-        let mut waited = Duration::ZERO;
-        loop {
-            let ended = child.try_wait().map_err(|source| self.not_started(source))?;
-            if let Some(status) = ended {
-                return Ok(status);
-            }
-            if waited >= self.git.timeout {
-                // It may have ended by itself meanwhile; either way it is gone.
-                let _ = child.kill();
-                let _ = child.wait();
-                let after = self.git.timeout;
-                return Err(Error::FetchTimeout { url: self.remote.shown.clone(), after });
-            }
-            thread::sleep(POLL);
-            waited += POLL;
-        }
+    fn wait(&self, started: Child) -> Result<ExitStatus, Error> {
+        let after = self.git.timeout;
+        let ended = child::wait(started, after).map_err(|source| self.not_started(source))?;
+        ended.ok_or_else(|| Error::FetchTimeout { url: self.remote.shown.clone(), after })
     }
 
     fn succeeded(&self, outcome: &Outcome) -> Result<(), Error> {

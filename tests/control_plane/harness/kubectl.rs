@@ -1,10 +1,16 @@
 //! kubectl on a control plane, as its administrator.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use super::binaries::{Binaries, Program};
 use super::control_plane::ControlPlane;
+
+/// Where kubectl is, for tests that need no control plane.
+pub(crate) fn kubectl_path() -> &'static Path {
+    Binaries::get().path(Program::Kubectl)
+}
 
 impl ControlPlane {
     /// What kubectl prints; panics with its complaint when it fails.

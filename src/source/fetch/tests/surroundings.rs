@@ -14,7 +14,13 @@ fn surroundings<'a>(
         terminal: false,
         timeout: Duration::from_mins(1),
     };
-    Surroundings { current_dir: world.fixture.path("home"), cache_dir, stdin, git }
+    Surroundings {
+        current_dir: world.fixture.path("home"),
+        cache_dir,
+        stdin,
+        git,
+        kustomize: world.fixture.kustomize(),
+    }
 }
 
 #[test]

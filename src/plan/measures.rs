@@ -1,0 +1,118 @@
+//! What a time series is made of, in numbers: how much drift there is, how many nodes are in which
+//! state, and whether a rollout goes on.
+
+use std::collections::BTreeMap;
+
+use super::document::Counters;
+use super::drift::{Classified, DaemonSetDrift, Deviation, Drift, DriftTotals};
+use super::status::{DaemonSetStanding, Status, status};
+use crate::model::{DaemonSetKey, NamespaceName, Pod, PodName, Snapshot};
+
+/// The numbers of one DaemonSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Namespace and name.
+    pub key: DaemonSetKey,
+    /// Deviations by class.
+    pub drift: DriftTotals,
+    /// Nodes by state, counted as `status` counts them; all 0 when the cluster does not have it.
+    pub nodes: Counters,
+    /// How far its rollout is.
+    pub rollout: RolloutState,
+    /// Age of the oldest pod of another template, in seconds; `None` when there is none.
+    pub oldest_outdated: Option<i64>,
+}
+
+/// How far a rollout is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RolloutState {
+    /// Nothing is left to do.
+    Settled,
+    /// Not every node runs the live template.
+    Unfinished,
+    /// `ds-apply` holds it.
+    Held,
+    /// It failed, and the last good template is back.
+    Parked,
+}
+
+impl RolloutState {
+    /// Every state, the gravest last.
+    pub const ALL: [Self; 4] = [Self::Settled, Self::Unfinished, Self::Held, Self::Parked];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Settled => "settled",
+            Self::Unfinished => "unfinished",
+            Self::Held => "held",
+            Self::Parked => "parked",
+        }
+    }
+}
+
+/// Measures every DaemonSet of a drift report, in its order.
+pub fn measures(drift: &Drift, snapshot: &Snapshot) -> Vec<Measured> {
+    let Status { daemon_sets: standing, .. } = status(snapshot, |key| {
+        drift.daemon_sets.iter().any(|one| one.namespace == key.namespace && one.name == key.name)
+    });
+    let counted: BTreeMap<DaemonSetKey, Counters> = standing
+        .into_iter()
+        .map(|DaemonSetStanding { namespace, name, counted, .. }| {
+            (DaemonSetKey::new(namespace, name), counted)
+        })
+        .collect();
+    let pods: BTreeMap<(&NamespaceName, &PodName), &Pod> =
+        snapshot.pods.iter().map(|pod| ((&pod.namespace, &pod.name), pod)).collect();
+    let age = |namespace: &NamespaceName, name: &PodName| {
+        let created = pods.get(&(namespace, name))?.created?;
+        Some(snapshot.observed_at.duration_since(created).as_secs())
+    };
+    drift.daemon_sets.iter().map(|one| measured(one, &counted, &age)).collect()
+}
+
+fn measured(
+    drift: &DaemonSetDrift,
+    counted: &BTreeMap<DaemonSetKey, Counters>,
+    age: &dyn Fn(&NamespaceName, &PodName) -> Option<i64>,
+) -> Measured {
+    let DaemonSetDrift { namespace, name, deviations } = drift;
+    let key = DaemonSetKey::new(namespace.clone(), name.clone());
+    let mut totals = DriftTotals::default();
+    let mut rollout = RolloutState::Settled;
+    let mut oldest_outdated = None;
+    for Classified { class, deviation } in deviations {
+        totals.add(*class);
+        rollout = rollout.max(state(&deviation.reason));
+        if let Deviation::PodOutdated { nodes } = &deviation.reason {
+            let pods = nodes.iter().flat_map(|node| &node.pods);
+            oldest_outdated = oldest_outdated.max(pods.filter_map(|pod| age(namespace, pod)).max());
+        }
+    }
+    let nodes = counted.get(&key).copied().unwrap_or_default();
+    Measured { key, drift: totals, nodes, rollout, oldest_outdated }
+}
+
+fn state(deviation: &Deviation) -> RolloutState {
+    match deviation {
+        Deviation::Parked { .. } => RolloutState::Parked,
+        Deviation::Held { .. } | Deviation::HoldUnreadable { .. } => RolloutState::Held,
+        Deviation::Unfinished { .. } | Deviation::NotObserved { .. } => RolloutState::Unfinished,
+        Deviation::ObjectMissing
+        | Deviation::ObjectTerminating
+        | Deviation::FieldDiffers { .. }
+        | Deviation::PodMissing { .. }
+        | Deviation::PodSurplus { .. }
+        | Deviation::PodOutdated { .. }
+        | Deviation::PodFailed { .. }
+        | Deviation::PodMisscheduled { .. }
+        | Deviation::RevisionMissing
+        | Deviation::RevisionDuplicate { .. }
+        | Deviation::RevisionNumberTwice { .. }
+        | Deviation::RevisionOrphaned { .. }
+        | Deviation::RevisionMixed { .. }
+        | Deviation::StatusDisagrees { .. }
+        | Deviation::RunsWhereNoneMayStart { .. }
+        | Deviation::NamespaceNodeSelector { .. } => RolloutState::Settled,
+    }
+}

@@ -1,0 +1,228 @@
+//! The details of one DaemonSet of a plan: fields, waves, nodes and forecast, at several lengths.
+
+use std::iter;
+
+use super::fields::{Depth, fields};
+use super::fit::Tellings;
+use super::nodes::{Fates, counted_groups, group_words, node_words, rounds};
+use super::{MARKDOWN_LIMIT, MarkdownOptions, few, folded, html_code, items, prose};
+use crate::plan::{
+    Change, Counters, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan, Strategy, Wave,
+};
+use crate::render::daemon_set_text::strategy_words;
+use crate::render::nodes::fate;
+use crate::render::page::count;
+use crate::render::plan_text::key;
+
+/// So many waves are told apart where room is short.
+const MOST_WAVES: usize = 8;
+/// So many fields of others are named where room is short.
+const MOST_OWNED: usize = 5;
+
+/// How much is told of one DaemonSet, from the most to the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Telling {
+    /// Every node with its pods, and values in full.
+    EveryNode,
+    /// Names in ranges, values shortened.
+    Ranges,
+    /// Names in ranges, of fields the paths.
+    Paths,
+    /// Everything counted.
+    Counts,
+}
+
+/// The details, from the longest telling that can fit at all to the shortest.
+pub(super) fn tellings(daemon_set: &DaemonSetPlan, options: &MarkdownOptions) -> Tellings {
+    let fates = Fates::of(daemon_set);
+    let all = [Telling::EveryNode, Telling::Ranges, Telling::Paths, Telling::Counts];
+    let wanted = all.into_iter().filter(|it| options.verbose || *it != Telling::EveryNode);
+    let told = wanted.map(|telling| told(daemon_set, &fates, telling, options));
+    told.filter(|text| text.len() < MARKDOWN_LIMIT).collect()
+}
+
+fn told(
+    daemon_set: &DaemonSetPlan,
+    fates: &Fates<'_>,
+    telling: Telling,
+    options: &MarkdownOptions,
+) -> String {
+    let DaemonSetPlan {
+        namespace: _,
+        name: _,
+        uid: _,
+        generation: _,
+        change: _,
+        managed_by: ManagedBy::DaemonSetController,
+        policy,
+        strategy,
+        hold,
+        live_template: _,
+        target_template: _,
+        revision: _,
+        changes,
+        base,
+        leftovers,
+        conflicts,
+        taken_over: _,
+        waves,
+        nodes,
+        totals: _,
+        status,
+    } = daemon_set;
+    let depth = match telling {
+        Telling::EveryNode => Depth::Whole,
+        Telling::Ranges => Depth::Values,
+        Telling::Paths => Depth::Paths,
+        Telling::Counts => Depth::Counts,
+    };
+    let mut blocks = fields(changes, base.as_ref(), depth);
+    let mut facts: Vec<String> = hold.iter().map(|hold| prose(&hold.to_string())).collect();
+    facts.extend(policy.iter().map(|name| format!("policy {}", super::code(name))));
+    facts.extend(status.as_ref().map(counters));
+    blocks.push(items(&facts, MOST_OWNED, "facts"));
+    blocks.extend(owned(conflicts, leftovers, telling));
+    blocks.extend(waves_told(waves, fates, telling, options));
+    blocks.extend(at_once(fates, telling, options));
+    if telling == Telling::EveryNode {
+        blocks.push(every_node(nodes));
+    }
+    blocks.push(forecast(*strategy, waves));
+    blocks.retain(|block| !block.is_empty());
+    folded(&summary(daemon_set), &blocks.join("\n\n"))
+}
+
+/// The line that is seen of it.
+fn summary(daemon_set: &DaemonSetPlan) -> String {
+    let fields = match (daemon_set.change, daemon_set.changes.len()) {
+        (Change::Create, _) => "new".to_owned(),
+        (Change::Update | Change::Recreate | Change::None, fields) => count(fields, "field"),
+    };
+    let happens = node_words(&daemon_set.totals);
+    let told = if happens.is_empty() { fields } else { format!("{fields}, {happens}") };
+    format!("{}: {told}", html_code(key(daemon_set)))
+}
+
+/// What `kubectl get daemonsets` says before any change.
+fn counters(counters: &Counters) -> String {
+    let Counters { desired, current, ready, updated, available, unavailable, misscheduled } =
+        counters;
+    format!(
+        "now {desired} desired, {current} current, {ready} ready, {updated} up to date, \
+         {available} available, {unavailable} unavailable, {misscheduled} misscheduled"
+    )
+}
+
+/// Fields that are taken from others, and fields that stay because of them.
+fn owned(conflicts: &[FieldOwner], leftovers: &[FieldOwner], telling: Telling) -> Option<String> {
+    let owner = |owner: &FieldOwner, words: &str| {
+        let FieldOwner { path, manager } = owner;
+        let manager = manager.as_ref().map_or("nobody".to_owned(), super::code);
+        format!("{} {words} {manager}", super::code(path))
+    };
+    let taken = conflicts.iter().map(|it| owner(it, "must be taken over from"));
+    let stays = leftovers.iter().map(|it| owner(it, "stays, though git lacks it: owned by"));
+    let all: Vec<String> = taken.chain(stays).collect();
+    let most = if telling == Telling::EveryNode { all.len() } else { MOST_OWNED };
+    (!all.is_empty()).then(|| format!("**Fields of others**\n\n{}", items(&all, most, "fields")))
+}
+
+fn waves_told(
+    waves: &[Wave],
+    fates: &Fates<'_>,
+    telling: Telling,
+    options: &MarkdownOptions,
+) -> Vec<String> {
+    let short = telling == Telling::Counts;
+    let most = if short { MOST_WAVES } else { waves.len() };
+    let mut told: Vec<String> = waves
+        .iter()
+        .take(most)
+        .map(|wave| {
+            let Wave { index, name: _, max_unavailable, max_surge, nodes } = wave;
+            let budget = match (nodes.len(), (*max_surge).max(*max_unavailable)) {
+                (0 | 1, _) => String::new(),
+                (_, budget) => format!(", at most {budget} at a time"),
+            };
+            let name =
+                if waves.len() > 1 { format!(" ({})", prose(&wave.name)) } else { String::new() };
+            let title = format!("**Wave {index}**{name}: {}{budget}", count(nodes.len(), "node"));
+            let groups = groups_told(fates, Some(*index), short, options);
+            format!("{title}\n\n{}", items(&groups, groups.len(), "groups"))
+        })
+        .collect();
+    if waves.len() > most {
+        let rest = &waves[most..];
+        let nodes: usize = rest.iter().map(|wave| wave.nodes.len()).sum();
+        told.push(format!("and {} more waves: {}", rest.len(), count(nodes, "node")));
+    }
+    told
+}
+
+/// What does not wait for a wave.
+fn at_once(fates: &Fates<'_>, telling: Telling, options: &MarkdownOptions) -> Option<String> {
+    let groups = groups_told(fates, None, telling == Telling::Counts, options);
+    let list = items(&groups, groups.len(), "groups");
+    (!groups.is_empty()).then(|| format!("**Outside of waves**\n\n{list}"))
+}
+
+fn groups_told(
+    fates: &Fates<'_>,
+    wave: Option<u32>,
+    short: bool,
+    options: &MarkdownOptions,
+) -> Vec<String> {
+    let groups = fates.of_wave(wave);
+    if short {
+        return counted_groups(groups, options);
+    }
+    groups.iter().map(|group| group_words(group, true, options)).collect()
+}
+
+/// A line for each node, until the document could not hold them.
+fn every_node(nodes: &[NodePlan]) -> String {
+    let mut lines = Vec::new();
+    let mut length = 0;
+    for NodePlan { name, action, wave: _, pods, reasons: _ } in nodes {
+        let start = format!("{:3} {name}", action.symbol());
+        let line = iter::once(start).chain(pods.iter().map(fate)).collect::<Vec<_>>().join("   ");
+        length += line.len();
+        lines.push(line);
+        // Longer than can be used: this telling is not taken.
+        if length > MARKDOWN_LIMIT {
+            break;
+        }
+    }
+    super::fence("", &lines)
+}
+
+/// What can be said beforehand about how long it takes.
+fn forecast(strategy: Strategy, waves: &[Wave]) -> String {
+    let in_rounds: Vec<String> = waves
+        .iter()
+        .filter_map(|wave| rounds(wave.nodes.len(), wave.max_unavailable.max(wave.max_surge)))
+        .collect();
+    match (strategy, in_rounds.as_slice()) {
+        (Strategy::OnDelete, _) => format!("**Forecast**: {}.", strategy_words(strategy)),
+        (Strategy::RollingUpdate { .. }, []) => String::new(),
+        (Strategy::RollingUpdate { .. }, rounds) => format!(
+            "**Forecast**: {}; how long a round takes, one look at the cluster does not tell.",
+            rounds[..rounds.len().min(MOST_WAVES)].join(", then ")
+        ),
+    }
+}
+
+/// What becomes of the object.
+pub(super) fn change_words(change: Change) -> &'static str {
+    match change {
+        Change::Create => "created",
+        Change::Update => "updated",
+        Change::Recreate => "must be deleted and made anew",
+        Change::None => "unchanged",
+    }
+}
+
+/// Names of DaemonSets.
+pub(super) fn keys(daemon_sets: &[&DaemonSetPlan], most: usize) -> String {
+    few(daemon_sets.iter().map(|it| key(it)), most)
+}

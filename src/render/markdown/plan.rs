@@ -1,0 +1,347 @@
+//! A plan as a comment on a pull request: what merging does in one line, a row a DaemonSet, and
+//! the rest folded away.
+
+use std::collections::BTreeMap;
+
+use super::daemon_set::{change_words, keys, tellings};
+use super::fit::{Tellings, fit};
+use super::nodes::{node_words, summed};
+use super::{MARKDOWN_LIMIT, MarkdownOptions, Table, code, document, few, folded, items, prose};
+use crate::plan::{
+    ActionTotals, Change, ClusterSummary, DaemonSetPlan, Guard, GuardCode, Plan, SourceInfo,
+    Warning,
+};
+use crate::render::daemon_set_text::{revision_words, strategy_words};
+use crate::render::page::count;
+use crate::render::plan_text::{changes, key};
+
+/// The table takes no more than this, so that something can be said about what is in it.
+const TABLE: usize = 20_000;
+/// What is said about DaemonSets without room takes no more than this.
+const LEFT_OUT: usize = 8_000;
+/// So many names are given before the rest is counted.
+const MOST_NAMES: usize = 5;
+/// So many guards or warnings are told before the rest is counted.
+const MOST_TOLD: usize = 40;
+
+/// The plan as GitHub-flavoured Markdown, at most [`MARKDOWN_LIMIT`] bytes of it.
+pub fn plan_markdown(plan: &Plan, options: &MarkdownOptions) -> String {
+    let Plan {
+        api_version: _,
+        kind: _,
+        created_at: _,
+        tool_version: _,
+        digest: _,
+        source: _,
+        cluster: _,
+        daemon_sets,
+        totals: _,
+        guards,
+        warnings,
+    } = plan;
+    let (shown, quiet): (Vec<_>, Vec<_>) =
+        daemon_sets.iter().partition(|it| changes(it) || !it.nodes.is_empty());
+    let mut blocks = vec![headline(plan)];
+    if shown.is_empty() && guards.is_empty() && warnings.is_empty() {
+        return document(&blocks, &options.comment);
+    }
+    if !shown.is_empty() {
+        blocks.push(table(&shown, guards, shown.iter().any(|it| it.base.is_some())));
+    }
+    if !shown.is_empty() && !quiet.is_empty() {
+        let others = count(quiet.len(), "other DaemonSet");
+        blocks.push(format!("Nothing to do for {others}: {}.", keys(&quiet, MOST_NAMES)));
+    }
+    let footer = footer(plan);
+    let used: usize = blocks.iter().map(|block| block.len() + 2).sum();
+    let room = MARKDOWN_LIMIT.saturating_sub(used + footer.len() + LEFT_OUT);
+    blocks.extend(details(&shown, guards, warnings, room, options));
+    blocks.push(footer);
+    document(&blocks, &options.comment)
+}
+
+/// All that is folded away, as far as there is room, and what is not.
+fn details(
+    shown: &[&DaemonSetPlan],
+    guards: &[Guard],
+    warnings: &[Warning],
+    room: usize,
+    options: &MarkdownOptions,
+) -> Vec<String> {
+    let mut parts: Vec<Tellings> = vec![guards_told(guards), warnings_told(warnings)];
+    let messages = parts.len();
+    parts.extend(shown.iter().map(|daemon_set| tellings(daemon_set, options)));
+    let chosen = fit(&parts, room);
+    let left_out: Vec<&DaemonSetPlan> = shown
+        .iter()
+        .zip(&chosen[messages..])
+        .filter_map(|(daemon_set, telling)| telling.is_none().then_some(*daemon_set))
+        .collect();
+    let mut blocks: Vec<String> =
+        chosen.into_iter().flatten().filter(|it| !it.is_empty()).map(str::to_owned).collect();
+    if !left_out.is_empty() {
+        let sums = summed(&left_out, options);
+        let what =
+            format!("Without room for their details: {}", count(left_out.len(), "DaemonSet"));
+        let names = keys(&left_out, MOST_NAMES);
+        blocks.push(folded(&what, &format!("{names}\n\n{}", items(&sums, sums.len(), "sums"))));
+    }
+    blocks
+}
+
+/// What merging does, in one line.
+fn headline(plan: &Plan) -> String {
+    let Plan { source, daemon_sets, guards, .. } = plan;
+    let what = source.commit.as_deref().map_or("this".to_owned(), |id| code(short(id)));
+    if !daemon_sets.iter().any(changes) {
+        let checked = count(daemon_sets.len(), "DaemonSet");
+        return format!("**Merging {what} changes nothing**: {checked} looked at.");
+    }
+    let asked =
+        |it: &&&DaemonSetPlan| it.base.as_ref().is_none_or(|base| base.change != Change::None);
+    let changing: Vec<&DaemonSetPlan> = daemon_sets.iter().filter(|it| changes(it)).collect();
+    let (own, older): (Vec<&DaemonSetPlan>, Vec<&DaemonSetPlan>) =
+        changing.iter().partition(|it| asked(it));
+    let mut line = match own.as_slice() {
+        [] => format!("**Merging {what} itself changes nothing.**"),
+        own => format!("**Merging {what} {}.**", effect(own)),
+    };
+    if !older.is_empty() {
+        let differ = if older.len() == 1 { "differs" } else { "differ" };
+        let older_sets = count(older.len(), "DaemonSet");
+        line = format!(
+            "{line} {older_sets} {differ} from git already; applying the rest of git {}.",
+            effect(&older)
+        );
+    }
+    if !guards.is_empty() {
+        line = format!("{line} `ds-apply` refuses it: {}.", count(guards.len(), "guard"));
+    }
+    line
+}
+
+/// `replaces 409 pods, creates 1 and deletes 1 of 1 DaemonSet; 1 node waits`.
+fn effect(daemon_sets: &[&DaemonSetPlan]) -> String {
+    let mut totals = ActionTotals::default();
+    for daemon_set in daemon_sets {
+        totals += daemon_set.totals;
+    }
+    let ActionTotals { create, delete, replace, surge, wait, keep: _ } = totals;
+    let verbs =
+        [("replaces", replace), ("surges", surge), ("creates", create), ("deletes", delete)];
+    let mut done = verbs.into_iter().filter(|(_, pods)| *pods > 0);
+    let sets = count(daemon_sets.len(), "DaemonSet");
+    let mut words = match done.next() {
+        None => {
+            let recreated = daemon_sets.iter().all(|it| it.change == Change::Recreate);
+            let verb = if recreated { "cannot update" } else { "updates" };
+            format!("{verb} {sets} and touches no pod")
+        }
+        Some((verb, pods)) => {
+            let rest: Vec<String> = done.map(|(verb, pods)| format!("{verb} {pods}")).collect();
+            let rest = match rest.split_last() {
+                None => String::new(),
+                Some((last, [])) => format!(" and {last}"),
+                Some((last, others)) => format!(", {} and {last}", others.join(", ")),
+            };
+            format!("{verb} {}{rest} in {sets}", count(pods, "pod"))
+        }
+    };
+    if wait > 0 {
+        let waits = if wait == 1 { "waits" } else { "wait" };
+        words = format!("{words}; {} {waits}", count(wait, "node"));
+    }
+    words
+}
+
+/// The first digits of a commit's id.
+fn short(id: &str) -> String {
+    id.chars().take(7).collect()
+}
+
+fn table(shown: &[&DaemonSetPlan], guards: &[Guard], base: bool) -> String {
+    let mut header = vec!["DaemonSet", "Object", "Revision", "Nodes", "Pace"];
+    if base {
+        header.push("By this pull request");
+    }
+    let is_guarded = guards.iter().any(|guard| guard.daemon_set.is_some());
+    if is_guarded {
+        header.push("Refused");
+    }
+    let mut refused: BTreeMap<&str, Vec<&'static str>> = BTreeMap::new();
+    for guard in guards {
+        if let Some(key) = &guard.daemon_set {
+            refused.entry(key).or_default().push(guard_words(guard.code));
+        }
+    }
+    let mut table = Table::new(&header);
+    for (nth, daemon_set) in shown.iter().enumerate() {
+        let mut cells = cells(daemon_set);
+        if base {
+            cells.push(asked_words(daemon_set));
+        }
+        if is_guarded {
+            let words = refused.get(key(daemon_set).as_str());
+            cells.push(words.map_or_else(String::new, |words| words.join(", ")));
+        }
+        if !table.row(&cells, TABLE) {
+            return format!("{table}\n\n{}", rest_of_table(&shown[nth..]));
+        }
+    }
+    table.to_string()
+}
+
+fn cells(daemon_set: &DaemonSetPlan) -> Vec<String> {
+    let nodes = node_words(&daemon_set.totals);
+    vec![
+        code(key(daemon_set)),
+        change_words(daemon_set.change).to_owned(),
+        revision_words(&daemon_set.revision),
+        if nodes.is_empty() { "none".to_owned() } else { nodes },
+        strategy_words(daemon_set.strategy),
+    ]
+}
+
+/// What of a row the pull request itself brings.
+fn asked_words(daemon_set: &DaemonSetPlan) -> String {
+    match &daemon_set.base {
+        None => String::new(),
+        Some(base) => match base.change {
+            Change::None => "nothing: it differs already".to_owned(),
+            Change::Create => "all of it".to_owned(),
+            Change::Update | Change::Recreate => count(base.changes.len(), "field"),
+        },
+    }
+}
+
+/// The rows that have no room, summed up.
+fn rest_of_table(rest: &[&DaemonSetPlan]) -> String {
+    let mut totals = ActionTotals::default();
+    let mut by_change: BTreeMap<Change, usize> = BTreeMap::new();
+    for daemon_set in rest {
+        totals += daemon_set.totals;
+        *by_change.entry(daemon_set.change).or_default() += 1;
+    }
+    let objects: Vec<String> = by_change
+        .iter()
+        .map(|(change, sets)| format!("{sets} {}", change_words(*change)))
+        .collect();
+    let nodes = node_words(&totals);
+    let nodes = if nodes.is_empty() { nodes } else { format!("; nodes: {nodes}") };
+    format!("and {}: {}{nodes}.", count(rest.len(), "more DaemonSet"), objects.join(", "))
+}
+
+fn guard_words(code: GuardCode) -> &'static str {
+    match code {
+        GuardCode::SelectorChange => "another selector",
+        GuardCode::MassEviction => "evicts too many at once",
+        GuardCode::TakeOver => "takes fields from others",
+        GuardCode::GitOps => "applied by a GitOps controller",
+        GuardCode::FailedTemplate => "failed before",
+        GuardCode::Deadlock => "cannot finish",
+    }
+}
+
+fn guards_told(guards: &[Guard]) -> Tellings {
+    let lines: Vec<String> = guards
+        .iter()
+        .map(|guard| {
+            let Guard { code: kind, message, allow_flag, daemon_set, nodes } = guard;
+            let message = about(daemon_set.as_deref(), message, nodes);
+            let way_out = match allow_flag {
+                Some(flag) => format!("If that is wanted: `ds-apply` with {}", code(flag)),
+                None => "No flag allows this".to_owned(),
+            };
+            format!("{message}. **{}**. {way_out}.", capitalized(guard_words(*kind)))
+        })
+        .collect();
+    let refused = format!("Refused by <code>ds-apply</code>: {}", count(guards.len(), "guard"));
+    let mut by_kind: BTreeMap<&str, usize> = BTreeMap::new();
+    for guard in guards {
+        *by_kind.entry(guard_words(guard.code)).or_default() += 1;
+    }
+    messages(&refused, &lines, &by_kind)
+}
+
+fn capitalized(words: &str) -> String {
+    let mut characters = words.chars();
+    let first = characters.next().map(|c| c.to_ascii_uppercase());
+    first.into_iter().chain(characters).collect()
+}
+
+/// Warnings, folded away.
+pub(super) fn warnings_told(warnings: &[Warning]) -> Tellings {
+    let lines: Vec<String> = warnings
+        .iter()
+        .map(|Warning { code: _, message, daemon_set, nodes }| {
+            about(daemon_set.as_deref(), message, nodes)
+        })
+        .collect();
+    let mut by_kind: BTreeMap<&str, usize> = BTreeMap::new();
+    for warning in warnings {
+        *by_kind.entry(&warning.code).or_default() += 1;
+    }
+    messages(&count(warnings.len(), "warning"), &lines, &by_kind)
+}
+
+/// All messages, then fewer and fewer, at last only how many of each kind.
+fn messages(summary: &str, lines: &[String], by_kind: &BTreeMap<&str, usize>) -> Tellings {
+    if lines.is_empty() {
+        return vec![String::new()];
+    }
+    let mut told: Tellings = [lines.len(), MOST_TOLD, MOST_TOLD / 8]
+        .into_iter()
+        .map(|most| folded(summary, &items(lines, most, "of them")))
+        .collect();
+    let kinds: Vec<String> = by_kind
+        .iter()
+        .take(MOST_TOLD)
+        .map(|(kind, count)| format!("{} {count}", prose(kind)))
+        .collect();
+    told.push(folded(summary, &items(&kinds, MOST_TOLD, "kinds")));
+    told
+}
+
+/// `logging/fluent-bit: MESSAGE (3 nodes: …)`.
+fn about(daemon_set: Option<&str>, message: &str, nodes: &[crate::model::NodeName]) -> String {
+    let subject = daemon_set.map(|key| format!("{}: ", code(key))).unwrap_or_default();
+    let sentence = prose(message.trim_end_matches('.'));
+    if nodes.is_empty() {
+        return format!("{subject}{sentence}");
+    }
+    let names = few(nodes.iter(), MOST_NAMES);
+    format!("{subject}{sentence} ({}: {names})", count(nodes.len(), "node"))
+}
+
+/// What was compared with what, and by whom.
+fn footer(plan: &Plan) -> String {
+    let Plan { tool_version, digest, source, cluster, .. } = plan;
+    let version = code(format!("ds-plan {tool_version}"));
+    format!("{}; {}. Plan {}, made by {version}.", from(source), seen(cluster), code(digest))
+}
+
+/// `` `4f2c9e1` in `deploy/prod` ``.
+pub(super) fn from(source: &SourceInfo) -> String {
+    let SourceInfo { repository: _, commit, subject: _, base, paths } = source;
+    let commit = commit.as_deref().map_or("Plain files".to_owned(), |id| code(short(id)));
+    let base = base.as_deref().map(|id| format!(", since {}", code(short(id))));
+    let paths = match paths.as_slice() {
+        [] => String::new(),
+        paths => format!(" in {}", few(paths.iter(), MOST_NAMES)),
+    };
+    format!("{commit}{paths}{}", base.unwrap_or_default())
+}
+
+/// `` cluster `prod-eu` `v1.36.3`, 412 nodes ``.
+pub(super) fn seen(cluster: &ClusterSummary) -> String {
+    let ClusterSummary { name, uid: _, version, observed_at, nodes, snapshot } = cluster;
+    let names = [name, version].into_iter().flatten().map(|text| format!(" {}", code(text)));
+    let recorded = snapshot.as_ref().map(|file| format!(", as recorded in {}", code(file)));
+    format!(
+        "cluster{}, {}{} at {}",
+        names.collect::<String>(),
+        count(*nodes, "node"),
+        recorded.unwrap_or_default(),
+        code(observed_at)
+    )
+}

@@ -1,0 +1,382 @@
+//! Manifests that kustomize makes of a folder in a commit.
+//!
+//! Kustomize reads any file and any URL that it is told to, so it is told to by nobody but us: the
+//! kustomizations that can be reached from the folder are read first, whatever is not a path to a
+//! file of the commit is refused (`fields`), and what was understood is written anew into an empty
+//! folder, together with the files that were named. Links are not followed. Then the installed
+//! program runs there, with bounds (`program`). Not here: reading YAML, which the caller lends.
+
+mod fields;
+mod program;
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use git2::Oid;
+use serde_json::Value;
+
+use super::gather::{Item, Tree, join};
+use super::git::Objects;
+use super::{Error, FILE_LIMIT, Kustomize, shown};
+use fields::Want;
+
+/// The names of a kustomization, one of which a folder may have.
+pub(super) const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// So many files are written out at most.
+const MOST_FILES: usize = 10_000;
+/// So many bytes of them.
+const MOST_BYTES: usize = 64 << 20;
+/// So often folders are rendered, each time that another one names them: a dozen folders of a dozen
+/// lines can ask for billions.
+const MOST_RENDERED: usize = 1_000;
+/// So deep folders name folders.
+const DEEPEST: usize = 32;
+
+/// What is wrong with a kustomization.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Not one YAML mapping.
+    #[error("{0}")]
+    Syntax(String),
+    /// A field that was not thought of.
+    #[error("the field `{field}` is unknown; it may name anything")]
+    Unknown {
+        /// Its name.
+        field: String,
+    },
+    /// A field of another type than it should have.
+    #[error("the field `{field}` is not what it should be")]
+    Unexpected {
+        /// Its name.
+        field: String,
+    },
+    /// Plugins, functions, charts.
+    #[error("`{field}` makes kustomize run programs")]
+    Program {
+        /// The field.
+        field: String,
+    },
+    /// Not a path at all.
+    #[error("`{path}` in `{field}` is not a relative path")]
+    NotRelative {
+        /// As written.
+        path: String,
+        /// Where.
+        field: String,
+    },
+    /// Up and out.
+    #[error("`{path}` in `{field}` leads out of the repository")]
+    Outside {
+        /// As written.
+        path: String,
+        /// Where.
+        field: String,
+    },
+    /// Nothing there in this commit, or not what it must be.
+    #[error("`{path}` in `{field}` is not {want} of the commit")]
+    NotThere {
+        /// As written.
+        path: String,
+        /// Where.
+        field: String,
+        /// What it must be.
+        want: &'static str,
+    },
+    /// A file of the name that makes a folder a kustomization.
+    #[error("`{path}` in `{field}` is a kustomization: name its folder")]
+    AsFile {
+        /// As written.
+        path: String,
+        /// Where.
+        field: String,
+    },
+    /// A folder that names itself, through others.
+    #[error("it names itself, by way of `{folder}`")]
+    Cycle {
+        /// The folder.
+        folder: String,
+    },
+    /// Bombs.
+    #[error("it asks for more than {limit} folders to be rendered, or for folders {deepest} deep", deepest = DEEPEST)]
+    TooMany {
+        /// How many at most.
+        limit: usize,
+    },
+}
+
+/// What was found for one folder, and all that it names.
+#[derive(Default)]
+struct Collected {
+    /// Files to write, by path from the top.
+    files: BTreeMap<String, Vec<u8>>,
+    bytes: usize,
+    /// How often each folder that was looked at renders folders, itself included.
+    weights: BTreeMap<String, usize>,
+    /// The folders on the way to the current one.
+    open: BTreeSet<String>,
+}
+
+/// What a folder of a commit is rendered to.
+pub(super) struct Rendered {
+    /// What the program printed.
+    pub(super) bytes: Vec<u8>,
+    /// The files that took part, from the top.
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// Renders the folder at `path`, from the top of the commit.
+pub(super) fn render(
+    objects: &Objects<'_>,
+    path: &Path,
+    settings: &Kustomize,
+) -> Result<Rendered, Error> {
+    let folder =
+        path.to_str().ok_or_else(|| Error::NotAKustomization { path: shown::path(path) })?;
+    let mut collected = Collected::default();
+    let collector = Collector { objects, settings };
+    collector.folder(folder, &mut collected)?;
+    let world = tempfile::tempdir().map_err(not_written)?;
+    let tree = world.path().join("tree");
+    for (path, bytes) in &collected.files {
+        let file = tree.join(path);
+        let above = file.parent().unwrap_or(&tree);
+        fs::create_dir_all(above).and_then(|()| fs::write(&file, bytes)).map_err(not_written)?;
+    }
+    let bytes = program::render(settings, world.path(), &tree.join(folder), &shown::path(path))?;
+    Ok(Rendered { bytes, files: collected.files.into_keys().map(PathBuf::from).collect() })
+}
+
+/// The documents of `rendered` that are wanted, at the lines where they were.
+///
+/// Kustomize writes each object as one document, and none of them has a line `---` in it.
+pub(super) fn only(rendered: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut lines = rendered.split_inclusive(|byte| *byte == b'\n').peekable();
+    let mut document: Vec<u8> = Vec::new();
+    while let Some(line) = lines.next() {
+        let is_separator = line == b"---\n";
+        if !is_separator {
+            document.extend_from_slice(line);
+        }
+        if is_separator || lines.peek().is_none() {
+            let blank = !wanted(&document);
+            let line_breaks = document.iter().filter(|byte| **byte == b'\n');
+            kept.extend(if blank { line_breaks.copied().collect() } else { document.clone() });
+            document.clear();
+            if is_separator {
+                kept.extend_from_slice(line);
+            }
+        }
+    }
+    kept
+}
+
+fn not_written(source: std::io::Error) -> Error {
+    Error::KustomizeStart { program: "kustomize".to_owned(), source }
+}
+
+struct Collector<'a> {
+    objects: &'a Objects<'a>,
+    settings: &'a Kustomize,
+}
+
+impl Collector<'_> {
+    /// Collects the kustomization in `folder` and what it names; returns its weight.
+    fn folder(&self, folder: &str, collected: &mut Collected) -> Result<usize, Error> {
+        if let Some(weight) = collected.weights.get(folder) {
+            return Ok(*weight);
+        }
+        let (path, mut value) = self.kustomization(folder)?;
+        let refuse = |problem| Error::Kustomization { path: shown(&path), problem };
+        if !collected.open.insert(folder.to_owned()) {
+            return Err(refuse(Problem::Cycle { folder: shown::name(folder.as_bytes()) }));
+        }
+        if collected.open.len() > DEEPEST {
+            return Err(refuse(Problem::TooMany { limit: MOST_RENDERED }));
+        }
+        let Value::Object(kustomization) = &mut value else {
+            return Err(refuse(Problem::Syntax("not a mapping".to_owned())));
+        };
+        self.inline_patches(kustomization, &refuse)?;
+        let mut weight = 1_usize;
+        fields::visit_paths(kustomization, &refuse, &mut |given, want, field| {
+            let (relative, target) = resolve(folder, given, field, &refuse)?;
+            match (self.item(&target, given, field, want, &refuse)?, want) {
+                (Found::File(file), Want::File | Want::Either) => {
+                    // Its bytes must not take the place of what was written anew.
+                    if NAMES.iter().any(|name| target.rsplit('/').next() == Some(name)) {
+                        let (path, field) = (shown(given), field.to_owned());
+                        return Err(refuse(Problem::AsFile { path, field }));
+                    }
+                    if !collected.files.contains_key(&target) {
+                        let bytes = self.objects.load(&file, &target)?;
+                        collected.add(target, bytes)?;
+                    }
+                }
+                (Found::Folder, Want::Folder | Want::Either) => {
+                    weight = weight.saturating_add(self.folder(&target, collected)?);
+                }
+                (Found::File(_), Want::Folder) | (Found::Folder, Want::File) => {
+                    return Err(refuse(not_there(given, field, want)));
+                }
+            }
+            Ok(relative)
+        })?;
+        if weight > MOST_RENDERED {
+            return Err(refuse(Problem::TooMany { limit: MOST_RENDERED }));
+        }
+        // JSON is YAML, and every reader takes it for the same.
+        collected.add(path, value.to_string().into_bytes())?;
+        collected.open.remove(folder);
+        collected.weights.insert(folder.to_owned(), weight);
+        Ok(weight)
+    }
+
+    /// The one kustomization in `folder`, its path and what it says.
+    fn kustomization(&self, folder: &str) -> Result<(String, Value), Error> {
+        let mut found = None;
+        for name in NAMES {
+            let path = join(folder, name);
+            match self.objects.find(Path::new(&path))? {
+                Some(Item::File(file)) if found.is_none() => {
+                    let bytes = self.objects.load(&file, &path)?;
+                    found = Some((path, bytes));
+                }
+                Some(Item::File(_)) => {
+                    return Err(Error::NotAKustomization { path: shown(folder) });
+                }
+                Some(Item::Symlink) => return Err(Error::PathIsSymlink { path: shown(&path) }),
+                Some(Item::Folder(_) | Item::Submodule | Item::Special) | None => {}
+            }
+        }
+        let (path, bytes) =
+            found.ok_or_else(|| Error::NotAKustomization { path: shown(folder) })?;
+        if bytes.len() > FILE_LIMIT {
+            return Err(Error::TooLarge { path: shown(&path), limit: FILE_LIMIT });
+        }
+        let value = (self.settings.parse)(&bytes).map_err(|message| Error::Kustomization {
+            path: shown(&path),
+            problem: Problem::Syntax(message),
+        })?;
+        Ok((path, value))
+    }
+
+    /// `patchesStrategicMerge` holds paths and patches. A patch gets a comment in front, so that
+    /// nothing of it looks like a path or a URL; paths are looked at like those of `patches`.
+    fn inline_patches(
+        &self,
+        kustomization: &mut serde_json::Map<String, Value>,
+        refuse: &dyn Fn(Problem) -> Error,
+    ) -> Result<(), Error> {
+        let Some(given) = kustomization.remove("patchesStrategicMerge") else { return Ok(()) };
+        let unexpected =
+            || refuse(Problem::Unexpected { field: "patchesStrategicMerge".to_owned() });
+        let Value::Array(given) = given else { return Err(unexpected()) };
+        let mut patches = Vec::new();
+        let mut inline = Vec::new();
+        for element in given {
+            let Value::String(text) = element else { return Err(unexpected()) };
+            match (self.settings.parse)(text.as_bytes()) {
+                Ok(Value::Object(_)) => inline.push(Value::from(format!("# a patch\n{text}"))),
+                _ => patches.push(serde_json::json!({ "path": text })),
+            }
+        }
+        if !inline.is_empty() {
+            kustomization.insert("patchesStrategicMerge".to_owned(), inline.into());
+        }
+        if !patches.is_empty() {
+            match kustomization.entry("patches").or_insert_with(|| Value::Array(Vec::new())) {
+                Value::Array(all) => all.extend(patches),
+                _ => return Err(unexpected()),
+            }
+        }
+        Ok(())
+    }
+
+    /// What stands at `target`; links and submodules are refused.
+    fn item(
+        &self,
+        target: &str,
+        given: &str,
+        field: &str,
+        want: Want,
+        refuse: &dyn Fn(Problem) -> Error,
+    ) -> Result<Found, Error> {
+        match self.objects.find(Path::new(target))? {
+            Some(Item::File(file)) => Ok(Found::File(file)),
+            Some(Item::Folder(_)) => Ok(Found::Folder),
+            Some(Item::Symlink) => Err(Error::PathIsSymlink { path: shown(target) }),
+            Some(Item::Submodule) => Err(Error::PathIsSubmodule { path: shown(target) }),
+            Some(Item::Special) | None => Err(refuse(not_there(given, field, want))),
+        }
+    }
+}
+
+enum Found {
+    File(Oid),
+    Folder,
+}
+
+impl Collected {
+    fn add(&mut self, path: String, bytes: Vec<u8>) -> Result<(), Error> {
+        let length = bytes.len();
+        if self.files.insert(path, bytes).is_none() {
+            self.bytes += length;
+        }
+        if self.files.len() > MOST_FILES {
+            return Err(Error::TooManyFiles { limit: MOST_FILES });
+        }
+        if self.bytes > MOST_BYTES { Err(Error::TooMuch { limit: MOST_BYTES }) } else { Ok(()) }
+    }
+}
+
+/// A path as `folder` names it: written so that it is nothing but a path, and from the top.
+fn resolve(
+    folder: &str,
+    given: &str,
+    field: &str,
+    refuse: &dyn Fn(Problem) -> Error,
+) -> Result<(String, String), Error> {
+    let (path, field) = (shown(given), field.to_owned());
+    let odd = |c: char| c.is_control() || matches!(c, ':' | '\\' | '?' | '#' | '*' | '$' | '%');
+    if given.is_empty() || given.starts_with(['/', '~']) || given.contains(odd) {
+        return Err(refuse(Problem::NotRelative { path, field }));
+    }
+    let mut target: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    let mut relative: Vec<&str> = vec!["."];
+    for part in given.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                if target.pop().is_none() {
+                    return Err(refuse(Problem::Outside { path, field }));
+                }
+                relative.push(part);
+            }
+            name => {
+                target.push(name);
+                relative.push(name);
+            }
+        }
+    }
+    Ok((relative.join("/"), target.join("/")))
+}
+
+fn not_there(given: &str, field: &str, want: Want) -> Problem {
+    let want = match want {
+        Want::File => "a file",
+        Want::Folder => "a folder",
+        Want::Either => "a file or folder",
+    };
+    Problem::NotThere { path: shown(given), field: field.to_owned(), want }
+}
+
+fn shown(text: &str) -> String {
+    let text = if text.is_empty() { "." } else { text };
+    shown::name(text.as_bytes())
+}

@@ -1,0 +1,113 @@
+//! Runs the user's kustomize, or kubectl, on a folder that was checked: with an empty environment,
+//! no programs to call and proxies that lead nowhere, and bounds on time, memory and output.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use crate::source::{Error, Kustomize, child, shown};
+
+/// Memory that it may ask for, in KiB. What Go only reserves does not count (`RLIMIT_DATA`).
+const MEMORY: &str = "524288";
+/// What it may print, in blocks of 512 bytes.
+const OUTPUT_BLOCKS: &str = "65536";
+/// The same in bytes.
+pub(super) const OUTPUT_LIMIT: usize = 32 << 20;
+/// How many of its last lines are quoted.
+const QUOTED_LINES: usize = 4;
+/// Sets the limits, then becomes the program.
+const LIMITED: &str = "ulimit -d \"$1\" && ulimit -f \"$2\" && shift 2 && exec \"$@\"";
+/// A port that nothing listens on: where a request would go that no check has found.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+/// A program that renders, and how it is called.
+struct Renderer {
+    program: PathBuf,
+    arguments: &'static [&'static str],
+}
+
+/// What the program makes of `folder`, which lies in `world`; `name` is for messages.
+pub(super) fn render(
+    settings: &Kustomize,
+    world: &Path,
+    folder: &Path,
+    name: &str,
+) -> Result<Vec<u8>, Error> {
+    let Renderer { program, arguments } = find(settings)?;
+    let failed = |source| Error::KustomizeStart { program: shown::path(&program), source };
+    let home = world.join("home");
+    fs::create_dir(&home).map_err(failed)?;
+    let output = || tempfile::tempfile_in(world);
+    let (mut stdout, mut stderr) = output().and_then(|out| Ok((out, output()?))).map_err(failed)?;
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", LIMITED, "sh", MEMORY, OUTPUT_BLOCKS])
+        .arg(&program)
+        .args(arguments)
+        .arg(folder)
+        .current_dir(folder)
+        .env_clear()
+        .envs([("HOME", &home), ("TMPDIR", &home)])
+        .envs([("PATH", ""), ("GIT_ALLOW_PROTOCOL", ""), ("GOMEMLIMIT", "384MiB")])
+        .envs(["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].map(|proxy| (proxy, NOWHERE)))
+        .stdin(Stdio::null())
+        .stdout(stdout.try_clone().map_err(failed)?)
+        .stderr(stderr.try_clone().map_err(failed)?);
+    let started = command.spawn().map_err(failed)?;
+    let Some(status) = child::wait(started, settings.timeout).map_err(failed)? else {
+        let after = settings.timeout;
+        return Err(Error::KustomizeTimeout { folder: name.to_owned(), after });
+    };
+    let rendered = read_back(&mut stdout).map_err(failed)?;
+    if status.success() {
+        return Ok(rendered);
+    }
+    if rendered.len() >= OUTPUT_LIMIT {
+        return Err(Error::KustomizeOutput { folder: name.to_owned(), limit: OUTPUT_LIMIT });
+    }
+    let said = String::from_utf8_lossy(&read_back(&mut stderr).map_err(failed)?).into_owned();
+    Err(Error::KustomizeFailed { folder: name.to_owned(), output: quoted(&said, world, status) })
+}
+
+/// `kustomize` where it is installed, else `kubectl`, which has one built in.
+fn find(settings: &Kustomize) -> Result<Renderer, Error> {
+    let path: &OsStr = settings.search.as_deref().unwrap_or_default();
+    let renderers: [(&str, &[&str]); 2] = [("kustomize", &["build"]), ("kubectl", &["kustomize"])];
+    let found = renderers.into_iter().find_map(|(name, arguments)| {
+        let program = installed(path, name)?;
+        Some(Renderer { program, arguments })
+    });
+    found.ok_or(Error::KustomizeMissing)
+}
+
+/// The program of that name in the folders of `path`; relative folders do not count.
+fn installed(path: &OsStr, name: &str) -> Option<PathBuf> {
+    let mut folders = env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
+}
+
+fn read_back(file: &mut File) -> io::Result<Vec<u8>> {
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The last lines that it printed, as one line that is safe to print, without our own folder.
+fn quoted(said: &str, world: &Path, status: ExitStatus) -> String {
+    let ours = world.to_string_lossy().into_owned();
+    let said = said.replace(&format!("{ours}/tree/"), "").replace(&ours, "");
+    let lines: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let no_memory = ["out of memory", "cannot allocate memory"];
+    let is_panic = lines.iter().any(|line| no_memory.iter().any(|words| line.contains(words)));
+    if is_panic {
+        return "it needs more than 512 MiB of memory".to_owned();
+    }
+    match &lines[lines.len().saturating_sub(QUOTED_LINES)..] {
+        [] => status.to_string(),
+        last => shown::line(last.join("; ").as_bytes()),
+    }
+}

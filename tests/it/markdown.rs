@@ -1,0 +1,159 @@
+//! What people see of `-o markdown` on github.com: whatever a manifest or a cluster says, the
+//! comment keeps its form, links to nothing and calls nobody.
+
+use std::sync::LazyLock;
+
+use ds_plan::plan::{Diff, Drift, Plan};
+use ds_plan::render::{MarkdownOptions, diff_markdown, drift_markdown, plan_markdown};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::fertile::{self, Fertile};
+use crate::fixture::{AGENT, cluster_with};
+use crate::github::{Node, rendered};
+use crate::sandbox::Sandbox;
+
+/// All that a document of ours is made of.
+const TAGS: [&str; 15] = [
+    "", "p", "strong", "code", "pre", "table", "thead", "tbody", "tr", "th", "td", "details",
+    "summary", "ul", "li",
+];
+
+/// A repository in which a pull request changes much, and a cluster where somebody else did too.
+fn sandbox() -> Sandbox {
+    let live = AGENT.replace("agent:1", "agent:0").replace("{tier: node}", "{tier: node, x: y}");
+    let asked = AGENT.replace("agent:1", "agent:2").replace(
+        "    spec:\n",
+        "    spec:\n      nodeSelector: {disk: ssd}\n      tolerations: [{key: gpu, operator: Exists}]\n",
+    );
+    let sandbox = Sandbox::with(&[("manifests/agent.yaml", AGENT)]);
+    sandbox.write(
+        "manifests/other.yaml",
+        AGENT.replace("name: agent\n  namespace", "name: other\n  namespace"),
+    );
+    sandbox.commit();
+    sandbox.git(&["checkout", "-q", "-b", "request"]);
+    sandbox.write("manifests/agent.yaml", asked);
+    sandbox.commit();
+    let cluster = cluster_with(&live, &["node-1", "node-2"]);
+    sandbox.write("cluster.json", cluster.to_string());
+    sandbox
+}
+
+fn document(line: &str) -> Value {
+    let run =
+        sandbox().ds_plan(&format!("{line} --path manifests --snapshot cluster.json -o json"));
+    serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"))
+}
+
+static PLAN: LazyLock<Fertile<Plan>> =
+    LazyLock::new(|| Fertile::of(&serde_json::from_value(document("plan --base main")).unwrap()));
+static DRIFT: LazyLock<Fertile<Drift>> =
+    LazyLock::new(|| Fertile::of(&serde_json::from_value(document("drift")).unwrap()));
+static DIFF: LazyLock<Fertile<Diff>> =
+    LazyLock::new(|| Fertile::of(&serde_json::from_value(document("diff")).unwrap()));
+
+/// Looks at `markdown` as github.com shows it, and says what is wrong with it.
+fn looked_at(markdown: &str) -> Result<Node, String> {
+    let root = rendered(markdown);
+    let mut faults = Vec::new();
+    let mut comments = Vec::new();
+    root.walk(&mut |path, node| {
+        let in_code = path.contains(&"code");
+        match node.kind.as_str() {
+            "text" if !in_code && !is_plain(&node.value) => faults.push(node.value.clone()),
+            "comment" => comments.push(node.value.as_str()),
+            "element" if !TAGS.contains(&node.tag_name.as_str()) => {
+                faults.push(format!("<{}>", node.tag_name));
+            }
+            "element" if node.properties.keys().any(|name| name != "className") => {
+                faults.push(format!("<{} {:?}>", node.tag_name, node.properties));
+            }
+            "element" if node.tag_name == "details" && path != [""] => {
+                faults.push(format!("details in {path:?}"));
+            }
+            _ => {}
+        }
+    });
+    for table in root.all("table") {
+        let columns = table.all("th").len();
+        for row in table.all("tr") {
+            let cells = row.all("td").len() + row.all("th").len();
+            if cells != columns {
+                faults.push(format!("a row of {cells} cells in {columns} columns: {}", row.text()));
+            }
+        }
+    }
+    let folded = markdown.lines().filter(|line| line.starts_with("<details><summary>")).count();
+    if root.all("details").len() != folded {
+        faults.push(format!("{} of {folded} folded blocks", root.all("details").len()));
+    }
+    if comments != [" ds-plan:default "] {
+        faults.push(format!("markers {comments:?}"));
+    }
+    if faults.is_empty() { Ok(root) } else { Err(format!("{faults:#?}\nin\n{markdown}")) }
+}
+
+/// Whether `text`, outside of code, is made of words and nothing that GitHub acts upon.
+fn is_plain(text: &str) -> bool {
+    let plain =
+        |c: char| c.is_ascii_alphanumeric() || c.is_whitespace() || "()-':;,.>…".contains(c);
+    let letter = |c: u8| c.is_ascii_alphanumeric();
+    let dots = text.as_bytes().windows(3).any(|w| letter(w[0]) && w[1] == b'.' && letter(w[2]));
+    text.chars().all(plain) && !dots
+}
+
+fn options(verbose: bool) -> MarkdownOptions {
+    MarkdownOptions { verbose, ..MarkdownOptions::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn nothing_hostile_is_seen_on_a_pull_request(
+        seeds in prop::collection::vec(fertile::seed(), 1..12),
+        verbose: bool,
+    ) {
+        let plan = PLAN.sown(&seeds);
+        let mut options = options(verbose);
+        for (node, seed) in plan.daemon_sets.iter().flat_map(|it| &it.nodes).zip(&seeds) {
+            options.zones.insert(node.name.clone(), seed.as_str().into());
+        }
+        looked_at(&plan_markdown(&plan, &options)).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn nor_in_reports(seeds in prop::collection::vec(fertile::seed(), 1..12), verbose: bool) {
+        let drift = drift_markdown(&DRIFT.sown(&seeds), &options(verbose));
+        looked_at(&drift).map_err(TestCaseError::fail)?;
+        let diff = diff_markdown(&DIFF.sown(&seeds), &options(verbose));
+        looked_at(&diff).map_err(TestCaseError::fail)?;
+    }
+}
+
+#[test]
+fn a_comment_has_a_table_and_folded_details() {
+    let run =
+        sandbox().ds_plan("plan --base main --path manifests --snapshot cluster.json -o markdown");
+    let root = looked_at(&run.stdout).unwrap();
+    let [table] = root.all("table")[..] else { panic!("{run}") };
+    let keys: Vec<String> =
+        table.all("tr").iter().skip(1).map(|row| row.all("td")[0].text()).collect();
+    assert_eq!(keys, ["logging/agent", "logging/other"]);
+    let first = root.children.iter().find(|node| node.kind == "element").unwrap();
+    assert!(first.text().starts_with("Merging "), "{}", first.text());
+    let summaries: Vec<String> = root.all("summary").iter().map(|it| it.text()).collect();
+    assert!(summaries.iter().any(|it| it.starts_with("logging/agent: ")), "{summaries:?}");
+    let diffs = root.all("code");
+    assert!(diffs.iter().any(|code| code.properties.contains_key("className")), "{run}");
+}
+
+#[test]
+fn links_and_mentions_would_be_seen() {
+    for hostile in ["@octocat", "#12", "https://x.example", "<b>x</b>", "# a", "![a](b)", "*a*"] {
+        let text = format!("{hostile}\n\n<!-- ds-plan:default -->\n");
+        assert!(looked_at(&text).is_err(), "{hostile}");
+    }
+    looked_at("**Merging** `#12`\n\n<!-- ds-plan:default -->\n").unwrap();
+}
