@@ -6,6 +6,7 @@ use super::fields::{Depth, fields};
 use super::fit::Tellings;
 use super::nodes::{Fates, counted_groups, group_words, node_words, rounds};
 use super::{MARKDOWN_LIMIT, MarkdownOptions, few, folded, html_code, items, prose};
+use crate::model::Cascade;
 use crate::plan::{
     Change, Counters, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan, Strategy, Wave,
 };
@@ -53,6 +54,7 @@ fn told(
         uid: _,
         generation: _,
         change: _,
+        cascade: _,
         managed_by: ManagedBy::DaemonSetController,
         policy,
         strategy,
@@ -96,6 +98,7 @@ fn told(
 fn summary(daemon_set: &DaemonSetPlan) -> String {
     let fields = match (daemon_set.change, daemon_set.changes.len()) {
         (Change::Create, _) => "new".to_owned(),
+        (Change::Delete, _) => object_words(daemon_set).to_owned(),
         (Change::Update | Change::Recreate | Change::None, fields) => count(fields, "field"),
     };
     let happens = node_words(&daemon_set.totals);
@@ -212,12 +215,21 @@ fn forecast(strategy: Strategy, waves: &[Wave]) -> String {
     }
 }
 
-/// What becomes of the object.
+/// What becomes of the object, and of the pods of one that goes.
+pub(super) fn object_words(daemon_set: &DaemonSetPlan) -> &'static str {
+    match daemon_set.cascade {
+        Some(Cascade::Orphan) => "deleted, its pods stay",
+        Some(Cascade::Background) | None => change_words(daemon_set.change),
+    }
+}
+
+/// What becomes of objects.
 pub(super) fn change_words(change: Change) -> &'static str {
     match change {
         Change::Create => "created",
         Change::Update => "updated",
         Change::Recreate => "must be deleted and made anew",
+        Change::Delete => "deleted",
         Change::None => "unchanged",
     }
 }

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::daemon_set::{change_words, keys, tellings};
+use super::daemon_set::{change_words, keys, object_words, tellings};
 use super::fit::{Tellings, fit};
 use super::nodes::{node_words, summed};
 use super::{MARKDOWN_LIMIT, MarkdownOptions, Table, code, document, few, folded, items, prose};
+use crate::model::{Cascade, short_commit};
 use crate::plan::{
     ActionTotals, Change, ClusterSummary, DaemonSetPlan, Guard, GuardCode, Plan, SourceInfo,
     Warning,
@@ -92,7 +93,7 @@ fn details(
 /// What merging does, in one line.
 fn headline(plan: &Plan) -> String {
     let Plan { source, daemon_sets, guards, .. } = plan;
-    let what = source.commit.as_deref().map_or("this".to_owned(), |id| code(short(id)));
+    let what = source.commit.as_deref().map_or("this".to_owned(), |id| code(short_commit(id)));
     if !daemon_sets.iter().any(changes) {
         let checked = count(daemon_sets.len(), "DaemonSet");
         return format!("**Merging {what} changes nothing**: {checked} looked at.");
@@ -120,8 +121,23 @@ fn headline(plan: &Plan) -> String {
     line
 }
 
-/// `replaces 409 pods, creates 1 and deletes 1 of 1 DaemonSet; 1 node waits`.
+/// `replaces 409 pods in 2 DaemonSets; deletes 1 DaemonSet with its pods`.
 fn effect(daemon_sets: &[&DaemonSetPlan]) -> String {
+    let (gone, stay): (Vec<&DaemonSetPlan>, Vec<&DaemonSetPlan>) =
+        daemon_sets.iter().partition(|it| it.change == Change::Delete);
+    let staying = (!stay.is_empty()).then(|| effect_on_pods(&stay));
+    let going = gone.first().map(|one| {
+        let sets = count(gone.len(), "DaemonSet");
+        match one.cascade {
+            Some(Cascade::Orphan) => format!("deletes {sets} and leaves the pods"),
+            Some(Cascade::Background) | None => format!("deletes {sets} with all pods"),
+        }
+    });
+    staying.into_iter().chain(going).collect::<Vec<_>>().join("; ")
+}
+
+/// `replaces 409 pods, creates 1 and deletes 1 in 1 DaemonSet; 1 node waits`.
+fn effect_on_pods(daemon_sets: &[&DaemonSetPlan]) -> String {
     let mut totals = ActionTotals::default();
     for daemon_set in daemon_sets {
         totals += daemon_set.totals;
@@ -152,11 +168,6 @@ fn effect(daemon_sets: &[&DaemonSetPlan]) -> String {
         words = format!("{words}; {} {waits}", count(wait, "node"));
     }
     words
-}
-
-/// The first digits of a commit's id.
-fn short(id: &str) -> String {
-    id.chars().take(7).collect()
 }
 
 fn table(shown: &[&DaemonSetPlan], guards: &[Guard], base: bool) -> String {
@@ -195,7 +206,7 @@ fn cells(daemon_set: &DaemonSetPlan) -> Vec<String> {
     let nodes = node_words(&daemon_set.totals);
     vec![
         code(key(daemon_set)),
-        change_words(daemon_set.change).to_owned(),
+        object_words(daemon_set).to_owned(),
         revision_words(&daemon_set.revision),
         if nodes.is_empty() { "none".to_owned() } else { nodes },
         strategy_words(daemon_set.strategy),
@@ -209,7 +220,9 @@ fn asked_words(daemon_set: &DaemonSetPlan) -> String {
         Some(base) => match base.change {
             Change::None => "nothing: it differs already".to_owned(),
             Change::Create => "all of it".to_owned(),
-            Change::Update | Change::Recreate => count(base.changes.len(), "field"),
+            Change::Update | Change::Recreate | Change::Delete => {
+                count(base.changes.len(), "field")
+            }
         },
     }
 }
@@ -239,6 +252,8 @@ fn guard_words(code: GuardCode) -> &'static str {
         GuardCode::GitOps => "applied by a GitOps controller",
         GuardCode::FailedTemplate => "failed before",
         GuardCode::Deadlock => "cannot finish",
+        GuardCode::MassDeletion => "deletes more than half of the source",
+        GuardCode::OtherSource => "was applied from another place",
     }
 }
 
@@ -322,9 +337,9 @@ fn footer(plan: &Plan) -> String {
 
 /// `` `4f2c9e1` in `deploy/prod` ``.
 pub(super) fn from(source: &SourceInfo) -> String {
-    let SourceInfo { repository: _, commit, subject: _, base, paths } = source;
-    let commit = commit.as_deref().map_or("Plain files".to_owned(), |id| code(short(id)));
-    let base = base.as_deref().map(|id| format!(", since {}", code(short(id))));
+    let SourceInfo { repository: _, commit, subject: _, base, paths, id: _, prune: _ } = source;
+    let commit = commit.as_deref().map_or("Plain files".to_owned(), |id| code(short_commit(id)));
+    let base = base.as_deref().map(|id| format!(", since {}", code(short_commit(id))));
     let paths = match paths.as_slice() {
         [] => String::new(),
         paths => format!(" in {}", few(paths.iter(), MOST_NAMES)),

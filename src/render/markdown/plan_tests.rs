@@ -1,7 +1,7 @@
 //! What the comment on a pull request looks like, and that it never becomes too long.
 
 use super::*;
-use crate::model::RevisionNumber;
+use crate::model::{Cascade, RevisionNumber};
 use crate::plan::{
     Action, BaseChange, Change, DaemonSetPlan, FieldChange, NodePlan, Plan, Reason, Warning,
 };
@@ -97,6 +97,29 @@ fn the_first_line_says_what_merging_does() {
 }
 
 /// A DaemonSet whose pods are replaced on `nodes` nodes of four zones, some for odd reasons.
+#[test]
+fn what_is_deleted_is_said_in_the_first_line_and_in_the_table() {
+    let gone = |cascade| {
+        let mut gone = quiet("logging", "old");
+        gone.change = Change::Delete;
+        gone.cascade = Some(cascade);
+        shown(&plan(vec![gone, updated("agent", vec![new_image()])]))
+    };
+    for (cascade, line, cell) in [
+        (Cascade::Background, "deletes 1 DaemonSet with all pods.**", "| deleted |"),
+        (
+            Cascade::Orphan,
+            "deletes 1 DaemonSet and leaves the pods.**",
+            "| deleted, its pods stay |",
+        ),
+    ] {
+        let shown = gone(cascade);
+        let first = shown.lines().next().unwrap();
+        assert!(first.contains(line) && first.contains("updates 1 DaemonSet"), "{first}");
+        assert!(shown.contains(cell), "{shown}");
+    }
+}
+
 fn large(name: &str, nodes: u32, fields: usize) -> DaemonSetPlan {
     let changes = (0..fields).map(|n| {
         let path = format!("spec.template.spec.containers[agent].env[VARIABLE_{n}].value");
