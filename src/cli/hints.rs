@@ -90,12 +90,8 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         ],
         Error::TimeIsOver(_) => vec!["to go on: run it again".into()],
         Error::NotSettled { .. } => vec!["see what differs: `ds-plan diff`".into()],
-        Error::Lock(LockError::Held { .. }) => vec![
-            "wait longer with `--lock-timeout`; a run that is gone loses its lock by itself".into(),
-        ],
-        Error::Lock(LockError::Read(error)) | Error::Preflight(PreflightError::Cluster(error)) => {
-            cluster::hint(error).into_iter().collect()
-        }
+        Error::Lock(error) => lock_hint(error).into_iter().collect(),
+        Error::Preflight(error) => preflight_hint(error).into_iter().collect(),
         Error::Declined
         | Error::SourceIdOfPlan
         | Error::Remove { .. }
@@ -109,14 +105,6 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         | Error::Refused(_)
         | Error::Declared(_)
         | Error::Access(_)
-        | Error::Lock(LockError::Write { .. })
-        | Error::Preflight(
-            PreflightError::DaemonSet(_)
-            | PreflightError::Pod(_)
-            | PreflightError::Access(_)
-            | PreflightError::Ownership(_)
-            | PreflightError::TakeOver(_),
-        )
         | Error::Random(_)
         | Error::Render(_)
         | Error::Output(_)
@@ -124,6 +112,27 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         | Error::OpenFaults { .. }
         | Error::Rehearsal(_)
         | Error::Process(_) => vec![],
+    }
+}
+
+fn lock_hint(error: &LockError) -> Option<String> {
+    match error {
+        LockError::Held { .. } => Some(
+            "wait longer with `--lock-timeout`; a run that is gone loses its lock by itself".into(),
+        ),
+        LockError::Read(error) => cluster::hint(error),
+        LockError::Write { .. } => None,
+    }
+}
+
+fn preflight_hint(error: &PreflightError) -> Option<String> {
+    match error {
+        PreflightError::Cluster(error) => cluster::hint(error),
+        PreflightError::DaemonSet(_)
+        | PreflightError::Pod(_)
+        | PreflightError::Access(_)
+        | PreflightError::Ownership(_)
+        | PreflightError::TakeOver(_) => None,
     }
 }
 
