@@ -21,8 +21,9 @@ mod control_plane {
 
 use std::time::Duration;
 
-use ds_plan::model::FIELD_MANAGER;
+use ds_plan::model::{FIELD_MANAGER, IntOrPercent};
 
+// The watcher, too, knows the harness by `crate::harness`.
 use control_plane::harness::{self, ControlPlane, FakeNode, wait_for};
 use control_plane::watcher::Watcher;
 
@@ -33,7 +34,7 @@ const PAIRS: usize = 5;
 const NODES: usize = 60;
 
 /// How many nodes may be without a pod at one time.
-const BUDGETS: [&str; 2] = ["10%", "3"];
+const BUDGETS: [IntOrPercent; 2] = [IntOrPercent::Percent(10), IntOrPercent::Int(3)];
 
 /// How long a rollout may take.
 const LIMIT: Duration = Duration::from_mins(10);
@@ -57,12 +58,12 @@ struct Fleet<'p> {
     plane: &'p ControlPlane,
     namespace: String,
     nodes: usize,
-    budget: &'static str,
+    budget: IntOrPercent,
     version: usize,
 }
 
 impl<'p> Fleet<'p> {
-    fn new(plane: &'p ControlPlane, namespace: String, nodes: usize, budget: &'static str) -> Self {
+    fn new(plane: &'p ControlPlane, namespace: String, nodes: usize, budget: IntOrPercent) -> Self {
         plane.kubectl(&["create", "namespace", &namespace]);
         let fleet = Self { plane, namespace, nodes, budget, version: 0 };
         fleet.by_controller();
@@ -96,6 +97,8 @@ impl<'p> Fleet<'p> {
         roll(self);
         self.wait();
         let seen = watcher.end();
+        let allowed = self.budget.scaled(self.nodes.try_into().unwrap());
+        assert!(seen.most_unavailable <= allowed.try_into().unwrap(), "{}", seen.most_unavailable);
         assert_eq!(seen.deleted.len(), self.nodes, "each pod goes once");
         seen.took().as_secs_f64()
     }
