@@ -14,7 +14,7 @@ fn a_fleet_is_replaced_within_its_budget_whatever_that_is() {
         let watcher = fleet.watch();
         let output = fleet.apply(&version("v2"), &[]);
         let seen = watcher.end();
-        println!("{}", told(&output));
+        println!("{} took {:?}", told(&output), seen.took());
         assert_eq!(output.status.code(), Some(0), "{}", told(&output));
         assert!(seen.most_unavailable <= allowed, "{budget}: {}", seen.most_unavailable);
         assert_eq!(seen.deleted.len(), 60, "{budget}: each pod once");

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
@@ -30,6 +31,18 @@ pub(crate) struct Seen {
     pub(crate) deleted: Vec<String>,
     /// Each pod that went.
     pub(crate) gone: BTreeMap<String, Gone>,
+    /// When the first pod was seen to go.
+    first_gone: Option<Instant>,
+    /// When every node had an available pod again, the last time.
+    whole: Option<Instant>,
+}
+
+impl Seen {
+    /// From the first pod that went to the last one that became available.
+    pub(crate) fn took(&self) -> Duration {
+        let [Some(from), Some(to)] = [self.first_gone, self.whole] else { return Duration::ZERO };
+        to.saturating_duration_since(from)
+    }
 }
 
 /// A pod that went.
@@ -49,6 +62,8 @@ struct Count {
     /// Node of each pod that is there.
     present: BTreeMap<String, String>,
     nodes: usize,
+    /// How many of them were without an available one at last.
+    unavailable: usize,
     seen: Seen,
     gone: Arc<AtomicUsize>,
 }
@@ -80,6 +95,7 @@ impl Count {
         let is_news = self.terminating.insert(uid.to_owned());
         if is_news {
             self.seen.deleted.push(node.to_owned());
+            self.seen.first_gone.get_or_insert_with(Instant::now);
             self.gone.fetch_add(1, Ordering::Relaxed);
         }
         is_news
@@ -105,6 +121,10 @@ impl Count {
         let served: BTreeSet<&String> = self.available.values().collect();
         let unavailable = self.nodes.saturating_sub(served.len());
         self.seen.most_unavailable = self.seen.most_unavailable.max(unavailable);
+        if self.unavailable > 0 && unavailable == 0 {
+            self.seen.whole = Some(Instant::now());
+        }
+        self.unavailable = unavailable;
         unavailable
     }
 }
@@ -156,7 +176,7 @@ async fn watch(
     while !stopped.load(Ordering::Relaxed) {
         let params = WatchParams::default().timeout(2);
         let Ok(stream) = pods.watch(&params, &version).await else {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let mut stream = std::pin::pin!(stream);
