@@ -168,9 +168,7 @@ fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
 
 /// Whether a pod of the agent is on the node at the beginning.
 fn runs_on(agent: &AgentSpec, node: &NodeSpec) -> bool {
-    node.pod != PodSpec::Missing
-        && !node.tainted
-        && agent.pool.is_none_or(|pool| pool == node.pool)
+    node.pod != PodSpec::Missing && !node.tainted && agent.pool.is_none_or(|pool| pool == node.pool)
 }
 
 /// A pod that looks like the agent's and belongs to somebody else.

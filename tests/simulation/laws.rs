@@ -10,7 +10,7 @@ use ds_plan::model::{
     DaemonSet, DaemonSetKey, Node, NodeName, Pod, PolicySpec, Revision, UpdateStrategy,
 };
 use ds_plan::plan::Hold;
-use ds_plan::simulator::{Event, Kind, Objects, ObjectKey, Route, Seen, Store};
+use ds_plan::simulator::{Event, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -49,9 +49,10 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) fn new(scenario: &Scenario, store: &Store) -> Self {
-        let declared = scenario.agents.iter().map(|agent| {
-            (DaemonSetKey::new(NAMESPACE, agent.name), agent.strategy.clone())
-        });
+        let declared = scenario
+            .agents
+            .iter()
+            .map(|agent| (DaemonSetKey::new(NAMESPACE, agent.name), agent.strategy.clone()));
         let policy = scenario.policy.clone().map(|mut spec| {
             spec["selects"] = json!({});
             serde_json::from_value(spec).expect("a policy without mistakes")
@@ -173,10 +174,12 @@ impl Ledger {
             }
         }
         let counted = u32::try_from(without.len()).unwrap();
-        let counted = counted + u32::saturating_sub(unready, self.policy.skip_unready_nodes.of(desired));
+        let counted =
+            counted + u32::saturating_sub(unready, self.policy.skip_unready_nodes.of(desired));
         if counted > allowed {
             let key = &live.key;
-            let text = format!("{key}: {counted} nodes are without a pod, {allowed} may: {without:?}");
+            let text =
+                format!("{key}: {counted} nodes are without a pod, {allowed} may: {without:?}");
             self.breaks(now, text);
         }
     }

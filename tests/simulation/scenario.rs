@@ -74,8 +74,7 @@ impl Scenario {
     /// The scenario of a seed.
     pub(crate) fn of(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
-        let nodes: Vec<NodeSpec> =
-            (0..dice.between(3, 12)).map(|at| node(at, &mut dice)).collect();
+        let nodes: Vec<NodeSpec> = (0..dice.between(3, 12)).map(|at| node(at, &mut dice)).collect();
         let names = if dice.one_in(4) { &["agent", "probe"][..] } else { &["agent"] };
         let agents = names.iter().map(|name| agent(name, &mut dice)).collect();
         let policy = dice.one_in(2).then(|| policy(&mut dice));

@@ -187,6 +187,9 @@ fn not_done(scenario: &Scenario, store: &Store) -> Vec<String> {
     let quiet = scenario.faults.iter().all(|(list, _)| *list == "api");
     let mut broken = Vec::new();
     for agent in &scenario.agents {
+        if let Some(pod) = pods(store).find(|pod| pod.controller.is_none() && quiet) {
+            broken.push(format!("done, and {} is still nobody's", pod.name));
+        }
         let Some(object) = store.get(Kind::DaemonSet, NAMESPACE, agent.name) else {
             broken.push(format!("done, and {} is not there", agent.name));
             continue;
@@ -209,7 +212,11 @@ fn not_done(scenario: &Scenario, store: &Store) -> Vec<String> {
                 pod.node() == Some(&node.name)
                     && pod.controller.as_ref().is_some_and(|it| it.uid == live.uid)
             });
-            if !here.into_iter().all(|pod| pod.is_ready() && is_updated(pod, live, store)) {
+            if !here.into_iter().all(|pod| {
+                // What is not to be changed stays as it was, Ready or not.
+                let ready = pod.is_ready() || agent.change == Change::Nothing;
+                ready && is_updated(pod, live, store)
+            }) {
                 broken.push(format!("done, and {} is not new on {}", agent.name, node.name));
             }
         }
