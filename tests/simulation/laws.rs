@@ -41,10 +41,6 @@ pub(crate) struct Ledger {
     pub(crate) broken: Vec<String>,
     /// Every request and every change, in order.
     pub(crate) history: String,
-    /// Pods that were deleted by the program.
-    pub(crate) deletes: usize,
-    /// Requests that changed something, leases apart.
-    pub(crate) writes: usize,
 }
 
 impl Ledger {
@@ -67,8 +63,6 @@ impl Ledger {
             desired: BTreeMap::new(),
             broken: Vec::new(),
             history: String::new(),
-            deletes: 0,
-            writes: 0,
         }
     }
 
@@ -83,11 +77,8 @@ impl Ledger {
         };
         self.look(store, now);
         let changes = !matches!(*verb, "get" | "list" | "watch") && !dry_run && code < 300;
-        if let Some(objects) = objects.filter(|it| changes && it.kind != Kind::Lease) {
-            self.writes += 1;
-            if objects.kind == Kind::Pod {
-                self.deleted(objects, &events, store, now);
-            }
+        if let Some(objects) = objects.filter(|it| changes && it.kind == Kind::Pod) {
+            self.deleted(objects, &events, store, now);
         }
         for event in &events {
             self.changed(event, store, now);
@@ -116,7 +107,6 @@ impl Ledger {
 
     /// The program has deleted a pod.
     fn deleted(&mut self, objects: &Objects, events: &[Event], store: &Store, now: Timestamp) {
-        self.deletes += 1;
         let key = ObjectKey::new(&objects.namespace, &objects.name);
         let ours = |event: &&Event| event.object.kind() == Kind::Pod && *event.object.key() == key;
         // One that was on its way out already is not changed.

@@ -262,7 +262,7 @@ fn api_fault(dice: &mut Dice) -> Value {
         json!({"refused": 500}),
         json!({"refused": 429}),
         json!({"late": "2s"}),
-        json!({"late": "9s"}),
+        json!({"late": "4s"}),
         json!({"cut": "15s"}),
         json!("lost"),
         json!("conflict"),

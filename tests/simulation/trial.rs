@@ -37,7 +37,6 @@ pub(crate) struct Outcome {
     pub(crate) again: Option<Ended>,
     pub(crate) broken: Vec<String>,
     pub(crate) history: String,
-    pub(crate) deletes: usize,
     /// How many requests the first run made.
     pub(crate) requests: usize,
     /// The cluster at the end, without names and times.
@@ -149,8 +148,8 @@ async fn trial(scenario: &Scenario, kill: Option<Kill>) -> Outcome {
     let last = again.as_ref().or(ended.as_ref());
     if let Some(last) = last {
         broken.extend(bad_end(scenario, last));
+        tokio::time::sleep(SETTLED).await;
         if last.exit == Exit::Done {
-            tokio::time::sleep(SETTLED).await;
             broken.extend(not_done(scenario, &world.server().store()));
         }
     }
@@ -162,7 +161,6 @@ async fn trial(scenario: &Scenario, kill: Option<Kill>) -> Outcome {
         again,
         broken,
         history: std::mem::take(&mut shared.ledger.history),
-        deletes: shared.ledger.deletes,
         requests: shared.requests,
         state,
     }
