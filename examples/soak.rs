@@ -48,6 +48,7 @@ struct Args {
     history: bool,
 }
 
+#[expect(clippy::disallowed_methods, reason = "it tells how fast it is")]
 fn main() -> ExitCode {
     let args = Args::parse();
     let end = args.from.saturating_add(args.seeds);

@@ -51,7 +51,8 @@ pub(crate) fn manifests(scenario: &Scenario) -> String {
             "metadata": {"name": "pace"}, "spec": spec,
         }));
     }
-    documents.iter().map(|document| format!("---\n{document}\n")).collect()
+    let documents: Vec<String> = documents.iter().map(Value::to_string).collect();
+    documents.join("\n---\n")
 }
 
 /// The manifest of a DaemonSet as it was.

@@ -136,12 +136,11 @@ async fn trial(scenario: &Scenario, kill: Option<Kill>) -> Outcome {
         ended = apply(FIRST) => Some(ended),
     };
     let mut broken = Vec::new();
-    let mut in_time = |ended: Result<Ended, tokio::time::error::Elapsed>| match ended {
-        Ok(ended) => Some(ended),
-        Err(_) => {
+    let mut in_time = |ended: Result<Ended, tokio::time::error::Elapsed>| {
+        if ended.is_err() {
             broken.push("the run has no end".to_owned());
-            None
         }
+        ended.ok()
     };
     let ended = first.and_then(&mut in_time);
     let again = if locked(&shared).killed { in_time(apply(SECOND).await) } else { None };
@@ -247,5 +246,6 @@ fn state(store: &Store) -> String {
         let spec = &live.raw["spec"];
         Some(json!({"spec": spec, "held": held, "pods": pods, "revisions": revisions}))
     });
-    daemon_sets.map(|it| format!("{it:#}\n")).collect()
+    let daemon_sets: Vec<String> = daemon_sets.map(|it| format!("{it:#}")).collect();
+    daemon_sets.join("\n")
 }
