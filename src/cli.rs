@@ -35,6 +35,7 @@ mod warnings;
 mod whole_file;
 
 use apply::DsApply;
+pub use apply::{Ended, ds_apply_at};
 use called::Called;
 use error::Error;
 pub use exit::Exit;

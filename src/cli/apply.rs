@@ -1,6 +1,7 @@
 //! `ds-apply`: its commands, and `apply` itself, which carries a plan out.
 
 mod agree;
+mod at;
 mod carry_out;
 mod flags;
 mod identity;
@@ -24,6 +25,7 @@ use super::flags::GlobalFlags;
 use super::shell::Shell;
 use super::{completions, man};
 use crate::apply::Interrupt;
+pub use at::{Ended, ds_apply_at};
 use session::Session;
 
 /// Carry out DaemonSet changes from git, node by node, within the budget
@@ -78,9 +80,18 @@ pub(super) async fn run(
         }
         command => command,
     };
-    let mut session = Session::open(&global, &shell, interrupts).await?;
+    let session = Session::open(&global, &shell, interrupts).await?;
+    in_session(command, &global, session).await
+}
+
+/// Carries one command out on the session's cluster.
+async fn in_session(
+    command: Command,
+    global: &GlobalFlags,
+    mut session: Session,
+) -> Result<Exit, Error> {
     match command {
-        Command::Apply(args) => carry_out::run(&args, &global, session).await,
+        Command::Apply(args) => carry_out::run(&args, global, session).await,
         Command::Roll(args) => roll::run(&args, &mut session).await,
         Command::Step(args) => roll::step(&args, &mut session).await,
         Command::Undo(args) => undo::run(&args, &mut session).await,

@@ -15,12 +15,19 @@ use super::called::Called;
 pub(super) struct Printer {
     color: ColorChoice,
     called: Called,
+    /// Nobody listens: a rehearsal that is one of thousands.
+    silent: bool,
 }
 
 impl Printer {
     /// A printer that colours as `color` says.
     pub(super) fn new(color: ColorChoice) -> Self {
-        Self { color, called: Called::Directly }
+        Self { color, called: Called::Directly, silent: false }
+    }
+
+    /// A printer that says nothing.
+    pub(super) fn silent() -> Self {
+        Self { silent: true, ..Self::new(ColorChoice::Never) }
     }
 
     /// The same for a program that was called so.
@@ -35,18 +42,26 @@ impl Printer {
 
     /// Writes `text` to standard output: what was asked for, and nothing else.
     pub(super) fn out(self, text: impl fmt::Display) -> io::Result<()> {
+        if self.silent {
+            return Ok(());
+        }
         let mut stream = BufWriter::new(AutoStream::new(io::stdout().lock(), self.color));
         forgiving(write!(stream, "{text}").and_then(|()| stream.flush()))
     }
 
     /// Standard output for data that is written piece by piece.
     pub(super) fn stdout(self) -> impl Write {
-        let Self { color: _, called: _ } = self;
-        Forgiving(BufWriter::new(io::stdout().lock()))
+        let Self { color: _, called: _, silent } = self;
+        let stdout: Box<dyn Write> =
+            if silent { Box::new(io::sink()) } else { Box::new(io::stdout().lock()) };
+        Forgiving(BufWriter::new(stdout))
     }
 
     /// Writes `text` to standard error: warnings, errors, advice.
     pub(super) fn err(self, text: impl fmt::Display) {
+        if self.silent {
+            return;
+        }
         let mut stream = BufWriter::new(AutoStream::new(io::stderr().lock(), self.color));
         // When even standard error is gone, there is nobody left to tell.
         drop(write!(stream, "{text}").and_then(|()| stream.flush()));

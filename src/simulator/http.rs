@@ -128,6 +128,11 @@ impl Server {
         self.shared.state().hook = hook;
     }
 
+    /// Takes the hook out, for one that is to stand around it.
+    pub fn take_hook(&self) -> Option<Box<dyn Hook>> {
+        self.shared.state().hook.take()
+    }
+
     /// Breaks off all watches that run.
     pub fn cut_watches(&self) {
         let mut state = self.shared.state();

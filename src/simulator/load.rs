@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::Kind;
 use super::controllers::whole_second;
+use super::verbs::with_defaults;
 use crate::controller::revision_data;
 use crate::model::{
     ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease, Namespace, NamespaceName,
@@ -40,10 +41,11 @@ pub fn objects(snapshot: &Snapshot) -> Vec<(Kind, Value)> {
     } = snapshot;
     let uid = cluster.uid.as_ref().map(Uid::as_str);
     let templates = templates(revisions);
+    let unknown = some_spec();
     let pod = |one: &Pod| {
         let spec = one.revision_hash().map(|hash| (&one.namespace, hash));
         let spec = spec.and_then(|key| templates.get(&key)).cloned();
-        pod_of(one, spec.unwrap_or_else(some_spec), *observed_at)
+        pod_of(one, spec.unwrap_or_else(|| unknown.clone()), *observed_at)
     };
     let namespaces = namespaces.iter().map(|it| (Kind::Namespace, namespace(it, uid)));
     let nodes = nodes.iter().map(|it| (Kind::Node, node(it)));
@@ -148,7 +150,8 @@ fn revision(revision: &Revision, observed_at: Timestamp) -> Value {
 /// The templates' pod specs, by what their pods are labelled with.
 fn templates(revisions: &[Revision]) -> HashMap<(&NamespaceName, RevisionHash), Value> {
     let of = |revision: &Revision| {
-        Some(revision_data::template_of(&revision.data)?.get_mut("spec")?.take())
+        let spec = revision_data::template_of(&revision.data)?.get_mut("spec")?.take();
+        Some(as_served(spec))
     };
     let keyed = revisions.iter().filter_map(|it| Some(((&it.namespace, it.hash()?), of(it)?)));
     keyed.collect()
@@ -156,7 +159,18 @@ fn templates(revisions: &[Revision]) -> HashMap<(&NamespaceName, RevisionHash), 
 
 /// A pod of which nothing is known has a container.
 fn some_spec() -> Value {
-    json!({"containers": [{"name": "unknown", "image": "unknown"}]})
+    as_served(json!({"containers": [{"name": "unknown", "image": "unknown"}]}))
+}
+
+/// With all that a pod has beyond its template. What is filled in on the first change instead would
+/// change the spec, which nobody may: no orphan could be adopted.
+fn as_served(spec: Value) -> Value {
+    let mut pod = json!({"spec": spec.clone()});
+    // What no server would have taken is left as it is recorded.
+    match with_defaults(Kind::Pod, &mut pod) {
+        Ok(()) => pod["spec"].take(),
+        Err(_refused) => spec,
+    }
 }
 
 fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {

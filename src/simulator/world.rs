@@ -59,8 +59,17 @@ impl World {
 
     /// The cluster as anybody reads one.
     pub fn cluster(&self) -> LiveCluster {
+        self.through(&self.server)
+    }
+
+    /// The cluster as one user reads it, who is told apart from others by hooks and denials.
+    pub fn cluster_of(&self, user: &str) -> LiveCluster {
+        self.through(&self.server.as_user(user))
+    }
+
+    fn through(&self, server: &Server) -> LiveCluster {
         let namespace = NamespaceName::from("default");
-        LiveCluster::embedded(self.server.client(), self.name.clone(), namespace)
+        LiveCluster::embedded(server.client(), self.name.clone(), namespace)
     }
 
     /// Its API.

@@ -15,7 +15,7 @@ use crate::model::TEMPLATE_GENERATION_ANNOTATION;
 use crate::simulator::{Cause, Kind, Reason, Status};
 
 /// Makes what is written what the server would have decoded, with its defaults.
-pub(super) fn default(kind: Kind, object: &mut Value) -> Result<(), Status> {
+pub(in crate::simulator) fn default(kind: Kind, object: &mut Value) -> Result<(), Status> {
     match kind {
         Kind::DaemonSet => default_daemon_set(object),
         Kind::Pod => pod::default(object),

@@ -9,7 +9,7 @@ use crate::model::{
     ContainerTrouble, NodeReadiness, PodPhase, PodReadiness, PodTarget, Taint, TaintEffect,
 };
 use crate::simulator::controllers::Chance;
-use crate::simulator::on_virtual_time;
+use crate::simulator::{Kind, on_virtual_time};
 
 fn fleet() -> Snapshot {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fleet/cluster.json");
@@ -44,6 +44,24 @@ fn assert_same(read: &Snapshot, was: &Snapshot) {
 fn the_example_fleet_comes_out_as_it_went_in() {
     let fleet = fleet();
     assert_same(&read_back(&fleet), &fleet);
+}
+
+/// Whatever is filled in later changes the spec of a pod, which the server refuses.
+#[test]
+fn an_orphan_of_the_snapshot_is_adopted() {
+    let mut fleet = fleet();
+    let pod = fleet.pods.iter_mut().find(|it| it.revision_hash().is_some()).unwrap();
+    let was = pod.controller.take();
+    let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
+    let after = on_virtual_time(async {
+        let world = World::begin(&fleet, Rehearsal::default()).unwrap();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let store = world.server().store();
+        let object = store.get(Kind::Pod, namespace.as_str(), name.as_str()).cloned();
+        object.and_then(|it| it.pod().cloned()).unwrap().controller
+    });
+    assert!(was.is_some());
+    assert_eq!(after.unwrap(), was);
 }
 
 /// A part of the fleet, in which everything that can be is otherwise.

@@ -1,0 +1,240 @@
+//! The objects of a scenario: the cluster as it is recorded, and the manifests that are applied.
+
+use ds_plan::cluster::read_recorded_from;
+use ds_plan::controller::hash::hash;
+use ds_plan::controller::revision_data::data_for;
+use ds_plan::manifest::default_daemon_set;
+use ds_plan::model::Snapshot;
+use serde_json::{Map, Value, json};
+
+use crate::scenario::{AgentSpec, Change, NodeSpec, PodSpec, Scenario};
+
+/// Where the agents live.
+pub(crate) const NAMESPACE: &str = "agents";
+
+/// When everything came to be; the cluster is a day old.
+const BORN: &str = "2026-01-01T00:00:00Z";
+const READ: &str = "2026-01-02T00:00:00Z";
+
+/// The cluster at the beginning.
+pub(crate) fn snapshot(scenario: &Scenario) -> Snapshot {
+    let namespace = |name: &str| {
+        let metadata =
+            json!({"name": name, "uid": format!("uid-{name}"), "creationTimestamp": READ});
+        json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": metadata,
+            "status": {"phase": "Active"},
+        })
+    };
+    let mut items: Vec<Value> =
+        ["kube-system", "default", NAMESPACE].into_iter().map(namespace).collect();
+    items.extend(scenario.nodes.iter().map(node));
+    for agent in &scenario.agents {
+        items.extend(scenario.nodes.iter().map(|node| strangers_pod(agent, node)));
+        if agent.live {
+            items.extend(live(agent, scenario));
+        }
+    }
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    read_recorded_from(list.as_bytes(), "scenario").expect("a cluster that can be read")
+}
+
+/// What is applied: one document a DaemonSet, and the policy.
+pub(crate) fn manifests(scenario: &Scenario) -> String {
+    let mut documents: Vec<Value> = scenario.agents.iter().map(after).collect();
+    if let Some(spec) = &scenario.policy {
+        let mut spec = spec.clone();
+        let names = scenario.agents.iter().map(|agent| format!("{NAMESPACE}/{}", agent.name));
+        spec["selects"] = json!({"names": names.collect::<Vec<_>>()});
+        documents.push(json!({
+            "apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy",
+            "metadata": {"name": "pace"}, "spec": spec,
+        }));
+    }
+    let documents: Vec<String> = documents.iter().map(Value::to_string).collect();
+    documents.join("\n---\n")
+}
+
+/// The manifest of a DaemonSet as it was.
+fn before(agent: &AgentSpec) -> Value {
+    let name = agent.name;
+    let mut template = json!({
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [{
+            "name": "main", "image": "registry.example/agent:1",
+            "env": [{"name": "LEVEL", "value": "info"}],
+        }]},
+    });
+    if let Some(pool) = agent.pool {
+        template["spec"]["nodeSelector"] = json!({"pool": pool});
+    }
+    json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": name}},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "updateStrategy": agent.strategy,
+            "minReadySeconds": agent.min_ready_seconds,
+            "template": template,
+        },
+    })
+}
+
+/// The manifest of a DaemonSet as it is to be.
+fn after(agent: &AgentSpec) -> Value {
+    let mut manifest = before(agent);
+    let spec = &mut manifest["spec"]["template"]["spec"];
+    match agent.change {
+        Change::Image => spec["containers"][0]["image"] = "registry.example/agent:2".into(),
+        Change::Env => spec["containers"][0]["env"][0]["value"] = "debug".into(),
+        Change::Pool => spec["nodeSelector"] = json!({"pool": "green"}),
+        Change::Nothing => {}
+    }
+    manifest
+}
+
+fn node(node: &NodeSpec) -> Value {
+    let mut taints = Vec::new();
+    if node.tainted {
+        taints.push(json!({"key": "trial", "effect": "NoSchedule"}));
+    }
+    if node.cordoned {
+        taints.push(json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}));
+    }
+    if !node.ready {
+        taints.push(json!({"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}));
+        taints.push(json!({"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}));
+    }
+    let status = if node.ready { "True" } else { "Unknown" };
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {
+            "name": node.name, "uid": format!("uid-{}", node.name), "creationTimestamp": BORN,
+            "labels": {
+                "kubernetes.io/hostname": node.name, "pool": node.pool,
+                "topology.kubernetes.io/zone": format!("zone-{}", node.zone),
+            },
+        },
+        "spec": {"unschedulable": node.cordoned, "taints": taints},
+        "status": {
+            "conditions": [{"type": "Ready", "status": status, "lastTransitionTime": BORN}],
+            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+        },
+    })
+}
+
+/// A DaemonSet that is there, its revision and its pods.
+fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
+    let manifest = before(agent);
+    let mut live = default_daemon_set(manifest.clone()).expect("a manifest without mistakes");
+    let uid = format!("uid-{}", agent.name);
+    live["metadata"]["uid"] = uid.clone().into();
+    live["metadata"]["generation"] = 1.into();
+    live["metadata"]["creationTimestamp"] = BORN.into();
+    live["metadata"]["annotations"] = json!({"deprecated.daemonset.template.generation": "1"});
+    live["metadata"]["managedFields"] = json!([{
+        "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "manager": "ds-apply",
+        "operation": "Apply", "time": BORN, "fieldsV1": owned(&manifest),
+    }]);
+    live["status"] = json!({"observedGeneration": 1});
+    let template = live["spec"]["template"].clone();
+    let hash = hash(&template, None).to_string();
+    let owner = json!([{
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "name": agent.name, "uid": uid,
+        "controller": true, "blockOwnerDeletion": true,
+    }]);
+    let labels = json!({
+        "app": agent.name, "controller-revision-hash": hash, "pod-template-generation": "1",
+    });
+    let mut items = vec![
+        json!({
+            "apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1,
+            "metadata": {
+                "name": format!("{}-{hash}", agent.name), "namespace": NAMESPACE,
+                "uid": format!("uid-revision-{}", agent.name), "labels": labels,
+                "ownerReferences": owner, "creationTimestamp": BORN,
+            },
+            "data": data_for(&template),
+        }),
+        live,
+    ];
+    for node in scenario.nodes.iter().filter(|node| runs_on(agent, node)) {
+        let name = format!("{}-{}", agent.name, node.name);
+        let owner = if node.pod == PodSpec::Orphan { json!([]) } else { owner.clone() };
+        let ready = node.pod != PodSpec::Unready;
+        items.push(pod(&name, &labels, &owner, &template, node, ready));
+    }
+    items
+}
+
+/// Whether a pod of the agent is on the node at the beginning.
+fn runs_on(agent: &AgentSpec, node: &NodeSpec) -> bool {
+    node.pod != PodSpec::Missing && !node.tainted && agent.pool.is_none_or(|pool| pool == node.pool)
+}
+
+/// A pod that looks like the agent's and belongs to somebody else.
+fn strangers_pod(agent: &AgentSpec, node: &NodeSpec) -> Value {
+    let owner = json!([{
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "stranger", "uid": "uid-stranger",
+        "controller": true,
+    }]);
+    let template = json!({"spec": {"containers": [{"name": "main", "image": "stranger:1"}]}});
+    let name = format!("stranger-{}-{}", agent.name, node.name);
+    pod(&name, &json!({"app": agent.name}), &owner, &template, node, true)
+}
+
+fn pod(
+    name: &str,
+    labels: &Value,
+    owner: &Value,
+    template: &Value,
+    node: &NodeSpec,
+    ready: bool,
+) -> Value {
+    let mut spec = template["spec"].clone();
+    spec["nodeName"] = node.name.clone().into();
+    let ready = if ready && node.ready { "True" } else { "False" };
+    let conditions = json!([{"type": "Ready", "status": ready, "lastTransitionTime": BORN}]);
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": NAMESPACE, "uid": format!("uid-{name}"), "labels": labels,
+            "ownerReferences": owner, "creationTimestamp": BORN,
+        },
+        "spec": spec,
+        "status": {"phase": "Running", "conditions": conditions},
+    })
+}
+
+/// The fields of a manifest, as its applier owns them (upstream: `FieldsV1`).
+fn owned(manifest: &Value) -> Value {
+    let spec = &manifest["spec"];
+    let mut owned = json!({
+        "f:metadata": {"f:labels": fields(&manifest["metadata"]["labels"])},
+        "f:spec": fields(spec),
+    });
+    owned["f:spec"]["f:selector"] = json!({});
+    let pod = &mut owned["f:spec"]["f:template"]["f:spec"];
+    if pod.get("f:nodeSelector").is_some() {
+        pod["f:nodeSelector"] = json!({});
+    }
+    owned
+}
+
+fn fields(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            object.iter().map(|(key, value)| (format!("f:{key}"), fields(value))).collect()
+        }
+        Value::Array(list) => {
+            let item = |value: &Value| {
+                let mut inside: Map<String, Value> =
+                    fields(value).as_object().cloned().unwrap_or_default();
+                inside.insert(".".to_owned(), json!({}));
+                (format!("k:{}", json!({"name": value["name"]})), Value::Object(inside))
+            };
+            list.iter().map(item).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => json!({}),
+    }
+}

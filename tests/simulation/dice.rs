@@ -1,0 +1,35 @@
+//! Where chance comes from: a seed, and nothing else (splitmix64).
+
+/// A row of numbers that is the same for the same seed.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    /// The row of a seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number of `low..=high`.
+    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.draw() % (high - low + 1)
+    }
+
+    /// Whether one of so many comes up.
+    pub(crate) fn one_in(&mut self, sides: u64) -> bool {
+        self.draw().is_multiple_of(sides)
+    }
+
+    /// One of several.
+    pub(crate) fn pick<T: Clone>(&mut self, all: &[T]) -> T {
+        let at = usize::try_from(self.draw() % all.len() as u64).unwrap();
+        all[at].clone()
+    }
+}

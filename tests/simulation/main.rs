@@ -1,0 +1,48 @@
+//! The real `ds-apply` on hundreds of small clusters where things go wrong, on virtual time, with
+//! laws that are looked at after every request. `examples/soak.rs` does the same for as long as
+//! one likes.
+
+// Clippy's leave for tests (clippy.toml) ends at functions marked as such; the machinery is none.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
+
+mod cluster;
+mod crash;
+mod dice;
+mod laws;
+mod scenario;
+mod shrink;
+mod trial;
+
+use std::thread;
+
+use scenario::Scenario;
+
+/// How many seeds are tried: what a debug build does in a minute.
+const SEEDS: u64 = 500;
+
+#[test]
+fn the_laws_hold_for_every_seed() {
+    let threads = thread::available_parallelism().map_or(1, |it| it.get() as u64);
+    let of_thread = |thread| {
+        (thread..SEEDS)
+            .step_by(usize::try_from(threads).unwrap())
+            .find_map(|seed| shrink::broken(seed, &[]))
+    };
+    thread::scope(|scope| {
+        let running: Vec<_> =
+            (0..threads).map(|thread| scope.spawn(move || of_thread(thread))).collect();
+        for one in running {
+            if let Some(broken) = one.join().unwrap() {
+                panic!("{broken}");
+            }
+        }
+    });
+}
+
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    for seed in 0..12 {
+        let history = || trial::run(&Scenario::of(seed), None).history;
+        assert_eq!(history(), history(), "{seed}");
+    }
+}

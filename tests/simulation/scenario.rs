@@ -1,0 +1,278 @@
+//! What is tried: a small cluster, a change, and what goes wrong meanwhile; all of it from a seed.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use crate::dice::Dice;
+
+/// One node of the cluster, at the beginning.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeSpec {
+    pub(crate) name: String,
+    pub(crate) zone: char,
+    pub(crate) pool: &'static str,
+    pub(crate) ready: bool,
+    pub(crate) cordoned: bool,
+    pub(crate) tainted: bool,
+    /// What becomes of the agents' pods on it.
+    pub(crate) pod: PodSpec,
+}
+
+/// How a pod is at the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PodSpec {
+    /// Of the old template, and available.
+    Available,
+    /// Of the old template, and never Ready.
+    Unready,
+    /// Not there.
+    Missing,
+    /// Of the old template, and nobody's: to be adopted.
+    Orphan,
+}
+
+/// One DaemonSet, and what it is to become.
+#[derive(Clone, Debug)]
+pub(crate) struct AgentSpec {
+    pub(crate) name: &'static str,
+    /// `spec.updateStrategy` as it is declared, before and after.
+    pub(crate) strategy: Value,
+    pub(crate) min_ready_seconds: u64,
+    /// Only nodes of this pool.
+    pub(crate) pool: Option<&'static str>,
+    pub(crate) change: Change,
+    /// Whether it is there already.
+    pub(crate) live: bool,
+}
+
+/// What is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Image,
+    Env,
+    Pool,
+    Nothing,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) seed: u64,
+    pub(crate) nodes: Vec<NodeSpec>,
+    pub(crate) agents: Vec<AgentSpec>,
+    /// The `spec` of the policy for them, if there is one.
+    pub(crate) policy: Option<Value>,
+    /// Entries of a document of faults, each under the list that it belongs to.
+    pub(crate) faults: Vec<(&'static str, Value)>,
+}
+
+/// The image of the new template, where it is another one.
+const NEW: &str = "registry.example/agent:2";
+
+impl Scenario {
+    /// The scenario of a seed.
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let nodes: Vec<NodeSpec> = (0..dice.between(3, 12)).map(|at| node(at, &mut dice)).collect();
+        let names = if dice.one_in(4) { &["agent", "probe"][..] } else { &["agent"] };
+        let agents = names.iter().map(|name| agent(name, &mut dice)).collect();
+        let policy = dice.one_in(2).then(|| policy(&mut dice));
+        let mut faults = Vec::new();
+        if !dice.one_in(4) {
+            for _ in 0..dice.between(1, 4) {
+                faults.extend(fault(&nodes, &mut dice));
+            }
+        }
+        Self { seed, nodes, agents, policy, faults }
+    }
+
+    /// The same without some of it, by the numbers of its parts; `None` when nothing would be left
+    /// to try.
+    pub(crate) fn without(&self, left_out: &[usize]) -> Option<Self> {
+        let mut at = 0;
+        let mut stays = || {
+            at += 1;
+            !left_out.contains(&(at - 1))
+        };
+        let mut less = self.clone();
+        less.faults.retain(|_| stays());
+        less.nodes.retain(|_| stays());
+        less.agents.retain(|_| stays());
+        if !stays() {
+            less.policy = None;
+        }
+        (!less.nodes.is_empty() && !less.agents.is_empty()).then_some(less)
+    }
+
+    /// How many parts it has that can be left out.
+    pub(crate) fn parts(&self) -> usize {
+        self.faults.len() + self.nodes.len() + self.agents.len() + 1
+    }
+
+    /// Whether requests may fail, so that a run may.
+    pub(crate) fn api_fails(&self) -> bool {
+        self.faults.iter().any(|(list, _)| *list == "api")
+    }
+
+    /// The document of faults.
+    pub(crate) fn fault_document(&self) -> Value {
+        let mut document = json!({"apiVersion": "ds-plan.dev/v1alpha1", "kind": "Faults"});
+        for (list, fault) in &self.faults {
+            match document[*list].as_array_mut() {
+                Some(all) => all.push(fault.clone()),
+                None => document[*list] = json!([fault]),
+            }
+        }
+        document
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, nodes, agents, policy, faults } = self;
+        writeln!(f, "seed {seed}")?;
+        nodes.iter().try_for_each(|node| writeln!(f, "  {node:?}"))?;
+        agents.iter().try_for_each(|agent| writeln!(f, "  {agent:?}"))?;
+        policy.iter().try_for_each(|policy| writeln!(f, "  policy {policy}"))?;
+        faults.iter().try_for_each(|(list, fault)| writeln!(f, "  {list} {fault}"))
+    }
+}
+
+fn node(at: u64, dice: &mut Dice) -> NodeSpec {
+    use PodSpec::{Available, Missing, Orphan, Unready};
+    let well = [Available; 12];
+    let pods: Vec<_> = well.into_iter().chain([Unready, Missing, Orphan]).collect();
+    NodeSpec {
+        name: format!("node-{at:02}"),
+        zone: dice.pick(&['a', 'b', 'c']),
+        pool: dice.pick(&["blue", "blue", "green"]),
+        ready: !dice.one_in(12),
+        cordoned: dice.one_in(12),
+        tainted: dice.one_in(12),
+        pod: dice.pick(&pods),
+    }
+}
+
+fn agent(name: &'static str, dice: &mut Dice) -> AgentSpec {
+    let rolling = |key: &str, value: Value| {
+        let mut limits = json!({});
+        limits[key] = value;
+        json!({"type": "RollingUpdate", "rollingUpdate": limits})
+    };
+    let strategies = [
+        rolling("maxUnavailable", json!(1)),
+        rolling("maxUnavailable", json!(2)),
+        rolling("maxUnavailable", json!(3)),
+        rolling("maxUnavailable", json!("10%")),
+        rolling("maxUnavailable", json!("50%")),
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}),
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": "40%"}}),
+        json!({"type": "OnDelete"}),
+    ];
+    AgentSpec {
+        name,
+        strategy: dice.pick(&strategies),
+        min_ready_seconds: dice.pick(&[0, 0, 0, 5, 20]),
+        pool: dice.pick(&[None, None, Some("blue")]),
+        change: dice.pick(&[
+            Change::Image,
+            Change::Image,
+            Change::Image,
+            Change::Env,
+            Change::Pool,
+            Change::Nothing,
+        ]),
+        live: !dice.one_in(10),
+    }
+}
+
+fn policy(dice: &mut Dice) -> Value {
+    let mut spec = json!({
+        "onFailure": dice.pick(&["park", "hold", "rollback"]),
+        "progressDeadline": dice.pick(&["1m", "3m", "10m"]),
+    });
+    if dice.one_in(2) {
+        spec["maxUnavailable"] = dice.pick(&[json!(1), json!(2), json!("30%")]);
+    }
+    if dice.one_in(3) {
+        spec["skipUnreadyNodes"] = json!({"max": dice.pick(&[json!(1), json!(3), json!("50%")])});
+    }
+    spec
+}
+
+/// Something that goes wrong; two things where the second one ends the first.
+fn fault(nodes: &[NodeSpec], dice: &mut Dice) -> Vec<(&'static str, Value)> {
+    let some = |dice: &mut Dice| -> Vec<String> {
+        (0..dice.between(1, 2)).map(|_| dice.pick(nodes).name).collect()
+    };
+    let at = dice.between(1, 120);
+    let later = format!("{}s", at + dice.between(10, 400));
+    let at = format!("{at}s");
+    match dice.between(0, 11) {
+        0 => {
+            let kind = dice.pick(&["neverPulls", "crashLoops"]);
+            let names = if dice.one_in(2) { some(dice) } else { Vec::new() };
+            vec![("images", json!({"fault": kind, "image": NEW, "nodes": {"names": names}}))]
+        }
+        1 => {
+            let by = dice.pick(&["20s", "2m", "20m"]);
+            let nodes = json!({"names": some(dice)});
+            let late = json!({"fault": "readyLate", "image": NEW, "by": by, "nodes": nodes});
+            vec![("images", late)]
+        }
+        2 | 3 => {
+            let nodes = json!({"names": some(dice)});
+            let mut events =
+                vec![("nodes", json!({"event": "dies", "at": at, "nodes": nodes.clone()}))];
+            if !dice.one_in(3) {
+                events.push(("nodes", json!({"event": "comesBack", "at": later, "nodes": nodes})));
+            }
+            events
+        }
+        4 => {
+            let labels = json!({"pool": dice.pick(&["blue", "green"])});
+            let name = format!("late-{at}");
+            vec![("nodes", json!({"event": "added", "at": at, "name": name, "labels": labels}))]
+        }
+        5 => {
+            let event = dice.pick(&["removed", "cordoned"]);
+            vec![("nodes", json!({"event": event, "at": at, "nodes": {"names": some(dice)}}))]
+        }
+        6 => {
+            let labels = json!({"pool": dice.pick(&["blue", "green"])});
+            let nodes = json!({"names": some(dice)});
+            let event = json!({"event": "relabelled", "at": at, "nodes": nodes, "labels": labels});
+            vec![("nodes", event)]
+        }
+        7 => {
+            let effect = dice.pick(&["NoSchedule", "NoExecute"]);
+            let taint = json!({"key": "trial", "value": "", "effect": effect});
+            let nodes = json!({"names": some(dice)});
+            vec![("nodes", json!({"event": "tainted", "at": at, "nodes": nodes, "taint": taint}))]
+        }
+        8 => vec![("controllerManagerDown", json!({"from": at, "until": later}))],
+        _ => vec![("api", api_fault(dice))],
+    }
+}
+
+fn api_fault(dice: &mut Dice) -> Value {
+    let answer = dice.pick(&[
+        json!({"refused": 503}),
+        json!({"refused": 500}),
+        json!({"refused": 429}),
+        json!({"late": "2s"}),
+        json!({"late": "4s"}),
+        json!({"cut": "15s"}),
+        json!("lost"),
+        json!("conflict"),
+    ]);
+    let verbs = if answer.get("cut").is_some() {
+        json!(["watch"])
+    } else if answer == "conflict" {
+        json!(["update", "patch", "delete"])
+    } else {
+        dice.pick(&[json!([]), json!(["delete"]), json!(["patch", "update"]), json!(["watch"])])
+    };
+    json!({"answer": answer, "verbs": verbs, "percent": dice.pick(&[3, 10, 40])})
+}

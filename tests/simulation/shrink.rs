@@ -1,0 +1,47 @@
+//! A scenario that breaks a law, made as small as it can be: parts of it are left out one by one,
+//! as long as a law still breaks.
+
+use crate::scenario::Scenario;
+use crate::trial::{self, Outcome};
+
+/// What still breaks, and how to see it again.
+pub(crate) struct Shrunk {
+    pub(crate) scenario: Scenario,
+    pub(crate) outcome: Outcome,
+    /// The one line that runs it again.
+    pub(crate) line: String,
+}
+
+/// Tries a seed without these parts; what breaks comes back as small as it gets.
+pub(crate) fn broken(seed: u64, left_out: &[usize]) -> Option<Shrunk> {
+    let whole = Scenario::of(seed);
+    let attempt = |left_out: &[usize]| {
+        let scenario = whole.without(left_out)?;
+        let outcome = trial::run(&scenario, None);
+        (!outcome.broken.is_empty()).then_some((scenario, outcome))
+    };
+    let mut smallest = attempt(left_out)?;
+    let mut left_out = left_out.to_vec();
+    for part in 0..whole.parts() {
+        left_out.push(part);
+        match attempt(&left_out) {
+            Some(smaller) => smallest = smaller,
+            None => drop(left_out.pop()),
+        }
+    }
+    let (scenario, outcome) = smallest;
+    let mut line = format!("cargo run --release --example soak -- --from {seed} --seeds 1");
+    if !left_out.is_empty() {
+        let parts: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+        line = format!("{line} --without {}", parts.join(","));
+    }
+    Some(Shrunk { scenario, outcome, line })
+}
+
+impl std::fmt::Display for Shrunk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { scenario, outcome, line } = self;
+        let broken = outcome.broken.join("\n  ");
+        write!(f, "{line}\n{scenario}ended with {:?}\n  {broken}", outcome.ended)
+    }
+}
