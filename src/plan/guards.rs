@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, PodPlan, Strategy};
 use super::git_ops::{self, GitOps};
 use super::health::ailments;
+use super::hold::HoldState;
 use super::reason::Reason;
 use super::scene::Scene;
 use crate::model::{DaemonSet, DaemonSetKey, NodeName};
@@ -51,7 +52,7 @@ pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
     let evicted = now.and_then(|now| mass_eviction(plan, now));
     let guards = [
         evicted,
-        deadlock(plan, scene, holders),
+        deadlock(plan, scene, holders).filter(|_| !is_under_way(plan)),
         take_over(plan, allowed),
         live.and_then(|live| git_ops(plan, live)),
         failed_template(plan, failed_before),
@@ -167,6 +168,13 @@ fn mass_eviction(plan: &DaemonSetPlan, now: &Scene<'_>) -> Option<Guard> {
          whatever the strategy; at most {allowed} may be unavailable"
     );
     Some(guard(plan, GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), evicted))
+}
+
+/// A rollout of the template to come that has begun is judged by its gates. Refusing to go on with it
+/// would leave a template live that fails.
+fn is_under_way(plan: &DaemonSetPlan) -> bool {
+    plan.hold.as_ref().is_some_and(|hold| hold.state == HoldState::Holding)
+        && plan.live_template.as_ref() == Some(&plan.target_template)
 }
 
 /// Waiting does not help: what uses up the budget is nothing that this plan replaces.

@@ -146,10 +146,11 @@ fn change(plan: &Plan, daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
     let revision_fits = match revision.kind {
         RevisionKind::New => revision.target.name.is_none(),
         RevisionKind::Reused => revision.target.name.is_some(),
-        // Without a current one, it is taken over from a DaemonSet that was deleted.
+        // Without a current one, it is taken over from a DaemonSet that was deleted. The current one
+        // is behind when its template is back and the controller has not numbered it anew yet.
         RevisionKind::Unchanged => {
             revision.target.name.is_some()
-                && revision.current.as_ref().is_none_or(|current| current.number == number)
+                && revision.current.as_ref().is_none_or(|current| current.number <= number)
         }
     } && (revision.kind == RevisionKind::Unchanged
         || revision.current.as_ref().is_none_or(|current| current.number < number));

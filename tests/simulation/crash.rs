@@ -98,17 +98,16 @@ killed_at_every_request! {
     a_bad_image_on_one_node: "bad on one",
 }
 
-/// Not yet so: killed in the midst of parking, the next run is refused while the bad template is
-/// live.
+/// What has failed when the run is killed fails again, and is parked by the next one.
 #[test]
-#[ignore = "shows a fault of the program that is not mended yet"]
 fn a_bad_image() {
     at_every_request("bad");
 }
 
 /// As above, for `onFailure: rollback`.
 #[test]
-#[ignore = "shows a fault of the program that is not mended yet"]
+#[ignore = "killed on the way back, the next run is refused, for the template has failed: the rollout \
+            stays parked until `undo`"]
 fn the_way_back() {
     at_every_request("way back");
 }

@@ -202,6 +202,19 @@ fn a_hold_with_nothing_left_to_replace_is_still_to_be_given_back() {
 }
 
 #[test]
+fn a_rollout_under_way_is_gone_on_with_whatever_ails_its_pods() {
+    let mut cluster = settled(4);
+    cluster.set_image("foo/bar:2");
+    cluster.sync();
+    cluster.sync();
+    cluster.now = at(100_000);
+    let plan = |before| planned(&before, &[desired(&cluster)]);
+    let codes = |plan: &Plan| plan.guards.iter().map(|it| it.code).collect::<Vec<_>>();
+    assert_eq!(codes(&plan(snapshot(&cluster))), [GuardCode::Deadlock]);
+    assert_eq!(codes(&plan(held(&cluster, HoldState::Holding, None))), []);
+}
+
+#[test]
 fn a_template_that_failed_is_refused_and_another_is_not() {
     let mut cluster = settled(2);
     let good = cluster.daemon_set.spec.template.clone();
