@@ -5,15 +5,13 @@ mod daemon_set;
 mod node;
 mod pod;
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ds_plan::manifest::{self, FieldValidation, Options};
 use ds_plan::model::{DesiredDaemonSet, ManifestFile, Snapshot};
-use ds_plan::plan::{Detail, Input, Plan, SourceInfo, plan};
-use jiff::Timestamp;
+use ds_plan::plan::{Input, Plan, plan};
 use serde_json::{Value, json};
 
 /// DaemonSets of the cluster.
@@ -54,18 +52,7 @@ pub(crate) fn desired(manifests: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
 
 /// The plan of every DaemonSet.
 pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
-    let plan = plan(Input {
-        snapshot,
-        desired,
-        created_namespaces: &BTreeSet::new(),
-        take_over: &BTreeSet::new(),
-        prune: None,
-        base: None,
-        source: SourceInfo::default(),
-        warnings: Vec::new(),
-        created_at: Timestamp::UNIX_EPOCH,
-        detail: Detail::default(),
-    });
+    let plan = plan(Input::of(snapshot, desired));
     assert_eq!(plan.daemon_sets.len(), DAEMON_SETS);
     plan
 }

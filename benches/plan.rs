@@ -11,7 +11,7 @@ use ds_plan::model::{
     DesiredDaemonSet, Labels, Node, NodeReadiness, Place, Pod, PodPhase, PodReadiness, PodTarget,
     Snapshot,
 };
-use ds_plan::plan::{Detail, Input, SourceInfo, plan};
+use ds_plan::plan::{Input, plan};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -25,20 +25,7 @@ const DAEMON_SETS: usize = 20;
 fn roll_20_daemon_sets(bencher: Bencher<'_, '_>, nodes: usize) {
     let snapshot = snapshot(nodes);
     let desired: Vec<_> = (0..DAEMON_SETS).map(|number| desired(number, "agent:2")).collect();
-    bencher.bench(|| {
-        plan(Input {
-            snapshot: &snapshot,
-            desired: &desired,
-            created_namespaces: &std::collections::BTreeSet::new(),
-            take_over: &std::collections::BTreeSet::new(),
-            prune: None,
-            base: None,
-            source: SourceInfo::default(),
-            warnings: Vec::new(),
-            created_at: Timestamp::UNIX_EPOCH,
-            detail: Detail::default(),
-        })
-    });
+    bencher.bench(|| plan(Input::of(&snapshot, &desired)));
 }
 
 fn spec(number: usize, image: &str) -> Value {

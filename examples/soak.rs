@@ -5,7 +5,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 #![allow(clippy::print_stdout, reason = "it is what it is for")]
-#![allow(dead_code, reason = "killed runs are for the tests")]
 
 #[path = "../tests/simulation/cluster.rs"]
 mod cluster;
@@ -43,7 +42,7 @@ struct Args {
     /// Parts of the scenario that are left out, by number
     #[arg(long, value_delimiter = ',')]
     without: Vec<usize>,
-    /// Print every request and every change of what breaks
+    /// Print every request and every change of what breaks, and the cluster at the end
     #[arg(long)]
     history: bool,
 }
@@ -59,7 +58,7 @@ fn main() -> ExitCode {
         if let Some(broken) = portion(from, to, &args.without) {
             println!("{broken}");
             if args.history {
-                println!("{}", broken.outcome.history);
+                println!("{}\n{}", broken.outcome.history, broken.outcome.state);
             }
             return ExitCode::FAILURE;
         }

@@ -106,6 +106,24 @@ pub struct Input<'a> {
     pub detail: Detail,
 }
 
+impl<'a> Input<'a> {
+    /// What these DaemonSets are to become on that cluster, and nothing else asked for.
+    pub fn of(snapshot: &'a Snapshot, desired: &'a [DesiredDaemonSet]) -> Self {
+        Self {
+            snapshot,
+            desired,
+            created_namespaces: const { &BTreeSet::new() },
+            take_over: const { &BTreeSet::new() },
+            prune: None,
+            base: None,
+            source: SourceInfo::default(),
+            warnings: Vec::new(),
+            created_at: snapshot.observed_at,
+            detail: Detail::default(),
+        }
+    }
+}
+
 /// How much a plan tells. Neither changes what it decides, nor its digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detail {

@@ -290,6 +290,37 @@ pub struct DaemonSetStatus {
     pub collision_count: Option<u32>,
 }
 
+impl DaemonSetStatus {
+    /// The counters as the API server serves them: the first three and `numberReady` always, the
+    /// others only when they are not 0, as Go leaves out empty fields. `collisionCount` is none of
+    /// them.
+    pub fn served(&self) -> [(&'static str, Option<i64>); 8] {
+        let Self {
+            observed_generation,
+            desired_number_scheduled,
+            current_number_scheduled,
+            number_misscheduled,
+            number_ready,
+            updated_number_scheduled,
+            number_available,
+            number_unavailable,
+            collision_count: _,
+        } = *self;
+        let always = |count: u32| Some(i64::from(count));
+        let unless_0 = |count: i64| Some(count).filter(|count| *count != 0);
+        [
+            ("currentNumberScheduled", always(current_number_scheduled)),
+            ("desiredNumberScheduled", always(desired_number_scheduled)),
+            ("numberMisscheduled", always(number_misscheduled)),
+            ("numberReady", always(number_ready)),
+            ("numberAvailable", unless_0(number_available.into())),
+            ("numberUnavailable", unless_0(number_unavailable.into())),
+            ("observedGeneration", unless_0(observed_generation)),
+            ("updatedNumberScheduled", unless_0(updated_number_scheduled.into())),
+        ]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

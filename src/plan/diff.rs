@@ -143,40 +143,12 @@ fn shown(live: Option<&DaemonSet>, mut after: Value, show_values: bool) -> (Opti
     (before, after)
 }
 
-/// The status as the API server serves it: the first three counters and `numberReady` always, the
-/// others when they are not 0.
+/// The status as the API server serves it.
 fn status(status: DaemonSetStatus) -> Value {
-    let DaemonSetStatus {
-        observed_generation,
-        desired_number_scheduled,
-        current_number_scheduled,
-        number_misscheduled,
-        number_ready,
-        updated_number_scheduled,
-        number_available,
-        number_unavailable,
-        collision_count,
-    } = status;
-    let mut fields = Map::new();
-    for (name, number) in [
-        ("currentNumberScheduled", current_number_scheduled),
-        ("desiredNumberScheduled", desired_number_scheduled),
-        ("numberMisscheduled", number_misscheduled),
-        ("numberReady", number_ready),
-    ] {
-        fields.insert(name.to_owned(), number.into());
-    }
-    for (name, number) in [
-        ("numberAvailable", number_available.into()),
-        ("numberUnavailable", number_unavailable.into()),
-        ("observedGeneration", observed_generation),
-        ("updatedNumberScheduled", updated_number_scheduled.into()),
-    ] {
-        if number != 0 {
-            fields.insert(name.to_owned(), number.into());
-        }
-    }
-    if let Some(count) = collision_count {
+    let served = status.served().into_iter();
+    let served = served.filter_map(|(name, count)| Some((name.to_owned(), count?.into())));
+    let mut fields: Map<String, Value> = served.collect();
+    if let Some(count) = status.collision_count {
         fields.insert("collisionCount".to_owned(), json!(count));
     }
     fields.into()

@@ -52,7 +52,7 @@ pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
     let evicted = now.and_then(|now| mass_eviction(plan, now));
     let guards = [
         evicted,
-        deadlock(plan, scene, holders).filter(|_| !is_under_way(plan)),
+        deadlock(plan, scene, holders),
         take_over(plan, allowed),
         live.and_then(|live| git_ops(plan, live)),
         failed_template(plan, failed_before),
@@ -179,6 +179,9 @@ fn is_under_way(plan: &DaemonSetPlan) -> bool {
 
 /// Waiting does not help: what uses up the budget is nothing that this plan replaces.
 fn deadlock(plan: &DaemonSetPlan, scene: &Scene<'_>, holders: &[NodeName]) -> Option<Guard> {
+    if is_under_way(plan) {
+        return None;
+    }
     let blocked =
         plan.nodes.iter().flat_map(|node| &node.reasons).filter_map(|coded| match coded.reason {
             Reason::BudgetTaken { unavailable, allowed } => Some((unavailable, allowed)),

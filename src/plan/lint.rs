@@ -143,14 +143,17 @@ fn change(plan: &Plan, daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
     };
     let revision = &daemon_set.revision;
     let number = revision.target.number;
+    let is_changed = daemon_set.live_template.as_ref() != Some(&daemon_set.target_template);
     let revision_fits = match revision.kind {
         RevisionKind::New => revision.target.name.is_none(),
         RevisionKind::Reused => revision.target.name.is_some(),
-        // Without a current one, it is taken over from a DaemonSet that was deleted. The current one
-        // is behind when its template is back and the controller has not numbered it anew yet.
+        // Without a current one, it is taken over from a DaemonSet that was deleted. Another template
+        // can be current under a lower number, when it is back and was not numbered anew yet.
         RevisionKind::Unchanged => {
             revision.target.name.is_some()
-                && revision.current.as_ref().is_none_or(|current| current.number <= number)
+                && revision.current.as_ref().is_none_or(|current| {
+                    current.number == number || (is_changed && current.number < number)
+                })
         }
     } && (revision.kind == RevisionKind::Unchanged
         || revision.current.as_ref().is_none_or(|current| current.number < number));

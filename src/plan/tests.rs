@@ -4,11 +4,11 @@ mod guards;
 mod ownership;
 mod prune;
 mod stale;
+mod status;
 mod warnings;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
@@ -120,22 +120,7 @@ pub(super) fn desired(cluster: &Cluster) -> DesiredDaemonSet {
 }
 
 fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
-    plan(input(snapshot, desired))
-}
-
-fn input<'a>(snapshot: &'a Snapshot, desired: &'a [DesiredDaemonSet]) -> Input<'a> {
-    Input {
-        snapshot,
-        desired,
-        created_namespaces: const { &BTreeSet::new() },
-        take_over: const { &BTreeSet::new() },
-        prune: None,
-        base: None,
-        source: SourceInfo::default(),
-        warnings: Vec::new(),
-        created_at: Timestamp::UNIX_EPOCH,
-        detail: Detail::default(),
-    }
+    plan(Input::of(snapshot, desired))
 }
 
 /// The plan of what `change` makes of the cluster's DaemonSet.
@@ -319,18 +304,7 @@ fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
     let wanted = [desired(&cluster)];
     let snapshot = snapshot(&cluster);
     let all = Detail { all_nodes: true, show_values: false };
-    let input = Input {
-        snapshot: &snapshot,
-        desired: &wanted,
-        created_namespaces: &BTreeSet::new(),
-        take_over: &BTreeSet::new(),
-        prune: None,
-        base: None,
-        source: SourceInfo::default(),
-        warnings: Vec::new(),
-        created_at: Timestamp::UNIX_EPOCH,
-        detail: all,
-    };
+    let input = Input { detail: all, ..Input::of(&snapshot, &wanted) };
     let plan = plan(input);
     let want =
         ["node-0  upToDate", "node-1  leftToGarbageCollector,adopted", "node-2 - nodeVanished"];
@@ -391,16 +365,10 @@ fn the_digest_follows_decisions_and_nothing_else() {
     same.cluster.file = Some("file".into());
     same.observed_at = at(1001);
     let mut later = Input {
-        snapshot: &same,
-        desired: &wanted,
-        created_namespaces: &BTreeSet::new(),
-        take_over: &BTreeSet::new(),
-        prune: None,
-        base: None,
         source: SourceInfo { paths: vec!["elsewhere".into()], ..SourceInfo::default() },
-        warnings: Vec::new(),
         created_at: at(5),
         detail: Detail { all_nodes: true, show_values: true },
+        ..Input::of(&same, &wanted)
     };
     later.warnings = vec![Warning {
         code: "note".into(),
@@ -436,69 +404,4 @@ fn secret_values_are_masked_and_shown_on_demand() {
     assert_eq!(change.path, "spec.template.spec.containers[c].env[PASSWORD].value");
     assert!(!serde_json::to_string(&plan).unwrap().contains("secret\""));
     assert!(!serde_json::to_string(&plan).unwrap().contains("-secret"));
-}
-
-#[test]
-fn a_node_is_explained_rule_by_rule() {
-    let mut cluster = settled(2);
-    cluster.nodes[1].taints = [taint("gpu=a100:NoSchedule")].into();
-    let snapshot = snapshot(&cluster);
-    let key = &cluster.daemon_set.key;
-    let told = explain(&snapshot, key, &"node-1".into()).unwrap();
-    assert_eq!((told.may_start, told.may_stay, told.action), (false, true, Action::Keep));
-    let last = told.rules.last().unwrap();
-    assert_eq!(
-        (last.rule.as_str(), last.outcome),
-        ("taint gpu=a100:NoSchedule", Outcome::StayOnly)
-    );
-    assert_eq!(told.pods.len(), 1);
-    let missing = explain(&snapshot, key, &"node-7".into());
-    assert_eq!(missing, Err(NotFound::Node("node-7".into())));
-}
-
-#[test]
-fn status_counts_by_both_rules() {
-    let mut cluster = settled(3);
-    cluster.pods[0].terminating = true;
-    let status = status(&snapshot(&cluster), |_| true);
-    let one = &status.daemon_sets[0];
-    assert_eq!((one.reported.available, one.counted.available), (3, 2));
-    assert_eq!(one.obstacles.len(), 1);
-    assert_eq!(one.node_selector, "<none>");
-    assert!(super::status(&snapshot(&cluster), |_| false).daemon_sets.is_empty());
-}
-
-#[test]
-fn status_says_what_ails_pods_that_nothing_is_done_about() {
-    let mut cluster = settled(6);
-    cluster.edit(|spec| spec["minReadySeconds"] = json!(30));
-    settle(&mut cluster);
-    cluster.now = at(100_000);
-    cluster.nodes[1].taints = [taint("gpu=a100:NoSchedule")].into();
-    cluster.nodes[2].readiness = NodeReadiness::Unknown { since: Some(at(99_400)) };
-    for at in [2, 3, 4] {
-        cluster.pods[at].readiness = PodReadiness::NotReady;
-    }
-    cluster.pods[3].trouble = Some(Box::new(ContainerTrouble {
-        container: "c".into(),
-        reason: "CrashLoopBackOff".into(),
-        message: "back-off 5m0s".into(),
-    }));
-    cluster.pods[5].readiness = PodReadiness::Ready { since: Some(at(99_990)) };
-    let status = status(&snapshot(&cluster), |_| true);
-    let told = |node: &NodeObstacles| {
-        let sentences: Vec<String> = node.reasons.iter().map(Coded::to_string).collect();
-        format!("{}: {}", node.node, sentences.join("; "))
-    };
-    let told: Vec<String> = status.daemon_sets[0].obstacles.iter().map(told).collect();
-    assert_eq!(
-        told,
-        [
-            "node-1: its pod runs on, but none may start: taint gpu=a100:NoSchedule is not tolerated",
-            "node-2: node NotReady for 10m; pod is not Ready",
-            "node-3: pod is not Ready: CrashLoopBackOff in container c",
-            "node-4: pod is not Ready",
-            "node-5: pod is not yet Ready for 30s",
-        ]
-    );
 }

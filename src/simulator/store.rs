@@ -231,12 +231,9 @@ impl Store {
     pub(super) fn put(
         &mut self,
         kind: Kind,
-        mut object: Value,
+        object: Value,
     ) -> Result<Arc<Object>, UnreadableObject> {
-        let key = key_of(kind, &object);
-        let version = self.version + 1;
-        object["metadata"]["resourceVersion"] = version.to_string().into();
-        let object = Arc::new(Object::new(kind, key.clone(), version, &object, &mut self.reading)?);
+        let (key, object) = self.renewed(kind, object)?;
         let previous = self.table_mut(kind).objects.insert(key, Arc::clone(&object));
         let change = if previous.is_some() { Change::Modified } else { Change::Added };
         self.index(previous.as_deref(), Some(&object));
@@ -248,17 +245,27 @@ impl Store {
     pub(super) fn remove(
         &mut self,
         kind: Kind,
-        mut object: Value,
+        object: Value,
     ) -> Result<Arc<Object>, UnreadableObject> {
-        let key = key_of(kind, &object);
-        let version = self.version + 1;
-        object["metadata"]["resourceVersion"] = version.to_string().into();
-        let last = Arc::new(Object::new(kind, key.clone(), version, &object, &mut self.reading)?);
+        let (key, last) = self.renewed(kind, object)?;
         let previous = self.table_mut(kind).objects.remove(&key);
         self.index(previous.as_deref(), None);
         let (change, object) = (Change::Deleted, Arc::clone(&last));
         self.happened(kind, Event { change, object, previous });
         Ok(last)
+    }
+
+    /// The object under the next version, and its place.
+    fn renewed(
+        &mut self,
+        kind: Kind,
+        mut object: Value,
+    ) -> Result<(ObjectKey, Arc<Object>), UnreadableObject> {
+        let key = key_of(kind, &object);
+        let version = self.version + 1;
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        let renewed = Object::new(kind, key.clone(), version, &object, &mut self.reading)?;
+        Ok((key, Arc::new(renewed)))
     }
 
     fn happened(&mut self, kind: Kind, event: Event) {

@@ -1,13 +1,12 @@
 //! From manifests and a real control plane to a plan, as the program does it.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use ds_plan::cluster::{self, ConnectOptions, LiveCluster, Scope, read_recorded_from};
 use ds_plan::manifest;
 use ds_plan::model::{DesiredDaemonSet, ManifestFile, Snapshot};
-use ds_plan::plan::{Detail, Input, Plan, SourceInfo, plan};
+use ds_plan::plan::{Detail, Input, Plan, plan};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -73,15 +72,7 @@ fn read(files: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
 /// The plan, with every node in it.
 pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
     plan(Input {
-        snapshot,
-        desired,
-        created_namespaces: &BTreeSet::new(),
-        take_over: &BTreeSet::new(),
-        prune: None,
-        base: None,
-        source: SourceInfo::default(),
-        warnings: Vec::new(),
-        created_at: snapshot.observed_at,
         detail: Detail { all_nodes: true, show_values: false },
+        ..Input::of(snapshot, desired)
     })
 }

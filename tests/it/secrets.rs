@@ -97,16 +97,9 @@ fn outputs(snapshot: &Snapshot, text: &str) -> Vec<String> {
     };
     let mut shown: Vec<String> = desired.warnings.iter().map(ToString::to_string).collect();
     let plan = plan::plan(Input {
-        snapshot,
-        desired: &desired.daemon_sets,
-        created_namespaces: &BTreeSet::new(),
-        take_over: &BTreeSet::new(),
-        prune: None,
         base: Some(&[]),
-        source: SourceInfo::default(),
-        warnings: Vec::new(),
-        created_at: snapshot.observed_at,
         detail: Detail { all_nodes: true, show_values: false },
+        ..Input::of(snapshot, &desired.daemon_sets)
     });
     for verbose in [false, true] {
         let options = TextOptions { verbose, color: verbose, width: None };
@@ -184,16 +177,8 @@ fn they_are_there_when_asked_for() {
     let snapshot = snapshot();
     let desired = desired(&MANIFEST.replace("RELEASE", "two")).unwrap();
     let plan = plan::plan(Input {
-        snapshot: &snapshot,
-        desired: &desired.daemon_sets,
-        created_namespaces: &BTreeSet::new(),
-        take_over: &BTreeSet::new(),
-        prune: None,
-        base: None,
-        source: SourceInfo::default(),
-        warnings: Vec::new(),
-        created_at: snapshot.observed_at,
         detail: Detail { all_nodes: false, show_values: true },
+        ..Input::of(&snapshot, &desired.daemon_sets)
     });
     let text = render::json(&plan).unwrap();
     let places =

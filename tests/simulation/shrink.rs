@@ -42,6 +42,11 @@ impl std::fmt::Display for Shrunk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { scenario, outcome, line } = self;
         let broken = outcome.broken.join("\n  ");
-        write!(f, "{line}\n{scenario}ended with {:?}\n  {broken}", outcome.ended)
+        let Outcome { ended, again, requests, .. } = outcome;
+        write!(f, "{line}\n{scenario}ended with {ended:?} after {requests} requests")?;
+        if let Some(again) = again {
+            write!(f, ", and run again with {again:?}")?;
+        }
+        write!(f, "\n  {broken}")
     }
 }

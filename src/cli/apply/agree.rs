@@ -1,6 +1,5 @@
 //! What must be agreed to before anything is written: the plan, its guards, and a person's yes.
 
-use std::collections::BTreeSet;
 use std::io::{self, BufRead as _};
 
 use jiff::Timestamp;
@@ -15,7 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::shell::Shell;
 use crate::cli::warnings;
 use crate::model::{DesiredDaemonSet, Snapshot};
-use crate::plan::{self, Binding, Detail, Guard, Plan, Prune, SourceInfo, Warning};
+use crate::plan::{self, Binding, Guard, Plan, Prune, SourceInfo, Warning};
 use crate::render;
 use crate::source::FilesVersion;
 
@@ -98,16 +97,12 @@ pub(super) fn planned(
 ) -> Plan {
     let Asked { desired, source, warnings, prune } = wanted;
     plan::plan(plan::Input {
-        snapshot,
-        desired,
-        created_namespaces: &BTreeSet::new(),
         take_over: &args.ownership.names(),
         prune,
-        base: None,
         source,
         warnings,
         created_at,
-        detail: Detail::default(),
+        ..plan::Input::of(snapshot, desired)
     })
 }
 

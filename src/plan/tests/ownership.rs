@@ -21,18 +21,8 @@ fn planned_with(
     take_over: &[&str],
 ) -> DaemonSetPlanAndGuards {
     let take_over: BTreeSet<String> = take_over.iter().map(|&name| name.to_owned()).collect();
-    let mut plan = plan(Input {
-        snapshot,
-        desired: std::slice::from_ref(desired),
-        created_namespaces: &BTreeSet::new(),
-        take_over: &take_over,
-        prune: None,
-        base: None,
-        source: SourceInfo::default(),
-        warnings: Vec::new(),
-        created_at: Timestamp::UNIX_EPOCH,
-        detail: Detail::default(),
-    });
+    let mut plan =
+        plan(Input { take_over: &take_over, ..Input::of(snapshot, std::slice::from_ref(desired)) });
     (plan.daemon_sets.remove(0), plan.guards)
 }
 

@@ -51,7 +51,7 @@ fn pruned(snapshot: &Snapshot, declared: &[&str], cascade: Cascade) -> Plan {
         ..SourceInfo::default()
     };
     let prune = Some(Prune { id: "prod", cascade, declared: &declared });
-    plan(Input { prune, source, ..input(snapshot, &[]) })
+    plan(Input { prune, source, ..Input::of(snapshot, &[]) })
 }
 
 /// `NAME: GUARD,GUARD` of what goes.
@@ -193,7 +193,7 @@ fn the_mark_is_a_change_and_a_move_between_sources_is_told() {
     };
     let planned_for = |snapshot: &Snapshot, id: &str| {
         let source = SourceInfo { id: Some(id.to_owned()), ..SourceInfo::default() };
-        plan(Input { source, ..input(snapshot, &[marked(id)]) })
+        plan(Input { source, ..Input::of(snapshot, &[marked(id)]) })
     };
     let plan = planned_for(&before, "prod");
     let paths: Vec<&str> = plan.daemon_sets[0].changes.iter().map(|it| it.path.as_str()).collect();

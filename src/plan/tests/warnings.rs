@@ -270,7 +270,7 @@ fn a_namespace_that_the_source_creates_is_not_missed() {
     let ours = [desired(&cluster)];
     for (created, want) in [("default", vec![]), ("other", vec!["namespaceMissing"])] {
         let plan =
-            plan(Input { created_namespaces: &[created.into()].into(), ..input(&live, &ours) });
+            plan(Input { created_namespaces: &[created.into()].into(), ..Input::of(&live, &ours) });
         assert_eq!(codes(&plan), want, "{created}");
     }
 }

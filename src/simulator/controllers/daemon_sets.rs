@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use self::perform::{complain, perform};
-use self::program::{Program, Request};
+use self::program::{PodWrite, Program, Request};
 use super::expectations::Expectations;
 use super::limiter::Limiter;
 use super::{Moment, Work, complaints};
@@ -288,23 +288,12 @@ impl DaemonSets {
             }
             Err(error) => error,
         };
-        match request {
+        match request.pod_write() {
             // Nothing can be created there any more, and nothing is to be told of it.
-            Request::CreatePod(_) if is_of_ending_namespace(&error) => return false,
-            Request::CreatePod(_) => self.expectations.created(key, 1),
-            Request::DeletePod { .. } => self.expectations.deleted(key),
-            Request::AdoptRevision { .. }
-            | Request::ReleaseRevision { .. }
-            | Request::LabelRevision(_)
-            | Request::RenumberRevision { .. }
-            | Request::DeleteRevision(_)
-            | Request::CreateRevision(_)
-            | Request::RelabelPod { .. }
-            | Request::AdoptPod { .. }
-            | Request::ReleasePod { .. }
-            | Request::Expect { .. }
-            | Request::CountCollision(_)
-            | Request::WriteStatus(_) => {}
+            Some(PodWrite::Create) if is_of_ending_namespace(&error) => return false,
+            Some(PodWrite::Create) => self.expectations.created(key, 1),
+            Some(PodWrite::Delete) => self.expectations.deleted(key),
+            None => {}
         }
         let is_gone = error.reason == Reason::NotFound;
         if matches!(request, Request::DeletePod { .. } | Request::DeleteRevision(_)) && is_gone {

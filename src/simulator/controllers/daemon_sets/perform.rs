@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::program::{Program, Request};
+use super::program::{PodWrite, Program, Request};
 use crate::controller::OWNER_KIND;
 use crate::controller::history::NewRevision;
 use crate::model::{DaemonSetKey, DaemonSetStatus, REVISION_HASH_LABEL, Uid};
@@ -96,21 +96,10 @@ pub(super) fn complain(
     error: &Status,
     now: Timestamp,
 ) {
-    let (reason, verb) = match request {
-        Request::CreatePod(_) => ("FailedCreate", "creating"),
-        Request::DeletePod { .. } => ("FailedDelete", "deleting"),
-        Request::AdoptRevision { .. }
-        | Request::ReleaseRevision { .. }
-        | Request::LabelRevision(_)
-        | Request::RenumberRevision { .. }
-        | Request::DeleteRevision(_)
-        | Request::CreateRevision(_)
-        | Request::RelabelPod { .. }
-        | Request::AdoptPod { .. }
-        | Request::ReleasePod { .. }
-        | Request::Expect { .. }
-        | Request::CountCollision(_)
-        | Request::WriteStatus(_) => return,
+    let (reason, verb) = match request.pod_write() {
+        Some(PodWrite::Create) => ("FailedCreate", "creating"),
+        Some(PodWrite::Delete) => ("FailedDelete", "deleting"),
+        None => return,
     };
     let message = format!("Error {verb}: {error}");
     complaints::warn(store, &program.key, &program.uid, reason, &message, now);
@@ -199,34 +188,13 @@ fn edit_status(
     Ok(Done { version: Some(written.version()) })
 }
 
-/// The first three counters and that of ready pods are always written; the others only when they
-/// are not 0, as Go leaves out empty fields.
+/// Writes the counters, and leaves the rest of the status as it is.
 fn fill(status: &mut Value, new: &DaemonSetStatus) {
-    let DaemonSetStatus {
-        observed_generation,
-        desired_number_scheduled,
-        current_number_scheduled,
-        number_misscheduled,
-        number_ready,
-        updated_number_scheduled,
-        number_available,
-        number_unavailable,
-        collision_count: _,
-    } = *new;
-    status["currentNumberScheduled"] = current_number_scheduled.into();
-    status["desiredNumberScheduled"] = desired_number_scheduled.into();
-    status["numberMisscheduled"] = number_misscheduled.into();
-    status["numberReady"] = number_ready.into();
     let Some(fields) = status.as_object_mut() else { return };
-    for (name, count) in [
-        ("observedGeneration", observed_generation),
-        ("updatedNumberScheduled", updated_number_scheduled.into()),
-        ("numberAvailable", number_available.into()),
-        ("numberUnavailable", number_unavailable.into()),
-    ] {
+    for (name, count) in new.served() {
         match count {
-            0 => fields.remove(name),
-            count => fields.insert(name.to_owned(), count.into()),
+            None => fields.remove(name),
+            Some(count) => fields.insert(name.to_owned(), count.into()),
         };
     }
 }

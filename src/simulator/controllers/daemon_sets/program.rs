@@ -75,6 +75,35 @@ pub(super) enum Request {
     WriteStatus(DaemonSetStatus),
 }
 
+/// What is expected to be seen in the pods, and told of when it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PodWrite {
+    Create,
+    Delete,
+}
+
+impl Request {
+    /// The pod that it makes or takes away, if it does.
+    pub(super) fn pod_write(&self) -> Option<PodWrite> {
+        match self {
+            Self::CreatePod(_) => Some(PodWrite::Create),
+            Self::DeletePod { .. } => Some(PodWrite::Delete),
+            Self::AdoptRevision { .. }
+            | Self::ReleaseRevision { .. }
+            | Self::LabelRevision(_)
+            | Self::RenumberRevision { .. }
+            | Self::DeleteRevision(_)
+            | Self::CreateRevision(_)
+            | Self::RelabelPod { .. }
+            | Self::AdoptPod { .. }
+            | Self::ReleasePod { .. }
+            | Self::Expect { .. }
+            | Self::CountCollision(_)
+            | Self::WriteStatus(_) => None,
+        }
+    }
+}
+
 impl Program {
     /// What a sync of `owner` with these effects sends.
     pub(super) fn of(owner: &Owner<'_>, uid: &Uid, effects: &Effects<'_>) -> Self {
