@@ -12,7 +12,7 @@ use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{ControlPlane, FakeNode, wait_until};
+use crate::harness::{ControlPlane, FakeNode, kubectl_path, wait_until};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const SOON: Duration = Duration::from_mins(1);
@@ -29,6 +29,19 @@ spec:
     spec: {containers: [{name: agent, image: 'cr.example/agent:v1'}]}
 ";
 
+/// The kustomization that the README shows, with `deploy/` beside it.
+fn readmes_overlay() -> TempDir {
+    let readme = fs::read_to_string(format!("{ROOT}/README.md")).unwrap();
+    let mut blocks = readme.split("```yaml\n").map(|rest| rest.split("```").next().unwrap());
+    let kustomization = blocks.find(|block| block.contains("kind: Kustomization")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("kustomization.yaml"), kustomization).unwrap();
+    let mut copy = Command::new("cp");
+    copy.arg("-r").arg(format!("{ROOT}/deploy")).arg(folder.path());
+    assert!(copy.status().unwrap().success());
+    folder
+}
+
 /// A cluster with all of `deploy/`, and a repository for it.
 struct Site {
     plane: ControlPlane,
@@ -39,9 +52,7 @@ impl Site {
     fn start() -> Self {
         let plane = ControlPlane::builder().with_controller("job-controller").audit().start();
         plane.create_nodes(FakeNode::many("node", 3));
-        for folder in ["deploy", "deploy/apply", "deploy/resume"] {
-            plane.kubectl(&["apply", "--kustomize", &format!("{ROOT}/{folder}")]);
-        }
+        plane.kubectl(&["apply", "--kustomize", readmes_overlay().path().to_str().unwrap()]);
         let site = Self { plane, folder: tempfile::tempdir().unwrap() };
         fs::create_dir_all(site.path("origin/fleet")).unwrap();
         site.git("origin", &["init", "-q", "-b", "main"]);
@@ -182,21 +193,29 @@ fn each_account_does_its_whole_job_and_nothing_is_denied() {
 /// What is meant to be had by one container only is not had by the other.
 #[test]
 fn credentials_are_where_they_are_needed_and_nowhere_else() {
-    let rendered = Command::new(crate::harness::kubectl_path())
-        .args(["kustomize", &format!("{ROOT}/deploy")])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(rendered.stdout).unwrap();
-    let cron = text.split("---\n").find(|object| object.contains("kind: CronJob")).unwrap();
-    let cron: Value = serde_yaml::from_str(cron).unwrap();
-    let pod = &cron["spec"]["jobTemplate"]["spec"]["template"]["spec"];
-    assert_eq!(pod["automountServiceAccountToken"], false);
-    let mounts = |container: &Value| -> Vec<String> {
-        let mounts = container["volumeMounts"].as_array().unwrap();
-        mounts.iter().map(|mount| mount["name"].as_str().unwrap().to_owned()).collect()
-    };
-    let [clone, drift] = [&pod["initContainers"][0], &pod["containers"][0]];
-    assert_eq!(mounts(clone), ["git", "tmp", "deploy-key"]);
-    assert_eq!(mounts(drift), ["git", "token"]);
-    assert!(!drift["env"].to_string().contains("secretKeyRef"));
+    let overlay = readmes_overlay();
+    let rendered = Command::new(kubectl_path()).arg("kustomize").arg(overlay.path()).output();
+    let text = String::from_utf8(rendered.unwrap().stdout).unwrap();
+    let mut seen = Vec::new();
+    for object in text.split("---\n") {
+        let object: Value = serde_yaml::from_str(object).unwrap();
+        let pod = match object["kind"].as_str().unwrap() {
+            "CronJob" => &object["spec"]["jobTemplate"]["spec"]["template"]["spec"],
+            "Job" => &object["spec"]["template"]["spec"],
+            _ => continue,
+        };
+        let [clone, program] = [&pod["initContainers"][0], &pod["containers"][0]];
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        assert_eq!(mounts(clone), ["git", "tmp", "deploy-key"]);
+        assert_eq!(mounts(program), ["git", "token"]);
+        assert!(!program["env"].to_string().contains("secretKeyRef"));
+        assert_eq!(program["image"], "registry.example.com/ds-plan:0.1.0");
+        seen.push(program["name"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(seen, ["drift", "resume", "apply"]);
+}
+
+fn mounts(container: &Value) -> Vec<&str> {
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    mounts.iter().map(|mount| mount["name"].as_str().unwrap()).collect()
 }
