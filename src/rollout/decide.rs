@@ -68,6 +68,7 @@ impl<'w> Step<'_, 'w> {
         match (&task.goal, self.state.course.clone()) {
             (Goal::Apply(target), Course::Forward) => self.apply(target, live),
             (Goal::Apply(target), Course::Failed(failed)) => self.go_back(target, live, failed),
+            (Goal::GoBack, _) => self.go_on_back(live),
             (Goal::Roll(extent), Course::Forward) => self.roll(extent, live),
             (Goal::Roll(_), Course::Failed(failed)) => {
                 Ok(Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked: None } }))
@@ -116,7 +117,7 @@ impl<'w> Step<'_, 'w> {
         let Some(live) = self.world.daemon_set else {
             let planned = match &self.task.goal {
                 Goal::Apply(target) => target.uid.is_some(),
-                Goal::Roll(_) | Goal::Release { .. } => true,
+                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => true,
             };
             if self.state.seen || planned {
                 return Err(Pause::End(Outcome::Gone { replaced_by: None }));

@@ -5,6 +5,7 @@
 //! changes it ends the run. Not here: what a failed gate leads to (`failure`).
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::decide::{Flow, Pause, Step, is_template};
 use super::effect::{Effect, Purpose};
@@ -14,6 +15,7 @@ use super::sight::{Sight, of_template};
 use super::state::{Course, Request, Standstill};
 use super::task::{Extent, Provenance, Target};
 use super::waves::{self, Hands};
+use super::world::World;
 use crate::controller::Owner;
 use crate::controller::claims::Claims;
 use crate::controller::history::hash_of;
@@ -56,7 +58,7 @@ impl<'w> Step<'_, 'w> {
 
     /// The first write, unless the live object is what it would make.
     pub(super) fn put_in_place(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
-        let outdated = self.is_outdated_for(target, live);
+        let outdated = is_outdated_for(target.template.raw(), live, self.world);
         let declared = target.declared.strategy();
         let paced = is_paced(target);
         let hold = Hold::of(live).ok().flatten();
@@ -108,15 +110,6 @@ impl<'w> Step<'_, 'w> {
         let provenance = Some(self.task.provenance.clone());
         self.state.writing.held |= hold.is_some();
         self.write(Purpose::Apply, target, live, None, hold, provenance)
-    }
-
-    /// Whether any pod that lives is of another template than the target.
-    pub(super) fn is_outdated_for(&self, target: &Target, live: &DaemonSet) -> bool {
-        let owner = Owner::from(live);
-        let revisions = Claims::of(&owner, self.world.revisions).claimed;
-        let (templates, _) = of_template(target.template.raw(), &revisions);
-        let pods = Claims::of(&owner, self.world.pods).claimed;
-        pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
     }
 
     /// The revision to go back to: that of the hold, else that of the live template, else the
@@ -228,6 +221,15 @@ impl<'w> Step<'_, 'w> {
         let provenance = Some(self.task.provenance.clone());
         self.write(Purpose::GiveBack, target, Some(sight.live), None, None, provenance)
     }
+}
+
+/// Whether any pod that lives is of another template than this one.
+pub(super) fn is_outdated_for(template: &Value, live: &DaemonSet, world: &World<'_>) -> bool {
+    let owner = Owner::from(live);
+    let revisions = Claims::of(&owner, world.revisions).claimed;
+    let (templates, _) = of_template(template, &revisions);
+    let pods = Claims::of(&owner, world.pods).claimed;
+    pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
 }
 
 /// Whether pods are replaced by us: neither by hand nor by a surge of the controller's.

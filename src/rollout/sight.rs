@@ -328,7 +328,7 @@ pub(super) fn of_template<'a>(
 fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
     let declared = match &task.goal {
         Goal::Apply(target) => Some(*target.declared.strategy()),
-        Goal::Roll(_) | Goal::Release { .. } => Hold::of(live)
+        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => Hold::of(live)
             .ok()
             .flatten()
             .and_then(|hold| serde::Deserialize::deserialize(&hold.declared).ok()),

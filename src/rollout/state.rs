@@ -193,7 +193,7 @@ impl State {
             waves: nodes.collect(),
             uid: match &task.goal {
                 Goal::Apply(target) => target.uid.clone(),
-                Goal::Roll(_) | Goal::Release { .. } => None,
+                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => None,
             },
             seen: false,
             template: None,

@@ -95,19 +95,7 @@ killed_at_every_request! {
     a_surge: "surge",
     by_hand: "by hand",
     an_orphan: "orphan",
+    a_bad_image: "bad",
     a_bad_image_on_one_node: "bad on one",
-}
-
-/// What has failed when the run is killed fails again, and is parked by the next one.
-#[test]
-fn a_bad_image() {
-    at_every_request("bad");
-}
-
-/// As above, for `onFailure: rollback`.
-#[test]
-#[ignore = "killed on the way back, the next run is refused, for the template has failed: the rollout \
-            stays parked until `undo`"]
-fn the_way_back() {
-    at_every_request("way back");
+    the_way_back: "way back",
 }
