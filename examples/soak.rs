@@ -6,12 +6,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 #![allow(clippy::print_stdout, reason = "it is what it is for")]
 
+#[path = "../tests/simulation/budget.rs"]
+mod budget;
 #[path = "../tests/simulation/cluster.rs"]
 mod cluster;
 #[path = "../tests/simulation/dice.rs"]
 mod dice;
 #[path = "../tests/simulation/laws.rs"]
 mod laws;
+#[path = "../tests/simulation/people.rs"]
+mod people;
+#[path = "../tests/simulation/reasons.rs"]
+mod reasons;
 #[path = "../tests/simulation/scenario.rs"]
 mod scenario;
 #[path = "../tests/simulation/shrink.rs"]

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::scenario::{AgentSpec, Change, NodeSpec, PodSpec, Scenario};
-use crate::trial::{self, Kill};
+use crate::scenario::{AgentSpec, Change, Fate, NodeSpec, PodSpec, Scenario};
+use crate::trial;
 
 /// Three nodes and one DaemonSet: whatever can be interrupted, as small as can be.
 fn scenario(name: &str) -> Scenario {
@@ -60,21 +60,23 @@ fn scenario(name: &str) -> Scenario {
         }],
         policy: Some(json!({"progressDeadline": "1m", "onFailure": on_failure})),
         faults: fault.into_iter().map(|fault| ("images", fault)).collect(),
+        people: Vec::new(),
+        fates: Vec::new(),
     }
 }
 
 /// Kills the run at every request of it.
 fn at_every_request(name: &str) {
     let scenario = scenario(name);
-    let whole = trial::run(&scenario, None);
+    let whole = trial::run(&scenario);
     assert!(whole.broken.is_empty(), "{name}: {:#?}", whole.broken);
     for at in 1..=whole.requests {
-        for kill in [Kill::Before(at), Kill::After(at)] {
-            let outcome = trial::run(&scenario, Some(kill));
-            let again = outcome.again.as_ref();
-            assert!(outcome.broken.is_empty(), "{name} {kill:?} {again:?}: {:#?}", outcome.broken);
+        for kill in [Fate::KilledBefore(at), Fate::KilledAfter(at)] {
+            let outcome = trial::run(&Scenario { fates: vec![kill], ..scenario.clone() });
+            let ended = &outcome.ended;
+            assert!(outcome.broken.is_empty(), "{name} {kill:?} {ended:?}: {:#?}", outcome.broken);
             let last = outcome.history.lines().rfind(|line| line.contains(" first "));
-            assert_eq!(outcome.state, whole.state, "{name} {kill:?} {again:?} {last:?}");
+            assert_eq!(outcome.state, whole.state, "{name} {kill:?} {ended:?} {last:?}");
         }
     }
 }
