@@ -23,6 +23,43 @@ macro_rules! planted {
 
 pub(crate) use planted;
 
+/// Every fault that can be planted; a test holds it against the code.
+#[cfg(feature = "planted")]
+pub const ALL: &[&str] = &[
+    "a failed gate is passed over",
+    "a failed template is tried again",
+    "a lock is taken that is held",
+    "a node whose pod leaves does not count",
+    "a pod that is not Ready is available",
+    "a stale holder writes on",
+    "a way back is left",
+    "a young pod is deleted",
+    "an eviction is not guarded",
+    "an interrupt is not heard",
+    "an updated pod is outdated",
+    "another strategy is given back",
+    "applied without a hold",
+    "decides on what may be old",
+    "deleted by name alone",
+    "deletes are forgotten",
+    "deletes without a hold",
+    "done before the last pods are Ready",
+    "given back when the budget is used up",
+    "minReadySeconds do not count",
+    "nobody waits for the controller",
+    "one more node is skipped",
+    "one more than the budget",
+    "orphans are adopted without a hold",
+    "other people's pods are ours",
+    "parked with the failed template",
+    "percentages are rounded wrongly",
+    "the change is not recorded",
+    "the hold forgets what was declared",
+    "the policy's budget does not count",
+    "what failed is not remembered",
+    "written over changes",
+];
+
 /// The one fault that is planted.
 #[cfg(feature = "planted")]
 static PLANTED: RwLock<&str> = RwLock::new("");

@@ -28,6 +28,7 @@ use crate::model::{
     DaemonSet, NodeName, OnFailure, PodPlacement, PodTemplate, Revision, UpdateStrategy,
 };
 use crate::plan::{Hold, HoldState, RevisionRef, template_digest};
+use crate::planted::planted;
 
 /// The template to go back to.
 struct Good<'w> {
@@ -146,7 +147,8 @@ impl<'w> Step<'_, 'w> {
         let failed = Some(template_digest(target.template.raw()));
         let hold = Hold { failed, ..self.hold(target, HoldState::Parked, Some(from)) };
         let provenance = Some(Provenance::of(&good.revision.annotations));
-        let template = Some(Arc::clone(&good.template));
+        let good = Some(Arc::clone(&good.template));
+        let template = planted!(good, "parked with the failed template" => None);
         Err(self.write(Purpose::Park, target, Some(live), template, Some(hold), provenance))
     }
 
@@ -169,7 +171,7 @@ impl<'w> Step<'_, 'w> {
 
     fn note(&mut self, effect: Effect) -> Flow<()> {
         let remembering = self.state.remembering;
-        if remembering.done {
+        if planted!(remembering.done, "what failed is not remembered" => true) {
             return Ok(());
         }
         self.may_go(remembering.request, Attempt::Remember)?;

@@ -23,6 +23,7 @@ use crate::controller::limits::allows_surge;
 use crate::controller::revision_data::{Matching, matches};
 use crate::model::{DaemonSet, Pod, Revision, UpdateStrategy};
 use crate::plan::{Hold, HoldState, ROLLOUT_ANNOTATION, RevisionRef};
+use crate::planted::planted;
 
 impl<'w> Step<'_, 'w> {
     /// The way to the target.
@@ -34,7 +35,7 @@ impl<'w> Step<'_, 'w> {
         self.appeared(live)?;
         let hands = self.as_written(target, live)?;
         let sight = self.look(live);
-        self.settled(&sight)?;
+        planted!(self.settled(&sight), "nobody waits for the controller" => Ok(()))?;
         self.recorded(&sight)?;
         if *target.declared.strategy() == UpdateStrategy::OnDelete {
             return Ok(Pause::End(Outcome::Done));
@@ -88,7 +89,8 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let from = self.state.from.clone();
-        let hold = (paced && outdated).then(|| self.hold(target, HoldState::Holding, from));
+        let ours = planted!(paced && outdated, "applied without a hold" => false);
+        let hold = ours.then(|| self.hold(target, HoldState::Holding, from));
         Err(self.write_target(target, Some(live), hold))
     }
 
@@ -96,7 +98,8 @@ impl<'w> Step<'_, 'w> {
     /// where the plan replaces some, it is under the hold from birth: the controller would take
     /// them for updated by their generation, or replace them by its own rules.
     fn create(&mut self, target: &Target) -> Pause {
-        let adopts = is_paced(target) && !self.task.waves.is_empty();
+        let replaces = is_paced(target) && !self.task.waves.is_empty();
+        let adopts = planted!(replaces, "orphans are adopted without a hold" => false);
         let hold = adopts.then(|| self.hold(target, HoldState::Holding, None));
         self.write_target(target, None, hold)
     }
@@ -107,7 +110,8 @@ impl<'w> Step<'_, 'w> {
         live: Option<&DaemonSet>,
         hold: Option<Hold>,
     ) -> Pause {
-        let provenance = Some(self.task.provenance.clone());
+        let change = Some(self.task.provenance.clone());
+        let provenance = planted!(change, "the change is not recorded" => None);
         self.state.writing.held |= hold.is_some();
         self.write(Purpose::Apply, target, live, None, hold, provenance)
     }
@@ -145,7 +149,10 @@ impl<'w> Step<'_, 'w> {
         from: Option<RevisionRef>,
     ) -> Hold {
         let Provenance { commit, plan_digest, change_cause: _, by } = self.task.provenance.clone();
-        let declared = target.declared.value().clone();
+        let declared = planted!(
+            target.declared.value().clone(),
+            "the hold forgets what was declared" => serde_json::json!({"type": "RollingUpdate"})
+        );
         // Whole seconds, as everywhere in Kubernetes.
         let since = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
         Hold { state, declared, plan_digest, from, since, commit, by, failed: None }
@@ -161,7 +168,8 @@ impl<'w> Step<'_, 'w> {
             return stale(self.another_template(live));
         }
         let Ok(found) = found else { return stale(Interference::Hold) };
-        match found.map(|hold| hold.state) {
+        let standing = found.map(|hold| hold.state);
+        match planted!(standing, "deletes without a hold" => Some(HoldState::Holding)) {
             Some(HoldState::Holding) => {
                 self.state.writing.held = true;
                 Ok(Hands::Ours(&Extent::All))
@@ -193,7 +201,8 @@ impl<'w> Step<'_, 'w> {
     /// The provenance stands on the revision.
     pub(super) fn recorded(&mut self, sight: &Sight<'_>) -> Flow<()> {
         let Some(revision) = sight.revisions.last() else { return Ok(()) };
-        if self.state.recorded || self.task.provenance.is_on(&revision.annotations) {
+        let known = self.state.recorded || self.task.provenance.is_on(&revision.annotations);
+        if planted!(known, "the change is not recorded" => true) {
             return Ok(());
         }
         let request = self.state.recording;

@@ -13,6 +13,7 @@ use super::progress::Progress;
 use super::task::{Goal, Task};
 use crate::model::{NodeName, RevisionName, Uid};
 use crate::plan::RevisionRef;
+use crate::planted::planted;
 
 /// How long before a request that came to nothing is made again.
 const RETRY: SignedDuration = SignedDuration::from_secs(2);
@@ -239,11 +240,12 @@ impl State {
             Event::Answer(answer) => self.note_answer(answer, now),
             Event::CreateFailed { message } => self.pods.create_failed = Some((now, message)),
             Event::Interrupt => {
-                self.stop = Some(match self.stop {
+                let stop = match self.stop {
                     None => Stop::Interrupted,
                     Some(Stop::Interrupted | Stop::InterruptedTwice) => Stop::InterruptedTwice,
                     Some(Stop::LockLost) => Stop::LockLost,
-                });
+                };
+                self.stop = planted!(Some(stop), "an interrupt is not heard" => None);
             }
             Event::LockLost => self.stop = Some(Stop::LockLost),
         }

@@ -18,6 +18,8 @@ mod github;
 mod markdown;
 mod past;
 mod plan;
+#[cfg(feature = "planted")]
+mod planted;
 mod prune;
 mod purity;
 mod rehearsal;

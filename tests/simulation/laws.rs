@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use ds_plan::controller::hash::hash;
 use ds_plan::controller::placement::judge;
 use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest;
@@ -270,9 +271,10 @@ impl Ledger {
             return;
         }
         let desired: BTreeSet<_> = desired_nodes(live, store).map(|it| it.name.clone()).collect();
+        let to_come = hash(live.spec.template.raw(), None);
         let old: Vec<String> = pods(store)
             .filter(|pod| owns(live, pod) && is_available(pod, live, seen_by(now)))
-            .filter(|pod| !pod.terminating && !is_updated(pod, live, store))
+            .filter(|pod| !is_updated(pod, live, store) && !pod.has_hash(&to_come))
             .filter(|pod| {
                 let desired = |name: &&ds_plan::model::NodeName| desired.contains(*name);
                 pod.node().filter(desired).is_some_and(|it| self.nodes.is_ready(it, now))

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::record::LeaseRecord;
+use crate::planted::planted;
 
 /// What to do about a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +34,8 @@ pub(super) fn claim(
     if record.holder.is_empty() || record.holder == identity {
         return Move::Take;
     }
-    let patience = record.lease + request;
+    let patience =
+        planted!(record.lease + request, "a lock is taken that is held" => Duration::ZERO);
     match patience.checked_sub(unchanged) {
         None | Some(Duration::ZERO) => Move::Take,
         Some(rest) => Move::Wait(rest),
@@ -44,7 +46,8 @@ pub(super) fn claim(
 ///
 /// A third of the lease is kept back, for what lies between asking and sending.
 pub(super) fn is_fresh(confirmed: Duration, now: Duration, lease: Duration) -> bool {
-    now.saturating_sub(confirmed) < lease * 2 / 3
+    let is_fresh = now.saturating_sub(confirmed) < lease * 2 / 3;
+    planted!(is_fresh, "a stale holder writes on" => true)
 }
 
 /// Whether the lease is still ours. Another version of it may be: a renewal whose answer was lost,
