@@ -14,7 +14,7 @@ use super::effect::{Effect, Purpose};
 use super::outcome::{ControllerStep, Ending, Held, Outcome};
 use super::progress::Report;
 use super::sight::{Kubelet, Sight, Spot};
-use super::state::{Course, Standstill, State, Stop};
+use super::state::{Course, State, Stop};
 use super::task::{Goal, Task};
 use super::world::World;
 use crate::controller::revision_data::{Matching, data_for, matches};
@@ -97,16 +97,22 @@ impl<'w> Step<'_, 'w> {
     /// Nothing is decided on what may be old.
     fn see(&mut self) -> Flow<()> {
         if planted!(self.world.is_current, "decides on what may be old" => true) {
+            self.state.blind = None;
             return Ok(());
         }
         if self.state.stop == Some(Stop::Interrupted) {
             return Err(Pause::End(Outcome::Interrupted));
         }
         self.wake_at(Some(self.now + BLIND_PAUSE));
-        Err(match self.stand(Standstill::View) {
-            Some(seconds) => Pause::End(Outcome::Held { why: Held::Blind { seconds } }),
-            None => Pause::Wait,
-        })
+        // What stood still before may stand still yet: it is only not seen.
+        self.stands = true;
+        let since = *self.state.blind.get_or_insert(self.now);
+        let waited = self.now.duration_since(since);
+        if waited < self.patience() {
+            return Err(Pause::Wait);
+        }
+        let why = Held::Blind { seconds: waited.as_secs() };
+        Err(Pause::End(Outcome::Held { why }))
     }
 
     pub(super) fn is_timed_out(&self) -> bool {
@@ -153,6 +159,8 @@ impl<'w> Step<'_, 'w> {
             spot.is_desired()
                 && spot.kubelet == Kubelet::Ready
                 && self.state.pods.replacing.contains_key(name)
+                // Where nothing is awaited any more, somebody has another template in place.
+                && self.state.pods.waiting.contains_key(name)
                 && !verdict.contains_key(name)
         };
         let waits = sight.spots.iter().any(waits);

@@ -73,7 +73,6 @@ impl Step<'_, '_> {
 
     pub(super) fn why_held(sight: &Sight<'_>, what: Standstill, seconds: i64) -> Held {
         match what {
-            Standstill::View => Held::Blind { seconds },
             Standstill::Controller(step) => Held::ControllerStands { step, seconds },
             Standstill::Budget { unavailable, outdated: _ } => {
                 Held::BudgetTaken { unavailable, allowed: sight.allowed, seconds }

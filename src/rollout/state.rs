@@ -55,6 +55,8 @@ pub struct State {
     pub(super) failing: Option<Failing>,
     /// What the server will not do.
     pub(super) fatal: Option<(Attempt, Failure)>,
+    /// Since when what happens cannot be seen.
+    pub(super) blind: Option<Timestamp>,
     /// Since when nothing moves, and what it looked like.
     pub(super) standstill: Option<(Timestamp, Standstill)>,
     pub(super) told: Told,
@@ -165,8 +167,6 @@ pub(super) struct Failing {
 /// What does not move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standstill {
-    /// What is seen.
-    View,
     /// The controller.
     Controller(ControllerStep),
     /// The budget is used up: nodes that count, and outdated ones.
@@ -208,6 +208,7 @@ impl State {
             pods: Pods::default(),
             failing: None,
             fatal: None,
+            blind: None,
             standstill: None,
             told: Told::default(),
             finished: false,

@@ -220,7 +220,9 @@ impl Ledger {
             let is_from = |it: &&Revision| from.as_ref().is_some_and(|from| from.name == it.name);
             let data = data_for(live.spec.template.raw());
             let good = revisions(live, store).find(is_from).is_some_and(|it| *it.data == data);
-            if !good || *failed == Some(template_digest(live.spec.template.raw())) {
+            let bad = *failed == Some(template_digest(live.spec.template.raw()));
+            // What others own stays, and another template comes of it.
+            if (!good || bad) && !self.was_meddled(key) {
                 self.breaks(now, format_args!("{key} is parked with another template"));
             }
         }

@@ -164,8 +164,9 @@ impl Scenario {
     }
 
     /// Whether requests may fail, so that a run may.
-    pub(crate) fn api_fails(&self) -> bool {
+    pub(crate) fn is_cut_off(&self) -> bool {
         self.faults.iter().any(|(list, _)| *list == "api")
+            || self.fates.iter().any(|fate| matches!(fate, Fate::CutOff(..)))
     }
 
     /// Whether nothing happens to nodes, images and the controller; the API may fail.

@@ -22,7 +22,8 @@ pub(crate) fn broken(seed: u64, left_out: &[usize]) -> Option<Shrunk> {
     };
     let mut smallest = attempt(left_out)?;
     let mut left_out = left_out.to_vec();
-    for part in 0..whole.parts() {
+    let parts = (0..whole.parts()).filter(|part| !left_out.contains(part)).collect::<Vec<_>>();
+    for part in parts {
         left_out.push(part);
         match attempt(&left_out) {
             Some(smaller) => smallest = smaller,

@@ -152,8 +152,14 @@ fn is_work(request: &Seen) -> bool {
 }
 
 /// Runs a scenario; a run that is killed is followed by another one.
+///
+/// All on this thread: plans of such clusters are not worth handing to others.
 pub(crate) fn run(scenario: &Scenario) -> Outcome {
-    on_virtual_time(trial(scenario)).expect("a runtime")
+    thread_local! {
+        static ALONE: rayon::ThreadPool =
+            rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    }
+    ALONE.with(|alone| alone.install(|| on_virtual_time(trial(scenario)).expect("a runtime")))
 }
 
 /// A cluster, and what is done with it.
@@ -163,6 +169,8 @@ struct Trial<'a> {
     folder: tempfile::TempDir,
     shared: Arc<Mutex<Shared>>,
     death: Arc<Notify>,
+    /// How each run ended, in the order of their ends.
+    ended: Mutex<Vec<(&'static str, Ended)>>,
 }
 
 impl<'a> Trial<'a> {
@@ -184,26 +192,26 @@ impl<'a> Trial<'a> {
             death: Arc::clone(&death),
             clock: world.clock(),
         })));
-        Self { scenario, world, folder, shared, death }
+        let ended = Mutex::new(Vec::new());
+        Self { scenario, world, folder, shared, death, ended }
     }
 
-    /// One run of the program; `None` when it has no end.
-    async fn apply(
-        &self,
-        user: &'static str,
-        interrupts: mpsc::Receiver<Interrupt>,
-    ) -> Option<Ended> {
+    /// One run of the program.
+    async fn apply(&self, user: &'static str, interrupts: mpsc::Receiver<Interrupt>) {
         let line = ["-f", "agents.yaml", "--yes", "--keep-going", "--lock-timeout", "10m"];
         let run = ds_apply_at(&self.world, user, self.folder.path(), interrupts, &line);
-        let ended = tokio::time::timeout(LONGEST, run).await.ok();
-        if ended.is_none() {
-            locked(&self.shared).ledger.broken.push(format!("{user} has no end"));
+        match tokio::time::timeout(LONGEST, run).await {
+            Ok(ended) => self.ended().push((user, ended)),
+            Err(_) => locked(&self.shared).ledger.broken.push(format!("{user} has no end")),
         }
-        ended
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Vec<(&'static str, Ended)>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The first run, unless it is killed.
-    async fn first(&self) -> Option<Ended> {
+    async fn first(&self) {
         let (interrupt, interrupts) = mpsc::channel(1);
         let stopped = async {
             for fate in &self.scenario.fates {
@@ -216,20 +224,22 @@ impl<'a> Trial<'a> {
         };
         tokio::select! {
             biased;
-            () = self.death.notified() => None,
-            () = stopped => None,
-            ended = self.apply(FIRST, interrupts) => ended,
+            () = self.death.notified() => {}
+            () = stopped => {}
+            () = self.apply(FIRST, interrupts) => {}
         }
     }
 
     /// Somebody else's run meanwhile, if there is one.
-    async fn other(&self) -> Option<Ended> {
+    async fn other(&self) {
         let at = self.scenario.fates.iter().find_map(|fate| match fate {
             Fate::Another(at) => Some(*at),
             _ => None,
         });
-        sleep(Duration::from_secs(at?)).await;
-        self.apply(OTHER, mpsc::channel(1).1).await
+        if let Some(at) = at {
+            sleep(Duration::from_secs(at)).await;
+            self.apply(OTHER, mpsc::channel(1).1).await;
+        }
     }
 
     async fn people(&self) {
@@ -244,28 +254,25 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// All runs, in the order of their ends.
-    async fn runs(&self) -> Vec<(&'static str, Ended)> {
-        let mut ended = Vec::new();
-        let (first, other, ()) = tokio::join!(self.first(), self.other(), self.people());
-        ended.extend(first.map(|ended| (FIRST, ended)));
-        ended.extend(other.map(|ended| (OTHER, ended)));
+    /// All runs.
+    async fn runs(&self) {
+        tokio::join!(self.first(), self.other(), self.people());
         if locked(&self.shared).killed {
-            ended.extend(self.apply(SECOND, mpsc::channel(1).1).await.map(|it| (SECOND, it)));
+            self.apply(SECOND, mpsc::channel(1).1).await;
         }
         if self.scenario.fates.contains(&Fate::Again) {
-            let is_done = ended.last().is_some_and(|(_, ended)| ended.exit == Exit::Done);
+            let is_done = self.ended().last().is_some_and(|(_, it)| it.exit == Exit::Done);
             let quiet = self.scenario.is_quiet();
             locked(&self.shared).idle = (is_done && quiet).then_some(AGAIN);
-            ended.extend(self.apply(AGAIN, mpsc::channel(1).1).await.map(|it| (AGAIN, it)));
+            self.apply(AGAIN, mpsc::channel(1).1).await;
         }
-        ended
     }
 }
 
 async fn trial(scenario: &Scenario) -> Outcome {
     let trial = Trial::begin(scenario);
-    let ended = trial.runs().await;
+    trial.runs().await;
+    let ended = trial.ended().clone();
     let mut broken: Vec<String> =
         ended.iter().filter_map(|(user, ended)| bad_end(scenario, user, ended)).collect();
     let server = trial.world.server();
@@ -293,7 +300,7 @@ fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<String> {
     let is_interrupted = scenario.fates.iter().any(|it| matches!(it, Fate::Interrupted(_)));
     match ended.exit {
         Exit::Done | Exit::Held | Exit::Stale | Exit::Refused | Exit::Locked => None,
-        Exit::Failed if scenario.api_fails() || !scenario.people.is_empty() => None,
+        Exit::Failed if scenario.is_cut_off() || !scenario.people.is_empty() => None,
         Exit::Interrupted if is_interrupted && user == FIRST => None,
         Exit::Changes
         | Exit::Drift
@@ -306,7 +313,7 @@ fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<String> {
 
 /// What is parked is remembered where no other controller undoes it.
 fn bad_hold(scenario: &Scenario, store: &Store) -> Vec<String> {
-    if !scenario.is_quiet() {
+    if !scenario.is_quiet() || !scenario.fates.is_empty() {
         return Vec::new();
     }
     let parked = scenario.agents.iter().filter_map(|agent| {
