@@ -112,7 +112,9 @@ impl Ledger {
         // What a request has changed has come last: nobody else has the store meanwhile.
         let own = objects.filter(|_| changes).and_then(|objects| {
             let last = events.last()?;
-            (last.object.kind() == objects.kind && objects.subresource.is_empty()).then_some(last)
+            let key = ObjectKey::new(&objects.namespace, &objects.name);
+            let is_it = last.object.kind() == objects.kind && *last.object.key() == key;
+            (is_it && objects.subresource.is_empty()).then_some(last)
         });
         let is_ours = user != SOMEBODY;
         if let Some(event) = own.filter(|_| is_ours) {
