@@ -15,6 +15,8 @@ pub(crate) const NAMESPACE: &str = "agents";
 /// When everything came to be; the cluster is a day old.
 const BORN: &str = "2026-01-01T00:00:00Z";
 const READ: &str = "2026-01-02T00:00:00Z";
+/// Since when a young pod is Ready.
+const YOUNG: &str = "2026-01-01T23:59:20Z";
 
 /// The cluster at the beginning.
 pub(crate) fn snapshot(scenario: &Scenario) -> Snapshot {
@@ -201,7 +203,8 @@ fn pod(
     let mut spec = template["spec"].clone();
     spec["nodeName"] = node.name.clone().into();
     let ready = if ready && node.ready { "True" } else { "False" };
-    let conditions = json!([{"type": "Ready", "status": ready, "lastTransitionTime": BORN}]);
+    let since = if node.pod == PodSpec::Young { YOUNG } else { BORN };
+    let conditions = json!([{"type": "Ready", "status": ready, "lastTransitionTime": since}]);
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {

@@ -26,6 +26,8 @@ pub(crate) enum PodSpec {
     Available,
     /// Of the old template, and never Ready.
     Unready,
+    /// Of the old template, and Ready for less than a minute.
+    Young,
     /// Not there.
     Missing,
     /// Of the old template, and nobody's: to be adopted.
@@ -206,9 +208,9 @@ impl fmt::Display for Scenario {
 }
 
 fn node(at: u64, dice: &mut Dice) -> NodeSpec {
-    use PodSpec::{Available, Missing, Orphan, Unready};
+    use PodSpec::{Available, Missing, Orphan, Unready, Young};
     let well = [Available; 12];
-    let pods: Vec<_> = well.into_iter().chain([Unready, Missing, Orphan]).collect();
+    let pods: Vec<_> = well.into_iter().chain([Unready, Missing, Orphan, Young]).collect();
     NodeSpec {
         name: format!("node-{at:02}"),
         zone: dice.pick(&['a', 'b', 'c']),

@@ -56,6 +56,8 @@ struct Shared {
     killed: bool,
     /// Users whose runs may change nothing, for all is done.
     idle: Option<&'static str>,
+    /// Told when a law is broken: there is no more to be seen.
+    over: Arc<Notify>,
 }
 
 impl Shared {
@@ -122,6 +124,9 @@ impl Hook for Watcher {
     fn after(&mut self, request: &Seen, code: u16, store: &Store) -> Vec<Fault> {
         let mut shared = locked(&self.shared);
         shared.ledger.after(request, code, store, self.clock.now());
+        if !shared.ledger.broken.is_empty() {
+            shared.over.notify_one();
+        }
         if request.user == SOMEBODY {
             return Vec::new();
         }
@@ -183,7 +188,8 @@ impl<'a> Trial<'a> {
         let world = World::begin(&cluster::snapshot(scenario), rehearsal).expect("a cluster");
         let ledger = Ledger::new(scenario, &world.server().store());
         let fates = scenario.fates.clone();
-        let shared = Shared { ledger, requests: 0, fates, killed: false, idle: None };
+        let shared =
+            Shared { ledger, requests: 0, fates, killed: false, idle: None, over: Arc::default() };
         let shared = Arc::new(Mutex::new(shared));
         let death = Arc::new(Notify::new());
         world.server().set_hook(Some(Box::new(Watcher {
@@ -271,7 +277,12 @@ impl<'a> Trial<'a> {
 
 async fn trial(scenario: &Scenario) -> Outcome {
     let trial = Trial::begin(scenario);
-    trial.runs().await;
+    let over = Arc::clone(&locked(&trial.shared).over);
+    tokio::select! {
+        biased;
+        () = over.notified() => {}
+        () = trial.runs() => {}
+    }
     let ended = trial.ended().clone();
     let mut broken: Vec<String> =
         ended.iter().filter_map(|(user, ended)| bad_end(scenario, user, ended)).collect();
