@@ -6,12 +6,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 #![allow(clippy::print_stdout, reason = "it is what it is for")]
 
+#[path = "../tests/simulation/budget.rs"]
+mod budget;
 #[path = "../tests/simulation/cluster.rs"]
 mod cluster;
 #[path = "../tests/simulation/dice.rs"]
 mod dice;
 #[path = "../tests/simulation/laws.rs"]
 mod laws;
+#[path = "../tests/simulation/people.rs"]
+mod people;
+#[path = "../tests/simulation/reasons.rs"]
+mod reasons;
 #[path = "../tests/simulation/scenario.rs"]
 mod scenario;
 #[path = "../tests/simulation/shrink.rs"]
@@ -42,6 +48,10 @@ struct Args {
     /// Parts of the scenario that are left out, by number
     #[arg(long, value_delimiter = ',')]
     without: Vec<usize>,
+    /// Plant this fault, or `all` of them one after the other: each is to be found
+    #[cfg(feature = "planted")]
+    #[arg(long)]
+    planted: Option<String>,
     /// Print every request and every change of what breaks, and the cluster at the end
     #[arg(long)]
     history: bool,
@@ -50,6 +60,10 @@ struct Args {
 #[expect(clippy::disallowed_methods, reason = "it tells how fast it is")]
 fn main() -> ExitCode {
     let args = Args::parse();
+    #[cfg(feature = "planted")]
+    if let Some(name) = &args.planted {
+        return planted(name, args.from, args.seeds);
+    }
     let end = args.from.saturating_add(args.seeds);
     let began = Instant::now();
     let mut from = args.from;
@@ -90,4 +104,26 @@ fn portion(from: u64, to: u64, without: &[usize]) -> Option<Shrunk> {
         let done = running.into_iter().filter_map(|one| one.join().unwrap());
         done.min_by_key(|broken| broken.scenario.seed)
     })
+}
+
+/// Plants faults; those that no law finds are told, and make it fail.
+#[cfg(feature = "planted")]
+fn planted(name: &str, from: u64, seeds: u64) -> ExitCode {
+    let mut survived = 0;
+    for fault in ds_plan::planted::ALL.iter().filter(|fault| name == "all" || name == **fault) {
+        ds_plan::planted::plant(fault);
+        let found = (from..from.saturating_add(seeds)).find_map(|seed| {
+            let outcome = trial::run(&scenario::Scenario::of(seed));
+            Some((seed, outcome.broken.first()?.clone()))
+        });
+        match found {
+            Some((seed, law)) => println!("{fault}: found by seed {seed}: {law}"),
+            None => {
+                survived += 1;
+                println!("{fault}: NOT FOUND within {seeds} seeds");
+            }
+        }
+    }
+    println!("{survived} not found");
+    if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

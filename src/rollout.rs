@@ -36,6 +36,7 @@ pub mod write;
 
 pub use effect::{Cost, Delete, Effect, Precondition, Purpose, Write};
 pub use event::{Answer, Event, Failure, Written};
+pub use failure::is_on_the_way_back;
 pub use outcome::{
     Attempt, ControllerStep, Ending, Held, Interference, NotParked, Outcome, Replaced, RolledBack,
     Trouble,

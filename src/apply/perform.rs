@@ -10,6 +10,7 @@ use crate::cluster::{Apply, Error, Lock, View, WriteError, Writer};
 use crate::model::{
     DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, Uid, failed_templates,
 };
+use crate::planted::planted;
 use crate::rollout::{Answer, Delete, Failure, Precondition, Provenance, Write, Written, write};
 
 /// Failed templates that are remembered; older ones are forgotten first.
@@ -94,7 +95,7 @@ fn against<'a>(precondition: &'a Precondition, object: &'a Value) -> Apply<'a> {
     let (uid, resource_version) = match precondition {
         Precondition::Absent => (None, None),
         Precondition::Unchanged { uid, resource_version } => {
-            (Some(uid), Some(resource_version.as_str()))
+            planted!((Some(uid), Some(resource_version.as_str())), "written over changes" => (None, None))
         }
     };
     Apply { object, force: false, uid, resource_version }

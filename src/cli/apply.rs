@@ -15,6 +15,7 @@ mod told;
 mod turn;
 mod turns;
 mod undo;
+mod way_back;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use tokio::sync::mpsc;

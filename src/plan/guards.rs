@@ -8,6 +8,7 @@ use super::health::ailments;
 use super::reason::Reason;
 use super::scene::Scene;
 use crate::model::{DaemonSet, DaemonSetKey, NodeName};
+use crate::planted::planted;
 
 /// Evictions at once that pass without a guard under `OnDelete`, which has no budget of its own.
 const ON_DELETE_BUDGET: u32 = 1;
@@ -94,7 +95,8 @@ fn failed_template(plan: &DaemonSetPlan, failed_before: bool) -> Option<Guard> {
     let is_live = plan.live_template.as_ref() == Some(&plan.target_template);
     let is_whole = is_live && plan.hold.is_none() && plan.waves.is_empty();
     let failed = parked == Some(&plan.target_template) || (failed_before && !is_whole);
-    failed.then(|| Guard::failed_template(&plan.key()))
+    let refused = planted!(failed, "a failed template is tried again" => false);
+    refused.then(|| Guard::failed_template(&plan.key()))
 }
 
 impl Guard {
@@ -159,7 +161,8 @@ fn mass_eviction(plan: &DaemonSetPlan, now: &Scene<'_>) -> Option<Guard> {
         .map(|node| node.name.clone())
         .collect();
     let count = evicted.len();
-    if count <= usize::try_from(allowed).unwrap_or(usize::MAX) {
+    let passes = count <= usize::try_from(allowed).unwrap_or(usize::MAX);
+    if planted!(passes, "an eviction is not guarded" => true) {
         return None;
     }
     let message = format!(
@@ -171,8 +174,8 @@ fn mass_eviction(plan: &DaemonSetPlan, now: &Scene<'_>) -> Option<Guard> {
 
 /// Waiting does not help: what uses up the budget is nothing that this plan replaces.
 fn deadlock(plan: &DaemonSetPlan, scene: &Scene<'_>, holders: &[NodeName]) -> Option<Guard> {
-    // What has begun is judged by its gates. Refusing to go on with it would leave a template live
-    // that fails.
+    // What has begun is judged by its gates: refusing to go on with it would leave a template live
+    // that fails, and going back is always possible.
     if plan.is_under_way() {
         return None;
     }

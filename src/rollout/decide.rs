@@ -14,11 +14,12 @@ use super::effect::{Effect, Purpose};
 use super::outcome::{ControllerStep, Ending, Held, Outcome};
 use super::progress::Report;
 use super::sight::{Kubelet, Sight, Spot};
-use super::state::{Course, Standstill, State, Stop};
+use super::state::{Course, State, Stop};
 use super::task::{Goal, Task};
 use super::world::World;
 use crate::controller::revision_data::{Matching, data_for, matches};
 use crate::model::DaemonSet;
+use crate::planted::planted;
 
 /// How long until the next look, while what is seen may be old.
 const BLIND_PAUSE: SignedDuration = SignedDuration::from_secs(1);
@@ -68,6 +69,7 @@ impl<'w> Step<'_, 'w> {
         match (&task.goal, self.state.course.clone()) {
             (Goal::Apply(target), Course::Forward) => self.apply(target, live),
             (Goal::Apply(target), Course::Failed(failed)) => self.go_back(target, live, failed),
+            (Goal::GoBack, _) => self.go_on_back(live),
             (Goal::Roll(extent), Course::Forward) => self.roll(extent, live),
             (Goal::Roll(_), Course::Failed(failed)) => {
                 Ok(Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked: None } }))
@@ -94,17 +96,23 @@ impl<'w> Step<'_, 'w> {
 
     /// Nothing is decided on what may be old.
     fn see(&mut self) -> Flow<()> {
-        if self.world.is_current {
+        if planted!(self.world.is_current, "decides on what may be old" => true) {
+            self.state.blind = None;
             return Ok(());
         }
         if self.state.stop == Some(Stop::Interrupted) {
             return Err(Pause::End(Outcome::Interrupted));
         }
         self.wake_at(Some(self.now + BLIND_PAUSE));
-        Err(match self.stand(Standstill::View) {
-            Some(seconds) => Pause::End(Outcome::Held { why: Held::Blind { seconds } }),
-            None => Pause::Wait,
-        })
+        // What stood still before may stand still yet: it is only not seen.
+        self.stands = true;
+        let since = *self.state.blind.get_or_insert(self.now);
+        let waited = self.now.duration_since(since);
+        if waited < self.patience() {
+            return Err(Pause::Wait);
+        }
+        let why = Held::Blind { seconds: waited.as_secs() };
+        Err(Pause::End(Outcome::Held { why }))
     }
 
     pub(super) fn is_timed_out(&self) -> bool {
@@ -116,7 +124,7 @@ impl<'w> Step<'_, 'w> {
         let Some(live) = self.world.daemon_set else {
             let planned = match &self.task.goal {
                 Goal::Apply(target) => target.uid.is_some(),
-                Goal::Roll(_) | Goal::Release { .. } => true,
+                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => true,
             };
             if self.state.seen || planned {
                 return Err(Pause::End(Outcome::Gone { replaced_by: None }));
@@ -151,6 +159,8 @@ impl<'w> Step<'_, 'w> {
             spot.is_desired()
                 && spot.kubelet == Kubelet::Ready
                 && self.state.pods.replacing.contains_key(name)
+                // Where nothing is awaited any more, somebody has another template in place.
+                && self.state.pods.waiting.contains_key(name)
                 && !verdict.contains_key(name)
         };
         let waits = sight.spots.iter().any(waits);

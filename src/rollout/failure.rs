@@ -12,23 +12,49 @@ use serde_json::Value;
 
 use super::decide::{Flow, Pause, Step, is_template};
 use super::effect::{Effect, Purpose};
+use super::forward::is_outdated_for;
 use super::outcome::{Attempt, Held, Interference, NotParked, Outcome, RolledBack, Trouble};
 use super::pace::Paced;
 use super::sight::count;
 use super::state::Request;
 use super::task::{Extent, Provenance, Target};
 use super::waves::Hands;
+use super::world::World;
 use crate::controller::Owner;
 use crate::controller::claims::Claims;
 use crate::controller::placement::judge;
 use crate::controller::revision_data::template_of;
-use crate::model::{DaemonSet, NodeName, OnFailure, PodTemplate, Revision, UpdateStrategy};
+use crate::model::{
+    DaemonSet, NodeName, OnFailure, PodPlacement, PodTemplate, Revision, UpdateStrategy,
+};
 use crate::plan::{Hold, HoldState, RevisionRef, template_digest};
+use crate::planted::planted;
 
 /// The template to go back to.
 struct Good<'w> {
     revision: &'w Revision,
     template: Arc<Value>,
+    placement: PodPlacement,
+}
+
+/// What was parked: the revision that is live again, and the digest of the template that failed.
+fn parked(live: &DaemonSet) -> Option<(RevisionRef, String)> {
+    match Hold::of(live).ok().flatten()? {
+        Hold { state: HoldState::Parked, from: Some(from), failed: Some(failed), .. } => {
+            Some((from, failed))
+        }
+        Hold { state: HoldState::Parked | HoldState::Holding, .. } => None,
+    }
+}
+
+/// Whether a rollout of the template with this digest failed and is parked, and pods of it are left:
+/// what a way back ([`Goal::GoBack`](super::Goal::GoBack)) is for.
+pub fn is_on_the_way_back(world: &World<'_>, failed: &str) -> bool {
+    let Some(live) = world.daemon_set else { return false };
+    if parked(live).is_none_or(|(_, digest)| digest != failed) {
+        return false;
+    }
+    is_outdated_for(live.spec.template.raw(), live, world)
 }
 
 impl<'w> Step<'_, 'w> {
@@ -57,25 +83,44 @@ impl<'w> Step<'_, 'w> {
         }
     }
 
+    /// A run before has parked the DaemonSet and was to replace the bad pods too: the rest of that.
+    pub(super) fn go_on_back(&mut self, live: Option<&'w DaemonSet>) -> Flow<Pause> {
+        let Some(live) = live else {
+            return Ok(Pause::End(Outcome::Gone { replaced_by: None }));
+        };
+        let stale = |change| Ok(Pause::End(Outcome::Stale { change, held: true }));
+        let Some((from, digest)) = parked(live) else { return stale(Interference::Hold) };
+        let good = self.at(&from, live).ok().filter(|good| is_template(live, &good.template));
+        let Some(good) = good else { return stale(self.another_template(live)) };
+        self.note(Effect::Remember { digest })?;
+        Ok(self.roll_back(live, &good, BTreeMap::new()))
+    }
+
     /// The last good template, if it can be put back.
     fn good(&self, target: &Target, live: &DaemonSet) -> Result<Good<'w>, NotParked> {
-        let from = self.state.from.clone().ok_or(NotParked::NothingBefore)?;
+        let from = self.state.from.as_ref().ok_or(NotParked::NothingBefore)?;
+        let good = self.at(from, live)?;
+        if is_template(live, target.template.raw()) && !self.task.allow_mass_eviction {
+            self.would_evict(live, &good.placement)?;
+        }
+        Ok(good)
+    }
+
+    /// The template of a revision.
+    fn at(&self, from: &RevisionRef, live: &DaemonSet) -> Result<Good<'w>, NotParked> {
         let gone = || NotParked::RevisionGone { name: from.name.clone(), number: from.number };
         let claimed = Claims::of(&Owner::from(live), self.world.revisions).claimed;
         let revision = claimed.into_iter().find(|it| it.name == from.name).ok_or_else(gone)?;
         let template = template_of(&revision.data).ok_or_else(gone)?;
         let parsed = PodTemplate::from_json(template.clone()).map_err(|_| gone())?;
-        if is_template(live, target.template.raw()) && !self.task.allow_mass_eviction {
-            self.would_evict(live, &parsed)?;
-        }
-        Ok(Good { revision, template: Arc::new(template) })
+        Ok(Good { revision, template: Arc::new(template), placement: parsed.placement })
     }
 
     /// Refuses to go back where the controller would then remove more pods at once than may be
     /// unavailable.
-    fn would_evict(&self, live: &'w DaemonSet, good: &PodTemplate) -> Result<(), NotParked> {
+    fn would_evict(&self, live: &'w DaemonSet, good: &PodPlacement) -> Result<(), NotParked> {
         let sight = self.look(live);
-        let may_stay = |spot: &&super::sight::Spot<'_>| judge(&good.placement, spot.node).may_stay;
+        let may_stay = |spot: &&super::sight::Spot<'_>| judge(good, spot.node).may_stay;
         let evicted = sight.spots.iter().filter(|spot| spot.serves && !may_stay(spot));
         let (pods, allowed) = (count(evicted), sight.allowed);
         if pods > allowed { Err(NotParked::WouldEvict { pods, allowed }) } else { Ok(()) }
@@ -102,7 +147,8 @@ impl<'w> Step<'_, 'w> {
         let failed = Some(template_digest(target.template.raw()));
         let hold = Hold { failed, ..self.hold(target, HoldState::Parked, Some(from)) };
         let provenance = Some(Provenance::of(&good.revision.annotations));
-        let template = Some(Arc::clone(&good.template));
+        let good = Some(Arc::clone(&good.template));
+        let template = planted!(good, "parked with the failed template" => None);
         Err(self.write(Purpose::Park, target, Some(live), template, Some(hold), provenance))
     }
 
@@ -125,7 +171,7 @@ impl<'w> Step<'_, 'w> {
 
     fn note(&mut self, effect: Effect) -> Flow<()> {
         let remembering = self.state.remembering;
-        if remembering.done {
+        if planted!(remembering.done, "what failed is not remembered" => true) {
             return Ok(());
         }
         self.may_go(remembering.request, Attempt::Remember)?;

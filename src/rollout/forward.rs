@@ -5,6 +5,7 @@
 //! changes it ends the run. Not here: what a failed gate leads to (`failure`).
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::decide::{Flow, Pause, Step, is_template};
 use super::effect::{Effect, Purpose};
@@ -14,6 +15,7 @@ use super::sight::{Sight, of_template};
 use super::state::{Course, Request, Standstill};
 use super::task::{Extent, Provenance, Target};
 use super::waves::{self, Hands};
+use super::world::World;
 use crate::controller::Owner;
 use crate::controller::claims::Claims;
 use crate::controller::history::hash_of;
@@ -21,6 +23,7 @@ use crate::controller::limits::allows_surge;
 use crate::controller::revision_data::{Matching, matches};
 use crate::model::{DaemonSet, Pod, Revision, UpdateStrategy};
 use crate::plan::{Hold, HoldState, ROLLOUT_ANNOTATION, RevisionRef};
+use crate::planted::planted;
 
 impl<'w> Step<'_, 'w> {
     /// The way to the target.
@@ -32,7 +35,7 @@ impl<'w> Step<'_, 'w> {
         self.appeared(live)?;
         let hands = self.as_written(target, live)?;
         let sight = self.look(live);
-        self.settled(&sight)?;
+        planted!(self.settled(&sight), "nobody waits for the controller" => Ok(()))?;
         self.recorded(&sight)?;
         if *target.declared.strategy() == UpdateStrategy::OnDelete {
             return Ok(Pause::End(Outcome::Done));
@@ -56,7 +59,7 @@ impl<'w> Step<'_, 'w> {
 
     /// The first write, unless the live object is what it would make.
     pub(super) fn put_in_place(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
-        let outdated = self.is_outdated_for(target, live);
+        let outdated = is_outdated_for(target.template.raw(), live, self.world);
         let declared = target.declared.strategy();
         let paced = is_paced(target);
         let hold = Hold::of(live).ok().flatten();
@@ -86,7 +89,8 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let from = self.state.from.clone();
-        let hold = (paced && outdated).then(|| self.hold(target, HoldState::Holding, from));
+        let ours = planted!(paced && outdated, "applied without a hold" => false);
+        let hold = ours.then(|| self.hold(target, HoldState::Holding, from));
         Err(self.write_target(target, Some(live), hold))
     }
 
@@ -94,7 +98,8 @@ impl<'w> Step<'_, 'w> {
     /// where the plan replaces some, it is under the hold from birth: the controller would take
     /// them for updated by their generation, or replace them by its own rules.
     fn create(&mut self, target: &Target) -> Pause {
-        let adopts = is_paced(target) && !self.task.waves.is_empty();
+        let replaces = is_paced(target) && !self.task.waves.is_empty();
+        let adopts = planted!(replaces, "orphans are adopted without a hold" => false);
         let hold = adopts.then(|| self.hold(target, HoldState::Holding, None));
         self.write_target(target, None, hold)
     }
@@ -105,18 +110,10 @@ impl<'w> Step<'_, 'w> {
         live: Option<&DaemonSet>,
         hold: Option<Hold>,
     ) -> Pause {
-        let provenance = Some(self.task.provenance.clone());
+        let change = Some(self.task.provenance.clone());
+        let provenance = planted!(change, "the change is not recorded" => None);
         self.state.writing.held |= hold.is_some();
         self.write(Purpose::Apply, target, live, None, hold, provenance)
-    }
-
-    /// Whether any pod that lives is of another template than the target.
-    pub(super) fn is_outdated_for(&self, target: &Target, live: &DaemonSet) -> bool {
-        let owner = Owner::from(live);
-        let revisions = Claims::of(&owner, self.world.revisions).claimed;
-        let (templates, _) = of_template(target.template.raw(), &revisions);
-        let pods = Claims::of(&owner, self.world.pods).claimed;
-        pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
     }
 
     /// The revision to go back to: that of the hold, else that of the live template, else the
@@ -152,7 +149,10 @@ impl<'w> Step<'_, 'w> {
         from: Option<RevisionRef>,
     ) -> Hold {
         let Provenance { commit, plan_digest, change_cause: _, by } = self.task.provenance.clone();
-        let declared = target.declared.value().clone();
+        let declared = planted!(
+            target.declared.value().clone(),
+            "the hold forgets what was declared" => serde_json::json!({"type": "RollingUpdate"})
+        );
         // Whole seconds, as everywhere in Kubernetes.
         let since = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
         Hold { state, declared, plan_digest, from, since, commit, by, failed: None }
@@ -168,7 +168,8 @@ impl<'w> Step<'_, 'w> {
             return stale(self.another_template(live));
         }
         let Ok(found) = found else { return stale(Interference::Hold) };
-        match found.map(|hold| hold.state) {
+        let standing = found.map(|hold| hold.state);
+        match planted!(standing, "deletes without a hold" => Some(HoldState::Holding)) {
             Some(HoldState::Holding) => {
                 self.state.writing.held = true;
                 Ok(Hands::Ours(&Extent::All))
@@ -200,7 +201,8 @@ impl<'w> Step<'_, 'w> {
     /// The provenance stands on the revision.
     pub(super) fn recorded(&mut self, sight: &Sight<'_>) -> Flow<()> {
         let Some(revision) = sight.revisions.last() else { return Ok(()) };
-        if self.state.recorded || self.task.provenance.is_on(&revision.annotations) {
+        let known = self.state.recorded || self.task.provenance.is_on(&revision.annotations);
+        if planted!(known, "the change is not recorded" => true) {
             return Ok(());
         }
         let request = self.state.recording;
@@ -228,6 +230,15 @@ impl<'w> Step<'_, 'w> {
         let provenance = Some(self.task.provenance.clone());
         self.write(Purpose::GiveBack, target, Some(sight.live), None, None, provenance)
     }
+}
+
+/// Whether any pod that lives is of another template than this one.
+pub(super) fn is_outdated_for(template: &Value, live: &DaemonSet, world: &World<'_>) -> bool {
+    let owner = Owner::from(live);
+    let revisions = Claims::of(&owner, world.revisions).claimed;
+    let (templates, _) = of_template(template, &revisions);
+    let pods = Claims::of(&owner, world.pods).claimed;
+    pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
 }
 
 /// Whether pods are replaced by us: neither by hand nor by a surge of the controller's.

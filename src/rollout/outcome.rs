@@ -40,7 +40,7 @@ pub enum Outcome {
     },
     /// It failed, and the last good template is live again, under the hold.
     Parked {
-        /// What failed, by node.
+        /// What failed, by node; empty when that was in an earlier run.
         failed: BTreeMap<NodeName, Trouble>,
         /// The revision whose template is live.
         to: RevisionName,
@@ -374,7 +374,12 @@ impl fmt::Display for Outcome {
             Self::Done => f.write_str("done"),
             Self::Held { why } => write!(f, "held: {why}"),
             Self::Parked { failed, to, rolled_back } => {
-                write!(f, "parked: new pods failed on {}; {to} is live", Nodes(failed.len()))?;
+                match failed.len() {
+                    0 => write!(f, "parked: new pods failed in an earlier run; {to} is live")?,
+                    nodes => {
+                        write!(f, "parked: new pods failed on {}; {to} is live", Nodes(nodes))?;
+                    }
+                }
                 match rolled_back {
                     None => Ok(()),
                     Some(RolledBack::Fully) => f.write_str(", and all pods are back"),

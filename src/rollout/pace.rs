@@ -11,6 +11,7 @@ use super::sight::{Sight, Stand};
 use super::state::{Request, Standstill};
 use super::waves::{self, Hands, Next};
 use crate::model::NodeName;
+use crate::planted::planted;
 
 /// How replacing pods stands.
 pub(super) enum Paced {
@@ -29,7 +30,7 @@ impl Step<'_, '_> {
     pub(super) fn pace(&mut self, sight: &Sight<'_>, hands: Hands<'_>) -> Paced {
         let failed = self.ask_gates(sight);
         self.tell_progress(sight);
-        if !failed.is_empty() {
+        if planted!(!failed.is_empty(), "a failed gate is passed over" => false) {
             return Paced::Failed(failed);
         }
         match waves::next(sight, self.state, hands) {
@@ -72,7 +73,6 @@ impl Step<'_, '_> {
 
     pub(super) fn why_held(sight: &Sight<'_>, what: Standstill, seconds: i64) -> Held {
         match what {
-            Standstill::View => Held::Blind { seconds },
             Standstill::Controller(step) => Held::ControllerStands { step, seconds },
             Standstill::Budget { unavailable, outdated: _ } => {
                 Held::BudgetTaken { unavailable, allowed: sight.allowed, seconds }

@@ -14,6 +14,7 @@ use super::task::{Provenance, Target};
 use super::world::{is_older, resource_version};
 use crate::model::DaemonSet;
 use crate::plan::Hold;
+use crate::planted::planted;
 
 impl Step<'_, '_> {
     /// Writes the DaemonSet as `target` has it, but for what is given.
@@ -28,7 +29,10 @@ impl Step<'_, '_> {
     ) -> Pause {
         let strategy = match &hold {
             Some(_) => serde_json::json!({"type": "OnDelete"}),
-            None => target.declared.value().clone(),
+            None => planted!(
+                target.declared.value().clone(),
+                "another strategy is given back" => serde_json::json!({"type": "RollingUpdate"})
+            ),
         };
         self.send(Write {
             precondition: live.map_or(Precondition::Absent, unchanged),

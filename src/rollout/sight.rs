@@ -23,6 +23,7 @@ use crate::controller::placement::{Obstacle, Placement};
 use crate::controller::revision_data::{Matching, matches};
 use crate::model::{DaemonSet, Node, NodeName, Pod, Revision, Uid, UpdateStrategy};
 use crate::plan::{Hold, Reason, Templates, ailments, node_not_ready, not_available};
+use crate::planted::planted;
 
 /// One DaemonSet, its nodes by name, and the budget.
 pub(super) struct Sight<'a> {
@@ -102,7 +103,8 @@ impl<'a> Sight<'a> {
         let (templates, revisions) = of_template(live.spec.template.raw(), &claimed);
         let fleet = Fleet::new(world.nodes);
         let placements = fleet.placements(&live.spec.template.placement);
-        let pods = Claims::of(&owner, world.pods).claimed;
+        let own = Claims::of(&owner, world.pods).claimed;
+        let pods = planted!(own, "other people's pods are ours" => world.pods.iter().collect());
         let pods = NodePods::group(&fleet, &pods, EndedPods::Dropped);
         let desired = placements.iter().filter(|placement| placement.may_start).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
@@ -127,7 +129,8 @@ impl<'a> Sight<'a> {
                 Kubelet::Ready
             } else {
                 unready += u32::from(placement.may_start);
-                let counts = placement.may_start && unready > skippable;
+                let skipped = planted!(skippable, "one more node is skipped" => skippable + 1);
+                let counts = placement.may_start && unready > skipped;
                 if counts { Kubelet::Counts } else { Kubelet::Skipped }
             };
             let spot = sight.spot(node, placement, kubelet, here, &state.pods.deleted);
@@ -146,7 +149,7 @@ impl<'a> Sight<'a> {
     ) -> Spot<'a> {
         let leaves = |pod: &Pod| {
             pod.terminating
-                || match deleted.get(&pod.uid) {
+                || match planted!(deleted.get(&pod.uid), "deletes are forgotten" => None) {
                     None => false,
                     Some(Request::Idle | Request::Out) => true,
                     // It may never have been deleted, and there is no reason left to do so.
@@ -157,7 +160,7 @@ impl<'a> Sight<'a> {
         let ended = pods.iter().copied().find(|pod| pod.is_terminal());
         let alive: Vec<&Pod> =
             pods.iter().copied().filter(|pod| !leaves(pod) && !pod.is_terminal()).collect();
-        let is_new = |pod: &&&Pod| self.templates.is_updated(pod);
+        let is_new = |pod: &&&Pod| planted!(self.templates.is_updated(pod), "an updated pod is outdated" => false);
         let stand = match (alive.as_slice(), leaving, ended) {
             ([pod], ..) if is_new(&pod) && self.serves(pod) => Stand::Well(pod),
             ([pod], ..) if is_new(&pod) => Stand::New(pod),
@@ -176,7 +179,10 @@ impl<'a> Sight<'a> {
 
     /// Whether a pod that is not on its way out is available.
     pub(super) fn serves(&self, pod: &Pod) -> bool {
-        pod.serves(self.live.spec.min_ready_seconds, self.now)
+        let declared = self.live.spec.min_ready_seconds;
+        let min_ready = planted!(declared, "minReadySeconds do not count" => 0);
+        let serves = pod.serves(min_ready, self.now);
+        planted!(serves, "a pod that is not Ready is available" => !pod.terminating)
     }
 
     /// How many nodes the budget counts.
@@ -299,7 +305,10 @@ impl<'a> Spot<'a> {
         match self.kubelet {
             Kubelet::Skipped => false,
             Kubelet::Counts => true,
-            Kubelet::Ready => !self.serves,
+            Kubelet::Ready => planted!(
+                !self.serves,
+                "a node whose pod leaves does not count" => matches!(self.stand, Stand::New(_))
+            ),
         }
     }
 }
@@ -328,15 +337,19 @@ pub(super) fn of_template<'a>(
 fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
     let declared = match &task.goal {
         Goal::Apply(target) => Some(*target.declared.strategy()),
-        Goal::Roll(_) | Goal::Release { .. } => Hold::of(live)
+        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => Hold::of(live)
             .ok()
             .flatten()
             .and_then(|hold| serde::Deserialize::deserialize(&hold.declared).ok()),
     };
-    let limits = declared.and_then(|strategy: UpdateStrategy| Limits::of(&strategy, desired));
+    let of = planted!(desired, "percentages are rounded wrongly" => desired + 1);
+    let limits = declared.and_then(|strategy: UpdateStrategy| Limits::of(&strategy, of));
     match (limits, task.pace.max_unavailable) {
         // With a surge none may be; going back by deletes needs one.
-        (Some(limits), _) => task.pace.stricter(limits.max_unavailable.max(1), desired),
+        (Some(limits), _) => {
+            let own = limits.max_unavailable.max(1);
+            planted!(task.pace.stricter(own, desired), "the policy's budget does not count" => own)
+        }
         (None, Some(limit)) => limit.scaled(desired).max(1),
         (None, None) => 1,
     }

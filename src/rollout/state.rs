@@ -13,6 +13,7 @@ use super::progress::Progress;
 use super::task::{Goal, Task};
 use crate::model::{NodeName, RevisionName, Uid};
 use crate::plan::RevisionRef;
+use crate::planted::planted;
 
 /// How long before a request that came to nothing is made again.
 const RETRY: SignedDuration = SignedDuration::from_secs(2);
@@ -54,6 +55,8 @@ pub struct State {
     pub(super) failing: Option<Failing>,
     /// What the server will not do.
     pub(super) fatal: Option<(Attempt, Failure)>,
+    /// Since when what happens cannot be seen.
+    pub(super) blind: Option<Timestamp>,
     /// Since when nothing moves, and what it looked like.
     pub(super) standstill: Option<(Timestamp, Standstill)>,
     pub(super) told: Told,
@@ -164,8 +167,6 @@ pub(super) struct Failing {
 /// What does not move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standstill {
-    /// What is seen.
-    View,
     /// The controller.
     Controller(ControllerStep),
     /// The budget is used up: nodes that count, and outdated ones.
@@ -193,7 +194,7 @@ impl State {
             waves: nodes.collect(),
             uid: match &task.goal {
                 Goal::Apply(target) => target.uid.clone(),
-                Goal::Roll(_) | Goal::Release { .. } => None,
+                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => None,
             },
             seen: false,
             template: None,
@@ -207,6 +208,7 @@ impl State {
             pods: Pods::default(),
             failing: None,
             fatal: None,
+            blind: None,
             standstill: None,
             told: Told::default(),
             finished: false,
@@ -239,11 +241,12 @@ impl State {
             Event::Answer(answer) => self.note_answer(answer, now),
             Event::CreateFailed { message } => self.pods.create_failed = Some((now, message)),
             Event::Interrupt => {
-                self.stop = Some(match self.stop {
+                let stop = match self.stop {
                     None => Stop::Interrupted,
                     Some(Stop::Interrupted | Stop::InterruptedTwice) => Stop::InterruptedTwice,
                     Some(Stop::LockLost) => Stop::LockLost,
-                });
+                };
+                self.stop = planted!(Some(stop), "an interrupt is not heard" => None);
             }
             Event::LockLost => self.stop = Some(Stop::LockLost),
         }

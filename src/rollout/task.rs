@@ -34,6 +34,10 @@ pub struct Task {
 pub enum Goal {
     /// The object is the target, and all of its pods are: `apply`, and `undo` with an old template.
     Apply(Target),
+    /// A way back that an earlier run has begun (`onFailure: rollback`) and not finished comes to
+    /// its end: pods of the template that failed are replaced by the good one's, and the DaemonSet
+    /// stays parked. The object is never written.
+    GoBack,
     /// Pods are of the live template; the object is never written: `roll` and `step`.
     Roll(Extent),
     /// The declared strategy is live again, whatever the controller then does: `release`.

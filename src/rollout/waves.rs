@@ -12,6 +12,7 @@ use super::sight::{Kubelet, Sight, Spot, Stand, count};
 use super::state::{Request, Standstill, State};
 use super::task::Extent;
 use crate::model::{NodeName, Pod, PodReadiness};
+use crate::planted::planted;
 
 /// How many deletes may be out at once: so many can still land after the lock is lost.
 pub(super) const MAX_REQUESTS: usize = 16;
@@ -98,7 +99,8 @@ impl<'s, 'a> Wave<'s, 'a> {
             return Next::Delete(deletes);
         }
         // The gates put an end to every wait.
-        let recovering = !self.state.pods.waiting.is_empty();
+        let waits = !self.state.pods.waiting.is_empty();
+        let recovering = planted!(waits, "done before the last pods are Ready" => false);
         let young = if self.left > 0 { self.young() } else { Vec::new() };
         if recovering || !young.is_empty() || self.state.deletes_out() > 0 {
             return Next::Wait { until: young.into_iter().min() };
@@ -108,7 +110,7 @@ impl<'s, 'a> Wave<'s, 'a> {
         if crowded {
             return Next::Stand(Standstill::Controller(ControllerStep::Roll { outdated }));
         }
-        if outdated > 0 {
+        if planted!(outdated > 0, "given back when the budget is used up" => false) {
             let unavailable = self.sight.unavailable();
             return Next::Stand(Standstill::Budget { unavailable, outdated });
         }
@@ -141,7 +143,9 @@ impl<'s, 'a> Wave<'s, 'a> {
         let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
         let again: Vec<Delete> = self.again().take(room).collect();
         let room = room - again.len();
-        let free = self.open().filter(|(_, pod)| !pod.is_ready());
+        let free = self.open().filter(|(_, pod)| {
+            planted!(!pod.is_ready(), "a young pod is deleted" => !self.sight.serves(pod))
+        });
         let free = free.map(|(spot, pod)| self.delete(spot, pod, Cost::Nothing));
         again.into_iter().chain(free.chain(self.paid()).take(room.min(self.left))).collect()
     }
@@ -165,7 +169,8 @@ impl<'s, 'a> Wave<'s, 'a> {
             .filter(|(spot, pod)| self.sight.serves(pod) && self.wave_of(spot) == wave)
             .collect();
         available.sort_by_key(|(spot, _)| &spot.node.name);
-        let (unavailable, allowed) = (self.sight.unavailable(), self.sight.allowed);
+        let (unavailable, budget) = (self.sight.unavailable(), self.sight.allowed);
+        let allowed = planted!(budget, "one more than the budget" => budget + 1);
         let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
         available.into_iter().take(room).zip(unavailable..).map(
             move |((spot, pod), unavailable)| {

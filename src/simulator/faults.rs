@@ -96,7 +96,7 @@ mod tests {
             name: "it".to_owned(),
             subresource: String::new(),
         });
-        Seen { number, verb, route, dry_run: false, user: "me".to_owned() }
+        Seen { number, verb, route, dry_run: false, user: "me".to_owned(), body: Vec::new() }
     }
 
     fn api(faults: &[&str]) -> FaultyApi {

@@ -177,6 +177,7 @@ impl Server {
             route: incoming.route.clone(),
             dry_run: incoming.is_dry_run(),
             user: self.user.to_string(),
+            body: incoming.body.clone(),
         };
         let State { store, hook, .. } = &mut *state;
         let faults = hook.as_mut().map(|hook| hook.before(&seen, store)).unwrap_or_default();

@@ -19,6 +19,8 @@ mod github;
 mod markdown;
 mod past;
 mod plan;
+#[cfg(feature = "planted")]
+mod planted;
 mod prune;
 mod purity;
 mod rehearsal;

@@ -15,6 +15,8 @@ pub(crate) const NAMESPACE: &str = "agents";
 /// When everything came to be; the cluster is a day old.
 const BORN: &str = "2026-01-01T00:00:00Z";
 const READ: &str = "2026-01-02T00:00:00Z";
+/// Since when a young pod is Ready.
+const YOUNG: &str = "2026-01-01T23:59:20Z";
 
 /// The cluster at the beginning.
 pub(crate) fn snapshot(scenario: &Scenario) -> Snapshot {
@@ -31,12 +33,15 @@ pub(crate) fn snapshot(scenario: &Scenario) -> Snapshot {
     items.extend(scenario.nodes.iter().map(node));
     for agent in &scenario.agents {
         items.extend(scenario.nodes.iter().map(|node| strangers_pod(agent, node)));
-        if agent.live {
-            items.extend(live(agent, scenario));
-        }
+        items.extend(live(agent, scenario));
     }
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
     read_recorded_from(list.as_bytes(), "scenario").expect("a cluster that can be read")
+}
+
+/// What was applied before, without a policy.
+pub(crate) fn manifests_before(scenario: &Scenario) -> String {
+    documents(&scenario.agents.iter().map(before).collect::<Vec<_>>())
 }
 
 /// What is applied: one document a DaemonSet, and the policy.
@@ -51,8 +56,11 @@ pub(crate) fn manifests(scenario: &Scenario) -> String {
             "metadata": {"name": "pace"}, "spec": spec,
         }));
     }
-    let documents: Vec<String> = documents.iter().map(Value::to_string).collect();
-    documents.join("\n---\n")
+    self::documents(&documents)
+}
+
+fn documents(all: &[Value]) -> String {
+    all.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }
 
 /// The manifest of a DaemonSet as it was.
@@ -123,7 +131,8 @@ fn node(node: &NodeSpec) -> Value {
     })
 }
 
-/// A DaemonSet that is there, its revision and its pods.
+/// A DaemonSet that is there, its revision and its pods; of one that is not there any more, the pods
+/// that it has left as orphans.
 fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
     let manifest = before(agent);
     let mut live = default_daemon_set(manifest.clone()).expect("a manifest without mistakes");
@@ -146,19 +155,19 @@ fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
     let labels = json!({
         "app": agent.name, "controller-revision-hash": hash, "pod-template-generation": "1",
     });
-    let mut items = vec![
-        json!({
-            "apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1,
-            "metadata": {
-                "name": format!("{}-{hash}", agent.name), "namespace": NAMESPACE,
-                "uid": format!("uid-revision-{}", agent.name), "labels": labels,
-                "ownerReferences": owner, "creationTimestamp": BORN,
-            },
-            "data": data_for(&template),
-        }),
-        live,
-    ];
-    for node in scenario.nodes.iter().filter(|node| runs_on(agent, node)) {
+    let revision = json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1,
+        "metadata": {
+            "name": format!("{}-{hash}", agent.name), "namespace": NAMESPACE,
+            "uid": format!("uid-revision-{}", agent.name), "labels": labels,
+            "ownerReferences": owner, "creationTimestamp": BORN,
+        },
+        "data": data_for(&template),
+    });
+    let is_left = |node: &&NodeSpec| agent.live || node.pod == PodSpec::Orphan;
+    let mut items = if agent.live { vec![revision, live] } else { Vec::new() };
+    let here = scenario.nodes.iter().filter(|node| runs_on(agent, node));
+    for node in here.filter(is_left) {
         let name = format!("{}-{}", agent.name, node.name);
         let owner = if node.pod == PodSpec::Orphan { json!([]) } else { owner.clone() };
         let ready = node.pod != PodSpec::Unready;
@@ -194,7 +203,8 @@ fn pod(
     let mut spec = template["spec"].clone();
     spec["nodeName"] = node.name.clone().into();
     let ready = if ready && node.ready { "True" } else { "False" };
-    let conditions = json!([{"type": "Ready", "status": ready, "lastTransitionTime": BORN}]);
+    let since = if node.pod == PodSpec::Young { YOUNG } else { BORN };
+    let conditions = json!([{"type": "Ready", "status": ready, "lastTransitionTime": since}]);
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::scenario::{AgentSpec, Change, NodeSpec, PodSpec, Scenario};
-use crate::trial::{self, Kill};
+use crate::scenario::{AgentSpec, Change, Fate, NodeSpec, PodSpec, Scenario};
+use crate::trial;
 
 /// Three nodes and one DaemonSet: whatever can be interrupted, as small as can be.
 fn scenario(name: &str) -> Scenario {
@@ -60,21 +60,23 @@ fn scenario(name: &str) -> Scenario {
         }],
         policy: Some(json!({"progressDeadline": "1m", "onFailure": on_failure})),
         faults: fault.into_iter().map(|fault| ("images", fault)).collect(),
+        people: Vec::new(),
+        fates: Vec::new(),
     }
 }
 
 /// Kills the run at every request of it.
 fn at_every_request(name: &str) {
     let scenario = scenario(name);
-    let whole = trial::run(&scenario, None);
+    let whole = trial::run(&scenario);
     assert!(whole.broken.is_empty(), "{name}: {:#?}", whole.broken);
     for at in 1..=whole.requests {
-        for kill in [Kill::Before(at), Kill::After(at)] {
-            let outcome = trial::run(&scenario, Some(kill));
-            let again = outcome.again.as_ref();
-            assert!(outcome.broken.is_empty(), "{name} {kill:?} {again:?}: {:#?}", outcome.broken);
+        for kill in [Fate::KilledBefore(at), Fate::KilledAfter(at)] {
+            let outcome = trial::run(&Scenario { fates: vec![kill], ..scenario.clone() });
+            let ended = &outcome.ended;
+            assert!(outcome.broken.is_empty(), "{name} {kill:?} {ended:?}: {:#?}", outcome.broken);
             let last = outcome.history.lines().rfind(|line| line.contains(" first "));
-            assert_eq!(outcome.state, whole.state, "{name} {kill:?} {again:?} {last:?}");
+            assert_eq!(outcome.state, whole.state, "{name} {kill:?} {ended:?} {last:?}");
         }
     }
 }
@@ -95,19 +97,7 @@ killed_at_every_request! {
     a_surge: "surge",
     by_hand: "by hand",
     an_orphan: "orphan",
+    a_bad_image: "bad",
     a_bad_image_on_one_node: "bad on one",
-}
-
-/// What has failed when the run is killed fails again, and is parked by the next one.
-#[test]
-fn a_bad_image() {
-    at_every_request("bad");
-}
-
-/// As above, for `onFailure: rollback`.
-#[test]
-#[ignore = "killed on the way back, the next run is refused, for the template has failed: the rollout \
-            stays parked until `undo`"]
-fn the_way_back() {
-    at_every_request("way back");
+    the_way_back: "way back",
 }

@@ -3,22 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use ds_plan::controller::limits::Limits;
+use ds_plan::controller::hash::hash;
 use ds_plan::controller::placement::judge;
 use ds_plan::controller::revision_data::data_for;
+use ds_plan::manifest;
 use ds_plan::model::{
-    DaemonSet, DaemonSetKey, Node, NodeName, Pod, PolicySpec, Revision, UpdateStrategy,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, Pod, PodReadiness,
+    Revision, UpdateStrategy, failed_templates, lease_name,
 };
-use ds_plan::plan::Hold;
+use ds_plan::plan::{Hold, HoldState, template_digest};
 use ds_plan::simulator::{Event, Kind, ObjectKey, Objects, Route, Seen, Store};
-use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use serde_json::Value;
 
-use crate::cluster::NAMESPACE;
+use crate::budget::{Nodes, desired_nodes, is_available, owns, seen_by};
+use crate::cluster::{self, NAMESPACE};
+use crate::people::SOMEBODY;
+use crate::reasons;
 use crate::scenario::Scenario;
-
-/// What is newer than this, the program need not have seen: watches are cut, answers are late.
-const SIGHT: SignedDuration = SignedDuration::from_secs(30);
 
 /// The kinds whose changes are looked at.
 const KINDS: [Kind; 4] = [Kind::DaemonSet, Kind::ControllerRevision, Kind::Pod, Kind::Node];
@@ -26,17 +28,17 @@ const KINDS: [Kind; 4] = [Kind::DaemonSet, Kind::ControllerRevision, Kind::Pod, 
 /// What was seen of a run so far, and which laws it broke.
 pub(crate) struct Ledger {
     declared: BTreeMap<DaemonSetKey, Value>,
-    policy: PolicySpec,
+    policy: Value,
+    /// Every manifest that may be live, for plans.
+    manifests: Vec<DesiredDaemonSet>,
     /// Up to which version changes were looked at.
     seen: u64,
-    /// Since when a node is Ready, and not.
-    ready: BTreeMap<NodeName, (bool, Timestamp)>,
-    /// Since when a desired node is without an available pod.
-    without: BTreeMap<(DaemonSetKey, NodeName), Timestamp>,
-    /// Those that we took it from.
-    robbed: BTreeSet<(DaemonSetKey, NodeName)>,
-    /// The most nodes that were ever desired: what percentages are of, at most.
-    desired: BTreeMap<DaemonSetKey, u32>,
+    nodes: Nodes,
+    /// When somebody else last wrote a DaemonSet.
+    meddled: BTreeMap<DaemonSetKey, Timestamp>,
+    /// Whose run was interrupted, and the pods that it had tried to delete until then.
+    interrupted: BTreeMap<String, BTreeSet<String>>,
+    tried: BTreeMap<String, BTreeSet<String>>,
     /// Broken laws, in words.
     pub(crate) broken: Vec<String>,
     /// Every request and every change, in order.
@@ -49,39 +51,82 @@ impl Ledger {
             .agents
             .iter()
             .map(|agent| (DaemonSetKey::new(NAMESPACE, agent.name), agent.strategy.clone()));
-        let policy = scenario.policy.clone().map(|mut spec| {
-            spec["selects"] = json!({});
-            serde_json::from_value(spec).expect("a policy without mistakes")
-        });
+        let read = |text: String| {
+            let file = ds_plan::model::ManifestFile { path: "it".into(), bytes: text.into() };
+            let options = manifest::Options {
+                default_namespace: NAMESPACE.into(),
+                validate: manifest::FieldValidation::Strict,
+                policies: None,
+            };
+            manifest::read(&[file], &options).expect("manifests without mistakes").daemon_sets
+        };
+        let mut manifests = read(cluster::manifests(scenario));
+        manifests.extend(read(cluster::manifests_before(scenario)));
         Self {
             declared: declared.collect(),
-            policy: policy.unwrap_or_default(),
+            policy: scenario.policy.clone().unwrap_or_default(),
+            manifests,
             seen: store.version(),
-            ready: BTreeMap::new(),
-            without: BTreeMap::new(),
-            robbed: BTreeSet::new(),
-            desired: BTreeMap::new(),
+            nodes: Nodes::default(),
+            meddled: BTreeMap::new(),
+            interrupted: BTreeMap::new(),
+            tried: BTreeMap::new(),
             broken: Vec::new(),
             history: String::new(),
         }
     }
 
+    /// The run of a user is interrupted: from now on it begins nothing.
+    pub(crate) fn interrupt(&mut self, user: &str) {
+        let tried = self.tried.get(user).cloned().unwrap_or_default();
+        self.interrupted.insert(user.to_owned(), tried);
+    }
+
+    /// A request comes in.
+    pub(crate) fn before(&mut self, request: &Seen, now: Timestamp) {
+        let Route::Objects(Objects { kind: Kind::Pod, name, .. }) = &request.route else { return };
+        if request.verb != "delete" {
+            return;
+        }
+        self.tried.entry(request.user.clone()).or_default().insert(name.clone());
+        if self.interrupted.get(&request.user).is_some_and(|tried| !tried.contains(name)) {
+            self.breaks(now, format_args!("{name} is deleted after an interrupt"));
+        }
+    }
+
     /// Takes in a request that was carried out, and all that has changed since the one before.
     pub(crate) fn after(&mut self, request: &Seen, code: u16, store: &Store, now: Timestamp) {
-        let Seen { number, verb, route, dry_run, user } = request;
+        let Seen { number, verb, route, dry_run, user, body: _ } = request;
         let _ = writeln!(self.history, "{now} {user} {number} {verb} {route:?} {dry_run} {code}");
         let events = self.news(store);
         let objects = match route {
             Route::Objects(it) => Some(it),
             Route::AccessReview | Route::Version | Route::Discovery(_) | Route::Health => None,
         };
-        self.look(store, now);
+        let live = self.live(store);
+        self.nodes.look(&live, store, now);
+        for live in &live {
+            self.one_revision(live, store, now);
+        }
         let changes = !matches!(*verb, "get" | "list" | "watch") && !dry_run && code < 300;
-        if let Some(objects) = objects.filter(|it| changes && it.kind == Kind::Pod) {
-            self.deleted(objects, &events, store, now);
+        // What a request has changed has come last: nobody else has the store meanwhile.
+        let own = objects.filter(|_| changes).and_then(|objects| {
+            let last = events.last()?;
+            let key = ObjectKey::new(&objects.namespace, &objects.name);
+            let is_it = last.object.kind() == objects.kind && *last.object.key() == key;
+            (is_it && objects.subresource.is_empty()).then_some(last)
+        });
+        let is_ours = user != SOMEBODY;
+        if let Some(event) = own.filter(|_| is_ours) {
+            match event.object.kind() {
+                Kind::Pod => self.deleted(request, event, store, now),
+                Kind::DaemonSet => self.written(request, event, store, now),
+                _ => {}
+            }
         }
         for event in &events {
-            self.changed(event, store, now);
+            let ours = is_ours && own.is_some_and(|own| own.version() == event.version());
+            self.changed(event, ours, now);
         }
     }
 
@@ -106,20 +151,24 @@ impl Ledger {
     }
 
     /// The program has deleted a pod.
-    fn deleted(&mut self, objects: &Objects, events: &[Event], store: &Store, now: Timestamp) {
-        let key = ObjectKey::new(&objects.namespace, &objects.name);
-        let ours = |event: &&Event| event.object.kind() == Kind::Pod && *event.object.key() == key;
-        // One that was on its way out already is not changed.
-        let Some(event) = events.iter().rev().find(ours) else { return };
+    fn deleted(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
+        let key = event.object.key();
         let Some(pod) = event.previous.as_ref().and_then(|it| it.pod()) else { return };
-        let claimed = |live: &DaemonSet| match &pod.controller {
-            Some(owner) => owner.uid == live.uid,
-            // What is nobody's and fits is as good as adopted.
-            None => live.spec.selector.matches(&pod.labels),
-        };
-        let Some(live) = self.live(store).into_iter().find(claimed) else {
+        let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        if sent["preconditions"]["uid"] != *pod.uid.as_str() {
+            self.breaks(now, format_args!("{key} was deleted, whatever its uid"));
+        }
+        // What is on its way out is not changed.
+        if pod.terminating {
+            return;
+        }
+        let Some(live) = self.live(store).into_iter().find(|live| owns(live, pod)) else {
             return self.breaks(now, format_args!("{key} was deleted, which is somebody else's"));
         };
+        self.under_lock(request, &live.key, store, now);
+        if self.is_meddled(&live.key, now) {
+            return;
+        }
         let hold = Hold::of(&live).ok().flatten();
         let Some(hold) = hold else {
             return self.breaks(now, format_args!("{key} was deleted without a hold"));
@@ -127,137 +176,163 @@ impl Ledger {
         if is_updated(pod, &live, store) {
             return self.breaks(now, format_args!("{key} was deleted, which is updated"));
         }
-        let Some(name) = pod.node() else { return };
-        let seen = now.saturating_sub(SIGHT).unwrap_or(now);
-        if !pod.is_available(live.spec.min_ready_seconds, seen) {
-            return;
+        if live.status.observed_generation < live.generation {
+            let text = "was deleted before the controller knew what comes after it";
+            self.breaks(now, format_args!("{key} {text}"));
         }
-        let node = (live.key.clone(), name.clone());
-        self.robbed.insert(node.clone());
-        self.without.insert(node, now);
-        self.budget(&live, &hold, store, now);
+        if let Some(other) = reasons::none(pod, &live, &self.manifests, store, now) {
+            self.breaks(now, format_args!("{key} was deleted, which is {other} in the plan"));
+        }
+        let Some(node) = pod.node() else { return };
+        if is_available(pod, &live, seen_by(now)) {
+            self.nodes.robbed(&live, node, now);
+            let (counted, allowed) =
+                self.nodes.budget(&live, (&hold.declared, &self.policy), store, now);
+            if counted > allowed {
+                let key = &live.key;
+                self.breaks(now, format_args!("{key}: {counted} are down, {allowed} may be"));
+            }
+        } else if is_young(pod, &live, now) {
+            self.breaks(now, format_args!("{key} was deleted, which is Ready, and merely young"));
+        }
     }
 
-    /// No more desired nodes are without an available pod than may be: those that are so for long
-    /// enough to be seen, and those that we took it from.
-    fn budget(&mut self, live: &DaemonSet, hold: &Hold, store: &Store, now: Timestamp) {
-        let desired = self.desired.get(&live.key).copied().unwrap_or_default();
-        let strategy: UpdateStrategy =
-            serde_json::from_value(hold.declared.clone()).expect("a strategy");
-        let declared = Limits::of(&strategy, desired).map_or(1, |it| it.max_unavailable.max(1));
-        let allowed = self.policy.stricter(declared, desired);
-        let seen = now.saturating_sub(SIGHT).unwrap_or(now);
-        let (mut without, mut unready) = (Vec::new(), 0);
-        for node in desired_nodes(live, store) {
-            let is_ready = match self.ready.get(&node.name) {
-                Some((false, since)) if *since <= seen => {
-                    unready += 1;
-                    false
-                }
-                Some((true, since)) => *since <= seen,
-                Some((false, _)) | None => false,
-            };
-            let key = (live.key.clone(), node.name.clone());
-            let since = self.without.get(&key);
-            if is_ready && since.is_some_and(|at| *at <= seen || self.robbed.contains(&key)) {
-                without.push(node.name.to_string());
+    /// The program has written a DaemonSet.
+    fn written(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
+        let Some(live) = event.object.daemon_set() else { return };
+        let Some(declared) = self.declared.get(&live.key).cloned() else { return };
+        let key = &live.key;
+        self.under_lock(request, key, store, now);
+        let before = event.previous.as_ref().and_then(|it| it.daemon_set());
+        let hold = Hold::of(live).ok().flatten();
+        let strategy = &live.raw["spec"]["updateStrategy"];
+        let kept = hold.as_ref().map_or(strategy, |hold| &hold.declared);
+        if !is_declared(kept, &declared) {
+            self.breaks(now, format_args!("{key} has the strategy {strategy}"));
+        }
+        let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let names = |field: &str| sent["metadata"][field].is_string();
+        if before.is_some() && !sent.is_array() && !(names("uid") && names("resourceVersion")) {
+            self.breaks(now, format_args!("{key} was written, whatever had become of it"));
+        }
+        if hold.is_none() && is_rolled(strategy) {
+            self.given_free(live, store, now);
+        }
+        if let Some(Hold { state: HoldState::Parked, from, failed, .. }) = &hold {
+            let is_from = |it: &&Revision| from.as_ref().is_some_and(|from| from.name == it.name);
+            let data = data_for(live.spec.template.raw());
+            let good = revisions(live, store).find(is_from).is_some_and(|it| *it.data == data);
+            let bad = *failed == Some(template_digest(live.spec.template.raw()));
+            // What others own stays, and another template comes of it.
+            if (!good || bad) && !self.was_meddled(key) {
+                self.breaks(now, format_args!("{key} is parked with another template"));
             }
         }
-        let counted = u32::try_from(without.len()).unwrap();
-        let counted =
-            counted + u32::saturating_sub(unready, self.policy.skip_unready_nodes.of(desired));
-        if counted > allowed {
-            let key = &live.key;
-            let text =
-                format!("{key}: {counted} nodes are without a pod, {allowed} may: {without:?}");
+        let Some(before) = before else { return };
+        if before.spec.template.raw() != live.spec.template.raw() {
+            self.another_template(before, live, &declared, store, now);
+        }
+    }
+
+    /// The program has put another template into place.
+    fn another_template(
+        &mut self,
+        before: &DaemonSet,
+        live: &DaemonSet,
+        declared: &Value,
+        store: &Store,
+        now: Timestamp,
+    ) {
+        let key = &live.key;
+        let digest = template_digest(live.spec.template.raw());
+        if failed_before(before, store).contains(&digest) {
+            self.breaks(now, format_args!("{key} has a template that failed before"));
+        }
+        if !self.nodes.are_known(now) {
+            return;
+        }
+        let evicted = pods(store).filter(|pod| owns(live, pod) && is_available(pod, live, now));
+        let evicted = evicted.filter_map(|pod| {
+            let node = store.get(Kind::Node, "", pod.node()?.as_str())?.node()?;
+            let may_stay = |it: &DaemonSet| judge(&it.spec.template.placement, node).may_stay;
+            (may_stay(before) && !may_stay(live)).then_some(&node.name)
+        });
+        let evicted = evicted.collect::<BTreeSet<_>>().len() as u64;
+        let by_hand = declared["type"] == "OnDelete";
+        // The guard goes by the DaemonSet's own limit: the controller knows no other.
+        let own = self.nodes.allowed(live, declared, &Value::Null);
+        let allowed = if by_hand { 1 } else { own };
+        if evicted > allowed {
+            let text = format!("{key} has a template that evicts {evicted} pods, {allowed} may go");
             self.breaks(now, text);
         }
     }
 
-    /// Something has changed, by whomever.
-    fn changed(&mut self, event: &Event, store: &Store, now: Timestamp) {
-        if let Some(node) = event.object.node() {
-            let before = event.previous.as_ref().and_then(|it| it.node());
-            if before.is_none_or(|it| it.readiness.is_ready() != node.readiness.is_ready()) {
-                self.ready.insert(node.name.clone(), (node.readiness.is_ready(), now));
-            }
+    /// The controller has free hand: nothing that it would replace may be left, but on nodes that
+    /// are skipped.
+    fn given_free(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {
+        if self.is_meddled(&live.key, now) {
+            return;
         }
-        let Some(live) = event.object.daemon_set() else { return };
-        let Some(declared) = self.declared.get(&live.key).cloned() else { return };
-        let hold = Hold::of(live).ok().flatten();
-        let strategy = &live.raw["spec"]["updateStrategy"];
-        let fits = match &hold {
-            Some(hold) => is_declared(&hold.declared, &declared),
-            None => is_declared(strategy, &declared),
-        };
-        if !fits {
-            self.breaks(now, format_args!("{} has the strategy {strategy}", live.key));
-        }
-        let before = event.previous.as_ref().and_then(|it| it.daemon_set());
-        let was_held = before.is_some_and(|it| Hold::of(it).ok().flatten().is_some());
-        if was_held && hold.is_none() {
-            self.given_back(live, store, now);
-        }
-    }
-
-    /// The controller has free hand again: nothing that it would replace may be left, but on nodes
-    /// that are skipped.
-    fn given_back(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {
-        let seen = now.saturating_sub(SIGHT).unwrap_or(now);
         let desired: BTreeSet<_> = desired_nodes(live, store).map(|it| it.name.clone()).collect();
+        let to_come = hash(live.spec.template.raw(), None);
         let old: Vec<String> = pods(store)
-            .filter(|pod| pod.controller.as_ref().is_some_and(|it| it.uid == live.uid))
-            .filter(|pod| !pod.terminating && pod.is_available(live.spec.min_ready_seconds, seen))
-            .filter(|pod| !is_updated(pod, live, store))
+            .filter(|pod| owns(live, pod) && is_available(pod, live, seen_by(now)))
+            .filter(|pod| !is_updated(pod, live, store) && !pod.has_hash(&to_come))
             .filter(|pod| {
-                let name = pod.node().filter(|name| desired.contains(*name));
-                let ready = name.and_then(|name| self.ready.get(name));
-                ready.is_some_and(|(ready, since)| *ready && *since <= seen)
+                let desired = |name: &&ds_plan::model::NodeName| desired.contains(*name);
+                pod.node().filter(desired).is_some_and(|it| self.nodes.is_ready(it, now))
             })
             .map(|pod| pod.name.to_string())
             .collect();
         if !old.is_empty() {
             let key = &live.key;
-            self.breaks(now, format_args!("{key} was given back while these are left: {old:?}"));
+            self.breaks(
+                now,
+                format_args!("{key} is the controller's while these are left: {old:?}"),
+            );
         }
     }
 
-    /// Looks at everything as it is.
-    fn look(&mut self, store: &Store, now: Timestamp) {
-        for node in store.objects(Kind::Node, None).filter_map(|it| it.node()) {
-            let long_ago = now.saturating_sub(SIGHT).unwrap_or(now);
-            let since = (node.readiness.is_ready(), long_ago);
-            self.ready.entry(node.name.clone()).or_insert(since);
-        }
-        for live in self.live(store) {
-            self.pods_of(&live, store, now);
-            let data = data_for(live.spec.template.raw());
-            let matching = revisions(&live, store).filter(|it| *it.data == data).count();
-            if matching > 1 {
-                self.breaks(now, format_args!("{} has {matching} matching revisions", live.key));
-            }
+    /// Nobody writes but whoever has the lock.
+    fn under_lock(&mut self, request: &Seen, key: &DaemonSetKey, store: &Store, now: Timestamp) {
+        let lease = store.get(Kind::Lease, NAMESPACE, &lease_name(key.name.as_str()));
+        let holder = lease.map(|it| it.value()["spec"]["holderIdentity"].clone());
+        let holder = holder.as_ref().and_then(Value::as_str).unwrap_or_default();
+        if !holder.starts_with(&request.user) {
+            let user = &request.user;
+            self.breaks(now, format_args!("{user} has written {key}, whose lock is {holder:?}"));
         }
     }
 
-    fn pods_of(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {
-        let min_ready = live.spec.min_ready_seconds;
-        let available: BTreeSet<&NodeName> = pods(store)
-            .filter(|pod| pod.controller.as_ref().is_some_and(|it| it.uid == live.uid))
-            .filter(|pod| !pod.terminating && pod.is_available(min_ready, now))
-            .filter_map(Pod::node)
-            .collect();
-        let mut desired = BTreeSet::new();
-        for node in desired_nodes(live, store).filter(|node| !available.contains(&node.name)) {
-            let key = (live.key.clone(), node.name.clone());
-            self.without.entry(key.clone()).or_insert(now);
-            desired.insert(key);
+    /// Something has changed, by whomever.
+    fn changed(&mut self, event: &Event, ours: bool, now: Timestamp) {
+        self.nodes.node(event, now);
+        let Some(live) = event.object.daemon_set() else { return };
+        let before = event.previous.as_ref().and_then(|it| it.daemon_set());
+        let status = before.is_some_and(|it| {
+            it.generation == live.generation && it.annotations == live.annotations
+        });
+        if !ours && !status {
+            self.meddled.insert(live.key.clone(), now);
         }
-        self.without.retain(|key, _| key.0 != live.key || desired.contains(key));
-        let without = &self.without;
-        self.robbed.retain(|key| without.contains_key(key));
-        let count = u32::try_from(desired_nodes(live, store).count()).unwrap();
-        let most = self.desired.entry(live.key.clone()).or_default();
-        *most = count.max(*most);
+    }
+
+    fn is_meddled(&self, key: &DaemonSetKey, now: Timestamp) -> bool {
+        self.meddled.get(key).is_some_and(|at| *at > seen_by(now))
+    }
+
+    /// Whether anybody but the program ever wrote a DaemonSet.
+    pub(crate) fn was_meddled(&self, key: &DaemonSetKey) -> bool {
+        self.meddled.contains_key(key)
+    }
+
+    fn one_revision(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {
+        let data = data_for(live.spec.template.raw());
+        let matching = revisions(live, store).filter(|it| *it.data == data).count();
+        if matching > 1 {
+            self.breaks(now, format_args!("{} has {matching} matching revisions", live.key));
+        }
     }
 
     fn live(&self, store: &Store) -> Vec<DaemonSet> {
@@ -266,17 +341,46 @@ impl Ledger {
     }
 }
 
+/// Whether a pod has been Ready for long enough to be seen, and is not available yet.
+fn is_young(pod: &Pod, live: &DaemonSet, now: Timestamp) -> bool {
+    let PodReadiness::Ready { since: Some(since) } = pod.readiness else { return false };
+    since <= seen_by(now) && !is_available(pod, live, now)
+}
+
+/// The digests of templates that are remembered as failed, where the lock is or by the hold.
+fn failed_before(live: &DaemonSet, store: &Store) -> BTreeSet<String> {
+    let parked = Hold::of(live).ok().flatten().and_then(|hold| hold.failed);
+    remembered(&live.key, store).into_iter().chain(parked).collect()
+}
+
+/// The digests of templates that are remembered as failed where the lock is.
+pub(crate) fn remembered(key: &DaemonSetKey, store: &Store) -> BTreeSet<String> {
+    let lease = store.get(Kind::Lease, NAMESPACE, &lease_name(key.name.as_str()));
+    let Some(lease) = lease.map(|it| it.value()) else { return BTreeSet::new() };
+    let note = lease["metadata"]["annotations"][FAILED_TEMPLATES_ANNOTATION].as_str();
+    failed_templates(note.unwrap_or_default()).map(str::to_owned).collect()
+}
+
 /// Whether a strategy is the declared one, as the server serves it.
 fn is_declared(strategy: &Value, declared: &Value) -> bool {
     let read = |value: &Value| serde_json::from_value::<UpdateStrategy>(value.clone()).ok();
     read(strategy).is_some() && read(strategy) == read(declared)
 }
 
+/// Whether the controller would replace pods by deleting them first.
+fn is_rolled(strategy: &Value) -> bool {
+    let surge = &strategy["rollingUpdate"]["maxSurge"];
+    strategy["type"] == "RollingUpdate" && (surge.is_null() || surge == 0 || surge == "0%")
+}
+
 pub(crate) fn pods(store: &Store) -> impl Iterator<Item = &Pod> {
     store.objects(Kind::Pod, Some(NAMESPACE)).filter_map(|it| it.pod())
 }
 
-fn revisions<'s>(live: &'s DaemonSet, store: &'s Store) -> impl Iterator<Item = &'s Revision> {
+pub(crate) fn revisions<'s>(
+    live: &'s DaemonSet,
+    store: &'s Store,
+) -> impl Iterator<Item = &'s Revision> {
     let all = store.objects(Kind::ControllerRevision, Some(NAMESPACE));
     all.filter_map(|it| it.revision())
         .filter(|it| it.controller.as_ref().is_some_and(|owner| owner.uid == live.uid))
@@ -289,11 +393,7 @@ pub(crate) fn is_updated(pod: &Pod, live: &DaemonSet, store: &Store) -> bool {
     hashes.into_iter().any(|hash| pod.has_hash(&hash))
 }
 
-/// The nodes that should have a pod.
-pub(crate) fn desired_nodes<'s>(
-    live: &'s DaemonSet,
-    store: &'s Store,
-) -> impl Iterator<Item = &'s Node> {
-    let nodes = store.objects(Kind::Node, None).filter_map(|it| it.node());
-    nodes.filter(|node| judge(&live.spec.template.placement, node).may_start)
+/// An object's key, for looking it up.
+pub(crate) fn key(name: &str) -> ObjectKey {
+    ObjectKey::new(NAMESPACE, name)
 }

@@ -26,6 +26,8 @@ pub(crate) enum PodSpec {
     Available,
     /// Of the old template, and never Ready.
     Unready,
+    /// Of the old template, and Ready for less than a minute.
+    Young,
     /// Not there.
     Missing,
     /// Of the old template, and nobody's: to be adopted.
@@ -65,6 +67,52 @@ pub(crate) struct Scenario {
     pub(crate) policy: Option<Value>,
     /// Entries of a document of faults, each under the list that it belongs to.
     pub(crate) faults: Vec<(&'static str, Value)>,
+    /// What other people do meanwhile.
+    pub(crate) people: Vec<Meddling>,
+    /// What becomes of the run, but for its end.
+    pub(crate) fates: Vec<Fate>,
+}
+
+/// Something that somebody does to the first DaemonSet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meddling {
+    /// So many seconds after the beginning.
+    pub(crate) at: u64,
+    pub(crate) what: What,
+}
+
+/// What people do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// `kubectl rollout restart`.
+    Restart,
+    /// `kubectl set image`.
+    Image,
+    /// Another strategy, which ends the hold.
+    Strategy,
+    /// Something that is nobody's affair.
+    Label,
+    /// The DaemonSet is deleted.
+    Delete,
+    /// A pod is deleted.
+    Pod,
+}
+
+/// What becomes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Ctrl-C, so many seconds after the beginning.
+    Interrupted(u64),
+    /// It is killed before its request of this number is carried out, and another one follows.
+    KilledBefore(usize),
+    /// After that, before it hears the answer.
+    KilledAfter(usize),
+    /// Nothing that it sends arrives from one second to another, or too late.
+    CutOff(u64, u64),
+    /// Somebody else begins the same, so many seconds after it.
+    Another(u64),
+    /// The same once more, when it has ended.
+    Again,
 }
 
 /// The image of the new template, where it is another one.
@@ -79,12 +127,16 @@ impl Scenario {
         let agents = names.iter().map(|name| agent(name, &mut dice)).collect();
         let policy = dice.one_in(2).then(|| policy(&mut dice));
         let mut faults = Vec::new();
-        if !dice.one_in(4) {
+        let calm = dice.one_in(4);
+        if !calm {
             for _ in 0..dice.between(1, 4) {
                 faults.extend(fault(&nodes, &mut dice));
             }
         }
-        Self { seed, nodes, agents, policy, faults }
+        let people = (0..dice.between(0, 9).saturating_sub(7)).map(|_| meddling(&mut dice));
+        let people = if calm { Vec::new() } else { people.collect() };
+        let fates = if calm && dice.one_in(2) { vec![Fate::Again] } else { fates(&mut dice) };
+        Self { seed, nodes, agents, policy, faults, people, fates }
     }
 
     /// The same without some of it, by the numbers of its parts; `None` when nothing would be left
@@ -96,6 +148,8 @@ impl Scenario {
             !left_out.contains(&(at - 1))
         };
         let mut less = self.clone();
+        less.fates.retain(|_| stays());
+        less.people.retain(|_| stays());
         less.faults.retain(|_| stays());
         less.nodes.retain(|_| stays());
         less.agents.retain(|_| stays());
@@ -107,12 +161,24 @@ impl Scenario {
 
     /// How many parts it has that can be left out.
     pub(crate) fn parts(&self) -> usize {
-        self.faults.len() + self.nodes.len() + self.agents.len() + 1
+        let Self { seed: _, nodes, agents, policy: _, faults, people, fates } = self;
+        fates.len() + people.len() + faults.len() + nodes.len() + agents.len() + 1
     }
 
     /// Whether requests may fail, so that a run may.
-    pub(crate) fn api_fails(&self) -> bool {
+    pub(crate) fn is_cut_off(&self) -> bool {
         self.faults.iter().any(|(list, _)| *list == "api")
+            || self.fates.iter().any(|fate| matches!(fate, Fate::CutOff(..)))
+    }
+
+    /// Whether nothing happens to nodes, images and the controller; the API may fail.
+    pub(crate) fn faults_are_of_api(&self) -> bool {
+        self.faults.iter().all(|(list, _)| *list == "api")
+    }
+
+    /// Whether nothing goes wrong at all.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.faults.is_empty() && self.people.is_empty()
     }
 
     /// The document of faults.
@@ -130,19 +196,21 @@ impl Scenario {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, nodes, agents, policy, faults } = self;
+        let Self { seed, nodes, agents, policy, faults, people, fates } = self;
         writeln!(f, "seed {seed}")?;
         nodes.iter().try_for_each(|node| writeln!(f, "  {node:?}"))?;
         agents.iter().try_for_each(|agent| writeln!(f, "  {agent:?}"))?;
         policy.iter().try_for_each(|policy| writeln!(f, "  policy {policy}"))?;
+        people.iter().try_for_each(|one| writeln!(f, "  {one:?}"))?;
+        fates.iter().try_for_each(|fate| writeln!(f, "  {fate:?}"))?;
         faults.iter().try_for_each(|(list, fault)| writeln!(f, "  {list} {fault}"))
     }
 }
 
 fn node(at: u64, dice: &mut Dice) -> NodeSpec {
-    use PodSpec::{Available, Missing, Orphan, Unready};
+    use PodSpec::{Available, Missing, Orphan, Unready, Young};
     let well = [Available; 12];
-    let pods: Vec<_> = well.into_iter().chain([Unready, Missing, Orphan]).collect();
+    let pods: Vec<_> = well.into_iter().chain([Unready, Missing, Orphan, Young]).collect();
     NodeSpec {
         name: format!("node-{at:02}"),
         zone: dice.pick(&['a', 'b', 'c']),
@@ -173,7 +241,7 @@ fn agent(name: &'static str, dice: &mut Dice) -> AgentSpec {
     AgentSpec {
         name,
         strategy: dice.pick(&strategies),
-        min_ready_seconds: dice.pick(&[0, 0, 0, 5, 20]),
+        min_ready_seconds: dice.pick(&[0, 0, 0, 5, 20, 90]),
         pool: dice.pick(&[None, None, Some("blue")]),
         change: dice.pick(&[
             Change::Image,
@@ -184,6 +252,27 @@ fn agent(name: &'static str, dice: &mut Dice) -> AgentSpec {
             Change::Nothing,
         ]),
         live: !dice.one_in(10),
+    }
+}
+
+fn meddling(dice: &mut Dice) -> Meddling {
+    use What::{Delete, Image, Label, Pod, Restart, Strategy};
+    let what = dice.pick(&[Restart, Image, Strategy, Label, Delete, Pod, Pod, Pod]);
+    Meddling { at: dice.between(1, 120), what }
+}
+
+fn fates(dice: &mut Dice) -> Vec<Fate> {
+    let at = dice.between(1, 120);
+    let number = usize::try_from(dice.between(1, 60)).unwrap();
+    match dice.between(0, 11) {
+        0 => vec![Fate::Interrupted(at)],
+        1 => vec![Fate::KilledBefore(number)],
+        2 => vec![Fate::KilledAfter(number)],
+        3 => vec![Fate::CutOff(at, at + dice.between(5, 60))],
+        4 => vec![Fate::Another(at)],
+        5 => vec![Fate::CutOff(at, at + dice.between(20, 90)), Fate::Another(at)],
+        6 => vec![Fate::Again],
+        _ => Vec::new(),
     }
 }
 
@@ -262,7 +351,8 @@ fn api_fault(dice: &mut Dice) -> Value {
         json!({"refused": 500}),
         json!({"refused": 429}),
         json!({"late": "2s"}),
-        json!({"late": "4s"}),
+        json!({"late": "9s"}),
+        json!({"late": "25s"}),
         json!({"cut": "15s"}),
         json!("lost"),
         json!("conflict"),

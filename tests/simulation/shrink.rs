@@ -17,12 +17,13 @@ pub(crate) fn broken(seed: u64, left_out: &[usize]) -> Option<Shrunk> {
     let whole = Scenario::of(seed);
     let attempt = |left_out: &[usize]| {
         let scenario = whole.without(left_out)?;
-        let outcome = trial::run(&scenario, None);
+        let outcome = trial::run(&scenario);
         (!outcome.broken.is_empty()).then_some((scenario, outcome))
     };
     let mut smallest = attempt(left_out)?;
     let mut left_out = left_out.to_vec();
-    for part in 0..whole.parts() {
+    let parts = (0..whole.parts()).filter(|part| !left_out.contains(part)).collect::<Vec<_>>();
+    for part in parts {
         left_out.push(part);
         match attempt(&left_out) {
             Some(smaller) => smallest = smaller,
@@ -42,11 +43,8 @@ impl std::fmt::Display for Shrunk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { scenario, outcome, line } = self;
         let broken = outcome.broken.join("\n  ");
-        let Outcome { ended, again, requests, .. } = outcome;
-        write!(f, "{line}\n{scenario}ended with {ended:?} after {requests} requests")?;
-        if let Some(again) = again {
-            write!(f, ", and run again with {again:?}")?;
-        }
+        let Outcome { ended, requests, .. } = outcome;
+        write!(f, "{line}\n{scenario}ended with {ended:?}; {requests} requests of the first run")?;
         write!(f, "\n  {broken}")
     }
 }

@@ -3,16 +3,23 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ds_plan::apply::Interrupt;
 use ds_plan::cli::{Ended, Exit, ds_apply_at};
+use ds_plan::model::Pod;
+use ds_plan::plan::Hold;
+use ds_plan::rollout::PLAN_DIGEST_ANNOTATION;
 use ds_plan::simulator::{
-    Fault, Hook, Kind, Rehearsal, Seen, Store, Timings, VirtualClock, World, on_virtual_time,
+    Fault, Hook, Kind, Rehearsal, Route, Seen, Store, Timings, VirtualClock, World, on_virtual_time,
 };
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::sleep;
 
-use crate::cluster::{self, NAMESPACE};
-use crate::laws::{Ledger, desired_nodes, is_updated, pods};
-use crate::scenario::{Change, Scenario};
+use crate::budget::{desired_nodes, owns};
+use crate::cluster;
+use crate::laws::{Ledger, is_updated, key, pods, remembered, revisions};
+use crate::people::{SOMEBODY, meddle};
+use crate::scenario::{AgentSpec, Change, Fate, Scenario};
 
 /// No run may last longer, by the cluster's clock.
 const LONGEST: Duration = Duration::from_hours(12);
@@ -20,21 +27,10 @@ const LONGEST: Duration = Duration::from_hours(12);
 /// How long everything else may take to settle after a run.
 const SETTLED: Duration = Duration::from_mins(5);
 
-/// Where a run is killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kill {
-    /// Before its request of this number is carried out.
-    Before(usize),
-    /// After that, before it hears the answer.
-    After(usize),
-}
-
 /// What came of a trial.
 pub(crate) struct Outcome {
-    /// How the run ended; `None` when it was killed.
-    pub(crate) ended: Option<Ended>,
-    /// How the one after it ended, if there was one.
-    pub(crate) again: Option<Ended>,
+    /// How each run ended, but for those that were killed; in the order of their ends.
+    pub(crate) ended: Vec<(&'static str, Ended)>,
     pub(crate) broken: Vec<String>,
     pub(crate) history: String,
     /// How many requests the first run made.
@@ -43,12 +39,31 @@ pub(crate) struct Outcome {
     pub(crate) state: String,
 }
 
+/// The first run's user.
+const FIRST: &str = "first";
+/// The user of the run after one that was killed.
+const SECOND: &str = "second";
+/// The user who begins the same while the first run goes on.
+const OTHER: &str = "other";
+/// The user of the same run once more.
+const AGAIN: &str = "again";
+
 /// What the hook shares with the trial.
 struct Shared {
     ledger: Ledger,
     requests: usize,
-    kill: Option<Kill>,
+    fates: Vec<Fate>,
     killed: bool,
+    /// Users whose runs may change nothing, for all is done.
+    idle: Option<&'static str>,
+    /// Told when a law is broken: there is no more to be seen.
+    over: Arc<Notify>,
+}
+
+impl Shared {
+    fn has(&self, fate: Fate) -> bool {
+        self.fates.contains(&fate)
+    }
 }
 
 struct Watcher {
@@ -58,16 +73,23 @@ struct Watcher {
     clock: VirtualClock,
 }
 
-/// The user of the run that may be killed.
-const FIRST: &str = "first";
-/// The user of the one after it.
-const SECOND: &str = "second";
-
 impl Watcher {
     fn dies(&self, shared: &mut Shared) -> Vec<Fault> {
         shared.killed = true;
         self.death.notify_one();
         vec![Fault::Silence]
+    }
+
+    /// How long a request of the first run is on its way when that is cut off.
+    fn cut_off(&self, shared: &Shared) -> Option<Fault> {
+        let now = self.clock.elapsed();
+        shared.fates.iter().find_map(|fate| match fate {
+            Fate::CutOff(from, until) => {
+                let [from, until] = [from, until].map(|it| Duration::from_secs(*it));
+                (from <= now && now < until).then(|| Fault::Delay(until - now))
+            }
+            _ => None,
+        })
     }
 }
 
@@ -77,139 +99,318 @@ fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 
 impl Hook for Watcher {
     fn before(&mut self, request: &Seen, store: &Store) -> Vec<Fault> {
+        if request.user == SOMEBODY {
+            return Vec::new();
+        }
         let mut shared = locked(&self.shared);
+        let mut faults = Vec::new();
         if request.user == FIRST {
             if shared.killed {
                 return vec![Fault::Silence];
             }
             shared.requests += 1;
-            if shared.kill == Some(Kill::Before(shared.requests)) {
+            let number = shared.requests;
+            if shared.has(Fate::KilledBefore(number)) {
                 return self.dies(&mut shared);
             }
+            faults.extend(self.cut_off(&shared));
         }
+        shared.ledger.before(request, self.clock.now());
         drop(shared);
-        self.faults.as_mut().map(|faults| faults.before(request, store)).unwrap_or_default()
+        faults.extend(self.faults.as_mut().into_iter().flat_map(|it| it.before(request, store)));
+        faults
     }
 
     fn after(&mut self, request: &Seen, code: u16, store: &Store) -> Vec<Fault> {
         let mut shared = locked(&self.shared);
         shared.ledger.after(request, code, store, self.clock.now());
-        if request.user == FIRST && shared.kill == Some(Kill::After(shared.requests)) {
+        if !shared.ledger.broken.is_empty() {
+            shared.over.notify_one();
+        }
+        if request.user == SOMEBODY {
+            return Vec::new();
+        }
+        let number = shared.requests;
+        if request.user == FIRST && shared.has(Fate::KilledAfter(number)) {
             return self.dies(&mut shared);
+        }
+        let writes = matches!(request.verb, "create" | "update" | "patch" | "delete");
+        if shared.idle == Some(request.user.as_str())
+            && writes
+            && !request.dry_run
+            && is_work(request)
+        {
+            let text = format!("all was done, and {} does {:?}", request.user, request.route);
+            shared.ledger.broken.push(text);
         }
         drop(shared);
         self.faults.as_mut().map(|faults| faults.after(request, code, store)).unwrap_or_default()
     }
 }
 
-/// Runs a scenario; a run that is killed is followed by another one.
-pub(crate) fn run(scenario: &Scenario, kill: Option<Kill>) -> Outcome {
-    on_virtual_time(trial(scenario, kill)).expect("a runtime")
+/// Whether a request changes more than the lock.
+fn is_work(request: &Seen) -> bool {
+    match &request.route {
+        Route::Objects(objects) => objects.kind != Kind::Lease,
+        Route::AccessReview | Route::Version | Route::Discovery(_) | Route::Health => false,
+    }
 }
 
-async fn trial(scenario: &Scenario, kill: Option<Kill>) -> Outcome {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("agents.yaml"), cluster::manifests(scenario))
-        .expect("a folder to write to");
-    let faults = serde_json::from_value(scenario.fault_document()).expect("faults");
-    let rehearsal = Rehearsal { timings: Timings::default(), faults, seed: scenario.seed };
-    let world = World::begin(&cluster::snapshot(scenario), rehearsal).expect("a cluster");
-    let ledger = Ledger::new(scenario, &world.server().store());
-    let shared = Shared { ledger, requests: 0, kill, killed: false };
-    let shared = Arc::new(Mutex::new(shared));
-    let death = Arc::new(Notify::new());
-    world.server().set_hook(Some(Box::new(Watcher {
-        faults: world.server().take_hook(),
-        shared: Arc::clone(&shared),
-        death: Arc::clone(&death),
-        clock: world.clock(),
-    })));
-    let apply = async |user| {
-        let (_interrupt, interrupts) = mpsc::channel(1);
+/// Runs a scenario; a run that is killed is followed by another one.
+///
+/// All on this thread: plans of such clusters are not worth handing to others.
+pub(crate) fn run(scenario: &Scenario) -> Outcome {
+    thread_local! {
+        static ALONE: rayon::ThreadPool =
+            rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    }
+    ALONE.with(|alone| alone.install(|| on_virtual_time(trial(scenario)).expect("a runtime")))
+}
+
+/// A cluster, and what is done with it.
+struct Trial<'a> {
+    scenario: &'a Scenario,
+    world: World,
+    folder: tempfile::TempDir,
+    shared: Arc<Mutex<Shared>>,
+    death: Arc<Notify>,
+    /// How each run ended, in the order of their ends.
+    ended: Mutex<Vec<(&'static str, Ended)>>,
+}
+
+impl<'a> Trial<'a> {
+    fn begin(scenario: &'a Scenario) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("agents.yaml"), cluster::manifests(scenario))
+            .expect("a folder to write to");
+        let faults = serde_json::from_value(scenario.fault_document()).expect("faults");
+        let rehearsal = Rehearsal { timings: Timings::default(), faults, seed: scenario.seed };
+        let world = World::begin(&cluster::snapshot(scenario), rehearsal).expect("a cluster");
+        let ledger = Ledger::new(scenario, &world.server().store());
+        let fates = scenario.fates.clone();
+        let shared =
+            Shared { ledger, requests: 0, fates, killed: false, idle: None, over: Arc::default() };
+        let shared = Arc::new(Mutex::new(shared));
+        let death = Arc::new(Notify::new());
+        world.server().set_hook(Some(Box::new(Watcher {
+            faults: world.server().take_hook(),
+            shared: Arc::clone(&shared),
+            death: Arc::clone(&death),
+            clock: world.clock(),
+        })));
+        let ended = Mutex::new(Vec::new());
+        Self { scenario, world, folder, shared, death, ended }
+    }
+
+    /// One run of the program.
+    async fn apply(&self, user: &'static str, interrupts: mpsc::Receiver<Interrupt>) {
         let line = ["-f", "agents.yaml", "--yes", "--keep-going", "--lock-timeout", "10m"];
-        let run = ds_apply_at(&world, user, folder.path(), interrupts, &line);
-        tokio::time::timeout(LONGEST, run).await
-    };
-    let first = tokio::select! {
+        let run = ds_apply_at(&self.world, user, self.folder.path(), interrupts, &line);
+        match tokio::time::timeout(LONGEST, run).await {
+            Ok(ended) => self.ended().push((user, ended)),
+            Err(_) => locked(&self.shared).ledger.broken.push(format!("{user} has no end")),
+        }
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Vec<(&'static str, Ended)>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first run, unless it is killed.
+    async fn first(&self) {
+        let (interrupt, interrupts) = mpsc::channel(1);
+        let stopped = async {
+            for fate in &self.scenario.fates {
+                let Fate::Interrupted(at) = fate else { continue };
+                sleep(Duration::from_secs(*at)).await;
+                locked(&self.shared).ledger.interrupt(FIRST);
+                let _ = interrupt.send(Interrupt).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = self.death.notified() => {}
+            () = stopped => {}
+            () = self.apply(FIRST, interrupts) => {}
+        }
+    }
+
+    /// Somebody else's run meanwhile, if there is one.
+    async fn other(&self) {
+        let at = self.scenario.fates.iter().find_map(|fate| match fate {
+            Fate::Another(at) => Some(*at),
+            _ => None,
+        });
+        if let Some(at) = at {
+            sleep(Duration::from_secs(at)).await;
+            self.apply(OTHER, mpsc::channel(1).1).await;
+        }
+    }
+
+    async fn people(&self) {
+        let mut people = self.scenario.people.clone();
+        people.sort_by_key(|one| one.at);
+        for one in people {
+            self.world
+                .clock()
+                .reach(self.world.clock().start() + Duration::from_secs(one.at))
+                .await;
+            meddle(&self.world, self.scenario.agents[0].name, one.what).await;
+        }
+    }
+
+    /// All runs.
+    async fn runs(&self) {
+        tokio::join!(self.first(), self.other(), self.people());
+        if locked(&self.shared).killed {
+            self.apply(SECOND, mpsc::channel(1).1).await;
+        }
+        if self.scenario.fates.contains(&Fate::Again) {
+            let is_done = self.ended().last().is_some_and(|(_, it)| it.exit == Exit::Done);
+            let quiet = self.scenario.is_quiet();
+            locked(&self.shared).idle = (is_done && quiet).then_some(AGAIN);
+            self.apply(AGAIN, mpsc::channel(1).1).await;
+        }
+    }
+}
+
+async fn trial(scenario: &Scenario) -> Outcome {
+    let trial = Trial::begin(scenario);
+    let over = Arc::clone(&locked(&trial.shared).over);
+    tokio::select! {
         biased;
-        () = death.notified() => None,
-        ended = apply(FIRST) => Some(ended),
-    };
-    let mut broken = Vec::new();
-    let mut in_time = |ended: Result<Ended, tokio::time::error::Elapsed>| {
-        if ended.is_err() {
-            broken.push("the run has no end".to_owned());
-        }
-        ended.ok()
-    };
-    let ended = first.and_then(&mut in_time);
-    let again = if locked(&shared).killed { in_time(apply(SECOND).await) } else { None };
-    let last = again.as_ref().or(ended.as_ref());
-    if let Some(last) = last {
-        broken.extend(bad_end(scenario, last));
-        tokio::time::sleep(SETTLED).await;
-        if last.exit == Exit::Done {
-            broken.extend(not_done(scenario, &world.server().store()));
-        }
+        () = over.notified() => {}
+        () = trial.runs() => {}
     }
-    let state = state(&world.server().store());
-    let mut shared = locked(&shared);
+    let ended = trial.ended().clone();
+    let mut broken: Vec<String> =
+        ended.iter().filter_map(|(user, ended)| bad_end(scenario, user, ended)).collect();
+    let server = trial.world.server();
+    broken.extend(bad_hold(scenario, &server.store()));
+    if let Some((_, last)) = ended.last().filter(|(_, last)| last.exit == Exit::Done) {
+        debug_assert_eq!(last.error, None);
+        // Who finds nothing to do waits for nobody.
+        if scenario.fates.is_empty() {
+            broken.extend(not_whole(scenario, &server.store(), &locked(&trial.shared).ledger));
+        }
+        sleep(SETTLED).await;
+        broken.extend(not_done(scenario, &server.store(), &locked(&trial.shared).ledger));
+    } else {
+        sleep(SETTLED).await;
+    }
+    let state = state(&server.store());
+    let mut shared = locked(&trial.shared);
     broken.append(&mut shared.ledger.broken);
-    Outcome {
-        ended,
-        again,
-        broken,
-        history: std::mem::take(&mut shared.ledger.history),
-        requests: shared.requests,
-        state,
-    }
+    let history = std::mem::take(&mut shared.ledger.history);
+    Outcome { ended, broken, history, requests: shared.requests, state }
 }
 
 /// A run ends in one of the ways that have a name.
-fn bad_end(scenario: &Scenario, ended: &Ended) -> Option<String> {
+fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<String> {
+    let is_interrupted = scenario.fates.iter().any(|it| matches!(it, Fate::Interrupted(_)));
     match ended.exit {
         Exit::Done | Exit::Held | Exit::Stale | Exit::Refused | Exit::Locked => None,
-        Exit::Failed if scenario.api_fails() => None,
+        Exit::Failed if scenario.is_cut_off() || !scenario.people.is_empty() => None,
+        Exit::Interrupted if is_interrupted && user == FIRST => None,
         Exit::Changes
         | Exit::Drift
         | Exit::Failed
         | Exit::Usage
         | Exit::Interrupted
-        | Exit::Terminated => Some(format!("the run ended with {ended:?}")),
+        | Exit::Terminated => Some(format!("{user} ended with {ended:?}")),
     }
 }
 
-/// What is not as it should be after a run that says that all is done.
-fn not_done(scenario: &Scenario, store: &Store) -> Vec<String> {
-    let quiet = scenario.faults.iter().all(|(list, _)| *list == "api");
+/// What is parked is remembered where no other controller undoes it.
+fn bad_hold(scenario: &Scenario, store: &Store) -> Vec<String> {
+    if !scenario.is_quiet() || !scenario.fates.is_empty() {
+        return Vec::new();
+    }
+    let parked = scenario.agents.iter().filter_map(|agent| {
+        let live = store.at(Kind::DaemonSet, &key(agent.name))?.daemon_set()?;
+        let failed = Hold::of(live).ok()??.failed?;
+        (!remembered(&live.key, store).contains(&failed))
+            .then(|| format!("{} is parked, and nobody remembers why", agent.name))
+    });
+    parked.collect()
+}
+
+/// What is not as it should be at the moment when a run says that all is done.
+fn not_whole(scenario: &Scenario, store: &Store, ledger: &Ledger) -> Vec<String> {
     let mut broken = Vec::new();
-    for agent in &scenario.agents {
-        if let Some(pod) = pods(store).find(|pod| pod.controller.is_none() && quiet) {
-            broken.push(format!("done, and {} is still nobody's", pod.name));
-        }
-        let Some(object) = store.get(Kind::DaemonSet, NAMESPACE, agent.name) else {
-            broken.push(format!("done, and {} is not there", agent.name));
+    for (agent, live) in undisturbed(scenario, store, ledger) {
+        let data = ds_plan::controller::revision_data::data_for(live.spec.template.raw());
+        let matching: Vec<_> = revisions(live, store).filter(|it| *it.data == data).collect();
+        let [revision] = matching[..] else {
+            broken.push(format!("done, and {} has {} revisions", agent.name, matching.len()));
             continue;
         };
-        let Some(live) = object.daemon_set() else { continue };
+        let recorded = revision.annotations.get(PLAN_DIGEST_ANNOTATION).is_some();
+        if agent.change == Change::Image && !recorded {
+            broken.push(format!("done, and {} does not say through whom", revision.name));
+        }
+        if agent.strategy["type"] == "OnDelete" || !scenario.faults_are_of_api() {
+            continue;
+        }
+        for node in desired_nodes(live, store).filter(|node| node.readiness.is_ready()) {
+            let mut here = pods(store).filter(|pod| pod.node() == Some(&node.name));
+            if agent.change == Change::Image
+                && !here
+                    .any(|pod| owns(live, pod) && is_updated(pod, live, store) && pod.is_ready())
+            {
+                broken.push(format!("done, and {} is not Ready on {}", agent.name, node.name));
+            }
+        }
+    }
+    broken
+}
+
+/// The DaemonSets that nobody else has written, as they are.
+fn undisturbed<'s>(
+    scenario: &'s Scenario,
+    store: &'s Store,
+    ledger: &Ledger,
+) -> Vec<(&'s AgentSpec, &'s ds_plan::model::DaemonSet)> {
+    let live = scenario.agents.iter().filter_map(|agent| {
+        let live = store.at(Kind::DaemonSet, &key(agent.name))?.daemon_set()?;
+        (!ledger.was_meddled(&live.key)).then_some((agent, live))
+    });
+    live.collect()
+}
+
+/// Whether a pod is nobody's, and not on its way out.
+fn is_left_alone(pod: &Pod) -> bool {
+    pod.controller.is_none() && !pod.terminating
+}
+
+/// What is not as it should be a while after a run has said that all is done.
+fn not_done(scenario: &Scenario, store: &Store, ledger: &Ledger) -> Vec<String> {
+    let quiet = scenario.faults_are_of_api();
+    let mut broken = Vec::new();
+    for agent in &scenario.agents {
+        if let Some(pod) = pods(store).find(|pod| is_left_alone(pod) && quiet) {
+            broken.push(format!("done, and {} is still nobody's", pod.name));
+        }
+        if store.at(Kind::DaemonSet, &key(agent.name)).is_none() && scenario.people.is_empty() {
+            broken.push(format!("done, and {} is not there", agent.name));
+        }
+    }
+    for (agent, live) in undisturbed(scenario, store, ledger) {
         let image = &live.raw["spec"]["template"]["spec"]["containers"][0]["image"];
         if agent.change == Change::Image && *image != "registry.example/agent:2" {
             broken.push(format!("done, and {} has the image {image}", agent.name));
         }
-        if agent.strategy["type"] != "OnDelete"
-            && live.spec.update_strategy == ds_plan::model::UpdateStrategy::OnDelete
-        {
-            broken.push(format!("done, and {} is held", agent.name));
-        }
-        if agent.strategy["type"] == "OnDelete" || !quiet {
+        if agent.strategy["type"] == "OnDelete" {
             continue;
         }
-        for node in desired_nodes(live, store).filter(|node| node.readiness.is_ready()) {
-            let here = pods(store).filter(|pod| {
-                pod.node() == Some(&node.name)
-                    && pod.controller.as_ref().is_some_and(|it| it.uid == live.uid)
-            });
-            if !here.into_iter().all(|pod| {
+        if live.spec.update_strategy == ds_plan::model::UpdateStrategy::OnDelete {
+            broken.push(format!("done, and {} is held", agent.name));
+        }
+        for node in desired_nodes(live, store).filter(|node| quiet && node.readiness.is_ready()) {
+            let mut here =
+                pods(store).filter(|pod| pod.node() == Some(&node.name) && owns(live, pod));
+            if !here.all(|pod| {
                 // What is not to be changed stays as it was, Ready or not.
                 let ready = pod.is_ready() || agent.change == Change::Nothing;
                 ready && is_updated(pod, live, store)
@@ -223,29 +424,30 @@ fn not_done(scenario: &Scenario, store: &Store) -> Vec<String> {
 
 /// What two ways to the same end must agree on.
 fn state(store: &Store) -> String {
-    let daemon_sets = store.objects(Kind::DaemonSet, Some(NAMESPACE)).filter_map(|object| {
-        let live = object.daemon_set()?;
-        let mut pods: Vec<String> = pods(store)
-            .filter(|pod| pod.controller.as_ref().is_some_and(|it| it.uid == live.uid))
-            .map(|pod| {
-                let node = pod.node().map(ToString::to_string).unwrap_or_default();
-                format!("{node} {:?} {}", pod.revision_hash(), pod.is_ready())
-            })
-            .collect();
-        pods.sort();
-        let owned = |object: &&Arc<ds_plan::simulator::Object>| {
-            object.meta().owners.iter().any(|owner| owner.uid == live.uid)
-        };
-        let revisions: Vec<_> = store
-            .objects(Kind::ControllerRevision, Some(NAMESPACE))
-            .filter(owned)
-            .filter_map(|it| it.revision())
-            .map(|it| json!({"number": it.number, "data": *it.data}))
-            .collect();
-        let held = live.annotations.get(ds_plan::plan::ROLLOUT_ANNOTATION).is_some();
-        let spec = &live.raw["spec"];
-        Some(json!({"spec": spec, "held": held, "pods": pods, "revisions": revisions}))
-    });
+    let daemon_sets =
+        store.objects(Kind::DaemonSet, Some(cluster::NAMESPACE)).filter_map(|object| {
+            let live = object.daemon_set()?;
+            let mut pods: Vec<String> = pods(store)
+                .filter(|pod| pod.controller.as_ref().is_some_and(|it| it.uid == live.uid))
+                .map(|pod| {
+                    let node = pod.node().map(ToString::to_string).unwrap_or_default();
+                    format!("{node} {:?} {}", pod.revision_hash(), pod.is_ready())
+                })
+                .collect();
+            pods.sort();
+            let owned = |object: &&Arc<ds_plan::simulator::Object>| {
+                object.meta().owners.iter().any(|owner| owner.uid == live.uid)
+            };
+            let revisions: Vec<_> = store
+                .objects(Kind::ControllerRevision, Some(cluster::NAMESPACE))
+                .filter(owned)
+                .filter_map(|it| it.revision())
+                .map(|it| json!({"number": it.number, "data": *it.data}))
+                .collect();
+            let held = live.annotations.get(ds_plan::plan::ROLLOUT_ANNOTATION).is_some();
+            let spec = &live.raw["spec"];
+            Some(json!({"spec": spec, "held": held, "pods": pods, "revisions": revisions}))
+        });
     let daemon_sets: Vec<String> = daemon_sets.map(|it| format!("{it:#}")).collect();
     daemon_sets.join("\n")
 }

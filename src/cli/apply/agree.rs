@@ -9,6 +9,7 @@ use super::session::Session;
 use super::told::Format;
 use super::turn::Turn;
 use super::turns;
+use super::way_back;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::shell::Shell;
@@ -88,7 +89,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The plan of what is asked for, on this snapshot.
+/// The plan of what is asked for, on this snapshot; where a way back is still to be finished, of
+/// that.
 pub(super) fn planned(
     snapshot: &Snapshot,
     wanted: Asked<'_>,
@@ -96,13 +98,16 @@ pub(super) fn planned(
     created_at: Timestamp,
 ) -> Plan {
     let Asked { desired, source, warnings, prune } = wanted;
+    let goal = |one: &DesiredDaemonSet| way_back::unfinished(snapshot, one, args);
+    let desired: Vec<_> =
+        desired.iter().map(|one| goal(one).unwrap_or_else(|| one.clone())).collect();
     plan::plan(plan::Input {
         take_over: &args.ownership.names(),
         prune,
         source,
         warnings,
         created_at,
-        ..plan::Input::of(snapshot, desired)
+        ..plan::Input::of(snapshot, &desired)
     })
 }
 

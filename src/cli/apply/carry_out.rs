@@ -45,7 +45,7 @@ pub(in crate::cli) struct Args {
 
     /// Only go on with rollouts that a run has left held; begin nothing
     ///
-    /// Git must still ask for the template that is being rolled out. What is parked is left alone.
+    /// Git must still ask for the template that is live. A way back that was begun is finished too.
     #[arg(long, conflicts_with_all = ["prune", "strict"], help_heading = heading::NARROW)]
     resume: bool,
 

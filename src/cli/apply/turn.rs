@@ -7,7 +7,7 @@ use super::agree::{Asked, planned, still_agreed};
 use super::flags::CommonFlags;
 use super::session::{Session, unlock};
 use super::turns::InTurn;
-use super::{identity, told};
+use super::{identity, told, way_back};
 use crate::apply::{self, PreflightError, Trial};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -86,8 +86,12 @@ impl Turn<'_> {
             written: Arc::new(sent(self.desired)),
             changes: plan.change != Change::None,
         };
+        let goal = match way_back::unfinished(snapshot, self.desired, self.args) {
+            Some(_) => Goal::GoBack,
+            None => Goal::Apply(target),
+        };
         Ok(Task {
-            goal: Goal::Apply(target),
+            goal,
             pace: self.pace(),
             waves: plan.waves.clone(),
             provenance: self.provenance(&self.agreed.source, identity::by(&session.holder)),

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::record::LeaseRecord;
+use crate::planted::planted;
 
 /// What to do about a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +34,8 @@ pub(super) fn claim(
     if record.holder.is_empty() || record.holder == identity {
         return Move::Take;
     }
-    let patience = record.lease + request;
+    let patience =
+        planted!(record.lease + request, "a lock is taken that is held" => Duration::ZERO);
     match patience.checked_sub(unchanged) {
         None | Some(Duration::ZERO) => Move::Take,
         Some(rest) => Move::Wait(rest),

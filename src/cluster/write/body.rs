@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Access, Apply};
 use crate::cluster::WriteError;
 use crate::model::{Cascade, DaemonSet, Uid};
+use crate::planted::planted;
 
 /// Asks whether this user may do something.
 pub(super) fn access_review(access: &Access) -> Vec<u8> {
@@ -101,7 +102,7 @@ pub(super) fn delete(
     let mut options = json!({
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "preconditions": {"uid": uid},
+        "preconditions": planted!(json!({"uid": uid}), "deleted by name alone" => json!({})),
     });
     if let Some(version) = resource_version {
         options["preconditions"]["resourceVersion"] = version.into();

@@ -118,6 +118,40 @@ fn rollback_replaces_the_bad_pods_too_and_stays_parked() {
     assert_eq!((run.deletes.len(), run.most_unavailable), (4, 2));
 }
 
+/// A run that was killed when the good template was back, and the bad pods were still there.
+fn left_on_the_way_back() -> Run {
+    let mut run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Rollback);
+    run.until(|run| run.hold().is_some_and(|hold| hold.state == HoldState::Parked));
+    assert_eq!(run.images().get("v2"), Some(&2));
+    run
+}
+
+#[test]
+fn a_way_back_that_was_left_is_gone_to_its_end() {
+    let mut run = left_on_the_way_back();
+    let writes = run.sim.writes.len();
+    run.restart("v2");
+    assert_eq!(run.task.goal, Goal::GoBack);
+    let run = run.finish();
+    let Outcome::Parked { failed, rolled_back: Some(RolledBack::Fully), .. } = run.outcome() else {
+        panic!("{}", run.outcome())
+    };
+    assert!(failed.is_empty(), "that was the run before");
+    assert_eq!((run.images(), run.sim.writes.len()), ([("v1".to_owned(), 6)].into(), writes));
+    assert_eq!(run.hold().unwrap().state, HoldState::Parked);
+    assert_eq!((run.most_unavailable, run.sim.remembered.len()), (2, 1));
+}
+
+#[test]
+fn a_way_back_ends_where_somebody_else_goes_on() {
+    let mut run = left_on_the_way_back();
+    run.restart("v2");
+    run.sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = json!("v3"));
+    let run = run.finish();
+    let Outcome::Stale { held: true, .. } = run.outcome() else { panic!("{}", run.outcome()) };
+    assert_eq!((run.images().get("v2"), run.sim.image()), (Some(&2), "v3".to_owned()));
+}
+
 #[test]
 fn a_rollback_that_fails_as_well_stops_parked() {
     let mut run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Rollback);

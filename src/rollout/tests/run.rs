@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::sim::{Seen, Sim};
-use crate::model::{PodTemplate, PolicySpec, Uid};
+use crate::model::{OnFailure, PodTemplate, PolicySpec, Uid};
 use crate::plan::{Hold, template_digest};
 use crate::rollout::{
     Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome, Provenance,
-    Report, State, Target, Task, Write, step,
+    Report, State, Target, Task, Write, is_on_the_way_back, step,
 };
 
 /// A request on its way.
@@ -140,7 +140,7 @@ impl Run {
     }
 
     /// Throws the state away and begins anew with a fresh plan on a fresh snapshot. What was on its
-    /// way is lost. A template that is remembered as failed is refused.
+    /// way is lost. A template that is remembered as failed is refused, but a way back is gone on with.
     pub(super) fn restart(&mut self, image: &str) {
         self.requests.clear();
         self.delayed.clear();
@@ -149,10 +149,15 @@ impl Run {
             return;
         }
         let target = target(&self.sim, image, &declared(&self.sim));
-        if self.sim.remembered.contains(&template_digest(target.template.raw())) {
+        let digest = template_digest(target.template.raw());
+        let rolls_back = self.task.pace.on_failure == OnFailure::Rollback;
+        self.task.goal = if rolls_back && is_on_the_way_back(&self.sim.seen().world(), &digest) {
+            Goal::GoBack
+        } else if self.sim.remembered.contains(&digest) {
             return;
-        }
-        self.task.goal = Goal::Apply(target);
+        } else {
+            Goal::Apply(target)
+        };
         self.state = State::new(self.task.clone());
     }
 

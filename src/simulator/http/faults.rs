@@ -19,6 +19,8 @@ pub struct Seen {
     pub dry_run: bool,
     /// Who sends it.
     pub user: String,
+    /// What is sent.
+    pub body: Vec<u8>,
 }
 
 /// Something that goes wrong.

@@ -34,7 +34,7 @@ pub(super) struct Incoming {
     query: Query,
     media_type: String,
     manager: String,
-    body: Vec<u8>,
+    pub(super) body: Vec<u8>,
     user: String,
 }
 

@@ -1,0 +1,71 @@
+//! Whether the plan has a reason for a delete: the plan of what is live, made at that moment.
+
+use ds_plan::model::{
+    ClusterInfo, Coverage, DaemonSet, DesiredDaemonSet, NamespaceName, Pod, Snapshot,
+};
+use ds_plan::plan::{self, Detail, Input, template_digest};
+use ds_plan::simulator::{Kind, Store};
+use jiff::Timestamp;
+
+use crate::cluster::NAMESPACE;
+use crate::laws::pods;
+
+/// What takes a pod away, in the words of the plan.
+const REASONS: [&str; 7] =
+    ["outdated", "nothingComesBack", "notEligible", "surplus", "superseded", "failed", "adopted"];
+
+/// What the plan says of a pod instead of a reason to delete it; `None` when it has one. `pod` is as
+/// it was before it was deleted.
+pub(crate) fn none(
+    pod: &Pod,
+    live: &DaemonSet,
+    manifests: &[DesiredDaemonSet],
+    store: &Store,
+    now: Timestamp,
+) -> Option<&'static str> {
+    let digest = template_digest(live.spec.template.raw());
+    let is_live = |it: &&DesiredDaemonSet| {
+        it.key == live.key && template_digest(it.spec.template.raw()) == digest
+    };
+    // Somebody else's template is in no manifest.
+    let desired = manifests.iter().find(is_live)?.clone();
+    let snapshot = snapshot(pod, live, store, now);
+    let input = Input {
+        detail: Detail { all_nodes: true, show_values: false },
+        ..Input::of(&snapshot, std::slice::from_ref(&desired))
+    };
+    let plan = plan::plan(input);
+    let nodes = plan.daemon_sets.iter().flat_map(|one| &one.nodes);
+    let planned = nodes.flat_map(|node| &node.pods).find(|it| it.uid == pod.uid);
+    let code = planned.map_or("not there", |it| it.reason.reason.code());
+    (!REASONS.contains(&code)).then_some(code)
+}
+
+fn snapshot(pod: &Pod, live: &DaemonSet, store: &Store, now: Timestamp) -> Snapshot {
+    let of = |kind| store.objects(kind, Some(NAMESPACE));
+    let others = pods(store).filter(|it| it.uid != pod.uid).cloned();
+    let mut pods: Vec<Pod> = others.chain([pod.clone()]).collect();
+    pods.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut nodes: Vec<_> =
+        store.objects(Kind::Node, None).filter_map(|it| it.node()).cloned().collect();
+    nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    Snapshot {
+        cluster: ClusterInfo::default(),
+        observed_at: now,
+        nodes,
+        pods,
+        daemon_sets: vec![live.clone()],
+        revisions: of(Kind::ControllerRevision).filter_map(|it| it.revision()).cloned().collect(),
+        namespaces: Vec::new(),
+        services: Vec::new(),
+        leases: Vec::new(),
+        coverage: Coverage {
+            scope: Some([NamespaceName::from(NAMESPACE)].into()),
+            managed_fields: true,
+            namespaces: false,
+            services: false,
+            leases: false,
+            masked: None,
+        },
+    }
+}
