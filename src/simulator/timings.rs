@@ -26,6 +26,10 @@ pub struct Timings {
     pub informer: Duration,
     /// How long a controller waits for the answer to one request, or to many sent at once.
     pub request: Duration,
+    /// Nodes that a sync of the DaemonSet controller gets through in a millisecond: it asks three
+    /// times of each whether a pod should run there, and copies the node for that (upstream:
+    /// `NodeShouldRunDaemonPod`).
+    pub nodes_a_millisecond: u32,
     /// Requests a second that the controller manager allows itself (upstream:
     /// `--kube-api-qps`, 20).
     pub requests_per_second: f64,
@@ -46,6 +50,7 @@ impl Default for Timings {
         Self {
             informer: Duration::from_millis(5),
             request: Duration::from_millis(10),
+            nodes_a_millisecond: 50,
             requests_per_second: 20.0,
             burst: 30,
             stop: Duration::from_secs(1),
@@ -57,6 +62,12 @@ impl Default for Timings {
 }
 
 impl Timings {
+    /// How long a sync takes beside its requests.
+    pub(super) fn sync(&self, nodes: usize) -> Duration {
+        let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
+        Duration::from_millis(nodes / u64::from(self.nodes_a_millisecond.max(1)))
+    }
+
     /// Those of a cluster, as far as its pods tell.
     pub fn seen_in(snapshot: &Snapshot) -> Self {
         let images = images_by_hash(&snapshot.revisions);
