@@ -34,7 +34,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
 
 /// A look at so many nodes is worth a millisecond of rest: what happens meanwhile is looked at
 /// together, else a large cluster would have each of its changes cost a look at all of it.
-const NODES_A_MILLISECOND: usize = 20;
+const NODES_A_MILLISECOND: usize = 10;
 
 /// Something that interrupts a run from outside: Ctrl-C or SIGTERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
