@@ -14,6 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::cluster::{Lock, Observer, View};
 use crate::model::DaemonSetKey;
@@ -30,6 +31,10 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// The shortest one, so that what is overdue cannot spin.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// A look at so many nodes is worth a millisecond of rest: what happens meanwhile is looked at
+/// together, else a large cluster would have each of its changes cost a look at all of it.
+const NODES_A_MILLISECOND: usize = 10;
 
 /// Something that interrupts a run from outside: Ctrl-C or SIGTERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +64,9 @@ impl Run<'_> {
         let mut heard = Heard::default();
         let mut event = Event::Look;
         loop {
-            let (after, effects, now) = self.step(state, event);
+            let Looked { state: after, effects, now, nodes } = self.step(state, event);
             state = after;
+            let rested = Instant::now() + rest(nodes);
             // Each step says anew when the next one is due.
             let mut wake = None;
             for effect in effects {
@@ -83,18 +89,27 @@ impl Run<'_> {
                 }
             }
             event = self.next(&mut hands.answers, &mut heard, until(wake, now)).await;
+            while can_wait(&event) && Instant::now() < rested {
+                state.note(event, self.now());
+                event = self.next_in_rest(&mut hands.answers, rested).await;
+            }
         }
     }
 
     /// One step on what is seen now, by the server's clock.
-    fn step(&self, state: State, event: Event) -> (State, Vec<Effect>, Timestamp) {
+    fn step(&self, state: State, event: Event) -> Looked {
         let is_current = self.observer.is_current() && self.lock.is_fresh();
         self.observer.look(|View { snapshot, complaints: _ }| {
-            let now = snapshot.observed_at;
+            let (now, nodes) = (snapshot.observed_at, snapshot.nodes.len());
             let world = World::of(snapshot, self.key, is_current);
             let (state, effects) = step(state, event, &world, now);
-            (state, effects, now)
+            Looked { state, effects, now, nodes }
         })
+    }
+
+    /// What time it is, by the server's clock.
+    fn now(&self) -> Timestamp {
+        self.observer.look(|view| view.snapshot.observed_at)
     }
 
     /// Waits for what happens next, and not longer than that.
@@ -112,14 +127,52 @@ impl Run<'_> {
             biased;
             () = self.lock.lost() => Event::LockLost,
             Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
-            Some(answer) = answers.join_next() => match answer {
-                Ok(answer) => Event::Answer(answer),
-                // A request that panicked is a bug; the run must not wait for it for ever.
-                Err(failed) => std::panic::resume_unwind(failed.into_panic()),
-            },
+            Some(answer) = answers.join_next() => answered(answer),
             () = self.observer.changed() => Event::Look,
             () = tokio::time::sleep(longest) => Event::Look,
         }
+    }
+
+    /// Waits until the rest is over, or something happens that has to be known before.
+    async fn next_in_rest(&mut self, answers: &mut JoinSet<Answer>, rested: Instant) -> Event {
+        tokio::select! {
+            biased;
+            () = self.lock.lost() => Event::LockLost,
+            Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
+            Some(answer) = answers.join_next() => answered(answer),
+            () = tokio::time::sleep_until(rested) => Event::Look,
+        }
+    }
+}
+
+/// What came of a step.
+struct Looked {
+    state: State,
+    effects: Vec<Effect>,
+    /// When it was taken, by the server's clock.
+    now: Timestamp,
+    /// How many nodes it looked at.
+    nodes: usize,
+}
+
+/// How long to rest after a look at so many nodes.
+fn rest(nodes: usize) -> Duration {
+    Duration::from_millis(u64::try_from(nodes / NODES_A_MILLISECOND).unwrap_or(u64::MAX))
+}
+
+/// Whether what is to be done about an event may wait for the next look.
+fn can_wait(event: &Event) -> bool {
+    match event {
+        Event::Look | Event::Answer(_) => true,
+        Event::CreateFailed { .. } | Event::Interrupt | Event::LockLost => false,
+    }
+}
+
+fn answered(answer: Result<Answer, tokio::task::JoinError>) -> Event {
+    match answer {
+        Ok(answer) => Event::Answer(answer),
+        // A request that panicked is a bug; the run must not wait for it for ever.
+        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
     }
 }
 

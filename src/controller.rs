@@ -23,6 +23,7 @@ pub mod pod;
 pub mod reasons;
 pub mod revision_data;
 pub mod rolling_update;
+pub mod start_times;
 pub mod status;
 pub mod sync;
 pub mod tolerations;

@@ -13,6 +13,7 @@ mod digest;
 mod document;
 mod drift;
 mod explanation;
+mod forecast;
 mod git_ops;
 mod guards;
 mod health;
@@ -48,9 +49,9 @@ pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use digest::template_digest;
 pub use document::{
     Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters, DaemonSetPlan,
-    Fate, FieldChange, FieldOwner, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan, PodPlan,
-    RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
-    Totals, Warning, Wave,
+    Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan,
+    PodPlan, RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy,
+    TargetRevision, Totals, Warning, Wave,
 };
 pub use drift::{
     Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftInput, DriftKind, DriftTotals,
@@ -187,6 +188,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     warnings.extend(of_ports);
     warnings.extend(of_requests);
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), snapshot));
+    let forecast = forecast::forecast(&daemon_sets, &desired, snapshot);
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: Kind::Plan,
@@ -197,6 +199,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         cluster: ClusterSummary::from(snapshot),
         totals: totals(&daemon_sets),
         daemon_sets,
+        forecast,
         guards,
         warnings,
     };

@@ -36,6 +36,9 @@ pub(crate) fn manifest(set: usize) -> Value {
 
 pub(crate) fn live(set: usize, desired: usize) -> Value {
     let spec = spec(set, 2);
+    let mut written =
+        managed("helm", None, &json!({ "metadata": { "labels": labels(set) }, "spec": spec }));
+    written["apiVersion"] = "apps/v1".into();
     json!({
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -44,7 +47,7 @@ pub(crate) fn live(set: usize, desired: usize) -> Value {
             "creationTimestamp": BORN,
             "generation": 2,
             "labels": labels(set),
-            "managedFields": [managed("argocd-controller", None, &json!({ "metadata": { "labels": labels(set) }, "spec": spec }))],
+            "managedFields": [written],
             "name": name(set),
             "namespace": namespace(set),
             "resourceVersion": "123456789",

@@ -17,6 +17,8 @@ mod turns;
 mod undo;
 mod way_back;
 
+use std::slice;
+
 use clap::{CommandFactory, Parser, Subcommand};
 use tokio::sync::mpsc;
 
@@ -26,7 +28,9 @@ use super::flags::GlobalFlags;
 use super::shell::Shell;
 use super::{completions, man};
 use crate::apply::Interrupt;
+use crate::model::DaemonSetKey;
 pub use at::{Ended, ds_apply_at};
+use flags::CommonFlags;
 use session::Session;
 
 /// Carry out DaemonSet changes from git, node by node, within the budget
@@ -61,6 +65,44 @@ pub(super) enum Command {
     Man(man::Args),
 }
 
+impl Command {
+    /// The flags of those that carry something out.
+    fn common(&self) -> Option<&CommonFlags> {
+        match self {
+            Self::Apply(args) => Some(&args.common),
+            Self::Roll(args) => Some(&args.named.common),
+            Self::Step(args) => Some(&args.common),
+            Self::Undo(args) => Some(&args.named.common),
+            Self::Release(args) => Some(&args.named.common),
+            Self::Unlock(_) | Self::Completions(_) | Self::Man(_) => None,
+        }
+    }
+
+    /// The same, agreed to already.
+    fn agreed_to(mut self) -> Self {
+        match &mut self {
+            Self::Apply(args) => args.common.yes = true,
+            Self::Roll(args) => args.named.common.yes = true,
+            Self::Step(args) => args.common.yes = true,
+            Self::Undo(args) => args.named.common.yes = true,
+            Self::Release(args) => args.named.common.yes = true,
+            Self::Unlock(_) | Self::Completions(_) | Self::Man(_) => {}
+        }
+        self
+    }
+
+    /// The DaemonSets that it names; `None` when a source says which they are.
+    fn names(&self) -> Option<&[DaemonSetKey]> {
+        match self {
+            Self::Roll(args) => Some(&args.named.names),
+            Self::Step(args) => Some(slice::from_ref(&args.name)),
+            Self::Undo(args) => Some(&args.named.names),
+            Self::Release(args) => Some(&args.named.names),
+            Self::Apply(_) | Self::Unlock(_) | Self::Completions(_) | Self::Man(_) => None,
+        }
+    }
+}
+
 /// Runs one command. The interrupts are for those that can stop in the middle.
 pub(super) async fn run(
     command: Command,
@@ -75,12 +117,9 @@ pub(super) async fn run(
         Command::Man(args) => return man::run(&args, DsApply::command(), &shell),
         command => command,
     };
-    let command = match command {
-        Command::Apply(args) if args.rehearsal.rehearse => {
-            return rehearse::run(args, global, shell, interrupts).await;
-        }
-        command => command,
-    };
+    if command.common().is_some_and(|common| common.rehearsal.rehearse) {
+        return rehearse::run(command, global, shell, interrupts).await;
+    }
     let session = Session::open(&global, &shell, interrupts).await?;
     in_session(command, &global, session).await
 }

@@ -131,6 +131,9 @@ pub(super) enum Error {
     /// `ds-apply` together with `--snapshot`.
     #[error("a recorded cluster cannot be changed; only a rehearsal reads --snapshot")]
     WritingToRecording,
+    /// `release --rehearse`.
+    #[error("a release cannot be rehearsed: it ends when the controller takes over")]
+    ReleaseRehearsed,
     /// `--prune` of a part of the source.
     #[error("--prune is for a whole source: names, --selector and -n leave a part of it")]
     PruneNarrowed,
@@ -357,6 +360,7 @@ impl Error {
             | Self::StandardInputTwice
             | Self::RecordingOfRecording
             | Self::WritingToRecording
+            | Self::ReleaseRehearsed
             | Self::PruneNarrowed
             | Self::PruneUnread(_)
             | Self::BesidePlan { .. }

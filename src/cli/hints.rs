@@ -57,6 +57,9 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             "see what would happen: `ds-plan --snapshot FILE`".into(),
             "or rehearse it: `ds-apply --rehearse --snapshot FILE`".into(),
         ],
+        Error::ReleaseRehearsed => {
+            vec!["without --rehearse it shows what the controller will do, and asks".into()]
+        }
         Error::Faults { .. } => {
             vec!["see its schema: `ds-plan schema faults`".into()]
         }

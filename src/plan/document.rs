@@ -41,6 +41,9 @@ pub struct Plan {
     pub daemon_sets: Vec<DaemonSetPlan>,
     /// Sums over all DaemonSets.
     pub totals: Totals,
+    /// How long carrying it out takes, roughly; none when no pod is to come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
     /// What `ds-apply` would refuse to do without being told.
     pub guards: Vec<Guard>,
     /// What a careful reader should know before going on.
@@ -60,6 +63,19 @@ pub enum ApiVersion {
 pub enum Kind {
     /// A plan.
     Plan,
+}
+
+/// How long it takes, roughly, when nothing goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Forecast {
+    /// From the first change to the last available pod, one DaemonSet after the other.
+    pub seconds: u64,
+    /// So many pods of the cluster have told how long they took to start.
+    pub starts_seen: u32,
+    /// What is assumed for pods of whose images too few have told; none when all have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_start_seconds: Option<u64>,
 }
 
 /// Where the manifests came from.

@@ -12,10 +12,10 @@ use crate::controller::placement::Obstacle;
 use crate::model::{DaemonSetKey, RevisionNumber};
 use crate::plan::{
     Action, ActionTotals, ApiVersion, Change, ClusterSummary, Counters, DaemonSetPlan,
-    DaemonSetStanding, Explanation, ExplanationKind, Fate, FieldChange, Guard, GuardCode, Kind,
-    ManagedBy, NodeObstacles, NodePlan, Outcome, Plan, PodPlan, Reason, RevisionKind, RevisionPlan,
-    RevisionRef, RuleReport, SourceInfo, Status, StatusKind, Strategy, TargetRevision, Totals,
-    Warning, Wave,
+    DaemonSetStanding, Explanation, ExplanationKind, Fate, FieldChange, Forecast, Guard, GuardCode,
+    Kind, ManagedBy, NodeObstacles, NodePlan, Outcome, Plan, PodPlan, Reason, RevisionKind,
+    RevisionPlan, RevisionRef, RuleReport, SourceInfo, Status, StatusKind, Strategy,
+    TargetRevision, Totals, Warning, Wave,
 };
 
 /// A plan of `daemon_sets`, with the sums that belong to it.
@@ -54,6 +54,11 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
         },
         daemon_sets,
         totals,
+        forecast: Some(Forecast {
+            seconds: 2_460,
+            starts_seen: 1_236,
+            default_start_seconds: None,
+        }),
         guards: vec![],
         warnings: vec![],
     }

@@ -1,13 +1,15 @@
 //! A plan for people: what was compared, then a block for each DaemonSet, then the sums.
 
+use jiff::SignedDuration;
+
 use super::TextOptions;
 use super::daemon_set_text;
 use super::nodes::names;
 use super::page::{ASIDE, CHANGE, HALT, Line, NAME, Page, count};
 use crate::model::short_commit;
 use crate::plan::{
-    Action, ActionTotals, Change, ClusterSummary, DaemonSetPlan, Guard, Plan, RevisionKind,
-    RevisionTotals, SourceInfo, Totals, Warning,
+    Action, ActionTotals, Change, ClusterSummary, DaemonSetPlan, Forecast, Guard, Plan,
+    RevisionKind, RevisionTotals, SourceInfo, Totals, Warning,
 };
 
 /// How many paths or names are shown before the rest is counted.
@@ -25,6 +27,7 @@ pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
         cluster,
         daemon_sets,
         totals,
+        forecast,
         guards,
         warnings,
     } = plan;
@@ -63,6 +66,9 @@ pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
     if !nothing_to_do {
         page.gap();
         page.push(Line::at(0).whole().styled(NAME, totals_words(totals)));
+        if let Some(forecast) = forecast {
+            page.push(Line::at(0).plain(forecast_words(*forecast)));
+        }
     }
     page.write(*options)
 }
@@ -166,4 +172,29 @@ fn totals_words(totals: &Totals) -> String {
         "Plan: {create} to create, {delete} to delete, {replace} to replace, {surge} to surge, \
          {wait} waiting. Revisions: {new} new, {reused} reused."
     )
+}
+
+/// `About 41m (from 1236 pod starts seen in this cluster).`
+pub(super) fn forecast_words(forecast: Forecast) -> String {
+    let Forecast { seconds, starts_seen, default_start_seconds } = forecast;
+    let seen = (starts_seen > 0)
+        .then(|| format!("from {} seen in this cluster", count(starts_seen, "pod start")));
+    let assumed = default_start_seconds.map(|start| match seen {
+        None => format!("pods are assumed to start in {start}s"),
+        Some(_) => format!("others are assumed to take {start}s"),
+    });
+    let why: Vec<String> = seen.into_iter().chain(assumed).collect();
+    format!("About {} ({}).", roughly(seconds), why.join("; "))
+}
+
+/// A time, no more exact than it is known.
+fn roughly(seconds: u64) -> String {
+    let rounded = match seconds {
+        0..=59 => seconds,
+        60..=599 => seconds.next_multiple_of(10),
+        600..=7199 => seconds.next_multiple_of(60),
+        _ => seconds.next_multiple_of(600),
+    };
+    let span = SignedDuration::from_secs(i64::try_from(rounded).unwrap_or(i64::MAX));
+    format!("{span:#}")
 }

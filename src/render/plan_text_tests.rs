@@ -19,22 +19,23 @@ fn verbose(plan: &Plan) -> String {
 
 #[test]
 fn a_rollout() {
-    insta::assert_snapshot!(text(&rollout()), @r"
-        ds-plan  3 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    insta::assert_snapshot!(text(&rollout()), @"
+    ds-plan  3 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-        ~ DaemonSet logging/fluent-bit   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
-            ~ spec.template.spec.containers[fluent-bit].image
-                - cr.example/fluent-bit:3.1
-                + cr.example/fluent-bit:3.2
-            wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 … edge-b-274 (272), at most 42 at a time
-            + edge-c-77   node has no pod yet
-            - edge-b-13   nodeSelector disk=ssd does not match (node has disk=hdd)
-            ! edge-b-19   node NotReady for 3h3m: skipped, its pod is replaced when it is back
+    ~ DaemonSet logging/fluent-bit   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 … edge-b-274 (272), at most 42 at a time
+        + edge-c-77   node has no pod yet
+        - edge-b-13   nodeSelector disk=ssd does not match (node has disk=hdd)
+        ! edge-b-19   node NotReady for 3h3m: skipped, its pod is replaced when it is back
 
-        Nothing to do for 2 other DaemonSets: kube-system/kube-proxy, monitoring/node-exporter
+    Nothing to do for 2 other DaemonSets: kube-system/kube-proxy, monitoring/node-exporter
 
-        Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting. Revisions: 1 new, 0 reused.
-        ");
+    Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
 }
 
 #[test]
@@ -60,20 +61,21 @@ fn warnings_stand_below_nothing_to_do() {
 
 #[test]
 fn guards_say_how_to_go_on() {
-    insta::assert_snapshot!(text(&guarded()), @r"
-        ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    insta::assert_snapshot!(text(&guarded()), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-        ! DaemonSet logging/agent (must be deleted and made anew)   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
-            ~ spec.selector.matchLabels.app
-                - agent
-                + agent-v2
+    ! DaemonSet logging/agent (must be deleted and made anew)   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+        ~ spec.selector.matchLabels.app
+            - agent
+            + agent-v2
 
-        Refused by ds-apply: logging/agent: spec.selector is immutable.
-        Refused by ds-apply: logging/agent: 3 pods would be evicted at once (3 nodes: edge-a-01 … edge-a-03). Allow it with --allow-mass-eviction.
-        Warning: the snapshot has no managed fields: leftovers and conflicts are undecided
+    Refused by ds-apply: logging/agent: spec.selector is immutable.
+    Refused by ds-apply: logging/agent: 3 pods would be evicted at once (3 nodes: edge-a-01 … edge-a-03). Allow it with --allow-mass-eviction.
+    Warning: the snapshot has no managed fields: leftovers and conflicts are undecided
 
-        Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-        ");
+    Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
 }
 
 #[test]
@@ -92,6 +94,7 @@ fn a_new_daemon_set() {
         + 3 nodes: gpu-1 … gpu-3   node has no pod yet
 
     Plan: 3 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
     ");
 }
 
@@ -113,20 +116,21 @@ fn a_wave_of_different_pods_says_which_are_which() {
         ]
         .concat(),
     );
-    insta::assert_snapshot!(text(&plan(vec![mixed])), @r"
-        ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    insta::assert_snapshot!(text(&plan(vec![mixed])), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-        ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
-            ~ spec.template.spec.containers[fluent-bit].image
-                - cr.example/fluent-bit:3.1
-                + cr.example/fluent-bit:3.2
-            wave 1   53 nodes, at most 42 at a time
-                -   edge-c-01                         outdated, and nothing comes back: nodeSelector disk=ssd does not match (node has disk=hdd)
-                -/+ 40 nodes: edge-a-01 … edge-a-40   runs revision 7
-                -/+ 12 nodes: edge-b-01 … edge-b-12   runs revision 6
+    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        wave 1   53 nodes, at most 42 at a time
+            -   edge-c-01                         outdated, and nothing comes back: nodeSelector disk=ssd does not match (node has disk=hdd)
+            -/+ 40 nodes: edge-a-01 … edge-a-40   runs revision 7
+            -/+ 12 nodes: edge-b-01 … edge-b-12   runs revision 6
 
-        Plan: 0 to create, 1 to delete, 52 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-        ");
+    Plan: 0 to create, 1 to delete, 52 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
 }
 
 #[test]
@@ -137,18 +141,19 @@ fn waves_with_names() {
     let surging = surging
         .with_wave(1, "canary", zone("a", 1, &[], Action::Surge, &outdated(7)))
         .with_wave(2, "rest", zone("b", 40, &[], Action::Surge, &outdated(7)));
-    insta::assert_snapshot!(text(&plan(vec![surging])), @r"
-        ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    insta::assert_snapshot!(text(&plan(vec![surging])), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-        ~ DaemonSet logging/agent   revision 7 -> 8 (reused)   RollingUpdate, new pod before old on at most 5 of 412 at a time
-            ~ spec.template.spec.containers[fluent-bit].image
-                - cr.example/fluent-bit:3.1
-                + cr.example/fluent-bit:3.2
-            wave 1 canary   1 node     +/- edge-a-01
-            wave 2 rest     40 nodes   +/- edge-b-01 … edge-b-40, at most 5 at a time
+    ~ DaemonSet logging/agent   revision 7 -> 8 (reused)   RollingUpdate, new pod before old on at most 5 of 412 at a time
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        wave 1 canary   1 node     +/- edge-a-01
+        wave 2 rest     40 nodes   +/- edge-b-01 … edge-b-40, at most 5 at a time
 
-        Plan: 0 to create, 0 to delete, 0 to replace, 41 to surge, 0 waiting. Revisions: 0 new, 1 reused.
-        ");
+    Plan: 0 to create, 0 to delete, 0 to replace, 41 to surge, 0 waiting. Revisions: 0 new, 1 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
 }
 
 #[test]
@@ -164,16 +169,17 @@ fn what_the_controller_does_at_once_with_an_unchanged_daemon_set() {
             node(&name, Action::Delete, surplus(&name))
         }));
     healing.strategy = Strategy::OnDelete;
-    insta::assert_snapshot!(text(&plan(vec![healing])), @r"
-        ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    insta::assert_snapshot!(text(&plan(vec![healing])), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-          DaemonSet logging/agent (unchanged)   revision 7   OnDelete, a pod is replaced when somebody deletes it
-            -   9 nodes: edge-c-1 … edge-c-9     surplus pod: agent-edge-c-1 is older and stays (8 with other details, -v shows them)
-            -/+ 3 nodes: edge-a-01 … edge-a-03   pod has ended (phase Succeeded)
-            -/+ edge-b-07                        pod failed; may be delayed: the controller waits longer after each failure
+      DaemonSet logging/agent (unchanged)   revision 7   OnDelete, a pod is replaced when somebody deletes it
+        -   9 nodes: edge-c-1 … edge-c-9     surplus pod: agent-edge-c-1 is older and stays (8 with other details, -v shows them)
+        -/+ 3 nodes: edge-a-01 … edge-a-03   pod has ended (phase Succeeded)
+        -/+ edge-b-07                        pod failed; may be delayed: the controller waits longer after each failure
 
-        Plan: 0 to create, 9 to delete, 4 to replace, 0 to surge, 0 waiting. Revisions: 0 new, 0 reused.
-        ");
+    Plan: 0 to create, 9 to delete, 4 to replace, 0 to surge, 0 waiting. Revisions: 0 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
 }
 
 #[test]
@@ -186,17 +192,18 @@ fn on_delete_waits() {
         &Reason::OnDelete,
     ));
     waiting.strategy = Strategy::OnDelete;
-    insta::assert_snapshot!(text(&plan(vec![waiting])), @r"
-        ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    insta::assert_snapshot!(text(&plan(vec![waiting])), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-        ~ DaemonSet logging/agent   revision 7 -> 8 (new)   OnDelete, a pod is replaced when somebody deletes it
-            ~ spec.template.spec.containers[fluent-bit].image
-                - cr.example/fluent-bit:3.1
-                + cr.example/fluent-bit:3.2
-            ! 30 nodes: edge-a-01 … edge-a-30   strategy OnDelete: replaced when somebody deletes it
+    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   OnDelete, a pod is replaced when somebody deletes it
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        ! 30 nodes: edge-a-01 … edge-a-30   strategy OnDelete: replaced when somebody deletes it
 
-        Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 30 waiting. Revisions: 1 new, 0 reused.
-        ");
+    Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 30 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
 }
 
 #[test]
@@ -204,28 +211,29 @@ fn verbose_lists_every_node() {
     let small = updated("agent", vec![new_image()])
         .with_wave(1, "all nodes", zone("a", 3, &[], Action::Replace, &outdated(7)))
         .with([node("edge-c-77", Action::Create, vec![Reason::NoPod])]);
-    insta::assert_snapshot!(verbose(&plan(vec![small, quiet("kube-system", "kube-proxy")])), @r"
-        ds-plan  2 DaemonSets at 4f2c9e1d0a5b6c7d8e9f00112233445566778899 in deploy/prod of https://git.example/fleet; cluster prod-eu v1.36.3, 412 nodes
-        plan sha256:6fd1, made by ds-plan 0.1.0 at 2026-08-01T12:00:00Z
+    insta::assert_snapshot!(verbose(&plan(vec![small, quiet("kube-system", "kube-proxy")])), @"
+    ds-plan  2 DaemonSets at 4f2c9e1d0a5b6c7d8e9f00112233445566778899 in deploy/prod of https://git.example/fleet; cluster prod-eu v1.36.3, 412 nodes
+    plan sha256:6fd1, made by ds-plan 0.1.0 at 2026-08-01T12:00:00Z
 
-        ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
-            ControllerRevision from agent-5f6d
-            now 412 desired, 411 current, 410 ready, 411 up to date, 410 available, 2 unavailable, 1 misscheduled
-            ~ spec.template.spec.containers[fluent-bit].image
-                - cr.example/fluent-bit:3.1
-                + cr.example/fluent-bit:3.2
-            wave 1   3 nodes, at most 42 at a time
-                -/+ 3 nodes: edge-a-01 … edge-a-03   runs revision 7
-                    edge-a-01   pod agent-a-01x goes: runs revision 7
-                    edge-a-02   pod agent-a-02x goes: runs revision 7
-                    edge-a-03   pod agent-a-03x goes: runs revision 7
-            + edge-c-77   node has no pod yet
-                edge-c-77
+    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+        ControllerRevision from agent-5f6d
+        now 412 desired, 411 current, 410 ready, 411 up to date, 410 available, 2 unavailable, 1 misscheduled
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        wave 1   3 nodes, at most 42 at a time
+            -/+ 3 nodes: edge-a-01 … edge-a-03   runs revision 7
+                edge-a-01   pod agent-a-01x goes: runs revision 7
+                edge-a-02   pod agent-a-02x goes: runs revision 7
+                edge-a-03   pod agent-a-03x goes: runs revision 7
+        + edge-c-77   node has no pod yet
+            edge-c-77
 
-        Nothing to do for 1 other DaemonSet: kube-system/kube-proxy
+    Nothing to do for 1 other DaemonSet: kube-system/kube-proxy
 
-        Plan: 1 to create, 0 to delete, 3 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-        ");
+    Plan: 1 to create, 0 to delete, 3 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
 }
 
 #[test]
@@ -267,50 +275,51 @@ fn how_fields_change() {
         ),
     ];
     insta::assert_snapshot!(text(&plan(vec![updated("agent", changes)])), @r#"
-        ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-        ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
-            + spec.minReadySeconds: 10
-            - spec.template.spec.priorityClassName: system-node-critical
-            ~ spec.template.metadata.labels[app.kubernetes.io/version]
-                - "1.0"
-                + "1.1"
-            ~ spec.template.spec.containers[a].args
-                  - --a
-                - - --level=info
-                + - --level=debug
-                  - --z
-            + spec.template.spec.containers[b]
-                + image: b:1
-                + name: b
-                + resources: {}
-            ~ spec.template.spec.containers[a].env[TOKEN].value   (value not shown)
-            + spec.template.spec.containers[a].env[NEW].value   (value not shown)
-            - spec.template.spec.initContainers[i]
-                - env:
-                - - name: T
-                -   value: (masked)
-            ~ metadata.annotations[config]
-                  … 12 lines unchanged
-                  line 13 = x
-                  line 14 = x
-                - line 15 = info
-                + line 15 = debug
-                  line 16 = x
-                  line 17 = x
-                  … 13 lines unchanged
-            ~ metadata.annotations[space]
-                - a
-                + "a "
-            ~ metadata.annotations[newline]
-                  … 2 lines unchanged
-                  (with a line break at its end now)
-            ~ metadata.annotations[long]
-                - …xxxxxxxxxxxxxxxxxxxx1yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy… (441 characters left out, -v shows them)
-                + …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx2 (141 characters left out, -v shows them)
+    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+        + spec.minReadySeconds: 10
+        - spec.template.spec.priorityClassName: system-node-critical
+        ~ spec.template.metadata.labels[app.kubernetes.io/version]
+            - "1.0"
+            + "1.1"
+        ~ spec.template.spec.containers[a].args
+              - --a
+            - - --level=info
+            + - --level=debug
+              - --z
+        + spec.template.spec.containers[b]
+            + image: b:1
+            + name: b
+            + resources: {}
+        ~ spec.template.spec.containers[a].env[TOKEN].value   (value not shown)
+        + spec.template.spec.containers[a].env[NEW].value   (value not shown)
+        - spec.template.spec.initContainers[i]
+            - env:
+            - - name: T
+            -   value: (masked)
+        ~ metadata.annotations[config]
+              … 12 lines unchanged
+              line 13 = x
+              line 14 = x
+            - line 15 = info
+            + line 15 = debug
+              line 16 = x
+              line 17 = x
+              … 13 lines unchanged
+        ~ metadata.annotations[space]
+            - a
+            + "a "
+        ~ metadata.annotations[newline]
+              … 2 lines unchanged
+              (with a line break at its end now)
+        ~ metadata.annotations[long]
+            - …xxxxxxxxxxxxxxxxxxxx1yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy… (441 characters left out, -v shows them)
+            + …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx2 (141 characters left out, -v shows them)
 
-        Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-        "#);
+    Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    "#);
 }
 
 #[test]
@@ -332,28 +341,29 @@ fn a_huge_value_is_not_compared() {
 #[test]
 fn a_narrow_terminal_breaks_words_not_values() {
     let narrow = TextOptions { width: Some(72), ..TextOptions::default() };
-    insta::assert_snapshot!(plan_text(&rollout(), &narrow), @r"
-        ds-plan  3 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu
-              v1.36.3, 412 nodes
+    insta::assert_snapshot!(plan_text(&rollout(), &narrow), @"
+    ds-plan  3 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu
+          v1.36.3, 412 nodes
 
-        ~ DaemonSet logging/fluent-bit   revision 7 -> 8 (new)   RollingUpdate,
-              at most 42 of 412 unavailable
-            ~ spec.template.spec.containers[fluent-bit].image
-                - cr.example/fluent-bit:3.1
-                + cr.example/fluent-bit:3.2
-            wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 …
-                  edge-b-274 (272), at most 42 at a time
-            + edge-c-77   node has no pod yet
-            - edge-b-13   nodeSelector disk=ssd does not match (node has
-                  disk=hdd)
-            ! edge-b-19   node NotReady for 3h3m: skipped, its pod is replaced
-                  when it is back
+    ~ DaemonSet logging/fluent-bit   revision 7 -> 8 (new)   RollingUpdate,
+          at most 42 of 412 unavailable
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 …
+              edge-b-274 (272), at most 42 at a time
+        + edge-c-77   node has no pod yet
+        - edge-b-13   nodeSelector disk=ssd does not match (node has
+              disk=hdd)
+        ! edge-b-19   node NotReady for 3h3m: skipped, its pod is replaced
+              when it is back
 
-        Nothing to do for 2 other DaemonSets: kube-system/kube-proxy,
-              monitoring/node-exporter
+    Nothing to do for 2 other DaemonSets: kube-system/kube-proxy,
+          monitoring/node-exporter
 
-        Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting. Revisions: 1 new, 0 reused.
-        ");
+    Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
 }
 
 #[test]

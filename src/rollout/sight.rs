@@ -5,7 +5,7 @@
 //! `minReadySeconds` and is not on its way out; it is *updated* when its hash label is that of the
 //! live template's revision. Not here: what follows (`waves`, `gate`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -101,7 +101,7 @@ impl<'a> Sight<'a> {
         let owner = Owner::from(live);
         let claimed = Claims::of(&owner, world.revisions).claimed;
         let (templates, revisions) = of_template(live.spec.template.raw(), &claimed);
-        let fleet = Fleet::new(world.nodes);
+        let fleet = Fleet::seen_by(world.nodes, [&live.spec.template.placement]);
         let placements = fleet.placements(&live.spec.template.placement);
         let own = Claims::of(&owner, world.pods).claimed;
         let pods = planted!(own, "other people's pods are ours" => world.pods.iter().collect());
@@ -145,7 +145,7 @@ impl<'a> Sight<'a> {
         placement: Placement,
         kubelet: Kubelet,
         pods: &[&'a Pod],
-        deleted: &BTreeMap<Uid, Request>,
+        deleted: &HashMap<Uid, Request>,
     ) -> Spot<'a> {
         let leaves = |pod: &Pod| {
             pod.terminating

@@ -1,6 +1,6 @@
 //! What a run remembers from step to step: only what cannot be seen in the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -34,7 +34,7 @@ const REMEMBER_ATTEMPTS: u32 = 3;
 pub struct State {
     pub(super) task: Arc<Task>,
     /// Wave of each node, from 1.
-    pub(super) waves: BTreeMap<NodeName, u32>,
+    pub(super) waves: HashMap<NodeName, u32>,
     /// The object that this is about, once it is known.
     pub(super) uid: Option<Uid>,
     /// Whether the object has been seen in the world.
@@ -124,7 +124,7 @@ pub(super) struct Remembering {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pods {
     /// Pods that were sent a delete: as good as gone, whatever an old observation says.
-    pub(super) deleted: BTreeMap<Uid, Request>,
+    pub(super) deleted: HashMap<Uid, Request>,
     /// How many deletes were sent, those that were refused apart.
     pub(super) count: u32,
     /// Nodes whose pod was deleted and that are not well again, and since when.
@@ -234,8 +234,9 @@ impl State {
         self.pods.deleted.values().filter(|request| **request == Request::Out).count()
     }
 
-    /// Takes in what happened; decides nothing.
-    pub(super) fn note(&mut self, event: Event, now: Timestamp) {
+    /// Takes in what happened; decides nothing. For events that come faster than the world can be
+    /// looked at: the next [`step`](super::step) decides on all of them.
+    pub fn note(&mut self, event: Event, now: Timestamp) {
         match event {
             Event::Look => {}
             Event::Answer(answer) => self.note_answer(answer, now),

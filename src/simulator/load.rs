@@ -25,8 +25,9 @@ const KUBE_SYSTEM: &str = "kube-system";
 /// How long after the snapshot a pod is gone that is being deleted in it.
 const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-/// Every object of `snapshot`, namespaces and nodes first.
-pub fn objects(snapshot: &Snapshot) -> Vec<(Kind, Value)> {
+/// Every object of `snapshot`, namespaces and nodes first. Each is made when it is asked for: all of
+/// them as values take more than the whole cluster does.
+pub fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)> {
     let Snapshot {
         cluster,
         observed_at,
@@ -42,22 +43,22 @@ pub fn objects(snapshot: &Snapshot) -> Vec<(Kind, Value)> {
     let uid = cluster.uid.as_ref().map(Uid::as_str);
     let templates = templates(revisions);
     let unknown = some_spec();
-    let pod = |one: &Pod| {
+    let pod = move |one: &Pod| {
         let spec = one.revision_hash().map(|hash| (&one.namespace, hash));
         let spec = spec.and_then(|key| templates.get(&key)).cloned();
         pod_of(one, spec.unwrap_or_else(|| unknown.clone()), *observed_at)
     };
-    let namespaces = namespaces.iter().map(|it| (Kind::Namespace, namespace(it, uid)));
+    let namespaces = namespaces.iter().map(move |it| (Kind::Namespace, namespace(it, uid)));
     let nodes = nodes.iter().map(|it| (Kind::Node, node(it)));
     let daemon_sets = daemon_sets.iter().map(|it| (Kind::DaemonSet, daemon_set(it)));
     let revisions = revisions.iter();
     let revisions = revisions.map(|it| (Kind::ControllerRevision, revision(it, *observed_at)));
-    let pods = pods.iter().map(|it| (Kind::Pod, pod(it)));
+    let pods = pods.iter().map(move |it| (Kind::Pod, pod(it)));
     let services = services.iter().map(|it| (Kind::Service, service(it)));
     let leases = leases.iter().map(|it| (Kind::Lease, lease(it)));
     let all = namespaces.chain(nodes).chain(daemon_sets).chain(revisions).chain(pods);
     let all = all.chain(services).chain(leases);
-    all.map(|(kind, object)| (kind, typed(kind, object))).collect()
+    all.map(|(kind, object)| (kind, typed(kind, object)))
 }
 
 fn typed(kind: Kind, mut object: Value) -> Value {

@@ -14,6 +14,9 @@ use super::Kind;
 use crate::cluster::{SlimDecoder, SlimObject};
 use crate::model::{DaemonSet, Interner, Labels, Node, Pod, Revision, Uid};
 
+/// Bytes of a pod's text, more or less.
+const USUAL_SIZE: usize = 4096;
+
 /// Namespace and name, in the order in which the server's store keeps them: by `NAMESPACE/NAME` as
 /// one text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -304,6 +307,20 @@ impl Reading {
 fn without_type(object: &Value) -> String {
     let fields = object.as_object().into_iter().flatten();
     let fields = fields.filter(|(name, _)| !matches!(name.as_str(), "kind" | "apiVersion"));
-    let fields: Vec<String> = fields.map(|(name, value)| format!("\"{name}\":{value}")).collect();
-    format!("{{{}}}", fields.join(","))
+    let mut text = Vec::with_capacity(USUAL_SIZE);
+    let mut separator = b'{';
+    for (name, value) in fields {
+        text.push(separator);
+        separator = b',';
+        text.push(b'"');
+        text.extend_from_slice(name.as_bytes());
+        text.extend_from_slice(b"\":");
+        // Values can be written, and memory takes whatever is written.
+        let _ = serde_json::to_writer(&mut text, value);
+    }
+    if separator == b'{' {
+        text.push(separator);
+    }
+    text.push(b'}');
+    String::from_utf8(text).unwrap_or_default()
 }

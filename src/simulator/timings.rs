@@ -4,20 +4,12 @@
 //! pods' times from creation to Ready, by image without its tag, because a rollout's new image is
 //! seldom there already. Not here: what a fault adds to them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
-
-use crate::controller::revision_data;
-use crate::model::{NamespaceName, Pod, PodReadiness, Revision, RevisionHash, Snapshot};
-
-/// How long a pod takes to be Ready when nothing is known about its image.
-pub const DEFAULT_START: Duration = Duration::from_secs(8);
-
-/// So many starts of an image have to be seen: one alone may be that of a pod that has been Ready
-/// again since.
-const ENOUGH: usize = 3;
+pub use crate::controller::start_times::DEFAULT_START;
+use crate::controller::start_times::{StartTimes, repository};
+use crate::model::Snapshot;
 
 /// How long things take.
 #[derive(Clone, Debug)]
@@ -26,6 +18,10 @@ pub struct Timings {
     pub informer: Duration,
     /// How long a controller waits for the answer to one request, or to many sent at once.
     pub request: Duration,
+    /// Nodes that a sync of the DaemonSet controller gets through in a millisecond: it asks three
+    /// times of each whether a pod should run there, and copies the node for that (upstream:
+    /// `NodeShouldRunDaemonPod`).
+    pub nodes_a_millisecond: u32,
     /// Requests a second that the controller manager allows itself (upstream:
     /// `--kube-api-qps`, 20).
     pub requests_per_second: f64,
@@ -46,6 +42,7 @@ impl Default for Timings {
         Self {
             informer: Duration::from_millis(5),
             request: Duration::from_millis(10),
+            nodes_a_millisecond: 50,
             requests_per_second: 20.0,
             burst: 30,
             stop: Duration::from_secs(1),
@@ -57,20 +54,17 @@ impl Default for Timings {
 }
 
 impl Timings {
+    /// How long a sync takes beside its requests.
+    pub(super) fn sync(&self, nodes: usize) -> Duration {
+        let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
+        Duration::from_millis(nodes / u64::from(self.nodes_a_millisecond.max(1)))
+    }
+
     /// Those of a cluster, as far as its pods tell.
     pub fn seen_in(snapshot: &Snapshot) -> Self {
-        let images = images_by_hash(&snapshot.revisions);
-        let mut seen: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
-        for pod in &snapshot.pods {
-            let hash = pod.revision_hash().map(|hash| (pod.namespace.clone(), hash));
-            let Some(images) = hash.and_then(|hash| images.get(&hash)) else { continue };
-            let Some(time) = start_time(pod) else { continue };
-            for image in images {
-                seen.entry(image.clone()).or_default().push(time);
-            }
-        }
-        let starts = seen.into_iter().filter_map(|(image, times)| Some((image, median(times)?)));
-        Self { starts: starts.collect(), ..Self::default() }
+        let seen = StartTimes::seen_in(snapshot);
+        let starts = seen.medians().map(|(image, time)| (image.to_owned(), time)).collect();
+        Self { starts, ..Self::default() }
     }
 
     /// From creation to Ready, for a pod of these images: that of the slowest.
@@ -80,61 +74,9 @@ impl Timings {
     }
 }
 
-/// From creation to Ready. One that has been Ready again since is passed over by the median; one
-/// that took less than the second in which times are written tells nothing.
-fn start_time(pod: &Pod) -> Option<Duration> {
-    let PodReadiness::Ready { since: Some(since) } = pod.readiness else { return None };
-    let time = Duration::try_from(since.duration_since(pod.created?)).ok()?;
-    (time >= Duration::from_secs(1)).then_some(time)
-}
-
-/// The one in the middle; of too few there is none.
-fn median(mut times: Vec<Duration>) -> Option<Duration> {
-    times.sort_unstable();
-    let middle = times.len().saturating_sub(1) / 2;
-    times.get(middle).copied().filter(|_| times.len() >= ENOUGH)
-}
-
-/// The images of each revision's template, without tags.
-fn images_by_hash(revisions: &[Revision]) -> HashMap<(NamespaceName, RevisionHash), Vec<String>> {
-    let of = |revision: &Revision| {
-        let template = revision_data::template_of(&revision.data)?;
-        let images = images(&template["spec"]).map(|image| repository(image).to_owned()).collect();
-        Some(((revision.namespace.clone(), revision.hash()?), images))
-    };
-    revisions.iter().filter_map(of).collect()
-}
-
-/// The images of a pod's containers.
-pub(super) fn images(spec: &Value) -> impl Iterator<Item = &str> {
-    let containers = spec["containers"].as_array().into_iter().flatten();
-    containers.filter_map(|container| container["image"].as_str())
-}
-
-/// An image without tag and digest. The port of a registry is no tag.
-fn repository(image: &str) -> &str {
-    let image = image.split_once('@').map_or(image, |(name, _)| name);
-    match image.rsplit_once(':') {
-        Some((name, tag)) if !tag.contains('/') => name,
-        Some(_) | None => image,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_image_without_its_tag() {
-        for (image, want) in [
-            ("agent", "agent"),
-            ("agent:1", "agent"),
-            ("r.example:5000/agent", "r.example:5000/agent"),
-            ("r.example:5000/agent:1@sha256:0", "r.example:5000/agent"),
-        ] {
-            assert_eq!(repository(image), want);
-        }
-    }
 
     #[test]
     fn the_slowest_image_that_is_known_counts() {
@@ -148,7 +90,5 @@ mod tests {
         ] {
             assert_eq!(timings.start_of(images.iter().copied()), want, "{images:?}");
         }
-        assert_eq!(median(vec![seconds(9), seconds(1), seconds(2)]), Some(seconds(2)));
-        assert_eq!(median(vec![seconds(9), seconds(1)]), None);
     }
 }

@@ -21,6 +21,7 @@ fn a_new_daemon_set_as_text_and_names() {
         + node-1, node-2   node has no pod yet
 
     Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 8s (pods are assumed to start in 8s).
     ");
     let every_node = sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -v --all-nodes");
     insta::with_settings!({filters => [("made by .*", "made by [version and time]")]}, {
@@ -38,6 +39,7 @@ fn a_new_daemon_set_as_text_and_names() {
                 gpu-1
 
         Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+        About 8s (pods are assumed to start in 8s).
         ");
     });
     assert_snapshot!(sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -o name"), @"
@@ -88,6 +90,7 @@ fn git_is_read_at_a_revision_and_not_from_the_working_tree() {
         + node-1, node-2   node has no pod yet
 
     Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 8s (pods are assumed to start in 8s).
     --- stderr
     warning: 1 file differs in the working tree: `agent.yaml`; the commit is planned (plain files: -f)
     ");

@@ -72,3 +72,39 @@ fn what_is_no_document_of_faults_is_an_error() {
     let missing = rehearse(&sandbox, "--fault none.yaml");
     assert!(missing.stderr.contains("cannot read the faults none.yaml"), "{missing}");
 }
+
+#[test]
+fn the_readmes_first_command_rolls_the_fleet_out_and_plans_again() {
+    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    let (_, first) = readme.split_once("```console\n").unwrap();
+    let (line, _) = first.split_once('\n').unwrap();
+    let line = line.strip_prefix("cargo run --release --bin ds-apply -- --rehearse ").unwrap();
+    assert_eq!(
+        line,
+        "--path examples/fleet/manifests --snapshot examples/fleet/cluster.json --keep-going"
+    );
+    let run = rehearse(&Sandbox::new(), "--keep-going");
+    assert_eq!(run.code, Some(0), "{run}");
+    let plans: Vec<&str> = run.stdout.lines().filter(|it| it.starts_with("Plan: ")).collect();
+    let [before, after] = plans.as_slice() else { panic!("{run}") };
+    assert!(before.contains("72 to replace"), "{before}");
+    let nothing = "Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, ";
+    assert!(after.starts_with(nothing), "{after}");
+    assert!(run.stdout.contains("\nAbout "), "{run}");
+}
+
+#[test]
+fn other_commands_are_rehearsed_too() {
+    let sandbox = Sandbox::new();
+    let snapshot = example("fleet/cluster.json");
+    for (line, code, want) in [
+        ("undo logging/fluent-bit", 0, "35 nodes replaced"),
+        ("roll gpu/gpu-device-plugin", 0, "of the cluster's time"),
+        ("step gpu/gpu-device-plugin --count 1", 0, "of the cluster's time"),
+        ("release logging/fluent-bit", 64, "a release cannot be rehearsed"),
+    ] {
+        let run = sandbox.ds_apply(&format!("{line} --rehearse --snapshot {snapshot}"));
+        assert_eq!(run.code, Some(code), "{line}: {run}");
+        assert!(run.to_string().contains(want), "{line}: {run}");
+    }
+}

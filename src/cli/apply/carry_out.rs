@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use super::agree::{Asked, Asking, planned};
 use super::flags::{CommonFlags, DeletionFlags};
-use super::rehearse::RehearsalFlags;
 use super::removal::{self, Removal};
 use super::session::Session;
 use super::turns;
@@ -54,20 +53,16 @@ pub(in crate::cli) struct Args {
     strict: bool,
 
     #[command(flatten)]
-    common: CommonFlags,
+    pub(super) common: CommonFlags,
 
     #[command(flatten)]
     deletion: DeletionFlags,
-
-    #[command(flatten)]
-    pub(super) rehearsal: RehearsalFlags,
 }
 
 impl Args {
-    /// The same, agreed to already: what is rehearsed needs nobody's yes.
-    pub(super) fn agreed_to(mut self) -> Self {
-        self.common.yes = true;
-        self
+    /// Whether it reads a source anew each time, and no saved plan.
+    pub(super) fn plans_anew(&self, shell: &Shell) -> bool {
+        sorted_out(&self.what, shell).is_ok_and(|(plan, _)| plan.is_none())
     }
 }
 

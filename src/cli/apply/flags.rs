@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
+use super::rehearse::RehearsalFlags;
 use super::told::Format;
 use crate::cli::flags::{OwnershipFlags, heading};
 use crate::cluster::{Clock, LockOptions};
@@ -42,6 +43,9 @@ pub(super) struct CommonFlags {
 
     #[command(flatten)]
     pub(super) allow: AllowFlags,
+
+    #[command(flatten)]
+    pub(super) rehearsal: RehearsalFlags,
 }
 
 /// What a command takes that is about live DaemonSets and reads no source.

@@ -12,9 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use self::usage::Usage;
-use super::carry_out;
 use super::identity;
 use super::session::Session;
+use super::{Command, in_session};
 use crate::apply::Interrupt;
 use crate::cli::connection;
 use crate::cli::error::Error;
@@ -29,7 +29,7 @@ use crate::simulator::{Rehearsal, Timings, World, on_virtual_time};
 const REHEARSAL: &str = "Rehearsal";
 
 /// How a rollout is rehearsed.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct RehearsalFlags {
     /// Do all of it on an embedded copy of the cluster, live or recorded; the real one is only read
     #[arg(long, help_heading = REHEARSAL)]
@@ -50,57 +50,105 @@ pub(super) struct RehearsalFlags {
 }
 
 pub(super) async fn run(
-    args: Box<carry_out::Args>,
+    command: Command,
     global: GlobalFlags,
     shell: Shell,
     interrupts: mpsc::Receiver<Interrupt>,
 ) -> Result<Exit, Error> {
-    let scope = global.namespace.clone();
-    let scope = scope.map_or(Scope::All, |one| Scope::Namespaces([one].into()));
+    if matches!(command, Command::Release(_)) {
+        return Err(Error::ReleaseRehearsed);
+    }
+    let flags = command.common().map(|common| common.rehearsal.clone()).unwrap_or_default();
+    let scope = scope(&command, &global);
     let snapshot = connection::open(&global, &shell).await?.snapshot(&scope, &shell).await?;
-    let faults = args.rehearsal.fault.as_deref().map(read_faults).transpose()?;
+    let faults = flags.fault.as_deref().map(read_faults).transpose()?;
     let rehearsal = Rehearsal {
         timings: Timings::seen_in(&snapshot),
         faults: faults.unwrap_or_default(),
-        seed: args.rehearsal.seed,
+        seed: flags.seed,
     };
     // A thread of its own, for virtual time has one of its own.
-    let work =
-        move || on_virtual_time(on_it(snapshot, rehearsal, *args, global, shell, interrupts));
+    let work = move || {
+        let on_it = OnIt { command, global, shell, save: flags.save };
+        on_virtual_time(on_it.run(snapshot, rehearsal, interrupts))
+    };
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map_err(Error::Process)?,
         Err(failed) => std::panic::resume_unwind(failed.into_panic()),
     }
 }
 
-/// The run itself, on virtual time.
-async fn on_it(
-    snapshot: Snapshot,
-    rehearsal: Rehearsal,
-    args: carry_out::Args,
-    global: GlobalFlags,
-    mut shell: Shell,
-    interrupts: mpsc::Receiver<Interrupt>,
-) -> Result<Exit, Error> {
-    let seed = rehearsal.seed;
-    let world = World::begin(&snapshot, rehearsal).map_err(Error::Rehearsal)?;
-    let nodes = snapshot.nodes.len();
-    shell.now = snapshot.observed_at;
-    drop(snapshot);
-    // Nothing is by chance, not even who we are.
-    let holder = Holder { id: format!("{seed:016x}"), ..identity::holder(&shell)? };
-    let clock = world.clock();
-    let cluster = world.cluster().writable();
-    let session = Session::on(cluster, &shell, holder, clock.for_leases(), interrupts);
-    let save = args.rehearsal.save.clone();
-    let usage = Usage::of(world.server().clone());
-    let done = carry_out::run(&args.agreed_to(), &global, session).await;
-    if let Some(file) = save {
-        world.cluster().record(&Scope::All, None, clock.now()).await?.save(&file)?;
+/// What has to be read. Nothing else is asked of the cluster, so who may plan may rehearse.
+fn scope(command: &Command, global: &GlobalFlags) -> Scope {
+    match (command.names(), &global.namespace) {
+        (Some(names), _) => {
+            Scope::Namespaces(names.iter().map(|key| key.namespace.clone()).collect())
+        }
+        (None, Some(one)) => Scope::Namespaces([one.clone()].into()),
+        (None, None) => Scope::All,
     }
-    shell.printer.err(usage.chart());
-    shell.printer.err(summary(nodes, clock.start(), clock.now()));
-    done
+}
+
+/// The run itself, on virtual time.
+struct OnIt {
+    command: Command,
+    global: GlobalFlags,
+    shell: Shell,
+    save: Option<PathBuf>,
+}
+
+impl OnIt {
+    async fn run(
+        mut self,
+        snapshot: Snapshot,
+        rehearsal: Rehearsal,
+        interrupts: mpsc::Receiver<Interrupt>,
+    ) -> Result<Exit, Error> {
+        let seed = rehearsal.seed;
+        let world = World::begin(&snapshot, rehearsal).map_err(Error::Rehearsal)?;
+        let nodes = snapshot.nodes.len();
+        self.shell.now = snapshot.observed_at;
+        drop(snapshot);
+        // Nothing is by chance, not even who we are.
+        let holder = Holder { id: format!("{seed:016x}"), ..identity::holder(&self.shell)? };
+        let again = planned_again(&self.command, &self.shell);
+        let usage = Usage::of(world.server().clone());
+        let on = session_on(&self.shell, &world, holder.clone(), interrupts);
+        let mut done = in_session(self.command.agreed_to(), &self.global, on).await;
+        let (took, printer) = (world.clock().now(), self.shell.printer);
+        let chart = usage.chart();
+        if let Some(again) = again.filter(|_| matches!(done, Ok(Exit::Done))) {
+            // The same once more: its plan says what is left.
+            let (_nobody, quiet) = mpsc::channel(1);
+            self.shell.now = took;
+            let on = session_on(&self.shell, &world, holder, quiet);
+            done = in_session(again, &self.global, on).await;
+        }
+        if let Some(file) = self.save {
+            world.cluster().record(&Scope::All, None, world.clock().now()).await?.save(&file)?;
+        }
+        printer.err(chart);
+        printer.err(summary(nodes, world.clock().start(), took));
+        done
+    }
+}
+
+/// A session of its own on the embedded cluster.
+fn session_on(
+    shell: &Shell,
+    world: &World,
+    holder: Holder,
+    interrupts: mpsc::Receiver<Interrupt>,
+) -> Session {
+    let cluster = world.cluster().writable();
+    Session::on(cluster, shell, holder, world.clock().for_leases(), interrupts)
+}
+
+/// The command once more, if it plans from a source and so can find that nothing is left.
+fn planned_again(command: &Command, shell: &Shell) -> Option<Command> {
+    let Command::Apply(args) = command else { return None };
+    let agreed = || Command::Apply(args.clone()).agreed_to();
+    args.plans_anew(shell).then(agreed)
 }
 
 fn read_faults(file: &Path) -> Result<Faults, Error> {

@@ -24,7 +24,7 @@ use crate::rollout::{Extent, Goal, Provenance, Task};
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
-    named: NamedFlags,
+    pub(super) named: NamedFlags,
 }
 
 /// Replace some outdated pods of a DaemonSet that declares OnDelete, and stop
@@ -32,13 +32,13 @@ pub(in crate::cli) struct Args {
 pub(in crate::cli) struct StepArgs {
     /// Which DaemonSet
     #[arg(value_name = "NAMESPACE/NAME")]
-    name: DaemonSetKey,
+    pub(super) name: DaemonSetKey,
 
     #[command(flatten)]
     extent: ExtentFlags,
 
     #[command(flatten)]
-    common: CommonFlags,
+    pub(super) common: CommonFlags,
 }
 
 /// How many pods one step replaces.

@@ -24,6 +24,11 @@ impl<'a> Sight<'a> {
         Self { labels, names }
     }
 
+    /// Whether it looks at taints alone.
+    fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.names.is_empty()
+    }
+
     /// Whether everything that `other` looks at is in it.
     fn covers(&self, other: &Sight<'_>) -> bool {
         let holds =
@@ -79,11 +84,21 @@ impl<'a> Judge<'a> {
         let sight = Sight::new(labels, names);
         let mut examples: Vec<&Node> = Vec::new();
         let mut by_look: HashMap<Look<'_>, usize> = HashMap::new();
+        // What looks at no label takes most nodes for the same, without a closer look.
+        let (looks_at_taints_only, mut untainted) = (sight.is_empty(), None);
         let mut class = |node: &'a Node| {
-            *by_look.entry(sight.look(node)).or_insert_with(|| {
+            let is_plain = looks_at_taints_only && node.taints.is_empty();
+            if let Some(class) = untainted.filter(|_| is_plain) {
+                return class;
+            }
+            let class = *by_look.entry(sight.look(node)).or_insert_with(|| {
                 examples.push(node);
                 examples.len() - 1
-            })
+            });
+            if is_plain {
+                untainted = Some(class);
+            }
+            class
         };
         let classes = nodes.iter().map(&mut class).collect();
         Self { nodes, sight, classes, examples }

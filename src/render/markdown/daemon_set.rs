@@ -208,10 +208,9 @@ fn forecast(strategy: Strategy, waves: &[Wave]) -> String {
     match (strategy, in_rounds.as_slice()) {
         (Strategy::OnDelete, _) => format!("**Forecast**: {}.", strategy_words(strategy)),
         (Strategy::RollingUpdate { .. }, []) => String::new(),
-        (Strategy::RollingUpdate { .. }, rounds) => format!(
-            "**Forecast**: {}; how long a round takes, one look at the cluster does not tell.",
-            rounds[..rounds.len().min(MOST_WAVES)].join(", then ")
-        ),
+        (Strategy::RollingUpdate { .. }, rounds) => {
+            format!("**Forecast**: {}.", rounds[..rounds.len().min(MOST_WAVES)].join(", then "))
+        }
     }
 }
 

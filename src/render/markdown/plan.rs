@@ -14,7 +14,7 @@ use crate::plan::{
 };
 use crate::render::daemon_set_text::{revision_words, strategy_words};
 use crate::render::page::count;
-use crate::render::plan_text::{changes, key};
+use crate::render::plan_text::{changes, forecast_words, key};
 
 /// The table takes no more than this, so that something can be said about what is in it.
 const TABLE: usize = 20_000;
@@ -37,6 +37,7 @@ pub fn plan_markdown(plan: &Plan, options: &MarkdownOptions) -> String {
         cluster: _,
         daemon_sets,
         totals: _,
+        forecast,
         guards,
         warnings,
     } = plan;
@@ -53,6 +54,7 @@ pub fn plan_markdown(plan: &Plan, options: &MarkdownOptions) -> String {
         let others = count(quiet.len(), "other DaemonSet");
         blocks.push(format!("Nothing to do for {others}: {}.", keys(&quiet, MOST_NAMES)));
     }
+    blocks.extend(forecast.map(forecast_words));
     let footer = footer(plan);
     let used: usize = blocks.iter().map(|block| block.len() + 2).sum();
     let room = MARKDOWN_LIMIT.saturating_sub(used + footer.len() + LEFT_OUT);

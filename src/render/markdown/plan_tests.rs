@@ -196,12 +196,12 @@ fn what_has_no_room_is_grouped_by_reason_zone_and_wave() {
     let text = shown(&plan(sets));
     let (_, rest) = text.split_once("Without room for their details").unwrap();
     insta::assert_snapshot!(rest.lines().skip(2).take(6).collect::<Vec<_>>().join("\n"), @"
-    `logging/agent-048`, `logging/agent-049`, `logging/agent-050`, `logging/agent-051`, `logging/agent-052` and 147 more
+    `logging/agent-053`, `logging/agent-054`, `logging/agent-055`, `logging/agent-056`, `logging/agent-057` and 142 more
 
-    - nodes: 152 deleted, 9120 replaced
-    - by reason: notEligible 152, outdated 9120
-    - by zone: a 2280, b 2280, c 2280, d 2280, e 152
-    - by wave: at once 152, wave 1 9120
+    - nodes: 147 deleted, 8820 replaced
+    - by reason: notEligible 147, outdated 8820
+    - by zone: a 2205, b 2205, c 2205, d 2205, e 147
+    - by wave: at once 147, wave 1 8820
     ");
     let (_, rest) = text.split_once("\n\nand ").unwrap();
     insta::assert_snapshot!(rest.lines().next().unwrap(), @"47 more DaemonSets: 47 updated; nodes: 47 deleted, 2820 replaced.");

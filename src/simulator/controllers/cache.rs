@@ -14,6 +14,8 @@ pub(super) struct Cache {
     pub(super) pods: BTreeMap<NamespaceName, Vec<Pod>>,
     pub(super) daemon_sets: BTreeMap<DaemonSetKey, DaemonSet>,
     pub(super) revisions: BTreeMap<NamespaceName, Vec<Revision>>,
+    /// The version of the last event of a node.
+    pub(super) nodes_version: u64,
     /// The version of the last event that was heard.
     pub(super) version: u64,
 }
@@ -42,6 +44,9 @@ impl Cache {
             Change::Deleted => self.remove(&event.object),
         }
         self.version = self.version.max(event.version());
+        if event.object.kind() == Kind::Node {
+            self.nodes_version = event.version();
+        }
     }
 
     fn put(&mut self, object: &Object) {

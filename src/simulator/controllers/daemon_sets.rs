@@ -8,6 +8,7 @@ mod perform;
 mod program;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,14 +17,15 @@ use self::perform::{complain, perform};
 use self::program::{PodWrite, Program, Request};
 use super::expectations::Expectations;
 use super::limiter::Limiter;
-use super::{Moment, Work, complaints};
+use super::{Cache, Moment, Work, complaints};
 use crate::controller::backoff::{Backoff, FailedPods};
 use crate::controller::claims::OwnerIndex;
 use crate::controller::node_pods::Fleet;
+use crate::controller::placement::{Judge, Placement};
 use crate::controller::revision_data::Matching;
 use crate::controller::sync::{Input, Outcome, Untouched, sync};
 use crate::controller::{OWNER_KIND, Owner, placement};
-use crate::model::{ControllerRef, DaemonSet, DaemonSetKey, Labels, NamespaceName, Node, Pod};
+use crate::model::{ControllerRef, DaemonSet, DaemonSetKey, Labels, NamespaceName, Node, Pod, Uid};
 use crate::simulator::{Change, Event, Kind, Reason, Status};
 
 /// The first wait after a sync that failed (upstream: `DefaultControllerRateLimiter`).
@@ -44,6 +46,18 @@ pub(super) struct DaemonSets {
     failures: BTreeMap<DaemonSetKey, u32>,
     /// The last version that was written, which has to be heard of before the next sync.
     written: BTreeMap<DaemonSetKey, u64>,
+    /// Where pods may be, which changes less often than it is asked for.
+    placed: BTreeMap<DaemonSetKey, Placed>,
+}
+
+/// What a template says about each node.
+#[derive(Debug)]
+struct Placed {
+    /// Of which DaemonSet, and of which state of its spec.
+    of: (Uid, i64),
+    /// Of which state of the nodes.
+    nodes_version: u64,
+    placements: Arc<[Placement]>,
 }
 
 impl DaemonSets {
@@ -56,6 +70,7 @@ impl DaemonSets {
             dirty: BTreeSet::new(),
             failures: BTreeMap::new(),
             written: BTreeMap::new(),
+            placed: BTreeMap::new(),
         }
     }
 
@@ -159,6 +174,23 @@ impl DaemonSets {
     fn forget(&mut self, key: &DaemonSetKey) {
         self.expectations.forget(key);
         self.written.remove(key);
+        self.placed.remove(key);
+    }
+
+    /// What the template of a DaemonSet says about each node.
+    fn placements(&mut self, daemon_set: &DaemonSet, cache: &Cache) -> Arc<[Placement]> {
+        let of = (daemon_set.uid.clone(), daemon_set.generation);
+        let nodes_version = cache.nodes_version;
+        if let Some(known) = self.placed.get(&daemon_set.key)
+            && (&known.of, known.nodes_version) == (&of, nodes_version)
+        {
+            return Arc::clone(&known.placements);
+        }
+        let placements = Judge::judge_all(&daemon_set.spec.template.placement, &cache.nodes);
+        let placements: Arc<[Placement]> = placements.into();
+        let placed = Placed { of, nodes_version, placements: Arc::clone(&placements) };
+        self.placed.insert(daemon_set.key.clone(), placed);
+        placements
     }
 
     /// One sync, up to its first wait (upstream: `syncDaemonSet`).
@@ -197,8 +229,8 @@ impl DaemonSets {
         let (cache, now) = (moment.cache, moment.now);
         let namespace = &daemon_set.key.namespace;
         let owner = Owner::from(daemon_set);
-        let fleet = Fleet::seen_by(&cache.nodes, [&daemon_set.spec.template.placement]);
-        let placements = fleet.placements(&daemon_set.spec.template.placement);
+        let fleet = Fleet::new(&cache.nodes);
+        let placements = self.placements(daemon_set, cache);
         let pods = OwnerIndex::new(cache.pods_in(namespace));
         let outcome = sync(&Input {
             owner,
@@ -263,7 +295,8 @@ impl DaemonSets {
         }
         // A sync takes its time, and whatever wakes it meanwhile wakes it once.
         program.ending = true;
-        let later = moment.now + moment.timings.request;
+        let decided = moment.timings.sync(moment.cache.nodes.len());
+        let later = moment.now + moment.timings.request + decided;
         self.come_back(program, later, moment);
     }
 

@@ -16,8 +16,9 @@ pub(in crate::simulator) use status::whole_second;
 
 use self::life::{Cause, Life, Stage, StartUp, Trouble};
 use super::{Moment, Work};
+use crate::controller::start_times;
 use crate::model::{ImageFault, Node, NodeName, Pod, PodPhase, PodTarget, Uid};
-use crate::simulator::{Change, DeleteOptions, Event, Kind, Object, ObjectKey, Target, timings};
+use crate::simulator::{Change, DeleteOptions, Event, Kind, Object, ObjectKey, Target};
 
 /// Who a kubelet is to the API server.
 const MANAGER: &str = "kubelet";
@@ -162,7 +163,7 @@ impl Kubelets {
     /// How a pod of these images comes up on that node.
     fn plan(&self, object: &Object, node: &NodeName, moment: &Moment<'_>) -> StartUp {
         let whole = object.value();
-        let images: Vec<&str> = timings::images(&whole["spec"]).collect();
+        let images: Vec<&str> = start_times::images(&whole["spec"]).collect();
         let start = moment.timings.start_of(images.iter().copied());
         let start = stretched(moment, start, &["start", object.meta().uid.as_str()]);
         let plan = StartUp { creating: start / 2, ready: start / 2, trouble: None };

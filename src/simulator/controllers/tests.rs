@@ -29,6 +29,7 @@ fn brisk() -> Timings {
     Timings {
         informer: Duration::from_millis(1),
         request: Duration::from_millis(1),
+        nodes_a_millisecond: 10_000,
         requests_per_second: 10_000.0,
         burst: 10_000,
         stop: Duration::ZERO,

@@ -37,12 +37,13 @@ impl Verbs<'_> {
         change: impl FnOnce(&mut Value),
     ) -> Result<Arc<Object>, Status> {
         let live = self.get(target)?;
-        let mut object = live.value();
+        let old = live.value();
+        let mut object = old.clone();
         change(&mut object);
         if target.part == Part::Main {
             strategy::default(target.kind, &mut object)?;
         }
-        self.replace(target, &live, object, Ownership::Recorded)
+        self.replace_value(target, &live, &old, object, Ownership::Recorded)
     }
 
     /// What every way of changing an object ends in. The object has its kind's defaults.
@@ -50,21 +51,32 @@ impl Verbs<'_> {
         &mut self,
         target: Target<'_>,
         live: &Arc<Object>,
+        object: Value,
+        ownership: Ownership,
+    ) -> Result<Arc<Object>, Status> {
+        self.replace_value(target, live, &live.value(), object, ownership)
+    }
+
+    /// The same by whoever has the values of the live object at hand.
+    fn replace_value(
+        &mut self,
+        target: Target<'_>,
+        live: &Arc<Object>,
+        old: &Value,
         mut object: Value,
         ownership: Ownership,
     ) -> Result<Arc<Object>, Status> {
         let Target { kind, part, .. } = target;
         check_version(target, live, &object)?;
-        let old = live.value();
-        reset(part, &old, &mut object);
+        reset(part, old, &mut object);
         if ownership == Ownership::Recorded {
             strategy::convert(kind, &mut object);
-            self.record(kind, part, Some(&old), &mut object)?;
+            self.record(kind, part, Some(old), &mut object)?;
         }
-        keep_identity(&old, &mut object);
-        let grows = strategy::prepare_update(kind, part, &old, &mut object);
+        keep_identity(old, &mut object);
+        let grows = strategy::prepare_update(kind, part, old, &mut object);
         metadata::tidy(&mut object);
-        strategy::check_update(kind, part, &old, &object)?;
+        strategy::check_update(kind, part, old, &object)?;
         if grows {
             let next = live.meta().generation + 1;
             metadata::set(&mut object, "generation", Some(next.into()));
@@ -75,7 +87,7 @@ impl Verbs<'_> {
         if is_done(live, &object) {
             return self.take_away(kind, object);
         }
-        if is_same(&old, &object) {
+        if is_same(old, &object) {
             return Ok(Arc::clone(live));
         }
         self.keep(kind, object)
@@ -139,7 +151,8 @@ fn is_same(old: &Value, object: &Value) -> bool {
         }
         object
     };
-    old == object || timeless(old) == timeless(object)
+    let has_managers = |object: &Value| object["metadata"].get("managedFields").is_some();
+    old == object || has_managers(old) && has_managers(object) && timeless(old) == timeless(object)
 }
 
 /// Whether an update may leave out the version (upstream: `AllowUnconditionalUpdate`).
@@ -168,18 +181,23 @@ fn reset(part: Part, old: &Value, object: &mut Value) {
             {
                 put_back(fields, old, name);
             }
-            if let Some(spec) = old.get("spec") {
-                fields.insert("spec".to_owned(), spec.clone());
-            }
+            put_back_if_there(fields, old, "spec");
         }
     }
 }
 
 fn put_back(fields: &mut serde_json::Map<String, Value>, old: &Value, name: &str) {
-    match old.get(name) {
-        Some(value) => fields.insert(name.to_owned(), value.clone()),
-        None => fields.remove(name),
-    };
+    if old.get(name).is_none() {
+        fields.remove(name);
+    }
+    put_back_if_there(fields, old, name);
+}
+
+fn put_back_if_there(fields: &mut serde_json::Map<String, Value>, old: &Value, name: &str) {
+    // Mostly nobody has touched it, and a look costs less than a copy.
+    if let Some(value) = old.get(name).filter(|value| fields.get(name) != Some(value)) {
+        fields.insert(name.to_owned(), value.clone());
+    }
 }
 
 /// What an update can never change is put back, not refused.

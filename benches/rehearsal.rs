@@ -1,0 +1,89 @@
+//! How long the rehearsal of a rollout takes, and how much memory: `cargo bench --bench rehearsal`.
+//!
+//! One DaemonSet of a recorded cluster with twenty gets a new image on every node, within a budget
+//! of 10 %: the recording is read, the embedded cluster begins, and the real `ds-apply` carries the
+//! rollout out on it. Numbers of nodes can be given. The seconds are those of one machine; beside
+//! them stands how often the recording could have been parsed meanwhile, into nothing.
+
+#![allow(clippy::unwrap_used, reason = "a bench that cannot set up its input has to stop")]
+#![allow(clippy::disallowed_methods, reason = "a bench has a clock of its own")]
+#![allow(clippy::print_stdout, reason = "what it measures goes to standard output")]
+
+#[expect(dead_code, reason = "it is for the benches that plan, too")]
+mod fleet;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ds_plan::cli::{Exit, ds_apply_at};
+use ds_plan::cluster::read_recorded;
+use ds_plan::simulator::{Rehearsal, Timings, World, on_virtual_time};
+use peak_alloc::PeakAlloc;
+use serde::de::IgnoredAny;
+
+#[global_allocator]
+static HEAP: PeakAlloc = PeakAlloc;
+
+/// Nodes of the clusters that are measured when no numbers are given.
+const SIZES: [usize; 2] = [500, 5_000];
+
+fn main() {
+    let given: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
+    let sizes = if given.is_empty() { SIZES.to_vec() } else { given };
+    println!("| nodes | pods | cluster's time | wall | in parses of the recording | heap, MiB |");
+    println!("|---|---|---|---|---|---|");
+    for nodes in sizes {
+        println!("{}", row(nodes));
+    }
+}
+
+fn row(nodes: usize) -> String {
+    let file = fleet::recording(nodes);
+    let (folder, name) = manifest();
+    let parse = parse(&file);
+    let before = HEAP.current_usage();
+    HEAP.reset_peak_usage();
+    let start = Instant::now();
+    let rollout = rehearse(&file, &folder, &name);
+    let wall = start.elapsed();
+    let heap = (HEAP.peak_usage() - before) >> 20;
+    let ratio = wall.as_secs_f64() / parse.as_secs_f64();
+    let pods = nodes * 6;
+    let (rollout, wall) = (rollout.as_secs(), wall.as_secs_f64());
+    format!("| {nodes} | {pods} | {rollout} s | {wall:.1} s | {ratio:.1} | {heap} |")
+}
+
+/// The manifest of a DaemonSet that runs on every node, in a folder of its own; and its name.
+fn manifest() -> (PathBuf, String) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rehearsal");
+    fs::create_dir_all(&folder).unwrap();
+    let manifest = fleet::manifests().swap_remove(0);
+    fs::write(folder.join("agent.json"), &manifest.bytes).unwrap();
+    let desired = fleet::desired(&[manifest]);
+    (folder, desired[0].key.to_string())
+}
+
+fn parse(file: &Path) -> Duration {
+    let bytes = fs::read(file).unwrap();
+    let start = Instant::now();
+    serde_json::from_slice::<IgnoredAny>(&bytes).unwrap();
+    start.elapsed()
+}
+
+/// Reads the recording and rolls out on it; how long that took in the cluster's time.
+fn rehearse(file: &Path, folder: &Path, name: &str) -> Duration {
+    let snapshot = read_recorded(file).unwrap();
+    let timings = Timings::seen_in(&snapshot);
+    on_virtual_time(async {
+        let rehearsal = Rehearsal { timings, ..Rehearsal::default() };
+        let world = World::begin(&snapshot, rehearsal).unwrap();
+        drop(snapshot);
+        let (_interrupt, interrupts) = tokio::sync::mpsc::channel(1);
+        let line = ["--yes", "--take-over", "helm", "-f", "agent.json", name];
+        let ended = ds_apply_at(&world, "bench", folder, interrupts, &line).await;
+        assert_eq!(ended.exit, Exit::Done, "{:?}", ended.error);
+        world.clock().elapsed()
+    })
+    .unwrap()
+}
