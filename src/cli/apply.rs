@@ -27,6 +27,7 @@ use super::{completions, man};
 use crate::apply::Interrupt;
 pub use at::{Ended, ds_apply_at};
 use session::Session;
+use told::Format;
 
 /// Carry out DaemonSet changes from git, node by node, within the budget
 ///
@@ -60,6 +61,20 @@ pub(super) enum Command {
     Man(man::Args),
 }
 
+impl Command {
+    /// How it tells what happens.
+    fn output(&self) -> Format {
+        match self {
+            Self::Apply(args) => args.common.output,
+            Self::Roll(args) => args.named.common.output,
+            Self::Step(args) => args.common.output,
+            Self::Undo(args) => args.named.common.output,
+            Self::Release(args) => args.named.common.output,
+            Self::Unlock(_) | Self::Completions(_) | Self::Man(_) => Format::Text,
+        }
+    }
+}
+
 /// Runs one command. The interrupts are for those that can stop in the middle.
 pub(super) async fn run(
     command: Command,
@@ -80,23 +95,26 @@ pub(super) async fn run(
         }
         command => command,
     };
-    let session = Session::open(&global, &shell, interrupts).await?;
-    in_session(command, &global, session).await
+    let output = command.output();
+    let mut session = Session::open(&global, &shell, interrupts).await?.telling(output);
+    let done = in_session(command, &global, &mut session).await;
+    session.report(output, false, shell.printer)?;
+    done
 }
 
 /// Carries one command out on the session's cluster.
 async fn in_session(
     command: Command,
     global: &GlobalFlags,
-    mut session: Session,
+    session: &mut Session,
 ) -> Result<Exit, Error> {
     match command {
         Command::Apply(args) => carry_out::run(&args, global, session).await,
-        Command::Roll(args) => roll::run(&args, &mut session).await,
-        Command::Step(args) => roll::step(&args, &mut session).await,
-        Command::Undo(args) => undo::run(&args, &mut session).await,
-        Command::Release(args) => release::run(&args, &mut session).await,
-        Command::Unlock(args) => release::break_open(&args, &mut session).await,
+        Command::Roll(args) => roll::run(&args, session).await,
+        Command::Step(args) => roll::step(&args, session).await,
+        Command::Undo(args) => undo::run(&args, session).await,
+        Command::Release(args) => release::run(&args, session).await,
+        Command::Unlock(args) => release::break_open(&args, session).await,
         Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
     }
 }

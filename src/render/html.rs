@@ -112,7 +112,8 @@ fn filled(content: impl Fn(&str) -> String) -> String {
 
 /// What the page may load and run: its own style and scripts, as they are here.
 fn policy() -> String {
-    let mut policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src".to_owned();
+    let mut policy =
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src".to_owned();
     let _ = write!(policy, " {}; script-src", digest(STYLE));
     for script in SCRIPTS {
         let _ = write!(policy, " {}", digest(script));

@@ -21,6 +21,8 @@ mod plan;
 mod prune;
 mod purity;
 mod rehearsal;
+#[cfg(feature = "web")]
+mod report;
 mod sandbox;
 mod schemas;
 mod secrets;
@@ -28,3 +30,5 @@ mod snapshot;
 mod status;
 mod streams;
 mod usage;
+#[cfg(feature = "web")]
+mod web;

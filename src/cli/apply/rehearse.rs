@@ -91,10 +91,13 @@ async fn on_it(
     let holder = Holder { id: format!("{seed:016x}"), ..identity::holder(&shell)? };
     let clock = world.clock();
     let cluster = world.cluster().writable();
-    let session = Session::on(cluster, &shell, holder, clock.for_leases(), interrupts);
+    let output = args.common.output;
+    let mut session =
+        Session::on(cluster, &shell, holder, clock.for_leases(), interrupts).telling(output);
     let save = args.rehearsal.save.clone();
     let usage = Usage::of(world.server().clone());
-    let done = carry_out::run(&args.agreed_to(), &global, session).await;
+    let done = carry_out::run(&args.agreed_to(), &global, &mut session).await;
+    session.report(output, true, shell.printer)?;
     if let Some(file) = save {
         world.cluster().record(&Scope::All, None, clock.now()).await?.save(&file)?;
     }

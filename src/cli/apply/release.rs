@@ -23,7 +23,7 @@ const HEADING: &str = "The controller will do this by itself, at its own pace:";
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
-    named: NamedFlags,
+    pub(super) named: NamedFlags,
 }
 
 /// Take the lock away from a run that is gone

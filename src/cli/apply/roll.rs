@@ -24,7 +24,7 @@ use crate::rollout::{Extent, Goal, Provenance, Task};
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
-    named: NamedFlags,
+    pub(super) named: NamedFlags,
 }
 
 /// Replace some outdated pods of a DaemonSet that declares OnDelete, and stop
@@ -38,7 +38,7 @@ pub(in crate::cli) struct StepArgs {
     extent: ExtentFlags,
 
     #[command(flatten)]
-    common: CommonFlags,
+    pub(super) common: CommonFlags,
 }
 
 /// How many pods one step replaces.

@@ -32,7 +32,7 @@ pub(in crate::cli) struct Args {
     to_commit: Option<String>,
 
     #[command(flatten)]
-    named: NamedFlags,
+    pub(super) named: NamedFlags,
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {

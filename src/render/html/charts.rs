@@ -16,11 +16,11 @@ const BELOW: f64 = 22.0;
 /// Room at the top, for what is written on the highest line.
 const ABOVE: f64 = 16.0;
 /// How high the part with the data is.
-const HEIGHT: f64 = 132.0;
+const HEIGHT: f64 = 104.0;
 /// A row of a node is no higher than this, and no lower than what a screen can show.
-const TALLEST_ROW: f64 = 12.0;
+const TALLEST_ROW: f64 = 9.0;
 /// All rows together are about so high.
-const ROWS: f64 = 420.0;
+const ROWS: f64 = 320.0;
 
 /// Nodes that change together, so many at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub(super) struct Use {
     pub at: u32,
     pub unavailable: u32,
     pub allowed: u32,
+    /// The wave in progress.
+    pub wave: Option<u32>,
 }
 
 /// The use of the budget, which lasts until `end`, in seconds.
@@ -78,7 +80,7 @@ pub(super) fn usage(name: &str, uses: &[Use], end: u32) -> Html {
     let allowed = uses.iter().map(|it| it.allowed).max().unwrap_or_default();
     let area = scale.steps(&thinned(uses, end), |it| it.unavailable, end);
     let budget = scale.steps(uses, |it| it.allowed, end);
-    let area = format!("{area}L{WIDTH} {:.1}L{LEFT} {:.1}Z", scale.y(0.0), scale.y(0.0));
+    let under = format!("{area}L{WIDTH} {:.1}L{LEFT} {:.1}Z", scale.y(0.0), scale.y(0.0));
     let y = scale.y(f64::from(allowed));
     let mut labels = vec![
         label(LEFT - 6.0, y + 4.0, "end", &allowed.to_string()),
@@ -89,8 +91,22 @@ pub(super) fn usage(name: &str, uses: &[Use], end: u32) -> Html {
     if most > allowed {
         labels.push(label(LEFT - 6.0, scale.y(f64::from(most)) + 4.0, "end", &most.to_string()));
     }
-    let drawn = [path("fill", &area), path("budget", &budget), scale.frame()];
-    svg(name, HEIGHT, drawn.into_iter().chain(labels).collect())
+    let drawn = [path("area", &under), path("line", &area), path("budget", &budget), scale.frame()];
+    svg(name, HEIGHT, drawn.into_iter().chain(waves(scale, uses)).chain(labels).collect())
+}
+
+/// Where each wave but the first begins.
+fn waves(scale: Scale, uses: &[Use]) -> Vec<Html> {
+    let begun = uses.windows(2).filter_map(|pair| {
+        let [before, now] = pair else { return None };
+        now.wave.filter(|wave| before.wave.is_some_and(|before| before < *wave)).zip(Some(now.at))
+    });
+    let marks = begun.flat_map(|(wave, at)| {
+        let x = scale.x(f64::from(at));
+        let line = path("mark", &format!("M{x:.1} {ABOVE}V{:.1}", ABOVE + HEIGHT));
+        [line, label(x + 3.0, ABOVE + HEIGHT - 5.0, "start", &format!("wave {wave}"))]
+    });
+    marks.collect()
 }
 
 /// One look of each pixel is enough: the one with the most unavailable nodes.
@@ -253,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_highest_look_of_a_pixel_is_kept() {
-        let at = |at, unavailable| Use { at, unavailable, allowed: 9 };
+        let at = |at, unavailable| Use { at, unavailable, allowed: 9, wave: None };
         let uses = [at(0, 1), at(1, 7), at(2, 3), at(40_000, 2)];
         assert_eq!(thinned(&uses, 90_000), [at(1, 7), at(2, 3), at(40_000, 2)]);
     }

@@ -2,7 +2,7 @@
 
 use super::markup::Html;
 use super::picture::{Gathering, Heads, Kind, Picture, Row, Shape, Tone};
-use super::words::{code, diff, folded, list, section, table, tiles, warnings};
+use super::words::{code, diff, folded, list, section, seen, table, tiles, warnings};
 use super::{HtmlOptions, Page};
 use crate::model::NodeName;
 use crate::plan::{
@@ -11,7 +11,7 @@ use crate::plan::{
 use crate::render::drift::{key, writer_words};
 use crate::render::nodes::sentence;
 use crate::render::page::count;
-use crate::render::plan_text::{cluster_words, source_words};
+use crate::render::plan_text::source_words;
 use crate::render::{Error, TextOptions};
 
 /// What a node can deviate in, the gravest first.
@@ -77,11 +77,10 @@ pub fn drift_html(drift: &Drift, options: &HtmlOptions<'_>) -> Result<String, Er
             0 => format!("No drift: {all} looked at"),
             some => format!("Drift in {some} of {all}"),
         },
-        about: vec![
-            format!("{all}{}", source_words(source, TextOptions::default())),
-            cluster_words(cluster),
-            format!("seen at {}", cluster.observed_at),
-        ],
+        about: [format!("{all}{}", source_words(source, TextOptions::default()))]
+            .into_iter()
+            .chain(seen(cluster))
+            .collect(),
         glance: at_a_glance.into(),
         before: each(daemon_sets, options.verbose),
         after: Html::default(),
@@ -124,8 +123,11 @@ fn details(daemon_set: &DaemonSetDrift, verbose: bool) -> Html {
         let of_class = daemon_set.deviations.iter().filter(|it| it.class == *class);
         of_class.filter(|it| field(&it.deviation.reason).is_none()).map(
             |Classified { class, deviation }| {
-                [Html::class("span", "tag", class.to_string()), Html::of("span", deviation.to_string())]
-                    .into()
+                [
+                    Html::class("span", "tag", class.to_string()),
+                    Html::of("span", deviation.to_string()),
+                ]
+                .into()
             },
         )
     });
@@ -160,8 +162,7 @@ fn written(deviation: &Deviation) -> Vec<Html> {
 
 /// Nodes with all their reasons.
 fn told(nodes: &[NodeDrift]) -> Vec<(&NodeName, String)> {
-    let told =
-        nodes.iter().map(|NodeDrift { node, pods: _, reasons }| (node, sentence(reasons)));
+    let told = nodes.iter().map(|NodeDrift { node, pods: _, reasons }| (node, sentence(reasons)));
     told.collect()
 }
 

@@ -62,7 +62,7 @@ function begin() {
     draw();
   });
   byId("more").addEventListener("click", () => {
-    table.rows += 5 * STEP;
+    table.rows += MORE;
     drawTable(shown.found);
   });
   byId("map").addEventListener("keydown", steer);

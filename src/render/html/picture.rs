@@ -274,7 +274,8 @@ mod tests {
         let gone = NodeName::from("gone");
         let fleet = [node(10, &[]), node(9, &[])];
         let mut gathered = Gathering::of(&fleet, [&gone].into_iter(), &[], Heads::default());
-        let row = |node, why: &str| Row { node, kind: 1, wave: None, seconds: None, why: why.into() };
+        let row =
+            |node, why: &str| Row { node, kind: 1, wave: None, seconds: None, why: why.into() };
         let names = [&fleet[0].name, &gone, &fleet[1].name];
         gathered.add("a/b", names.into_iter().map(|name| row(name, "same")));
         gathered.add("a/c", [row(&gone, "other")].into_iter());

@@ -3,7 +3,7 @@
 use super::charts::{Rounds, rounds};
 use super::markup::Html;
 use super::picture::{Gathering, Heads, Kind, Picture, Row, Shape, Tone};
-use super::words::{about, code, diff, folded, list, section, table, tiles, warnings};
+use super::words::{about, code, diff, folded, list, section, seen, table, tiles, warnings};
 use super::{HtmlOptions, Page};
 use crate::model::short_commit;
 use crate::plan::{
@@ -14,18 +14,12 @@ use crate::render::daemon_set_text::{counters_words, revision_words, strategy_wo
 use crate::render::markdown::{effect, node_words, object_words, rounds as rounds_words};
 use crate::render::nodes::sentence;
 use crate::render::page::count;
-use crate::render::plan_text::{changes, cluster_words, key, source_words};
+use crate::render::plan_text::{changes, key, source_words};
 use crate::render::{Error, TextOptions};
 
 /// Actions, the gravest first: of a node with several, the map shows the first.
-const ACTIONS: [Action; 6] = [
-    Action::Delete,
-    Action::Wait,
-    Action::Create,
-    Action::Surge,
-    Action::Replace,
-    Action::Keep,
-];
+const ACTIONS: [Action; 6] =
+    [Action::Delete, Action::Wait, Action::Create, Action::Surge, Action::Replace, Action::Keep];
 
 fn kind(action: Action) -> Kind {
     let (words, shape, tone) = match action {
@@ -69,7 +63,7 @@ pub fn plan_html(plan: &Plan, options: &HtmlOptions<'_>) -> Result<String, Error
     Page {
         kind: "plan",
         headline: headline(plan),
-        about: vec![compared, cluster_words(cluster), format!("seen at {}", cluster.observed_at)],
+        about: [compared].into_iter().chain(seen(cluster)).collect(),
         glance: glance.into(),
         before: [each(daemon_sets, options.verbose), waves_of(daemon_sets)].into(),
         after: Html::default(),
@@ -112,10 +106,10 @@ fn waves_of(daemon_sets: &[DaemonSetPlan]) -> Html {
         let told: Vec<String> = daemon_set.waves.iter().map(wave_words).collect();
         let waves: Vec<Rounds> = daemon_set.waves.iter().map(round).collect();
         let name = format!("{}: nodes in change, round by round", key(daemon_set));
-        let caption = Html::of("figcaption", [
-            code(key(daemon_set)),
-            Html::class("span", "aside", told.join("; ")),
-        ]);
+        let caption = Html::of(
+            "figcaption",
+            [code(key(daemon_set)), Html::class("span", "aside", told.join("; "))],
+        );
         Html::of("figure", [caption, rounds(&name, &waves)])
     });
     let figures: Html = figures.collect();
@@ -202,9 +196,8 @@ fn details(daemon_set: &DaemonSetPlan, verbose: bool) -> Html {
     ];
     let told = match change {
         Change::Create => "new".to_owned(),
-        Change::Update | Change::Recreate | Change::Delete | Change::None => {
-            count(changes.len(), "field")
-        }
+        Change::Delete | Change::None => object_words(daemon_set).to_owned(),
+        Change::Update | Change::Recreate => count(changes.len(), "field"),
     };
     let summary = [code(key(daemon_set)), Html::class("span", "aside", told)];
     folded(summary.into(), body.into())
@@ -214,7 +207,9 @@ fn details(daemon_set: &DaemonSetPlan, verbose: bool) -> Html {
 fn asked(base: &BaseChange, verbose: bool) -> Html {
     let BaseChange { change, changes } = base;
     match change {
-        Change::None => Html::of("p", "By this change itself: nothing; what differs is older drift."),
+        Change::None => {
+            Html::of("p", "By this change itself: nothing; what differs is older drift.")
+        }
         Change::Create | Change::Update | Change::Recreate | Change::Delete => {
             under("By this change itself", diff(changes.iter(), verbose))
         }

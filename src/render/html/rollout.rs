@@ -15,7 +15,9 @@ use crate::plan::{Coded, Reason};
 use crate::render::Error;
 use crate::render::nodes::sentence;
 use crate::render::page::count;
-use crate::rollout::{Delete, Ending, Held, Outcome, Progress, Record, Report, RolledBack, Trouble};
+use crate::rollout::{
+    Delete, Ending, Held, Outcome, Progress, Record, Report, RolledBack, Trouble,
+};
 
 /// What the page is about, besides what happened.
 #[derive(Clone, Debug)]
@@ -45,7 +47,7 @@ fn kind(case: Case) -> Kind {
     let (words, symbol, shape, tone) = match case {
         Case::Failed => ("failed", "x", Shape::Cross, Tone::Red),
         Case::Underway => ("not back yet", "…", Shape::Diamond, Tone::Purple),
-        Case::Left => ("left as it was", "!", Shape::Frame, Tone::Amber),
+        Case::Left => ("not as it should be", "!", Shape::Frame, Tone::Amber),
         Case::Replaced => ("replaced", "-/+", Shape::Square, Tone::Blue),
         Case::Untouched => ("not touched", "", Shape::Dot, Tone::Grey),
     };
@@ -69,7 +71,10 @@ pub fn rollout_html(
         (symbol, u64::try_from(of_case).unwrap_or(u64::MAX), words)
     });
     let (what, embedded) = if *rehearsed {
-        ("rehearsal", "on an embedded copy of the cluster, on virtual time; the cluster itself is as it was")
+        (
+            "rehearsal",
+            "on an embedded copy of the cluster, on virtual time; the cluster itself is as it was",
+        )
     } else {
         ("rollout", "on the cluster itself")
     };
@@ -163,7 +168,8 @@ impl<'a> Story<'a> {
             Report::Failed { node, trouble } => self.failed(node, trouble),
             Report::Progress(Progress { unavailable, allowed, wave, .. }) => {
                 *current = *wave;
-                self.uses.push(Use { at, unavailable: *unavailable, allowed: *allowed });
+                let (unavailable, allowed, wave) = (*unavailable, *allowed, *wave);
+                self.uses.push(Use { at, unavailable, allowed, wave });
             }
             Report::Writing(_) | Report::Revision(_) => {}
         }
@@ -243,10 +249,8 @@ impl<'a> Story<'a> {
             Html::class("span", "tag", clock(self.lasted)),
             Html::of("span", self.ending.outcome.to_string()),
         ];
-        let summary = [
-            code(&self.record.key),
-            Html::class("span", "aside", self.ending.outcome.to_string()),
-        ];
+        let summary =
+            [code(&self.record.key), Html::class("span", "aside", self.ending.outcome.to_string())];
         folded(summary.into(), list(items.chain([ended.into()])))
     }
 }

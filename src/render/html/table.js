@@ -2,7 +2,9 @@
 "use strict";
 
 /** So many rows are shown at first, and more with each press. */
-const STEP = 100;
+const STEP = 50;
+
+const MORE = 500;
 
 const table = { column: "kind", descending: false, rows: STEP };
 
@@ -59,7 +61,7 @@ function drawTable(found) {
   const first = rest > 0 ? `, the first ${spelled(shownRows.length)} are shown` : "";
   byId("found").textContent = `${counted(found.length, "row")}${first}`;
   byId("more").hidden = rest === 0;
-  byId("more").textContent = `Show ${spelled(Math.min(rest, 5 * STEP))} more`;
+  byId("more").textContent = `Show ${spelled(Math.min(rest, MORE))} more`;
 }
 
 function sorted(found, inUse) {

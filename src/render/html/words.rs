@@ -4,9 +4,10 @@ use std::fmt::Display;
 
 use super::markup::Html;
 use crate::model::NodeName;
-use crate::plan::{FieldChange, Warning};
+use crate::plan::{ClusterSummary, FieldChange, Warning};
 use crate::render::nodes::names;
 use crate::render::page::count;
+use crate::render::plan_text::cluster_words;
 use crate::render::values::diff_lines;
 
 /// So many fields of one DaemonSet are shown with their values.
@@ -88,7 +89,8 @@ pub(super) fn diff<'a>(
     if fields > most {
         lines.push(Html::of("span", format!("and {}", count(fields - most, "more field"))));
     }
-    let around = [("class", "diff"), ("tabindex", "0"), ("role", "region"), ("aria-label", "Fields")];
+    let around =
+        [("class", "diff"), ("tabindex", "0"), ("role", "region"), ("aria-label", "Fields")];
     Html::with("pre", &around, lines.into_iter().collect::<Html>())
 }
 
@@ -114,6 +116,12 @@ pub(super) fn warnings(warnings: &[Warning]) -> Html {
             Html::class("aside", "callout warned", folded(summary, list(items)))
         }
     }
+}
+
+/// Which cluster was looked at, and when.
+pub(super) fn seen(cluster: &ClusterSummary) -> Vec<String> {
+    let at = cluster.snapshot.is_none().then(|| format!("seen at {}", cluster.observed_at));
+    [cluster_words(cluster)].into_iter().chain(at).collect()
 }
 
 /// A name from outside.

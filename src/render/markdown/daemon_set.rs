@@ -7,9 +7,7 @@ use super::fit::Tellings;
 use super::nodes::{Fates, counted_groups, group_words, node_words, rounds};
 use super::{MARKDOWN_LIMIT, MarkdownOptions, few, folded, html_code, items, prose};
 use crate::model::Cascade;
-use crate::plan::{
-    Change, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan, Strategy, Wave,
-};
+use crate::plan::{Change, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan, Strategy, Wave};
 use crate::render::daemon_set_text::{counters_words, strategy_words};
 use crate::render::nodes::fate;
 use crate::render::page::count;
