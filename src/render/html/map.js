@@ -39,7 +39,7 @@ function tenth(number) {
 
 /** How far apart cells are. @param {number} nodes */
 function pitchFor(nodes) {
-  if (nodes <= 150) return 20;
+  if (nodes <= 150) return 24;
   if (nodes <= 700) return 15;
   if (nodes <= 2000) return 12;
   return nodes <= 8000 ? 9 : 6;
@@ -90,7 +90,7 @@ function layOut(groups) {
   map.cursor = -1;
   const drawn = groups.map(({ name, nodes }, block) => {
     const widest = Math.max(1, Math.floor(room / pitch));
-    const wanted = groups.length === 1 ? widest : Math.max(8, Math.ceil(Math.sqrt(nodes.length * 3)));
+    const wanted = groups.length === 1 ? widest : Math.max(12, Math.ceil(Math.sqrt(nodes.length * 3)));
     const columns = Math.min(widest, wanted, Math.max(nodes.length, 1));
     const svg = drawBlock(nodes, columns, pitch);
     map.blocks.push({ columns, pitch, svg, first: map.cells.length, size: nodes.length });
