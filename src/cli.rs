@@ -248,7 +248,7 @@ mod tests {
             ("ds-plan --snapshot a --context b", "cannot be used with"),
             ("ds-plan statsu", "a similar command exists: 'status'"),
             ("ds-plan --validate strict", "NAMESPACE/NAME"),
-            ("ds-plan -o html", "[possible values: text, json, yaml, markdown, name]"),
+            ("ds-plan -o xml", "[possible values: text, json, yaml, markdown, html, name]"),
         ] {
             let error = parsed(line).map(|_| ()).unwrap_err();
             assert!(error.contains(want), "{line}: {error}");

@@ -74,8 +74,7 @@ impl Page {
         let data = embedded(&picture).map_err(Error::Json)?;
         let title = Html::text(format!("{headline} – ds-plan {kind}"));
         let about: Html = about.into_iter().map(|it| Html::of("li", it)).collect();
-        let scripts: String =
-            SCRIPTS.iter().map(|script| format!("<script>{script}</script>\n")).collect();
+        let scripts = SCRIPTS.map(|script| format!("<script>{script}</script>\n")).concat();
         let (headline, footer) = (Html::text(headline), Html::text(footer));
         Ok(filled(|name| match name {
             "policy" => policy(),

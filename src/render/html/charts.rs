@@ -226,12 +226,10 @@ fn times(scale: Scale, height: f64, end: u32) -> Vec<Html> {
 pub(super) fn clock(seconds: u32) -> String {
     let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     let parts = [(hours, 'h'), (minutes, 'm'), (rest, 's')];
-    let shown: String = parts
-        .into_iter()
-        .filter(|(number, _)| *number > 0)
-        .take(2)
-        .map(|(number, unit)| format!("{number}{unit}"))
-        .collect();
+    let mut shown = String::new();
+    for (number, unit) in parts.into_iter().filter(|(number, _)| *number > 0).take(2) {
+        let _ = write!(shown, "{number}{unit}");
+    }
     if shown.is_empty() { "0".to_owned() } else { shown }
 }
 
