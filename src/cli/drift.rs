@@ -52,6 +52,11 @@ pub(super) struct Args {
     #[arg(help_heading = heading::OUTPUT)]
     metrics: Option<PathBuf>,
 
+    /// Also write the page that -o html makes, whole or not at all
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    report: Option<PathBuf>,
+
     #[command(flatten)]
     verbosity: VerbosityFlags,
 
@@ -78,6 +83,10 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
         save(&measured, file, shell)?;
     }
     let html = HtmlOptions { nodes: &nodes, verbose: args.verbosity.verbose };
+    if let Some(file) = &args.report {
+        let written = whole_file::write(file, &render::drift_html(&drift, &html)?);
+        written.map_err(|source| Error::Save { file: file.clone(), source })?;
+    }
     show(drift, &markdown, html, args, shell)?;
     Ok(exit)
 }

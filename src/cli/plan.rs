@@ -68,6 +68,11 @@ pub(super) struct Args {
     #[arg(help_heading = heading::OUTPUT)]
     out: Option<PathBuf>,
 
+    /// Also write the page that -o html makes, whole or not at all
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    report: Option<PathBuf>,
+
     #[command(flatten)]
     exit: ExitFlags,
 }
@@ -109,7 +114,10 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
     let (plan, surroundings) = read_and_decide(args, global, shell).await?;
     let exit = exit(&plan, args.exit);
     if let Some(file) = &args.out {
-        save(&plan, file)?;
+        save(&render::json(&plan)?, file)?;
+    }
+    if let Some(file) = &args.report {
+        save(&render::plan_html(&plan, &surroundings.html(args.verbosity.verbose))?, file)?;
     }
     show(plan, &surroundings, args, shell)?;
     Ok(exit)
@@ -154,8 +162,8 @@ async fn read_and_decide(
     Ok((plan, Surroundings { markdown, nodes: snapshot.nodes }))
 }
 
-fn save(plan: &Plan, file: &Path) -> Result<(), Error> {
-    let written = whole_file::write(file, &render::json(plan)?);
+fn save(text: &str, file: &Path) -> Result<(), Error> {
+    let written = whole_file::write(file, text);
     written.map_err(|source| Error::Save { file: file.to_owned(), source })
 }
 
