@@ -78,7 +78,7 @@ mod tests {
             "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: a}\nspec:\n  selector: 3\n";
         assert_eq!(
             annotated("a.yaml", text),
-            "::error file=a.yaml,line=5,col=13::spec.selector: expected a mapping, found 3\n"
+            "::error file=a.yaml,line=5,col=13::spec.selector: must be a mapping, not a number\n"
         );
         assert_eq!(Annotations::Github.of(&Error::Declined), "");
     }

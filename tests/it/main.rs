@@ -17,6 +17,8 @@ mod github;
 #[cfg(feature = "web")]
 mod markdown;
 mod past;
+#[cfg(feature = "web")]
+mod pipelines;
 mod plan;
 mod prune;
 mod purity;

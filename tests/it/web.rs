@@ -57,7 +57,7 @@ fn source() -> PathBuf {
 }
 
 /// The folder with the packages. What pins them is in its name.
-fn installed() -> PathBuf {
+pub(crate) fn installed() -> PathBuf {
     let files = ["package.json", "package-lock.json"];
     let mut hash = DefaultHasher::new();
     for file in files {
