@@ -313,6 +313,13 @@ fn what_is_not_ours_would_be_seen() {
         let page = format!("<!doctype html><p id=found><table id=nodes></table>{hostile}");
         assert!(dissected("fault", &page).is_err(), "{hostile}");
     }
+    let page = plan_html(&PLAN.sown(&["x".to_owned()]), &HtmlOptions::default()).unwrap();
+    assert_eq!(dissected("fine", &page).map(drop), Ok(()));
+    for (what, with) in
+        [("script-src 'sha256-", "script-src 'sha256-x"), ("const report =", "const reported =")]
+    {
+        assert!(dissected("fault", &page.replace(what, with)).is_err(), "{what}");
+    }
 }
 
 /// A fleet of 5,000 nodes in six zones, for which 20 DaemonSets are new.

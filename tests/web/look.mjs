@@ -13,9 +13,10 @@ import puppeteer from "puppeteer-core";
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-const executablePath = process.env.CHROMIUM || (await chromium.executablePath());
+const own = process.env.CHROMIUM;
+const executablePath = own || (await chromium.executablePath());
 // Pages of ours, on a machine for tests, often as root: there is no sandbox to be had.
-const browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox"], headless: "shell" });
+const browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox"], headless: own ? true : "shell" });
 
 /** A page that takes down whatever it should not do. */
 async function opened(file, { scheme = "light", width = 1280, javascript = true } = {}) {
