@@ -132,18 +132,18 @@ fn fleet(line: &str) -> String {
 }
 
 /// Pages of the example fleet, one of each kind.
-fn pages() -> [(&'static str, Run); 4] {
+fn pages() -> [(&'static str, Run); 5] {
     let sandbox = Sandbox::new();
+    let faulty = |faults: &str| {
+        let only = format!("logging/fluent-bit --fault examples/faults/{faults}.yaml");
+        sandbox.ds_apply(&fleet(&format!("--rehearse {only} -o html")))
+    };
     [
         ("plan", sandbox.ds_plan(&fleet("plan -o html"))),
         ("drift", sandbox.ds_plan(&fleet("drift -o html"))),
         ("rehearsal", sandbox.ds_apply(&fleet("--rehearse --keep-going -o html"))),
-        (
-            "failed",
-            sandbox.ds_apply(&fleet(
-                "--rehearse logging/fluent-bit --fault examples/faults/bad-day.yaml -o html",
-            )),
-        ),
+        ("bad-day", faulty("bad-day")),
+        ("parked", faulty("image-never-pulls")),
     ]
 }
 
