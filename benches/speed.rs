@@ -18,6 +18,10 @@ use ds_plan::cluster::read_recorded;
 use ds_plan::model::ManifestFile;
 use serde::de::IgnoredAny;
 
+/// As the programs have it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Nodes of the clusters that are measured when no numbers are given.
 const SIZES: [usize; 2] = [500, 5_000];
 

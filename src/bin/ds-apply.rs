@@ -1,6 +1,11 @@
-//! `ds-apply`: will carry out what `ds-plan` says.
+//! `ds-apply`: carries out what `ds-plan` says, node by node.
 
 use std::process::ExitCode;
+
+/// Decoding a cluster is millions of small allocations on all cores; libc's allocator, musl's above
+/// all, makes the threads wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     ds_plan::cli::ds_apply().into()

@@ -137,9 +137,14 @@ pub(super) enum Error {
     /// `--prune` of a source of which something was passed over.
     #[error("--prune is for a whole source, and a part of it was not read\n{}", _0.join("\n"))]
     PruneUnread(Vec<String>),
-    /// `--source-id` beside a saved plan.
-    #[error("a saved plan says which source it is of; leave out --source-id")]
-    SourceIdOfPlan,
+    /// A flag beside a saved plan that says it already.
+    #[error("a saved plan says {says}; leave out {flag}")]
+    BesidePlan {
+        /// The flag.
+        flag: &'static str,
+        /// What the plan says.
+        says: &'static str,
+    },
     /// A DaemonSet that was to be deleted is still there.
     #[error("cannot delete DaemonSet {daemon_set}")]
     Remove {
@@ -354,7 +359,7 @@ impl Error {
             | Self::WritingToRecording
             | Self::PruneNarrowed
             | Self::PruneUnread(_)
-            | Self::SourceIdOfPlan
+            | Self::BesidePlan { .. }
             | Self::NeitherPlanNorName(_)
             | Self::NoSuchPage { .. } => Exit::Usage,
         }

@@ -93,7 +93,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::Lock(error) => lock_hint(error).into_iter().collect(),
         Error::Preflight(error) => preflight_hint(error).into_iter().collect(),
         Error::Declined
-        | Error::SourceIdOfPlan
+        | Error::BesidePlan { .. }
         | Error::Remove { .. }
         | Error::NoSuchWave { .. }
         | Error::RevisionUnreadable { .. }

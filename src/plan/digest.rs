@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::document::{Action, DaemonSetPlan, NodePlan};
+use super::document::{Action, DaemonSetPlan, Fate, NodePlan};
 use crate::controller::revision_data::canonical_json;
 use crate::model::Uid;
 
@@ -38,24 +38,40 @@ pub(super) fn decided(plan: &DaemonSetPlan) -> Value {
         "liveTemplate": plan.live_template,
         "targetTemplate": plan.target_template,
         "waves": hash_each(&plan.waves),
-        "nodes": hash_each(plan.nodes.iter().filter(|node| node.action != Action::Keep).map(node)),
+        "nodes": hash_nodes(plan.nodes.iter().filter(|node| node.action != Action::Keep)),
     })
 }
 
-/// What is decided about a node that has something to do.
-fn node(node: &NodePlan) -> impl Serialize {
-    let pods = node.pods.iter().map(|pod| (&pod.uid, pod.fate, pod.reason.reason.code()));
-    let reasons = node.reasons.iter().map(|reason| reason.reason.code());
-    (&node.name, node.action, node.wave, Each(pods), Each(reasons))
-}
-
-/// A sequence of what an iterator gives.
-struct Each<I>(I);
-
-impl<I: Iterator<Item: Serialize> + Clone> Serialize for Each<I> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.clone())
+/// What is decided about the nodes that have something to do. There may be a pod of each of them in
+/// each plan, so their texts are hashed as they are, each with a byte after it that is in no text.
+fn hash_nodes<'a>(nodes: impl Iterator<Item = &'a NodePlan>) -> String {
+    const END: u8 = 0xff;
+    let mut hash = Sha256::new();
+    let mut line = Vec::new();
+    for node in nodes {
+        line.clear();
+        let mut add = |text: &str| {
+            line.extend_from_slice(text.as_bytes());
+            line.push(END);
+        };
+        add(node.name.as_str());
+        add(node.action.symbol());
+        add(node.wave.map(|wave| wave.to_string()).as_deref().unwrap_or_default());
+        for pod in &node.pods {
+            add(pod.uid.as_str());
+            add(match pod.fate {
+                Fate::Keep => "keep",
+                Fate::Delete => "delete",
+            });
+            add(pod.reason.reason.code());
+        }
+        // No pod has an empty uid, so reasons cannot be taken for pods.
+        add("");
+        node.reasons.iter().for_each(|reason| add(reason.reason.code()));
+        line.push(END);
+        hash.update(&line);
     }
+    text(&hash.finalize())
 }
 
 /// A hash of many items, one line of JSON each, of which only one is in memory at a time.

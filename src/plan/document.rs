@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::coded::Coded;
-use super::hold::Hold;
+use super::hold::{Hold, HoldState};
 use super::reason::Reason;
 use crate::model::{
     Cascade, DaemonSetKey, DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash,
@@ -185,6 +185,12 @@ impl DaemonSetPlan {
     /// Namespace and name.
     pub fn key(&self) -> DaemonSetKey {
         DaemonSetKey::new(self.namespace.clone(), self.name.clone())
+    }
+
+    /// Whether `ds-apply` has begun to roll out this very template, and has stopped on the way.
+    pub fn is_under_way(&self) -> bool {
+        self.hold.as_ref().is_some_and(|hold| hold.state == HoldState::Holding)
+            && self.live_template.as_ref() == Some(&self.target_template)
     }
 
     /// Whether carrying it out would change anything: the object, or pods. Nodes that wait are no

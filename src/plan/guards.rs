@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, PodPlan, Strategy};
 use super::git_ops::{self, GitOps};
 use super::health::ailments;
-use super::hold::HoldState;
 use super::reason::Reason;
 use super::scene::Scene;
 use crate::model::{DaemonSet, DaemonSetKey, NodeName};
@@ -170,16 +169,11 @@ fn mass_eviction(plan: &DaemonSetPlan, now: &Scene<'_>) -> Option<Guard> {
     Some(guard(plan, GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), evicted))
 }
 
-/// A rollout of the template to come that has begun is judged by its gates. Refusing to go on with it
-/// would leave a template live that fails.
-fn is_under_way(plan: &DaemonSetPlan) -> bool {
-    plan.hold.as_ref().is_some_and(|hold| hold.state == HoldState::Holding)
-        && plan.live_template.as_ref() == Some(&plan.target_template)
-}
-
 /// Waiting does not help: what uses up the budget is nothing that this plan replaces.
 fn deadlock(plan: &DaemonSetPlan, scene: &Scene<'_>, holders: &[NodeName]) -> Option<Guard> {
-    if is_under_way(plan) {
+    // What has begun is judged by its gates. Refusing to go on with it would leave a template live
+    // that fails.
+    if plan.is_under_way() {
         return None;
     }
     let blocked =

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod declared;
+mod docs;
 mod drift;
 mod exit_codes;
 #[cfg(feature = "web")]

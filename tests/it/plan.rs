@@ -28,7 +28,7 @@ fn a_new_daemon_set_as_text_and_names() {
         exit 0
         --- stdout
         ds-plan  1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
-        plan sha256:ff5cc3ffa343547ca290d0e2ae564f6df1f560420a64e0244969fbd31def9eb1, made by [version and time]
+        plan sha256:b29b9c99f0da325c84292002fa0fcee5db3b4e27875377437718353ae926f98d, made by [version and time]
 
         + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
             + node-1, node-2   node has no pod yet

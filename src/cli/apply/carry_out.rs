@@ -43,6 +43,12 @@ pub(in crate::cli) struct Args {
     #[command(flatten)]
     prune: PruneFlags,
 
+    /// Only go on with rollouts that a run has left held; begin nothing
+    ///
+    /// Git must still ask for the template that is being rolled out. What is parked is left alone.
+    #[arg(long, conflicts_with_all = ["prune", "strict"], help_heading = heading::NARROW)]
+    resume: bool,
+
     /// Of a saved plan: replace exactly the pods in it, or nothing
     #[arg(long)]
     strict: bool,
@@ -150,12 +156,20 @@ async fn prepare(
         args.common.pace.put_over(desired);
     }
     if let Some(agreed) = saved {
+        if args.resume {
+            return Err(Error::BesidePlan { flag: "--resume", says: "what is to be done" });
+        }
         warnings::print(&warnings, shell.printer);
         all_of(&agreed, &daemon_sets)?;
         let binding = if args.strict { Binding::Pods } else { Binding::Reasons };
         return Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: true, prune });
     }
     let snapshot = cluster.live().snapshot(&prune.scope(&daemon_sets), shell.now).await?;
+    if args.resume {
+        let all = Asked::only(&daemon_sets, source.clone());
+        let under_way = under_way(&planned(&snapshot, all, &args.common, shell.now));
+        daemon_sets.retain(|one| under_way.contains(&one.key));
+    }
     let declared = daemon_sets.iter().map(|one| one.key.clone()).collect();
     let wanted = Asked { desired: &daemon_sets, source, warnings, prune: prune.of(&declared) };
     let agreed = planned(&snapshot, wanted, &args.common, shell.now);
@@ -163,11 +177,19 @@ async fn prepare(
     Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: false, prune })
 }
 
+/// The DaemonSets whose rollout a run has left held.
+fn under_way(plan: &Plan) -> BTreeSet<DaemonSetKey> {
+    let under_way = plan.daemon_sets.iter().filter(|one| one.is_under_way());
+    under_way.map(DaemonSetPlan::key).collect()
+}
+
 /// What a saved plan says of its source, else what the flags say.
 fn prune_of(args: &Args, saved: Option<&Plan>) -> Result<PruneFlags, Error> {
     match saved {
         None => Ok(args.prune.clone()),
-        Some(_) if args.prune.any() => Err(Error::SourceIdOfPlan),
+        Some(_) if args.prune.any() => {
+            Err(Error::BesidePlan { flag: "--source-id", says: "which source it is of" })
+        }
         Some(plan) => Ok(PruneFlags::of_plan(&plan.source)),
     }
 }
