@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
+mod annotations;
 mod apply;
 mod called;
 mod comparison;
@@ -103,7 +104,7 @@ pub fn ds_apply() -> Exit {
 
 /// As [`run`], for the program that must not just end when it is interrupted.
 fn run_apply(global: GlobalFlags, command: apply::Command, called: Called) -> Exit {
-    let printer = Printer::new(global.color.into()).speaking_as(called);
+    let printer = Printer::new(global.color.into()).speaking_as(called).marking(global.annotations);
     let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
         shell::run_with_interrupts(|interrupts| async move {
             apply::run(command, global, shell, interrupts)
@@ -117,7 +118,7 @@ fn run_apply(global: GlobalFlags, command: apply::Command, called: Called) -> Ex
 
 /// Runs one command, and explains what stood in its way.
 fn run(global: GlobalFlags, command: Command, called: Called) -> Exit {
-    let printer = Printer::new(global.color.into()).speaking_as(called);
+    let printer = Printer::new(global.color.into()).speaking_as(called).marking(global.annotations);
     let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
         let work = async move {
             dispatch(&command, &global, &shell)
@@ -131,6 +132,7 @@ fn run(global: GlobalFlags, command: Command, called: Called) -> Exit {
 
 fn report(error: &Error, printer: Printer) -> Exit {
     printer.err(printer.called().speak(&error::Report(error).to_string()));
+    printer.err(printer.annotations().map(|system| system.of(error)).unwrap_or_default());
     error.exit()
 }
 
@@ -248,7 +250,7 @@ mod tests {
             ("ds-plan --snapshot a --context b", "cannot be used with"),
             ("ds-plan statsu", "a similar command exists: 'status'"),
             ("ds-plan --validate strict", "NAMESPACE/NAME"),
-            ("ds-plan -o html", "[possible values: text, json, yaml, markdown, name]"),
+            ("ds-plan -o xml", "[possible values: text, json, yaml, markdown, html, name]"),
         ] {
             let error = parsed(line).map(|_| ()).unwrap_err();
             assert!(error.contains(want), "{line}: {error}");

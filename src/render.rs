@@ -1,5 +1,6 @@
 //! Shows what was found and decided: plans, status, explanations, history, diffs and drift as text;
-//! plans, drift and diffs as Markdown ([`plan_markdown`]); and any document as JSON ([`json`], the interface for programs) or YAML ([`yaml`]).
+//! plans, drift and diffs as Markdown ([`plan_markdown`]); plans, drift and rollouts as HTML
+//! ([`plan_html`]); and any document as JSON ([`json`], the interface for programs) or YAML ([`yaml`]).
 //!
 //! Words come from the types' own `Display`; here they are only laid out.
 //!
@@ -18,6 +19,7 @@ mod fertile;
 mod history;
 #[cfg(test)]
 mod hostile_tests;
+mod html;
 mod markdown;
 mod metrics;
 pub mod neutral;
@@ -38,6 +40,7 @@ pub use diff::diff_text;
 pub use drift::{drift_name, drift_text};
 pub use explain::explain_text;
 pub use history::history_text;
+pub use html::{HtmlOptions, RolloutReport, drift_html, plan_html, rollout_html};
 pub use markdown::{
     CommentId, MARKDOWN_LIMIT, MarkdownOptions, NotACommentId, diff_markdown, drift_markdown,
     plan_markdown,

@@ -23,6 +23,7 @@ mod outcome;
 mod pace;
 mod patience;
 mod progress;
+mod record;
 mod request;
 mod roll;
 mod sight;
@@ -42,6 +43,7 @@ pub use outcome::{
     Trouble,
 };
 pub use progress::{Progress, Report};
+pub use record::Record;
 pub use state::State;
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
 pub use world::World;

@@ -32,6 +32,7 @@ use crate::model::DaemonSetKey;
 pub use at::{Ended, ds_apply_at};
 use flags::CommonFlags;
 use session::Session;
+use told::Format;
 
 /// Carry out DaemonSet changes from git, node by node, within the budget
 ///
@@ -78,6 +79,11 @@ impl Command {
         }
     }
 
+    /// How it tells what happens.
+    fn output(&self) -> Format {
+        self.common().map_or(Format::Text, |common| common.output)
+    }
+
     /// The same, agreed to already.
     fn agreed_to(mut self) -> Self {
         match &mut self {
@@ -120,23 +126,26 @@ pub(super) async fn run(
     if command.common().is_some_and(|common| common.rehearsal.rehearse) {
         return rehearse::run(command, global, shell, interrupts).await;
     }
-    let session = Session::open(&global, &shell, interrupts).await?;
-    in_session(command, &global, session).await
+    let output = command.output();
+    let mut session = Session::open(&global, &shell, interrupts).await?.telling(output);
+    let done = in_session(command, &global, &mut session).await;
+    session.report(output, false, shell.printer)?;
+    done
 }
 
 /// Carries one command out on the session's cluster.
 async fn in_session(
     command: Command,
     global: &GlobalFlags,
-    mut session: Session,
+    session: &mut Session,
 ) -> Result<Exit, Error> {
     match command {
         Command::Apply(args) => carry_out::run(&args, global, session).await,
-        Command::Roll(args) => roll::run(&args, &mut session).await,
-        Command::Step(args) => roll::step(&args, &mut session).await,
-        Command::Undo(args) => undo::run(&args, &mut session).await,
-        Command::Release(args) => release::run(&args, &mut session).await,
-        Command::Unlock(args) => release::break_open(&args, &mut session).await,
+        Command::Roll(args) => roll::run(&args, session).await,
+        Command::Step(args) => roll::step(&args, session).await,
+        Command::Undo(args) => undo::run(&args, session).await,
+        Command::Release(args) => release::run(&args, session).await,
+        Command::Unlock(args) => release::break_open(&args, session).await,
         Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
     }
 }

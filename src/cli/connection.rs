@@ -28,7 +28,8 @@ pub(super) async fn open<'a>(
     flags: &'a GlobalFlags,
     shell: &Shell,
 ) -> Result<Connection<'a>, Error> {
-    let GlobalFlags { kubeconfig, context, snapshot, namespace: _, color: _ } = flags;
+    let GlobalFlags { kubeconfig, context, snapshot, namespace: _, color: _, annotations: _ } =
+        flags;
     if let Some(file) = snapshot {
         return Ok(Connection::Recorded(file));
     }

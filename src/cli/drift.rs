@@ -14,8 +14,9 @@ use super::input::Desired;
 use super::prune::PruneFlags;
 use super::shell::Shell;
 use super::{warnings, whole_file};
+use crate::model::Node;
 use crate::plan::{self, Drift, Measured};
-use crate::render::{self, MarkdownOptions};
+use crate::render::{self, HtmlOptions, MarkdownOptions};
 
 /// Report where the cluster is not as the source has it, of which kind that is, and who did it
 ///
@@ -33,6 +34,8 @@ pub(super) struct Args {
     narrow: NarrowFlags,
 
     /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet with drift
+    ///
+    /// `html` is a page of its own, with a map of the fleet and a table of nodes to search.
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
@@ -49,6 +52,11 @@ pub(super) struct Args {
     #[arg(help_heading = heading::OUTPUT)]
     metrics: Option<PathBuf>,
 
+    /// Also write the page that -o html makes, whole or not at all
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    report: Option<PathBuf>,
+
     #[command(flatten)]
     verbosity: VerbosityFlags,
 
@@ -62,26 +70,39 @@ enum Format {
     Json,
     Yaml,
     Markdown,
+    Html,
     Name,
 }
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let is_markdown = args.output == Format::Markdown;
     let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &[])?;
-    let (drift, measured) = read_and_decide(args, global, shell).await?;
+    let Decided { drift, measured, nodes } = read_and_decide(args, global, shell).await?;
     let exit = if drift.is_found() { Exit::Drift } else { Exit::Done };
     if let Some(file) = &args.metrics {
         save(&measured, file, shell)?;
     }
-    show(drift, &markdown, args, shell)?;
+    let html = HtmlOptions { nodes: &nodes, verbose: args.verbosity.verbose };
+    if let Some(file) = &args.report {
+        let written = whole_file::write(file, &render::drift_html(&drift, &html)?);
+        written.map_err(|source| Error::Save { file: file.clone(), source })?;
+    }
+    show(drift, &markdown, html, args, shell)?;
     Ok(exit)
+}
+
+/// What was found, and where.
+struct Decided {
+    drift: Drift,
+    measured: Vec<Measured>,
+    nodes: Vec<Node>,
 }
 
 async fn read_and_decide(
     args: &Args,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<(Drift, Vec<Measured>), Error> {
+) -> Result<Decided, Error> {
     let Compared { snapshot, desired } =
         comparison::read(&args.source, None, &args.narrow, &PruneFlags::default(), global, shell)
             .await?;
@@ -94,7 +115,7 @@ async fn read_and_decide(
         show_values: args.values.show_values,
     });
     let measured = plan::measures(&drift, &snapshot);
-    Ok((drift, measured))
+    Ok(Decided { drift, measured, nodes: snapshot.nodes })
 }
 
 fn save(measured: &[Measured], file: &Path, shell: &Shell) -> Result<(), Error> {
@@ -105,6 +126,7 @@ fn save(measured: &[Measured], file: &Path, shell: &Shell) -> Result<(), Error> 
 fn show(
     mut drift: Drift,
     markdown: &MarkdownOptions,
+    html: HtmlOptions<'_>,
     args: &Args,
     shell: &Shell,
 ) -> Result<(), Error> {
@@ -112,13 +134,14 @@ fn show(
         Format::Text | Format::Name => {
             warnings::print(&std::mem::take(&mut drift.warnings), shell.printer);
         }
-        Format::Json | Format::Yaml | Format::Markdown => {}
+        Format::Json | Format::Yaml | Format::Markdown | Format::Html => {}
     }
     let text = match args.output {
         Format::Text => render::drift_text(&drift, &shell.text_options(args.verbosity.verbose)),
         Format::Json => render::json(&drift)?,
         Format::Yaml => render::yaml(&drift)?,
         Format::Markdown => render::drift_markdown(&drift, markdown),
+        Format::Html => render::drift_html(&drift, &html)?,
         Format::Name => render::drift_name(&drift),
     };
     shell.printer.out(text).map_err(Error::Output)

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 
+use super::annotations::Annotations;
 use super::error::Error;
 use super::label_selector;
 use crate::cluster::Scope;
@@ -57,6 +58,11 @@ pub(super) struct GlobalFlags {
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     #[arg(help_heading = heading::OUTPUT)]
     pub(super) color: Color,
+
+    /// Also mark errors of manifests on the lines of the files, for this CI system
+    #[arg(long, global = true, value_name = "SYSTEM")]
+    #[arg(help_heading = heading::OUTPUT)]
+    pub(super) annotations: Option<Annotations>,
 }
 
 /// When to use colours.

@@ -15,8 +15,9 @@ use super::input::Desired;
 use super::prune::PruneFlags;
 use super::shell::Shell;
 use super::{warnings, whole_file};
+use crate::model::Node;
 use crate::plan::{self, Detail, Plan};
-use crate::render::{self, MarkdownOptions};
+use crate::render::{self, HtmlOptions, MarkdownOptions};
 
 /// Show what applying the source would do to every node, and why (the default)
 ///
@@ -40,6 +41,8 @@ pub(super) struct Args {
     ///
     /// `markdown` is for the comment on a pull request, or the summary of a job: what merging does
     /// in the first line, a row a DaemonSet, the rest folded away, at most 60,000 characters.
+    /// `html` is a page of its own, with a map of the fleet and a table of nodes to search: it asks
+    /// nobody for anything, so it can be kept as a job's artifact and opened anywhere.
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
@@ -64,6 +67,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = heading::OUTPUT)]
     out: Option<PathBuf>,
+
+    /// Also write the page that -o html makes, whole or not at all
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    report: Option<PathBuf>,
 
     #[command(flatten)]
     exit: ExitFlags,
@@ -98,24 +106,40 @@ enum Format {
     Json,
     Yaml,
     Markdown,
+    Html,
     Name,
 }
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
-    let (plan, markdown) = read_and_decide(args, global, shell).await?;
+    let (plan, surroundings) = read_and_decide(args, global, shell).await?;
     let exit = exit(&plan, args.exit);
     if let Some(file) = &args.out {
-        save(&plan, file)?;
+        save(&render::json(&plan)?, file)?;
     }
-    show(plan, &markdown, args, shell)?;
+    if let Some(file) = &args.report {
+        save(&render::plan_html(&plan, &surroundings.html(args.verbosity.verbose))?, file)?;
+    }
+    show(plan, &surroundings, args, shell)?;
     Ok(exit)
+}
+
+/// What a document is laid out with, besides itself.
+struct Surroundings {
+    markdown: MarkdownOptions,
+    nodes: Vec<Node>,
+}
+
+impl Surroundings {
+    fn html(&self, verbose: bool) -> HtmlOptions<'_> {
+        HtmlOptions { nodes: &self.nodes, verbose }
+    }
 }
 
 async fn read_and_decide(
     args: &Args,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<(Plan, MarkdownOptions), Error> {
+) -> Result<(Plan, Surroundings), Error> {
     let base = args.base.as_deref();
     let Compared { snapshot, desired } =
         comparison::read(&args.source, base, &args.narrow, &args.prune, global, shell).await?;
@@ -135,32 +159,33 @@ async fn read_and_decide(
         created_at: shell.now,
         detail: detail(args.detail),
     });
-    Ok((plan, markdown))
+    Ok((plan, Surroundings { markdown, nodes: snapshot.nodes }))
 }
 
-fn save(plan: &Plan, file: &Path) -> Result<(), Error> {
-    let written = whole_file::write(file, &render::json(plan)?);
+fn save(text: &str, file: &Path) -> Result<(), Error> {
+    let written = whole_file::write(file, text);
     written.map_err(|source| Error::Save { file: file.to_owned(), source })
 }
 
 fn show(
     mut plan: Plan,
-    markdown: &MarkdownOptions,
+    surroundings: &Surroundings,
     args: &Args,
     shell: &Shell,
 ) -> Result<(), Error> {
-    // JSON, YAML and Markdown carry the warnings; the others leave standard output to what was asked for.
+    // JSON, YAML, Markdown and HTML carry the warnings; the others leave standard output to what was asked for.
     match args.output {
         Format::Text | Format::Name => {
             warnings::print(&std::mem::take(&mut plan.warnings), shell.printer);
         }
-        Format::Json | Format::Yaml | Format::Markdown => {}
+        Format::Json | Format::Yaml | Format::Markdown | Format::Html => {}
     }
     let text = match args.output {
         Format::Text => render::plan_text(&plan, &shell.text_options(args.verbosity.verbose)),
         Format::Json => render::json(&plan)?,
         Format::Yaml => render::yaml(&plan)?,
-        Format::Markdown => render::plan_markdown(&plan, markdown),
+        Format::Markdown => render::plan_markdown(&plan, &surroundings.markdown),
+        Format::Html => render::plan_html(&plan, &surroundings.html(args.verbosity.verbose))?,
         Format::Name => render::plan_name(&plan),
     };
     shell.printer.out(text).map_err(Error::Output)

@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Write};
 
 use anstream::{AutoStream, ColorChoice};
 
+use super::annotations::Annotations;
 use super::called::Called;
 
 /// Hands text to the two streams.
@@ -15,6 +16,9 @@ use super::called::Called;
 pub(super) struct Printer {
     color: ColorChoice,
     called: Called,
+    annotations: Option<Annotations>,
+    /// Standard output is for something else.
+    aside: bool,
     /// Nobody listens: a rehearsal that is one of thousands.
     silent: bool,
 }
@@ -22,7 +26,7 @@ pub(super) struct Printer {
 impl Printer {
     /// A printer that colours as `color` says.
     pub(super) fn new(color: ColorChoice) -> Self {
-        Self { color, called: Called::Directly, silent: false }
+        Self { color, called: Called::Directly, annotations: None, aside: false, silent: false }
     }
 
     /// A printer that says nothing.
@@ -35,6 +39,22 @@ impl Printer {
         Self { called, ..self }
     }
 
+    /// The same, but what it would write to standard output goes to standard error: standard output
+    /// is kept for a document.
+    pub(super) fn aside(self) -> Self {
+        Self { aside: true, ..self }
+    }
+
+    /// The same for a run whose errors a CI system marks.
+    pub(super) fn marking(self, annotations: Option<Annotations>) -> Self {
+        Self { annotations, ..self }
+    }
+
+    /// Which system that is.
+    pub(super) fn annotations(self) -> Option<Annotations> {
+        self.annotations
+    }
+
     /// By which name the user knows the program.
     pub(super) fn called(self) -> Called {
         self.called
@@ -45,13 +65,17 @@ impl Printer {
         if self.silent {
             return Ok(());
         }
+        if self.aside {
+            self.err(text);
+            return Ok(());
+        }
         let mut stream = BufWriter::new(AutoStream::new(io::stdout().lock(), self.color));
         forgiving(write!(stream, "{text}").and_then(|()| stream.flush()))
     }
 
     /// Standard output for data that is written piece by piece.
     pub(super) fn stdout(self) -> impl Write {
-        let Self { color: _, called: _, silent } = self;
+        let Self { color: _, called: _, annotations: _, aside: _, silent } = self;
         let stdout: Box<dyn Write> =
             if silent { Box::new(io::sink()) } else { Box::new(io::stdout().lock()) };
         Forgiving(BufWriter::new(stdout))

@@ -168,16 +168,18 @@ fn details(page: &mut Page, revision: &RevisionPlan, status: Option<&Counters>) 
         );
     }
     if let Some(counters) = status {
-        let Counters { desired, current, ready, updated, available, unavailable, misscheduled } =
-            counters;
-        page.push(Line::at(INDENT).styled(
-            ASIDE,
-            format!(
-                "now {desired} desired, {current} current, {ready} ready, {updated} up to date, \
-             {available} available, {unavailable} unavailable, {misscheduled} misscheduled"
-            ),
-        ));
+        page.push(Line::at(INDENT).styled(ASIDE, counters_words(counters)));
     }
+}
+
+/// What `kubectl get daemonsets` says before any change.
+pub(super) fn counters_words(counters: &Counters) -> String {
+    let Counters { desired, current, ready, updated, available, unavailable, misscheduled } =
+        counters;
+    format!(
+        "now {desired} desired, {current} current, {ready} ready, {updated} up to date, \
+         {available} available, {unavailable} unavailable, {misscheduled} misscheduled"
+    )
 }
 
 /// A node as [`groups`] takes it.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -10,11 +11,14 @@ use super::examples::{
 };
 use super::fertile::{self, Fertile};
 use super::{
-    MARKDOWN_LIMIT, MarkdownOptions, TextOptions, diff_markdown, diff_text, drift_markdown,
-    drift_name, drift_text, explain_text, history_text, json, neutral, plan_markdown, plan_name,
-    plan_text, status_name, status_text, yaml,
+    HtmlOptions, MARKDOWN_LIMIT, MarkdownOptions, RolloutReport, TextOptions, diff_markdown,
+    diff_text, drift_html, drift_markdown, drift_name, drift_text, explain_text, history_text,
+    json, neutral, plan_html, plan_markdown, plan_name, plan_text, rollout_html, status_name,
+    status_text, yaml,
 };
-use crate::plan::{Diff, Drift, Explanation, History, Plan, Status};
+use crate::model::{DaemonSetKey, NodeName};
+use crate::plan::{Diff, Drift, Explanation, History, Plan, Reason, Status};
+use crate::rollout::{Cost, Delete, Ending, Outcome, Progress, Record, Replaced, Report, Trouble};
 
 static PLANS: LazyLock<[Fertile<Plan>; 2]> = LazyLock::new(|| {
     let mut small = rollout();
@@ -65,6 +69,51 @@ fn one_comment(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+fn html(verbose: bool) -> HtmlOptions<'static> {
+    HtmlOptions { nodes: &[], verbose }
+}
+
+/// `text` is harmless in a log, and has as many scripts as it has when nobody is hostile.
+fn one_page(text: &str) -> Result<(), TestCaseError> {
+    harmless(text)?;
+    prop_assert_eq!(text.matches("<script").count(), 6);
+    prop_assert_eq!(text.matches("</script").count(), 6);
+    prop_assert_eq!(text.matches("<img").count() + text.matches("<!--").count(), 0, "{}", text);
+    Ok(())
+}
+
+/// A rollout that failed, told with these words.
+fn story(seeds: &[String]) -> Vec<Record> {
+    let mut words = seeds.iter().cycle().map(String::as_str);
+    let mut word = || words.next().unwrap_or_default();
+    let node = NodeName::from(word());
+    let trouble = Trouble::NoPod { seconds: 9, message: Some(word().to_owned()) };
+    let delete = Delete {
+        pod: word().into(),
+        uid: word().into(),
+        node: node.clone(),
+        reason: Reason::Surplus { kept: word().into() },
+        cost: Cost::Nothing,
+    };
+    let events = [
+        Report::Revision(word().into()),
+        Report::Deleting(delete),
+        Report::Recovered { node: node.clone(), seconds: 3 },
+        Report::Failed { node: word().into(), trouble: trouble.clone() },
+        Report::Progress(Progress { unavailable: 2, allowed: 1, ..Progress::default() }),
+    ];
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let outcome = Outcome::Parked {
+        failed: [(word().into(), trouble)].into(),
+        to: word().into(),
+        rolled_back: None,
+    };
+    let left = [(word().into(), vec![Reason::NoPod])].into();
+    let ending = Ending { outcome, replaced: vec![Replaced { node, seconds: 3 }], left };
+    let key = DaemonSetKey::new(word(), word());
+    vec![Record { key, events: (0..).map(at).zip(events).collect(), ending }]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -80,6 +129,7 @@ proptest! {
             harmless(&plan_text(&plan, &options))?;
             harmless(&plan_name(&plan))?;
             one_comment(&plan_markdown(&plan, &markdown(verbose)))?;
+            one_page(&plan_html(&plan, &html(verbose)).unwrap())?;
             let (as_json, as_yaml) = (json(&plan).unwrap(), yaml(&plan).unwrap());
             harmless(&as_json)?;
             harmless(&as_yaml)?;
@@ -103,6 +153,15 @@ proptest! {
     }
 
     #[test]
+    fn nothing_hostile_gets_through_a_rollout(
+        seeds in prop::collection::vec(fertile::seed(), 1..12),
+    ) {
+        let records = story(&seeds);
+        let report = RolloutReport { rehearsed: false, records: &records, tool_version: "1" };
+        one_page(&rollout_html(&report, &html(false)).unwrap())?;
+    }
+
+    #[test]
     fn nothing_hostile_gets_through_what_was_found(
         seeds in prop::collection::vec(fertile::seed(), 1..12),
         verbose: bool,
@@ -111,6 +170,7 @@ proptest! {
         let options = TextOptions { verbose, width, color: false };
         let (history, diff, drift) = (HISTORY.sown(&seeds), DIFF.sown(&seeds), DRIFT.sown(&seeds));
         one_comment(&drift_markdown(&drift, &markdown(verbose)))?;
+        one_page(&drift_html(&drift, &html(verbose)).unwrap())?;
         one_comment(&diff_markdown(&diff, &markdown(verbose)))?;
         for text in [
             history_text(&history, &options),

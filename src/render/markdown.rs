@@ -23,8 +23,11 @@ use std::str::FromStr;
 use super::neutral;
 use crate::model::NodeName;
 
+pub(super) use daemon_set::object_words;
 pub use diff::diff_markdown;
 pub use drift::drift_markdown;
+pub(super) use nodes::{node_words, rounds};
+pub(super) use plan::effect;
 pub use plan::plan_markdown;
 
 /// No document is longer, in bytes of UTF-8, and so neither in characters nor in UTF-16 units.

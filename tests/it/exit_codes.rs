@@ -29,7 +29,7 @@ fn each_outcome_has_its_number() {
         ("--help", 0),
         ("--version", 0),
         ("help plan", 0),
-        ("-o html", 64),
+        ("-o xml", 64),
         ("-f agent.yaml --snapshot cluster.json -o markdown", 0),
         ("-f agent.yaml --snapshot cluster.json -o markdown --comment a--b", 64),
         ("-f agent.yaml --snapshot cluster.json --comment a", 64),

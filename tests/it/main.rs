@@ -18,12 +18,16 @@ mod github;
 #[cfg(feature = "web")]
 mod markdown;
 mod past;
+#[cfg(feature = "web")]
+mod pipelines;
 mod plan;
 #[cfg(feature = "planted")]
 mod planted;
 mod prune;
 mod purity;
 mod rehearsal;
+#[cfg(feature = "web")]
+mod report;
 mod sandbox;
 mod schemas;
 mod secrets;
@@ -31,3 +35,5 @@ mod snapshot;
 mod status;
 mod streams;
 mod usage;
+#[cfg(feature = "web")]
+mod web;

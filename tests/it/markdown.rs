@@ -46,9 +46,9 @@ fn document(line: &str) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"))
 }
 
-static PLAN: LazyLock<Fertile<Plan>> =
+pub(crate) static PLAN: LazyLock<Fertile<Plan>> =
     LazyLock::new(|| Fertile::of(&serde_json::from_value(document("plan --base main")).unwrap()));
-static DRIFT: LazyLock<Fertile<Drift>> =
+pub(crate) static DRIFT: LazyLock<Fertile<Drift>> =
     LazyLock::new(|| Fertile::of(&serde_json::from_value(document("drift")).unwrap()));
 static DIFF: LazyLock<Fertile<Diff>> =
     LazyLock::new(|| Fertile::of(&serde_json::from_value(document("diff")).unwrap()));

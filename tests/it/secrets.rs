@@ -7,7 +7,7 @@ use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest::{self, FieldValidation, Options};
 use ds_plan::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, RevisionNumber, Snapshot};
 use ds_plan::plan::{self, Detail, DiffInput, DriftInput, HistoryQuestion, Input, SourceInfo};
-use ds_plan::render::{self, TextOptions};
+use ds_plan::render::{self, HtmlOptions, MarkdownOptions, TextOptions};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -108,6 +108,12 @@ fn outputs(snapshot: &Snapshot, text: &str) -> Vec<String> {
     }
     shown.push(render::json(&plan).unwrap());
     shown.push(render::yaml(&plan).unwrap());
+    for verbose in [false, true] {
+        let options = HtmlOptions { nodes: &snapshot.nodes, verbose };
+        shown.push(render::plan_html(&plan, &options).unwrap());
+        let markdown = MarkdownOptions { verbose, ..MarkdownOptions::default() };
+        shown.push(render::plan_markdown(&plan, &markdown));
+    }
     let key = DaemonSetKey::new("logging", "agent");
     if let Ok(explanation) = plan::explain(snapshot, &key, &"node-1".into()) {
         shown.push(render::json(&explanation).unwrap());
@@ -141,6 +147,7 @@ fn comparisons(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Vec<String>
         render::drift_text(&drift, &options),
         render::json(&drift).unwrap(),
         render::yaml(&drift).unwrap(),
+        render::drift_html(&drift, &HtmlOptions { nodes: &snapshot.nodes, verbose: true }).unwrap(),
     ]
 }
 

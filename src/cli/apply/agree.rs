@@ -120,7 +120,7 @@ pub(super) fn show(
 ) -> Result<(), Error> {
     warnings::print(&plan.warnings, shell.printer);
     match output {
-        Format::Text => {
+        Format::Text | Format::Html => {
             let plan = Plan { warnings: Vec::new(), ..plan.clone() };
             let text = render::plan_text(&plan, &shell.text_options(false));
             let heading = heading.map(|words| format!("{words}\n")).unwrap_or_default();

@@ -57,8 +57,8 @@ pub async fn ds_apply_at(
     let name = || user.to_owned();
     let holder = Holder { host: name(), pid: 0, user: name(), run: None, id: name() };
     let cluster = world.cluster_of(user).writable();
-    let session = Session::on(cluster, &shell, holder, world.clock().for_leases(), interrupts);
-    match in_session(command, &global, session).await {
+    let mut session = Session::on(cluster, &shell, holder, world.clock().for_leases(), interrupts);
+    match in_session(command, &global, &mut session).await {
         Ok(exit) => Ended { exit, error: None },
         Err(error) => Ended { exit: error.exit(), error: Some(Report(&error).to_string()) },
     }

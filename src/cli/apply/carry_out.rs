@@ -69,7 +69,7 @@ impl Args {
 pub(super) async fn run(
     args: &Args,
     global: &GlobalFlags,
-    mut session: Session,
+    session: &mut Session,
 ) -> Result<Exit, Error> {
     let prepared = session
         .unless_interrupted(async |shell, cluster| prepare(args, global, shell, cluster).await)
@@ -81,11 +81,11 @@ pub(super) async fn run(
     if !asking.agree(&session.shell, saved)? {
         return Ok(Exit::Done);
     }
-    let exit = asking.each(&in_order(&desired), &mut session).await?;
+    let exit = asking.each(&in_order(&desired), session).await?;
     let declared = desired.iter().map(|one| one.key.clone()).collect();
     match prune.of(&declared) {
         None => Ok(exit),
-        Some(prune) => remove(&asking, prune, exit, &mut session).await,
+        Some(prune) => remove(&asking, prune, exit, session).await,
     }
 }
 

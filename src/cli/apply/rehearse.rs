@@ -113,16 +113,18 @@ impl OnIt {
         let holder = Holder { id: format!("{seed:016x}"), ..identity::holder(&self.shell)? };
         let again = planned_again(&self.command, &self.shell);
         let usage = Usage::of(world.server().clone());
-        let on = session_on(&self.shell, &world, holder.clone(), interrupts);
-        let mut done = in_session(self.command.agreed_to(), &self.global, on).await;
+        let output = self.command.output();
+        let mut on = session_on(&self.shell, &world, holder.clone(), interrupts).telling(output);
+        let mut done = in_session(self.command.agreed_to(), &self.global, &mut on).await;
         let (took, printer) = (world.clock().now(), self.shell.printer);
+        on.report(output, true, printer)?;
         let chart = usage.chart();
         if let Some(again) = again.filter(|_| matches!(done, Ok(Exit::Done))) {
             // The same once more: its plan says what is left.
             let (_nobody, quiet) = mpsc::channel(1);
             self.shell.now = took;
-            let on = session_on(&self.shell, &world, holder, quiet);
-            done = in_session(again, &self.global, on).await;
+            let mut on = session_on(&self.shell, &world, holder, quiet).telling(output);
+            done = in_session(again, &self.global, &mut on).await;
         }
         if let Some(file) = self.save {
             world.cluster().record(&Scope::All, None, world.clock().now()).await?.save(&file)?;

@@ -13,10 +13,12 @@ use crate::apply::{Interrupt, Run};
 use crate::cli::connection::{self, Connection};
 use crate::cli::error::Error;
 use crate::cli::flags::GlobalFlags;
+use crate::cli::printer::Printer;
 use crate::cli::shell::Shell;
 use crate::cluster::{Access, Clock, Holder, Lock, Resource, Scope, Target, Verb, WritableCluster};
-use crate::model::{DaemonSetKey, LabelSelector, Snapshot};
-use crate::rollout::{Ending, Task};
+use crate::model::{DaemonSetKey, LabelSelector, Node, Snapshot};
+use crate::render::{self, HtmlOptions, RolloutReport};
+use crate::rollout::{Ending, Record, Task};
 
 /// The process around a run.
 pub(super) struct Session {
@@ -28,6 +30,10 @@ pub(super) struct Session {
     pub holder: Holder,
     /// What time is measured with.
     clock: Clock,
+    /// Nodes of the cluster, as they were last seen.
+    nodes: Vec<Node>,
+    /// What was carried out, in order.
+    records: Vec<Record>,
     /// What it said when the run began.
     begun: Duration,
     interrupts: mpsc::Receiver<Interrupt>,
@@ -64,7 +70,38 @@ impl Session {
         interrupts: mpsc::Receiver<Interrupt>,
     ) -> Self {
         let begun = clock.now();
-        Self { shell: shell.clone(), cluster, holder, clock, begun, interrupts }
+        let (nodes, records) = (Vec::new(), Vec::new());
+        Self { shell: shell.clone(), cluster, holder, clock, nodes, records, begun, interrupts }
+    }
+
+    /// Keeps standard output for the report, if there is to be one.
+    pub(super) fn telling(mut self, output: Format) -> Self {
+        match output {
+            Format::Html => self.shell.printer = self.shell.printer.aside(),
+            Format::Text | Format::Json => {}
+        }
+        self
+    }
+
+    /// The report of what was carried out, if there is to be one.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn report(
+        &self,
+        output: Format,
+        rehearsed: bool,
+        printer: Printer,
+    ) -> Result<(), Error> {
+        match output {
+            Format::Text | Format::Json => Ok(()),
+            Format::Html => {
+                let tool_version = env!("CARGO_PKG_VERSION");
+                let report = RolloutReport { rehearsed, records: &self.records, tool_version };
+                let options = HtmlOptions { nodes: &self.nodes, verbose: false };
+                printer.out(render::rollout_html(&report, &options)?).map_err(Error::Output)
+            }
+        }
     }
 
     /// When the whole run stops, by a server's clock that says `now`.
@@ -98,10 +135,13 @@ impl Session {
     /// It cannot be read.
     pub(super) async fn snapshot(&mut self, key: &DaemonSetKey) -> Result<Snapshot, Error> {
         let scope = Scope::Namespaces([key.namespace.clone()].into());
-        self.unless_interrupted(async |shell, cluster| {
-            Ok(cluster.live().snapshot(&scope, shell.now).await?)
-        })
-        .await
+        let snapshot = self
+            .unless_interrupted(async |shell, cluster| {
+                Ok(cluster.live().snapshot(&scope, shell.now).await?)
+            })
+            .await?;
+        self.nodes.clone_from(&snapshot.nodes);
+        Ok(snapshot)
     }
 
     /// Takes a DaemonSet's lock, which is how its turn begins.
@@ -146,14 +186,17 @@ impl Session {
             .await?;
         let mut teller = Teller::new(key, output, &self.shell);
         let mut last = self.shell.now;
+        let mut events = Vec::new();
         let lock = Arc::clone(lock);
         let run = Run { key, lock, observer, interrupts: &mut self.interrupts, task };
         let ending = run.to_its_end(|report, now| {
             last = now;
             teller.tell(report, now);
+            events.push((now, report.clone()));
         });
         let ending = ending.await;
         teller.end(&ending, last);
+        self.records.push(Record { key: key.clone(), events, ending: ending.clone() });
         Ok(ending)
     }
 }

@@ -32,6 +32,8 @@ pub(super) enum Format {
     Text,
     /// A JSON object a line
     Json,
+    /// As text on standard error; at the end a page to look at on standard output
+    Html,
 }
 
 /// Tells of one DaemonSet's rollout.
@@ -60,14 +62,14 @@ impl<'a> Teller<'a> {
         }
         let is_number = matches!(report, Report::Progress(_));
         let silent = self.last_line.map_or(i64::MAX, |last| now.duration_since(last).as_secs());
-        if is_number && self.format == Format::Text && silent < HEARTBEAT {
+        if is_number && self.format != Format::Json && silent < HEARTBEAT {
             return;
         }
         self.last_line = Some(now);
         let words = report.to_string();
         match self.format {
-            Format::Text if words == self.last_words => {}
-            Format::Text => self.line(now, &words),
+            Format::Text | Format::Html if words == self.last_words => {}
+            Format::Text | Format::Html => self.line(now, &words),
             Format::Json => self.json(now, report.code(), &words, report.data()),
         }
         self.last_words = words;
@@ -76,7 +78,7 @@ impl<'a> Teller<'a> {
     /// Tells of something that is no part of a rollout.
     pub(super) fn say(&self, now: Timestamp, event: &str, words: &str) {
         match self.format {
-            Format::Text => self.line(now, words),
+            Format::Text | Format::Html => self.line(now, words),
             Format::Json => self.json(now, event, words, json!({})),
         }
     }
@@ -96,7 +98,7 @@ impl<'a> Teller<'a> {
                 });
                 self.json(now, "ended", &outcome.to_string(), data);
             }
-            Format::Text => {
+            Format::Text | Format::Html => {
                 for words in words_of(ending, self.key) {
                     self.line(now, &words);
                 }

@@ -7,10 +7,8 @@ use super::fit::Tellings;
 use super::nodes::{Fates, counted_groups, group_words, node_words, rounds};
 use super::{MARKDOWN_LIMIT, MarkdownOptions, few, folded, html_code, items, prose};
 use crate::model::Cascade;
-use crate::plan::{
-    Change, Counters, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan, Strategy, Wave,
-};
-use crate::render::daemon_set_text::strategy_words;
+use crate::plan::{Change, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan, Strategy, Wave};
+use crate::render::daemon_set_text::{counters_words, strategy_words};
 use crate::render::nodes::fate;
 use crate::render::page::count;
 use crate::render::plan_text::key;
@@ -81,7 +79,7 @@ fn told(
     let mut blocks = fields(changes, base.as_ref(), depth);
     let mut facts: Vec<String> = hold.iter().map(|hold| prose(&hold.to_string())).collect();
     facts.extend(policy.iter().map(|name| format!("policy {}", super::code(name))));
-    facts.extend(status.as_ref().map(counters));
+    facts.extend(status.as_ref().map(counters_words));
     blocks.push(items(&facts, MOST_OWNED, "facts"));
     blocks.extend(owned(conflicts, leftovers, telling));
     blocks.extend(waves_told(waves, fates, telling, options));
@@ -104,16 +102,6 @@ fn summary(daemon_set: &DaemonSetPlan) -> String {
     let happens = node_words(&daemon_set.totals);
     let told = if happens.is_empty() { fields } else { format!("{fields}, {happens}") };
     format!("{}: {told}", html_code(key(daemon_set)))
-}
-
-/// What `kubectl get daemonsets` says before any change.
-fn counters(counters: &Counters) -> String {
-    let Counters { desired, current, ready, updated, available, unavailable, misscheduled } =
-        counters;
-    format!(
-        "now {desired} desired, {current} current, {ready} ready, {updated} up to date, \
-         {available} available, {unavailable} unavailable, {misscheduled} misscheduled"
-    )
 }
 
 /// Fields that are taken from others, and fields that stay because of them.
@@ -215,7 +203,7 @@ fn forecast(strategy: Strategy, waves: &[Wave]) -> String {
 }
 
 /// What becomes of the object, and of the pods of one that goes.
-pub(super) fn object_words(daemon_set: &DaemonSetPlan) -> &'static str {
+pub(in crate::render) fn object_words(daemon_set: &DaemonSetPlan) -> &'static str {
     match daemon_set.cascade {
         Some(Cascade::Orphan) => "deleted, its pods stay",
         Some(Cascade::Background) | None => change_words(daemon_set.change),

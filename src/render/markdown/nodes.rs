@@ -149,7 +149,7 @@ pub(super) fn summed(left_out: &[&DaemonSetPlan], options: &MarkdownOptions) -> 
 }
 
 /// `409 replaced, 1 waiting`; nothing when nothing happens.
-pub(super) fn node_words(totals: &ActionTotals) -> String {
+pub(in crate::render) fn node_words(totals: &ActionTotals) -> String {
     let happens = Action::ALL.into_iter().filter(|action| *action != Action::Keep);
     let counts = happens.map(|action| (action, totals.of(action))).filter(|(_, count)| *count > 0);
     counts.map(|(action, count)| done(action, count)).collect::<Vec<_>>().join(", ")
@@ -169,7 +169,7 @@ fn done(action: Action, nodes: impl std::fmt::Display) -> String {
 }
 
 /// How many rounds it takes to go through `nodes`, `budget` at a time.
-pub(super) fn rounds(nodes: usize, budget: u32) -> Option<String> {
+pub(in crate::render) fn rounds(nodes: usize, budget: u32) -> Option<String> {
     let budget = usize::try_from(budget).ok().filter(|budget| *budget > 0)?;
     let rounds = count(nodes.div_ceil(budget), "round");
     Some(format!("{rounds} of at most {}", count(budget, "node")))

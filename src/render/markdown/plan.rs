@@ -124,7 +124,7 @@ fn headline(plan: &Plan) -> String {
 }
 
 /// `replaces 409 pods in 2 DaemonSets; deletes 1 DaemonSet with its pods`.
-fn effect(daemon_sets: &[&DaemonSetPlan]) -> String {
+pub(in crate::render) fn effect(daemon_sets: &[&DaemonSetPlan]) -> String {
     let (gone, stay): (Vec<&DaemonSetPlan>, Vec<&DaemonSetPlan>) =
         daemon_sets.iter().partition(|it| it.change == Change::Delete);
     let staying = (!stay.is_empty()).then(|| effect_on_pods(&stay));

@@ -93,8 +93,14 @@ fn a_broken_version_is_parked_and_never_spreads() {
     assert!(after.iter().all(|(name, ..)| names.contains(name)), "{after:?}");
     let newest = after.last().unwrap();
     assert!(newest.1 > 2, "the number grows: {after:?}");
-    let forward = fleet.apply(&version("v2", "d"), &[]);
+    // As a page at the end, and as text on standard error meanwhile.
+    let forward = fleet.apply(&version("v2", "d"), &["-o", "html"]);
     assert_eq!(forward.status.code(), Some(0), "{}", told(&forward));
+    let [page, meanwhile] =
+        [&forward.stdout, &forward.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert!(page.starts_with("<!doctype html>"), "{page}");
+    assert!(page.contains("<h1>broken/agent: done</h1>"), "{page}");
+    assert!(meanwhile.contains("broken/agent  done"), "{meanwhile}");
 }
 
 /// What failed because its time was too short is refused, held or parked, until it is tried again;

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Builds ds-plan and ds-apply from this action's own source, unless they were kept; puts them on PATH.
+set -euo pipefail
+
+if ! [ -x "$DS_PLAN_BUILT/bin/ds-plan" ]; then
+    rust=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$GITHUB_ACTION_PATH/Cargo.toml")
+    rustup toolchain install "$rust" --profile minimal
+    cargo "+$rust" install --locked --path "$GITHUB_ACTION_PATH" --root "$DS_PLAN_BUILT"
+fi
+echo "$DS_PLAN_BUILT/bin" >>"$GITHUB_PATH"

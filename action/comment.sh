@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Writes the comment on the pull request, or changes the one that it wrote before. Where that is not
+# permitted, the summary of the job has to do.
+set -euo pipefail
+
+if [ "${DS_PLAN_COMMENT:-none}" = none ]; then
+    exit 0
+fi
+number=$(jq -r '.pull_request.number // empty' "$GITHUB_EVENT_PATH")
+if [ -z "$number" ]; then
+    exit 0
+fi
+head=$(jq -r '.pull_request.head.repo.full_name // empty' "$GITHUB_EVENT_PATH")
+if [ "$head" != "$GITHUB_REPOSITORY" ]; then
+    echo "::notice::The token of a fork's pull request cannot comment; the plan is in the summary of this job."
+    exit 0
+fi
+
+# The token goes by a file descriptor, where no list of processes shows it.
+api() { # api METHOD PATH, with a body on standard input if there is one to send
+    local body=()
+    if [ "$1" != GET ]; then
+        body=(--data @-)
+    fi
+    curl --silent --show-error --fail-with-body --max-time 30 --retry 3 --request "$1" \
+        --header @<(printf 'Authorization: Bearer %s\n' "$GITHUB_TOKEN") \
+        --header 'Accept: application/vnd.github+json' \
+        --header 'X-GitHub-Api-Version: 2022-11-28' \
+        "${body[@]}" "$GITHUB_API_URL/repos/$GITHUB_REPOSITORY/$2"
+}
+
+# Only comments of bots: whoever writes our marker into a comment does not have it overwritten.
+marker="<!-- ds-plan:$DS_PLAN_COMMENT -->"
+ours() { # the ids of our comments on a page
+    jq --arg marker "$marker" '.[] | select(.user.type == "Bot")
+        | select(.body | rtrimstr("\n") | endswith($marker)) | .id'
+}
+find_ours() {
+    local page=1 comments
+    while :; do
+        comments=$(api GET "issues/$number/comments?per_page=100&page=$page") || return
+        ours <<<"$comments"
+        if [ "$(jq length <<<"$comments")" -lt 100 ]; then
+            return
+        fi
+        page=$((page + 1))
+    done
+}
+not_permitted() {
+    echo "::warning::The comment could not be written; the job needs \`pull-requests: write\`. The plan is in its summary."
+    exit 0
+}
+
+found=$(find_ours) || not_permitted
+id=${found%%$'\n'*}
+# A failed run has no marker of its own.
+if ! grep -qF -- "$marker" "$DS_PLAN_TEXT"; then
+    printf '\n%s\n' "$marker" >>"$DS_PLAN_TEXT"
+fi
+if [ -n "$id" ]; then
+    jq -Rs '{body: .}' "$DS_PLAN_TEXT" | api PATCH "issues/comments/$id" >/dev/null || not_permitted
+elif [ "$DS_PLAN_CHANGES" != false ]; then
+    jq -Rs '{body: .}' "$DS_PLAN_TEXT" | api POST "issues/$number/comments" >/dev/null || not_permitted
+fi

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Whether the job goes on: by what ds-plan's exit code says, and what the job fails on.
+set -euo pipefail
+
+case $DS_PLAN_FAIL_ON in
+guards | changes | nothing) ;;
+*)
+    echo "::error::the input \`fail-on\` is \`guards\`, \`changes\` or \`nothing\`"
+    exit 64
+    ;;
+esac
+case $DS_PLAN_EXIT:$DS_PLAN_FAIL_ON in
+0:* | 2:guards | [236]:nothing) exit 0 ;;
+2:changes) echo "::error::there are changes" ;;
+3:*) echo "::error::there is drift" ;;
+6:*) echo "::error::ds-apply would refuse this plan" ;;
+esac
+exit "$DS_PLAN_EXIT"

@@ -1,0 +1,96 @@
+//! Errors in manifests as the CI system marks them, on the lines of the files.
+//!
+//! Orders to a CI system come from here alone. What a manifest says is only ever data in them:
+//! it is made harmless as all text is, and escaped as the system asks for.
+
+use std::fmt::Write as _;
+
+use clap::ValueEnum;
+
+use super::error::Error;
+use crate::manifest;
+use crate::model::Place;
+use crate::render::neutral;
+
+/// So many are marked; GitHub shows ten a step.
+const MOST: usize = 10;
+
+/// Which system marks them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Annotations {
+    /// Workflow commands of GitHub Actions, which Forgejo and Gitea know as well
+    Github,
+}
+
+impl Annotations {
+    /// A line for each place where a manifest is wrong; nothing of other errors.
+    pub(super) fn of(self, error: &Error) -> String {
+        let Error::Manifest(errors) = error else { return String::new() };
+        match self {
+            Self::Github => errors.iter().take(MOST).filter_map(github).collect(),
+        }
+    }
+}
+
+/// `::error file=PATH,line=LINE,col=COLUMN::MESSAGE`.
+fn github(error: &manifest::Error) -> Option<String> {
+    let Place { path, line, column } = error.place()?;
+    let path = escaped(&neutral::line(path), &[':', ',']);
+    // The place stands in front of the message already.
+    let (said, at) = (error.to_string(), format!("{}: ", error.place()?));
+    let message = escaped(&neutral::text(said.strip_prefix(&at).unwrap_or(&said)), &[]);
+    Some(format!("::error file={path},line={line},col={column}::{message}\n"))
+}
+
+/// As workflow commands ask for it: whatever would end a line, or a property, by its number.
+fn escaped(text: &str, besides: &[char]) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '%' | '\r' | '\n') || besides.contains(&c) {
+            let _ = write!(escaped, "%{:02X}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{FieldValidation, Options};
+    use crate::model::ManifestFile;
+
+    fn annotated(path: &str, text: &str) -> String {
+        let file = ManifestFile { path: path.into(), bytes: text.as_bytes().to_vec() };
+        let options = Options {
+            default_namespace: "default".into(),
+            validate: FieldValidation::Strict,
+            policies: None,
+        };
+        let errors = manifest::read(&[file], &options).unwrap_err();
+        Annotations::Github.of(&Error::Manifest(errors))
+    }
+
+    #[test]
+    fn what_is_wrong_is_marked_where_it_is() {
+        let text =
+            "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: a}\nspec:\n  selector: 3\n";
+        assert_eq!(
+            annotated("a.yaml", text),
+            "::error file=a.yaml,line=5,col=13::spec.selector: must be a mapping, not a number\n"
+        );
+        assert_eq!(Annotations::Github.of(&Error::Declined), "");
+    }
+
+    #[test]
+    fn content_gives_no_orders() {
+        let path = "a,line=9::x\n::warning::y%.yaml";
+        let text = "kind: DaemonSet\napiVersion: \"apps/v0\\n::error::z%0A\"\n";
+        assert_eq!(
+            annotated(path, text),
+            "::error file=a%2Cline=9%3A%3Ax\\n%3A%3Awarning%3A%3Ay%25.yaml,line=1,col=1::DaemonSet of \
+             apps/v0%0A\\u{3a}:error::z%250A, which no server has any more; write apps/v1\n"
+        );
+    }
+}

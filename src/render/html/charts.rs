@@ -1,0 +1,293 @@
+//! Pictures of numbers over time, as SVG: waves in rounds, the use of the budget, a bar a node.
+//!
+//! Geometry alone; words beside the pictures are their makers'. A picture is named in full for
+//! those who cannot see it, and what it shows stands in a table as well.
+
+use std::fmt::Write as _;
+
+use super::markup::Html;
+
+/// How wide pictures are, in their own units; the page stretches them.
+const WIDTH: f64 = 960.0;
+/// Room at the left, for the scale.
+const LEFT: f64 = 44.0;
+/// Room at the bottom, for the time.
+const BELOW: f64 = 22.0;
+/// Room at the top, for what is written on the highest line.
+const ABOVE: f64 = 16.0;
+/// How high the part with the data is.
+const HEIGHT: f64 = 104.0;
+/// A row of a node is no higher than this, and no lower than what a screen can show.
+const TALLEST_ROW: f64 = 9.0;
+/// All rows together are about so high.
+const ROWS: f64 = 320.0;
+
+/// Nodes that change together, so many at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rounds {
+    pub nodes: u32,
+    pub at_a_time: u32,
+}
+
+impl Rounds {
+    fn count(self) -> u32 {
+        self.nodes.div_ceil(self.at_a_time.max(1))
+    }
+}
+
+/// Waves one after the other, round by round: how many nodes are in change at once.
+pub(super) fn rounds(name: &str, waves: &[Rounds]) -> Html {
+    let total = waves.iter().map(|wave| wave.count()).sum::<u32>().max(1);
+    let most = waves.iter().map(|wave| wave.at_a_time.min(wave.nodes)).max().unwrap_or(1).max(1);
+    let scale = Scale { most_x: f64::from(total), most_y: f64::from(most) };
+    let (mut bars, mut cuts, mut begun) = (String::new(), String::new(), 0);
+    for wave in waves {
+        let budget = wave.at_a_time.max(1);
+        let (full, rest) = (wave.nodes / budget, wave.nodes % budget);
+        scale.bar(&mut bars, begun, begun + full, budget);
+        scale.bar(&mut bars, begun + full, begun + wave.count(), rest);
+        begun += wave.count();
+        if begun < total {
+            let x = scale.x(f64::from(begun));
+            let _ = write!(cuts, "M{x:.1} {ABOVE}V{:.1}", ABOVE + HEIGHT);
+        }
+    }
+    let unit = if total == 1 { "round" } else { "rounds" };
+    let labels = [
+        label(LEFT - 6.0, scale.y(f64::from(most)) + 4.0, "end", &most.to_string()),
+        label(LEFT - 6.0, scale.y(0.0), "end", "0"),
+        label(WIDTH, ABOVE + HEIGHT + 16.0, "end", &format!("{total} {unit}")),
+    ];
+    let drawn = [path("fill", &bars), path("cut", &cuts), scale.frame()];
+    svg(name, HEIGHT, drawn.into_iter().chain(labels).collect())
+}
+
+/// How many nodes were without an available pod at a time, and how many might have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Use {
+    /// Seconds since the beginning.
+    pub at: u32,
+    pub unavailable: u32,
+    pub allowed: u32,
+    /// The wave in progress.
+    pub wave: Option<u32>,
+}
+
+/// The use of the budget, which lasts until `end`, in seconds.
+pub(super) fn usage(name: &str, uses: &[Use], end: u32) -> Html {
+    let most = uses.iter().map(|it| it.unavailable.max(it.allowed)).max().unwrap_or(1).max(1);
+    let scale = Scale { most_x: f64::from(end.max(1)), most_y: f64::from(most) };
+    let allowed = uses.iter().map(|it| it.allowed).max().unwrap_or_default();
+    let area = scale.steps(&thinned(uses, end), |it| it.unavailable, end);
+    let budget = scale.steps(uses, |it| it.allowed, end);
+    let under = format!("{area}L{WIDTH} {:.1}L{LEFT} {:.1}Z", scale.y(0.0), scale.y(0.0));
+    let y = scale.y(f64::from(allowed));
+    let mut labels = vec![
+        label(LEFT - 6.0, y + 4.0, "end", &allowed.to_string()),
+        label(LEFT - 6.0, scale.y(0.0), "end", "0"),
+        label(WIDTH, y - 5.0, "end", "budget"),
+    ];
+    labels.extend(times(scale, HEIGHT, end));
+    if most > allowed {
+        labels.push(label(LEFT - 6.0, scale.y(f64::from(most)) + 4.0, "end", &most.to_string()));
+    }
+    let drawn = [path("area", &under), path("line", &area), path("budget", &budget), scale.frame()];
+    svg(name, HEIGHT, drawn.into_iter().chain(waves(scale, uses)).chain(labels).collect())
+}
+
+/// Where each wave but the first begins.
+fn waves(scale: Scale, uses: &[Use]) -> Vec<Html> {
+    let begun = uses.windows(2).filter_map(|pair| {
+        let [before, now] = pair else { return None };
+        now.wave.filter(|wave| before.wave.is_some_and(|before| before < *wave)).zip(Some(now.at))
+    });
+    let marks = begun.flat_map(|(wave, at)| {
+        let x = scale.x(f64::from(at));
+        let line = path("mark", &format!("M{x:.1} {ABOVE}V{:.1}", ABOVE + HEIGHT));
+        [line, label(x + 3.0, ABOVE + HEIGHT - 5.0, "start", &format!("wave {wave}"))]
+    });
+    marks.collect()
+}
+
+/// One look of each pixel is enough: the one with the most unavailable nodes.
+fn thinned(uses: &[Use], end: u32) -> Vec<Use> {
+    const PIXELS: u64 = 1_800;
+    let pixel = |it: &Use| u64::from(it.at) * PIXELS / u64::from(end.max(1));
+    let pixels = uses.chunk_by(|a, b| pixel(a) == pixel(b));
+    let shown = pixels.flat_map(|some| {
+        let highest = some.iter().copied().max_by_key(|it| it.unavailable);
+        let last = some.last().copied().filter(|last| Some(*last) != highest);
+        highest.into_iter().chain(last)
+    });
+    shown.collect()
+}
+
+/// From when to when something was done to a node, in seconds since the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub from: u32,
+    pub until: u32,
+    /// It did not come to its end.
+    pub failed: bool,
+}
+
+/// A bar for each node, in the order of their beginnings.
+pub(super) fn spans(name: &str, spans: &[Span], end: u32) -> Html {
+    let count = u32::try_from(spans.len()).unwrap_or(u32::MAX).max(1);
+    let row = (ROWS / f64::from(count)).min(TALLEST_ROW);
+    let height = row * f64::from(count);
+    let scale = Scale { most_x: f64::from(end.max(1)), most_y: 1.0 };
+    let thickness = if row > 3.0 { row - 1.0 } else { row };
+    let (mut well, mut failed) = (String::new(), String::new());
+    for (nth, span) in (0_u32..).zip(spans) {
+        let (from, until) = (scale.x(f64::from(span.from)), scale.x(f64::from(span.until)));
+        let (y, width) = (ABOVE + row * f64::from(nth), (until - from).max(1.0));
+        let bars = if span.failed { &mut failed } else { &mut well };
+        let _ = write!(bars, "M{from:.1} {y:.2}h{width:.1}v{thickness:.2}h-{width:.1}z");
+    }
+    let labels = [
+        label(LEFT - 6.0, ABOVE + 9.0, "end", "1"),
+        label(LEFT - 6.0, ABOVE + height, "end", &spans.len().to_string()),
+    ];
+    let labels = labels.into_iter().filter(|_| height > 2.0 * TALLEST_ROW);
+    let drawn = [path("fill", &well), path("bad", &failed)];
+    let labels = labels.chain(times(scale, height, end));
+    svg(name, height, drawn.into_iter().chain(labels).collect())
+}
+
+/// From numbers to places in a picture.
+#[derive(Clone, Copy)]
+struct Scale {
+    most_x: f64,
+    most_y: f64,
+}
+
+impl Scale {
+    fn x(self, value: f64) -> f64 {
+        LEFT + (WIDTH - LEFT) * value / self.most_x
+    }
+
+    fn y(self, value: f64) -> f64 {
+        ABOVE + HEIGHT * (1.0 - value / self.most_y)
+    }
+
+    /// A bar over whole units, with a gap after it where there is room.
+    fn bar(self, path: &mut String, from: u32, until: u32, value: u32) {
+        if from == until || value == 0 {
+            return;
+        }
+        let unit = (WIDTH - LEFT) / self.most_x;
+        let (y, bottom) = (self.y(f64::from(value)), self.y(0.0));
+        // Rounds that are too thin to be told apart are one bar.
+        let step = if unit < 4.0 { until - from } else { 1 };
+        let gap = if unit < 4.0 { 0.0 } else { 1.5 };
+        let mut at = from;
+        while at < until {
+            let (left, right) = (self.x(f64::from(at)), self.x(f64::from(at + step)) - gap);
+            let _ = write!(path, "M{left:.1} {bottom:.1}V{y:.1}H{right:.1}V{bottom:.1}z");
+            at += step;
+        }
+    }
+
+    /// A line that keeps each value until the next.
+    fn steps(self, uses: &[Use], value: fn(&Use) -> u32, end: u32) -> String {
+        let first = uses.first().map_or(0, value);
+        let mut line = format!("M{LEFT} {:.1}", self.y(f64::from(first)));
+        for it in uses {
+            let (x, y) = (self.x(f64::from(it.at)), self.y(f64::from(value(it))));
+            let _ = write!(line, "H{x:.1}V{y:.1}");
+        }
+        let _ = write!(line, "H{:.1}", self.x(f64::from(end)));
+        line
+    }
+
+    /// The line that everything stands on.
+    fn frame(self) -> Html {
+        let y = self.y(0.0);
+        path("axis", &format!("M{LEFT} {y:.1}H{WIDTH}"))
+    }
+}
+
+/// Times below a picture, at even steps.
+fn times(scale: Scale, height: f64, end: u32) -> Vec<Html> {
+    const STEPS: [u32; 14] =
+        [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400];
+    let step = STEPS.into_iter().find(|step| end / step <= 8).unwrap_or(end.max(1));
+    let multiples = (0..=end / step).map(|nth| nth * step);
+    let shown = multiples.map(|at| {
+        let x = scale.x(f64::from(at));
+        let anchor = if x > WIDTH - 24.0 { "end" } else { "middle" };
+        label(x, ABOVE + height + 16.0, anchor, &clock(at))
+    });
+    shown.collect()
+}
+
+/// `45s`, `3m`, `3m30s`, `2h`, `2h5m`.
+pub(super) fn clock(seconds: u32) -> String {
+    let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let parts = [(hours, 'h'), (minutes, 'm'), (rest, 's')];
+    let mut shown = String::new();
+    for (number, unit) in parts.into_iter().filter(|(number, _)| *number > 0).take(2) {
+        let _ = write!(shown, "{number}{unit}");
+    }
+    if shown.is_empty() { "0".to_owned() } else { shown }
+}
+
+fn path(class: &str, d: &str) -> Html {
+    if d.is_empty() {
+        return Html::default();
+    }
+    Html::with("path", &[("class", class), ("d", d)], Html::default())
+}
+
+fn label(x: f64, y: f64, anchor: &str, text: &str) -> Html {
+    let (x, y) = (format!("{x:.1}"), format!("{y:.1}"));
+    Html::with("text", &[("x", &x), ("y", &y), ("text-anchor", anchor)], text)
+}
+
+fn svg(name: &str, height: f64, content: Html) -> Html {
+    let view = format!("0 0 {WIDTH} {:.0}", ABOVE + height + BELOW);
+    let attributes =
+        [("class", "chart"), ("viewBox", view.as_str()), ("role", "img"), ("aria-label", name)];
+    Html::with("svg", &attributes, content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_of_time_are_short() {
+        for (seconds, want) in
+            [(0, "0"), (45, "45s"), (180, "3m"), (210, "3m30s"), (7_200, "2h"), (7_503, "2h5m")]
+        {
+            assert_eq!(clock(seconds), want);
+        }
+    }
+
+    #[test]
+    fn the_highest_look_of_a_pixel_is_kept() {
+        let at = |at, unavailable| Use { at, unavailable, allowed: 9, wave: None };
+        let uses = [at(0, 1), at(1, 7), at(2, 3), at(40_000, 2)];
+        assert_eq!(thinned(&uses, 90_000), [at(1, 7), at(2, 3), at(40_000, 2)]);
+    }
+
+    #[test]
+    fn a_last_round_is_lower_and_thin_rounds_are_one_bar() {
+        let drawn = rounds("r", &[Rounds { nodes: 5, at_a_time: 2 }]);
+        assert_eq!(drawn.as_str().matches('z').count(), 3, "{drawn:?}");
+        let drawn = rounds("r", &[Rounds { nodes: 5_000, at_a_time: 1 }]);
+        assert_eq!(drawn.as_str().matches('z').count(), 1, "{drawn:?}");
+        let nothing = rounds("r", &[Rounds { nodes: 0, at_a_time: 0 }]);
+        assert_eq!(nothing.as_str().matches('z').count(), 0, "{nothing:?}");
+    }
+
+    #[test]
+    fn each_node_has_its_bar() {
+        let span = |failed| Span { from: 0, until: 9, failed };
+        let drawn = spans("s", &[span(false), span(true), span(false)], 10);
+        let bars: Vec<usize> =
+            drawn.as_str().split("<path").skip(1).map(|it| it.matches('z').count()).collect();
+        assert_eq!(bars, [2, 1]);
+    }
+}

@@ -1,0 +1,289 @@
+//! The data that a report embeds once and its script draws: nodes, what they are grouped by, and a
+//! row for each node and DaemonSet of which there is something to say. Texts that come again are
+//! numbers, so that a fleet stays small.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Display;
+
+use serde::Serialize;
+
+use super::markup::Text;
+use crate::model::{Node, NodeName};
+use crate::render::ranges::natural_order;
+
+/// Labels with more values than this tell nodes apart rather than group them.
+const MOST_VALUES: usize = 40;
+/// So many labels can be chosen from.
+const MOST_GROUPINGS: usize = 24;
+/// Labels that people group by, the first that a fleet has is chosen.
+const USUAL: [&str; 5] = [
+    "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "node.kubernetes.io/instance-type",
+    "kubernetes.io/arch",
+];
+
+/// What is drawn.
+#[derive(Debug, Serialize)]
+pub(super) struct Picture {
+    /// Names of nodes, in natural order.
+    nodes: Vec<Text>,
+    /// What they can be grouped by.
+    groupings: Vec<Grouping>,
+    /// What can be the case with a node, the gravest first; the last one is that nothing is.
+    kinds: Vec<Kind>,
+    /// What is called so in the columns of the table; empty where a column has no use.
+    heads: Heads,
+    /// `NAMESPACE/NAME` of DaemonSets.
+    sets: Vec<Text>,
+    /// Reasons, each once.
+    whys: Vec<Text>,
+    rows: Rows,
+}
+
+/// A label, and which of its values each node has.
+#[derive(Debug, Serialize)]
+struct Grouping {
+    name: Text,
+    values: Vec<Text>,
+    /// By node, its value's place; -1 for none.
+    of: Vec<i32>,
+}
+
+/// What can be the case with a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Kind {
+    /// For people.
+    pub words: &'static str,
+    /// The sign that text has for it.
+    pub symbol: &'static str,
+    /// The shape of its cells, so that colour is not all that tells them apart.
+    pub shape: Shape,
+    /// Its colour.
+    pub tone: Tone,
+}
+
+/// The shape of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Shape {
+    Plus,
+    Cross,
+    Square,
+    Diamond,
+    Frame,
+    Dot,
+}
+
+/// A colour that keeps its distance from the others for colour-blind people too (Okabe and Ito).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Tone {
+    Green,
+    Red,
+    Blue,
+    Sky,
+    Amber,
+    Purple,
+    Grey,
+}
+
+/// Headings of the columns that not every report has.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Heads {
+    /// What a row's kind is about.
+    pub kind: &'static str,
+    /// The wave.
+    pub wave: &'static str,
+    /// A span of time.
+    pub seconds: &'static str,
+}
+
+/// One row, by columns.
+#[derive(Debug, Default, Serialize)]
+struct Rows {
+    set: Vec<u32>,
+    node: Vec<u32>,
+    kind: Vec<u32>,
+    why: Vec<u32>,
+    /// 0: none.
+    wave: Vec<u32>,
+    /// -1: not known.
+    seconds: Vec<i64>,
+}
+
+/// What there is to say about one node.
+pub(super) struct Row<'a> {
+    pub node: &'a NodeName,
+    /// Place in the kinds.
+    pub kind: usize,
+    pub wave: Option<u32>,
+    pub seconds: Option<i64>,
+    pub why: String,
+}
+
+/// Gathers a picture.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    picture: Picture,
+    places: HashMap<NodeName, u32>,
+    whys: BTreeMap<String, u32>,
+}
+
+impl Gathering {
+    /// Of this fleet, and of the nodes in `also`, which may have gone since.
+    pub(super) fn of<'a>(
+        fleet: &'a [Node],
+        also: impl Iterator<Item = &'a NodeName>,
+        kinds: &[Kind],
+        heads: Heads,
+    ) -> Self {
+        let names: BTreeSet<&NodeName> = fleet.iter().map(|node| &node.name).chain(also).collect();
+        let mut names: Vec<&NodeName> = names.into_iter().collect();
+        names.sort_by(|a, b| natural_order(a.as_ref(), b.as_ref()));
+        let places = (0..).zip(&names).map(|(place, name)| ((*name).clone(), place)).collect();
+        let picture = Picture {
+            nodes: names.iter().map(Text::of).collect(),
+            groupings: groupings(fleet, &places),
+            kinds: kinds.to_vec(),
+            heads,
+            sets: Vec::new(),
+            whys: Vec::new(),
+            rows: Rows::default(),
+        };
+        Self { picture, places, whys: BTreeMap::new() }
+    }
+
+    /// Adds the rows of one DaemonSet.
+    pub(super) fn add<'a>(&mut self, set: impl Display, rows: impl Iterator<Item = Row<'a>>) {
+        let place = index(self.picture.sets.len());
+        self.picture.sets.push(Text::of(set));
+        for Row { node, kind, wave, seconds, why } in rows {
+            let Some(&node) = self.places.get(node) else { continue };
+            let why = self.why(why);
+            let columns = &mut self.picture.rows;
+            columns.set.push(place);
+            columns.node.push(node);
+            columns.kind.push(index(kind));
+            columns.wave.push(wave.unwrap_or_default());
+            columns.seconds.push(seconds.unwrap_or(-1));
+            columns.why.push(why);
+        }
+    }
+
+    fn why(&mut self, why: String) -> u32 {
+        if let Some(known) = self.whys.get(&why) {
+            return *known;
+        }
+        let place = index(self.picture.whys.len());
+        self.picture.whys.push(Text::of(&why));
+        self.whys.insert(why, place);
+        place
+    }
+
+    /// The whole picture.
+    pub(super) fn whole(self) -> Picture {
+        self.picture
+    }
+}
+
+fn index(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// The labels that group nodes: usual ones first, then by name.
+fn groupings(fleet: &[Node], places: &HashMap<NodeName, u32>) -> Vec<Grouping> {
+    let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (key, value) in fleet.iter().flat_map(|node| node.labels.iter()) {
+        let known = values.entry(key).or_default();
+        // One too many is enough to know.
+        if known.len() <= MOST_VALUES {
+            known.insert(value);
+        }
+    }
+    let usual = |key: &str| USUAL.iter().position(|it| *it == key).unwrap_or(USUAL.len());
+    let mut keys: Vec<(&str, BTreeSet<&str>)> =
+        values.into_iter().filter(|(_, values)| values.len() <= MOST_VALUES).collect();
+    keys.retain(|(key, values)| values.len() > 1 || usual(key) < USUAL.len());
+    keys.sort_by_key(|(key, _)| usual(key));
+    keys.truncate(MOST_GROUPINGS);
+    keys.into_iter().map(|(key, values)| grouping(key, values, fleet, places)).collect()
+}
+
+fn grouping(
+    key: &str,
+    values: BTreeSet<&str>,
+    fleet: &[Node],
+    places: &HashMap<NodeName, u32>,
+) -> Grouping {
+    let mut values: Vec<&str> = values.into_iter().collect();
+    values.sort_by(|a, b| natural_order(a, b));
+    let by_value: HashMap<&str, i32> = values.iter().copied().zip(0..).collect();
+    let mut of = vec![-1; places.len()];
+    for node in fleet {
+        let value = node.labels.get(key).and_then(|value| by_value.get(value));
+        let place = places.get(&node.name).and_then(|place| usize::try_from(*place).ok());
+        if let (Some(value), Some(slot)) = (value, place.and_then(|place| of.get_mut(place))) {
+            *slot = *value;
+        }
+    }
+    Grouping { name: Text::of(key), values: values.iter().map(Text::of).collect(), of }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::NodeReadiness;
+
+    fn node(number: usize, labels: &[(&str, &str)]) -> Node {
+        Node {
+            name: format!("n-{number}").as_str().into(),
+            uid: "u".into(),
+            labels: labels.iter().map(|(key, value)| (*key, *value)).collect(),
+            taints: Box::default(),
+            unschedulable: false,
+            readiness: NodeReadiness::Ready,
+            allocatable: std::iter::empty::<(&str, &str)>().collect(),
+            created: None,
+        }
+    }
+
+    #[test]
+    fn labels_that_group_can_be_chosen_the_usual_ones_first() {
+        let fleet: Vec<Node> = (0..50)
+            .map(|n| {
+                let (host, pool) = (format!("n-{n}"), if n < 9 { "gpu" } else { "cpu" });
+                let zone = ["b", "a10", "a9"][n % 3];
+                let labels = [("host", host.as_str()), ("os", "linux"), ("pool", pool)];
+                let zone = (n > 0).then_some(("topology.kubernetes.io/zone", zone));
+                node(n, &labels.into_iter().chain(zone).collect::<Vec<_>>())
+            })
+            .collect();
+        let gathered = Gathering::of(&fleet, std::iter::empty(), &[], Heads::default());
+        let [zone, pool] = &gathered.picture.groupings[..] else { panic!("{gathered:?}") };
+        assert_eq!(json!(zone.values), json!(["a9", "a10", "b"]));
+        assert_eq!(zone.of[..4], [-1, 1, 0, 2]);
+        assert_eq!((json!(pool.name), pool.of[8], pool.of[9]), (json!("pool"), 1, 0));
+    }
+
+    #[test]
+    fn reasons_that_come_again_are_written_once() {
+        let gone = NodeName::from("gone");
+        let fleet = [node(10, &[]), node(9, &[])];
+        let mut gathered = Gathering::of(&fleet, [&gone].into_iter(), &[], Heads::default());
+        let row =
+            |node, why: &str| Row { node, kind: 1, wave: None, seconds: None, why: why.into() };
+        let names = [&fleet[0].name, &gone, &fleet[1].name];
+        gathered.add("a/b", names.into_iter().map(|name| row(name, "same")));
+        gathered.add("a/c", [row(&gone, "other")].into_iter());
+        let picture = serde_json::to_value(gathered.whole()).unwrap();
+        assert_eq!(picture["nodes"], json!(["gone", "n-9", "n-10"]));
+        assert_eq!(picture["whys"], json!(["same", "other"]));
+        assert_eq!(picture["rows"]["node"], json!([2, 0, 1, 0]));
+        assert_eq!(picture["rows"]["why"], json!([0, 0, 0, 1]));
+        assert_eq!(picture["rows"]["set"], json!([0, 0, 0, 1]));
+    }
+}

@@ -1,0 +1,321 @@
+//! The action and the pipelines in `examples/ci`: the shell of their steps, run as a runner runs it,
+//! from the checkout to comment, summary, outputs and annotations; and what linters say of them.
+
+mod api;
+mod lint;
+mod runner;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::fixture::{AGENT, cluster_with};
+use crate::sandbox::Sandbox;
+use api::{Api, TOKEN};
+use runner::{Job, ROOT, Runner, ran, yaml};
+
+/// A clone of a repository, with a branch that changes the agent to `manifest`, checked out as the
+/// checkout action does it; and a recorded cluster where the agent of the main branch runs.
+fn cloned(manifest: &str) -> Sandbox {
+    let sandbox = Sandbox::with(&[("origin/deploy/agent.yaml", AGENT)]);
+    let cluster = cluster_with(AGENT, &["node-1", "node-2"]);
+    let folder = sandbox.path("origin");
+    let origin = folder.to_str().unwrap();
+    let git = |args: &[&str]| sandbox.git(&[&["-C", origin], args].concat());
+    git(&["init", "-q", "-b", "main"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "the agent"]);
+    git(&["checkout", "-q", "-b", "request"]);
+    sandbox.write("origin/deploy/agent.yaml", manifest);
+    git(&["commit", "-q", "--allow-empty", "-am", "another agent"]);
+    let checkout = sandbox.path("checkout");
+    sandbox.git(&["clone", "-q", origin, checkout.to_str().unwrap()]);
+    sandbox.write("cluster.json", cluster.to_string());
+    sandbox
+}
+
+/// What the action does on a pull request that changes the agent to `manifest`.
+fn requested(manifest: &str, api: &Api, inputs: &[(&str, &str)]) -> (Sandbox, Job) {
+    let sandbox = cloned(manifest);
+    let job = on_request(&sandbox, api, "octo/fleet", inputs);
+    (sandbox, job)
+}
+
+fn on_request(sandbox: &Sandbox, api: &Api, head: &'static str, inputs: &[(&str, &str)]) -> Job {
+    let cluster = sandbox.path("cluster.json");
+    let usual = [("args", "--path deploy"), ("snapshot", cluster.to_str().unwrap())];
+    let checkout = sandbox.path("checkout");
+    Runner { sandbox, checkout, api, head, installed: true }.run(&[&usual, inputs].concat())
+}
+
+fn newer() -> String {
+    AGENT.replace("agent:1", "agent:2")
+}
+
+#[test]
+fn a_pull_request_gets_one_comment_that_is_kept_up_to_date() {
+    let api = Api::start();
+    let foreign = "I write <!-- ds-plan:default -->";
+    api.add(1, foreign);
+    // So many that they come on two pages.
+    (0..100).for_each(|_| api.add(1, "chatter"));
+    let (sandbox, job) = requested(&newer(), &api, &[]);
+    assert_eq!(job.failed, None, "{job:#?}");
+    assert_eq!(job.orders(), [""; 0], "{job:#?}");
+    let comment = api.bodies().pop().unwrap();
+    assert!(comment.starts_with("**Merging"), "{comment}");
+    assert!(comment.ends_with("<!-- ds-plan:default -->\n"), "{comment}");
+    assert!(comment.contains("registry.example/agent:2"), "{comment}");
+    assert_eq!(job.summary, comment);
+    assert_eq!(job.output("plan", "exit-code"), "2");
+    assert_eq!(job.output("plan", "changes"), "true");
+    let plan: Value =
+        serde_json::from_str(&fs::read_to_string(job.output("plan", "plan")).unwrap()).unwrap();
+    assert_eq!(plan["kind"], "Plan");
+    let report = fs::read_to_string(job.output("plan", "report")).unwrap();
+    assert!(report.starts_with("<!doctype html>"), "{report}");
+
+    // The request comes to nothing, and its comment says so.
+    sandbox.write("checkout/deploy/agent.yaml", AGENT);
+    let checkout = sandbox.path("checkout");
+    sandbox.git(&["-C", checkout.to_str().unwrap(), "commit", "-qam", "as it was"]);
+    let job = on_request(&sandbox, &api, "octo/fleet", &[]);
+    assert_eq!(job.output("plan", "changes"), "false", "{job:#?}");
+    assert_eq!(api.bodies().len(), 102);
+    assert!(api.bodies()[101].contains("changes nothing"), "{:?}", api.bodies()[101]);
+    assert_eq!(api.bodies()[0], foreign);
+    let writes = api.state().writes.clone();
+    let comments = "/repos/octo/fleet/issues";
+    assert_eq!(
+        writes,
+        [format!("POST {comments}/7/comments"), format!("PATCH {comments}/comments/101")]
+    );
+}
+
+#[test]
+fn where_nothing_changes_nobody_is_bothered() {
+    let api = Api::start();
+    let (_sandbox, job) = requested(AGENT, &api, &[]);
+    assert_eq!((job.failed, api.bodies().len()), (None, 0), "{job:#?}");
+    assert!(job.summary.contains("changes nothing"), "{job:#?}");
+}
+
+#[test]
+fn the_plan_of_a_fork_is_in_the_summary() {
+    let api = Api::start();
+    let sandbox = cloned(&newer());
+    let job = on_request(&sandbox, &api, "somebody/fleet", &[]);
+    assert_eq!(job.failed, None, "{job:#?}");
+    assert!(job.summary.starts_with("**Merging"), "{job:#?}");
+    assert!(job.orders()[0].starts_with("::notice::The token of a fork"), "{job:#?}");
+    assert_eq!(api.state().writes, [""; 0]);
+}
+
+#[test]
+fn a_token_that_may_not_comment_fails_no_job() {
+    let api = Api::start();
+    api.state().read_only = true;
+    let (_sandbox, job) = requested(&newer(), &api, &[]);
+    assert_eq!(job.failed, None, "{job:#?}");
+    assert!(job.orders()[0].starts_with("::warning::The comment could not be"), "{job:#?}");
+}
+
+#[test]
+fn errors_are_marked_in_the_files_and_content_gives_no_orders() {
+    let api = Api::start();
+    let hostile = newer().replace("selector:", "\"\\n::error::x%0A::notice::y\": 1\n  selector:");
+    let (_sandbox, job) = requested(&hostile, &api, &[]);
+    assert_eq!(job.failed, Some(1), "{job:#?}");
+    let [order] = job.orders()[..] else { panic!("{job:#?}") };
+    assert!(order.starts_with("::error file=deploy/agent.yaml,line=8,col="), "{order}");
+    assert!(job.summary.starts_with("**ds-plan failed** with exit code 1"), "{job:#?}");
+    let comment = api.bodies().pop().unwrap();
+    assert!(comment.ends_with("<!-- ds-plan:default -->\n"), "so that the next one replaces it");
+}
+
+#[test]
+fn the_job_fails_on_what_it_is_told_to() {
+    let recreated = AGENT.replace("app: agent", "app: other");
+    for (manifest, fail_on, failed, order) in [
+        (newer(), "guards", None, None),
+        (newer(), "changes", Some(2), Some("::error::there are changes")),
+        (newer(), "nothing", None, None),
+        (recreated.clone(), "guards", Some(6), Some("::error::ds-apply would refuse this plan")),
+        (recreated, "nothing", None, None),
+        (
+            newer(),
+            "nonsense",
+            Some(64),
+            Some("::error::the input `fail-on` is `guards`, `changes` or `nothing`"),
+        ),
+    ] {
+        let api = Api::start();
+        let inputs = [("fail-on", fail_on), ("comment", "none")];
+        let (_sandbox, job) = requested(&manifest, &api, &inputs);
+        assert_eq!(job.failed, failed, "{fail_on}: {job:#?}");
+        assert_eq!(job.orders(), Vec::from_iter(order), "{fail_on}: {job:#?}");
+        assert_eq!(api.bodies().len(), 0);
+    }
+}
+
+#[test]
+fn drift_fails_the_job_and_is_in_the_summary() {
+    let api = Api::start();
+    let (_sandbox, job) = requested(&newer(), &api, &[("command", "drift"), ("comment", "none")]);
+    assert_eq!(job.failed, Some(3), "{job:#?}");
+    assert!(job.summary.contains("1 spec"), "{job:#?}");
+    assert_eq!(job.output("plan", "plan"), "");
+}
+
+#[test]
+fn several_clusters_have_several_comments() {
+    let api = Api::start();
+    let sandbox = cloned(&newer());
+    for name in ["prod-eu", "prod-us", "prod-eu"] {
+        let job = on_request(&sandbox, &api, "octo/fleet", &[("comment", name)]);
+        assert_eq!(job.failed, None, "{job:#?}");
+    }
+    let ends: Vec<String> =
+        api.bodies().iter().map(|body| body.lines().last().unwrap().to_owned()).collect();
+    assert_eq!(ends, ["<!-- ds-plan:prod-eu -->", "<!-- ds-plan:prod-us -->"]);
+}
+
+/// What a build takes is compiled by whoever runs these tests; here it is only looked for.
+#[test]
+fn what_is_not_there_is_built_under_a_name_that_its_source_gives() {
+    let api = Api::start();
+    let sandbox = cloned(&newer());
+    let checkout = sandbox.path("checkout");
+    let built = sandbox.path("temp/ds-plan-built/bin/ds-plan");
+    sandbox.write("temp/ds-plan-built/bin/ds-plan", "#!/bin/sh\n");
+    #[cfg(unix)]
+    fs::set_permissions(&built, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let runner =
+        Runner { sandbox: &sandbox, checkout, api: &api, head: "octo/fleet", installed: false };
+    let job = runner.run(&[("command", "install")]);
+    assert_eq!(job.failed, None, "{job:#?}");
+    assert_eq!(job.output("program", "found"), "false");
+    assert_eq!(job.output("program", "version").len(), 16, "{job:#?}");
+    let path = fs::read_to_string(sandbox.path("path")).unwrap();
+    assert_eq!(Path::new(path.trim()), built.parent().unwrap());
+    assert_eq!(job.output("plan", "exit-code"), "", "nothing was planned");
+}
+
+/// A kubeconfig to a server that is not there: flags are read before anybody is asked.
+const NOBODY: &str = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, \
+                      context: {cluster: a, user: a}}], users: [{name: a, user: {}}], clusters: \
+                      [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]}";
+
+#[test]
+fn the_other_steps_of_the_workflows_call_the_programs_as_they_want_to_be_called() {
+    let mut called = 0;
+    for file in lint::examples("github") {
+        for job in yaml(&file)["jobs"].as_object().unwrap().values() {
+            for step in job["steps"].as_array().unwrap() {
+                let script = step["run"].as_str().unwrap_or_default();
+                assert!(!script.contains("${{"), "text from outside belongs into `env`: {script}");
+                if !script.contains("ds-plan ") && !script.contains("ds-apply ") {
+                    continue;
+                }
+                let sandbox = cloned(&newer());
+                let plan = sandbox
+                    .ds_plan("-f origin/deploy --snapshot cluster.json --out temp-plan.json");
+                assert_eq!(plan.code, Some(0), "{plan}");
+                let saved = fs::read(sandbox.path("temp-plan.json")).unwrap();
+                sandbox.write("temp/plan/plan.json", saved);
+                let temp = sandbox.path("temp");
+                let variables =
+                    [("RUNNER_TEMP", temp.to_str().unwrap()), ("KUBECONFIG_TEXT", NOBODY)];
+                let run = ran(&sandbox, script, &variables);
+                assert_eq!(run.code, Some(1), "{}: {run}", file.display());
+                assert!(run.stderr.contains("127.0.0.1:1"), "{}: {run}", file.display());
+                called += 1;
+            }
+        }
+    }
+    assert_eq!(called, 2, "the steps that record and apply");
+}
+
+#[test]
+fn the_workflows_give_the_action_inputs_that_it_has() {
+    let action = yaml(&Path::new(ROOT).join("action.yml"));
+    for file in lint::examples("github") {
+        assert!(yaml(&file)["on"].get("pull_request_target").is_none(), "{}", file.display());
+        for job in yaml(&file)["jobs"].as_object().unwrap().values() {
+            for step in job["steps"].as_array().unwrap() {
+                if !step["uses"].as_str().unwrap_or_default().contains("/ds-plan@") {
+                    continue;
+                }
+                for name in step["with"].as_object().unwrap().keys() {
+                    assert!(action["inputs"].get(name).is_some(), "{}: {name}", file.display());
+                }
+            }
+        }
+    }
+}
+
+/// A job of the pipeline for GitLab, run in the clone.
+fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str) -> crate::sandbox::Run {
+    let [file] = &lint::examples("gitlab")[..] else { panic!("one file") };
+    let pipeline = yaml(file);
+    let lines: Vec<&str> =
+        pipeline[job]["script"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    sandbox.write("kubeconfig", NOBODY);
+    let kubeconfig = sandbox.path("kubeconfig");
+    let variables = [
+        ("CI_API_V4_URL", api.url.as_str()),
+        ("CI_DEFAULT_BRANCH", "main"),
+        ("CI_JOB_TOKEN", TOKEN),
+        ("CI_MERGE_REQUEST_DIFF_BASE_SHA", "origin/main"),
+        ("CI_MERGE_REQUEST_IID", "7"),
+        ("CI_MERGE_REQUEST_PROJECT_ID", "12"),
+        ("DS_PLAN_PATH", "deploy"),
+        ("DS_PLAN_TOKEN", token),
+        ("KUBECONFIG_APPLY", kubeconfig.to_str().unwrap()),
+        ("KUBECONFIG_READ", kubeconfig.to_str().unwrap()),
+    ];
+    ran(sandbox, &lines.join("\n"), &variables)
+}
+
+#[test]
+fn a_merge_request_gets_one_note_that_is_kept_up_to_date() {
+    let api = Api::start();
+    api.add(1, "I write <!-- ds-plan:default -->");
+    let sandbox = cloned(&newer());
+    let cluster = fs::read(sandbox.path("cluster.json")).unwrap();
+    api.state().files.push(("/raw/cluster.json.gz".to_owned(), cluster));
+    for _ in 0..2 {
+        let run = gitlab(&sandbox, &api, "ds-plan", TOKEN);
+        assert_eq!(run.code, Some(0), "{run}");
+    }
+    let notes = "/projects/12/merge_requests/7/notes";
+    assert_eq!(api.state().writes, [format!("POST {notes}"), format!("PUT {notes}/1")]);
+    assert!(api.bodies()[1].contains("registry.example/agent:2"), "{:?}", api.bodies());
+    let report = fs::read_to_string(sandbox.path("checkout/report.html")).unwrap();
+    assert!(report.starts_with("<!doctype html>"));
+
+    // Without a token, as for a fork, there is still the report.
+    let run = gitlab(&sandbox, &api, "ds-plan", "");
+    assert_eq!((run.code, api.state().writes.len()), (Some(0), 2), "{run}");
+    // And what ds-apply would refuse fails the job.
+    sandbox.write("checkout/deploy/agent.yaml", AGENT.replace("app: agent", "app: other"));
+    let checkout = sandbox.path("checkout");
+    sandbox.git(&["-C", checkout.to_str().unwrap(), "commit", "-qam", "another selector"]);
+    let run = gitlab(&sandbox, &api, "ds-plan", TOKEN);
+    assert_eq!(run.code, Some(6), "{run}");
+}
+
+#[test]
+fn the_other_jobs_call_the_programs_as_they_want_to_be_called() {
+    let api = Api::start();
+    for job in ["ds-snapshot", "ds-plan-production", "ds-apply", "ds-drift"] {
+        let sandbox = cloned(&newer());
+        let plan =
+            sandbox.ds_plan("-f origin/deploy --snapshot cluster.json --out checkout/plan.json");
+        assert_eq!(plan.code, Some(0), "{plan}");
+        let run = gitlab(&sandbox, &api, job, TOKEN);
+        assert_eq!(run.code, Some(1), "{job}: {run}");
+        assert!(run.stderr.contains("127.0.0.1:1"), "{job}: {run}");
+    }
+}

@@ -1,0 +1,91 @@
+//! What actionlint says of the workflows, and GitLab's own schema of its pipeline.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::runner::ROOT;
+use crate::sandbox::Sandbox;
+use crate::web;
+
+/// The pipelines of one forge.
+pub(super) fn examples(forge: &str) -> Vec<PathBuf> {
+    let folder = Path::new(ROOT).join("examples/ci").join(forge);
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+/// Built by Go at the version that `tests/pipelines/actionlint` pins.
+fn actionlint() -> PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("actionlint");
+    // Go sees by itself whether there is anything to build.
+    let built = Command::new("go")
+        .args(["build", "-mod=readonly", "-trimpath", "-o"])
+        .args([program.as_os_str(), "github.com/rhysd/actionlint/cmd/actionlint".as_ref()])
+        .current_dir(Path::new(ROOT).join("tests/pipelines/actionlint"))
+        .env("CGO_ENABLED", "0")
+        .env("GOWORK", "off")
+        .output()
+        .unwrap_or_else(|error| panic!("this test builds actionlint with Go: {error}"));
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    program
+}
+
+/// Runs a linter in a repository that has nothing but these files.
+fn linted(program: &mut Command, files: &[(&Path, String)]) -> (bool, String) {
+    let sandbox = Sandbox::new();
+    for (file, text) in files {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        sandbox.write(&format!("repository/.github/workflows/{name}"), text);
+        sandbox.write("repository/.gitlab-ci.yml", text);
+    }
+    let folder = sandbox.path("repository");
+    let folder = folder.to_str().unwrap();
+    sandbox.git(&["init", "-q", "-b", "main", folder]);
+    sandbox.git(&["-C", folder, "remote", "add", "origin", "https://gitlab.example/octo/fleet"]);
+    sandbox.git(&["-C", folder, "add", "-A"]);
+    sandbox.git(&["-C", folder, "commit", "-q", "-m", "pipelines"]);
+    sandbox.git(&["-C", folder, "update-ref", "refs/remotes/origin/main", "HEAD"]);
+    let done = program.current_dir(folder).output().unwrap();
+    let said = [done.stdout, done.stderr].concat();
+    (done.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn actionlint_has_nothing_to_say_of_the_workflows() {
+    let mut files = examples("github");
+    files.push(Path::new(ROOT).join(".github/workflows/ci.yml"));
+    let texts: Vec<(&Path, String)> =
+        files.iter().map(|file| (file.as_path(), fs::read_to_string(file).unwrap())).collect();
+    let actionlint = actionlint();
+    // What else is installed must not matter.
+    let lint = || {
+        let mut lint = Command::new(&actionlint);
+        lint.args(["-no-color", "-shellcheck=", "-pyflakes="]);
+        lint
+    };
+    let (is_fine, said) = linted(&mut lint(), &texts);
+    assert!(is_fine, "{said}");
+    let (file, text) = &texts[0];
+    let broken = text.replace("runs-on:", "run-on:");
+    let (is_fine, said) = linted(&mut lint(), &[(file, broken)]);
+    assert!(!is_fine && said.contains("run-on"), "{said}");
+}
+
+#[test]
+fn gitlabs_schema_has_nothing_to_say_of_its_pipeline() {
+    let [file] = &examples("gitlab")[..] else { panic!("one file") };
+    let text = fs::read_to_string(file).unwrap();
+    let program = web::installed().join("node_modules/gitlab-ci-local/src/index.js");
+    let lint = |text: String| {
+        let mut lint = Command::new("node");
+        linted(lint.arg(&program).arg("--list"), &[(file, text)])
+    };
+    let (is_fine, said) = lint(text.clone());
+    assert!(is_fine && said.contains("json schema validated"), "{said}");
+    let (is_fine, said) = lint(text.replace("resource_group:", "resource_grup:"));
+    assert!(!is_fine && said.contains("resource_grup"), "{said}");
+}

@@ -1,0 +1,157 @@
+// Looks at reports in a real browser, one a line: JSON jobs in, JSON of what was seen out.
+//
+// The browser is $CHROMIUM, or the one that an npm package brings along. Reports are opened as
+// files, as somebody does who downloaded an artifact.
+
+import { createInterface } from "node:readline";
+import { createRequire } from "node:module";
+import { performance } from "node:perf_hooks";
+import { readFile } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+import chromium from "@sparticuz/chromium";
+import puppeteer from "puppeteer-core";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+const own = process.env.CHROMIUM;
+const executablePath = own || (await chromium.executablePath());
+// Pages of ours, on a machine for tests, often as root: there is no sandbox to be had.
+const browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox"], headless: own ? true : "shell" });
+
+/** A page that takes down whatever it should not do. */
+async function opened(file, { scheme = "light", width = 1280, javascript = true } = {}) {
+  const page = await browser.newPage();
+  const faults = [];
+  page.on("console", (message) => faults.push(`console: ${message.text()}`));
+  page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => {
+    faults.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on("request", (request) => {
+    if (request.url() !== pathToFileURL(file).href) faults.push(`request: ${request.url()}`);
+  });
+  await page.setJavaScriptEnabled(javascript);
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  await page.setViewport({ width, height: 900 });
+  const begun = performance.now();
+  await page.goto(pathToFileURL(file).href);
+  // Until it is painted, not just loaded.
+  if (javascript) await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+  return { page, faults, milliseconds: performance.now() - begun };
+}
+
+/** What the accessibility checker finds to be serious or critical. */
+async function violations(page) {
+  // The page's policy forbids foreign scripts; what the debugger evaluates is not subject to it.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(" ")}`);
+}
+
+/** The table of nodes as it is shown. */
+function table(page) {
+  return page.evaluate(() => ({
+    heads: [...document.querySelectorAll("#nodes thead th")].map((head) => head.textContent),
+    rows: [...document.querySelectorAll("#nodes tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent)),
+    found: document.getElementById("found").textContent,
+    dim: document.querySelectorAll("#map .dim").length,
+    legend: [...document.querySelectorAll("#legend button")].map((button) => button.textContent),
+    blocks: [...document.querySelectorAll("#map h3")].map((title) => title.textContent),
+  }));
+}
+
+/** Everything that is in the page, and how it could do harm. */
+function anatomy(page) {
+  return page.evaluate(() => {
+    const tags = new Set();
+    const attributes = new Set();
+    for (const element of document.querySelectorAll("*")) {
+      tags.add(element.tagName.toLowerCase());
+      for (const { name, value } of element.attributes) {
+        attributes.add(["href", "src", "style"].includes(name) ? `${name}=${value}` : name);
+      }
+    }
+    return { tags: [...tags].sort(), attributes: [...attributes].sort(), text: document.body.innerText };
+  });
+}
+
+const jobs = {
+  /** In light and dark, wide and narrow: faults and what the checker finds. */
+  async inspect({ file, shots }) {
+    const faults = [];
+    for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 400]]) {
+      const { page, faults: found } = await opened(file, { scheme, width });
+      await page.screenshot({ path: `${shots}-${scheme}-${width}.png`, fullPage: true });
+      for (const fault of [...found, ...(await violations(page))]) faults.push(`${scheme} ${width}: ${fault}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (wide > 0) faults.push(`${scheme} ${width}: ${wide} pixels too wide`);
+      await page.close();
+    }
+    return { faults };
+  },
+  /** Presses, types and chooses; after each step what the table shows. */
+  async drive({ file, steps }) {
+    const { page, faults } = await opened(file);
+    const seen = [await table(page)];
+    for (const [what, target, value] of steps) {
+      if (what === "type") {
+        await page.focus(target);
+        await page.$eval(target, (input) => input.select());
+        await page.keyboard.press("Backspace");
+        await page.type(target, value);
+      } else if (what === "choose") await page.select(target, value);
+      else if (what === "focus") await page.focus(target);
+      else if (what === "key") await page.keyboard.press(target);
+      else if (what === "point") await page.hover(target);
+      else if (what === "press") await page.$eval(target, (button) => button.click());
+      seen.push({
+        ...(await table(page)),
+        cursor: await page.$eval("#cursor", (cursor) => cursor.textContent),
+        sorted: await page.$$eval("#nodes [aria-sort]", (heads) => heads.map((head) => [head.textContent, head.getAttribute("aria-sort")])),
+        focus: await page.evaluate(() => document.activeElement.id || document.activeElement.textContent),
+        scheme: await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme),
+      });
+    }
+    await page.close();
+    return { seen, faults };
+  },
+  /** As paper has it, and without scripts. */
+  async print({ file, shots }) {
+    const { page, faults } = await opened(file, { scheme: "dark" });
+    await page.emulateMediaType("print");
+    await page.screenshot({ path: `${shots}-print.png`, fullPage: true });
+    const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const pdf = await page.pdf({ format: "A4" });
+    await page.close();
+    const still = await opened(file, { javascript: false });
+    const { text } = await anatomy(still.page);
+    await still.page.close();
+    return { faults: [...faults, ...still.faults], paper, bytes: pdf.length, text };
+  },
+  /** What the page is made of. */
+  async dissect({ file }) {
+    const { page, faults } = await opened(file);
+    const seen = { ...(await anatomy(page)), faults, ...(await table(page)) };
+    await page.close();
+    return seen;
+  },
+  /** How long it takes until it is painted, several times. */
+  async time({ file, times }) {
+    const milliseconds = [];
+    for (let nth = 0; nth < times; nth += 1) {
+      const { page, milliseconds: taken } = await opened(file);
+      milliseconds.push(taken);
+      await page.close();
+    }
+    return { milliseconds };
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { job, ...details } = JSON.parse(line);
+  process.stdout.write(`${JSON.stringify(await jobs[job](details))}\n`);
+}
+await browser.close();
