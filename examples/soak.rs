@@ -116,12 +116,11 @@ fn planted(name: &str, from: u64, seeds: u64) -> ExitCode {
             let outcome = trial::run(&scenario::Scenario::of(seed));
             Some((seed, outcome.broken.first()?.clone()))
         });
-        match found {
-            Some((seed, law)) => println!("{fault}: found by seed {seed}: {law}"),
-            None => {
-                survived += 1;
-                println!("{fault}: NOT FOUND within {seeds} seeds");
-            }
+        if let Some((seed, law)) = found {
+            println!("{fault}: found by seed {seed}: {law}");
+        } else {
+            survived += 1;
+            println!("{fault}: NOT FOUND within {seeds} seeds");
         }
     }
     println!("{survived} not found");

@@ -56,7 +56,9 @@ impl Nodes {
             let since = (node.readiness.is_ready(), seen_by(now));
             self.ready.entry(node.name.clone()).or_insert(since);
         }
-        all.iter().for_each(|live| self.pods_of(live, store, now));
+        for live in all {
+            self.pods_of(live, store, now);
+        }
     }
 
     fn pods_of(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {

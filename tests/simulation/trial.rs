@@ -86,7 +86,7 @@ impl Watcher {
         shared.fates.iter().find_map(|fate| match fate {
             Fate::CutOff(from, until) => {
                 let [from, until] = [from, until].map(|it| Duration::from_secs(*it));
-                (from <= now && now < until).then(|| Fault::Delay(until - now))
+                (from <= now && now < until).then(|| Fault::Delay(until.saturating_sub(now)))
             }
             _ => None,
         })
