@@ -7,6 +7,7 @@ mod killed;
 mod meddled;
 mod on_delete;
 mod outages;
+mod predicted;
 mod preflight;
 mod provenance;
 mod pruned;
