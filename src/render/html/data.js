@@ -7,10 +7,10 @@
  * @typedef {{name: string, values: string[], of: number[]}} Grouping
  * @typedef {{nodes: string[], groupings: Grouping[], kinds: Kind[], sets: string[], whys: string[],
  *   heads: {kind: string, wave: string, seconds: string},
- *   rows: Record<"set" | "node" | "kind" | "why" | "wave" | "seconds", number[]>}} Report
+ *   rows: Record<"set" | "node" | "kind" | "why" | "wave" | "seconds", number[]>}} Told
  */
 
-/** @type {Report} */
+/** @type {Told} */
 const report = JSON.parse(document.getElementById("data").textContent);
 
 /** The kind of nodes of which there is nothing to say. */

@@ -18,7 +18,7 @@ function drawLegend() {
   const counts = report.kinds.map(() => 0);
   for (const kind of map.kinds) counts[kind] += 1;
   const buttons = report.kinds.map((kind, nth) => {
-    const button = element("button", { type: "button", "aria-pressed": filter.kinds.has(nth) }, swatch(kind), `${kind.words} `, element("b", {}, spelled(counts[nth])));
+    const button = element("button", { type: "button", "aria-pressed": String(filter.kinds.has(nth)) }, swatch(kind), `${kind.words} `, element("b", {}, spelled(counts[nth])));
     button.addEventListener("click", () => {
       if (!filter.kinds.delete(nth)) filter.kinds.add(nth);
       table.rows = STEP;
