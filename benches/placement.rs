@@ -85,7 +85,7 @@ fn eligible(verdicts: &Verdicts) -> usize {
 fn node(at: usize) -> Node {
     let name = format!("node-{at:05}");
     let pool = format!("pool-{}", at % POOLS);
-    let arch = if at % 5 == 0 { "arm64" } else { "amd64" };
+    let arch = if at.is_multiple_of(5) { "arm64" } else { "amd64" };
     let labels: Labels = [
         ("kubernetes.io/arch", arch.to_owned()),
         ("kubernetes.io/hostname", name.clone()),
@@ -140,7 +140,7 @@ fn template(set: usize) -> PodPlacement {
             }});
         }
     }
-    if set % 2 == 0 {
+    if set.is_multiple_of(2) {
         spec["tolerations"] = json!([{"key": "nvidia.com/gpu", "operator": "Exists"}]);
     }
     PodTemplate::from_json(json!({"spec": spec})).unwrap().placement
