@@ -20,14 +20,24 @@ use std::thread;
 
 use scenario::Scenario;
 
-/// How many seeds are tried: what a debug build does in some minutes.
+/// How many seeds are tried if nothing is said: what a debug build does in a minute or two.
 const SEEDS: u64 = 500;
+
+/// As many as `SIMULATION_SEEDS` says.
+#[expect(clippy::disallowed_methods, reason = "a developer's wish, not the program's environment")]
+fn seeds() -> u64 {
+    match std::env::var("SIMULATION_SEEDS") {
+        Ok(count) => count.parse().expect("SIMULATION_SEEDS is a number"),
+        Err(_) => SEEDS,
+    }
+}
 
 #[test]
 fn the_laws_hold_for_every_seed() {
+    let seeds = seeds();
     let threads = thread::available_parallelism().map_or(1, |it| it.get() as u64);
     let of_thread = |thread| {
-        (thread..SEEDS)
+        (thread..seeds)
             .step_by(usize::try_from(threads).unwrap())
             .find_map(|seed| shrink::broken(seed, &[]))
     };
