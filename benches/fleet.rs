@@ -31,6 +31,12 @@ const BORN: &str = "2026-03-04T05:06:07Z";
 /// The last moment that any object speaks of.
 const SEEN: &str = "2026-07-14T09:14:07Z";
 
+/// Nodes of the clusters that are measured: those given on the command line, or these.
+pub(crate) fn sizes() -> Vec<usize> {
+    let given: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
+    if given.is_empty() { vec![500, 5_000] } else { given }
+}
+
 /// A recording of so many nodes, made anew so that it is what this code makes.
 pub(crate) fn recording(nodes: usize) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fleet");

@@ -15,16 +15,11 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
-/// Nodes of the clusters that are measured when no numbers are given.
-const SIZES: [usize; 2] = [500, 5_000];
-
 fn main() {
-    let given: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
-    let sizes = if given.is_empty() { SIZES.to_vec() } else { given };
     println!("The heap at its peak, in MiB.\n");
     println!("| nodes | pods | recording | the plan itself | above it |");
     println!("|---|---|---|---|---|");
-    for nodes in sizes {
+    for nodes in fleet::sizes() {
         println!("{}", row(nodes));
     }
 }

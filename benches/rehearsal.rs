@@ -25,15 +25,10 @@ use serde::de::IgnoredAny;
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
-/// Nodes of the clusters that are measured when no numbers are given.
-const SIZES: [usize; 2] = [500, 5_000];
-
 fn main() {
-    let given: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
-    let sizes = if given.is_empty() { SIZES.to_vec() } else { given };
     println!("| nodes | pods | cluster's time | wall | in parses of the recording | heap, MiB |");
     println!("|---|---|---|---|---|---|");
-    for nodes in sizes {
+    for nodes in fleet::sizes() {
         println!("{}", row(nodes));
     }
 }

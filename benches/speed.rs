@@ -22,19 +22,14 @@ use serde::de::IgnoredAny;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Nodes of the clusters that are measured when no numbers are given.
-const SIZES: [usize; 2] = [500, 5_000];
-
 /// So many nodes are read in all repetitions of one size, at least three times each.
 const NODES_IN_ALL: usize = 75_000;
 
 fn main() {
-    let given: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
-    let sizes = if given.is_empty() { SIZES.to_vec() } else { given };
     println!("Times as multiples of parsing the same bytes: median (least) of all repetitions.\n");
     println!("| nodes | pods | MiB | read | plan | read and plan |");
     println!("|---|---|---|---|---|---|");
-    for nodes in sizes {
+    for nodes in fleet::sizes() {
         println!("{}", row(nodes));
     }
 }

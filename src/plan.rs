@@ -54,8 +54,8 @@ pub use document::{
     TargetRevision, Totals, Warning, Wave,
 };
 pub use drift::{
-    Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftInput, DriftKind, DriftTotals,
-    NodeDrift, drift,
+    Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
+    DriftKind, DriftTotals, NodeDrift, drift,
 };
 pub use explanation::{Explanation, ExplanationKind, Outcome, RuleReport, explain};
 pub(crate) use health::{ailments, node_not_ready, not_available};
@@ -74,6 +74,7 @@ pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
 pub use writers::{WriteOperation, Writer};
 
 use crate::controller::node_pods::Fleet;
+use crate::controller::start_times::StartTimes;
 use crate::model::{
     ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Snapshot,
 };
@@ -163,11 +164,12 @@ pub fn plan(input: Input<'_>) -> Plan {
         let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
         daemon_set::plan(snapshot, &fleet, applied, since, asked)
     };
-    let (mut planned, (of_ports, of_requests)) = rayon::join(
+    let (mut planned, (of_ports, of_requests, starts)) = rayon::join(
         || applied.par_iter().zip(manifests).map(of_one).collect::<Vec<Planned>>(),
         || {
             let of_ports = warnings::host_ports::warnings(&desired, snapshot, &fleet);
-            (of_ports, warnings::requests::warnings(&desired, snapshot, &fleet))
+            let of_requests = warnings::requests::warnings(&desired, snapshot, &fleet);
+            (of_ports, of_requests, StartTimes::seen_in(snapshot))
         },
     );
     planned.extend(prune.iter().flat_map(|it| prune::removals(*it, snapshot, &fleet, &source)));
@@ -188,7 +190,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     warnings.extend(of_ports);
     warnings.extend(of_requests);
     warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), snapshot));
-    let forecast = forecast::forecast(&daemon_sets, &desired, snapshot);
+    let forecast = forecast::forecast(&daemon_sets, &desired, &starts);
     let plan = Plan {
         api_version: ApiVersion::V1Alpha1,
         kind: Kind::Plan,

@@ -129,8 +129,7 @@ pub(super) async fn run(
     let output = command.output();
     let mut session = Session::open(&global, &shell, interrupts).await?.telling(output);
     let done = in_session(command, &global, &mut session).await;
-    session.report(output, false, shell.printer)?;
-    done
+    session.reported(done, false, shell.printer)
 }
 
 /// Carries one command out on the session's cluster.

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::revision_data;
-use crate::model::{NamespaceName, Pod, PodReadiness, Revision, RevisionHash, Snapshot};
+use crate::model::{NamespaceName, Pod, PodReadiness, REVISION_HASH_LABEL, Snapshot};
 
 /// How long a pod takes to be Ready when nothing is known about its image.
 pub const DEFAULT_START: Duration = Duration::from_secs(8);
@@ -28,14 +27,16 @@ pub struct StartTimes {
 impl StartTimes {
     /// Those of a cluster, as far as its pods tell.
     pub fn seen_in(snapshot: &Snapshot) -> Self {
-        let images = images_by_hash(&snapshot.revisions);
+        let mut by_revision = times_by_revision(&snapshot.pods);
         let mut seen: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
-        for pod in &snapshot.pods {
-            let hash = pod.revision_hash().map(|hash| (pod.namespace.clone(), hash));
-            let Some(images) = hash.and_then(|hash| images.get(&hash)) else { continue };
-            let Some(time) = start_time(pod) else { continue };
-            for image in images {
-                seen.entry(image.clone()).or_default().push(time);
+        for revision in &snapshot.revisions {
+            let hash = revision.labels.get(REVISION_HASH_LABEL);
+            // Two DaemonSets with one template have revisions of one hash: their pods count once.
+            let times = hash.and_then(|hash| by_revision.remove(&(&revision.namespace, hash)));
+            let Some(times) = times else { continue };
+            let Some(spec) = revision.data.pointer("/spec/template/spec") else { continue };
+            for image in images(spec) {
+                seen.entry(repository(image).to_owned()).or_default().extend(&times);
             }
         }
         let told = |(image, times): (String, Vec<Duration>)| {
@@ -72,14 +73,16 @@ fn median(mut times: Vec<Duration>) -> Option<Duration> {
     times.get(middle).copied().filter(|_| times.len() >= ENOUGH)
 }
 
-/// The images of each revision's template, without tags.
-fn images_by_hash(revisions: &[Revision]) -> HashMap<(NamespaceName, RevisionHash), Vec<String>> {
-    let of = |revision: &Revision| {
-        let template = revision_data::template_of(&revision.data)?;
-        let images = images(&template["spec"]).map(|image| repository(image).to_owned()).collect();
-        Some(((revision.namespace.clone(), revision.hash()?), images))
-    };
-    revisions.iter().filter_map(of).collect()
+/// The times of the pods of each revision, by namespace and hash. Images are the revision's to
+/// tell: a snapshot may have more pods than one would look up names for.
+fn times_by_revision(pods: &[Pod]) -> HashMap<(&NamespaceName, &str), Vec<Duration>> {
+    let mut times: HashMap<_, Vec<Duration>> = HashMap::new();
+    for pod in pods {
+        if let (Some(time), Some(hash)) = (start_time(pod), pod.labels.get(REVISION_HASH_LABEL)) {
+            times.entry((&pod.namespace, hash)).or_default().push(time);
+        }
+    }
+    times
 }
 
 /// The images of the containers of a pod's spec.

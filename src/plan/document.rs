@@ -1,6 +1,9 @@
 //! The plan as a document: what `-o json` prints, what a saved plan holds, and what every
 //! renderer reads. Its JSON schema is generated from these types.
 
+mod nodes;
+mod notices;
+mod origin;
 mod totals;
 
 use std::fmt;
@@ -10,13 +13,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::coded::Coded;
 use super::hold::Hold;
-use super::reason::Reason;
 use crate::model::{
-    Cascade, DaemonSetKey, DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash,
-    RevisionName, RevisionNumber, Uid,
+    Cascade, DaemonSetKey, DaemonSetName, NamespaceName, RevisionName, RevisionNumber, Uid,
 };
+pub use nodes::{Action, Fate, NodePlan, PodPlan, Wave};
+pub use notices::{Guard, GuardCode, Warning};
+pub use origin::{ClusterSummary, SourceInfo};
 pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};
 
 /// Everything that applying the source would do to the cluster, and why.
@@ -76,55 +79,6 @@ pub struct Forecast {
     /// What is assumed for pods of whose images too few have told; none when all have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_start_seconds: Option<u64>,
-}
-
-/// Where the manifests came from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SourceInfo {
-    /// The git repository, as a path or URL without credentials.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub repository: Option<String>,
-    /// The full id of the commit that was read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// The first line of its message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<String>,
-    /// The full id of the merge base that the change is told against.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub base: Option<String>,
-    /// The files and folders that were read.
-    pub paths: Vec<String>,
-    /// The id that what it applies is marked with (`--source-id`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// What becomes of the pods of DaemonSets that carry the id and are not in the source any more
-    /// (`--prune`); none when they are left alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prune: Option<Cascade>,
-}
-
-/// Which cluster was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterSummary {
-    /// Its name in the kubeconfig.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Uid of its `kube-system` namespace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub uid: Option<Uid>,
-    /// Version of its API server, such as `v1.36.3`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// The moment that the plan speaks of.
-    pub observed_at: Timestamp,
-    /// How many nodes it has.
-    pub nodes: u32,
-    /// The recorded snapshot's file, when the cluster was not asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<String>,
 }
 
 /// What becomes of one DaemonSet and its pods.
@@ -353,160 +307,4 @@ pub struct FieldChange {
     /// Whether a value was replaced by a mask because it may be secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub masked: bool,
-}
-
-/// Nodes that are replaced together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Wave {
-    /// Place in the order, from 1.
-    pub index: u32,
-    /// What it is called.
-    pub name: String,
-    /// So many desired nodes may be without an available pod while it runs.
-    pub max_unavailable: u32,
-    /// So many nodes may run two pods while it runs.
-    pub max_surge: u32,
-    /// Its nodes, in the order in which they become candidates.
-    pub nodes: Vec<NodeName>,
-}
-
-/// What happens on one node: the net effect, and the fate of each pod.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct NodePlan {
-    /// Name of the node.
-    pub name: NodeName,
-    /// The net effect.
-    pub action: Action,
-    /// Index of the wave; none for what the controller does at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wave: Option<u32>,
-    /// Pods of this DaemonSet that are there now.
-    pub pods: Vec<PodPlan>,
-    /// Why; the first one is the main one.
-    pub reasons: Vec<Coded<Reason>>,
-}
-
-/// The net effect on one node.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub enum Action {
-    /// Eligible node without a pod.
-    Create,
-    /// A pod goes and no other follows.
-    Delete,
-    /// A pod is deleted, then created anew.
-    Replace,
-    /// The new pod comes first, then the old one goes.
-    Surge,
-    /// It needs something but cannot have it now.
-    Wait,
-    /// Nothing to do.
-    Keep,
-}
-
-impl Action {
-    /// Every action, in the order in which they are counted and shown.
-    pub const ALL: [Self; 6] =
-        [Self::Create, Self::Delete, Self::Replace, Self::Surge, Self::Wait, Self::Keep];
-
-    /// The sign that stands before it in text.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Create => "+",
-            Self::Delete => "-",
-            Self::Replace => "-/+",
-            Self::Surge => "+/-",
-            Self::Wait => "!",
-            Self::Keep => "",
-        }
-    }
-}
-
-/// One pod's fate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PodPlan {
-    /// Name of the pod.
-    pub name: PodName,
-    /// Identity of the pod.
-    pub uid: Uid,
-    /// Its label `controller-revision-hash`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub revision_hash: Option<RevisionHash>,
-    /// What becomes of it.
-    pub fate: Fate,
-    /// Why.
-    pub reason: Coded<Reason>,
-}
-
-/// What becomes of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Fate {
-    /// It stays.
-    Keep,
-    /// It goes.
-    Delete,
-}
-
-/// Something that `ds-apply` refuses to do without being told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Guard {
-    /// One word for programs.
-    pub code: GuardCode,
-    /// What it is, and what to do.
-    pub message: String,
-    /// The flag that allows it; none when nothing does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub allow_flag: Option<String>,
-    /// `NAMESPACE/NAME` of the DaemonSet it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub daemon_set: Option<String>,
-    /// The nodes it is about.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<NodeName>,
-}
-
-/// What a guard is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum GuardCode {
-    /// `spec.selector` is immutable: the DaemonSet would have to be deleted and made anew.
-    SelectorChange,
-    /// More pods than the budget would be removed at once, because their nodes are no longer
-    /// eligible.
-    MassEviction,
-    /// Somebody else owns fields that the manifest sets.
-    TakeOver,
-    /// A running GitOps controller applies the object, and would undo a hold.
-    GitOps,
-    /// The same template failed before.
-    FailedTemplate,
-    /// Pods that the plan does not replace use up the budget: it cannot finish.
-    Deadlock,
-    /// More than half of what a source applied would be deleted.
-    MassDeletion,
-    /// What is to be deleted was applied from another place, under the same id.
-    OtherSource,
-}
-
-/// Something that a careful reader should know before going on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Warning {
-    /// One word for programs.
-    pub code: String,
-    /// What it is, and what to do.
-    pub message: String,
-    /// `NAMESPACE/NAME` of the DaemonSet it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub daemon_set: Option<String>,
-    /// The nodes it is about.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<NodeName>,
 }

@@ -11,7 +11,8 @@ mod spec;
 mod tests;
 
 pub use document::{
-    Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftKind, DriftTotals, NodeDrift,
+    Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftKind,
+    DriftTotals, NodeDrift,
 };
 
 use super::document::{ApiVersion, Change, ClusterSummary, SourceInfo, Warning};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::document::{Action, DaemonSetPlan, Forecast};
 use crate::controller::start_times::{DEFAULT_START, StartTimes, images};
-use crate::model::{DesiredDaemonSet, Snapshot};
+use crate::model::DesiredDaemonSet;
 
 /// How long an old pod takes to go, when it does as it is asked.
 const STOP: Duration = Duration::from_secs(1);
@@ -20,14 +20,12 @@ const CREATES_A_SECOND: u32 = 20;
 pub(super) fn forecast(
     planned: &[DaemonSetPlan],
     desired: &[&DesiredDaemonSet],
-    snapshot: &Snapshot,
+    starts: &StartTimes,
 ) -> Option<Forecast> {
-    let starts = StartTimes::seen_in(snapshot);
     let (mut total, mut seen, mut guessed) = (Duration::ZERO, 0, false);
     for one in planned {
-        let Some(desired) = desired.iter().find(|desired| desired.key == one.key()) else {
-            continue;
-        };
+        let key = one.key();
+        let Some(desired) = desired.iter().find(|desired| desired.key == key) else { continue };
         let start = starts.of(images(&desired.spec.template.raw()["spec"]));
         let min_ready = Duration::from_secs(desired.spec.min_ready_seconds.into());
         let (start, told_by) = start.unwrap_or((DEFAULT_START, 0));

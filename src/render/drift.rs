@@ -7,8 +7,8 @@ use super::plan_text::{cluster_words, source_words, warning};
 use super::ranges::natural_order;
 use super::values::field_change;
 use crate::plan::{
-    Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftTotals, NodeDrift,
-    WriteOperation, Writer,
+    Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftTotals,
+    NodeDrift, WriteOperation, Writer,
 };
 
 const INDENT: usize = 4;
@@ -68,42 +68,22 @@ fn block(page: &mut Page, daemon_set: &DaemonSetDrift, options: TextOptions) {
 }
 
 fn one(page: &mut Page, deviation: &Deviation, options: TextOptions) {
-    let sentence = Line::at(2 * INDENT).plain(deviation);
-    match deviation {
-        Deviation::FieldDiffers { change, writers } => {
-            field_change(page, 2 * INDENT, change, options);
-            for writer in writers {
-                page.push(Line::at(3 * INDENT).styled(ASIDE, writer_words(writer)));
-            }
+    if let Deviation::FieldDiffers { change, writers } = deviation {
+        field_change(page, 2 * INDENT, change, options);
+        for writer in writers {
+            page.push(Line::at(3 * INDENT).styled(ASIDE, writer_words(writer)));
         }
-        Deviation::PodMissing { nodes }
-        | Deviation::PodSurplus { nodes }
-        | Deviation::PodOutdated { nodes }
-        | Deviation::PodFailed { nodes }
-        | Deviation::PodMisscheduled { nodes }
-        | Deviation::StatusDisagrees { nodes }
-        | Deviation::RunsWhereNoneMayStart { nodes } => {
-            page.push(sentence);
-            node_lines(page, nodes, options);
-        }
-        Deviation::NamespaceNodeSelector { annotation: _, selector: _, nodes } => {
-            page.push(sentence);
+        return;
+    }
+    page.push(Line::at(2 * INDENT).plain(deviation));
+    match deviation.nodes() {
+        DeviatingNodes::None => {}
+        DeviatingNodes::WithReasons(nodes) => node_lines(page, nodes, options),
+        DeviatingNodes::Named(nodes) => {
             let mut nodes: Vec<&str> = nodes.iter().map(AsRef::as_ref).collect();
             nodes.sort_by(|a, b| natural_order(a, b));
             page.push(Line::at(3 * INDENT).plain(names(&nodes)));
         }
-        Deviation::ObjectMissing
-        | Deviation::ObjectTerminating
-        | Deviation::Held { .. }
-        | Deviation::Parked { .. }
-        | Deviation::HoldUnreadable { .. }
-        | Deviation::NotObserved { .. }
-        | Deviation::Unfinished { .. }
-        | Deviation::RevisionMissing
-        | Deviation::RevisionDuplicate { .. }
-        | Deviation::RevisionNumberTwice { .. }
-        | Deviation::RevisionOrphaned { .. }
-        | Deviation::RevisionMixed { .. } => page.push(sentence),
     }
 }
 
@@ -119,12 +99,14 @@ pub(super) fn writer_words(writer: &Writer) -> String {
     format!("written by {manager} ({operation}){through}{at}")
 }
 
+/// Nodes by why they deviate.
+pub(super) fn grouped(nodes: &[NodeDrift]) -> Vec<Group<'_, ()>> {
+    let each = nodes.iter();
+    groups(each.map(|NodeDrift { node, pods: _, reasons }| ((), node.as_ref(), reasons.as_slice())))
+}
+
 fn node_lines(page: &mut Page, nodes: &[NodeDrift], options: TextOptions) {
-    let grouped = groups(
-        nodes
-            .iter()
-            .map(|NodeDrift { node, pods: _, reasons }| ((), node.as_ref(), reasons.as_slice())),
-    );
+    let grouped = grouped(nodes);
     let indent = 3 * INDENT;
     let column = indent + reason_column(&grouped);
     for Group { key: (), why, nodes } in &grouped {

@@ -160,7 +160,10 @@ impl<'a> Sight<'a> {
         let ended = pods.iter().copied().find(|pod| pod.is_terminal());
         let alive: Vec<&Pod> =
             pods.iter().copied().filter(|pod| !leaves(pod) && !pod.is_terminal()).collect();
-        let is_new = |pod: &&&Pod| planted!(self.templates.is_updated(pod), "an updated pod is outdated" => false);
+        let is_new = |pod: &&&Pod| {
+            let is_updated = self.templates.is_updated(pod);
+            planted!(is_updated, "an updated pod is outdated" => false)
+        };
         let stand = match (alive.as_slice(), leaving, ended) {
             ([pod], ..) if is_new(&pod) && self.serves(pod) => Stand::Well(pod),
             ([pod], ..) if is_new(&pod) => Stand::New(pod),

@@ -3,6 +3,7 @@
 
 mod cost;
 mod diary;
+mod in_cluster;
 mod killed;
 mod meddled;
 mod on_delete;
@@ -125,7 +126,11 @@ impl<'p> Fleet<'p> {
     fn is_replaced_within(&self, budget: usize, seen: &Seen, number: usize) {
         let Self { namespace, nodes, plane: _ } = self;
         assert!(seen.most_unavailable <= budget, "{namespace}: {}", seen.most_unavailable);
-        assert_eq!(seen.deleted.len(), (number - 1) * nodes, "{namespace}: each pod once");
+        assert_eq!(
+            seen.deleted.len(),
+            (number - 1) * nodes,
+            "{namespace}: each pod once: {seen:?}"
+        );
         assert_eq!(self.images(), [format!("v{number}")].into(), "{namespace}");
         assert_eq!(self.strategy(), "RollingUpdate", "{namespace}");
         let numbers: Vec<i64> = self.revisions().iter().map(|(_, number, _)| *number).collect();

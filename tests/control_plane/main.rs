@@ -13,7 +13,6 @@ mod fleet;
 mod harness;
 mod history;
 mod immediate;
-mod in_cluster;
 mod kustomize;
 mod node_selector;
 mod placement;

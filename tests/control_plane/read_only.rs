@@ -2,12 +2,11 @@
 //! the API server's audit log has nothing but reads of it.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{ControlPlane, FakeNode, stdout, wait_for, wait_until};
+use crate::harness::{ControlPlane, FakeNode, readmes_yaml, stdout, wait_for, wait_until};
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -49,19 +48,12 @@ fn known_commands(plane: &ControlPlane) -> BTreeSet<String> {
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
-/// The role that the README says is enough.
-pub(crate) fn readmes_role() -> String {
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
-    let mut blocks = readme.split("```yaml\n").map(|rest| rest.split("```").next().unwrap());
-    blocks.find(|block| block.contains("kind: ClusterRole")).unwrap().to_owned()
-}
-
 #[test]
 fn every_command_only_reads() {
     let plane = ControlPlane::builder().user("ops", &[]).audit().start();
     plane.create_nodes(FakeNode::many("node", 3));
     plane.apply_yaml(AGENT);
-    plane.apply_yaml(&readmes_role());
+    plane.apply_yaml(&readmes_yaml("ClusterRole"));
     plane.kubectl(&["create", "clusterrolebinding", "ops", "--clusterrole=ds-plan", "--user=ops"]);
     let available =
         || plane.kubectl(&["get", "daemonset", "agent", "-o=jsonpath={.status.numberAvailable}"]);

@@ -15,8 +15,7 @@ use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::harness::{Component, ControlPlane, FakeNode, wait_for};
-use crate::read_only::readmes_role;
+use crate::harness::{Component, ControlPlane, FakeNode, readmes_yaml, wait_for};
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -206,7 +205,7 @@ async fn once_permitted(cluster: &LiveCluster, scope: &Scope) -> Snapshot {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_readmes_role_is_enough() {
     let plane = frozen();
-    plane.apply_yaml(&readmes_role());
+    plane.apply_yaml(&readmes_yaml("ClusterRole"));
     plane.kubectl(&["create", "clusterrolebinding", "ops", "--clusterrole=ds-plan", "--user=ops"]);
     let ops = connect(&options(&plane.kubeconfig_of("ops"))).await.unwrap();
     let mut seen = once_permitted(&ops, &Scope::All).await;

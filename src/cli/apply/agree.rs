@@ -1,5 +1,6 @@
 //! What must be agreed to before anything is written: the plan, its guards, and a person's yes.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead as _};
 
 use jiff::Timestamp;
@@ -98,9 +99,12 @@ pub(super) fn planned(
     created_at: Timestamp,
 ) -> Plan {
     let Asked { desired, source, warnings, prune } = wanted;
-    let goal = |one: &DesiredDaemonSet| way_back::unfinished(snapshot, one, args);
-    let desired: Vec<_> =
-        desired.iter().map(|one| goal(one).unwrap_or_else(|| one.clone())).collect();
+    let mut desired = Cow::Borrowed(desired);
+    for at in 0..desired.len() {
+        if let Some(goal) = way_back::unfinished(snapshot, &desired[at], args) {
+            desired.to_mut()[at] = goal;
+        }
+    }
     plan::plan(plan::Input {
         take_over: &args.ownership.names(),
         prune,

@@ -115,9 +115,9 @@ impl OnIt {
         let usage = Usage::of(world.server().clone());
         let output = self.command.output();
         let mut on = session_on(&self.shell, &world, holder.clone(), interrupts).telling(output);
-        let mut done = in_session(self.command.agreed_to(), &self.global, &mut on).await;
+        let done = in_session(self.command.agreed_to(), &self.global, &mut on).await;
         let (took, printer) = (world.clock().now(), self.shell.printer);
-        on.report(output, true, printer)?;
+        let mut done = on.reported(done, true, printer);
         let chart = usage.chart();
         if let Some(again) = again.filter(|_| matches!(done, Ok(Exit::Done))) {
             // The same once more: its plan says what is left.

@@ -12,6 +12,7 @@ use super::told::{Format, Teller};
 use crate::apply::{Interrupt, Run};
 use crate::cli::connection::{self, Connection};
 use crate::cli::error::Error;
+use crate::cli::exit::Exit;
 use crate::cli::flags::GlobalFlags;
 use crate::cli::printer::Printer;
 use crate::cli::shell::Shell;
@@ -30,13 +31,20 @@ pub(super) struct Session {
     pub holder: Holder,
     /// What time is measured with.
     clock: Clock,
+    /// What happened, if there is to be a page about it.
+    recording: Option<Recording>,
+    /// What it said when the run began.
+    begun: Duration,
+    interrupts: mpsc::Receiver<Interrupt>,
+}
+
+/// What a page about a run is made from.
+#[derive(Default)]
+struct Recording {
     /// Nodes of the cluster, as they were last seen.
     nodes: Vec<Node>,
     /// What was carried out, in order.
     records: Vec<Record>,
-    /// What it said when the run began.
-    begun: Duration,
-    interrupts: mpsc::Receiver<Interrupt>,
 }
 
 impl Session {
@@ -70,38 +78,38 @@ impl Session {
         interrupts: mpsc::Receiver<Interrupt>,
     ) -> Self {
         let begun = clock.now();
-        let (nodes, records) = (Vec::new(), Vec::new());
-        Self { shell: shell.clone(), cluster, holder, clock, nodes, records, begun, interrupts }
+        let shell = shell.clone();
+        Self { shell, cluster, holder, clock, recording: None, begun, interrupts }
     }
 
-    /// Keeps standard output for the report, if there is to be one.
+    /// Keeps standard output for the page about the run, if there is to be one.
     pub(super) fn telling(mut self, output: Format) -> Self {
         match output {
-            Format::Html => self.shell.printer = self.shell.printer.aside(),
+            Format::Html => {
+                self.shell.printer = self.shell.printer.aside();
+                self.recording = Some(Recording::default());
+            }
             Format::Text | Format::Json => {}
         }
         self
     }
 
-    /// The report of what was carried out, if there is to be one.
+    /// How the run came out, once the page about it is printed, if there is to be one.
     ///
     /// # Errors
-    /// It cannot be written.
-    pub(super) fn report(
+    /// The run's own, whatever becomes of the page; or that the page cannot be written.
+    pub(super) fn reported(
         &self,
-        output: Format,
+        done: Result<Exit, Error>,
         rehearsed: bool,
         printer: Printer,
-    ) -> Result<(), Error> {
-        match output {
-            Format::Text | Format::Json => Ok(()),
-            Format::Html => {
-                let tool_version = env!("CARGO_PKG_VERSION");
-                let report = RolloutReport { rehearsed, records: &self.records, tool_version };
-                let options = HtmlOptions { nodes: &self.nodes, verbose: false };
-                printer.out(render::rollout_html(&report, &options)?).map_err(Error::Output)
-            }
-        }
+    ) -> Result<Exit, Error> {
+        let Some(Recording { nodes, records }) = &self.recording else { return done };
+        let report = RolloutReport { rehearsed, records, tool_version: env!("CARGO_PKG_VERSION") };
+        let options = HtmlOptions { nodes, verbose: false };
+        let page = render::rollout_html(&report, &options).map_err(Error::from);
+        let told = page.and_then(|page| printer.out(page).map_err(Error::Output));
+        done.and_then(|exit| told.map(|()| exit))
     }
 
     /// When the whole run stops, by a server's clock that says `now`.
@@ -140,7 +148,9 @@ impl Session {
                 Ok(cluster.live().snapshot(&scope, shell.now).await?)
             })
             .await?;
-        self.nodes.clone_from(&snapshot.nodes);
+        if let Some(recording) = &mut self.recording {
+            recording.nodes.clone_from(&snapshot.nodes);
+        }
         Ok(snapshot)
     }
 
@@ -186,17 +196,22 @@ impl Session {
             .await?;
         let mut teller = Teller::new(key, output, &self.shell);
         let mut last = self.shell.now;
-        let mut events = Vec::new();
+        let (recorded, mut events) = (self.recording.is_some(), Vec::new());
         let lock = Arc::clone(lock);
         let run = Run { key, lock, observer, interrupts: &mut self.interrupts, task };
         let ending = run.to_its_end(|report, now| {
             last = now;
             teller.tell(report, now);
-            events.push((now, report.clone()));
+            if recorded {
+                events.push((now, report.clone()));
+            }
         });
         let ending = ending.await;
         teller.end(&ending, last);
-        self.records.push(Record { key: key.clone(), events, ending: ending.clone() });
+        if let Some(recording) = &mut self.recording {
+            let record = Record { key: key.clone(), events, ending: ending.clone() };
+            recording.records.push(record);
+        }
         Ok(ending)
     }
 }

@@ -245,6 +245,17 @@ pub struct NodeDrift {
     pub reasons: Vec<Coded<Reason>>,
 }
 
+/// The nodes that a deviation is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DeviatingNodes<'a> {
+    /// It is about the DaemonSet or its revisions.
+    None,
+    /// Each has reasons of its own.
+    WithReasons(&'a [NodeDrift]),
+    /// One reason holds for all.
+    Named(&'a [NodeName]),
+}
+
 impl Deviation {
     /// Which of the five kinds of drift it is.
     pub fn class(&self) -> DriftClass {
@@ -271,6 +282,35 @@ impl Deviation {
             Self::RunsWhereNoneMayStart { .. } | Self::NamespaceNodeSelector { .. } => {
                 DriftClass::Eligibility
             }
+        }
+    }
+
+    /// The nodes it is about.
+    pub fn nodes(&self) -> DeviatingNodes<'_> {
+        match self {
+            Self::PodMissing { nodes }
+            | Self::PodSurplus { nodes }
+            | Self::PodOutdated { nodes }
+            | Self::PodFailed { nodes }
+            | Self::PodMisscheduled { nodes }
+            | Self::StatusDisagrees { nodes }
+            | Self::RunsWhereNoneMayStart { nodes } => DeviatingNodes::WithReasons(nodes),
+            Self::NamespaceNodeSelector { annotation: _, selector: _, nodes } => {
+                DeviatingNodes::Named(nodes)
+            }
+            Self::ObjectMissing
+            | Self::ObjectTerminating
+            | Self::FieldDiffers { .. }
+            | Self::Held { .. }
+            | Self::Parked { .. }
+            | Self::HoldUnreadable { .. }
+            | Self::NotObserved { .. }
+            | Self::Unfinished { .. }
+            | Self::RevisionMissing
+            | Self::RevisionDuplicate { .. }
+            | Self::RevisionNumberTwice { .. }
+            | Self::RevisionOrphaned { .. }
+            | Self::RevisionMixed { .. } => DeviatingNodes::None,
         }
     }
 

@@ -10,11 +10,11 @@ use super::{
     MARKDOWN_LIMIT, MarkdownOptions, Table, code, document, folded, html_code, items, prose,
 };
 use crate::plan::{
-    Classified, DaemonSetDrift, Deviation, Drift, DriftClass, DriftTotals, FieldChange, NodeDrift,
-    Writer,
+    Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftTotals,
+    FieldChange, NodeDrift, Writer,
 };
-use crate::render::drift::{key, totals_words, writer_words};
-use crate::render::nodes::{Group, groups};
+use crate::render::drift::{grouped, key, totals_words, writer_words};
+use crate::render::nodes::Group;
 use crate::render::page::count;
 use crate::render::ranges::fold;
 
@@ -137,30 +137,15 @@ fn writers(fields: &[(&FieldChange, &[Writer])], depth: Depth) -> String {
 
 /// What deviates, but for fields.
 fn line(deviation: &Deviation, depth: Depth) -> Option<String> {
-    let nodes = match deviation {
-        Deviation::FieldDiffers { .. } => return None,
-        Deviation::PodMissing { nodes }
-        | Deviation::PodSurplus { nodes }
-        | Deviation::PodOutdated { nodes }
-        | Deviation::PodFailed { nodes }
-        | Deviation::PodMisscheduled { nodes }
-        | Deviation::StatusDisagrees { nodes }
-        | Deviation::RunsWhereNoneMayStart { nodes } => reasons(nodes),
-        Deviation::NamespaceNodeSelector { annotation: _, selector: _, nodes } => {
+    if field(deviation).is_some() {
+        return None;
+    }
+    let nodes = match deviation.nodes() {
+        DeviatingNodes::None => Vec::new(),
+        DeviatingNodes::WithReasons(nodes) => reasons(nodes),
+        DeviatingNodes::Named(nodes) => {
             vec![ranges(&nodes.iter().map(AsRef::as_ref).collect::<Vec<_>>())]
         }
-        Deviation::ObjectMissing
-        | Deviation::ObjectTerminating
-        | Deviation::Held { .. }
-        | Deviation::Parked { .. }
-        | Deviation::HoldUnreadable { .. }
-        | Deviation::NotObserved { .. }
-        | Deviation::Unfinished { .. }
-        | Deviation::RevisionMissing
-        | Deviation::RevisionDuplicate { .. }
-        | Deviation::RevisionNumberTwice { .. }
-        | Deviation::RevisionOrphaned { .. }
-        | Deviation::RevisionMixed { .. } => Vec::new(),
     };
     let sentence = prose(&deviation.to_string());
     let nodes = if depth == Depth::Counts { Vec::new() } else { nodes };
@@ -168,11 +153,7 @@ fn line(deviation: &Deviation, depth: Depth) -> Option<String> {
 }
 
 fn reasons(nodes: &[NodeDrift]) -> Vec<String> {
-    let grouped = groups(
-        nodes
-            .iter()
-            .map(|NodeDrift { node, pods: _, reasons }| ((), node.as_ref(), reasons.as_slice())),
-    );
+    let grouped = grouped(nodes);
     let lines = grouped
         .iter()
         .map(|Group { key: (), why, nodes }| format!("{}: {}", ranges(nodes), prose(why)));

@@ -25,11 +25,13 @@ fn the_api_server_and_its_store_go_and_come_back() {
         wait_until("pods to go", SOON, || watcher.gone() >= gone);
         plane.kill_component(component);
         plane.start_component(component);
+        // kwok gives up a status that the server could not store; a kubelet does not.
+        plane.kill_component(Component::Kwok);
+        plane.start_component(Component::Kwok);
     }
     let output = run.wait();
-    println!("{}", told(&output));
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
-    fleet.is_replaced_within(2, &watcher.end(), 2);
+    fleet.is_replaced_within(2, &watcher.end().without_surplus(), 2);
     let next = fleet.plan(&version("v2"));
     assert_eq!(next.status.code(), Some(0), "{}", told(&next));
 }

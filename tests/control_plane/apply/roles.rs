@@ -8,6 +8,7 @@ use std::thread;
 use serde_json::json;
 
 use super::*;
+use crate::harness::readmes_yaml;
 
 const NODES: usize = 3;
 
@@ -216,6 +217,6 @@ fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &st
 
 #[test]
 fn the_readme_has_the_role_that_is_shipped() {
-    let readme: Value = serde_yaml::from_str(&crate::read_only::readmes_role()).unwrap();
+    let readme: Value = serde_yaml::from_str(&readmes_yaml("ClusterRole")).unwrap();
     assert_eq!(readme, shipped("ds-plan.yaml"));
 }

@@ -43,24 +43,60 @@ impl Seen {
         let [Some(from), Some(to)] = [self.first_gone, self.whole] else { return Duration::ZERO };
         to.saturating_duration_since(from)
     }
+
+    /// Without the pods that went from a node that kept another. A controller whose create was
+    /// carried out but not answered creates a second pod, and then deletes one of the two.
+    pub(crate) fn without_surplus(mut self) -> Self {
+        self.gone.retain(|_, gone| !gone.is_surplus);
+        self.deleted = self.gone.values().map(|gone| gone.node.clone()).collect();
+        self
+    }
 }
 
 /// A pod that went.
 #[derive(Debug)]
 pub(crate) struct Gone {
+    node: String,
     /// Its image's tag.
     pub(crate) image: String,
     /// How many nodes were without an available pod then, its own among them.
     pub(crate) unavailable: usize,
+    /// Whether its node had another pod that stayed.
+    is_surplus: bool,
+}
+
+/// A pod that is there.
+struct Present {
+    name: String,
+    node: String,
+    /// Its image's tag.
+    image: String,
+    available: bool,
+    terminating: bool,
+}
+
+impl Present {
+    fn of(pod: &Pod) -> Self {
+        let spec = pod.spec.as_ref();
+        let image = spec.and_then(|spec| spec.containers.first()?.image.clone());
+        let tag = image.unwrap_or_default().rsplit(':').next().unwrap_or_default().to_owned();
+        let terminating = pod.metadata.deletion_timestamp.is_some();
+        Self {
+            name: pod.name_any(),
+            node: spec.and_then(|spec| spec.node_name.clone()).unwrap_or_default(),
+            image: tag,
+            available: !terminating && is_ready(pod),
+            terminating,
+        }
+    }
 }
 
 #[derive(Default)]
 struct Count {
-    /// Node of each available pod.
-    available: BTreeMap<String, String>,
-    terminating: BTreeSet<String>,
-    /// Node of each pod that is there.
-    present: BTreeMap<String, String>,
+    /// By uid.
+    present: BTreeMap<String, Present>,
+    /// Those that were seen to go.
+    went: BTreeSet<String>,
     nodes: usize,
     /// How many of them were without an available one at last.
     unavailable: usize,
@@ -71,54 +107,55 @@ struct Count {
 impl Count {
     fn event(&mut self, pod: &Pod, gone: bool) {
         let uid = pod.uid().unwrap();
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-        let terminating = pod.metadata.deletion_timestamp.is_some();
+        let mut now = Present::of(pod);
+        let goes = gone || now.terminating;
+        now.terminating = goes;
+        self.present.insert(uid.clone(), now);
+        self.take_note(if goes { vec![uid.clone()] } else { vec![] });
         if gone {
             self.present.remove(&uid);
-        } else {
-            self.present.insert(uid.clone(), node.clone());
-        }
-        let goes = (terminating || gone) && self.goes(&uid, &node);
-        if !gone && !terminating && is_ready(pod) {
-            self.available.insert(uid, node);
-        } else {
-            self.available.remove(&uid);
-        }
-        let unavailable = self.add_up();
-        if goes {
-            self.seen.gone.insert(pod.name_any(), Gone { image: image(pod), unavailable });
         }
     }
 
-    /// Notes that a pod goes; whether that is news.
-    fn goes(&mut self, uid: &str, node: &str) -> bool {
-        let is_news = self.terminating.insert(uid.to_owned());
-        if is_news {
-            self.seen.deleted.push(node.to_owned());
+    /// What a list says after events were missed. It is one moment: counting after each of its
+    /// pods would see nodes as empty whose new pod comes further down.
+    fn replace(&mut self, pods: &[Pod]) {
+        let mut listed: BTreeMap<_, _> =
+            pods.iter().map(|pod| (pod.uid().unwrap(), Present::of(pod))).collect();
+        let gone: Vec<String> =
+            self.present.keys().filter(|uid| !listed.contains_key(*uid)).cloned().collect();
+        for uid in &gone {
+            let mut before = self.present.remove(uid).unwrap();
+            (before.terminating, before.available) = (true, false);
+            listed.insert(uid.clone(), before);
+        }
+        self.present = listed;
+        let terminating = self.present.iter().filter(|(_, pod)| pod.terminating);
+        self.take_note(terminating.map(|(uid, _)| uid.clone()).collect());
+        self.present.retain(|uid, _| !gone.contains(uid));
+    }
+
+    /// Counts once all that is known of a moment is in `present`, these going.
+    fn take_note(&mut self, going: Vec<String>) {
+        let unavailable = self.add_up();
+        for uid in going {
+            if !self.went.insert(uid.clone()) {
+                continue;
+            }
+            let Present { name, node, image, .. } = &self.present[&uid];
+            let is_surplus = self.present.values().any(|it| it.node == *node && !it.terminating);
+            let (node, image) = (node.clone(), image.clone());
+            self.seen.deleted.push(node.clone());
+            self.seen.gone.insert(name.clone(), Gone { node, image, unavailable, is_surplus });
             self.seen.first_gone.get_or_insert_with(Instant::now);
             self.gone.fetch_add(1, Ordering::Relaxed);
-        }
-        is_news
-    }
-
-    /// What a list says after events were missed.
-    fn replace(&mut self, pods: &[Pod]) {
-        let listed: BTreeSet<String> = pods.iter().filter_map(kube::ResourceExt::uid).collect();
-        let missed = self.present.iter().filter(|(uid, _)| !listed.contains(*uid));
-        let missed: Vec<_> = missed.map(|(uid, node)| (uid.clone(), node.clone())).collect();
-        for (uid, node) in missed {
-            self.goes(&uid, &node);
-            self.present.remove(&uid);
-            self.available.remove(&uid);
-        }
-        for pod in pods {
-            self.event(pod, false);
         }
     }
 
     /// How many nodes are without an available pod.
     fn add_up(&mut self) -> usize {
-        let served: BTreeSet<&String> = self.available.values().collect();
+        let available = self.present.values().filter(|pod| pod.available);
+        let served: BTreeSet<&String> = available.map(|pod| &pod.node).collect();
         let unavailable = self.nodes.saturating_sub(served.len());
         self.seen.most_unavailable = self.seen.most_unavailable.max(unavailable);
         if self.unavailable > 0 && unavailable == 0 {
@@ -203,12 +240,6 @@ async fn watch(
         }
     }
     count.seen
-}
-
-/// The tag of its first container's image.
-fn image(pod: &Pod) -> String {
-    let image = pod.spec.as_ref().and_then(|spec| spec.containers.first()?.image.clone());
-    image.unwrap_or_default().rsplit(':').next().unwrap_or_default().to_owned()
 }
 
 fn is_ready(pod: &Pod) -> bool {

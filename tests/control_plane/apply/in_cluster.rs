@@ -12,28 +12,15 @@ use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{ControlPlane, FakeNode, kubectl_path, wait_until};
+use super::manifest;
+use crate::harness::{ControlPlane, FakeNode, kubectl_path, readmes_yaml, wait_until};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const SOON: Duration = Duration::from_mins(1);
 
-const AGENT: &str = "
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: agent, namespace: default}
-spec:
-  selector: {matchLabels: {app: agent}}
-  minReadySeconds: 3
-  template:
-    metadata: {labels: {app: agent}}
-    spec: {containers: [{name: agent, image: 'cr.example/agent:v1'}]}
-";
-
 /// The kustomization that the README shows, with `deploy/` beside it.
 fn readmes_overlay() -> TempDir {
-    let readme = fs::read_to_string(format!("{ROOT}/README.md")).unwrap();
-    let mut blocks = readme.split("```yaml\n").map(|rest| rest.split("```").next().unwrap());
-    let kustomization = blocks.find(|block| block.contains("kind: Kustomization")).unwrap();
+    let kustomization = readmes_yaml("Kustomization");
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("kustomization.yaml"), kustomization).unwrap();
     let mut copy = Command::new("cp");
@@ -74,11 +61,8 @@ impl Site {
 
     /// The repository asks for this version.
     fn push(&self, version: &str) {
-        fs::write(
-            self.path("origin/fleet/agent.yaml"),
-            AGENT.replace(":v1'", &format!(":{version}'")),
-        )
-        .unwrap();
+        let agent = manifest("default", version, "  minReadySeconds: 3");
+        fs::write(self.path("origin/fleet/agent.yaml"), agent).unwrap();
         self.git("origin", &["add", "-A"]);
         self.git("origin", &["commit", "-q", "-m", version]);
     }
