@@ -134,32 +134,98 @@ pub fn apply(
     manager: &str,
     now: Timestamp,
 ) -> Result<Merged, Error> {
-    let shape = Shape::daemon_set();
-    let applied = own_part(manifest.applied);
-    check::check(shape, &applied, &mut Vec::new())?;
-    let (live, owners) = match live {
-        Some(live) => (own_part(live), ownership(live, now)?),
-        None => (empty(), ManagedFields::default()),
-    };
-    let mut owners = served(&owners);
-    let own = Entry {
-        manager: Manager::of_object(manager, Operation::Apply),
-        time: None,
-        fields: fields_of(shape, &applied),
-    };
-    let own_name = own.manager.clone();
-    let last = owners.replace(own);
+    let attempt = Attempt::new(live, manifest, manager, now)?;
+    Ok(attempt.under(&attempt.owners).merged())
+}
 
-    let mut object = combine::combine(shape, &live, &applied);
-    if let Some(last) = &last {
-        object = prune::prune(&object, &last.fields, &owners.all());
+/// An apply that can be tried under one ownership after another: what does not depend on who owns
+/// what is worked out once.
+#[derive(Debug)]
+pub struct Attempt<'m> {
+    live: Value,
+    owners: ManagedFields,
+    applied: Value,
+    manifest: Manifest<'m>,
+    /// What the applier will own.
+    own: Entry,
+    /// Live and applied together, before anything is taken away.
+    combined: Value,
+    now: Timestamp,
+}
+
+impl<'m> Attempt<'m> {
+    /// The arguments and errors are those of [`apply`].
+    ///
+    /// # Errors
+    /// Lists in the manifest whose elements cannot be told apart, or ownership that cannot be read.
+    pub fn new(
+        live: Option<&Value>,
+        manifest: Manifest<'m>,
+        manager: &str,
+        now: Timestamp,
+    ) -> Result<Self, Error> {
+        let shape = Shape::daemon_set();
+        let applied = own_part(manifest.applied);
+        check::check(shape, &applied, &mut Vec::new())?;
+        let (live, owners) = match live {
+            Some(live) => (own_part(live), ownership(live, now)?),
+            None => (empty(), ManagedFields::default()),
+        };
+        let own = Entry {
+            manager: Manager::of_object(manager, Operation::Apply),
+            time: None,
+            fields: fields_of(shape, &applied),
+        };
+        let combined = combine::combine(shape, &live, &applied);
+        Ok(Self { live, owners, applied, manifest, own, combined, now })
     }
-    let conflicts = take(&mut owners, &own_name, &compare(shape, &live, &object));
-    let unchanged = compare::same(&live, &object);
-    owners.finish(&own_name, if unchanged { last.and_then(|last| last.time) } else { Some(now) });
-    let managed_fields = owners.tidied();
-    let leftovers = leftovers::leftovers(&object, &applied, manifest.defaulted, &managed_fields);
-    Ok(Merged { object, managed_fields, conflicts, leftovers })
+
+    /// Who owns the live object's fields.
+    pub fn owners(&self) -> &ManagedFields {
+        &self.owners
+    }
+
+    /// What comes of it when these are the owners.
+    pub fn under(&self, owners: &ManagedFields) -> Tried<'_> {
+        let mut owners = served(owners);
+        let last = owners.replace(self.own.clone());
+        let object = match &last {
+            Some(last) => prune::prune(&self.combined, &last.fields, &owners.all()),
+            None => self.combined.clone(),
+        };
+        let changes = compare(Shape::daemon_set(), &self.live, &object);
+        let conflicts = take(&mut owners, &self.own.manager, &changes);
+        Tried { attempt: self, object, owners, conflicts, last: last.and_then(|last| last.time) }
+    }
+}
+
+/// An apply as it comes out under one ownership.
+#[derive(Debug)]
+pub struct Tried<'a> {
+    attempt: &'a Attempt<'a>,
+    object: Value,
+    owners: ManagedFields,
+    conflicts: Vec<Conflict>,
+    /// When the applier last changed anything.
+    last: Option<Timestamp>,
+}
+
+impl Tried<'_> {
+    /// What the server would answer instead, unless it is told to force.
+    pub fn conflicts(&self) -> &[Conflict] {
+        &self.conflicts
+    }
+
+    /// All of it.
+    pub fn merged(self) -> Merged {
+        let Self { attempt, object, mut owners, conflicts, last } = self;
+        let Attempt { live, applied, manifest, own, now, .. } = attempt;
+        let unchanged = compare::same(live, &object);
+        owners.finish(&own.manager, if unchanged { last } else { Some(*now) });
+        let managed_fields = owners.tidied();
+        let leftovers = leftovers::leftovers(&object, applied, manifest.defaulted, &managed_fields);
+        Merged { object, managed_fields, conflicts, leftovers }
+    }
 }
 
 /// Takes every field that changes from those who own it, but for `manager`. Those that somebody

@@ -58,10 +58,14 @@ async fn record(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Reco
     Ok(cluster.record(&scope, salt, shell.now).await?)
 }
 
-/// `recorded 412 nodes, 3 daemonsets, …`, for standard error.
+/// `recorded 412 nodes, 1 daemonset, …`, for standard error.
 fn summary(recorded: &Recorded) -> String {
     let counts = recorded.counts().into_iter();
-    let counts: Vec<_> =
-        counts.map(|(kind, count): (Kind, usize)| format!("{count} {}", kind.resource())).collect();
+    let counts: Vec<_> = counts
+        .map(|(kind, count): (Kind, usize)| match (count, kind.resource().strip_suffix('s')) {
+            (1, Some(one)) => format!("1 {one}"),
+            _ => format!("{count} {}", kind.resource()),
+        })
+        .collect();
     format!("recorded {}\n", counts.join(", "))
 }

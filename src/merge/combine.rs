@@ -22,20 +22,25 @@ pub(super) fn combine(shape: Shape, live: &Value, applied: &Value) -> Value {
 }
 
 fn combine_maps(shape: Shape, live: &Value, applied: &Value) -> Value {
-    let some = |value: &Value| value.as_object().is_some_and(|fields| !fields.is_empty());
     // Two empty ones are one value: it decides between `{}` and `null`.
-    if !some(live) && !some(applied) {
+    if fields(live).next().is_none() && fields(applied).next().is_none() {
         return applied.clone();
     }
-    let mut all: Map<String, Value> = live.as_object().cloned().unwrap_or_default();
-    for (name, new) in applied.as_object().into_iter().flatten() {
-        let value = match all.get(name) {
+    let kept = fields(live).filter(|(name, _)| applied.get(name).is_none());
+    let mut all: Map<String, Value> = kept.map(|(name, old)| (name.clone(), old.clone())).collect();
+    all.extend(fields(applied).map(|(name, new)| {
+        let value = match live.get(name) {
             Some(old) => combine(shape.field(name), old, new),
             None => new.clone(),
         };
-        all.insert(name.clone(), value);
-    }
+        (name.clone(), value)
+    }));
     Value::Object(all)
+}
+
+/// The fields of an object; none of anything else.
+fn fields(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
 }
 
 fn combine_lists(shape: Shape, live: &Value, applied: &Value) -> Value {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::document::{FieldOwner, Warning};
 use super::object::is_ignored;
 use crate::manifest::{self, RefusedBy, default_daemon_set};
-use crate::merge::{self, ManagedFieldsError, Manager, Manifest, Merged};
+use crate::merge::{self, Attempt, Conflict, Manager, Manifest, Merged};
 use crate::model::{
     DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, FieldPath, Labels, PathStep,
     Snapshot,
@@ -40,8 +40,6 @@ pub(super) struct Applied {
 enum Refused {
     #[error("{0}")]
     Merge(#[from] merge::Error),
-    #[error("{0}")]
-    Ownership(#[from] ManagedFieldsError),
     #[error("{}", listed(.0))]
     Invalid(Vec<String>),
     #[error("{0}")]
@@ -129,22 +127,19 @@ fn merge_into(
     let now = snapshot.observed_at;
     let sent = sent(desired);
     let manifest = Manifest { applied: &sent, defaulted: &desired.raw };
-    let apply = |live: &Value| merge::apply(Some(live), manifest, FIELD_MANAGER, now);
-    let mut after = apply(&live.raw)?;
-    let mut conflicts = std::mem::take(&mut after.conflicts);
-    conflicts.retain(|it| is_ours(&it.path));
+    let attempt = Attempt::new(Some(&live.raw), manifest, FIELD_MANAGER, now)?;
+    let mut tried = attempt.under(attempt.owners());
+    let conflicts: Vec<&Conflict> =
+        tried.conflicts().iter().filter(|it| is_ours(&it.path)).collect();
     applied.conflicts = conflicts.iter().flat_map(|it| owners_of(&it.path, &it.managers)).collect();
     let in_conflict = conflicts.iter().flat_map(|it| &it.managers).map(|it| it.name.clone());
     let taken: BTreeSet<String> = in_conflict.chain(take_over.iter().cloned()).collect();
     if !taken.is_empty() {
         let names: Vec<&str> = taken.iter().map(String::as_str).collect();
-        let owners = merge::ownership(&live.raw, now)?.taken_over(&names, FIELD_MANAGER);
-        let mut migrated = live.raw.as_ref().clone();
-        migrated["metadata"]["managedFields"] = owners.to_value();
-        after = apply(&migrated)?;
+        tried = attempt.under(&attempt.owners().taken_over(&names, FIELD_MANAGER));
     }
     applied.taken_over = taken.into_iter().collect();
-    let Merged { object, leftovers, .. } = after;
+    let Merged { object, leftovers, .. } = tried.merged();
     let leftovers = leftovers.into_iter().filter(|it| is_ours(&it.path));
     applied.leftovers =
         leftovers.flat_map(|it| owners_of(&as_served(it.path), &it.managers)).collect();

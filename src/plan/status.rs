@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::coded::Coded;
-use super::daemon_set::{Rollout, rollout, strategy};
+use super::daemon_set::{Rollout, held, rollout, strategy};
 use super::document::{Action, ApiVersion, ClusterSummary, Counters, NodePlan, Warning};
+use super::hold::{Hold, as_declared};
 use super::nodes::Described;
 use super::reason::Reason;
 use super::scene::Scene;
@@ -65,7 +66,11 @@ pub struct DaemonSetStanding {
     /// Age of the object in seconds, at the moment observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<i64>,
-    /// The nodes that are not as they should be, ordered by name.
+    /// The rollout that `ds-apply` has begun and not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    /// The nodes that are not as they should be, ordered by name; under a hold, by the strategy
+    /// that was declared.
     pub obstacles: Vec<NodeObstacles>,
 }
 
@@ -87,9 +92,12 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
     let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
     let daemon_sets = live
         .map(|live| {
+            let (hold, unreadable) = held(Some(live));
+            let live = &*as_declared(live, hold.as_ref());
             let scene = Scene::of(Owner::from(live), Some(live), snapshot, &fleet);
+            notes.extend(unreadable);
             notes.append(&mut warnings::about(&scene, Some(live), snapshot, &BTreeSet::new()));
-            standing(live, &scene, snapshot)
+            DaemonSetStanding { hold, ..standing(live, &scene, snapshot) }
         })
         .collect();
     Status {
@@ -116,6 +124,7 @@ fn standing(live: &DaemonSet, scene: &Scene<'_>, snapshot: &Snapshot) -> DaemonS
         counted: counted(scene),
         node_selector: selector_text(&live.spec.template.placement.node_selector),
         age_seconds: age,
+        hold: None,
         obstacles: nodes.into_iter().filter_map(|node| obstacles(scene, node)).collect(),
     }
 }

@@ -296,6 +296,7 @@ pub(super) fn status() -> Status {
         counted: well,
         node_selector: "<none>".into(),
         age_seconds: Some(3_600 * 24 * 41),
+        hold: None,
         obstacles: vec![],
     };
     let obstacle = |node: &str, reason: &Reason| NodeObstacles {

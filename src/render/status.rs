@@ -102,6 +102,7 @@ fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) 
         counted,
         node_selector: _,
         age_seconds: _,
+        hold,
         obstacles,
     } = standing;
     let mut remarks = differences(*reported, *counted);
@@ -111,6 +112,9 @@ fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) 
              the controller has not caught up"
         ));
     }
+    remarks.extend(
+        hold.as_ref().map(|hold| format!("{hold}: ds-apply goes on, `ds-apply undo` goes back")),
+    );
     if remarks.is_empty() && obstacles.is_empty() {
         return;
     }

@@ -2,6 +2,7 @@
 //! for himself.
 
 mod cost;
+mod desk;
 mod diary;
 mod in_cluster;
 mod killed;
@@ -16,6 +17,7 @@ mod readme;
 mod roles;
 mod rolling;
 mod saved;
+mod shown;
 mod surge;
 mod taken_over;
 mod terminal;

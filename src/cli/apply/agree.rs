@@ -38,7 +38,7 @@ impl Asking<'_> {
     /// # Errors
     /// A guard refuses it, or nobody agrees.
     pub(super) fn agree(&self, shell: &Shell, before: bool) -> Result<bool, Error> {
-        show(self.agreed, None, self.args.output, shell)?;
+        show(self.agreed, None, self.args, shell)?;
         let refusals = refusals(self.agreed, self.args.allow);
         if !refusals.is_empty() {
             return Err(Error::Refused(refusals));
@@ -115,23 +115,37 @@ pub(super) fn planned(
     })
 }
 
-/// Shows a plan, under a heading if there is one.
+/// Shows a plan, under a heading if there is one. A guard that is allowed is a warning.
 pub(super) fn show(
     plan: &Plan,
     heading: Option<&str>,
-    output: Format,
+    args: &CommonFlags,
     shell: &Shell,
 ) -> Result<(), Error> {
+    let (allowed, guards): (Vec<_>, Vec<_>) =
+        plan.guards.iter().cloned().partition(|guard| args.allow.passes(guard.code));
     warnings::print(&plan.warnings, shell.printer);
-    match output {
+    warnings::print(&allowed.into_iter().map(as_warning).collect::<Vec<_>>(), shell.printer);
+    match args.output {
         Format::Text | Format::Html => {
-            let plan = Plan { warnings: Vec::new(), ..plan.clone() };
+            let plan = Plan { warnings: Vec::new(), guards, ..plan.clone() };
             let text = render::plan_text(&plan, &shell.text_options(false));
             let heading = heading.map(|words| format!("{words}\n")).unwrap_or_default();
             shell.printer.out(format!("{heading}{text}")).map_err(Error::Output)
         }
         // One event a line; the plan is `ds-plan -o json`'s affair.
         Format::Json => Ok(()),
+    }
+}
+
+/// What the command line allows.
+fn as_warning(guard: Guard) -> Warning {
+    let Guard { code: _, message, allow_flag: _, daemon_set, nodes } = guard;
+    Warning {
+        code: "allowed".to_owned(),
+        message: format!("{message} (allowed)"),
+        daemon_set,
+        nodes,
     }
 }
 

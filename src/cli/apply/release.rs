@@ -69,7 +69,7 @@ async fn release(
     let desired = [with_template(live, Some(&hold), &live.spec.template)?];
     let now = session.shell.now;
     let plan = planned(&snapshot, Asked::only(&desired, SourceInfo::default()), args, now);
-    show(&plan, Some(HEADING), args.output, &session.shell)?;
+    show(&plan, Some(HEADING), args, &session.shell)?;
     if !args.yes {
         ask(&session.shell)?;
     }

@@ -167,6 +167,21 @@ fn held(cluster: &Cluster, state: HoldState, failed: Option<String>) -> Snapshot
 }
 
 #[test]
+fn the_status_of_a_held_rollout_is_that_of_the_declared_strategy() {
+    let mut cluster = settled(3);
+    cluster.set_image("foo/bar:2");
+    cluster.sync();
+    let before = held(&cluster, HoldState::Parked, None);
+    let status = status(&before, |_| true);
+    let one = &status.daemon_sets[0];
+    assert_eq!(one.hold.as_ref().map(|hold| hold.state), Some(HoldState::Parked));
+    let explained = explain(&before, &cluster.daemon_set.key, &one.obstacles[0].node).unwrap();
+    for reasons in [&one.obstacles[0].reasons, &explained.reasons] {
+        assert!(!reasons.contains(&Reason::OnDelete.into()), "{reasons:?}");
+    }
+}
+
+#[test]
 fn a_held_rollout_goes_on_under_the_declared_strategy() {
     let mut cluster = settled(3);
     cluster.set_image("foo/bar:2");

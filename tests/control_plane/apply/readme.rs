@@ -2,71 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use assert_cmd::cargo::cargo_bin;
-
+use super::desk::Desk;
 use super::*;
 
 /// Where the walk is in the README.
 const BEGIN: &str = "<!-- walk -->";
 const END: &str = "<!-- end of walk -->";
-
-/// The repository that is committed to, and the commands that are run in it.
-struct Desk<'p> {
-    plane: &'p ControlPlane,
-    folder: tempfile::TempDir,
-}
-
-impl Desk<'_> {
-    fn git(&self, arguments: &[&str]) {
-        let run = Command::new("git")
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .envs(["AUTHOR", "COMMITTER"].iter().flat_map(|who| {
-                [
-                    (format!("GIT_{who}_NAME"), "alice"),
-                    (format!("GIT_{who}_EMAIL"), "alice@example.com"),
-                    (format!("GIT_{who}_DATE"), "2026-08-01T12:00:00Z"),
-                ]
-            }))
-            .output()
-            .unwrap();
-        assert!(run.status.success(), "{run:?}");
-    }
-
-    fn commit(&self, image: &str, message: &str) {
-        let text = manifest("logging", image, &at_most("1"));
-        fs::write(self.folder.path().join("agent.yaml"), text).unwrap();
-        self.git(&["add", "."]);
-        self.git(&["commit", "-q", "-m", message]);
-    }
-
-    /// What a line of the README prints.
-    fn run(&self, line: &str) -> String {
-        let mut words = line.split(' ');
-        let program = match words.next().unwrap() {
-            "ds-plan" => cargo_bin!("ds-plan").to_path_buf(),
-            "ds-apply" => cargo_bin!("ds-apply").to_path_buf(),
-            "kubectl" => {
-                let arguments: Vec<&str> = words.collect();
-                return self.plane.kubectl(&arguments);
-            }
-            other => panic!("{other}: no such command in the README"),
-        };
-        let run = Command::new(program)
-            .args(words)
-            .current_dir(self.folder.path())
-            .env("KUBECONFIG", self.plane.kubeconfig_of("admin"))
-            .env("HOSTNAME", "laptop")
-            .env("USER", "alice")
-            .env_remove("GITHUB_RUN_ID")
-            .output()
-            .unwrap();
-        format!("{}{}", stdout(&run), String::from_utf8_lossy(&run.stderr))
-    }
-}
 
 /// Without times of day, durations, and the random ends of names.
 fn timeless(text: &str) -> String {
@@ -103,8 +45,8 @@ fn the_readmes_walk_is_what_happens() {
     let plane = ControlPlane::start();
     plane.create_nodes(["a-1", "a-2", "b-1"].map(FakeNode::new));
     plane.kubectl(&["create", "namespace", "logging"]);
-    let desk = Desk { plane: &plane, folder: tempfile::tempdir().unwrap() };
-    desk.git(&["init", "-q", "-b", "main"]);
+    let desk = Desk::at(&plane);
+    desk.init();
     desk.commit("3.1", "Ship agent 3.1");
     let first = desk.run("ds-apply --yes");
     assert!(first.contains("done"), "{first}");

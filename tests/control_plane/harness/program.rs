@@ -58,17 +58,22 @@ impl ControlPlane {
             .current_dir(folder.path())
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null());
-        Program { command, _folder: folder }
+        Program { command, _folder: Some(folder) }
     }
 }
 
 /// A program that can be started, and the folder that it runs in.
 pub(crate) struct Program {
     pub(crate) command: Command,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
 }
 
 impl Program {
+    /// One that runs where the command says.
+    pub(crate) fn of(command: Command) -> Self {
+        Self { command, _folder: None }
+    }
+
     /// Runs it to its end.
     pub(crate) fn run(mut self) -> Output {
         self.command.output().expect("the program was built and can be started")
