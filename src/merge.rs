@@ -189,13 +189,15 @@ impl<'m> Attempt<'m> {
     pub fn under(&self, owners: &ManagedFields) -> Tried<'_> {
         let mut owners = served(owners);
         let last = owners.replace(self.own.clone());
-        let object = match &last {
-            Some(last) => prune::prune(&self.combined, &last.fields, &owners.all()),
-            None => self.combined.clone(),
+        let (object, last) = match last {
+            Some(Entry { fields, time, .. }) => {
+                (prune::prune(&self.combined, fields, owners.all()), time)
+            }
+            None => (self.combined.clone(), None),
         };
         let changes = compare(Shape::daemon_set(), &self.live, &object);
         let conflicts = take(&mut owners, &self.own.manager, &changes);
-        Tried { attempt: self, object, owners, conflicts, last: last.and_then(|last| last.time) }
+        Tried { attempt: self, object, owners, conflicts, last }
     }
 }
 
@@ -264,9 +266,9 @@ impl ManagedFields {
 /// The owners that count: those of the version that is served, brought to its schema.
 fn served(owners: &ManagedFields) -> ManagedFields {
     let known = owners.0.iter().filter(|entry| entry.manager.api_version == API_VERSION);
-    let reconciled = known.map(|entry| Entry {
-        fields: reconcile::reconcile(Shape::daemon_set(), &entry.fields),
-        ..entry.clone()
+    let reconciled = known.cloned().map(|Entry { manager, time, fields }| {
+        let fields = reconcile::reconcile(Shape::daemon_set(), fields);
+        Entry { manager, time, fields }
     });
     ManagedFields(reconciled.collect())
 }

@@ -13,7 +13,7 @@ use crate::apply::PreflightError;
 use crate::cluster::LockError;
 use crate::manifest;
 use crate::model::DaemonSetKey;
-use crate::plan::NoSuchRevision;
+use crate::plan::{NoSuchRevision, ROLLOUT_ANNOTATION};
 
 /// For whoever looked in the wrong place.
 const WHERE_MANIFESTS_ARE: &str =
@@ -66,13 +66,15 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NeitherPlanNorName(_) => {
             vec!["save a plan with `ds-plan --out FILE`, then `ds-apply FILE`".into()]
         }
-        Error::PlanFile { .. } => vec!["make it with `ds-plan --out FILE`".into()],
+        Error::PlanFile { .. } | Error::OpenPlan { .. } => {
+            vec!["make it with `ds-plan --out FILE`".into()]
+        }
         Error::HeldByApply { .. } => vec![
             "go on with `ds-apply apply`, back with `ds-apply undo`, or `ds-apply release` it"
                 .into(),
         ],
         Error::NotOnDelete(_) => vec!["change and pace it with `ds-apply apply`".into()],
-        Error::NoRevisionOf { .. } | Error::NothingBefore(_) => {
+        Error::NoRevisionOf { .. } | Error::NothingBefore(_) | Error::RevisionUnreadable { .. } => {
             vec!["see what there is: `ds-plan history`".into()]
         }
         Error::FieldsStay { .. } => {
@@ -91,19 +93,20 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
              `--path`"
                 .into(),
         ],
-        Error::TimeIsOver(_) => vec!["to go on: run it again".into()],
+        Error::NoSuchWave { .. } => vec!["see the waves: `ds-plan`".into()],
+        Error::Hold { .. } => vec![format!(
+            "correct its annotation {ROLLOUT_ANNOTATION}, or remove it and set the update strategy \
+             by hand"
+        )],
+        Error::TimeIsOver(_) | Error::Interrupted | Error::Remove { .. } => {
+            vec!["to go on: run it again".into()]
+        }
         Error::NotSettled { .. } => vec!["see what differs: `ds-plan diff`".into()],
         Error::Lock(error) => lock_hint(error).into_iter().collect(),
         Error::Preflight(error) => preflight_hint(error).into_iter().collect(),
         Error::Declined
         | Error::BesidePlan { .. }
-        | Error::Remove { .. }
-        | Error::NoSuchWave { .. }
-        | Error::RevisionUnreadable { .. }
         | Error::Ownership(_)
-        | Error::Hold { .. }
-        | Error::Interrupted
-        | Error::OpenPlan { .. }
         | Error::Answer(_)
         | Error::Refused(_)
         | Error::Declared(_)

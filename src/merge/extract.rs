@@ -25,7 +25,8 @@ pub fn owned_by(live: &Value, manager: &str) -> Result<Option<Value>, ManagedFie
     let shape = Shape::daemon_set();
     let object = own_part(live);
     let all = fields_of(shape, &object).with_named_parents(shape);
-    let mut owned = remove(shape, &object, &all.difference(&own.fields.with_named_parents(shape)));
+    let mut owned =
+        remove(shape, &object, &all.difference(&own.fields.clone().with_named_parents(shape)));
     if !owned.is_object() {
         owned = json!({});
     }

@@ -92,6 +92,16 @@ impl FieldSet {
         self.members.insert(step);
     }
 
+    /// Adds what is known of a field one step down that is not in it yet.
+    pub(super) fn add(&mut self, step: PathStep, is_member: bool, below: Self) {
+        if is_member {
+            self.members.insert(step.clone());
+        }
+        if !below.is_empty() {
+            self.children.insert(step, below);
+        }
+    }
+
     /// Adds all fields of `below` under `step`.
     pub(super) fn add_child(&mut self, step: PathStep, below: &Self) {
         if below.is_empty() {
@@ -174,15 +184,15 @@ impl FieldSet {
 
     /// `self` and every named field that has something of it below (upstream:
     /// `EnsureNamedFieldsAreMembers`): entries of maps and elements of lists are not added.
-    pub(super) fn with_named_parents(&self, shape: Shape) -> Self {
-        let mut all = Self { members: self.members.clone(), children: BTreeMap::new() };
-        for (step, below) in &self.children {
-            if shape.names(step) {
-                all.members.insert(step.clone());
-            }
-            all.children.insert(step.clone(), below.with_named_parents(shape.step(step)));
-        }
-        all
+    #[must_use]
+    pub(super) fn with_named_parents(self, shape: Shape) -> Self {
+        let Self { mut members, children } = self;
+        members.extend(children.keys().filter(|step| shape.names(step)).cloned());
+        let children = children.into_iter().map(|(step, below)| {
+            let below = below.with_named_parents(shape.step(&step));
+            (step, below)
+        });
+        Self { members, children: children.collect() }
     }
 }
 

@@ -9,16 +9,16 @@ use super::schema::Shape;
 
 /// `merged` without the fields of `last` that nobody owns any more. `owned` is what all managers
 /// own together, with what is applied now.
-pub(super) fn prune(merged: &Value, last: &FieldSet, owned: &FieldSet) -> Value {
+pub(super) fn prune(merged: &Value, last: FieldSet, owned: FieldSet) -> Value {
     let shape = Shape::daemon_set();
-    let all = |fields: &FieldSet| fields.with_named_parents(shape);
-    let fields = |object: &Value| all(&fields_of(shape, object));
+    let fields = |object: &Value| fields_of(shape, object).with_named_parents(shape);
+    let [last, owned] = [last, owned].map(|fields| fields.with_named_parents(shape));
 
-    let pruned = remove(shape, merged, &all(last));
+    let pruned = remove(shape, merged, &last);
     let before = fields(merged);
     // What somebody owns comes back, and so does what this applier never owned.
-    let unowned = before.difference(&fields(&pruned).union(&all(owned)));
+    let unowned = before.difference(&fields(&pruned).union(&owned));
     let pruned = remove(shape, merged, &unowned);
-    let gone = before.difference(&fields(&pruned)).intersection(&all(last));
+    let gone = before.difference(&fields(&pruned)).intersection(&last);
     remove(shape, merged, &gone)
 }

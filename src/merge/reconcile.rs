@@ -6,9 +6,12 @@ use super::schema::Shape;
 use crate::model::PathStep;
 
 /// `fields` with ownership inside atomic values turned into ownership of the whole.
-pub(super) fn reconcile(shape: Shape, fields: &FieldSet) -> FieldSet {
+pub(super) fn reconcile(shape: Shape, fields: FieldSet) -> FieldSet {
     let mut whole = FieldSet::default();
-    find(shape, fields, &mut Vec::new(), &mut whole);
+    find(shape, &fields, &mut Vec::new(), &mut whole);
+    if whole.is_empty() {
+        return fields;
+    }
     fields.recursive_difference(&whole).union(&whole)
 }
 
@@ -57,7 +60,7 @@ mod tests {
                 json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}),
             ),
         ] {
-            let got = reconcile(Shape::daemon_set(), &fields_v1::read(&before).unwrap());
+            let got = reconcile(Shape::daemon_set(), fields_v1::read(&before).unwrap());
             assert_eq!(fields_v1::write(&got), after, "{rule}");
         }
     }
