@@ -12,6 +12,8 @@ pub(super) struct Scenario {
     pub(super) nodes: Vec<Node>,
     /// Whether it does not matter which node gets what: upstream goes through a hash map.
     pub(super) alike: bool,
+    /// Whether two controllers race in it, so that the order on a node does not matter.
+    pub(super) races: bool,
     /// What is done.
     pub(super) steps: Vec<Step>,
 }
@@ -80,12 +82,18 @@ impl Scenario {
     pub(super) fn new(name: &'static str, nodes: usize) -> Self {
         const NAMES: [&str; 6] = ["n1", "n2", "n3", "n4", "n5", "n6"];
         let nodes = NAMES[..nodes].iter().map(|&name| node(name, json!({}))).collect();
-        Self { name, nodes, alike: false, steps: Vec::new() }
+        Self { name, nodes, alike: false, races: false, steps: Vec::new() }
     }
 
     /// It does not matter which node gets what.
     pub(super) fn alike(mut self) -> Self {
         self.alike = true;
+        self
+    }
+
+    /// Two controllers race in it.
+    pub(super) fn racing(mut self) -> Self {
+        self.races = true;
         self
     }
 

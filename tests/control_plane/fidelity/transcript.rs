@@ -5,10 +5,14 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::step::Scenario;
 use super::view::{View, hash_of, is_ready, node_of, owner};
 
 /// How the line of a pod begins.
 const THERE_IS: &str = "    there is: ";
+
+/// How the line begins that tells what happened to one.
+const HAPPENED: &str = "    happened: ";
 
 /// What was seen so far.
 #[derive(Default)]
@@ -51,14 +55,15 @@ impl Transcript {
             let found = view.nodes.iter().find(|it| name(it) == of);
             lines.push(format!("  look {number}: {}", found.map_or("gone".to_owned(), node)));
             let happened = happened.remove(&of).unwrap_or_default();
-            lines.extend(happened.into_iter().map(|what| format!("    happened: {what}")));
+            lines.extend(happened.into_iter().map(|what| format!("{HAPPENED}{what}")));
             let here = pods.remove(&*of).unwrap_or_default();
             lines.extend(here.into_iter().map(|what| format!("{THERE_IS}{what}")));
         }
     }
 
     /// All of it, with letters for these hashes. Of nodes that are alike, names are left out.
-    pub(super) fn text(&self, hashes: &[String], alike: bool) -> String {
+    pub(super) fn text(&self, hashes: &[String], scenario: &Scenario) -> String {
+        let Scenario { alike, races, .. } = *scenario;
         let common = |text: &str| {
             let letters = hashes.iter().zip('A'..='Z');
             letters.fold(text.to_owned(), |text, (hash, letter)| {
@@ -71,8 +76,14 @@ impl Transcript {
             .map(|(name, lines)| {
                 let name = if alike { "some node" } else { name };
                 let mut lines: Vec<String> = lines.iter().map(|line| common(line)).collect();
-                for pods in lines.chunk_by_mut(|one, other| is_pod(one) && is_pod(other)) {
-                    pods.sort();
+                let both = |[one, other]: [&String; 2], begin: &str| {
+                    one.starts_with(begin) && other.starts_with(begin)
+                };
+                for alike in lines.chunk_by_mut(|one, other| {
+                    let pair = [one, other];
+                    both(pair, THERE_IS) || races && both(pair, HAPPENED)
+                }) {
+                    alike.sort();
                 }
                 format!("{name}\n{}\n", lines.join("\n"))
             })
@@ -84,10 +95,6 @@ impl Transcript {
         let _ = write!(text, "\n{}", blocks.concat());
         text
     }
-}
-
-fn is_pod(line: &str) -> bool {
-    line.starts_with(THERE_IS)
 }
 
 fn name(object: &Value) -> &str {

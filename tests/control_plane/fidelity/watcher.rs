@@ -98,16 +98,16 @@ async fn watch(client: Client, path: String, mut version: String, seen: Arc<Mute
 
 impl Seen {
     fn hear(&mut self, object: Value, gone: bool) {
-        self.last = Instant::now();
         match object["kind"].as_str() {
             Some("Pod") => self.hear_pod(object, gone),
             Some("ControllerRevision") => {
+                self.last = Instant::now();
                 let hash = hash_of(&object).to_owned();
                 if hash != "none" && !self.hashes.contains(&hash) {
                     self.hashes.push(hash);
                 }
             }
-            _ => {}
+            _ => self.last = Instant::now(),
         }
     }
 
@@ -115,6 +115,11 @@ impl Seen {
         let uid = pod["metadata"]["uid"].as_str().unwrap().to_owned();
         let before = self.pods.get(&uid);
         let what = changes(before, &pod, gone);
+        // One that crashes again and again never rests, and is where it is.
+        let stands = before.is_some_and(|before| before["spec"] == pod["spec"]);
+        if gone || !stands || !what.is_empty() {
+            self.last = Instant::now();
+        }
         let happened = self.happened.entry(node_of(&pod).to_owned()).or_default();
         let hash = hash_of(&pod);
         happened.extend(what.into_iter().map(|what| format!("{hash} {what}")));

@@ -31,12 +31,10 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             AddPod("n2", unready.clone()),
             Start,
         ]),
-        Scenario::new("deleted-while-nobody-looks", 2).settles(plain()).does([
-            Stop,
-            Delete("Background"),
-            Apply(image("v2")),
-            Start,
-        ]),
+        Scenario::new("deleted-while-nobody-looks", 2)
+            .settles(plain())
+            .does([Stop, Delete("Background"), Apply(image("v2")), Start])
+            .racing(),
         Scenario::new("node-added-while-nobody-looks", 2).settles(plain()).does([
             Stop,
             AddNode(node("late", json!({}))),

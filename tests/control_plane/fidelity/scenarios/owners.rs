@@ -52,6 +52,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         Scenario::new("deleted-in-the-foreground", 2).settles(plain()).does([Delete("Foreground")]),
         Scenario::new("deleted-and-made-anew", 2)
             .settles(plain())
-            .does([Delete("Background"), Apply(image("v2"))]),
+            .does([Delete("Background"), Apply(image("v2"))])
+            .racing(),
     ]
 }
