@@ -43,6 +43,11 @@ pub enum Current<'a> {
         /// The number that it gets.
         to: RevisionNumber,
     },
+    /// There is one of its name and template that is not the owner's. It is used as it is.
+    Found {
+        /// The revision.
+        revision: &'a Revision,
+    },
     /// It is there and has the highest number.
     Unchanged {
         /// The revision.
@@ -87,6 +92,8 @@ impl Current<'_> {
         match self {
             Self::New(new) => new.hash.clone(),
             Self::Reused { revision, .. } | Self::Unchanged { revision } => hash_of(revision),
+            // Nobody labels it; without a label, its pods get none.
+            Self::Found { revision } => revision.hash().unwrap_or_else(|| RevisionHash::from("")),
         }
     }
 
@@ -95,7 +102,7 @@ impl Current<'_> {
         match self {
             Self::New(new) => new.number,
             Self::Reused { to, .. } => *to,
-            Self::Unchanged { revision } => revision.number,
+            Self::Found { revision } | Self::Unchanged { revision } => revision.number,
         }
     }
 }
@@ -161,7 +168,7 @@ fn snapshot<'a>(
     let name = RevisionName::from(format!("{}-{hash}", owner.key.name));
     match namespace.iter().find(|revision| revision.name == name) {
         Some(revision) if revision_data::matches(template.raw(), &revision.data, matching) => {
-            Ok(Current::Unchanged { revision })
+            Ok(Current::Found { revision })
         }
         Some(_) => Err(Error::NameTaken {
             name,

@@ -449,11 +449,11 @@ impl Changes {
                     created: None,
                     terminating: false,
                 }),
-                Current::Reused { .. } | Current::Unchanged { .. } => None,
+                Current::Reused { .. } | Current::Found { .. } | Current::Unchanged { .. } => None,
             },
             renumber: match &history.current {
                 Current::Reused { revision, to } => vec![(revision.name.clone(), *to)],
-                Current::New(_) | Current::Unchanged { .. } => Vec::new(),
+                Current::New(_) | Current::Found { .. } | Current::Unchanged { .. } => Vec::new(),
             },
             label: names(&history.label),
             duplicates: names(&history.duplicates),

@@ -45,13 +45,13 @@ pub(super) fn target(
     let kind = match &current {
         Current::New(_) => RevisionKind::New,
         Current::Reused { .. } => RevisionKind::Reused,
-        Current::Unchanged { .. } => RevisionKind::Unchanged,
+        Current::Found { .. } | Current::Unchanged { .. } => RevisionKind::Unchanged,
     };
     let name = match &current {
         Current::New(_) => None,
-        Current::Reused { revision, .. } | Current::Unchanged { revision } => {
-            Some(revision.name.clone())
-        }
+        Current::Reused { revision, .. }
+        | Current::Found { revision }
+        | Current::Unchanged { revision } => Some(revision.name.clone()),
     };
     Target {
         plan: RevisionPlan {

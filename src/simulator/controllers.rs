@@ -42,7 +42,7 @@ use self::limiter::Limiter;
 use self::pod_gc::PodGc;
 use self::scheduler::Scheduler;
 use super::{Event, Kind, ObjectKey, Server, Store, Timings, VirtualClock};
-use crate::model::{DaemonSetKey, Faults, NodeReadiness};
+use crate::model::{DaemonSetKey, Faults, NodeName, NodeReadiness};
 
 /// A piece of work.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +66,8 @@ enum Work {
     Evict(ObjectKey),
     /// Nodes are looked at.
     CheckNodes,
+    /// A node is tainted as it says of itself.
+    TaintNode(NodeName),
     /// Pods are collected.
     CollectPods,
     /// What belongs to objects that are gone is looked at.
@@ -81,6 +83,7 @@ impl Work {
             | Self::GoOn(_)
             | Self::Evict(_)
             | Self::CheckNodes
+            | Self::TaintNode(_)
             | Self::CollectPods
             | Self::CollectGarbage => true,
             Self::Happening(_) | Self::Restart | Self::Bind(_) | Self::Kubelet(_) => false,
@@ -172,6 +175,7 @@ impl Controllers {
             }
         }
         taint_eviction::begin(&mut moment);
+        garbage::begin(&mut moment);
         for object in &pods {
             kubelets.adopt(object, &mut moment);
             if let Some(pod) = object.pod() {
@@ -179,7 +183,7 @@ impl Controllers {
             }
         }
         pod_gc.begin(&mut moment);
-        node_monitor::soon(&mut moment);
+        node_monitor::begin(&mut moment);
         DaemonSets::wake_all(&mut moment);
     }
 
@@ -233,6 +237,7 @@ impl Controllers {
         scheduler.hear(event, &mut moment);
         kubelets.hear(event, &mut moment);
         taint_eviction::hear(event, &mut moment);
+        node_monitor::hear(event, &mut moment);
         pod_gc.hear(event, &mut moment);
         garbage::hear(event, &mut moment);
     }
@@ -266,7 +271,8 @@ impl Controllers {
                 *daemon_sets = DaemonSets::new(limiter);
                 *pod_gc = PodGc::default();
                 pod_gc.begin(&mut moment);
-                node_monitor::soon(&mut moment);
+                garbage::begin(&mut moment);
+                node_monitor::begin(&mut moment);
                 taint_eviction::begin(&mut moment);
                 DaemonSets::wake_all(&mut moment);
             }
@@ -276,6 +282,7 @@ impl Controllers {
             Work::Kubelet(key) => kubelets.go_on(&key, &mut moment),
             Work::Evict(key) => taint_eviction::evict(&key, &mut moment),
             Work::CheckNodes => node_monitor::check(kubelets.dead(), &mut moment),
+            Work::TaintNode(name) => node_monitor::taint(&name, &mut moment),
             Work::CollectPods => pod_gc.collect(&mut moment),
             Work::CollectGarbage => garbage::collect(&mut moment),
         }

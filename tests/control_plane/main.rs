@@ -9,6 +9,7 @@ mod controller;
 mod defaulting;
 mod diff;
 mod drift;
+mod fidelity;
 mod fleet;
 mod harness;
 mod history;

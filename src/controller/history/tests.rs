@@ -47,6 +47,7 @@ fn constructed(cluster: &Cluster) -> (String, Vec<String>) {
             Current::Reused { revision, to } => {
                 format!("{} {} -> {to}", revision.name, revision.number)
             }
+            Current::Found { revision } => format!("found {}", revision.name),
             Current::Unchanged { revision } => format!("{} {}", revision.name, revision.number),
         };
         (current, history.old.iter().map(|old| old.name.to_string()).collect())
@@ -185,7 +186,12 @@ fn a_name_that_is_taken_by_the_same_template_is_used() {
     let mut same = revision(&cluster, &name, 1, "foo/bar");
     same.controller.as_mut().unwrap().uid = "another".into();
     cluster.revisions.push(same);
-    assert_eq!(constructed(&cluster), (format!("{name} 1"), strings(&["old"])));
+    let hash = |cluster: &Cluster| with_history(cluster, |it| it.unwrap().current.hash());
+    assert_eq!(constructed(&cluster), (format!("found {name}"), strings(&["old"])));
+    assert_eq!(hash(&cluster).as_str(), name);
+    // Somebody else's is not labelled, so its pods are not either.
+    cluster.revisions.last_mut().unwrap().labels = Labels::default();
+    assert_eq!(hash(&cluster).as_str(), "");
 }
 
 #[test]

@@ -225,7 +225,7 @@ impl DaemonSets {
         }
     }
 
-    fn decide(&mut self, daemon_set: &DaemonSet, moment: &Moment<'_>) -> Decision {
+    fn decide(&mut self, daemon_set: &DaemonSet, moment: &mut Moment<'_>) -> Decision {
         let (cache, now) = (moment.cache, moment.now);
         let namespace = &daemon_set.key.namespace;
         let owner = Owner::from(daemon_set);
@@ -251,11 +251,17 @@ impl DaemonSets {
             }
             Outcome::Synced(effects) => {
                 let program = Program::of(&owner, &daemon_set.uid, &effects);
-                // The back-off of a failed pod begins with the decision.
+                // The back-off of a failed pod begins with the decision, and so does the warning.
                 let requests = program.batches.iter().flat_map(|batch| &batch.requests);
                 for request in requests {
-                    if let Request::DeletePod { node, failed: true, name: _ } = request {
+                    if let Request::DeletePod { node, failed: true, name } = request {
                         self.backoff.record(&owner, node, now);
+                        let message = format!(
+                            "Found failed daemon pod {namespace}/{name} on node {node}, will try to \
+                             kill it"
+                        );
+                        let (key, uid) = (&daemon_set.key, &daemon_set.uid);
+                        complaints::warn(moment.store, key, uid, "FailedDaemonPod", &message, now);
                     }
                 }
                 Decision::Run(Box::new(program))

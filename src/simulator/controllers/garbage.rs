@@ -12,6 +12,11 @@ const FINALIZERS: [&str; 2] = ["orphan", "foregroundDeletion"];
 /// Who the controller is to the API server.
 const MANAGER: &str = "kube-controller-manager";
 
+/// Begins with a look at everything: some may have lost their owners while nobody looked.
+pub(super) fn begin(moment: &mut Moment<'_>) {
+    moment.agenda.add(moment.now, Work::CollectGarbage);
+}
+
 /// Hears of a change; whether it concerns the garbage collector, it finds out by itself.
 pub(super) fn hear(event: &Event, moment: &mut Moment<'_>) {
     let object = &event.object;

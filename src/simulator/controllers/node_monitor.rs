@@ -1,5 +1,6 @@
-//! Nodes whose kubelet is not heard of: they become unknown and are tainted, and their pods are not
-//! Ready any more (upstream: `nodelifecycle`, `monitorNodeHealth`, `MarkPodsNotReady`).
+//! Nodes whose kubelet is not heard of: they become unknown, and their pods are not Ready any more
+//! (upstream: `nodelifecycle`, `monitorNodeHealth`, `MarkPodsNotReady`). And every node is tainted as
+//! its conditions and its cordon say.
 //!
 //! No heartbeat is written: they would be most of the traffic of a rehearsal. Not here: how many
 //! nodes of a zone may be lost before the controller becomes careful.
@@ -11,8 +12,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Moment, Work, whole_second};
-use crate::model::{Node, NodeName, NodeReadiness};
-use crate::simulator::{Kind, Target};
+use crate::model::{Node, NodeName, NodeReadiness, Taint, TaintEffect};
+use crate::simulator::{Change, Event, Kind, Target};
 
 /// How often nodes are looked at (upstream: `--node-monitor-period`).
 const PERIOD: Duration = Duration::from_secs(5);
@@ -29,21 +30,74 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The taint of a node whose kubelet says that it is not ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
+/// The taint of a cordoned node.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
 /// Who the controller is to the API server.
 const MANAGER: &str = "kube-controller-manager";
+
+/// Looks at every node for the first time.
+pub(super) fn begin(moment: &mut Moment<'_>) {
+    for node in &moment.cache.nodes {
+        moment.agenda.add(moment.now, Work::TaintNode(node.name.clone()));
+    }
+    soon(moment);
+}
+
+/// Hears of a node that has changed.
+pub(super) fn hear(event: &Event, moment: &mut Moment<'_>) {
+    if let Some(node) = event.object.node().filter(|_| event.change != Change::Deleted) {
+        moment.agenda.add(moment.now, Work::TaintNode(node.name.clone()));
+    }
+}
+
+/// Taints a node with `NoSchedule` as it says of itself, at once (upstream:
+/// `doNoScheduleTaintingPass`).
+pub(super) fn taint(name: &NodeName, moment: &mut Moment<'_>) {
+    let Some(node) = moment.cache.node(name) else { return };
+    if !node.readiness.is_ready() {
+        soon(moment);
+    }
+    let has = |key: &str| has_taint(node, key, TaintEffect::NoSchedule);
+    let wrong = told(node).into_iter().filter(|(key, is_so)| has(key) != *is_so);
+    let wrong: Vec<(&str, bool)> = wrong.collect();
+    if !wrong.is_empty() {
+        change_taints(name, &wrong, "NoSchedule", moment);
+    }
+}
+
+/// What a node says of itself, by the taint for it. Pressures are nobody's here.
+fn told(node: &Node) -> [(&'static str, bool); 3] {
+    [
+        (NOT_READY, matches!(node.readiness, NodeReadiness::NotReady { .. })),
+        (UNREACHABLE, matches!(node.readiness, NodeReadiness::Unknown { .. })),
+        (UNSCHEDULABLE, node.unschedulable),
+    ]
+}
+
+fn has_taint(node: &Node, key: &str, effect: TaintEffect) -> bool {
+    node.taints.iter().any(|taint| *taint.key == *key && taint.effect == effect)
+}
 
 /// Looks at every node, and comes back while there is something to look after.
 pub(super) fn check(dead: &BTreeMap<NodeName, Timestamp>, moment: &mut Moment<'_>) {
     let cache = moment.cache;
     for node in &cache.nodes {
         let silent = dead.get(&node.name).map(|died| silence(&node.name, *died, moment));
-        match judge(node, silent) {
-            Verdict::Nothing => {}
-            Verdict::Lost => lose(node, moment),
-            Verdict::Back => untaint(node, moment),
+        if is_lost(node, silent) {
+            lose(node, moment);
+            continue;
+        }
+        let has = |key: &str| has_taint(node, key, TaintEffect::NoExecute);
+        let wrong = told(node)
+            .into_iter()
+            .filter(|(key, is_so)| *key != UNSCHEDULABLE && has(key) != *is_so);
+        let wrong: Vec<(&str, bool)> = wrong.collect();
+        if !wrong.is_empty() {
+            change_taints(&node.name, &wrong, "NoExecute", moment);
         }
     }
-    if !dead.is_empty() || cache.nodes.iter().any(is_tainted) {
+    if !dead.is_empty() || cache.nodes.iter().any(is_unwell) {
         soon(moment);
     }
 }
@@ -72,26 +126,15 @@ fn silence(node: &NodeName, died: Timestamp, moment: &Moment<'_>) -> Duration {
     since_death + HEARTBEAT.mul_f64(moment.chance.share(&["heartbeat", node.as_str()]))
 }
 
-/// What a look at a node leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Nothing,
-    /// It is lost.
-    Lost,
-    /// It was lost, and is ready.
-    Back,
+/// Whether a node that was ready has been silent for too long.
+fn is_lost(node: &Node, silent: Option<Duration>) -> bool {
+    node.readiness.is_ready() && silent.is_some_and(|silent| silent >= GRACE)
 }
 
-fn judge(node: &Node, silent: Option<Duration>) -> Verdict {
-    match (silent, node.readiness) {
-        (Some(silent), NodeReadiness::Ready) if silent >= GRACE => Verdict::Lost,
-        (None, NodeReadiness::Ready) if is_tainted(node) => Verdict::Back,
-        (Some(_) | None, _) => Verdict::Nothing,
-    }
-}
-
-fn is_tainted(node: &Node) -> bool {
-    node.taints.iter().any(|taint| matches!(&*taint.key, UNREACHABLE | NOT_READY))
+/// Whether a node is not ready, or tainted as if it were not.
+fn is_unwell(node: &Node) -> bool {
+    let is_mark = |taint: &Taint| matches!(&*taint.key, UNREACHABLE | NOT_READY);
+    !node.readiness.is_ready() || node.taints.iter().any(is_mark)
 }
 
 fn lose(node: &Node, moment: &mut Moment<'_>) {
@@ -107,7 +150,13 @@ fn lose(node: &Node, moment: &mut Moment<'_>) {
             "Kubelet stopped posting node status.",
         );
     });
-    let tainted = marked.and_then(|_| verbs.edit(target, |node| taint(node, now)));
+    let tainted = marked.and_then(|_| {
+        verbs.edit(target, |node| {
+            for effect in ["NoSchedule", "NoExecute"] {
+                set_taint(node, UNREACHABLE, effect, true, now);
+            }
+        })
+    });
     if let Err(error) = tainted {
         tracing::debug!(name, %error, "a lost node cannot be marked");
     }
@@ -122,15 +171,17 @@ fn lose(node: &Node, moment: &mut Moment<'_>) {
     }
 }
 
-fn untaint(node: &Node, moment: &mut Moment<'_>) {
-    let target = Target::new(Kind::Node, "", node.name.as_str());
-    let written = moment.store.verbs(moment.now, MANAGER).edit(target, |node| {
-        if let Some(taints) = node["spec"]["taints"].as_array_mut() {
-            taints.retain(|taint| taint["key"] != UNREACHABLE && taint["key"] != NOT_READY);
+/// Sets taints of one effect, or takes them away.
+fn change_taints(name: &NodeName, wanted: &[(&str, bool)], effect: &str, moment: &mut Moment<'_>) {
+    let now = moment.now;
+    let target = Target::new(Kind::Node, "", name.as_str());
+    let written = moment.store.verbs(now, MANAGER).edit(target, |node| {
+        for (key, is_so) in wanted {
+            set_taint(node, key, effect, *is_so, now);
         }
     });
     if let Err(error) = written {
-        tracing::debug!(node = %node.name, %error, "a node cannot be untainted");
+        tracing::debug!(node = %name, %error, "a node cannot be tainted");
     }
 }
 
@@ -154,17 +205,18 @@ fn conditions(node: &mut Value, now: Timestamp, ready: &str, reason: &str, messa
     }
 }
 
-fn taint(node: &mut Value, now: Timestamp) {
+fn set_taint(node: &mut Value, key: &str, effect: &str, is_so: bool, now: Timestamp) {
     let taints = &mut node["spec"]["taints"];
     if !taints.is_array() {
         *taints = json!([]);
     }
     let Some(taints) = taints.as_array_mut() else { return };
-    for effect in ["NoSchedule", "NoExecute"] {
-        if !taints.iter().any(|it| it["key"] == UNREACHABLE && it["effect"] == effect) {
-            let time = whole_second(now);
-            taints.push(json!({"key": UNREACHABLE, "effect": effect, "timeAdded": time}));
-        }
+    let is_it = |taint: &Value| taint["key"] == key && taint["effect"] == effect;
+    if !is_so {
+        taints.retain(|taint| !is_it(taint));
+    } else if !taints.iter().any(is_it) {
+        let time = whole_second(now);
+        taints.push(json!({"key": key, "effect": effect, "timeAdded": time}));
     }
 }
 
@@ -184,22 +236,34 @@ mod tests {
     use crate::controller::test_cluster::node;
 
     #[test]
-    fn a_node_is_lost_after_the_grace_period_and_back_when_it_is_heard() {
-        let seconds = Duration::from_secs;
-        let tainted = "node.kubernetes.io/unreachable:NoExecute";
-        for (taints, ready, silent, want) in [
-            (&[][..], true, None, Verdict::Nothing),
-            (&[], true, Some(seconds(49)), Verdict::Nothing),
-            (&[], true, Some(seconds(50)), Verdict::Lost),
-            (&[], false, Some(seconds(60)), Verdict::Nothing),
-            (&[tainted], true, None, Verdict::Back),
-            (&[tainted], false, None, Verdict::Nothing),
+    fn a_node_is_lost_after_the_grace_period() {
+        for (ready, silent, want) in [
+            (true, None, false),
+            (true, Some(49), false),
+            (true, Some(50), true),
+            (false, Some(60), false),
         ] {
-            let mut node = node("a", &[], taints);
+            let mut node = node("a", &[], &[]);
             if !ready {
                 node.readiness = NodeReadiness::Unknown { since: None };
             }
-            assert_eq!(judge(&node, silent), want, "{taints:?} {ready} {silent:?}");
+            let silent = silent.map(Duration::from_secs);
+            assert_eq!(is_lost(&node, silent), want, "{ready} {silent:?}");
+        }
+    }
+
+    #[test]
+    fn taints_say_what_the_node_says() {
+        use NodeReadiness::{NotReady, Ready, Unknown};
+        for (readiness, unschedulable, want) in [
+            (Ready, false, [false, false, false]),
+            (Ready, true, [false, false, true]),
+            (NotReady { since: None }, false, [true, false, false]),
+            (Unknown { since: None }, true, [false, true, true]),
+        ] {
+            let mut node = node("a", &[], &[]);
+            (node.readiness, node.unschedulable) = (readiness, unschedulable);
+            assert_eq!(told(&node).map(|(_, is_so)| is_so), want, "{readiness:?}");
         }
     }
 

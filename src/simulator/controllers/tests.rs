@@ -1,5 +1,6 @@
 //! Histories of small clusters, each rule of a controller seen from outside.
 
+mod ending;
 mod garbage;
 mod nodes;
 mod rolling;

@@ -96,6 +96,10 @@ impl Verbs<'_> {
         if waits && !grace {
             self.mark_as_deleting(&live, &mut object);
         }
+        if waits && object == live.value() {
+            // It waits for others already, and nothing is left to be written.
+            return Ok(Deleted::Going(live));
+        }
         if waits || grace && period > 0 {
             return self.keep(target.kind, object).map(Deleted::Going);
         }

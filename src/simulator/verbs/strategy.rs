@@ -94,7 +94,9 @@ pub(super) fn prepare_create(kind: Kind, object: &mut Value) {
     match kind {
         Kind::DaemonSet => {
             object["status"] = counted(Value::Null);
-            set_template_generation(object, 1);
+            // One that is given stays: it tells pods that are adopted from those that are made.
+            let generation = template_generation(object).max(1);
+            set_template_generation(object, generation);
         }
         Kind::Pod => pod::prepare_create(object),
         Kind::Namespace => {

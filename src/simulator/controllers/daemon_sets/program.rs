@@ -177,7 +177,7 @@ impl Program {
                 let request = Request::RenumberRevision { name: revision.name.clone(), to: *to };
                 self.one(Stage::History, request);
             }
-            Current::Unchanged { revision: _ } => {}
+            Current::Found { revision: _ } | Current::Unchanged { revision: _ } => {}
         }
     }
 

@@ -105,3 +105,37 @@ fn a_pod_aimed_at_a_node_with_a_taint_waits_and_says_why() {
     let stray = little.store.get(Kind::Pod, "ns", "stray").unwrap().pod().unwrap();
     assert!(stray.is_ready(), "{stray:?}");
 }
+
+#[test]
+fn a_node_is_tainted_as_it_says_of_itself() {
+    let mut little = Little::new(3, agent(&rolling(&json!(1), &json!(0)), 0), "");
+    little.until(10);
+    let target = Target::new(Kind::Node, "", "node-01");
+    let taints = |little: &Little| -> Vec<String> {
+        let taints = node_of(little, "node-01").taints.iter();
+        let mut all: Vec<String> =
+            taints.map(|it| format!("{}:{}", it.key, it.effect.as_str())).collect();
+        all.sort();
+        all
+    };
+    let edit = |little: &mut Little, target: Target<'_>, change: fn(&mut Value)| {
+        little.store.verbs(little.now, "test").edit(target, change).unwrap();
+    };
+    edit(&mut little, target, |node| node["spec"]["unschedulable"] = true.into());
+    edit(&mut little, target.status(), |node| {
+        node["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
+    });
+    little.until(11);
+    let at_once =
+        ["node.kubernetes.io/not-ready:NoSchedule", "node.kubernetes.io/unschedulable:NoSchedule"];
+    assert_eq!(taints(&little), at_once);
+    little.until(20);
+    assert_eq!(taints(&little)[0], "node.kubernetes.io/not-ready:NoExecute");
+    assert!(little.pod_on("node-01").unwrap().is_ready(), "its kubelet has not said so");
+    edit(&mut little, target, |node| node["spec"]["unschedulable"] = Value::Null);
+    edit(&mut little, target.status(), |node| {
+        node["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    });
+    little.until(30);
+    assert_eq!(taints(&little), [""; 0]);
+}

@@ -1,0 +1,90 @@
+//! Scenarios on embedded clusters, each in one of its own, on virtual time.
+
+use std::time::Duration;
+
+use ds_plan::cluster::read_recorded_from;
+use ds_plan::model::Faults;
+use ds_plan::simulator::{Rehearsal, Timings, VirtualClock, World, on_virtual_time};
+use serde_json::json;
+
+use super::Transcripts;
+use super::player::{Switch, play};
+use super::step::Scenario;
+
+/// Plays them one after the other.
+pub(super) fn play_all(scenarios: &[Scenario]) -> Transcripts {
+    let play = |scenario: &Scenario| (scenario.name, play_one(scenario));
+    std::thread::scope(|scope| {
+        let played = scope.spawn(|| scenarios.iter().map(play).collect());
+        played.join().expect("each of them is played to its end")
+    })
+}
+
+fn play_one(scenario: &Scenario) -> String {
+    let born = "2026-01-01T00:00:00Z";
+    let mut items = ["kube-system", "default"]
+        .map(|name| {
+            json!({
+                "apiVersion": "v1", "kind": "Namespace", "status": {"phase": "Active"},
+                "metadata": {"name": name, "uid": name, "creationTimestamp": born},
+            })
+        })
+        .to_vec();
+    // A cluster without nodes is none; this one is nobody's.
+    items.push(json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "elsewhere", "uid": "elsewhere", "creationTimestamp": born},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }));
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let snapshot = read_recorded_from(list.as_bytes(), "scenario").unwrap();
+    let played = on_virtual_time(async {
+        let faults = faults(scenario.stops());
+        let rehearsal = Rehearsal { timings: timings(), faults, seed: 1 };
+        let world = World::begin(&snapshot, rehearsal).unwrap();
+        play(&world.server().client(), scenario, &world.clock(), "on the embedded cluster").await
+    });
+    played.unwrap()
+}
+
+/// Pods that start and stop as fast as kwok's.
+fn timings() -> Timings {
+    Timings {
+        start: Duration::from_millis(100),
+        stop: Duration::from_millis(20),
+        ..Timings::default()
+    }
+}
+
+/// When the controller manager is stopped and started, if it is.
+const STOP: Duration = Duration::from_mins(2);
+const START: Duration = Duration::from_mins(5);
+
+/// The switch is a time, which all before it has to be done by.
+impl Switch for VirtualClock {
+    async fn stop(&self) {
+        assert!(self.elapsed() < STOP, "that is late");
+        self.reach(Self::start(self) + STOP).await;
+    }
+
+    async fn start(&self) {
+        assert!(self.elapsed() < START, "that is late");
+        self.reach(Self::start(self) + START).await;
+    }
+}
+
+/// Images that fare as they do with kwok (`stages/pod.yaml`).
+fn faults(stops: bool) -> Faults {
+    let down =
+        json!([{"from": format!("{}s", STOP.as_secs()), "until": format!("{}s", START.as_secs())}]);
+    let faults = json!({
+        "apiVersion": "ds-plan.dev/v1alpha1", "kind": "Faults",
+        "images": [
+            {"fault": "neverPulls", "image": "agent:v2-bad"},
+            {"fault": "crashLoops", "image": "agent:v2-crash", "after": "0s"},
+            {"fault": "readyLate", "image": "agent:v3-slow", "by": "2s"},
+        ],
+        "controllerManagerDown": if stops { down } else { json!([]) },
+    });
+    serde_json::from_value(faults).unwrap()
+}
