@@ -12,7 +12,7 @@ use super::document::{
 };
 use super::guards::{Judged, guards};
 use super::hold::{Hold, as_declared};
-use super::nodes::{self, Described, Outcome, Outcomes};
+use super::nodes::{self, Described, Outcomes};
 use super::reason::Reason;
 use super::scene::Scene;
 use super::waves::Schedule;
@@ -155,9 +155,7 @@ pub(super) fn rollout(
     untouched: Option<Reason>,
     described: Described,
 ) -> Rollout {
-    let Outcomes { nodes, idle } = nodes::outcomes(scene, pace, described);
-    let (mut nodes, standings): (Vec<_>, Vec<_>) =
-        nodes.into_iter().map(|Outcome { plan, standing }| (plan, standing)).unzip();
+    let Outcomes { mut nodes, standings, idle } = nodes::outcomes(scene, pace, described);
     if let Some(reason) = untouched {
         leave_alone(&mut nodes, &reason);
         return Rollout { nodes, idle, ..Rollout::default() };

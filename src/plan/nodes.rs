@@ -70,17 +70,19 @@ pub(super) enum Described {
 }
 
 /// One node's plan, and what the budget has to know of it.
-pub(super) struct Outcome {
+struct Outcome {
     /// The plan, before waves.
-    pub plan: NodePlan,
+    plan: NodePlan,
     /// For the budget.
-    pub standing: Standing,
+    standing: Standing,
 }
 
 /// What was decided about the nodes of a cluster.
 pub(super) struct Outcomes {
-    /// The nodes in name order.
-    pub nodes: Vec<Outcome>,
+    /// The plans in the order of the nodes' names.
+    pub nodes: Vec<NodePlan>,
+    /// What the budget has to know, one for each of `nodes`.
+    pub standings: Vec<Standing>,
     /// How many nodes beside them have no pod and get none, and need no description.
     pub idle: u32,
 }
@@ -102,17 +104,24 @@ pub(super) fn outcomes(scene: &Scene<'_>, pace: &PolicySpec, described: Describe
         described,
     };
     let now = Immediate::of(&manage(&site.view, FailedPods::Unknown));
-    let mut outcomes = Outcomes { nodes: Vec::new(), idle: 0 };
-    for (at, node) in site.view.fleet.nodes().iter().enumerate() {
-        if described == Described::Busy && site.is_idle(at) {
-            outcomes.idle += 1;
-        } else {
-            outcomes.nodes.push(site.outcome(at, node, &now));
-        }
+    let all = 0..site.view.fleet.nodes().len();
+    let is_told = |at: &usize| described == Described::All || !site.is_idle(*at);
+    // Plans are large, and there may be many: room is made for them once.
+    let told = all.clone().filter(is_told).count();
+    let (mut nodes, mut standings) = (Vec::with_capacity(told), Vec::with_capacity(told));
+    for at in all.clone().filter(is_told) {
+        let Outcome { plan, standing } = site.outcome(at, &site.view.fleet.nodes()[at], &now);
+        nodes.push(plan);
+        standings.push(standing);
     }
-    outcomes.nodes.extend(site.vanished());
-    outcomes.nodes.sort_by(|a, b| a.plan.name.cmp(&b.plan.name));
-    outcomes
+    let idle = u32::try_from(all.len() - told).unwrap_or(u32::MAX);
+    let vanished: Vec<_> = site.vanished().map(|it| (it.plan, it.standing)).collect();
+    if !vanished.is_empty() {
+        let mut all: Vec<_> = nodes.into_iter().zip(standings).chain(vanished).collect();
+        all.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        (nodes, standings) = all.into_iter().unzip();
+    }
+    Outcomes { nodes, standings, idle }
 }
 
 impl Site<'_> {

@@ -5,7 +5,7 @@
 use super::document::{Deviation, NodeDrift};
 use crate::model::{Namespace, PolicySpec};
 use crate::plan::document::{NodePlan, PodPlan};
-use crate::plan::nodes::{self, Described, Outcome};
+use crate::plan::nodes::{self, Described};
 use crate::plan::reason::Reason;
 use crate::plan::scene::Scene;
 use crate::plan::status::counted;
@@ -22,11 +22,7 @@ enum Fault {
 
 /// Deviations of pods, of the rollout that they are in, and of where they may be.
 pub(super) fn deviations(scene: &Scene<'_>, namespace: Option<&Namespace>) -> Vec<Deviation> {
-    let plans: Vec<NodePlan> = nodes::outcomes(scene, &PolicySpec::default(), Described::All)
-        .nodes
-        .into_iter()
-        .map(|Outcome { plan, .. }| plan)
-        .collect();
+    let plans = nodes::outcomes(scene, &PolicySpec::default(), Described::All).nodes;
     let faulty = |fault: Fault| plans.iter().filter_map(|plan| at_fault(plan, fault)).collect();
     let some = |nodes: Vec<NodeDrift>, deviation: fn(Vec<NodeDrift>) -> Deviation| {
         (!nodes.is_empty()).then(|| deviation(nodes))
