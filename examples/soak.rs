@@ -14,6 +14,8 @@ mod cluster;
 mod dice;
 #[path = "../tests/simulation/laws.rs"]
 mod laws;
+#[path = "../tests/simulation/locks.rs"]
+mod locks;
 #[path = "../tests/simulation/people.rs"]
 mod people;
 #[path = "../tests/simulation/reasons.rs"]

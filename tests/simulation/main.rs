@@ -10,6 +10,7 @@ mod cluster;
 mod crash;
 mod dice;
 mod laws;
+mod locks;
 mod people;
 mod reasons;
 mod scenario;

@@ -24,6 +24,9 @@ use crate::scenario::{AgentSpec, Change, Fate, Scenario};
 /// No run may last longer, by the cluster's clock.
 const LONGEST: Duration = Duration::from_hours(12);
 
+/// No trial takes more requests: who goes on for ever ends here.
+const MOST_REQUESTS: usize = 20_000;
+
 /// How long everything else may take to settle after a run.
 const SETTLED: Duration = Duration::from_mins(5);
 
@@ -52,6 +55,8 @@ const AGAIN: &str = "again";
 struct Shared {
     ledger: Ledger,
     requests: usize,
+    /// Those of all runs.
+    all_requests: usize,
     fates: Vec<Fate>,
     killed: bool,
     /// Users whose runs may change nothing, for all is done.
@@ -63,6 +68,22 @@ struct Shared {
 impl Shared {
     fn has(&self, fate: Fate) -> bool {
         self.fates.contains(&fate)
+    }
+
+    /// One more request of the program's.
+    fn count(&mut self) {
+        self.all_requests += 1;
+        if self.all_requests == MOST_REQUESTS {
+            let text = format!("no end after {MOST_REQUESTS} requests");
+            self.ledger.broken.push(text);
+        }
+        self.tell();
+    }
+
+    fn tell(&self) {
+        if !self.ledger.broken.is_empty() {
+            self.over.notify_one();
+        }
     }
 }
 
@@ -115,18 +136,17 @@ impl Hook for Watcher {
             }
             faults.extend(self.cut_off(&shared));
         }
-        shared.ledger.before(request, self.clock.now());
-        drop(shared);
         faults.extend(self.faults.as_mut().into_iter().flat_map(|it| it.before(request, store)));
+        let refused = faults.iter().any(|fault| matches!(fault, Fault::Answer(_)));
+        shared.ledger.before(request, refused, store, self.clock.now());
+        shared.count();
         faults
     }
 
     fn after(&mut self, request: &Seen, code: u16, store: &Store) -> Vec<Fault> {
         let mut shared = locked(&self.shared);
         shared.ledger.after(request, code, store, self.clock.now());
-        if !shared.ledger.broken.is_empty() {
-            shared.over.notify_one();
-        }
+        shared.tell();
         if request.user == SOMEBODY {
             return Vec::new();
         }
@@ -188,8 +208,15 @@ impl<'a> Trial<'a> {
         let world = World::begin(&cluster::snapshot(scenario), rehearsal).expect("a cluster");
         let ledger = Ledger::new(scenario, &world.server().store());
         let fates = scenario.fates.clone();
-        let shared =
-            Shared { ledger, requests: 0, fates, killed: false, idle: None, over: Arc::default() };
+        let shared = Shared {
+            ledger,
+            requests: 0,
+            all_requests: 0,
+            fates,
+            killed: false,
+            idle: None,
+            over: Arc::default(),
+        };
         let shared = Arc::new(Mutex::new(shared));
         let death = Arc::new(Notify::new());
         world.server().set_hook(Some(Box::new(Watcher {
@@ -324,7 +351,7 @@ fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<String> {
 
 /// What is parked is remembered where no other controller undoes it.
 fn bad_hold(scenario: &Scenario, store: &Store) -> Vec<String> {
-    if !scenario.is_quiet() || !scenario.fates.is_empty() {
+    if scenario.is_cut_off() || !scenario.people.is_empty() || !scenario.fates.is_empty() {
         return Vec::new();
     }
     let parked = scenario.agents.iter().filter_map(|agent| {
