@@ -12,6 +12,8 @@ mod budget;
 mod cluster;
 #[path = "../tests/simulation/dice.rs"]
 mod dice;
+#[path = "../tests/simulation/eyes.rs"]
+mod eyes;
 #[path = "../tests/simulation/laws.rs"]
 mod laws;
 #[path = "../tests/simulation/locks.rs"]

@@ -12,12 +12,13 @@ use ds_plan::model::{
     Revision, Uid, UpdateStrategy, failed_templates, lease_name,
 };
 use ds_plan::plan::{Hold, HoldState, template_digest};
-use ds_plan::simulator::{Change, Event, Kind, ObjectKey, Objects, Route, Seen, Store};
+use ds_plan::simulator::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::budget::{Nodes, desired_nodes, is_available, owns};
 use crate::cluster::{self, NAMESPACE};
+use crate::eyes::Eyes;
 use crate::locks::Locks;
 use crate::people::SOMEBODY;
 use crate::reasons;
@@ -44,6 +45,7 @@ pub(crate) struct Ledger {
     seen: u64,
     nodes: Nodes,
     locks: Locks,
+    eyes: Eyes,
     /// When somebody else last wrote a DaemonSet's template, and its strategy or hold.
     meddled: BTreeMap<(DaemonSetKey, Part), Timestamp>,
     /// The generations of each DaemonSet, and from when on the program must know of them.
@@ -81,6 +83,7 @@ impl Ledger {
             seen: store.version(),
             nodes: Nodes::new(scenario.is_cut_off()),
             locks: Locks::default(),
+            eyes: Eyes::default(),
             meddled: BTreeMap::new(),
             generations: BTreeMap::new(),
             interrupted: BTreeMap::new(),
@@ -97,9 +100,17 @@ impl Ledger {
     }
 
     /// A request is sent. What the program does is judged by what it can know at that moment; one
-    /// that is `refused` changes nothing, and is judged all the same.
-    pub(crate) fn before(&mut self, request: &Seen, refused: bool, store: &Store, now: Timestamp) {
+    /// that is refused changes nothing, and is judged all the same.
+    pub(crate) fn before(
+        &mut self,
+        request: &Seen,
+        faults: &[Fault],
+        store: &Store,
+        now: Timestamp,
+    ) {
         let Route::Objects(Objects { kind, name, .. }) = &request.route else { return };
+        self.eyes.look(request, *kind, faults, now);
+        let refused = faults.iter().any(|fault| matches!(fault, Fault::Answer(_)));
         if request.dry_run || matches!(request.verb, "get" | "list" | "watch") {
             return;
         }
@@ -111,6 +122,9 @@ impl Ledger {
         }
         if *kind != Kind::Pod || request.verb != "delete" {
             return;
+        }
+        if let Some(law) = self.eyes.broken(&request.user, now) {
+            self.breaks(now, format_args!("{name} is deleted, and {law}"));
         }
         self.tried.entry(request.user.clone()).or_default().insert(name.clone());
         if self.interrupted.get(&request.user).is_some_and(|tried| !tried.contains(name)) {

@@ -9,6 +9,7 @@ mod budget;
 mod cluster;
 mod crash;
 mod dice;
+mod eyes;
 mod laws;
 mod locks;
 mod people;

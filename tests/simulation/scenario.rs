@@ -298,7 +298,16 @@ fn fault(nodes: &[NodeSpec], dice: &mut Dice) -> Vec<(&'static str, Value)> {
     let at = dice.between(1, 120);
     let later = format!("{}s", at + dice.between(10, 400));
     let at = format!("{at}s");
-    match dice.between(0, 11) {
+    let down = |names: Vec<String>, dice: &mut Dice| {
+        let nodes = json!({"names": names});
+        let mut events =
+            vec![("nodes", json!({"event": "dies", "at": at, "nodes": nodes.clone()}))];
+        if !dice.one_in(3) {
+            events.push(("nodes", json!({"event": "comesBack", "at": later, "nodes": nodes})));
+        }
+        events
+    };
+    match dice.between(0, 13) {
         0 => {
             let kind = dice.pick(&["neverPulls", "crashLoops"]);
             let names = if dice.one_in(2) { some(dice) } else { Vec::new() };
@@ -311,13 +320,8 @@ fn fault(nodes: &[NodeSpec], dice: &mut Dice) -> Vec<(&'static str, Value)> {
             vec![("images", late)]
         }
         2 | 3 => {
-            let nodes = json!({"names": some(dice)});
-            let mut events =
-                vec![("nodes", json!({"event": "dies", "at": at, "nodes": nodes.clone()}))];
-            if !dice.one_in(3) {
-                events.push(("nodes", json!({"event": "comesBack", "at": later, "nodes": nodes})));
-            }
-            events
+            let names = some(dice);
+            down(names, dice)
         }
         4 => {
             let labels = json!({"pool": dice.pick(&["blue", "green"])});
@@ -341,8 +345,25 @@ fn fault(nodes: &[NodeSpec], dice: &mut Dice) -> Vec<(&'static str, Value)> {
             vec![("nodes", json!({"event": "tainted", "at": at, "nodes": nodes, "taint": taint}))]
         }
         8 => vec![("controllerManagerDown", json!({"from": at, "until": later}))],
+        9 => {
+            let zone = dice.pick(nodes).zone;
+            let names = nodes.iter().filter(|node| node.zone == zone);
+            down(names.map(|node| node.name.clone()).collect(), dice)
+        }
+        10 => blindness(&at, &later, dice),
         _ => vec![("api", api_fault(dice))],
     }
+}
+
+/// Watches of one kind end, and for a while there are no new ones.
+fn blindness(from: &str, until: &str, dice: &mut Dice) -> Vec<(&'static str, Value)> {
+    let resources = json!([dice.pick(&["nodes", "pods", "daemonsets"])]);
+    let cut = json!({"answer": {"cut": "15s"}, "verbs": ["watch"], "resources": resources.clone()});
+    let refused = json!({
+        "answer": {"refused": 503}, "verbs": ["watch", "list"], "resources": resources,
+        "when": {"from": from, "until": until},
+    });
+    vec![("api", cut), ("api", refused)]
 }
 
 fn api_fault(dice: &mut Dice) -> Value {

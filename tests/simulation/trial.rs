@@ -137,8 +137,7 @@ impl Hook for Watcher {
             faults.extend(self.cut_off(&shared));
         }
         faults.extend(self.faults.as_mut().into_iter().flat_map(|it| it.before(request, store)));
-        let refused = faults.iter().any(|fault| matches!(fault, Fault::Answer(_)));
-        shared.ledger.before(request, refused, store, self.clock.now());
+        shared.ledger.before(request, &faults, store, self.clock.now());
         shared.count();
         faults
     }
@@ -315,6 +314,7 @@ async fn trial(scenario: &Scenario) -> Outcome {
         ended.iter().filter_map(|(user, ended)| bad_end(scenario, user, ended)).collect();
     let server = trial.world.server();
     broken.extend(bad_hold(scenario, &server.store()));
+    broken.extend(left(scenario, &ended, &server.store()));
     if let Some((_, last)) = ended.last().filter(|(_, last)| last.exit == Exit::Done) {
         debug_assert_eq!(last.error, None);
         // Who finds nothing to do waits for nobody.
@@ -361,6 +361,25 @@ fn bad_hold(scenario: &Scenario, store: &Store) -> Vec<String> {
             .then(|| format!("{} is parked, and nobody remembers why", agent.name))
     });
     parked.collect()
+}
+
+/// A way back whose run was killed is gone on with by the next one, which does not just say no.
+fn left(scenario: &Scenario, ended: &[(&str, Ended)], store: &Store) -> Option<String> {
+    let [agent] = &scenario.agents[..] else { return None };
+    let rolls_back = scenario.policy.as_ref().is_some_and(|it| it["onFailure"] == "rollback");
+    let is_refused = ended.last().is_some_and(|(_, ended)| ended.exit == Exit::Refused);
+    if !rolls_back || !is_refused || scenario.is_cut_off() || !scenario.people.is_empty() {
+        return None;
+    }
+    let live = store.at(Kind::DaemonSet, &key(agent.name))?.daemon_set()?;
+    Hold::of(live).ok()??.failed?;
+    let is_bad = |pod: &&Pod| owns(live, pod) && !pod.terminating && !is_updated(pod, live, store);
+    let node = |pod: &Pod| store.get(Kind::Node, "", pod.node()?.as_str());
+    let is_ready = |pod: &&Pod| {
+        node(pod).and_then(|it| it.node().map(|it| it.readiness.is_ready())).unwrap_or_default()
+    };
+    let bad = pods(store).filter(is_bad).find(is_ready)?;
+    Some(format!("{} is left on its way back, and so is {}", agent.name, bad.name))
 }
 
 /// What is not as it should be at the moment when a run says that all is done.
