@@ -136,7 +136,23 @@ impl Scenario {
         let people = (0..dice.between(0, 9).saturating_sub(7)).map(|_| meddling(&mut dice));
         let people = if calm { Vec::new() } else { people.collect() };
         let fates = if calm && dice.one_in(2) { vec![Fate::Again] } else { fates(&mut dice) };
-        Self { seed, nodes, agents, policy, faults, people, fates }
+        let mut scenario = Self { seed, nodes, agents, policy, faults, people, fates };
+        if dice.one_in(16) {
+            scenario.killed_on_the_way_back(&mut dice);
+        }
+        scenario
+    }
+
+    /// What hardly ever comes together by chance: an image that fails, its rollback, and a run that
+    /// is killed meanwhile.
+    fn killed_on_the_way_back(&mut self, dice: &mut Dice) {
+        self.agents.truncate(1);
+        self.agents[0].change = Change::Image;
+        self.policy = Some(json!({"onFailure": "rollback", "progressDeadline": "1m"}));
+        let bad = json!({"fault": "neverPulls", "image": NEW, "nodes": {"names": []}});
+        self.faults = vec![("images", bad)];
+        self.people.clear();
+        self.fates = vec![Fate::KilledAfter(usize::try_from(dice.between(40, 90)).unwrap())];
     }
 
     /// The same without some of it, by the numbers of its parts; `None` when nothing would be left
