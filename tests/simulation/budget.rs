@@ -89,8 +89,11 @@ impl Nodes {
         self.flights.retain(|_, flight| now < flight.until);
         let seen = self.seen_by(now);
         for node in store.objects(Kind::Node, None).filter_map(|it| it.node()) {
-            let since = (node.readiness.is_ready(), seen);
-            self.ready.entry(node.name.clone()).or_insert(since);
+            let ready = node.readiness.is_ready();
+            let known = self.ready.entry(node.name.clone()).or_insert((ready, seen));
+            if known.0 != ready {
+                *known = (ready, now);
+            }
         }
         for live in all {
             self.pods_of(live, store, now);
@@ -144,7 +147,7 @@ impl Nodes {
         self.without.entry(key).or_insert(now);
     }
 
-    /// How many nodes are without an available pod, and how many may: those that are so for long
+    /// Which nodes are without an available pod, and how many may be: those that are so for long
     /// enough to be seen, and those that we took it from. Under the strategy that was declared, and
     /// the policy's `spec`.
     pub(crate) fn budget(
@@ -153,17 +156,19 @@ impl Nodes {
         (declared, policy): (&Value, &Value),
         store: &Store,
         now: Timestamp,
-    ) -> (u64, u64) {
+    ) -> (Vec<NodeName>, u64) {
         let seen = self.seen_by(now);
-        let (mut without, mut unready) = (0, 0);
+        let (mut without, mut unready) = (Vec::new(), Vec::new());
         for node in desired_nodes(live, store) {
             let key = (live.key.clone(), node.name.clone());
             let since = self.without.get(&key);
             match self.ready.get(&node.name) {
-                Some((false, since)) if *since <= seen => unready += 1,
+                Some((false, since)) if *since <= seen => unready.push(node.name.clone()),
                 Some((true, ready)) if *ready <= seen => {
                     let is_seen = since.is_some_and(|at| *at <= seen);
-                    without += u64::from(is_seen || self.robbed.contains(&key));
+                    if is_seen || self.robbed.contains(&key) {
+                        without.push(key.1);
+                    }
                 }
                 Some(_) | None => {}
             }
@@ -173,8 +178,9 @@ impl Nodes {
             Some(most) => share(most, desired),
             None => (5 * desired).div_ceil(100),
         };
-        let counted = without + u64::saturating_sub(unready, skipped.max(1));
-        (counted, allowed(declared, policy, desired))
+        let skipped = usize::try_from(skipped.max(1)).unwrap_or(usize::MAX);
+        without.extend(unready.into_iter().skip(skipped));
+        (without, allowed(declared, policy, desired))
     }
 
     /// Whether the program must know that a node is Ready.

@@ -244,10 +244,14 @@ impl Ledger {
         if is_available(pod, live, self.nodes.seen_by(now)) {
             self.nodes.robbed(live, node, now);
             let Some(declared) = self.declared.get(&live.key) else { return };
-            let (counted, allowed) = self.nodes.budget(live, (declared, &self.policy), store, now);
-            if counted > allowed {
+            let (down, allowed) = self.nodes.budget(live, (declared, &self.policy), store, now);
+            let count = down.len() as u64;
+            if count > allowed {
                 let key = &live.key;
-                self.breaks(now, format_args!("{key}: {counted} are down, {allowed} may be"));
+                self.breaks(
+                    now,
+                    format_args!("{key}: {count} are down, {allowed} may be: {down:?}"),
+                );
             }
         }
     }

@@ -44,6 +44,9 @@ pub(crate) struct AgentSpec {
     /// Only nodes of this pool.
     pub(crate) pool: Option<&'static str>,
     pub(crate) change: Change,
+    /// Whether it tolerates every taint, as many agents do: only then is a node that is down
+    /// still one that should run a pod.
+    pub(crate) tolerates: bool,
     /// Whether it is there already.
     pub(crate) live: bool,
 }
@@ -137,6 +140,9 @@ impl Scenario {
         let people = if calm { Vec::new() } else { people.collect() };
         let fates = if calm && dice.one_in(2) { vec![Fate::Again] } else { fates(&mut dice) };
         let mut scenario = Self { seed, nodes, agents, policy, faults, people, fates };
+        for agent in &mut scenario.agents {
+            agent.tolerates = dice.one_in(3);
+        }
         if dice.one_in(16) {
             scenario.killed_on_the_way_back(&mut dice);
         }
@@ -267,6 +273,7 @@ fn agent(name: &'static str, dice: &mut Dice) -> AgentSpec {
             Change::Pool,
             Change::Nothing,
         ]),
+        tolerates: false,
         live: !dice.one_in(10),
     }
 }
