@@ -53,6 +53,8 @@ pub(crate) struct Ledger {
     /// Whose run was interrupted, and the pods that it had tried to delete until then.
     interrupted: BTreeMap<String, BTreeSet<String>>,
     tried: BTreeMap<String, BTreeSet<String>>,
+    /// The pods whose delete was answered with yes, by user.
+    answered: BTreeSet<(String, String)>,
     /// Broken laws, in words.
     pub(crate) broken: Vec<String>,
     /// Every request and every change, in order.
@@ -88,6 +90,7 @@ impl Ledger {
             generations: BTreeMap::new(),
             interrupted: BTreeMap::new(),
             tried: BTreeMap::new(),
+            answered: BTreeSet::new(),
             broken: Vec::new(),
             history: String::new(),
         }
@@ -131,6 +134,13 @@ impl Ledger {
             self.breaks(now, format_args!("{name} is deleted after an interrupt"));
         }
         self.deletes(request, name, refused, store, now);
+    }
+
+    /// A request has its answer, which its sender hears.
+    pub(crate) fn answered(&mut self, request: &Seen, code: u16) {
+        if request.verb == "delete" && code < 300 {
+            self.answered.insert((request.user.clone(), uid_sent(request)));
+        }
     }
 
     /// The DaemonSet that an object is, or belongs to.
@@ -216,14 +226,16 @@ impl Ledger {
         store: &Store,
         now: Timestamp,
     ) {
-        let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        let uid = &sent["preconditions"]["uid"];
-        if !uid.is_string() {
+        let uid = uid_sent(request);
+        if uid.is_empty() {
             return self.breaks(now, format_args!("{name} is deleted, whatever its uid"));
+        }
+        if self.answered.contains(&(request.user.clone(), uid.clone())) {
+            return self.breaks(now, format_args!("{name} is deleted, though it was already"));
         }
         let pod = store.at(Kind::Pod, &key(name)).and_then(|it| it.pod());
         // What is on its way out is not changed, nor is another one of the same name.
-        let Some(pod) = pod.filter(|pod| !pod.terminating && *uid == *pod.uid.as_str()) else {
+        let Some(pod) = pod.filter(|pod| !pod.terminating && uid == *pod.uid.as_str()) else {
             return;
         };
         let all = self.live(store);
@@ -450,6 +462,12 @@ impl Ledger {
         let all = store.objects(Kind::DaemonSet, Some(NAMESPACE)).filter_map(|it| it.daemon_set());
         all.filter(|live| self.declared.contains_key(&live.key)).cloned().collect()
     }
+}
+
+/// The uid without which nothing is to be deleted.
+fn uid_sent(request: &Seen) -> String {
+    let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    sent["preconditions"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
 /// The digests of templates that are remembered as failed, where the lock is or by the hold.

@@ -378,15 +378,17 @@ fn fault(nodes: &[NodeSpec], dice: &mut Dice) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// Watches of one kind end, and for a while there are no new ones.
+/// Watches of one kind end, and for a while there are no new ones, or they come late: what the
+/// program has been answered is then ahead of what it sees.
 fn blindness(from: &str, until: &str, dice: &mut Dice) -> Vec<(&'static str, Value)> {
     let resources = json!([dice.pick(&["nodes", "pods", "daemonsets"])]);
     let cut = json!({"answer": {"cut": "15s"}, "verbs": ["watch"], "resources": resources.clone()});
-    let refused = json!({
-        "answer": {"refused": 503}, "verbs": ["watch", "list"], "resources": resources,
+    let answer = dice.pick(&[json!({"refused": 503}), json!({"late": "8s"})]);
+    let again = json!({
+        "answer": answer, "verbs": ["watch", "list"], "resources": resources,
         "when": {"from": from, "until": until},
     });
-    vec![("api", cut), ("api", refused)]
+    vec![("api", cut), ("api", again)]
 }
 
 fn api_fault(dice: &mut Dice) -> Value {

@@ -162,8 +162,12 @@ impl Hook for Watcher {
             let text = format!("all was done, and {} does {:?}", request.user, request.route);
             shared.ledger.broken.push(text);
         }
-        drop(shared);
-        self.faults.as_mut().map(|faults| faults.after(request, code, store)).unwrap_or_default()
+        let after = |faults: &mut Box<dyn Hook>| faults.after(request, code, store);
+        let faults = self.faults.as_mut().map(after).unwrap_or_default();
+        if faults.is_empty() {
+            shared.ledger.answered(request, code);
+        }
+        faults
     }
 }
 
