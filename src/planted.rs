@@ -31,6 +31,8 @@ pub const ALL: &[&str] = &[
     "a lock is taken that is held",
     "a node whose pod leaves does not count",
     "a pod that is not Ready is available",
+    "a stale holder writes on",
+    "a way back is left",
     "a young pod is deleted",
     "an eviction is not guarded",
     "an interrupt is not heard",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, PodPlan, Strategy};
+use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strategy};
 use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
@@ -49,7 +49,7 @@ pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
     if plan.change == Change::Recreate {
         return vec![selector_change(plan)];
     }
-    let evicted = now.and_then(|now| mass_eviction(plan, now));
+    let evicted = now.and_then(|now| mass_eviction(plan, now, scene));
     let guards = [
         evicted,
         deadlock(plan, scene, holders),
@@ -143,31 +143,38 @@ fn selector_change(plan: &DaemonSetPlan) -> Guard {
 
 /// The controller removes pods from nodes that are no longer eligible all at once, whatever the
 /// strategy: no budget holds it back.
-fn mass_eviction(plan: &DaemonSetPlan, now: &Scene<'_>) -> Option<Guard> {
+///
+/// A node that is to get its pod counts as one that has it: the controller may create it between the
+/// plan and the write.
+fn mass_eviction(plan: &DaemonSetPlan, now: &Scene<'_>, scene: &Scene<'_>) -> Option<Guard> {
     let allowed = match plan.strategy {
         Strategy::OnDelete => ON_DELETE_BUDGET,
         Strategy::RollingUpdate { max_unavailable, max_surge: _, desired: _ } => {
             max_unavailable.max(1)
         }
     };
-    let view = now.view();
-    let may_stay =
-        |node: &NodeName| view.fleet.position(node).is_some_and(|at| view.placements[at].may_stay);
-    let not_eligible = |pod: &PodPlan| matches!(pod.reason.reason, Reason::NotEligible { .. });
-    let evicted: Vec<NodeName> = plan
-        .nodes
-        .iter()
-        .filter(|node| node.pods.iter().any(not_eligible) && may_stay(&node.name))
-        .map(|node| node.name.clone())
-        .collect();
+    let (before, after) = (now.view(), scene.view());
+    let (mut evicted, mut to_come) = (Vec::new(), 0);
+    for (at, node) in after.fleet.nodes().iter().enumerate() {
+        let has_pod = after.pods.at(at).iter().any(|pod| !pod.terminating);
+        let (was, is) = (&before.placements[at], &after.placements[at]);
+        if was.may_stay && !is.may_stay && (has_pod || was.may_start) {
+            evicted.push(node.name.clone());
+            to_come += usize::from(!has_pod);
+        }
+    }
     let count = evicted.len();
     let passes = count <= usize::try_from(allowed).unwrap_or(usize::MAX);
     if planted!(passes, "an eviction is not guarded" => true) {
         return None;
     }
+    let not_yet = match to_come {
+        0 => String::new(),
+        _ => format!(" ({to_come} of them are to get theirs only now)"),
+    };
     let message = format!(
         "{count} nodes are no longer eligible, and the controller removes their pods all at once, \
-         whatever the strategy; at most {allowed} may be unavailable"
+         whatever the strategy{not_yet}; at most {allowed} may be unavailable"
     );
     Some(guard(plan, GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), evicted))
 }

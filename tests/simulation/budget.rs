@@ -4,24 +4,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ds_plan::controller::placement::judge;
-use ds_plan::model::{DaemonSet, DaemonSetKey, Node, NodeName, Pod};
+use ds_plan::model::{DaemonSet, DaemonSetKey, Node, NodeName, Pod, Uid};
 use ds_plan::simulator::{Event, Kind, Store};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::laws::pods;
 
-/// What is newer than this, the program need not have seen: watches are cut, answers are late.
-const SIGHT: SignedDuration = SignedDuration::from_secs(30);
+/// What is newer than this, the program need not have seen where watches are cut and answers late.
+const DIM: SignedDuration = SignedDuration::from_secs(30);
 
-/// The last moment that the program must have seen.
-pub(crate) fn seen_by(now: Timestamp) -> Timestamp {
-    now.saturating_sub(SIGHT).unwrap_or(now)
+/// The same where all requests are answered at once.
+const CLEAR: SignedDuration = SignedDuration::from_secs(2);
+
+/// How long a request may be under way: then its sender has given it up, and it does not arrive.
+const UNDER_WAY: SignedDuration = SignedDuration::from_secs(10);
+
+/// A delete that was sent, and has neither arrived nor been given up.
+struct Flight {
+    user: String,
+    pod: Uid,
+    until: Timestamp,
 }
 
 /// The nodes of the cluster, as they are to each DaemonSet.
-#[derive(Default)]
 pub(crate) struct Nodes {
+    /// What is newer than this, the program need not have seen.
+    sight: SignedDuration,
+    /// The deletes under way, by the number of their request.
+    flights: BTreeMap<u64, Flight>,
     /// Since when a node is Ready, and not.
     ready: BTreeMap<NodeName, (bool, Timestamp)>,
     /// When anything about a node changed last.
@@ -35,6 +46,29 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
+    /// Nothing is known yet. Where requests may fail, the program sees less.
+    pub(crate) fn new(is_cut_off: bool) -> Self {
+        Self {
+            sight: if is_cut_off { DIM } else { CLEAR },
+            flights: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            changed: None,
+            without: BTreeMap::new(),
+            robbed: BTreeSet::new(),
+            desired: BTreeMap::new(),
+        }
+    }
+
+    /// How long it may take until the program sees a change.
+    pub(crate) fn sight(&self) -> SignedDuration {
+        self.sight
+    }
+
+    /// The last moment that the program must have seen.
+    pub(crate) fn seen_by(&self, now: Timestamp) -> Timestamp {
+        now.saturating_sub(self.sight).unwrap_or(now)
+    }
+
     /// A node has changed.
     pub(crate) fn node(&mut self, event: &Event, now: Timestamp) {
         let Some(node) = event.object.node() else { return };
@@ -47,14 +81,19 @@ impl Nodes {
 
     /// Whether all nodes have been what they are for so long that the program must know.
     pub(crate) fn are_known(&self, now: Timestamp) -> bool {
-        self.changed.is_none_or(|at| at + 4 * SIGHT <= now)
+        self.changed.is_none_or(|at| at + 4 * self.sight <= now)
     }
 
     /// Looks at all nodes as they are.
     pub(crate) fn look(&mut self, all: &[DaemonSet], store: &Store, now: Timestamp) {
+        self.flights.retain(|_, flight| now < flight.until);
+        let seen = self.seen_by(now);
         for node in store.objects(Kind::Node, None).filter_map(|it| it.node()) {
-            let since = (node.readiness.is_ready(), seen_by(now));
-            self.ready.entry(node.name.clone()).or_insert(since);
+            let ready = node.readiness.is_ready();
+            let known = self.ready.entry(node.name.clone()).or_insert((ready, seen));
+            if known.0 != ready {
+                *known = (ready, now);
+            }
         }
         for live in all {
             self.pods_of(live, store, now);
@@ -64,6 +103,7 @@ impl Nodes {
     fn pods_of(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {
         let available: BTreeSet<&NodeName> = pods(store)
             .filter(|pod| owns(live, pod) && is_available(pod, live, now))
+            .filter(|pod| !self.flights.values().any(|flight| flight.pod == pod.uid))
             .filter_map(Pod::node)
             .collect();
         let mut without = BTreeSet::new();
@@ -83,14 +123,31 @@ impl Nodes {
         *most = desired.max(*most);
     }
 
-    /// The program has taken the pod from a node.
+    /// A delete is sent.
+    pub(crate) fn takes_off(&mut self, number: u64, user: &str, pod: &Pod, now: Timestamp) {
+        let flight = Flight { user: user.to_owned(), pod: pod.uid.clone(), until: now + UNDER_WAY };
+        self.flights.insert(number, flight);
+    }
+
+    /// A delete has arrived.
+    pub(crate) fn lands(&mut self, number: u64) {
+        self.flights.remove(&number);
+    }
+
+    /// Whether a delete of the pod is under way already, sent by the same user.
+    pub(crate) fn is_under_way(&self, user: &str, pod: &Pod, now: Timestamp) -> bool {
+        let is_it = |flight: &Flight| flight.user == user && flight.pod == pod.uid;
+        self.flights.values().any(|flight| is_it(flight) && now < flight.until)
+    }
+
+    /// The program takes the pod from a node.
     pub(crate) fn robbed(&mut self, live: &DaemonSet, node: &NodeName, now: Timestamp) {
         let key = (live.key.clone(), node.clone());
         self.robbed.insert(key.clone());
         self.without.entry(key).or_insert(now);
     }
 
-    /// How many nodes are without an available pod, and how many may: those that are so for long
+    /// Which nodes are without an available pod, and how many may be: those that are so for long
     /// enough to be seen, and those that we took it from. Under the strategy that was declared, and
     /// the policy's `spec`.
     pub(crate) fn budget(
@@ -99,16 +156,19 @@ impl Nodes {
         (declared, policy): (&Value, &Value),
         store: &Store,
         now: Timestamp,
-    ) -> (u64, u64) {
-        let (mut without, mut unready) = (0, 0);
+    ) -> (Vec<NodeName>, u64) {
+        let seen = self.seen_by(now);
+        let (mut without, mut unready) = (Vec::new(), Vec::new());
         for node in desired_nodes(live, store) {
             let key = (live.key.clone(), node.name.clone());
             let since = self.without.get(&key);
             match self.ready.get(&node.name) {
-                Some((false, since)) if *since <= seen_by(now) => unready += 1,
-                Some((true, ready)) if *ready <= seen_by(now) => {
-                    let seen = since.is_some_and(|at| *at <= seen_by(now));
-                    without += u64::from(seen || self.robbed.contains(&key));
+                Some((false, since)) if *since <= seen => unready.push(node.name.clone()),
+                Some((true, ready)) if *ready <= seen => {
+                    let is_seen = since.is_some_and(|at| *at <= seen);
+                    if is_seen || self.robbed.contains(&key) {
+                        without.push(key.1);
+                    }
                 }
                 Some(_) | None => {}
             }
@@ -118,13 +178,14 @@ impl Nodes {
             Some(most) => share(most, desired),
             None => (5 * desired).div_ceil(100),
         };
-        let counted = without + u64::saturating_sub(unready, skipped.max(1));
-        (counted, allowed(declared, policy, desired))
+        let skipped = usize::try_from(skipped.max(1)).unwrap_or(usize::MAX);
+        without.extend(unready.into_iter().skip(skipped));
+        (without, allowed(declared, policy, desired))
     }
 
     /// Whether the program must know that a node is Ready.
     pub(crate) fn is_ready(&self, node: &NodeName, now: Timestamp) -> bool {
-        self.ready.get(node).is_some_and(|(ready, since)| *ready && *since <= seen_by(now))
+        self.ready.get(node).is_some_and(|(ready, since)| *ready && *since <= self.seen_by(now))
     }
 
     /// How many pods may go at once.

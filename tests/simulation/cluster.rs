@@ -76,6 +76,9 @@ fn before(agent: &AgentSpec) -> Value {
     if let Some(pool) = agent.pool {
         template["spec"]["nodeSelector"] = json!({"pool": pool});
     }
+    if agent.tolerates {
+        template["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    }
     json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": name}},
@@ -178,7 +181,8 @@ fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
 
 /// Whether a pod of the agent is on the node at the beginning.
 fn runs_on(agent: &AgentSpec, node: &NodeSpec) -> bool {
-    node.pod != PodSpec::Missing && !node.tainted && agent.pool.is_none_or(|pool| pool == node.pool)
+    let is_kept_off = node.tainted && !agent.tolerates;
+    node.pod != PodSpec::Missing && !is_kept_off && agent.pool.is_none_or(|pool| pool == node.pool)
 }
 
 /// A pod that looks like the agent's and belongs to somebody else.
@@ -227,6 +231,9 @@ fn owned(manifest: &Value) -> Value {
     let pod = &mut owned["f:spec"]["f:template"]["f:spec"];
     if pod.get("f:nodeSelector").is_some() {
         pod["f:nodeSelector"] = json!({});
+    }
+    if pod.get("f:tolerations").is_some() {
+        pod["f:tolerations"] = json!({});
     }
     owned
 }

@@ -56,6 +56,7 @@ fn scenario(name: &str) -> Scenario {
             min_ready_seconds: 0,
             pool: None,
             change,
+            tolerates: false,
             live,
         }],
         policy: Some(json!({"progressDeadline": "1m", "onFailure": on_failure})),

@@ -9,21 +9,31 @@ use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest;
 use ds_plan::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, Pod, PodReadiness,
-    Revision, UpdateStrategy, failed_templates, lease_name,
+    Revision, Uid, UpdateStrategy, failed_templates, lease_name,
 };
 use ds_plan::plan::{Hold, HoldState, template_digest};
-use ds_plan::simulator::{Event, Kind, ObjectKey, Objects, Route, Seen, Store};
+use ds_plan::simulator::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::budget::{Nodes, desired_nodes, is_available, owns, seen_by};
+use crate::budget::{Nodes, desired_nodes, is_available, owns};
 use crate::cluster::{self, NAMESPACE};
+use crate::eyes::Eyes;
+use crate::locks::Locks;
 use crate::people::SOMEBODY;
 use crate::reasons;
 use crate::scenario::Scenario;
 
 /// The kinds whose changes are looked at.
 const KINDS: [Kind; 4] = [Kind::DaemonSet, Kind::ControllerRevision, Kind::Pod, Kind::Node];
+
+/// What somebody else may write of a DaemonSet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Template,
+    /// The strategy, or the annotation that remembers it.
+    Hold,
+}
 
 /// What was seen of a run so far, and which laws it broke.
 pub(crate) struct Ledger {
@@ -34,11 +44,17 @@ pub(crate) struct Ledger {
     /// Up to which version changes were looked at.
     seen: u64,
     nodes: Nodes,
-    /// When somebody else last wrote a DaemonSet.
-    meddled: BTreeMap<DaemonSetKey, Timestamp>,
+    locks: Locks,
+    eyes: Eyes,
+    /// When somebody else last wrote a DaemonSet's template, and its strategy or hold.
+    meddled: BTreeMap<(DaemonSetKey, Part), Timestamp>,
+    /// The generations of each DaemonSet, and from when on the program must know of them.
+    generations: BTreeMap<Uid, Vec<(Timestamp, i64)>>,
     /// Whose run was interrupted, and the pods that it had tried to delete until then.
     interrupted: BTreeMap<String, BTreeSet<String>>,
     tried: BTreeMap<String, BTreeSet<String>>,
+    /// The pods whose delete was answered with yes, by user.
+    answered: BTreeSet<(String, String)>,
     /// Broken laws, in words.
     pub(crate) broken: Vec<String>,
     /// Every request and every change, in order.
@@ -67,10 +83,14 @@ impl Ledger {
             policy: scenario.policy.clone().unwrap_or_default(),
             manifests,
             seen: store.version(),
-            nodes: Nodes::default(),
+            nodes: Nodes::new(scenario.is_cut_off()),
+            locks: Locks::default(),
+            eyes: Eyes::default(),
             meddled: BTreeMap::new(),
+            generations: BTreeMap::new(),
             interrupted: BTreeMap::new(),
             tried: BTreeMap::new(),
+            answered: BTreeSet::new(),
             broken: Vec::new(),
             history: String::new(),
         }
@@ -82,16 +102,56 @@ impl Ledger {
         self.interrupted.insert(user.to_owned(), tried);
     }
 
-    /// A request comes in.
-    pub(crate) fn before(&mut self, request: &Seen, now: Timestamp) {
-        let Route::Objects(Objects { kind: Kind::Pod, name, .. }) = &request.route else { return };
-        if request.verb != "delete" {
+    /// A request is sent. What the program does is judged by what it can know at that moment; one
+    /// that is refused changes nothing, and is judged all the same.
+    pub(crate) fn before(
+        &mut self,
+        request: &Seen,
+        faults: &[Fault],
+        store: &Store,
+        now: Timestamp,
+    ) {
+        let Route::Objects(Objects { kind, name, .. }) = &request.route else { return };
+        self.eyes.look(request, *kind, faults, now);
+        let refused = faults.iter().any(|fault| matches!(fault, Fault::Answer(_)));
+        if request.dry_run || matches!(request.verb, "get" | "list" | "watch") {
             return;
+        }
+        if *kind != Kind::Lease
+            && let Some(key) = self.about(*kind, name, store)
+            && let Some(law) = self.locks.broken(request, &key, store, now)
+        {
+            self.breaks(now, law);
+        }
+        if *kind != Kind::Pod || request.verb != "delete" {
+            return;
+        }
+        if let Some(law) = self.eyes.broken(&request.user, now) {
+            self.breaks(now, format_args!("{name} is deleted, and {law}"));
         }
         self.tried.entry(request.user.clone()).or_default().insert(name.clone());
         if self.interrupted.get(&request.user).is_some_and(|tried| !tried.contains(name)) {
             self.breaks(now, format_args!("{name} is deleted after an interrupt"));
         }
+        self.deletes(request, name, refused, store, now);
+    }
+
+    /// A request has its answer, which its sender hears.
+    pub(crate) fn answered(&mut self, request: &Seen, code: u16) {
+        if request.verb == "delete" && code < 300 {
+            self.answered.insert((request.user.clone(), uid_sent(request)));
+        }
+    }
+
+    /// The DaemonSet that an object is, or belongs to.
+    fn about(&self, kind: Kind, name: &str, store: &Store) -> Option<DaemonSetKey> {
+        if kind == Kind::DaemonSet {
+            return Some(DaemonSetKey::new(NAMESPACE, name));
+        }
+        let object = store.at(kind, &key(name))?;
+        let is_owner =
+            |live: &DaemonSet| object.meta().owners.iter().any(|owner| owner.uid == live.uid);
+        self.live(store).into_iter().find(is_owner).map(|live| live.key)
     }
 
     /// Takes in a request that was carried out, and all that has changed since the one before.
@@ -103,6 +163,7 @@ impl Ledger {
             Route::Objects(it) => Some(it),
             Route::AccessReview | Route::Version | Route::Discovery(_) | Route::Health => None,
         };
+        self.nodes.lands(*number);
         let live = self.live(store);
         self.nodes.look(&live, store, now);
         for live in &live {
@@ -117,6 +178,12 @@ impl Ledger {
             (is_it && objects.subresource.is_empty()).then_some(last)
         });
         let is_ours = user != SOMEBODY;
+        if changes
+            && is_ours
+            && let Some(law) = objects.and_then(|it| self.locks.written(request, it, store, now))
+        {
+            self.breaks(now, law);
+        }
         if let Some(event) = own.filter(|_| is_ours) {
             match event.object.kind() {
                 Kind::Pod => self.deleted(request, event, store, now),
@@ -150,50 +217,91 @@ impl Ledger {
         self.broken.push(format!("{now}: {law}"));
     }
 
+    /// The program sends a delete.
+    fn deletes(
+        &mut self,
+        request: &Seen,
+        name: &str,
+        refused: bool,
+        store: &Store,
+        now: Timestamp,
+    ) {
+        let uid = uid_sent(request);
+        if uid.is_empty() {
+            return self.breaks(now, format_args!("{name} is deleted, whatever its uid"));
+        }
+        if self.answered.contains(&(request.user.clone(), uid.clone())) {
+            return self.breaks(now, format_args!("{name} is deleted, though it was already"));
+        }
+        let pod = store.at(Kind::Pod, &key(name)).and_then(|it| it.pod());
+        // What is on its way out is not changed, nor is another one of the same name.
+        let Some(pod) = pod.filter(|pod| !pod.terminating && uid == *pod.uid.as_str()) else {
+            return;
+        };
+        let all = self.live(store);
+        self.nodes.look(&all, store, now);
+        let Some(live) = all.iter().find(|live| owns(live, pod)) else {
+            return self.breaks(now, format_args!("{name} is deleted, which is somebody else's"));
+        };
+        if self.nodes.is_under_way(&request.user, pod, now) {
+            self.breaks(now, format_args!("{name} is deleted, and the delete before is under way"));
+        }
+        if !refused {
+            self.nodes.takes_off(request.number, &request.user, pod, now);
+        }
+        if let Some(law) = self.unfit(pod, live, store, now) {
+            return self.breaks(now, format_args!("{name} is deleted{law}"));
+        }
+        let Some(node) = pod.node() else { return };
+        if is_available(pod, live, self.nodes.seen_by(now)) {
+            self.nodes.robbed(live, node, now);
+            let Some(declared) = self.declared.get(&live.key) else { return };
+            let (down, allowed) = self.nodes.budget(live, (declared, &self.policy), store, now);
+            let count = down.len() as u64;
+            if count > allowed {
+                let key = &live.key;
+                self.breaks(
+                    now,
+                    format_args!("{key}: {count} are down, {allowed} may be: {down:?}"),
+                );
+            }
+        }
+    }
+
+    /// Why a pod may not be deleted, whatever the budget.
+    fn unfit(&self, pod: &Pod, live: &DaemonSet, store: &Store, now: Timestamp) -> Option<String> {
+        let (template, hold) = (
+            self.is_known(&live.key, Part::Template, now),
+            self.is_known(&live.key, Part::Hold, now),
+        );
+        if hold && Hold::of(live).ok().flatten().is_none() {
+            return Some(" without a hold".to_owned());
+        }
+        if template && is_updated(pod, live, store) {
+            return Some(", which is updated".to_owned());
+        }
+        let known = self.generations.get(&live.uid).into_iter().flatten();
+        let known = known.filter(|(at, _)| *at <= now).map(|(_, generation)| *generation).max();
+        if known.is_some_and(|known| live.status.observed_generation < known) {
+            return Some(" before the controller knows what comes after it".to_owned());
+        }
+        if template
+            && hold
+            && let Some(other) = reasons::none(pod, live, &self.manifests, store, now)
+        {
+            return Some(format!(", which is {other} in the plan"));
+        }
+        self.is_young(pod, live, now).then(|| ", which is Ready, and merely young".to_owned())
+    }
+
     /// The program has deleted a pod.
     fn deleted(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
-        let key = event.object.key();
         let Some(pod) = event.previous.as_ref().and_then(|it| it.pod()) else { return };
-        let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        if sent["preconditions"]["uid"] != *pod.uid.as_str() {
-            self.breaks(now, format_args!("{key} was deleted, whatever its uid"));
-        }
-        // What is on its way out is not changed.
         if pod.terminating {
             return;
         }
-        let Some(live) = self.live(store).into_iter().find(|live| owns(live, pod)) else {
-            return self.breaks(now, format_args!("{key} was deleted, which is somebody else's"));
-        };
-        self.under_lock(request, &live.key, store, now);
-        if self.is_meddled(&live.key, now) {
-            return;
-        }
-        let hold = Hold::of(&live).ok().flatten();
-        let Some(hold) = hold else {
-            return self.breaks(now, format_args!("{key} was deleted without a hold"));
-        };
-        if is_updated(pod, &live, store) {
-            return self.breaks(now, format_args!("{key} was deleted, which is updated"));
-        }
-        if live.status.observed_generation < live.generation {
-            let text = "was deleted before the controller knew what comes after it";
-            self.breaks(now, format_args!("{key} {text}"));
-        }
-        if let Some(other) = reasons::none(pod, &live, &self.manifests, store, now) {
-            self.breaks(now, format_args!("{key} was deleted, which is {other} in the plan"));
-        }
-        let Some(node) = pod.node() else { return };
-        if is_available(pod, &live, seen_by(now)) {
-            self.nodes.robbed(&live, node, now);
-            let (counted, allowed) =
-                self.nodes.budget(&live, (&hold.declared, &self.policy), store, now);
-            if counted > allowed {
-                let key = &live.key;
-                self.breaks(now, format_args!("{key}: {counted} are down, {allowed} may be"));
-            }
-        } else if is_young(pod, &live, now) {
-            self.breaks(now, format_args!("{key} was deleted, which is Ready, and merely young"));
+        if let Some(live) = self.live(store).into_iter().find(|live| owns(live, pod)) {
+            self.under_lock(request, &live.key, store, now);
         }
     }
 
@@ -271,13 +379,10 @@ impl Ledger {
     /// The controller has free hand: nothing that it would replace may be left, but on nodes that
     /// are skipped.
     fn given_free(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {
-        if self.is_meddled(&live.key, now) {
-            return;
-        }
         let desired: BTreeSet<_> = desired_nodes(live, store).map(|it| it.name.clone()).collect();
         let to_come = hash(live.spec.template.raw(), None);
         let old: Vec<String> = pods(store)
-            .filter(|pod| owns(live, pod) && is_available(pod, live, seen_by(now)))
+            .filter(|pod| owns(live, pod) && is_available(pod, live, self.nodes.seen_by(now)))
             .filter(|pod| !is_updated(pod, live, store) && !pod.has_hash(&to_come))
             .filter(|pod| {
                 let desired = |name: &&ds_plan::model::NodeName| desired.contains(*name);
@@ -310,21 +415,39 @@ impl Ledger {
         self.nodes.node(event, now);
         let Some(live) = event.object.daemon_set() else { return };
         let before = event.previous.as_ref().and_then(|it| it.daemon_set());
-        let status = before.is_some_and(|it| {
-            it.generation == live.generation && it.annotations == live.annotations
-        });
-        if !ours && !status {
-            self.meddled.insert(live.key.clone(), now);
+        if before.is_none_or(|it| it.generation != live.generation) {
+            let from = if ours { now } else { now + self.nodes.sight() };
+            self.generations.entry(live.uid.clone()).or_default().push((from, live.generation));
+        }
+        if ours {
+            return;
+        }
+        let strategy = |it: &DaemonSet| it.raw["spec"]["updateStrategy"].clone();
+        let gone = event.change == Change::Deleted;
+        let same = |is_same: &dyn Fn(&DaemonSet) -> bool| !gone && before.is_some_and(is_same);
+        if !same(&|it| it.spec.template.raw() == live.spec.template.raw()) {
+            self.meddled.insert((live.key.clone(), Part::Template), now);
+        }
+        if !same(&|it| it.annotations == live.annotations && strategy(it) == strategy(live)) {
+            self.meddled.insert((live.key.clone(), Part::Hold), now);
         }
     }
 
-    fn is_meddled(&self, key: &DaemonSetKey, now: Timestamp) -> bool {
-        self.meddled.get(key).is_some_and(|at| *at > seen_by(now))
+    /// Whether the program must know how a part of a DaemonSet stands.
+    fn is_known(&self, key: &DaemonSetKey, part: Part, now: Timestamp) -> bool {
+        let meddled = self.meddled.get(&(key.clone(), part));
+        meddled.is_none_or(|at| *at <= self.nodes.seen_by(now))
     }
 
     /// Whether anybody but the program ever wrote a DaemonSet.
     pub(crate) fn was_meddled(&self, key: &DaemonSetKey) -> bool {
-        self.meddled.contains_key(key)
+        self.meddled.keys().any(|(meddled, _)| meddled == key)
+    }
+
+    /// Whether a pod has been Ready for long enough to be seen, and is not available yet.
+    fn is_young(&self, pod: &Pod, live: &DaemonSet, now: Timestamp) -> bool {
+        let PodReadiness::Ready { since: Some(since) } = pod.readiness else { return false };
+        since <= self.nodes.seen_by(now) && !is_available(pod, live, now)
     }
 
     fn one_revision(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {
@@ -341,10 +464,10 @@ impl Ledger {
     }
 }
 
-/// Whether a pod has been Ready for long enough to be seen, and is not available yet.
-fn is_young(pod: &Pod, live: &DaemonSet, now: Timestamp) -> bool {
-    let PodReadiness::Ready { since: Some(since) } = pod.readiness else { return false };
-    since <= seen_by(now) && !is_available(pod, live, now)
+/// The uid without which nothing is to be deleted.
+fn uid_sent(request: &Seen) -> String {
+    let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    sent["preconditions"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
 /// The digests of templates that are remembered as failed, where the lock is or by the hold.

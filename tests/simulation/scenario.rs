@@ -44,6 +44,9 @@ pub(crate) struct AgentSpec {
     /// Only nodes of this pool.
     pub(crate) pool: Option<&'static str>,
     pub(crate) change: Change,
+    /// Whether it tolerates every taint, as many agents do: only then is a node that is down
+    /// still one that should run a pod.
+    pub(crate) tolerates: bool,
     /// Whether it is there already.
     pub(crate) live: bool,
 }
@@ -136,7 +139,26 @@ impl Scenario {
         let people = (0..dice.between(0, 9).saturating_sub(7)).map(|_| meddling(&mut dice));
         let people = if calm { Vec::new() } else { people.collect() };
         let fates = if calm && dice.one_in(2) { vec![Fate::Again] } else { fates(&mut dice) };
-        Self { seed, nodes, agents, policy, faults, people, fates }
+        let mut scenario = Self { seed, nodes, agents, policy, faults, people, fates };
+        for agent in &mut scenario.agents {
+            agent.tolerates = dice.one_in(3);
+        }
+        if dice.one_in(16) {
+            scenario.killed_on_the_way_back(&mut dice);
+        }
+        scenario
+    }
+
+    /// What hardly ever comes together by chance: an image that fails, its rollback, and a run that
+    /// is killed meanwhile.
+    fn killed_on_the_way_back(&mut self, dice: &mut Dice) {
+        self.agents.truncate(1);
+        self.agents[0].change = Change::Image;
+        self.policy = Some(json!({"onFailure": "rollback", "progressDeadline": "1m"}));
+        let bad = json!({"fault": "neverPulls", "image": NEW, "nodes": {"names": []}});
+        self.faults = vec![("images", bad)];
+        self.people.clear();
+        self.fates = vec![Fate::KilledAfter(usize::try_from(dice.between(40, 90)).unwrap())];
     }
 
     /// The same without some of it, by the numbers of its parts; `None` when nothing would be left
@@ -251,6 +273,7 @@ fn agent(name: &'static str, dice: &mut Dice) -> AgentSpec {
             Change::Pool,
             Change::Nothing,
         ]),
+        tolerates: false,
         live: !dice.one_in(10),
     }
 }
@@ -298,7 +321,16 @@ fn fault(nodes: &[NodeSpec], dice: &mut Dice) -> Vec<(&'static str, Value)> {
     let at = dice.between(1, 120);
     let later = format!("{}s", at + dice.between(10, 400));
     let at = format!("{at}s");
-    match dice.between(0, 11) {
+    let down = |names: Vec<String>, dice: &mut Dice| {
+        let nodes = json!({"names": names});
+        let mut events =
+            vec![("nodes", json!({"event": "dies", "at": at, "nodes": nodes.clone()}))];
+        if !dice.one_in(3) {
+            events.push(("nodes", json!({"event": "comesBack", "at": later, "nodes": nodes})));
+        }
+        events
+    };
+    match dice.between(0, 13) {
         0 => {
             let kind = dice.pick(&["neverPulls", "crashLoops"]);
             let names = if dice.one_in(2) { some(dice) } else { Vec::new() };
@@ -311,13 +343,8 @@ fn fault(nodes: &[NodeSpec], dice: &mut Dice) -> Vec<(&'static str, Value)> {
             vec![("images", late)]
         }
         2 | 3 => {
-            let nodes = json!({"names": some(dice)});
-            let mut events =
-                vec![("nodes", json!({"event": "dies", "at": at, "nodes": nodes.clone()}))];
-            if !dice.one_in(3) {
-                events.push(("nodes", json!({"event": "comesBack", "at": later, "nodes": nodes})));
-            }
-            events
+            let names = some(dice);
+            down(names, dice)
         }
         4 => {
             let labels = json!({"pool": dice.pick(&["blue", "green"])});
@@ -341,8 +368,27 @@ fn fault(nodes: &[NodeSpec], dice: &mut Dice) -> Vec<(&'static str, Value)> {
             vec![("nodes", json!({"event": "tainted", "at": at, "nodes": nodes, "taint": taint}))]
         }
         8 => vec![("controllerManagerDown", json!({"from": at, "until": later}))],
+        9 => {
+            let zone = dice.pick(nodes).zone;
+            let names = nodes.iter().filter(|node| node.zone == zone);
+            down(names.map(|node| node.name.clone()).collect(), dice)
+        }
+        10 => blindness(&at, &later, dice),
         _ => vec![("api", api_fault(dice))],
     }
+}
+
+/// Watches of one kind end, and for a while there are no new ones, or they come late: what the
+/// program has been answered is then ahead of what it sees.
+fn blindness(from: &str, until: &str, dice: &mut Dice) -> Vec<(&'static str, Value)> {
+    let resources = json!([dice.pick(&["nodes", "pods", "daemonsets"])]);
+    let cut = json!({"answer": {"cut": "15s"}, "verbs": ["watch"], "resources": resources.clone()});
+    let answer = dice.pick(&[json!({"refused": 503}), json!({"late": "8s"})]);
+    let again = json!({
+        "answer": answer, "verbs": ["watch", "list"], "resources": resources,
+        "when": {"from": from, "until": until},
+    });
+    vec![("api", cut), ("api", again)]
 }
 
 fn api_fault(dice: &mut Dice) -> Value {

@@ -24,6 +24,9 @@ use crate::scenario::{AgentSpec, Change, Fate, Scenario};
 /// No run may last longer, by the cluster's clock.
 const LONGEST: Duration = Duration::from_hours(12);
 
+/// No trial takes more requests: who goes on for ever ends here.
+const MOST_REQUESTS: usize = 20_000;
+
 /// How long everything else may take to settle after a run.
 const SETTLED: Duration = Duration::from_mins(5);
 
@@ -52,6 +55,8 @@ const AGAIN: &str = "again";
 struct Shared {
     ledger: Ledger,
     requests: usize,
+    /// Those of all runs.
+    all_requests: usize,
     fates: Vec<Fate>,
     killed: bool,
     /// Users whose runs may change nothing, for all is done.
@@ -63,6 +68,22 @@ struct Shared {
 impl Shared {
     fn has(&self, fate: Fate) -> bool {
         self.fates.contains(&fate)
+    }
+
+    /// One more request of the program's.
+    fn count(&mut self) {
+        self.all_requests += 1;
+        if self.all_requests == MOST_REQUESTS {
+            let text = format!("no end after {MOST_REQUESTS} requests");
+            self.ledger.broken.push(text);
+        }
+        self.tell();
+    }
+
+    fn tell(&self) {
+        if !self.ledger.broken.is_empty() {
+            self.over.notify_one();
+        }
     }
 }
 
@@ -115,18 +136,16 @@ impl Hook for Watcher {
             }
             faults.extend(self.cut_off(&shared));
         }
-        shared.ledger.before(request, self.clock.now());
-        drop(shared);
         faults.extend(self.faults.as_mut().into_iter().flat_map(|it| it.before(request, store)));
+        shared.ledger.before(request, &faults, store, self.clock.now());
+        shared.count();
         faults
     }
 
     fn after(&mut self, request: &Seen, code: u16, store: &Store) -> Vec<Fault> {
         let mut shared = locked(&self.shared);
         shared.ledger.after(request, code, store, self.clock.now());
-        if !shared.ledger.broken.is_empty() {
-            shared.over.notify_one();
-        }
+        shared.tell();
         if request.user == SOMEBODY {
             return Vec::new();
         }
@@ -143,8 +162,12 @@ impl Hook for Watcher {
             let text = format!("all was done, and {} does {:?}", request.user, request.route);
             shared.ledger.broken.push(text);
         }
-        drop(shared);
-        self.faults.as_mut().map(|faults| faults.after(request, code, store)).unwrap_or_default()
+        let after = |faults: &mut Box<dyn Hook>| faults.after(request, code, store);
+        let faults = self.faults.as_mut().map(after).unwrap_or_default();
+        if faults.is_empty() {
+            shared.ledger.answered(request, code);
+        }
+        faults
     }
 }
 
@@ -188,8 +211,15 @@ impl<'a> Trial<'a> {
         let world = World::begin(&cluster::snapshot(scenario), rehearsal).expect("a cluster");
         let ledger = Ledger::new(scenario, &world.server().store());
         let fates = scenario.fates.clone();
-        let shared =
-            Shared { ledger, requests: 0, fates, killed: false, idle: None, over: Arc::default() };
+        let shared = Shared {
+            ledger,
+            requests: 0,
+            all_requests: 0,
+            fates,
+            killed: false,
+            idle: None,
+            over: Arc::default(),
+        };
         let shared = Arc::new(Mutex::new(shared));
         let death = Arc::new(Notify::new());
         world.server().set_hook(Some(Box::new(Watcher {
@@ -288,6 +318,7 @@ async fn trial(scenario: &Scenario) -> Outcome {
         ended.iter().filter_map(|(user, ended)| bad_end(scenario, user, ended)).collect();
     let server = trial.world.server();
     broken.extend(bad_hold(scenario, &server.store()));
+    broken.extend(left(scenario, &ended, &server.store()));
     if let Some((_, last)) = ended.last().filter(|(_, last)| last.exit == Exit::Done) {
         debug_assert_eq!(last.error, None);
         // Who finds nothing to do waits for nobody.
@@ -324,7 +355,7 @@ fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<String> {
 
 /// What is parked is remembered where no other controller undoes it.
 fn bad_hold(scenario: &Scenario, store: &Store) -> Vec<String> {
-    if !scenario.is_quiet() || !scenario.fates.is_empty() {
+    if scenario.is_cut_off() || !scenario.people.is_empty() || !scenario.fates.is_empty() {
         return Vec::new();
     }
     let parked = scenario.agents.iter().filter_map(|agent| {
@@ -334,6 +365,25 @@ fn bad_hold(scenario: &Scenario, store: &Store) -> Vec<String> {
             .then(|| format!("{} is parked, and nobody remembers why", agent.name))
     });
     parked.collect()
+}
+
+/// A way back whose run was killed is gone on with by the next one, which does not just say no.
+fn left(scenario: &Scenario, ended: &[(&str, Ended)], store: &Store) -> Option<String> {
+    let [agent] = &scenario.agents[..] else { return None };
+    let rolls_back = scenario.policy.as_ref().is_some_and(|it| it["onFailure"] == "rollback");
+    let is_refused = ended.last().is_some_and(|(_, ended)| ended.exit == Exit::Refused);
+    if !rolls_back || !is_refused || scenario.is_cut_off() || !scenario.people.is_empty() {
+        return None;
+    }
+    let live = store.at(Kind::DaemonSet, &key(agent.name))?.daemon_set()?;
+    Hold::of(live).ok()??.failed?;
+    let is_bad = |pod: &&Pod| owns(live, pod) && !pod.terminating && !is_updated(pod, live, store);
+    let node = |pod: &Pod| store.get(Kind::Node, "", pod.node()?.as_str());
+    let is_ready = |pod: &&Pod| {
+        node(pod).and_then(|it| it.node().map(|it| it.readiness.is_ready())).unwrap_or_default()
+    };
+    let bad = pods(store).filter(is_bad).find(is_ready)?;
+    Some(format!("{} is left on its way back, and so is {}", agent.name, bad.name))
 }
 
 /// What is not as it should be at the moment when a run says that all is done.

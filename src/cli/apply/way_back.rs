@@ -5,6 +5,7 @@ use super::flags::CommonFlags;
 use super::on_live::with_template;
 use crate::model::{DesiredDaemonSet, OnFailure, Snapshot};
 use crate::plan::{Hold, after_apply, template_digest};
+use crate::planted::planted;
 use crate::rollout::{World, is_on_the_way_back};
 
 /// What the DaemonSet is on its way back to, if a rollout of what is desired failed and is not whole
@@ -15,7 +16,8 @@ pub(super) fn unfinished(
     args: &CommonFlags,
 ) -> Option<DesiredDaemonSet> {
     let policy = desired.policy.as_ref()?;
-    if policy.spec.on_failure != OnFailure::Rollback || args.allow.retry {
+    let forward = policy.spec.on_failure != OnFailure::Rollback || args.allow.retry;
+    if planted!(forward, "a way back is left" => true) {
         return None;
     }
     let target = after_apply(snapshot, desired, &args.ownership.names()).spec.template;

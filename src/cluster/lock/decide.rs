@@ -46,7 +46,8 @@ pub(super) fn claim(
 ///
 /// A third of the lease is kept back, for what lies between asking and sending.
 pub(super) fn is_fresh(confirmed: Duration, now: Duration, lease: Duration) -> bool {
-    now.saturating_sub(confirmed) < lease * 2 / 3
+    let is_fresh = now.saturating_sub(confirmed) < lease * 2 / 3;
+    planted!(is_fresh, "a stale holder writes on" => true)
 }
 
 /// Whether the lease is still ours. Another version of it may be: a renewal whose answer was lost,

@@ -98,6 +98,43 @@ fn an_eviction_larger_than_the_budget_is_guarded_under_any_strategy() {
     assert_eq!((plan.totals.actions.delete, plan.guards), (6, vec![]));
 }
 
+/// Seed 36218: two pods were missing when the plan was made, and there when it was written.
+#[test]
+fn a_pod_that_is_still_to_come_counts_as_evicted() {
+    let two = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}});
+    // Node 0 is to lose its pod, and has it; nodes 1 and 2 have none, or one on its way out.
+    for (missing, leaving, tainted, nodes) in
+        [(&[1, 2][..], None, None, 3), (&[1], Some(2), None, 3), (&[1, 2], None, Some(2), 2)]
+    {
+        let mut cluster = settled(6);
+        let is_on = |pod: &crate::model::Pod, at: usize| {
+            pod.node().is_some_and(|node| *node == *format!("node-{at}"))
+        };
+        cluster.pods.retain(|pod| !missing.iter().any(|at| is_on(pod, *at)));
+        for pod in &mut cluster.pods {
+            pod.terminating = leaving.is_some_and(|at| is_on(pod, at));
+        }
+        for node in cluster.nodes.iter_mut().skip(3) {
+            node.labels = labels([("disk", "ssd")]);
+        }
+        if let Some(at) = tainted {
+            cluster.nodes[at].taints = [taint("gpu=a100:NoSchedule")].into();
+        }
+        let plan = after(&mut cluster, |cluster| {
+            cluster.edit(|spec| {
+                spec["updateStrategy"] = two.clone();
+                spec["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
+            });
+        });
+        let guards: Vec<_> = plan.guards.iter().map(|it| (it.nodes.len(), &*it.message)).collect();
+        let message = "3 nodes are no longer eligible, and the controller removes their pods all at \
+                       once, whatever the strategy (2 of them are to get theirs only now); at most 2 \
+                       may be unavailable";
+        let want = if nodes > 2 { vec![(nodes, message)] } else { vec![] };
+        assert_eq!(guards, want, "{missing:?} {leaving:?} {tainted:?}");
+    }
+}
+
 #[test]
 fn another_selector_is_refused_and_nothing_is_done() {
     let mut cluster = settled(2);
