@@ -8,7 +8,7 @@ use std::process::Command;
 use assert_cmd::cargo::cargo_bin;
 use tempfile::TempDir;
 
-use super::{at_most, manifest, slowly};
+use super::{at_most, manifest};
 use crate::harness::{ControlPlane, Program, kubectl_path, stdout};
 
 /// The repository that is committed to, and the commands that are run in it.
@@ -104,5 +104,5 @@ impl<'p> Desk<'p> {
 
 /// The DaemonSet that is worked on.
 pub(super) fn agent(image: &str) -> String {
-    slowly(&manifest("logging", image, &at_most("1")))
+    manifest("logging", image, &at_most("1"))
 }

@@ -165,7 +165,7 @@ impl<'p> Situation<'p> {
 
     /// A version is committed whose pods take so long to be ready.
     fn version_ready_after(&self, time: &str) {
-        let slow = agent("3.2").replace("500ms", time);
+        let slow = slowly(&agent("3.2")).replace("500ms", time);
         fs::write(self.desk.path("agent.yaml"), slow).unwrap();
         self.desk.git(&["commit", "-q", "-am", "Ship agent 3.2"]);
     }
