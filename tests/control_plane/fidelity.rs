@@ -31,7 +31,14 @@ async fn the_embedded_cluster_does_what_a_real_one_does() {
     let mut chosen = scenarios();
     chosen.retain(|it| wanted.as_ref().is_none_or(|wanted| it.name.contains(wanted)));
     let embedded = embedded::play_all(&chosen);
-    let real = real::play_all(&chosen).await;
+    let mut real = real::play_all(&chosen).await;
+    // A real cluster on a busy machine may pause for longer than it takes to be taken for at rest.
+    // What differs for another reason differs again on a cluster of its own.
+    let again: Vec<Scenario> =
+        chosen.iter().filter(|it| differs(it, &real, &embedded)).cloned().collect();
+    if (1..=AGAIN).contains(&again.len()) {
+        real.extend(real::play_all(&again).await);
+    }
     let differences = differences(&chosen, &real, &embedded);
     if wanted.is_some() {
         for (name, text) in &real {
@@ -47,18 +54,23 @@ async fn the_embedded_cluster_does_what_a_real_one_does() {
     );
 }
 
+/// So many that differ are played once more; more are no accident.
+const AGAIN: usize = 3;
+
 /// The transcripts of all scenarios, by name.
 type Transcripts = BTreeMap<&'static str, String>;
 
+fn differs(scenario: &Scenario, real: &Transcripts, embedded: &Transcripts) -> bool {
+    real[scenario.name] != embedded[scenario.name]
+}
+
 fn differences(all: &[Scenario], real: &Transcripts, embedded: &Transcripts) -> Vec<String> {
     let mut differences = Vec::new();
-    for Scenario { name, .. } in all {
-        let (real, embedded) = (&real[name], &embedded[name]);
-        if real != embedded {
-            let diff = TextDiff::from_lines(real, embedded);
-            let diff = diff.unified_diff().context_radius(4).to_string();
-            differences.push(format!("{name}:\n{diff}"));
-        }
+    for scenario in all.iter().filter(|it| differs(it, real, embedded)) {
+        let name = scenario.name;
+        let diff = TextDiff::from_lines(&real[name], &embedded[name]);
+        let diff = diff.unified_diff().context_radius(4).to_string();
+        differences.push(format!("{name}:\n{diff}"));
     }
     differences
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::view::View;
 
 /// A story that is played on both clusters.
+#[derive(Clone)]
 pub(super) struct Scenario {
     /// Its name, its namespace's, and the beginning of its nodes' names.
     pub(super) name: &'static str,

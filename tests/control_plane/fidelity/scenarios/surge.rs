@@ -7,7 +7,6 @@ use crate::fidelity::step::Scenario;
 use crate::fidelity::step::Step::{DeletePods, Patch, PatchPods, PodStatus};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    let slow = || and([surge(1), spec(&json!({"minReadySeconds": 2}))]);
     let tolerant = || pod_spec(&json!({"tolerations": [{"key": "trial", "operator": "Exists"}]}));
     let tainted = json!({"spec": {"taints": [{"key": "trial", "effect": "NoSchedule"}]}});
     vec![
@@ -15,7 +14,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         Scenario::new("surge-percent", 4)
             .settles(surge("50%"))
             .settles(and([surge("50%"), image("v2")])),
-        Scenario::new("surge-min-ready", 3).settles(slow()).settles(and([slow(), image("v2")])),
         Scenario::new("surge-bad-then-forward", 3)
             .settles(surge(1))
             .settles(and([surge(1), image("v2-bad")]))
