@@ -46,6 +46,10 @@ async fn the_conflict_that_is_warned_of_is_the_one_that_happens() {
         FakeNode::new("slow-1").label("disk", "hdd"),
         FakeNode::new("slow-2").label("disk", "hdd"),
     ]);
+    // Until its kubelet is heard of, a node is tainted, and no DaemonSet wants it.
+    wait_for("nodes without taints", SOON, String::new(), || {
+        plane.kubectl(&["get", "nodes", "--output=jsonpath={.items[*].spec.taints}"])
+    });
     plane.apply_yaml(NAMESPACE);
     let manifests = [daemon_set("everywhere", ""), daemon_set("opposite", "disk: hdd")].join("---");
 
