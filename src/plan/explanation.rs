@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::coded::Coded;
-use super::daemon_set::{Rollout, held, rollout, strategy};
+use super::daemon_set::{Rollout, rollout, strategy};
 use super::document::{Action, ApiVersion, ClusterSummary, PodPlan};
-use super::hold::as_declared;
+use super::hold::{Hold, as_declared};
 use super::nodes::Described;
 use super::reason::Reason;
 use super::scene::Scene;
@@ -90,7 +90,8 @@ pub fn explain(
     node: &NodeName,
 ) -> Result<Explanation, NotFound> {
     let live = find_daemon_set(snapshot, key)?;
-    let (hold, _) = held(Some(live));
+    // What cannot be read is told by a status.
+    let hold = Hold::of(live).ok().flatten();
     let live = &*as_declared(live, hold.as_ref());
     let place = snapshot.node(node).ok_or_else(|| NotFound::Node(node.clone()))?;
     let fleet = Fleet::new(&snapshot.nodes);

@@ -97,7 +97,7 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
             let scene = Scene::of(Owner::from(live), Some(live), snapshot, &fleet);
             notes.extend(unreadable);
             notes.append(&mut warnings::about(&scene, Some(live), snapshot, &BTreeSet::new()));
-            DaemonSetStanding { hold, ..standing(live, &scene, snapshot) }
+            standing(live, hold, &scene, snapshot)
         })
         .collect();
     Status {
@@ -109,7 +109,12 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
     }
 }
 
-fn standing(live: &DaemonSet, scene: &Scene<'_>, snapshot: &Snapshot) -> DaemonSetStanding {
+fn standing(
+    live: &DaemonSet,
+    hold: Option<Hold>,
+    scene: &Scene<'_>,
+    snapshot: &Snapshot,
+) -> DaemonSetStanding {
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
     let strategy = strategy(&scene.view());
     let pace = PolicySpec::default();
@@ -124,7 +129,7 @@ fn standing(live: &DaemonSet, scene: &Scene<'_>, snapshot: &Snapshot) -> DaemonS
         counted: counted(scene),
         node_selector: selector_text(&live.spec.template.placement.node_selector),
         age_seconds: age,
-        hold: None,
+        hold,
         obstacles: nodes.into_iter().filter_map(|node| obstacles(scene, node)).collect(),
     }
 }

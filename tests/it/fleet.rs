@@ -64,9 +64,10 @@ fn each_example_is_planned() {
 
 #[test]
 fn the_fleet_as_text() {
-    let run = repository()
-        .ds_plan("--path examples/fleet/manifests --snapshot examples/fleet/cluster.json");
-    assert_snapshot!(run);
+    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    let (_, block) = readme.split_once("cargo run --release -- ").unwrap();
+    let (shown, _) = block.split_once('\n').unwrap();
+    assert_snapshot!(repository().ds_plan(shown));
 }
 
 #[test]

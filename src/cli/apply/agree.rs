@@ -122,10 +122,10 @@ pub(super) fn show(
     args: &CommonFlags,
     shell: &Shell,
 ) -> Result<(), Error> {
-    let (allowed, guards): (Vec<_>, Vec<_>) =
-        plan.guards.iter().cloned().partition(|guard| args.allow.passes(guard.code));
+    let guards = refusals(plan, args.allow);
+    let allowed = plan.guards.iter().filter(|guard| args.allow.passes(guard.code));
     warnings::print(&plan.warnings, shell.printer);
-    warnings::print(&allowed.into_iter().map(as_warning).collect::<Vec<_>>(), shell.printer);
+    warnings::print(&allowed.map(as_warning).collect::<Vec<_>>(), shell.printer);
     match args.output {
         Format::Text | Format::Html => {
             let plan = Plan { warnings: Vec::new(), guards, ..plan.clone() };
@@ -139,13 +139,13 @@ pub(super) fn show(
 }
 
 /// What the command line allows.
-fn as_warning(guard: Guard) -> Warning {
+fn as_warning(guard: &Guard) -> Warning {
     let Guard { code: _, message, allow_flag: _, daemon_set, nodes } = guard;
     Warning {
         code: "allowed".to_owned(),
         message: format!("{message} (allowed)"),
-        daemon_set,
-        nodes,
+        daemon_set: daemon_set.clone(),
+        nodes: nodes.clone(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
@@ -70,9 +70,9 @@ impl<'p> Desk<'p> {
     }
 
     /// A line of bash on a terminal, where `yes` is typed; how it came out, and what was drawn.
-    pub(super) fn on_a_terminal(&self, line: &str, folder: &Path) -> (Option<i32>, String) {
+    pub(super) fn on_a_terminal(&self, line: &str) -> (Option<i32>, String) {
         let mut bash = self.command("bash");
-        bash.args(["-c", line]).current_dir(folder);
+        bash.args(["-c", line]);
         let (status, drawn) = Program::of(bash).run_on_a_terminal("dumb", "yes\n");
         (status.code(), drawn)
     }

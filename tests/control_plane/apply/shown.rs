@@ -2,7 +2,8 @@
 //! terminal where somebody types `yes`, in the situation that the comment above the block names
 //! (`<!-- run: parked -->`). A comment `<!-- run by it::fleet -->` names the test that runs it.
 //!
-//! A line says by `# exits with N` how it ends when that is not with 0.
+//! A line says by `# exits with N` how it ends when that is not with 0. What it prints is not looked
+//! at here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -159,7 +160,7 @@ impl<'p> Situation<'p> {
 
     fn apply(&self, flags: &str, code: i32) {
         let line = format!("ds-apply --yes {flags}");
-        let (ended, said) = self.desk.on_a_terminal(&line, &self.desk.path(""));
+        let (ended, said) = self.desk.on_a_terminal(&line);
         assert_eq!(ended, Some(code), "{line}\n{said}");
     }
 
@@ -217,7 +218,7 @@ fn run_block(plane: &ControlPlane, block: &Block, situation: &str) -> Option<Str
     block.lines.iter().find_map(|line| {
         let code = line.split_once("# exits with ").map_or("0", |(_, code)| code);
         let code: i32 = code.split([':', ',', ' ']).next().unwrap().parse().unwrap();
-        let (ended, said) = it.desk.on_a_terminal(line, &it.desk.path(""));
+        let (ended, said) = it.desk.on_a_terminal(line);
         let told = format!("{}\n$ {line}\n{said}", block.place);
         (ended != Some(code)).then(|| format!("{told}ends with {ended:?}"))
     })
