@@ -193,7 +193,8 @@ impl<'w> Step<'_, 'w> {
                     self.world.daemon_set.filter(|live| Some(&live.uid) == self.state.uid.as_ref());
                 let left = live.map(|live| self.look(live).left()).unwrap_or_default();
                 let replaced = std::mem::take(&mut self.state.pods.replaced);
-                let ending = Ending { outcome, replaced, left };
+                let interrupted = self.state.is_interrupted();
+                let ending = Ending { outcome, interrupted, replaced, left };
                 self.effects.push(Effect::Finish(Box::new(ending)));
             }
             Pause::End(_) | Pause::Wait => {

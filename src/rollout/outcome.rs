@@ -12,6 +12,8 @@ use crate::plan::{Age, Reason};
 pub struct Ending {
     /// How it ended.
     pub outcome: Outcome,
+    /// Whether an interrupt came meanwhile, however it ended: nothing else is to be begun.
+    pub interrupted: bool,
     /// Nodes whose pod this run replaced, in the order in which they were well again.
     pub replaced: Vec<Replaced>,
     /// Nodes that are not as they should be, and why.

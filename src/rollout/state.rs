@@ -229,6 +229,11 @@ impl State {
             || self.deletes_out() > 0
     }
 
+    /// Whether an interrupt has come.
+    pub(super) fn is_interrupted(&self) -> bool {
+        matches!(self.stop, Some(Stop::Interrupted | Stop::InterruptedTwice))
+    }
+
     /// How many deletes are without their answer.
     pub(super) fn deletes_out(&self) -> usize {
         self.pods.deleted.values().filter(|request| **request == Request::Out).count()

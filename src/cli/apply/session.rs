@@ -36,6 +36,8 @@ pub(super) struct Session {
     /// What it said when the run began.
     begun: Duration,
     interrupts: mpsc::Receiver<Interrupt>,
+    /// Whether one came while a rollout was under way, however that ended.
+    interrupted: bool,
 }
 
 /// What a page about a run is made from.
@@ -79,7 +81,8 @@ impl Session {
     ) -> Self {
         let begun = clock.now();
         let shell = shell.clone();
-        Self { shell, cluster, holder, clock, recording: None, begun, interrupts }
+        let (recording, interrupted) = (None, false);
+        Self { shell, cluster, holder, clock, recording, begun, interrupts, interrupted }
     }
 
     /// Keeps standard output for the page about the run, if there is to be one.
@@ -110,6 +113,11 @@ impl Session {
         let page = render::rollout_html(&report, &options).map_err(Error::from);
         let told = page.and_then(|page| printer.out(page).map_err(Error::Output));
         done.and_then(|exit| told.map(|()| exit))
+    }
+
+    /// Whether it was interrupted: no further DaemonSet has its turn.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted
     }
 
     /// When the whole run stops, by a server's clock that says `now`.
@@ -207,6 +215,7 @@ impl Session {
             }
         });
         let ending = ending.await;
+        self.interrupted |= ending.interrupted;
         teller.end(&ending, last);
         if let Some(recording) = &mut self.recording {
             let record = Record { key: key.clone(), events, ending: ending.clone() };

@@ -85,7 +85,7 @@ impl<'a> Teller<'a> {
 
     /// Tells how it ended, and what is left.
     pub(super) fn end(&self, ending: &Ending, now: Timestamp) {
-        let Ending { outcome, replaced, left } = ending;
+        let Ending { outcome, interrupted: _, replaced, left } = ending;
         if let Some(bar) = &self.bar {
             bar.clear();
         }
@@ -129,7 +129,7 @@ impl<'a> Teller<'a> {
 
 /// How it ended, node by node where something is wrong, and the ways from there.
 fn words_of(ending: &Ending, key: &DaemonSetKey) -> Vec<String> {
-    let Ending { outcome, replaced, left } = ending;
+    let Ending { outcome, interrupted: _, replaced, left } = ending;
     let failed = troubles(outcome);
     let mut words = vec![outcome.to_string()];
     words.extend(some_of(failed.into_iter().flatten().map(|(node, it)| format!("{node}: {it}"))));
@@ -255,7 +255,8 @@ mod tests {
         let left = ["n-00", "z-99"].map(|node| (node.into(), vec![Reason::NoPod]));
         let replaced = [3, 9, 4]
             .map(|seconds| Replaced { node: format!("r-{seconds}").as_str().into(), seconds });
-        let ending = Ending { outcome, replaced: replaced.into(), left: left.into() };
+        let (replaced, left) = (replaced.into(), left.into());
+        let ending = Ending { outcome, interrupted: false, replaced, left };
         words_of(&ending, &DaemonSetKey::new("log", "agent"))
     }
 

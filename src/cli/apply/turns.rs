@@ -27,6 +27,9 @@ pub(super) async fn take(
 ) -> Result<Exit, Error> {
     let mut turns = Turns::new(keep_going, session.shell.printer);
     for one in all {
+        if session.is_interrupted() {
+            return Ok(turns.cut_short());
+        }
         if !turns.goes_on(one.carry_out(session).await)? {
             break;
         }
@@ -60,6 +63,11 @@ impl Turns {
         };
         self.exit = self.exit.or_graver(exit);
         Ok(may_go_on(exit, self.keep_going))
+    }
+
+    /// An interrupt came while a turn ended in another way; those that are left have none.
+    fn cut_short(&self) -> Exit {
+        self.exit.or_graver(Exit::Interrupted)
     }
 
     /// The gravest outcome.

@@ -210,6 +210,20 @@ fn a_lost_lock_ends_it_once_all_answers_are_in() {
     assert!(run.deletes.len() <= 3);
 }
 
+/// Found by the simulation: the DaemonSet was deleted while the run was winding down, and the next
+/// DaemonSet had its turn.
+#[test]
+fn an_interrupt_is_told_however_it_ends() {
+    let mut run = halfway();
+    run.sim.fate("v2", Fate::ReadyAfter(30));
+    run.until(|run| run.deletes.len() == 3);
+    run.feed(Event::Interrupt, 0);
+    run.sim.deleted = true;
+    let run = run.finish();
+    assert_eq!(*run.outcome(), Outcome::Gone { replaced_by: None });
+    assert!(run.ended.as_ref().unwrap().interrupted);
+}
+
 #[test]
 fn the_first_interrupt_waits_for_pods_that_were_deleted_and_the_second_does_not() {
     let mut run = halfway();
