@@ -8,8 +8,8 @@
 use divan::Bencher;
 use ds_plan::model::{
     ClusterInfo, ControllerRef, Coverage, DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus,
-    DesiredDaemonSet, Labels, Node, NodeReadiness, Place, Pod, PodPhase, PodReadiness, PodTarget,
-    Snapshot,
+    DesiredDaemonSet, Labels, ManagedBy, Node, NodeReadiness, Place, Pod, PodPhase, PodReadiness,
+    PodTarget, Snapshot,
 };
 use ds_plan::plan::{Input, plan};
 use jiff::Timestamp;
@@ -53,6 +53,7 @@ fn desired(number: usize, image: &str) -> DesiredDaemonSet {
         raw: json!({ "spec": raw }).into(),
         written: json!({ "spec": raw }).into(),
         place: Place { path: "bench.yaml".into(), line: 1, column: 1 },
+        managed_by: ManagedBy::DaemonSetController,
         policy: None,
     }
 }
@@ -62,6 +63,7 @@ fn live(number: usize) -> DaemonSet {
     DaemonSet {
         uid: format!("uid-{}", desired.key).into(),
         key: desired.key,
+        managed_by: ManagedBy::DaemonSetController,
         generation: 1,
         labels: desired.labels,
         annotations: desired.annotations,
@@ -127,12 +129,14 @@ fn snapshot(nodes: usize) -> Snapshot {
         namespaces: Vec::new(),
         services: Vec::new(),
         leases: Vec::new(),
+        ledgers_beside: std::collections::BTreeSet::new(),
         coverage: Coverage {
             scope: None,
             managed_fields: false,
             namespaces: false,
             services: false,
             leases: false,
+            ledgers: false,
             masked: None,
         },
     };

@@ -4,6 +4,7 @@
 //! Nothing is decided here about nodes or pods. What comes before the first step (ownership,
 //! preflight) is in `prepare`; requests and their answers are in `perform`.
 
+mod keeper;
 mod perform;
 mod prepare;
 
@@ -17,8 +18,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::cluster::{Lock, Observer, View};
-use crate::model::DaemonSetKey;
-use crate::rollout::{Answer, Effect, Ending, Event, Report, State, Task, World, step};
+use crate::model::{DaemonSetKey, ManagedBy};
+use crate::rollout::{
+    Answer, Effect, Ending, Event, Outcome, Report, State, Task, World, Write, step,
+};
+use keeper::Keeper;
 use perform::Hands;
 
 pub use prepare::{PreflightError, Trial, preflight, take_over, try_pod};
@@ -46,6 +50,8 @@ pub struct Run<'a> {
     pub key: &'a DaemonSetKey,
     /// The lock on it, held.
     pub lock: Arc<Lock>,
+    /// Who acts on it: without a controller in the cluster, the run brings its own.
+    pub managed_by: ManagedBy,
     /// What is seen of it.
     pub observer: Observer,
     /// How it is asked to stop.
@@ -57,7 +63,25 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Takes steps until the rollout has ended. `tell` is told what happens, and at what time by
     /// the server's clock. What the server refuses is in the ending.
-    pub async fn to_its_end(mut self, mut tell: impl FnMut(&Report, Timestamp)) -> Ending {
+    pub async fn to_its_end(mut self, tell: impl FnMut(&Report, Timestamp)) -> Ending {
+        let mut keeper = match self.managed_by {
+            ManagedBy::DaemonSetController => None,
+            ManagedBy::DsApply => {
+                Some(Keeper::begin(self.key.clone(), &self.lock, self.observer.clone()))
+            }
+        };
+        let ending = self.steps(keeper.as_mut(), tell).await;
+        if let Some(keeper) = keeper.filter(|_| ending.outcome != Outcome::LockLost) {
+            keeper.settle().await;
+        }
+        ending
+    }
+
+    async fn steps(
+        &mut self,
+        mut keeper: Option<&mut Keeper>,
+        mut tell: impl FnMut(&Report, Timestamp),
+    ) -> Ending {
         let mut hands = Hands::new(self.key.clone(), Arc::clone(&self.lock));
         let provenance = self.task.provenance.clone();
         let mut state = State::new(self.task.clone());
@@ -74,7 +98,7 @@ impl Run<'_> {
                     Effect::Report(report) => tell(&report, now),
                     Effect::WakeAt(at) => wake = Some(at),
                     Effect::Finish(ending) => return *ending,
-                    Effect::Write(write) => hands.write(*write),
+                    Effect::Write(write) => self.write(&mut hands, *write, now),
                     Effect::Delete(delete) => hands.delete(delete),
                     Effect::Remember { digest } => {
                         hands.note(move |known| perform::remembered(known, &digest));
@@ -88,10 +112,22 @@ impl Run<'_> {
                     }
                 }
             }
-            event = self.next(&mut hands.answers, &mut heard, until(wake, now)).await;
+            let longest = until(wake, now);
+            event = self.next(&mut hands.answers, &mut heard, keeper.as_deref_mut(), longest).await;
             while can_wait(&event) && Instant::now() < rested {
                 state.note(event, self.now());
                 event = self.next_in_rest(&mut hands.answers, rested).await;
+            }
+        }
+    }
+
+    /// Writes the DaemonSet, or the ledger that stands for it.
+    fn write(&self, hands: &mut Hands, write: Write, now: Timestamp) {
+        match self.managed_by {
+            ManagedBy::DaemonSetController => hands.write(write),
+            ManagedBy::DsApply => {
+                let live = self.observer.look(|view| view.snapshot.daemon_set(self.key).cloned());
+                hands.write_ledger(write, live, now);
             }
         }
     }
@@ -117,6 +153,7 @@ impl Run<'_> {
         &mut self,
         answers: &mut JoinSet<Answer>,
         heard: &mut Heard,
+        keeper: Option<&mut Keeper>,
         longest: Duration,
     ) -> Event {
         if let Some(message) = self.observer.look(|view| heard.news(view)) {
@@ -128,6 +165,7 @@ impl Run<'_> {
             () = self.lock.lost() => Event::LockLost,
             Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
             Some(answer) = answers.join_next() => answered(answer),
+            Some(message) = complaint(keeper) => Event::CreateFailed { message },
             () = self.observer.changed() => Event::Look,
             () = tokio::time::sleep(longest) => Event::Look,
         }
@@ -142,6 +180,14 @@ impl Run<'_> {
             Some(answer) = answers.join_next() => answered(answer),
             () = tokio::time::sleep_until(rested) => Event::Look,
         }
+    }
+}
+
+/// What the run's own controller could not create; never, without one.
+async fn complaint(keeper: Option<&mut Keeper>) -> Option<String> {
+    match keeper {
+        Some(keeper) => keeper.complaints.recv().await,
+        None => std::future::pending().await,
     }
 }
 

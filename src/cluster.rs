@@ -43,5 +43,6 @@ pub use observer::{Complaint, Observer, Target, View, WatchHealth};
 pub use record::Recorded;
 pub use recorded::{read_recorded, read_recorded_from};
 pub use verb::{RequestCounts, Resource, Verb};
-pub use write::{Access, Apply, WritableCluster, Writer};
+pub(crate) use write::ledger::config_map;
+pub use write::{Access, Apply, LedgerWrite, Owned, WritableCluster, Writer};
 pub use write_error::{Attempted, InvalidField, OwnedField, WriteError};

@@ -20,6 +20,7 @@ pub mod node_affinity;
 pub mod node_pods;
 pub mod placement;
 pub mod pod;
+pub(crate) mod program;
 pub mod reasons;
 pub mod revision_data;
 pub mod rolling_update;
@@ -33,4 +34,4 @@ mod owner;
 #[cfg(test)]
 pub(crate) mod test_cluster;
 
-pub use owner::{KIND as OWNER_KIND, Owner};
+pub use owner::Owner;

@@ -15,6 +15,7 @@ mod field_path;
 mod label_syntax;
 mod labels;
 mod lease;
+mod ledger;
 pub mod mask;
 mod names;
 mod node;
@@ -42,12 +43,13 @@ pub use field_path::{FieldPath, Literal, PathStep, extend_path};
 pub use label_syntax::{is_label_key, is_label_value};
 pub use labels::{Interner, Labels};
 pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, failed_templates, lease_name};
+pub use ledger::{LEDGER_LABEL, ManagedBy, ledger_name};
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
 pub use node::{Node, NodeReadiness};
 pub use pod::{ContainerTrouble, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget};
 pub use policy::{
-    Deadline, OnFailure, PolicyKind, PolicyManagedBy, PolicyMetadata, PolicySpec, PolicyVersion,
-    RolloutPolicy, Selects, SkipUnreadyNodes,
+    Deadline, OnFailure, PolicyKind, PolicyMetadata, PolicySpec, PolicyVersion, RolloutPolicy,
+    Selects, SkipUnreadyNodes,
 };
 pub use revision::{Revision, RevisionNumber};
 pub(crate) use scheduling::null_as_default;

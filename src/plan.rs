@@ -19,6 +19,7 @@ mod guards;
 mod health;
 mod history;
 mod hold;
+mod ledger;
 pub mod lint;
 mod measures;
 mod nodes;
@@ -49,9 +50,9 @@ pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
 pub use digest::template_digest;
 pub use document::{
     Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters, DaemonSetPlan,
-    Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode, Kind, ManagedBy, NodePlan, Plan,
-    PodPlan, RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy,
-    TargetRevision, Totals, Warning, Wave,
+    Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode, Kind, NodePlan, Plan, PodPlan,
+    RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
+    Totals, Warning, Wave,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
@@ -64,6 +65,7 @@ pub use history::{
     RevisionEntry, history,
 };
 pub use hold::{Hold, HoldError, HoldState, ROLLOUT_ANNOTATION};
+pub use ledger::{LedgerError, ledger_after};
 pub use measures::{Measured, RolloutState, measures};
 pub(crate) use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::cluster::{Apply, Error, Lock, View, WriteError, Writer};
+use crate::cluster::{Apply, Error, LedgerWrite, Lock, View, WriteError, Writer};
 use crate::model::{
-    DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, Uid, failed_templates,
+    DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, Uid,
+    failed_templates,
 };
+use crate::plan::ledger_after;
 use crate::planted::planted;
 use crate::rollout::{Answer, Delete, Failure, Precondition, Provenance, Write, Written, write};
 
@@ -35,11 +38,27 @@ impl Hands {
         self.answers.spawn(async move {
             let object = write.object();
             let apply = against(&write.precondition, &object);
-            let written = writer.apply(&key, &apply).await.map(|daemon_set| Written {
-                resource_version: daemon_set.resource_version().unwrap_or_default().to_owned(),
-                uid: daemon_set.uid,
-            });
-            Answer::Written(written.map_err(|error| failure(&error)))
+            let written = writer.apply(&key, &apply).await;
+            Answer::Written(written.map(|it| as_written(&it)).map_err(|error| failure(&error)))
+        });
+    }
+
+    /// As [`write`](Self::write), into the ledger: onto what is live, if that is what was looked at.
+    pub(super) fn write_ledger(&mut self, write: Write, live: Option<DaemonSet>, now: Timestamp) {
+        let (writer, key) = (self.writer.clone(), self.key.clone());
+        self.answers.spawn(async move {
+            let Some(seen) = is_unchanged(&write.precondition, live.as_ref()) else {
+                return Answer::Written(Err(Failure::Conflict));
+            };
+            let object = match ledger_after(live.as_ref(), &write.object(), now) {
+                Ok(object) => object,
+                Err(error) => {
+                    let message = error.to_string();
+                    return Answer::Written(Err(Failure::Refused { message }));
+                }
+            };
+            let written = writer.write_ledger(&key, &LedgerWrite { object: &object, seen }).await;
+            Answer::Written(written.map(|it| as_written(&it)).map_err(|error| failure(&error)))
         });
     }
 
@@ -87,6 +106,28 @@ impl Hands {
             let written = lock.set_note(FAILED_TEMPLATES_ANNOTATION, digests).await;
             Answer::Remembered(written.map_err(|error| failure(&error)))
         });
+    }
+}
+
+fn as_written(daemon_set: &DaemonSet) -> Written {
+    Written {
+        resource_version: daemon_set.resource_version().unwrap_or_default().to_owned(),
+        uid: daemon_set.uid.clone(),
+    }
+}
+
+/// What has to be there still, which is what was looked at; `None` when it is not.
+fn is_unchanged<'a>(
+    precondition: &'a Precondition,
+    live: Option<&DaemonSet>,
+) -> Option<Option<(&'a Uid, &'a str)>> {
+    match (precondition, live) {
+        (Precondition::Absent, None) => Some(None),
+        (Precondition::Unchanged { uid, resource_version }, Some(live)) => {
+            let is_same = live.uid == *uid && live.resource_version() == Some(resource_version);
+            is_same.then_some(Some((uid, resource_version.as_str())))
+        }
+        (Precondition::Absent, Some(_)) | (Precondition::Unchanged { .. }, None) => None,
     }
 }
 
@@ -145,7 +186,7 @@ fn failure(error: &WriteError) -> Failure {
     }
 }
 
-fn with_sources(error: &WriteError) -> String {
+pub(super) fn with_sources(error: &WriteError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {

@@ -5,13 +5,14 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster::{
-    Access, Apply, Error, Kind, Resource, Verb, WritableCluster, WriteError, Writer,
+    Access, Apply, Error, Kind, LedgerWrite, Resource, Verb, WritableCluster, WriteError, Writer,
 };
 use crate::controller::Owner;
 use crate::controller::pod::PodMaker;
 use crate::controller::updated::CurrentTemplate;
 use crate::merge::{self, ManagedFieldsError};
-use crate::model::{DaemonSet, FIELD_MANAGER, NodeName, RevisionHash};
+use crate::model::{DaemonSet, FIELD_MANAGER, ManagedBy, NamespaceName, NodeName, RevisionHash};
+use crate::plan::{LedgerError, ledger_after};
 
 /// Why nothing is begun.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,15 @@ pub enum PreflightError {
     /// The server would not accept its pods: a node whose pod is deleted would have none.
     #[error("the server would not accept the pods of the DaemonSet")]
     Pod(#[source] WriteError),
+    /// No pod that is deleted would be followed by another.
+    #[error("the user may not create pods in {namespace}, and no controller does it instead")]
+    MayNotCreate {
+        /// Where.
+        namespace: NamespaceName,
+    },
+    /// A ledger cannot be made of it.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// Whether something is permitted cannot be found out.
     #[error("cannot ask what is permitted")]
     Access(#[source] WriteError),
@@ -80,8 +90,14 @@ pub async fn preflight(
     live: Option<&DaemonSet>,
     trial: Trial<'_>,
     desired: &Owner<'_>,
+    now: Timestamp,
 ) -> Result<DaemonSet, PreflightError> {
     let answer = match (trial, live) {
+        (Trial::Apply(object), live) if desired.managed_by == ManagedBy::DsApply => {
+            let object = ledger_after(live, object, now)?;
+            let seen = live.and_then(|live| Some((&live.uid, live.resource_version()?)));
+            cluster.try_ledger(desired.key, &LedgerWrite { object: &object, seen }).await
+        }
         (Trial::Outcome(object), Some(live)) => cluster.try_outcome(live, object).await,
         (Trial::Apply(object) | Trial::Outcome(object), live) => {
             let uid = live.map(|live| &live.uid);
@@ -105,7 +121,11 @@ pub async fn try_pod(cluster: &WritableCluster, owner: &Owner<'_>) -> Result<(),
         namespace: Some(owner.key.namespace.clone()),
         name: None,
     };
-    if cluster.may(&create_pods).await.map_err(PreflightError::Access)? {
+    let may = cluster.may(&create_pods).await.map_err(PreflightError::Access)?;
+    if !may && owner.managed_by == ManagedBy::DsApply {
+        return Err(PreflightError::MayNotCreate { namespace: owner.key.namespace.clone() });
+    }
+    if may {
         let unlabelled = CurrentTemplate::new(RevisionHash::from(""), None);
         // Any node will do: the server does not look whether there is one of that name.
         let pod = PodMaker::new(owner, &unlabelled).pod_for(&NodeName::from("preflight"));

@@ -13,7 +13,7 @@ use super::annotations::Annotations;
 use super::error::Error;
 use super::label_selector;
 use crate::cluster::Scope;
-use crate::model::{DaemonSetKey, LabelSelector, NamespaceName, Node};
+use crate::model::{DaemonSetKey, LabelSelector, ManagedBy, NamespaceName, Node};
 use crate::render::{CommentId, MarkdownOptions};
 
 /// Headings of the help.
@@ -128,6 +128,10 @@ pub(super) struct SourceFlags {
     #[arg(help_heading = heading::SOURCE)]
     pub(super) policy: Vec<OsString>,
 
+    /// Who acts on the DaemonSets, whatever their policies say; default: daemonset-controller
+    #[arg(long, value_name = "WHO", help_heading = heading::SOURCE)]
+    pub(super) managed_by: Option<ManagedByFlag>,
+
     /// What fields that the API does not know are: errors, warnings, or nothing
     ///
     /// As with kubectl, `true` means `strict` and `false` means `ignore`. Of a field that is given
@@ -236,4 +240,22 @@ pub(super) struct VerbosityFlags {
     /// List every node instead of ranges
     #[arg(short, long, action = ArgAction::SetTrue, help_heading = heading::OUTPUT)]
     pub(super) verbose: bool,
+}
+
+/// `--managed-by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ManagedByFlag {
+    /// Kubernetes' own controller creates pods and revisions
+    DaemonsetController,
+    /// ds-apply is the controller for the length of its run, where no other acts
+    DsApply,
+}
+
+impl From<ManagedByFlag> for ManagedBy {
+    fn from(flag: ManagedByFlag) -> Self {
+        match flag {
+            ManagedByFlag::DaemonsetController => Self::DaemonSetController,
+            ManagedByFlag::DsApply => Self::DsApply,
+        }
+    }
 }

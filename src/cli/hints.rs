@@ -134,7 +134,11 @@ fn lock_hint(error: &LockError) -> Option<String> {
 fn preflight_hint(error: &PreflightError) -> Option<String> {
     match error {
         PreflightError::Cluster(error) => cluster::hint(error),
+        PreflightError::MayNotCreate { .. } => {
+            Some("grant what `deploy/managed-by-ds-apply.yaml` lists".to_owned())
+        }
         PreflightError::DaemonSet(_)
+        | PreflightError::Ledger(_)
         | PreflightError::Pod(_)
         | PreflightError::Access(_)
         | PreflightError::Ownership(_)

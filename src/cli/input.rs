@@ -71,7 +71,7 @@ pub(super) fn desired(
     let (commit, subject) = commit.map(|commit| (commit.id, commit.subject)).unzip();
     let base_commit = base.as_ref().and_then(|base| base.commit.clone());
     Ok(Desired {
-        daemon_sets: selection.narrow_to_some(desired.daemon_sets)?,
+        daemon_sets: managed_by(flags, selection.narrow_to_some(desired.daemon_sets)?),
         namespaces: desired.namespaces,
         base: base.map(|base| base.daemon_sets),
         source: SourceInfo {
@@ -86,6 +86,14 @@ pub(super) fn desired(
         version,
         warnings,
     })
+}
+
+/// What the command line says counts for all of them.
+fn managed_by(flags: &SourceFlags, mut all: Vec<DesiredDaemonSet>) -> Vec<DesiredDaemonSet> {
+    if let Some(flag) = flags.managed_by {
+        all.iter_mut().for_each(|one| one.managed_by = flag.into());
+    }
+    all
 }
 
 /// The commit where a pull request branched off.
@@ -154,6 +162,7 @@ fn request(flags: &SourceFlags, base: Option<&str>) -> Request {
         recursive,
         policy: _,
         validate: _,
+        managed_by: _,
     } = flags.clone();
     if filename.is_empty() {
         return Request::Git(GitRequest {

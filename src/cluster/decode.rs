@@ -8,6 +8,7 @@ mod controller_revision;
 mod daemon_set;
 mod gathered;
 mod lease;
+pub(super) mod ledger;
 mod metadata;
 mod namespace;
 mod node;
@@ -16,7 +17,9 @@ mod service;
 mod slim;
 
 pub(crate) use gathered::Object;
-pub(super) use gathered::{Gathered, KUBE_SYSTEM, one_daemon_set, one_revision, reason_alone};
+pub(super) use gathered::{
+    Gathered, KUBE_SYSTEM, one_daemon_set, one_ledger, one_revision, reason_alone,
+};
 pub(crate) use slim::SlimDecoder;
 
 use std::borrow::Cow;
@@ -73,6 +76,8 @@ enum Cause {
     Shape,
     /// A field that it cannot do without is missing.
     Missing(&'static str),
+    /// What stands in a field as text is not what it should be; which field, and why.
+    Inside(&'static str, String),
 }
 
 impl From<serde_json::Error> for Cause {

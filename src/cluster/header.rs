@@ -35,6 +35,9 @@ pub(super) struct Header {
     /// Whether the leases are in it that remember something.
     #[serde(default)]
     pub(super) leases: bool,
+    /// Whether the ledgers are in it.
+    #[serde(default)]
+    pub(super) ledgers: bool,
     /// Salt of the digests in place of secret values; absent when the values are the real ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) salt: Option<Salt>,

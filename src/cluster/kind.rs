@@ -21,11 +21,13 @@ pub enum Kind {
     Service,
     /// `coordination.k8s.io/v1` Lease: our lock.
     Lease,
+    /// `v1` ConfigMap: one that stands for a DaemonSet; the others are passed over.
+    Ledger,
 }
 
 impl Kind {
     /// All of them, in the order in which a recording holds them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Namespace,
         Self::Node,
         Self::DaemonSet,
@@ -33,6 +35,7 @@ impl Kind {
         Self::Pod,
         Self::Service,
         Self::Lease,
+        Self::Ledger,
     ];
 
     /// The word in the field `kind`.
@@ -45,6 +48,7 @@ impl Kind {
             Self::Pod => "Pod",
             Self::Service => "Service",
             Self::Lease => "Lease",
+            Self::Ledger => "ConfigMap",
         }
     }
 
@@ -63,13 +67,14 @@ impl Kind {
             Self::Pod => "pods",
             Self::Service => "services",
             Self::Lease => "leases",
+            Self::Ledger => "configmaps",
         }
     }
 
     /// The API group in RBAC rules; empty for the core group.
     pub fn group(self) -> &'static str {
         match self {
-            Self::Namespace | Self::Node | Self::Pod | Self::Service => "",
+            Self::Namespace | Self::Node | Self::Pod | Self::Service | Self::Ledger => "",
             Self::DaemonSet | Self::ControllerRevision => "apps",
             Self::Lease => "coordination.k8s.io",
         }
@@ -78,7 +83,7 @@ impl Kind {
     /// The value of `apiVersion`.
     pub(super) fn api_version(self) -> &'static str {
         match self {
-            Self::Namespace | Self::Node | Self::Pod | Self::Service => "v1",
+            Self::Namespace | Self::Node | Self::Pod | Self::Service | Self::Ledger => "v1",
             Self::DaemonSet | Self::ControllerRevision => "apps/v1",
             Self::Lease => "coordination.k8s.io/v1",
         }
@@ -92,14 +97,15 @@ impl Kind {
             | Self::ControllerRevision
             | Self::Pod
             | Self::Service
-            | Self::Lease => true,
+            | Self::Lease
+            | Self::Ledger => true,
         }
     }
 
     /// Whether a snapshot can do without it: what needs it is not checked then.
     pub(super) fn is_optional(self) -> bool {
         match self {
-            Self::Service | Self::Lease => true,
+            Self::Service | Self::Lease | Self::Ledger => true,
             Self::Namespace
             | Self::Node
             | Self::DaemonSet
@@ -111,7 +117,7 @@ impl Kind {
     /// The path to list it, in one namespace or in the whole cluster.
     pub(super) fn path(self, namespace: Option<&NamespaceName>) -> String {
         let root = match self {
-            Self::Namespace | Self::Node | Self::Pod | Self::Service => "/api/v1",
+            Self::Namespace | Self::Node | Self::Pod | Self::Service | Self::Ledger => "/api/v1",
             Self::DaemonSet | Self::ControllerRevision => "/apis/apps/v1",
             Self::Lease => "/apis/coordination.k8s.io/v1",
         };

@@ -12,7 +12,7 @@ use super::failure::{Failure, Plugin, Refusal};
 use super::list::{self, List, Narrowed, Sink};
 use super::request::{Call, Decoding, Requests};
 use super::{Error, Kind, RequestCounts, Resource, WritableCluster};
-use crate::model::{ClusterInfo, Coverage, NamespaceName, Snapshot};
+use crate::model::{ClusterInfo, Coverage, LEDGER_LABEL, NamespaceName, Snapshot};
 
 /// Objects a page.
 const PAGE_SIZE: u32 = 500;
@@ -38,14 +38,13 @@ pub enum Scope {
 impl Scope {
     /// Everything that is listed for it. Namespaces come apart: they can be missing.
     pub(super) fn lists(&self) -> Vec<List> {
-        let cluster_wide = |kind| List::all(kind, None);
-        let mut lists = vec![cluster_wide(Kind::Node)];
+        let mut lists = vec![List::all(Kind::Node, None)];
         for kind in Kind::ALL.into_iter().filter(|kind| kind.is_namespaced()) {
             match self {
                 Self::All if kind == Kind::Lease => lists.push(leases_but_those_of_nodes()),
-                Self::All => lists.push(cluster_wide(kind)),
+                Self::All => lists.push(narrowed(kind, None)),
                 Self::Namespaces(names) => {
-                    lists.extend(names.iter().map(|name| List::all(kind, Some(name.clone()))));
+                    lists.extend(names.iter().map(|name| narrowed(kind, Some(name.clone()))));
                 }
             }
         }
@@ -66,6 +65,21 @@ impl Scope {
         names.insert(KUBE_SYSTEM.into());
         names
     }
+}
+
+/// All of a kind; of ConfigMaps, only ledgers.
+fn narrowed(kind: Kind, namespace: Option<NamespaceName>) -> List {
+    let labels = match kind {
+        Kind::Ledger => format!("{LEDGER_LABEL}=true"),
+        Kind::Namespace
+        | Kind::Node
+        | Kind::DaemonSet
+        | Kind::ControllerRevision
+        | Kind::Pod
+        | Kind::Service
+        | Kind::Lease => String::new(),
+    };
+    List { kind, namespace, narrowed: Narrowed { labels, ..Narrowed::default() } }
 }
 
 /// Each kubelet has a lease that it renews every few seconds; none of them is ours.
@@ -166,6 +180,7 @@ impl LiveCluster {
             namespaces: lists.namespaces,
             services: lists.has_all(Kind::Service),
             leases: lists.has_all(Kind::Lease),
+            ledgers: lists.has_all(Kind::Ledger),
             masked: None,
         };
         let mut gathered = Gathered::default();

@@ -13,6 +13,7 @@ mod shared;
 mod task;
 mod view;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use super::live::Decoder;
 use super::request::{REQUEST_LIMIT, Requests};
 use super::watch::{self, End, Feed};
 use super::{Clock, Error, LiveCluster, Permission, Resource, Verb};
-use crate::model::{ClusterInfo, Coverage, DaemonSetKey, LabelSelector, Snapshot, Uid};
+use crate::model::{ClusterInfo, Coverage, DaemonSetKey, LabelSelector, ManagedBy, Snapshot, Uid};
 
 /// How long a watch may be silent before it is begun anew. Servers send bookmarks every minute.
 const SILENCE: Duration = Duration::from_secs(75);
@@ -38,6 +39,8 @@ const SILENCE: Duration = Duration::from_secs(75);
 pub struct Target {
     /// Which DaemonSet. It need not exist yet.
     pub key: DaemonSetKey,
+    /// Who acts on it: whether a DaemonSet is watched, or the ledger that stands for it.
+    pub managed_by: ManagedBy,
     /// `spec.selector`: narrows pods and revisions. A pod that does not match is none of the
     /// DaemonSet's, whoever is its owner: the controller releases it.
     pub selector: LabelSelector,
@@ -83,15 +86,17 @@ pub struct WatchHealth {
     pub trouble: Option<String>,
 }
 
-/// Keeps a [`View`] current until it is dropped.
+/// Keeps a [`View`] current until it is dropped. Clones look at the same view, and each is told of
+/// changes by itself.
+#[derive(Clone)]
 pub struct Observer {
     shared: Arc<Shared>,
     requests: Arc<Requests>,
     changes: channel::Receiver<u64>,
     /// The local clock when it began, twice.
     begun: (Timestamp, Duration),
-    /// The watches. They end with this.
-    _watches: JoinSet<()>,
+    /// The watches. They end with the last clone.
+    _watches: Arc<JoinSet<()>>,
 }
 
 impl LiveCluster {
@@ -133,7 +138,7 @@ impl LiveCluster {
             requests: Arc::clone(&self.requests),
             changes,
             begun,
-            _watches: watches,
+            _watches: Arc::new(watches),
         })
     }
 
@@ -187,6 +192,7 @@ impl View {
             nodes: Vec::new(),
             pods: Vec::new(),
             daemon_sets: Vec::new(),
+            ledgers_beside: BTreeSet::new(),
             revisions: Vec::new(),
             namespaces: Vec::new(),
             services: Vec::new(),
@@ -197,6 +203,7 @@ impl View {
                 namespaces: false,
                 services: false,
                 leases: false,
+                ledgers: false,
                 masked: None,
             },
         };

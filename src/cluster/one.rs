@@ -44,7 +44,7 @@ impl LiveCluster {
 
 impl Requests {
     /// The text of one object; `None` when there is none.
-    async fn object(
+    pub(super) async fn object(
         &self,
         resource: Resource,
         namespace: &NamespaceName,
@@ -81,6 +81,15 @@ impl Requests {
 
     pub(super) fn daemon_set_of(&self, json: &[u8]) -> Result<DaemonSet, Error> {
         self.decoded(decode::one_daemon_set(&String::from_utf8_lossy(json)))
+    }
+
+    /// A ledger, which it has to be.
+    pub(super) fn ledger_of(&self, json: &[u8]) -> Result<DaemonSet, Error> {
+        let found = self.decoded(decode::one_ledger(&String::from_utf8_lossy(json)))?;
+        found.ok_or_else(|| Error::NotAnAnswer {
+            request: format!("a write of {}", Resource::Of(Kind::Ledger)),
+            reason: "it is no ledger".to_owned(),
+        })
     }
 
     pub(super) fn revision_of(&self, json: &[u8]) -> Result<Revision, Error> {

@@ -51,7 +51,8 @@ impl LiveCluster {
     ) -> Result<Recorded, Error> {
         let lists = self.lists(scope, || Spool::new(self.requests.server.clone(), mask)).await?;
         let uid = lists.read.iter().find_map(|(_, spool)| spool.kube_system.clone());
-        let [services, leases] = [Kind::Service, Kind::Lease].map(|kind| lists.has_all(kind));
+        let [services, leases, ledgers] =
+            [Kind::Service, Kind::Lease, Kind::Ledger].map(|kind| lists.has_all(kind));
         let header = Header {
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             observed_at: self.requests.server_clock().unwrap_or(now),
@@ -64,6 +65,7 @@ impl LiveCluster {
             all_namespaces: lists.namespaces,
             services,
             leases,
+            ledgers,
             salt: mask,
         };
         let spools = lists.read.into_iter().map(|(List { kind, .. }, spool)| (kind, spool));

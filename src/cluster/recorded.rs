@@ -75,6 +75,7 @@ fn snapshot(recording: Recording, file: Arc<str>) -> Result<Snapshot, Error> {
         // A cluster has some of both; with none in it, they were not asked for.
         services: header.as_ref().map_or(gathered.has(Kind::Service), |h| h.services),
         leases: header.as_ref().map_or(gathered.has(Kind::Lease), |h| h.leases),
+        ledgers: header.as_ref().map_or(gathered.has(Kind::Ledger), |h| h.ledgers),
         masked: header.as_ref().and_then(|header| header.salt),
     };
     let recorded = header.map(|header| header.cluster).unwrap_or_default();
@@ -145,6 +146,7 @@ mod forms {
                 namespaces: true,
                 services: true,
                 leases: true,
+                ledgers: false,
                 masked: None
             }
         );

@@ -4,6 +4,11 @@
 //! Not here: what to write, and when.
 
 mod body;
+pub(super) mod ledger;
+mod owned;
+
+pub use ledger::LedgerWrite;
+pub use owned::Owned;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -18,7 +23,8 @@ use super::retry::Repeat;
 use super::write_error::Attempted;
 use super::{Error, Kind, Resource, Verb, WriteError, uri};
 use crate::model::{
-    Cascade, DaemonSet, DaemonSetKey, FIELD_MANAGER, NamespaceName, PodName, Revision, Uid,
+    Cascade, DaemonSet, DaemonSetKey, FIELD_MANAGER, ManagedBy, NamespaceName, PodName, Revision,
+    Uid,
 };
 
 /// A server-side apply of a DaemonSet.
@@ -266,7 +272,7 @@ impl Writer {
         self.delete(Kind::Pod, namespace, name.as_str(), body::delete(uid, None, None)).await
     }
 
-    /// Deletes exactly this version of a DaemonSet.
+    /// Deletes exactly this version of a DaemonSet, or of the ledger that stands for it.
     ///
     /// # Errors
     /// As [`delete_pod`](Self::delete_pod); [`WriteError::Stale`] also when it has changed.
@@ -277,7 +283,11 @@ impl Writer {
     ) -> Result<(), WriteError> {
         let DaemonSetKey { namespace, name } = &live.key;
         let body = body::delete(&live.uid, live.resource_version(), Some(cascade));
-        self.delete(Kind::DaemonSet, namespace, name.as_str(), body).await
+        let kind = match live.managed_by {
+            ManagedBy::DaemonSetController => Kind::DaemonSet,
+            ManagedBy::DsApply => Kind::Ledger,
+        };
+        self.delete(kind, namespace, &live.managed_by.owner_name(name), body).await
     }
 
     async fn delete(

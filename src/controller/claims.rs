@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 
 use super::Owner;
-use super::owner::KIND;
 use crate::model::{ControllerRef, Labels, Pod, Revision, Uid};
 
 /// What the claiming rules ask of an object.
@@ -35,9 +34,7 @@ impl Claimable for Pod {
 
     /// Pods come out of an index by kind, name **and** uid.
     fn is_of(&self, reference: &ControllerRef, owner: &Owner<'_>) -> bool {
-        Some(&reference.uid) == owner.uid
-            && *reference.kind == *KIND
-            && *reference.name == *owner.key.name.as_str()
+        owner.is_named_by(reference)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Owner;
 use super::hash::hash;
@@ -70,6 +70,26 @@ pub struct NewRevision {
     pub annotations: Labels,
     /// `data`.
     pub data: Value,
+}
+
+impl NewRevision {
+    /// The whole object, owned by `reference`.
+    pub fn object(&self, namespace: &str, reference: &Value) -> Value {
+        let Self { name, hash: _, number, labels, annotations, data } = self;
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": labels,
+                "annotations": annotations,
+                "ownerReferences": [reference],
+            },
+            "data": data,
+            "revision": number,
+        })
+    }
 }
 
 /// The history cannot be built in this sync.

@@ -1,15 +1,18 @@
 //! The DaemonSet in question, as every decision of the controller sees it.
 
-use crate::model::{DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, Labels, Uid};
+use serde_json::{Value, json};
 
-/// `kind` of a DaemonSet in the owner references of its pods and revisions.
-pub const KIND: &str = "DaemonSet";
+use crate::model::{
+    ControllerRef, DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, Labels, ManagedBy, Uid,
+};
 
 /// The DaemonSet that owns the pods and revisions: a live one, or one as it will be after an apply.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'a> {
     /// Namespace and name.
     pub key: &'a DaemonSetKey,
+    /// Who acts on it, and so what pods and revisions name as their owner.
+    pub managed_by: ManagedBy,
     /// Identity; `None` for a DaemonSet that is still to be created, which owns nothing yet.
     pub uid: Option<&'a Uid>,
     /// `metadata.annotations`; a new revision copies them.
@@ -27,9 +30,31 @@ pub struct Owner<'a> {
 }
 
 impl Owner<'_> {
+    /// The owner reference of its pods and revisions; `None` while it has no uid.
+    pub fn reference(&self) -> Option<Value> {
+        let (managed_by, uid) = (self.managed_by, self.uid?);
+        Some(json!({
+            "apiVersion": managed_by.owner_api_version(),
+            "kind": managed_by.owner_kind(),
+            "name": managed_by.owner_name(&self.key.name),
+            "uid": uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        }))
+    }
+
+    /// Whether a reference names it: by kind, name **and** uid.
+    pub fn is_named_by(&self, reference: &ControllerRef) -> bool {
+        let managed_by = self.managed_by;
+        Some(&reference.uid) == self.uid
+            && *reference.kind == *managed_by.owner_kind()
+            && *reference.name == *managed_by.owner_name(&self.key.name)
+    }
+
     /// Whether both claim the same objects: everything that `claims` asks of an owner is equal.
     pub fn claims_as(&self, other: &Owner<'_>) -> bool {
         self.key == other.key
+            && self.managed_by == other.managed_by
             && self.uid == other.uid
             && self.spec.selector == other.spec.selector
             && self.terminating == other.terminating
@@ -40,6 +65,7 @@ impl<'a> From<&'a DaemonSet> for Owner<'a> {
     fn from(daemon_set: &'a DaemonSet) -> Self {
         Self {
             key: &daemon_set.key,
+            managed_by: daemon_set.managed_by,
             uid: Some(&daemon_set.uid),
             annotations: &daemon_set.annotations,
             spec: &daemon_set.spec,

@@ -7,7 +7,6 @@
 use serde_json::{Map, Value, json};
 
 use super::Owner;
-use super::owner::KIND;
 use super::tolerations::{self, PodToleration};
 use super::updated::CurrentTemplate;
 use crate::model::{NodeName, REVISION_HASH_LABEL, TEMPLATE_GENERATION_LABEL};
@@ -60,11 +59,8 @@ fn metadata(owner: &Owner<'_>, current: &CurrentTemplate, template: &Value) -> V
             metadata[key] = template[key].clone();
         }
     }
-    if let Some(uid) = owner.uid {
-        metadata["ownerReferences"] = json!([{
-            "apiVersion": "apps/v1", "kind": KIND, "name": name, "uid": uid,
-            "controller": true, "blockOwnerDeletion": true,
-        }]);
+    if let Some(reference) = owner.reference() {
+        metadata["ownerReferences"] = json!([reference]);
     }
     metadata
 }

@@ -20,9 +20,9 @@ use super::rolling_update::{RollingUpdate, rolling_update};
 use super::sync::{Effects, Expectations, Input, Outcome, Rolling, Untouched, sync};
 use super::updated::CurrentTemplate;
 use crate::model::{
-    ControllerRef, DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, Labels, Node, NodeName,
-    NodeReadiness, Pod, PodName, PodPhase, PodReadiness, PodTarget, REVISION_HASH_LABEL, Revision,
-    RevisionHash, RevisionName, RevisionNumber, Taint, TaintEffect,
+    ControllerRef, DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, Labels, ManagedBy,
+    Node, NodeName, NodeReadiness, Pod, PodName, PodPhase, PodReadiness, PodTarget,
+    REVISION_HASH_LABEL, Revision, RevisionHash, RevisionName, RevisionNumber, Taint, TaintEffect,
 };
 
 /// The label that the DaemonSet selects.
@@ -148,6 +148,7 @@ impl Cluster {
         Self {
             daemon_set: DaemonSet {
                 key: DaemonSetKey::new("default", "foo"),
+                managed_by: ManagedBy::DaemonSetController,
                 uid: "uid-foo".into(),
                 generation: 1,
                 labels: Labels::default(),

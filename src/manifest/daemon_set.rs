@@ -10,7 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::{
-    DaemonSetKey, DaemonSetSpec, DesiredDaemonSet, Labels, Place, TEMPLATE_GENERATION_ANNOTATION,
+    DaemonSetKey, DaemonSetSpec, DesiredDaemonSet, Labels, ManagedBy, Place,
+    TEMPLATE_GENERATION_ANNOTATION,
 };
 
 use super::decode::{self, Problem};
@@ -190,6 +191,7 @@ impl Reader<'_> {
                     raw,
                     written,
                     place,
+                    managed_by: ManagedBy::default(),
                     policy,
                 })
             }

@@ -48,6 +48,7 @@ pub(super) fn assign(daemon_set: &mut DesiredDaemonSet, policies: &[Read]) -> Re
             second: second.place.clone(),
         });
     }
+    daemon_set.managed_by = first.policy.spec.managed_by;
     daemon_set.policy = Some(Arc::clone(&first.policy));
     Ok(())
 }
@@ -136,9 +137,9 @@ spec:
                 spec.progressDeadline: `soon` is no span of time such as 90s, 10m or 1h30m",
             ),
             (
-                format!("{good}  managedBy: ds-apply"),
+                format!("{good}  managedBy: kubelet"),
                 "f.yaml:15:14: RolloutPolicy: spec.managedBy: \
-                unknown variant `ds-apply`, expected `daemonset-controller`",
+                unknown variant `kubelet`, expected `daemonset-controller` or `ds-apply`",
             ),
             (
                 "spec: {selects: {names: [a/b]}}".into(),

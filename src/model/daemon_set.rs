@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::scheduling::null_as_default;
 use super::{
-    DaemonSetName, IntOrPercent, LabelSelector, Labels, NamespaceName, NodeName, NodeSelectorTerm,
-    PodPlacement, TEMPLATE_GENERATION_ANNOTATION, Toleration, Uid,
+    DaemonSetName, IntOrPercent, LabelSelector, Labels, ManagedBy, NamespaceName, NodeName,
+    NodeSelectorTerm, PodPlacement, TEMPLATE_GENERATION_ANNOTATION, Toleration, Uid,
 };
 
 /// Namespace and name of a DaemonSet, written `NAMESPACE/NAME`.
@@ -64,7 +64,9 @@ impl FromStr for DaemonSetKey {
 pub struct DaemonSet {
     /// Namespace and name.
     pub key: DaemonSetKey,
-    /// `metadata.uid`.
+    /// Who acts on it, and so what it is in the cluster: a DaemonSet, or a ledger.
+    pub managed_by: ManagedBy,
+    /// `metadata.uid`; of a ledger, the ConfigMap's.
     pub uid: Uid,
     /// `metadata.generation`: grows with each change of the spec.
     pub generation: i64,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{DaemonSetKey, DaemonSetSpec, Labels, RolloutPolicy};
+use super::{DaemonSetKey, DaemonSetSpec, Labels, ManagedBy, RolloutPolicy};
 
 /// One file of manifests: where it is from, and its bytes as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct DesiredDaemonSet {
     pub written: Arc<Value>,
     /// Where its document begins.
     pub place: Place,
+    /// Who is to act on it.
+    pub managed_by: ManagedBy,
     /// How its rollout is to be paced, beyond what it says itself.
     pub policy: Option<Arc<RolloutPolicy>>,
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
-use super::{DaemonSetKey, IntOrPercent, Labels};
+use super::{DaemonSetKey, IntOrPercent, Labels, ManagedBy};
 
 /// A policy as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -54,7 +54,7 @@ pub struct PolicySpec {
     pub selects: Selects,
     /// Who replaces pods.
     #[serde(default)]
-    pub managed_by: PolicyManagedBy,
+    pub managed_by: ManagedBy,
     /// What becomes of a rollout that fails.
     #[serde(default)]
     pub on_failure: OnFailure,
@@ -88,15 +88,6 @@ pub struct Selects {
     /// Labels of the DaemonSet objects, all of which must be there.
     #[schemars(with = "BTreeMap<String, String>")]
     pub labels: Labels,
-}
-
-/// Who replaces pods.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-pub enum PolicyManagedBy {
-    /// Kubernetes' own controller creates pods and revisions.
-    #[default]
-    #[serde(rename = "daemonset-controller")]
-    DaemonSetController,
 }
 
 /// What becomes of a rollout that fails.
@@ -175,7 +166,7 @@ impl Default for PolicySpec {
     fn default() -> Self {
         Self {
             selects: Selects::default(),
-            managed_by: PolicyManagedBy::default(),
+            managed_by: ManagedBy::default(),
             on_failure: OnFailure::default(),
             max_unavailable: None,
             order: 0,

@@ -25,7 +25,11 @@ pub struct Snapshot {
     /// Pods of the namespaces in question.
     pub pods: Vec<Pod>,
     /// DaemonSets of the namespaces in question.
+    ///
+    /// Where no controller acts, what a ledger stands for is among them.
     pub daemon_sets: Vec<DaemonSet>,
+    /// DaemonSets that exist although a ledger stands for them: both would be acted on.
+    pub ledgers_beside: BTreeSet<DaemonSetKey>,
     /// ControllerRevisions of the namespaces in question.
     pub revisions: Vec<Revision>,
     /// All namespaces.
@@ -78,6 +82,8 @@ pub struct Coverage {
     pub services: bool,
     /// Whether the leases of all namespaces in question were read; a plan can do without.
     pub leases: bool,
+    /// Whether the ledgers of the namespaces in question were read.
+    pub ledgers: bool,
     /// The salt of the digests that stand in place of secret values in templates and revisions;
     /// `None` when the values are the real ones. What is compared with them must be masked first
     /// ([`mask_template`](super::mask::mask_template)).

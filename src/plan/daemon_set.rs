@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::applied::Applied;
 use super::digest::{self, template_digest};
 use super::document::{
-    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, Guard, ManagedBy, NodePlan,
-    Strategy, Warning, Wave,
+    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, Guard, NodePlan, Strategy,
+    Warning, Wave,
 };
 use super::guards::{Judged, guards};
 use super::hold::{Hold, as_declared};
@@ -77,7 +77,7 @@ pub(super) fn plan<'a>(
         generation: live.map(|live| live.generation),
         change,
         cascade: None,
-        managed_by: ManagedBy::DaemonSetController,
+        managed_by: desired.managed_by,
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         strategy,
         hold,
@@ -106,6 +106,7 @@ pub(super) fn plan<'a>(
         holders: &holders,
         failed_before: snapshot.has_failed(&desired.key, &plan.target_template),
         take_over,
+        snapshot,
     });
     if !all_nodes {
         plan.nodes.retain(|node| node.action != Action::Keep);

@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use super::hold::Hold;
 use crate::model::{
-    Cascade, DaemonSetKey, DaemonSetName, NamespaceName, RevisionName, RevisionNumber, Uid,
+    Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, RevisionName, RevisionNumber,
+    Uid,
 };
 pub use nodes::{Action, Fate, NodePlan, PodPlan, Wave};
 pub use notices::{Guard, GuardCode, Warning};
@@ -188,14 +189,6 @@ pub enum Change {
     Delete,
     /// Nothing changes in it.
     None,
-}
-
-/// Who replaces pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ManagedBy {
-    /// Kubernetes' own controller creates pods and revisions.
-    #[serde(rename = "daemonset-controller")]
-    DaemonSetController,
 }
 
 /// `updateStrategy`, percentages resolved against the desired nodes.

@@ -1,5 +1,7 @@
 //! What `ds-apply` refuses to do without being told, and the flag that tells it.
 
+mod managed_by;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strategy};
@@ -7,7 +9,7 @@ use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
 use super::scene::Scene;
-use crate::model::{DaemonSet, DaemonSetKey, NodeName};
+use crate::model::{DaemonSet, DaemonSetKey, NodeName, Snapshot};
 use crate::planted::planted;
 
 /// Evictions at once that pass without a guard under `OnDelete`, which has no budget of its own.
@@ -41,13 +43,19 @@ pub(super) struct Judged<'a> {
     pub failed_before: bool,
     /// Managers whose fields may be taken.
     pub take_over: &'a BTreeSet<String>,
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
 }
 
 /// All guards of one DaemonSet's plan.
 pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
-    let Judged { plan, live, now, scene, holders, failed_before, take_over: allowed } = *judged;
+    let Judged { plan, live, now, scene, holders, failed_before, take_over: allowed, snapshot } =
+        *judged;
     if plan.change == Change::Recreate {
         return vec![selector_change(plan)];
+    }
+    if let Some(other) = managed_by::other(plan, live, snapshot) {
+        return vec![other];
     }
     let evicted = now.and_then(|now| mass_eviction(plan, now, scene));
     let guards = [

@@ -13,7 +13,7 @@ use crate::controller::Owner;
 use crate::merge::LAST_APPLIED_ANNOTATION;
 use crate::model::mask::{Salt, mask_template};
 use crate::model::{
-    CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetStatus, DesiredDaemonSet,
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetStatus, DesiredDaemonSet, ManagedBy,
     TEMPLATE_GENERATION_ANNOTATION,
 };
 
@@ -57,11 +57,16 @@ pub(super) fn owner_after<'a>(
     let Some(live) = live else {
         return Owner {
             key: &desired.key,
+            managed_by: desired.managed_by,
             uid: None,
             annotations: &desired.annotations,
             spec: &desired.spec,
             generation: 1,
-            template_generation: Some(1),
+            // A ledger counts none: it would take orphans of the first one for updated.
+            template_generation: match desired.managed_by {
+                ManagedBy::DaemonSetController => Some(1),
+                ManagedBy::DsApply => None,
+            },
             status: DaemonSetStatus::default(),
             terminating: false,
         };

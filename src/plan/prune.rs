@@ -11,8 +11,8 @@ use super::applied::Applied;
 use super::daemon_set::{Planned, held, strategy, totals};
 use super::digest::{self, template_digest};
 use super::document::{
-    Action, Change, Counters, DaemonSetPlan, Fate, Guard, GuardCode, ManagedBy, NodePlan,
-    RevisionKind, RevisionPlan, SourceInfo, Warning,
+    Action, Change, Counters, DaemonSetPlan, Fate, Guard, GuardCode, NodePlan, RevisionKind,
+    RevisionPlan, SourceInfo, Warning,
 };
 use super::git_ops::{self, GitOps};
 use super::hold::as_declared;
@@ -159,7 +159,7 @@ fn removal(
         generation: Some(live.generation),
         change: Change::Delete,
         cascade: Some(cascade),
-        managed_by: ManagedBy::DaemonSetController,
+        managed_by: live.managed_by,
         policy: None,
         strategy: strategy(&scene.view()),
         hold,

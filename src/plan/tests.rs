@@ -16,9 +16,9 @@ use crate::controller::test_cluster::{Cluster, OTHERS, OURS, at, labels, node, t
 use crate::manifest::default_daemon_set;
 use crate::merge;
 use crate::model::{
-    ClusterInfo, ContainerTrouble, Coverage, DaemonSet, Labels, Lease, Namespace, NodeReadiness,
-    Place, PodPhase, PodReadiness, PodTarget, Service, Snapshot, TEMPLATE_GENERATION_ANNOTATION,
-    TEMPLATE_GENERATION_LABEL,
+    ClusterInfo, ContainerTrouble, Coverage, DaemonSet, Labels, Lease, ManagedBy, Namespace,
+    NodeReadiness, Place, PodPhase, PodReadiness, PodTarget, Service, Snapshot,
+    TEMPLATE_GENERATION_ANNOTATION, TEMPLATE_GENERATION_LABEL,
 };
 
 /// A settled cluster of `count` nodes, every pod ready, at revision 1.
@@ -91,12 +91,14 @@ pub(super) fn snapshot(cluster: &Cluster) -> Snapshot {
         }],
         services: Vec::new(),
         leases: Vec::new(),
+        ledgers_beside: std::collections::BTreeSet::new(),
         coverage: Coverage {
             scope: None,
             managed_fields: true,
             namespaces: true,
             services: true,
             leases: true,
+            ledgers: true,
             masked: None,
         },
     };
@@ -115,6 +117,7 @@ pub(super) fn desired(cluster: &Cluster) -> DesiredDaemonSet {
         raw: Arc::new(raw(daemon_set)),
         written: Arc::new(raw(daemon_set)),
         place: Place { path: "ds.yaml".into(), line: 1, column: 1 },
+        managed_by: ManagedBy::DaemonSetController,
         policy: None,
     }
 }

@@ -11,10 +11,10 @@ use super::page::{ASIDE, CHANGE, GAIN, HALT, LOSS, Line, NAME, Page, count, styl
 use super::plan_text::key;
 use super::ranges::{fold, listed};
 use super::values::field_change;
-use crate::model::Cascade;
+use crate::model::{Cascade, ManagedBy};
 use crate::plan::{
-    Action, BaseChange, Change, Coded, Counters, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan,
-    Reason, RevisionKind, RevisionPlan, Strategy, Wave,
+    Action, BaseChange, Change, Coded, Counters, DaemonSetPlan, FieldOwner, NodePlan, Reason,
+    RevisionKind, RevisionPlan, Strategy, Wave,
 };
 
 /// Where what belongs to a DaemonSet begins.
@@ -31,7 +31,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         generation: _,
         change,
         cascade,
-        managed_by: ManagedBy::DaemonSetController,
+        managed_by,
         policy,
         strategy,
         hold,
@@ -67,6 +67,9 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     if options.verbose {
         details(page, revision, status.as_ref());
     }
+    if let Some(words) = managed_words(*managed_by) {
+        page.push(Line::at(INDENT).styled(ASIDE, words));
+    }
     if let Some(hold) = hold {
         page.push(Line::at(INDENT).styled(CHANGE, neutral::line(&hold.to_string())));
     }
@@ -84,6 +87,17 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     let at_once: Vec<&NodePlan> = nodes.iter().filter(|node| node.wave.is_none()).collect();
     let grouped = groups(at_once.iter().copied().map(as_grouped));
     group_lines(page, INDENT, &grouped, &at_once, options);
+}
+
+/// What is to be known of one on which no DaemonSet controller acts.
+pub(super) fn managed_words(managed_by: ManagedBy) -> Option<&'static str> {
+    match managed_by {
+        ManagedBy::DaemonSetController => None,
+        ManagedBy::DsApply => Some(
+            "managed by ds-apply: a ConfigMap stands for the object, and nodes that join or lose \
+             their pod get one at the next run",
+        ),
+    }
 }
 
 /// What goes when the DaemonSet does, and that nothing comes back.

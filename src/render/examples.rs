@@ -9,13 +9,13 @@ use serde_json::Value;
 pub(super) use past::{diff, drift, history};
 
 use crate::controller::placement::Obstacle;
-use crate::model::{DaemonSetKey, RevisionNumber};
+use crate::model::{DaemonSetKey, ManagedBy, RevisionNumber};
 use crate::plan::{
     Action, ActionTotals, ApiVersion, Change, ClusterSummary, Counters, DaemonSetPlan,
     DaemonSetStanding, Explanation, ExplanationKind, Fate, FieldChange, Forecast, Guard, GuardCode,
-    Kind, ManagedBy, NodeObstacles, NodePlan, Outcome, Plan, PodPlan, Reason, RevisionKind,
-    RevisionPlan, RevisionRef, RuleReport, SourceInfo, Status, StatusKind, Strategy,
-    TargetRevision, Totals, Warning, Wave,
+    Kind, NodeObstacles, NodePlan, Outcome, Plan, PodPlan, Reason, RevisionKind, RevisionPlan,
+    RevisionRef, RuleReport, SourceInfo, Status, StatusKind, Strategy, TargetRevision, Totals,
+    Warning, Wave,
 };
 
 /// A plan of `daemon_sets`, with the sums that belong to it.

@@ -12,11 +12,12 @@ use serde_json::{Map, Value, json};
 use super::Kind;
 use super::controllers::whole_second;
 use super::verbs::with_defaults;
+use crate::cluster::config_map;
 use crate::controller::revision_data;
 use crate::model::{
-    ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease, Namespace, NamespaceName,
-    Node, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget, Revision, RevisionHash, Service,
-    Snapshot, Taint, Uid,
+    ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease, ManagedBy, Namespace,
+    NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget, Revision,
+    RevisionHash, Service, Snapshot, Taint, Uid,
 };
 
 /// The namespace whose uid serves as the cluster's identity.
@@ -34,6 +35,7 @@ pub fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)> {
         nodes,
         pods,
         daemon_sets,
+        ledgers_beside: _,
         revisions,
         namespaces,
         services,
@@ -50,7 +52,7 @@ pub fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)> {
     };
     let namespaces = namespaces.iter().map(move |it| (Kind::Namespace, namespace(it, uid)));
     let nodes = nodes.iter().map(|it| (Kind::Node, node(it)));
-    let daemon_sets = daemon_sets.iter().map(|it| (Kind::DaemonSet, daemon_set(it)));
+    let daemon_sets = daemon_sets.iter().map(daemon_set);
     let revisions = revisions.iter();
     let revisions = revisions.map(|it| (Kind::ControllerRevision, revision(it, *observed_at)));
     let pods = pods.iter().map(move |it| (Kind::Pod, pod(it)));
@@ -121,10 +123,23 @@ pub(super) fn taint(taint: &Taint) -> Value {
     object
 }
 
-fn daemon_set(daemon_set: &DaemonSet) -> Value {
-    let mut object = (*daemon_set.raw).clone();
-    object["status"] = serde_json::to_value(daemon_set.status).unwrap_or_default();
-    object
+/// The object, or the ledger that stands for it.
+fn daemon_set(daemon_set: &DaemonSet) -> (Kind, Value) {
+    let DaemonSet { key, managed_by, raw, status, .. } = daemon_set;
+    match managed_by {
+        ManagedBy::DaemonSetController => {
+            let mut object = (**raw).clone();
+            object["status"] = serde_json::to_value(status).unwrap_or_default();
+            (Kind::DaemonSet, object)
+        }
+        ManagedBy::DsApply => {
+            let mut object = config_map(raw, status, key);
+            for field in ["uid", "creationTimestamp"] {
+                object["metadata"][field] = raw["metadata"][field].clone();
+            }
+            (Kind::ConfigMap, object)
+        }
+    }
 }
 
 fn revision(revision: &Revision, observed_at: Timestamp) -> Value {

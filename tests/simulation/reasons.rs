@@ -59,12 +59,14 @@ fn snapshot(pod: &Pod, live: &DaemonSet, store: &Store, now: Timestamp) -> Snaps
         namespaces: Vec::new(),
         services: Vec::new(),
         leases: Vec::new(),
+        ledgers_beside: std::collections::BTreeSet::new(),
         coverage: Coverage {
             scope: Some([NamespaceName::from(NAMESPACE)].into()),
             managed_fields: true,
             namespaces: false,
             services: false,
             leases: false,
+            ledgers: false,
             masked: None,
         },
     }

@@ -158,7 +158,10 @@ impl AllowFlags {
             GuardCode::FailedTemplate => self.retry,
             GuardCode::MassDeletion => self.deletion.allow_mass_deletion,
             GuardCode::OtherSource => self.deletion.allow_other_source,
-            GuardCode::SelectorChange | GuardCode::TakeOver | GuardCode::GitOps => false,
+            GuardCode::SelectorChange
+            | GuardCode::TakeOver
+            | GuardCode::GitOps
+            | GuardCode::ManagedBy => false,
         }
     }
 }

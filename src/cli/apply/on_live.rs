@@ -71,6 +71,7 @@ pub(super) fn with_template(
         raw: Arc::new(raw),
         written: Arc::new(written),
         place: Document { path: "cluster".into(), line: 1, column: 1 },
+        managed_by: live.managed_by,
         policy: None,
     })
 }

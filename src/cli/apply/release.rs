@@ -10,6 +10,7 @@ use super::turns::{self, InTurn};
 use super::{identity, told};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
+use crate::controller::Owner;
 use crate::model::{DaemonSetKey, PolicySpec};
 use crate::plan::SourceInfo;
 use crate::rollout::{Goal, Provenance, Task};
@@ -83,8 +84,7 @@ async fn release(
         failed_before: false,
     };
     let lock = session.lock(key, &args.pace).await?;
-    let selector = live.spec.selector.clone();
-    let ending = session.carry_out(key, &selector, &lock, task, args.output).await;
+    let ending = session.carry_out(&Owner::from(live), &lock, task, args.output).await;
     unlock(lock).await;
     Ok(told::exit(&ending?.outcome))
 }

@@ -11,6 +11,7 @@ use super::turns::{self, InTurn};
 use super::{identity, told};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
+use crate::controller::Owner;
 use crate::model::{
     DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, Snapshot, UpdateStrategy,
 };
@@ -91,8 +92,8 @@ impl InTurn for One<'_> {
             let plan = self.plan(&snapshot, session)?;
             still_agreed(&agreed, &plan, binding, self.args.allow)?;
             let task = self.task(&plan, &snapshot, session)?;
-            let selector = find(&snapshot, self.key)?.spec.selector.clone();
-            session.carry_out(self.key, &selector, &lock, task, self.args.output).await
+            let owner = Owner::from(find(&snapshot, self.key)?);
+            session.carry_out(&owner, &lock, task, self.args.output).await
         };
         let ending = done.await;
         unlock(lock).await;

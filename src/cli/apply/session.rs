@@ -17,7 +17,8 @@ use crate::cli::flags::GlobalFlags;
 use crate::cli::printer::Printer;
 use crate::cli::shell::Shell;
 use crate::cluster::{Access, Clock, Holder, Lock, Resource, Scope, Target, Verb, WritableCluster};
-use crate::model::{DaemonSetKey, LabelSelector, Node, Snapshot};
+use crate::controller::Owner;
+use crate::model::{DaemonSetKey, LabelSelector, ManagedBy, Node, Snapshot};
 use crate::render::{self, HtmlOptions, RolloutReport};
 use crate::rollout::{Ending, Record, Task};
 
@@ -188,17 +189,22 @@ impl Session {
     /// The cluster cannot be watched.
     pub(super) async fn carry_out(
         &mut self,
-        key: &DaemonSetKey,
-        selector: &LabelSelector,
+        owner: &Owner<'_>,
         lock: &Arc<Lock>,
         task: Task,
         output: Format,
     ) -> Result<Ending, Error> {
         let clock = self.clock.clone();
+        let Owner { key, managed_by, .. } = *owner;
+        // Only a controller lets go of pods that the selector does not match any more.
+        let selector = match managed_by {
+            ManagedBy::DaemonSetController => owner.spec.selector.clone(),
+            ManagedBy::DsApply => LabelSelector::default(),
+        };
         let observer = self
             .unless_interrupted(async |shell, cluster| {
                 let events = may_watch_events(cluster, key).await?;
-                let target = Target { key: key.clone(), selector: selector.clone(), events };
+                let target = Target { key: key.clone(), managed_by, selector, events };
                 Ok(cluster.live().observe(&target, clock, shell.now).await?)
             })
             .await?;
@@ -206,7 +212,8 @@ impl Session {
         let mut last = self.shell.now;
         let (recorded, mut events) = (self.recording.is_some(), Vec::new());
         let lock = Arc::clone(lock);
-        let run = Run { key, lock, observer, interrupts: &mut self.interrupts, task };
+        let interrupts = &mut self.interrupts;
+        let run = Run { key, lock, managed_by, observer, interrupts, task };
         let ending = run.to_its_end(|report, now| {
             last = now;
             teller.tell(report, now);

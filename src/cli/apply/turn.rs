@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::agree::{Asked, planned, still_agreed};
 use super::flags::CommonFlags;
 use super::session::{Session, unlock};
@@ -66,8 +68,8 @@ impl Turn<'_> {
                 self.prepare(task, one, &snapshot, cluster, lock).await
             })
             .await?;
-        let (key, selector) = (&self.desired.key, &self.desired.spec.selector);
-        let ending = session.carry_out(key, selector, lock, task, self.args.output).await?;
+        let owner = owner(self.desired, None);
+        let ending = session.carry_out(&owner, lock, task, self.args.output).await?;
         self.look_again(&ending, session).await
     }
 
@@ -114,7 +116,7 @@ impl Turn<'_> {
         let (key, now) = (&self.desired.key, snapshot.observed_at);
         let live = snapshot.daemon_set(key);
         let first = rollout::first_write(&task, &World::of(snapshot, key, true), now);
-        let asking = Preflight { turn: self, cluster, plan };
+        let asking = Preflight { turn: self, cluster, plan, now };
         let template = match (first, live) {
             (Some(first), Some(before)) if !plan.taken_over.is_empty() => {
                 let merged = Write { written: self.merged(snapshot).raw, ..first.clone() };
@@ -204,6 +206,7 @@ struct Preflight<'a> {
     turn: &'a Turn<'a>,
     cluster: &'a WritableCluster,
     plan: &'a DaemonSetPlan,
+    now: Timestamp,
 }
 
 impl Preflight<'_> {
@@ -213,8 +216,9 @@ impl Preflight<'_> {
         live: Option<&DaemonSet>,
         trial: Trial<'_>,
     ) -> Result<PodTemplate, Error> {
-        let Self { turn: Turn { desired, args, .. }, cluster, plan } = *self;
-        let answer = match apply::preflight(cluster, live, trial, &owner(desired, live)).await {
+        let Self { turn: Turn { desired, args, .. }, cluster, plan, now } = *self;
+        let answer = match apply::preflight(cluster, live, trial, &owner(desired, live), now).await
+        {
             Err(PreflightError::DaemonSet(WriteError::Conflict { fields, .. })) => {
                 let owned = fields.iter().map(|it| (it.path.as_str(), it.manager.as_str()));
                 return Err(Error::Refused(vec![Guard::take_over(&desired.key, owned)]));
@@ -234,6 +238,7 @@ impl Preflight<'_> {
 fn owner<'a>(desired: &'a DesiredDaemonSet, live: Option<&'a DaemonSet>) -> Owner<'a> {
     Owner {
         key: &desired.key,
+        managed_by: desired.managed_by,
         uid: live.map(|live| &live.uid),
         annotations: &desired.annotations,
         spec: &desired.spec,

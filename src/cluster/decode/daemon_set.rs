@@ -9,7 +9,8 @@ use super::metadata::{Annotated, Pairs};
 use super::{Cause, Context};
 use crate::cluster::Kind;
 use crate::model::{
-    DaemonSet, DaemonSetKey, DaemonSetName, DaemonSetSpec, DaemonSetStatus, null_as_default,
+    DaemonSet, DaemonSetKey, DaemonSetName, DaemonSetSpec, DaemonSetStatus, ManagedBy,
+    null_as_default,
 };
 
 #[derive(Deserialize)]
@@ -38,6 +39,7 @@ impl<'a> super::Wire<'a> for Wire<'a> {
                 namespace: metadata.namespace(context.interner)?,
                 name: DaemonSetName::from(metadata.name()?),
             },
+            managed_by: ManagedBy::DaemonSetController,
             uid: metadata.uid()?,
             generation: metadata.generation,
             labels: metadata.labels(context.interner),

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Cause, Context, Kind, ObjectError, Wire, controller_revision, daemon_set, lease, namespace,
-    node, pod, service,
+    Cause, Context, Kind, ObjectError, Wire, controller_revision, daemon_set, lease, ledger,
+    namespace, node, pod, service,
 };
 use crate::model::{
     ClusterInfo, Coverage, DaemonSet, Interner, Lease, Namespace, Node, Pod, Revision, Service,
@@ -22,6 +22,8 @@ pub(in crate::cluster) struct Gathered {
     nodes: Vec<Node>,
     pods: Vec<Pod>,
     daemon_sets: Vec<DaemonSet>,
+    /// DaemonSets for which a ConfigMap stands.
+    ledgers: Vec<DaemonSet>,
     revisions: Vec<Revision>,
     namespaces: Vec<Namespace>,
     services: Vec<Service>,
@@ -40,6 +42,11 @@ pub(in crate::cluster) struct Gathered {
 /// Decodes a DaemonSet that was read by itself.
 pub(in crate::cluster) fn one_daemon_set(json: &str) -> Result<DaemonSet, ObjectError> {
     alone::<daemon_set::Wire<'_>>(json)
+}
+
+/// Decodes a ConfigMap that was read by itself; `None` when it is no ledger.
+pub(in crate::cluster) fn one_ledger(json: &str) -> Result<Option<DaemonSet>, ObjectError> {
+    alone::<ledger::Wire<'_>>(json)
 }
 
 /// Decodes a ControllerRevision that was read by itself.
@@ -67,6 +74,7 @@ impl Gathered {
         match kind {
             // Not watched.
             Kind::Namespace | Kind::Service | Kind::Lease => None,
+            Kind::Ledger => self.ledgers.pop().map(Object::DaemonSet),
             Kind::Node => self.nodes.pop().map(Object::Node),
             Kind::DaemonSet => self.daemon_sets.pop().map(Object::DaemonSet),
             Kind::ControllerRevision => self.revisions.pop().map(Object::ControllerRevision),
@@ -113,6 +121,10 @@ impl Gathered {
                 let service = self.one::<service::Wire<'_>>(json)?;
                 self.services.push(service);
             }
+            Kind::Ledger => {
+                let ledger = self.one::<ledger::Wire<'_>>(json)?;
+                self.ledgers.extend(ledger);
+            }
             Kind::Lease => {
                 let lease = self.one::<lease::Wire<'_>>(json)?;
                 if lease.failed.is_empty() {
@@ -141,6 +153,7 @@ impl Gathered {
         self.nodes.append(&mut other.nodes);
         self.pods.append(&mut other.pods);
         self.daemon_sets.append(&mut other.daemon_sets);
+        self.ledgers.append(&mut other.ledgers);
         self.revisions.append(&mut other.revisions);
         self.namespaces.append(&mut other.namespaces);
         self.services.append(&mut other.services);
@@ -178,7 +191,7 @@ impl Gathered {
     }
 
     /// How many objects of each kind were read.
-    pub(in crate::cluster) fn counts(&self) -> [(Kind, usize); 7] {
+    pub(in crate::cluster) fn counts(&self) -> [(Kind, usize); 8] {
         Kind::ALL.map(|kind| {
             let count = match kind {
                 Kind::Namespace => self.namespaces.len(),
@@ -188,6 +201,7 @@ impl Gathered {
                 Kind::Pod => self.pods.len(),
                 Kind::Service => self.services.len(),
                 Kind::Lease => self.leases.len() + self.other_leases,
+                Kind::Ledger => self.ledgers.len(),
             };
             (kind, count)
         })
@@ -203,12 +217,20 @@ impl Gathered {
         observed_at: Timestamp,
         coverage: Coverage,
     ) -> Result<Snapshot, (Kind, String)> {
+        let mut ledgers = self.ledgers;
+        ledgers.sort_by(|a, b| a.key.cmp(&b.key));
+        if let Some(key) = twice(&ledgers, |it| it.key.clone()) {
+            return Err((Kind::Ledger, key.to_string()));
+        }
+        let (beside, alone): (Vec<DaemonSet>, Vec<DaemonSet>) =
+            ledgers.into_iter().partition(|it| self.daemon_sets.iter().any(|ds| ds.key == it.key));
         let mut snapshot = Snapshot {
             cluster,
             observed_at,
             nodes: self.nodes,
             pods: self.pods,
-            daemon_sets: self.daemon_sets,
+            daemon_sets: [self.daemon_sets, alone].concat(),
+            ledgers_beside: beside.into_iter().map(|it| it.key).collect(),
             revisions: self.revisions,
             namespaces: self.namespaces,
             services: self.services,
@@ -225,11 +247,6 @@ impl Gathered {
 
 /// The first object of a sorted snapshot that is there twice.
 fn duplicate(snapshot: &Snapshot) -> Option<(Kind, String)> {
-    /// The first two neighbours with the same key.
-    fn twice<T, K: PartialEq>(objects: &[T], key: impl Fn(&T) -> K) -> Option<K> {
-        let same = |pair: &&[T]| key(&pair[0]) == key(&pair[1]);
-        objects.windows(2).find(same).map(|pair| key(&pair[0]))
-    }
     let in_namespace = |(namespace, name): (_, _)| format!("{namespace}/{name}");
     let Snapshot { nodes, pods, daemon_sets, revisions, namespaces, services, leases, .. } =
         snapshot;
@@ -258,10 +275,17 @@ fn duplicate(snapshot: &Snapshot) -> Option<(Kind, String)> {
     .find_map(|(kind, name)| Some((kind, name?)))
 }
 
+/// The first two neighbours with the same key.
+fn twice<T, K: PartialEq>(objects: &[T], key: impl Fn(&T) -> K) -> Option<K> {
+    let same = |pair: &&[T]| key(&pair[0]) == key(&pair[1]);
+    objects.windows(2).find(same).map(|pair| key(&pair[0]))
+}
+
 /// Reads the object once more, slowly, to say which one it is and which field is wrong.
 fn explain(kind: Kind, index: usize, json: &str, cause: &Cause) -> ObjectError {
     let (path, reason) = match cause {
         Cause::Missing(path) => ((*path).to_owned(), "is missing".to_owned()),
+        Cause::Inside(path, reason) => ((*path).to_owned(), reason.clone()),
         Cause::Shape => match kind {
             Kind::Namespace => field_at_fault::<namespace::Wire<'_>>(json),
             Kind::Node => field_at_fault::<node::Wire<'_>>(json),
@@ -270,6 +294,7 @@ fn explain(kind: Kind, index: usize, json: &str, cause: &Cause) -> ObjectError {
             Kind::Pod => field_at_fault::<pod::Wire<'_>>(json),
             Kind::Service => field_at_fault::<service::Wire<'_>>(json),
             Kind::Lease => field_at_fault::<lease::Wire<'_>>(json),
+            Kind::Ledger => field_at_fault::<ledger::Wire<'_>>(json),
         },
     };
     ObjectError { kind, index, name: name_of(json), path, reason }

@@ -4,18 +4,22 @@ use super::Target;
 use crate::cluster::list::{List, Narrowed};
 use crate::cluster::watch::Feed;
 use crate::cluster::{Kind, Resource};
-use crate::model::{LabelSelector, LabelSelectorRequirement};
+use crate::model::{LabelSelector, LabelSelectorRequirement, ManagedBy};
 
 /// The lists that a target begins with; each is then watched.
 pub(super) fn lists(target: &Target) -> Vec<List> {
     let namespace = Some(target.key.namespace.clone());
     let labels = label_selector(&target.selector);
     let selected = Narrowed { labels, ..Narrowed::default() };
-    let named =
-        Narrowed { fields: format!("metadata.name={}", target.key.name), ..Narrowed::default() };
+    let name = target.managed_by.owner_name(&target.key.name);
+    let named = Narrowed { fields: format!("metadata.name={name}"), ..Narrowed::default() };
+    let object = match target.managed_by {
+        ManagedBy::DaemonSetController => Kind::DaemonSet,
+        ManagedBy::DsApply => Kind::Ledger,
+    };
     vec![
         List::all(Kind::Node, None),
-        List { kind: Kind::DaemonSet, namespace: namespace.clone(), narrowed: named },
+        List { kind: object, namespace: namespace.clone(), narrowed: named },
         List {
             kind: Kind::ControllerRevision,
             namespace: namespace.clone(),

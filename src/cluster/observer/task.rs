@@ -112,6 +112,7 @@ impl Ear {
             namespaces: false,
             services: false,
             leases: false,
+            ledgers: false,
             masked: None,
         };
         let listed = gathered

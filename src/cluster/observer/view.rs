@@ -42,7 +42,7 @@ impl View {
         match kind {
             Kind::Node => replace(&mut known.nodes, listed.nodes),
             Kind::Pod => replace(&mut known.pods, listed.pods),
-            Kind::DaemonSet => replace(&mut known.daemon_sets, listed.daemon_sets),
+            Kind::DaemonSet | Kind::Ledger => replace(&mut known.daemon_sets, listed.daemon_sets),
             Kind::ControllerRevision => replace(&mut known.revisions, listed.revisions),
             // Not observed.
             Kind::Namespace | Kind::Service | Kind::Lease => false,

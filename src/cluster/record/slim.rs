@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::cluster::Kind;
+use crate::cluster::decode::ledger::OBJECT_KEY;
 use crate::model::FAILED_TEMPLATES_ANNOTATION;
 use crate::model::mask::{Salt, mask_template};
 
@@ -100,6 +101,22 @@ const LEASE: &[Keep] = &[Parts(
     ],
 )];
 
+const LEDGER: &[Keep] = &[
+    Parts(
+        "metadata",
+        &[
+            Whole("name"),
+            Whole("namespace"),
+            Whole("uid"),
+            Whole("resourceVersion"),
+            Whole("labels"),
+            Whole("creationTimestamp"),
+            Whole("deletionTimestamp"),
+        ],
+    ),
+    Whole("data"),
+];
+
 /// The object as it is recorded.
 pub(super) fn slim(kind: Kind, whole: Value, mask: Option<&Salt>) -> Value {
     let mut object = match kind {
@@ -107,6 +124,7 @@ pub(super) fn slim(kind: Kind, whole: Value, mask: Option<&Salt>) -> Value {
         Kind::Node => kept(NODE, whole),
         Kind::Service => kept(SERVICE, whole),
         Kind::Lease => kept(LEASE, whole),
+        Kind::Ledger => masked_ledger(kept(LEDGER, whole), mask),
         Kind::Namespace => without_managed_fields(whole),
         Kind::DaemonSet => masked(whole, "/spec/template", mask),
         Kind::ControllerRevision => {
@@ -157,6 +175,16 @@ fn masked(mut object: Value, template: &str, salt: Option<&Salt>) -> Value {
         *manifest = masked_manifest(manifest, salt);
     }
     object
+}
+
+/// A ledger with the secret values of the DaemonSet inside of it replaced.
+fn masked_ledger(mut ledger: Value, salt: Option<&Salt>) -> Value {
+    if let Some(salt) = salt
+        && let Some(Value::String(object)) = ledger.pointer_mut(&format!("/data/{OBJECT_KEY}"))
+    {
+        *object = masked_manifest(object, salt);
+    }
+    ledger
 }
 
 fn masked_manifest(manifest: &str, salt: &Salt) -> String {

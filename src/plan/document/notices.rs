@@ -43,6 +43,8 @@ pub enum GuardCode {
     Deadlock,
     /// More than half of what a source applied would be deleted.
     MassDeletion,
+    /// The other one acts on it, the DaemonSet controller or `ds-apply`: the two are never mixed.
+    ManagedBy,
     /// What is to be deleted was applied from another place, under the same id.
     OtherSource,
 }

@@ -6,9 +6,9 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::document::Deviation;
+use crate::controller::Owner;
 use crate::controller::claims::Claims;
 use crate::controller::revision_data::{Matching, matches};
-use crate::controller::{OWNER_KIND, Owner};
 use crate::model::{DaemonSet, Revision, RevisionName, RevisionNumber};
 use crate::plan::document::RevisionRef;
 
@@ -77,8 +77,8 @@ fn orphaned<'a>(
     let is_orphan = |revision: &&Revision| match &revision.controller {
         None => true,
         Some(reference) => {
-            *reference.kind == *OWNER_KIND
-                && *reference.name == *owner.key.name.as_str()
+            *reference.kind == *owner.managed_by.owner_kind()
+                && *reference.name == *owner.managed_by.owner_name(&owner.key.name)
                 && Some(&reference.uid) != owner.uid
         }
     };

@@ -7,10 +7,11 @@ use super::words::{about, code, diff, folded, list, section, seen, table, tiles,
 use super::{HtmlOptions, Page};
 use crate::model::short_commit;
 use crate::plan::{
-    Action, BaseChange, Change, DaemonSetPlan, FieldOwner, Guard, ManagedBy, NodePlan, Plan,
-    Strategy, Wave,
+    Action, BaseChange, Change, DaemonSetPlan, FieldOwner, Guard, NodePlan, Plan, Strategy, Wave,
 };
-use crate::render::daemon_set_text::{counters_words, revision_words, strategy_words};
+use crate::render::daemon_set_text::{
+    counters_words, managed_words, revision_words, strategy_words,
+};
 use crate::render::markdown::{effect, node_words, object_words, rounds as rounds_words};
 use crate::render::nodes::sentence;
 use crate::render::page::count;
@@ -165,7 +166,7 @@ fn details(daemon_set: &DaemonSetPlan, verbose: bool) -> Html {
         generation: _,
         change,
         cascade: _,
-        managed_by: ManagedBy::DaemonSetController,
+        managed_by,
         policy,
         strategy,
         hold,
@@ -182,7 +183,9 @@ fn details(daemon_set: &DaemonSetPlan, verbose: bool) -> Html {
         totals: _,
         status,
     } = daemon_set;
-    let mut facts: Vec<String> = hold.iter().map(ToString::to_string).collect();
+    let mut facts: Vec<String> =
+        managed_words(*managed_by).map(str::to_owned).into_iter().collect();
+    facts.extend(hold.iter().map(ToString::to_string));
     facts.extend(policy.iter().map(|name| format!("policy {name}")));
     facts.extend(status.as_ref().map(counters_words));
     facts.extend(match strategy {

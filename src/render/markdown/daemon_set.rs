@@ -7,8 +7,8 @@ use super::fit::Tellings;
 use super::nodes::{Fates, counted_groups, group_words, node_words, rounds};
 use super::{MARKDOWN_LIMIT, MarkdownOptions, few, folded, html_code, items, prose};
 use crate::model::Cascade;
-use crate::plan::{Change, DaemonSetPlan, FieldOwner, ManagedBy, NodePlan, Strategy, Wave};
-use crate::render::daemon_set_text::{counters_words, strategy_words};
+use crate::plan::{Change, DaemonSetPlan, FieldOwner, NodePlan, Strategy, Wave};
+use crate::render::daemon_set_text::{counters_words, managed_words, strategy_words};
 use crate::render::nodes::fate;
 use crate::render::page::count;
 use crate::render::plan_text::key;
@@ -53,7 +53,7 @@ fn told(
         generation: _,
         change: _,
         cascade: _,
-        managed_by: ManagedBy::DaemonSetController,
+        managed_by,
         policy,
         strategy,
         hold,
@@ -77,7 +77,8 @@ fn told(
         Telling::Counts => Depth::Counts,
     };
     let mut blocks = fields(changes, base.as_ref(), depth);
-    let mut facts: Vec<String> = hold.iter().map(|hold| prose(&hold.to_string())).collect();
+    let mut facts: Vec<String> = managed_words(*managed_by).iter().map(|it| prose(it)).collect();
+    facts.extend(hold.iter().map(|hold| prose(&hold.to_string())));
     facts.extend(policy.iter().map(|name| format!("policy {}", super::code(name))));
     facts.extend(status.as_ref().map(counters_words));
     blocks.push(items(&facts, MOST_OWNED, "facts"));

@@ -255,6 +255,7 @@ fn guard_words(code: GuardCode) -> &'static str {
         GuardCode::FailedTemplate => "failed before",
         GuardCode::Deadlock => "cannot finish",
         GuardCode::MassDeletion => "deletes more than half of the source",
+        GuardCode::ManagedBy => "somebody else acts on it",
         GuardCode::OtherSource => "was applied from another place",
     }
 }

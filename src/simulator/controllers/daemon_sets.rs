@@ -5,7 +5,6 @@
 //! DaemonSet, so two DaemonSets do not wait for each other.
 
 mod perform;
-mod program;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +13,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use self::perform::{complain, perform};
-use self::program::{PodWrite, Program, Request};
 use super::expectations::Expectations;
 use super::limiter::Limiter;
 use super::{Cache, Moment, Work, complaints};
@@ -22,10 +20,13 @@ use crate::controller::backoff::{Backoff, FailedPods};
 use crate::controller::claims::OwnerIndex;
 use crate::controller::node_pods::Fleet;
 use crate::controller::placement::{Judge, Placement};
+use crate::controller::program::{PodWrite, Program, Request};
 use crate::controller::revision_data::Matching;
 use crate::controller::sync::{Input, Outcome, Untouched, sync};
-use crate::controller::{OWNER_KIND, Owner, placement};
-use crate::model::{ControllerRef, DaemonSet, DaemonSetKey, Labels, NamespaceName, Node, Pod, Uid};
+use crate::controller::{Owner, placement};
+use crate::model::{
+    ControllerRef, DaemonSet, DaemonSetKey, Labels, ManagedBy, NamespaceName, Node, Pod, Uid,
+};
 use crate::simulator::{Change, Event, Kind, Reason, Status};
 
 /// The first wait after a sync that failed (upstream: `DefaultControllerRateLimiter`).
@@ -33,6 +34,9 @@ const FIRST_RETRY: Duration = Duration::from_millis(5);
 
 /// The longest one.
 const LONGEST_RETRY: Duration = Duration::from_secs(1000);
+
+/// What its pods and revisions name as their owner.
+const KIND: &str = ManagedBy::DaemonSetController.owner_kind();
 
 /// All DaemonSets of the cluster.
 #[derive(Debug)]
@@ -254,7 +258,7 @@ impl DaemonSets {
                 // The back-off of a failed pod begins with the decision, and so does the warning.
                 let requests = program.batches.iter().flat_map(|batch| &batch.requests);
                 for request in requests {
-                    if let Request::DeletePod { node, failed: true, name } = request {
+                    if let Request::DeletePod { node, failed: true, name, uid: _ } = request {
                         self.backoff.record(&owner, node, now);
                         let message = format!(
                             "Found failed daemon pod {namespace}/{name} on node {node}, will try to \
@@ -335,7 +339,8 @@ impl DaemonSets {
             None => {}
         }
         let is_gone = error.reason == Reason::NotFound;
-        if matches!(request, Request::DeletePod { .. } | Request::DeleteRevision(_)) && is_gone {
+        if matches!(request, Request::DeletePod { .. } | Request::DeleteRevision { .. }) && is_gone
+        {
             return false;
         }
         tracing::debug!(%key, ?request, %error, "a request of the controller failed");
@@ -385,7 +390,7 @@ fn owner(
     namespace: &NamespaceName,
     reference: Option<&ControllerRef>,
 ) -> Option<DaemonSetKey> {
-    let reference = reference.filter(|reference| *reference.kind == *OWNER_KIND)?;
+    let reference = reference.filter(|reference| *reference.kind == *KIND)?;
     let key = DaemonSetKey::new(namespace.clone(), &*reference.name);
     let found = moment.cache.daemon_sets.get(&key)?;
     (found.uid == reference.uid).then_some(key)
@@ -434,7 +439,7 @@ fn hear_node(change: Change, node: &Node, before: Option<&Node>, moment: &mut Mo
         let has_pod = pods.any(|pod| {
             // By name alone, as upstream's index has it.
             let is_own = pod.controller.as_ref().is_some_and(|reference| {
-                *reference.kind == *OWNER_KIND && *reference.name == *daemon_set.key.name.as_str()
+                *reference.kind == *KIND && *reference.name == *daemon_set.key.name.as_str()
             });
             is_own && pod.is_bound() && pod.node() == Some(&node.name)
         });

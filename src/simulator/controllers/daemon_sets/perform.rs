@@ -5,9 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::program::{PodWrite, Program, Request};
-use crate::controller::OWNER_KIND;
-use crate::controller::history::NewRevision;
+use crate::controller::program::{PodWrite, Program, Request};
 use crate::model::{DaemonSetKey, DaemonSetStatus, REVISION_HASH_LABEL, Uid};
 use crate::simulator::controllers::complaints;
 use crate::simulator::{DeleteOptions, Kind, Reason, Status, Store, Target, Verbs};
@@ -32,7 +30,7 @@ pub(super) fn perform(
     request: &Request,
     now: Timestamp,
 ) -> Result<Done, Status> {
-    let Program { key, uid, pods, .. } = program;
+    let Program { key, uid, reference, pods, .. } = program;
     let namespace = key.namespace.as_str();
     let mut verbs = store.verbs(now, MANAGER);
     let revision = |name| Target::new(Kind::ControllerRevision, namespace, name);
@@ -40,10 +38,10 @@ pub(super) fn perform(
     let unseen = |_| Done { version: None };
     match request {
         Request::AdoptRevision { name, uid: of } => {
-            adopt(&mut verbs, key, uid, revision(name.as_str()), of).map(|_| Done { version: None })
+            adopt(&mut verbs, program, revision(name.as_str()), of).map(|_| Done { version: None })
         }
         Request::AdoptPod { name, uid: of } => {
-            adopt(&mut verbs, key, uid, pod(name.as_str()), of).map(|version| Done { version })
+            adopt(&mut verbs, program, pod(name.as_str()), of).map(|version| Done { version })
         }
         Request::ReleaseRevision { name, uid: of } => {
             release(&mut verbs, uid, revision(name.as_str()), of).map(unseen)
@@ -51,24 +49,24 @@ pub(super) fn perform(
         Request::ReleasePod { name, uid: of } => {
             release(&mut verbs, uid, pod(name.as_str()), of).map(unseen)
         }
-        Request::LabelRevision(name) => verbs
+        Request::LabelRevision { name, uid: _ } => verbs
             .edit(revision(name.as_str()), |it| {
                 it["metadata"]["labels"][REVISION_HASH_LABEL] = name.as_str().into();
             })
             .map(|_| Done { version: None }),
-        Request::RenumberRevision { name, to } => verbs
+        Request::RenumberRevision { name, uid: _, to } => verbs
             .edit(revision(name.as_str()), |it| it["revision"] = to.0.into())
             .map(|_| Done { version: None }),
-        Request::RelabelPod { name, hash } => verbs
+        Request::RelabelPod { name, uid: _, hash } => verbs
             .edit(pod(name.as_str()), |it| {
                 it["metadata"]["labels"][REVISION_HASH_LABEL] = hash.as_str().into();
             })
             .map(|_| Done { version: None }),
-        Request::DeleteRevision(name) => verbs
+        Request::DeleteRevision { name, uid: _ } => verbs
             .delete(revision(name.as_str()), &DeleteOptions::default())
             .map(|_| Done { version: None }),
         Request::CreateRevision(new) => {
-            let object = revision_object(key, uid, new);
+            let object = new.object(namespace, reference);
             verbs
                 .create(Kind::ControllerRevision, namespace, object)
                 .map(|_| Done { version: None })
@@ -109,11 +107,11 @@ pub(super) fn complain(
 /// `RecheckDeletionTimestamp`).
 fn adopt(
     verbs: &mut Verbs<'_>,
-    key: &DaemonSetKey,
-    uid: &Uid,
+    program: &Program,
     target: Target<'_>,
     of: &Uid,
 ) -> Result<Option<u64>, Status> {
+    let Program { key, uid, reference, .. } = program;
     let name = key.name.as_str();
     let live = verbs.get(Target::new(Kind::DaemonSet, key.namespace.as_str(), name))?;
     if live.meta().uid != *uid || live.meta().deleted.is_some() {
@@ -125,10 +123,7 @@ fn adopt(
             *references = json!([]);
         }
         if let Some(references) = references.as_array_mut() {
-            references.push(json!({
-                "apiVersion": "apps/v1", "kind": OWNER_KIND, "name": name, "uid": uid,
-                "controller": true, "blockOwnerDeletion": true,
-            }));
+            references.push(reference.clone());
         }
     });
     // One that is gone needs nobody.
@@ -197,24 +192,4 @@ fn fill(status: &mut Value, new: &DaemonSetStatus) {
             Some(count) => fields.insert(name.to_owned(), count.into()),
         };
     }
-}
-
-fn revision_object(key: &DaemonSetKey, uid: &Uid, new: &NewRevision) -> Value {
-    let NewRevision { name, hash: _, number, labels, annotations, data } = new;
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "ControllerRevision",
-        "metadata": {
-            "name": name,
-            "namespace": key.namespace,
-            "labels": labels,
-            "annotations": annotations,
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": OWNER_KIND, "name": key.name, "uid": uid,
-                "controller": true, "blockOwnerDeletion": true,
-            }],
-        },
-        "data": data,
-        "revision": number,
-    })
 }

@@ -5,13 +5,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::controller::Owner;
-use crate::controller::batches::{BURST, slow_start};
-use crate::controller::history::{self, Current, NewRevision};
-use crate::controller::pod::PodMaker;
-use crate::controller::reasons::{Creation, DeleteReason, Deletion, WaitReason, Waiting};
-use crate::controller::sync::{Effects, Rolling, Steps};
-use crate::controller::updated::CurrentTemplate;
+use serde_json::Value;
+
+use super::Owner;
+use super::batches::{BURST, slow_start};
+use super::history::{self, Current, NewRevision};
+use super::pod::PodMaker;
+use super::reasons::{Creation, DeleteReason, Deletion, WaitReason, Waiting};
+use super::sync::{Effects, Rolling, Steps};
+use super::updated::CurrentTemplate;
 use crate::model::{
     DaemonSetKey, DaemonSetStatus, NodeName, Pod, PodName, Revision, RevisionHash, RevisionName,
     RevisionNumber, Uid,
@@ -19,29 +21,31 @@ use crate::model::{
 
 /// What a sync has still to send.
 #[derive(Debug)]
-pub(super) struct Program {
-    pub(super) key: DaemonSetKey,
-    pub(super) uid: Uid,
-    pub(super) batches: VecDeque<Batch>,
-    pub(super) pods: PodMaker,
+pub(crate) struct Program {
+    pub(crate) key: DaemonSetKey,
+    pub(crate) uid: Uid,
+    /// The owner reference of what is made and adopted.
+    pub(crate) reference: Value,
+    pub(crate) batches: VecDeque<Batch>,
+    pub(crate) pods: PodMaker,
     /// Whether the sync has failed by now.
-    pub(super) failed: bool,
+    pub(crate) failed: bool,
     /// Further syncs that it asks for, so long after its end.
-    pub(super) again: Vec<Duration>,
+    pub(crate) again: Vec<Duration>,
     /// Whether everything has been sent, and the last answer is waited for.
-    pub(super) ending: bool,
+    pub(crate) ending: bool,
 }
 
 /// Requests that are sent at once, and waited for together.
 #[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) stage: Stage,
-    pub(super) requests: VecDeque<Request>,
+pub(crate) struct Batch {
+    pub(crate) stage: Stage,
+    pub(crate) requests: VecDeque<Request>,
 }
 
 /// What a failure means for the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     /// Of revisions: nothing else is done, not even the status.
     History,
     /// Of adopting and releasing pods: no pod is created or deleted.
@@ -58,41 +62,41 @@ pub(super) enum Stage {
 
 /// One request; expectations are none, but stand among them.
 #[derive(Debug)]
-pub(super) enum Request {
+pub(crate) enum Request {
     AdoptRevision { name: RevisionName, uid: Uid },
     ReleaseRevision { name: RevisionName, uid: Uid },
-    LabelRevision(RevisionName),
-    RenumberRevision { name: RevisionName, to: RevisionNumber },
-    DeleteRevision(RevisionName),
+    LabelRevision { name: RevisionName, uid: Uid },
+    RenumberRevision { name: RevisionName, uid: Uid, to: RevisionNumber },
+    DeleteRevision { name: RevisionName, uid: Uid },
     CreateRevision(Box<NewRevision>),
-    RelabelPod { name: PodName, hash: RevisionHash },
+    RelabelPod { name: PodName, uid: Uid, hash: RevisionHash },
     AdoptPod { name: PodName, uid: Uid },
     ReleasePod { name: PodName, uid: Uid },
     Expect { creates: usize, deletes: usize },
     CreatePod(NodeName),
-    DeletePod { name: PodName, node: NodeName, failed: bool },
+    DeletePod { name: PodName, uid: Uid, node: NodeName, failed: bool },
     CountCollision(u32),
     WriteStatus(DaemonSetStatus),
 }
 
 /// What is expected to be seen in the pods, and told of when it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PodWrite {
+pub(crate) enum PodWrite {
     Create,
     Delete,
 }
 
 impl Request {
     /// The pod that it makes or takes away, if it does.
-    pub(super) fn pod_write(&self) -> Option<PodWrite> {
+    pub(crate) fn pod_write(&self) -> Option<PodWrite> {
         match self {
             Self::CreatePod(_) => Some(PodWrite::Create),
             Self::DeletePod { .. } => Some(PodWrite::Delete),
             Self::AdoptRevision { .. }
             | Self::ReleaseRevision { .. }
-            | Self::LabelRevision(_)
+            | Self::LabelRevision { .. }
             | Self::RenumberRevision { .. }
-            | Self::DeleteRevision(_)
+            | Self::DeleteRevision { .. }
             | Self::CreateRevision(_)
             | Self::RelabelPod { .. }
             | Self::AdoptPod { .. }
@@ -106,12 +110,13 @@ impl Request {
 
 impl Program {
     /// What a sync of `owner` with these effects sends.
-    pub(super) fn of(owner: &Owner<'_>, uid: &Uid, effects: &Effects<'_>) -> Self {
+    pub(crate) fn of(owner: &Owner<'_>, uid: &Uid, effects: &Effects<'_>) -> Self {
         let current =
             CurrentTemplate::new(effects.history.current.hash(), owner.template_generation);
         let mut program = Self {
             key: owner.key.clone(),
             uid: uid.clone(),
+            reference: owner.reference().unwrap_or_default(),
             batches: VecDeque::new(),
             pods: PodMaker::new(owner, &current),
             failed: false,
@@ -131,12 +136,13 @@ impl Program {
     }
 
     /// The name of the new revision is taken: the count is written, and the sync fails.
-    pub(super) fn of_collision(owner: &Owner<'_>, uid: &Uid, error: &history::Error) -> Self {
+    pub(crate) fn of_collision(owner: &Owner<'_>, uid: &Uid, error: &history::Error) -> Self {
         let history::Error::NameTaken { name: _, collision_count } = error;
         let current = CurrentTemplate::new(RevisionHash::from(""), None);
         let mut program = Self {
             key: owner.key.clone(),
             uid: uid.clone(),
+            reference: owner.reference().unwrap_or_default(),
             batches: VecDeque::new(),
             pods: PodMaker::new(owner, &current),
             failed: true,
@@ -159,22 +165,25 @@ impl Program {
             self.one(Stage::History, Request::ReleaseRevision { name, uid });
         }
         for revision in &history.label {
-            self.one(Stage::History, Request::LabelRevision(revision.name.clone()));
+            let Revision { name, uid, .. } = (*revision).clone();
+            self.one(Stage::History, Request::LabelRevision { name, uid });
         }
         let hash = history.current.hash();
         for pod in &history.relabel {
-            let request = Request::RelabelPod { name: pod.name.clone(), hash: hash.clone() };
+            let (name, uid) = (pod.name.clone(), pod.uid.clone());
+            let request = Request::RelabelPod { name, uid, hash: hash.clone() };
             self.one(Stage::History, request);
         }
         for revision in &history.duplicates {
-            self.one(Stage::History, Request::DeleteRevision(revision.name.clone()));
+            self.one(Stage::History, delete(revision));
         }
         match &history.current {
             Current::New(new) => {
                 self.one(Stage::History, Request::CreateRevision(Box::new(new.clone())));
             }
             Current::Reused { revision, to } => {
-                let request = Request::RenumberRevision { name: revision.name.clone(), to: *to };
+                let Revision { name, uid, .. } = (*revision).clone();
+                let request = Request::RenumberRevision { name, uid, to: *to };
                 self.one(Stage::History, request);
             }
             Current::Found { revision: _ } | Current::Unchanged { revision: _ } => {}
@@ -199,8 +208,7 @@ impl Program {
             Rolling::Failed(_) => self.failed = true,
             Rolling::OnDelete | Rolling::AfterManage => {}
         }
-        let prune = prune.iter().map(|revision| Request::DeleteRevision(revision.name.clone()));
-        prune.for_each(|request| self.one(Stage::Prune, request));
+        prune.iter().for_each(|revision| self.one(Stage::Prune, delete(revision)));
     }
 
     /// (upstream: `syncNodes`) So many at most; the rest waits for later syncs.
@@ -217,6 +225,7 @@ impl Program {
         }
         let requests = delete.iter().take(deletes).map(|deletion| Request::DeletePod {
             name: deletion.pod.name.clone(),
+            uid: deletion.pod.uid.clone(),
             node: deletion.node.clone(),
             failed: matches!(deletion.reason, DeleteReason::Failed),
         });
@@ -249,7 +258,7 @@ impl Program {
 
     /// Leaves out what is not done after a failure at that stage; how many creations of later
     /// portions that are.
-    pub(super) fn fail(&mut self, stage: Stage) -> usize {
+    pub(crate) fn fail(&mut self, stage: Stage) -> usize {
         self.failed = true;
         let keeps = |other: Stage| match stage {
             Stage::History => false,
@@ -266,10 +275,15 @@ impl Program {
     }
 }
 
+fn delete(revision: &Revision) -> Request {
+    let Revision { name, uid, .. } = revision.clone();
+    Request::DeleteRevision { name, uid }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::test_cluster::{Cluster, OURS};
     use super::*;
-    use crate::controller::test_cluster::{Cluster, OURS};
 
     /// What a sync of the cluster sends: stages, and how many requests each portion has.
     fn portions(program: &Program) -> Vec<(Stage, usize)> {

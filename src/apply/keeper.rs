@@ -1,0 +1,191 @@
+//! The DaemonSet controller for the length of a run, where no other one acts (upstream:
+//! `DaemonSetsController`).
+//!
+//! What a sync decides is `controller::sync`, and what it sends `controller::program`, both on what
+//! the run's own observer sees. The next sync waits until what the last one wrote is seen, by name
+//! and uid, where upstream counts expectations. Not here: the run itself, which replaces pods under
+//! its hold; the requests (`keep`).
+
+mod keep;
+mod unseen;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use self::keep::Hands;
+use self::unseen::Unseen;
+use super::rest;
+use crate::cluster::{Lock, Observer};
+use crate::controller::Owner;
+use crate::controller::backoff::{Backoff, FailedPods};
+use crate::controller::claims::OwnerIndex;
+use crate::controller::node_pods::Fleet;
+use crate::controller::placement::Judge;
+use crate::controller::program::{Program, Request};
+use crate::controller::revision_data::Matching;
+use crate::controller::sync::{Expectations, Input, Outcome, sync};
+use crate::model::{DaemonSetKey, DaemonSetStatus, ManagedBy, Snapshot};
+
+/// The first wait after a sync that failed; it doubles.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+
+/// The longest one, and the longest sleep between two looks.
+const LONGEST_SLEEP: Duration = Duration::from_secs(15);
+
+/// The shortest rest between two syncs: many changes are one.
+const SHORTEST_REST: Duration = Duration::from_millis(50);
+
+/// How long a run that has ended waits for what is still to be done at once: nodes that have just
+/// lost their pod, the status.
+const SETTLING: Duration = Duration::from_secs(30);
+
+/// A controller at work. Dropped, it stops at once.
+pub(super) struct Keeper {
+    work: JoinSet<()>,
+    ending: watch::Sender<bool>,
+    /// What it could not create, in upstream's words.
+    pub(super) complaints: mpsc::UnboundedReceiver<String>,
+}
+
+impl Keeper {
+    /// Begins to act on the DaemonSet.
+    pub(super) fn begin(key: DaemonSetKey, lock: &Arc<Lock>, observer: Observer) -> Self {
+        let (tell, complaints) = mpsc::unbounded_channel();
+        let (ending, ends) = watch::channel(false);
+        let hands = Hands::new(key.clone(), lock.writer(), tell);
+        let mut work = JoinSet::new();
+        work.spawn(Work { key, lock: Arc::clone(lock), observer, hands, ends }.run());
+        Self { work, ending, complaints }
+    }
+
+    /// Does what can be done at once, and stops.
+    pub(super) async fn settle(mut self) {
+        // It has ended already, or hears it.
+        let _ = self.ending.send(true);
+        let _ = tokio::time::timeout(SETTLING, self.work.join_next()).await;
+    }
+}
+
+struct Work {
+    key: DaemonSetKey,
+    lock: Arc<Lock>,
+    observer: Observer,
+    hands: Hands,
+    ends: watch::Receiver<bool>,
+}
+
+/// What a controller has in mind between two syncs.
+#[derive(Default)]
+struct Mind {
+    backoff: Backoff,
+    unseen: Unseen,
+    failures: u32,
+}
+
+/// What a look comes to.
+enum Decision {
+    /// There is nothing to be done.
+    Idle,
+    /// What was written has to be seen first, or the world.
+    Wait,
+    /// These requests, and the status that was seen.
+    Send(Box<Program>, DaemonSetStatus),
+}
+
+impl Work {
+    async fn run(mut self) {
+        let mut mind = Mind::default();
+        loop {
+            let (decision, nodes) = self.look(&mut mind);
+            let pause = match decision {
+                Decision::Idle if *self.ends.borrow() => return,
+                Decision::Idle | Decision::Wait => LONGEST_SLEEP,
+                Decision::Send(program, status) => self.send(*program, status, &mut mind).await,
+            };
+            tokio::time::sleep(rest(nodes).max(SHORTEST_REST)).await;
+            tokio::select! {
+                biased;
+                Ok(()) = self.ends.changed() => {}
+                () = self.observer.changed() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Decides on what is seen now, and on how many nodes.
+    fn look(&self, mind: &mut Mind) -> (Decision, usize) {
+        let is_current = self.observer.is_current() && self.lock.is_fresh();
+        self.observer.look(|view| {
+            let snapshot = &view.snapshot;
+            let (now, nodes) = (snapshot.observed_at, snapshot.nodes.len());
+            if !is_current || !mind.unseen.is_seen(snapshot, now) {
+                return (Decision::Wait, nodes);
+            }
+            (decide(snapshot, &self.key, mind, now), nodes)
+        })
+    }
+
+    /// Sends what was decided; how long to wait for the next look, if nothing happens.
+    async fn send(
+        &mut self,
+        mut program: Program,
+        status: DaemonSetStatus,
+        mind: &mut Mind,
+    ) -> Duration {
+        let sent = self.hands.send(&mut program, &status).await;
+        mind.unseen.expect(sent, self.now());
+        if program.failed {
+            let wait = FIRST_RETRY.saturating_mul(2_u32.saturating_pow(mind.failures));
+            mind.failures = mind.failures.saturating_add(1);
+            tokio::time::sleep(wait.min(LONGEST_SLEEP)).await;
+            return Duration::ZERO;
+        }
+        mind.failures = 0;
+        program.again.into_iter().min().unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.observer.look(|view| view.snapshot.observed_at)
+    }
+}
+
+/// One sync on what is seen (upstream: `syncDaemonSet`).
+fn decide(snapshot: &Snapshot, key: &DaemonSetKey, mind: &mut Mind, now: Timestamp) -> Decision {
+    let live = snapshot.daemon_set(key).filter(|live| live.managed_by == ManagedBy::DsApply);
+    let Some(live) = live else { return Decision::Idle };
+    let owner = Owner::from(live);
+    let fleet = Fleet::new(&snapshot.nodes);
+    let placements = Judge::judge_all(&live.spec.template.placement, &snapshot.nodes);
+    let pods = OwnerIndex::new(snapshot.pods_in(&key.namespace));
+    let outcome = sync(&Input {
+        owner,
+        fleet: &fleet,
+        placements: &placements,
+        pods: &pods,
+        revisions: snapshot.revisions_in(&key.namespace),
+        matching: Matching::Tolerant,
+        expectations: Expectations::Satisfied,
+        failed_pods: FailedPods::Known(&mind.backoff),
+        now,
+    });
+    let program = match outcome {
+        Outcome::Untouched(_) => return Decision::Idle,
+        Outcome::NameTaken(error) => Program::of_collision(&owner, &live.uid, &error),
+        Outcome::Synced(effects) => Program::of(&owner, &live.uid, &effects),
+    };
+    let requests = program.batches.iter().flat_map(|batch| &batch.requests);
+    for request in requests {
+        if let Request::DeletePod { node, failed: true, .. } = request {
+            mind.backoff.record(&owner, node, now);
+        }
+    }
+    if program.batches.is_empty() {
+        Decision::Idle
+    } else {
+        Decision::Send(Box::new(program), live.status)
+    }
+}

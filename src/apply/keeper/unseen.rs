@@ -1,0 +1,78 @@
+//! What was written and is not seen yet (upstream: `ControllerExpectations`, and the gate that
+//! waits for a controller's own writes). Until it is, a sync would do it again.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::{
+    DaemonSetStatus, PodName, Revision, RevisionName, RevisionNumber, Snapshot, Uid,
+};
+
+/// What was not seen for so long is not waited for: somebody undid it in between. Upstream waits
+/// five minutes; here every watch is known to stand.
+const TIMEOUT: SignedDuration = SignedDuration::from_secs(30);
+
+/// One thing that a write makes visible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// A pod is there.
+    Pod(PodName),
+    /// A pod is on its way out, or gone.
+    PodGoing(Uid),
+    /// A pod has this controller, or none.
+    PodOf(Uid, Option<Uid>),
+    /// A revision is there.
+    Revision(RevisionName),
+    /// A revision is gone.
+    RevisionGone(Uid),
+    /// A revision has this number.
+    Number(Uid, RevisionNumber),
+    /// A revision has this controller, or none.
+    RevisionOf(Uid, Option<Uid>),
+    /// The ledger has this status.
+    Status(DaemonSetStatus),
+}
+
+/// What is waited for, since when.
+#[derive(Default)]
+pub(super) struct Unseen {
+    written: Vec<Written>,
+    since: Option<Timestamp>,
+}
+
+impl Unseen {
+    /// Waits for these.
+    pub(super) fn expect(&mut self, written: Vec<Written>, now: Timestamp) {
+        self.written = written;
+        self.since = Some(now);
+    }
+
+    /// Whether all of it is seen, or was waited for long enough.
+    pub(super) fn is_seen(&mut self, snapshot: &Snapshot, now: Timestamp) -> bool {
+        self.written.retain(|written| !written.is_in(snapshot));
+        let waited = self.since.map(|since| now.duration_since(since));
+        if waited.is_some_and(|waited| waited > TIMEOUT) {
+            self.written.clear();
+        }
+        self.written.is_empty()
+    }
+}
+
+impl Written {
+    fn is_in(&self, snapshot: &Snapshot) -> bool {
+        let pod = |uid: &Uid| snapshot.pods.iter().find(|pod| pod.uid == *uid);
+        let revision = |uid: &Uid| snapshot.revisions.iter().find(|it| it.uid == *uid);
+        match self {
+            Self::Pod(name) => snapshot.pods.iter().any(|pod| pod.name == *name),
+            Self::PodGoing(uid) => pod(uid).is_none_or(|pod| pod.terminating),
+            Self::PodOf(uid, owner) => pod(uid)
+                .is_none_or(|pod| pod.controller.as_ref().map(|it| &it.uid) == owner.as_ref()),
+            Self::Revision(name) => snapshot.revisions.iter().any(|it| it.name == *name),
+            Self::Status(status) => snapshot.daemon_sets.iter().all(|it| it.status == *status),
+            Self::RevisionGone(uid) => revision(uid).is_none(),
+            Self::Number(uid, number) => revision(uid).is_none_or(|it| it.number == *number),
+            Self::RevisionOf(uid, owner) => revision(uid).is_none_or(|it: &Revision| {
+                it.controller.as_ref().map(|it| &it.uid) == owner.as_ref()
+            }),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Writing what a DaemonSet owns, as its controller does: pods and revisions are created, changed,
+//! adopted and let go (upstream: `RealPodControl`, `PodControllerRefManager`).
+//!
+//! Only for DaemonSets on which no controller acts. Not here: which objects, and when.
+
+use std::fmt::Display;
+
+use serde_json::{Value, json};
+
+use super::{Writer, attempted, body, patch_call};
+use crate::cluster::request::Call;
+use crate::cluster::retry::Repeat;
+use crate::cluster::{Error, Kind, Resource, Verb, WriteError, uri};
+use crate::model::{FIELD_MANAGER, NamespaceName, Uid};
+
+/// A pod or revision that is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Owned<'a> {
+    /// [`Kind::Pod`] or [`Kind::ControllerRevision`].
+    pub kind: Kind,
+    /// Where it is.
+    pub namespace: &'a NamespaceName,
+    /// Its name.
+    pub name: &'a str,
+    /// Its identity, which is a precondition of every change.
+    pub uid: &'a Uid,
+}
+
+impl Writer {
+    /// Creates a pod or revision from its bytes, which the server keeps as they are as far as they
+    /// are data; returns its name. Sent again only when it is certain that nothing happened.
+    ///
+    /// # Errors
+    /// [`WriteError::AlreadyExists`], or what admission says.
+    pub async fn create_owned(
+        &self,
+        kind: Kind,
+        namespace: &NamespaceName,
+        object: Vec<u8>,
+    ) -> Result<String, WriteError> {
+        let resource = Resource::Of(kind);
+        let path = uri::collection(resource, Some(namespace));
+        let manager: Option<&dyn Display> = Some(&FIELD_MANAGER);
+        let call = Call {
+            verb: Verb::Create,
+            body: Some(("application/json", object)),
+            repeat: Repeat::Unwanted,
+            ..Call::get(resource, uri::with_query(path, [("fieldManager", manager)]))
+        };
+        let attempted = attempted(&call, Some(namespace), "", false);
+        let created = self.requests.write(Some(&self.fence), &call, attempted).await?;
+        Ok(created["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Changes an object by a merge patch of the fields that change, and nothing else: revisions
+    /// whose data was written otherwise could not be sent back whole.
+    ///
+    /// # Errors
+    /// [`WriteError::Stale`] when it is another one by now; [`WriteError::NotFound`].
+    pub async fn change_owned(&self, it: Owned<'_>, mut patch: Value) -> Result<(), WriteError> {
+        patch["metadata"]["uid"] = it.uid.as_str().into();
+        let body = ("application/merge-patch+json", patch.to_string().into());
+        let call = patch_call(it.kind, (it.namespace, it.name), body);
+        let attempted = attempted(&call, Some(it.namespace), it.name, false);
+        self.requests.write_text(Some(&self.fence), &call, attempted).await.map(drop)
+    }
+
+    /// Adds an owner reference to an object that nobody controls; other owners stay. Compare and
+    /// swap, as references are a list.
+    ///
+    /// # Errors
+    /// [`WriteError::Stale`] when it has changed meanwhile; [`WriteError::NotFound`].
+    pub async fn adopt(&self, it: Owned<'_>, reference: &Value) -> Result<(), WriteError> {
+        self.change_owners(it, |owners| owners.push(reference.clone())).await
+    }
+
+    /// Takes the owner reference to `owner` away from an object.
+    ///
+    /// # Errors
+    /// As [`adopt`](Self::adopt).
+    pub async fn let_go(&self, it: Owned<'_>, owner: &Uid) -> Result<(), WriteError> {
+        self.change_owners(it, |owners| owners.retain(|one| one["uid"] != owner.as_str())).await
+    }
+
+    async fn change_owners(
+        &self,
+        it: Owned<'_>,
+        change: impl FnOnce(&mut Vec<Value>),
+    ) -> Result<(), WriteError> {
+        let resource = Resource::Of(it.kind);
+        let call = Call::get(resource, uri::object(resource, it.namespace, it.name));
+        let attempted = attempted(&call, Some(it.namespace), it.name, false);
+        let text = self.requests.write_text(Some(&self.fence), &call, attempted).await?;
+        let live: Value = serde_json::from_slice(&text).map_err(|error| Error::NotAnAnswer {
+            request: call.to_string(),
+            reason: error.to_string(),
+        })?;
+        let metadata = &live["metadata"];
+        let mut owners = metadata["ownerReferences"].as_array().cloned().unwrap_or_default();
+        change(&mut owners);
+        let version = &metadata["resourceVersion"];
+        let patch = json!({"metadata": {"resourceVersion": version, "ownerReferences": owners}});
+        self.change_owned(it, patch).await
+    }
+
+    /// Deletes one revision.
+    ///
+    /// # Errors
+    /// [`WriteError::NotFound`] or [`WriteError::Stale`] when there is none of that name and uid.
+    pub async fn delete_revision(
+        &self,
+        namespace: &NamespaceName,
+        name: &str,
+        uid: &Uid,
+    ) -> Result<(), WriteError> {
+        let body = body::delete(uid, None, None);
+        self.delete(Kind::ControllerRevision, namespace, name, body).await
+    }
+}
