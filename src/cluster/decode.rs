@@ -170,6 +170,7 @@ mod tests {
             namespaces: true,
             services: true,
             leases: true,
+            ledgers: true,
             masked: None,
         };
         gathered.into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage).unwrap()
@@ -323,6 +324,7 @@ mod tests {
             namespaces: true,
             services: true,
             leases: true,
+            ledgers: true,
             masked: None,
         };
         let result =

@@ -276,6 +276,7 @@ mod forms {
                 namespaces: false,
                 services: false,
                 leases: false,
+                ledgers: false,
                 masked: None
             }
         );

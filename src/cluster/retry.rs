@@ -24,6 +24,9 @@ pub(super) enum Repeat {
     /// Perhaps something else, because others may have written in between. It is sent again only
     /// when it is certain that it was not carried out.
     Unwanted,
+    /// By then it may be wrong, even if nothing was carried out: whoever asked has to decide anew.
+    /// A pod that was to go may be a good one meanwhile.
+    Undecided,
 }
 
 /// Waits 0.5 s, 1 s, 2 s and 4 s: five attempts.
@@ -83,6 +86,7 @@ impl History {
                 Repeat::Harmless => true,
                 Repeat::HarmlessUnlessBroken => !cannot_be_merged(failure),
                 Repeat::Unwanted => !may_have_happened(failure),
+                Repeat::Undecided => false,
             }
     }
 
@@ -176,6 +180,7 @@ mod tests {
             let may = |repeat| History::new(repeat).may_repeat(&failure, true);
             let all = [Repeat::Harmless, Repeat::HarmlessUnlessBroken, Repeat::Unwanted].map(may);
             assert_eq!(all, [harmless, unless_broken, unwanted], "{failure:?}");
+            assert!(!may(Repeat::Undecided), "{failure:?}");
         }
         let mut history = History::new(Repeat::Harmless);
         assert!(history.may_repeat(&timeout(), true) && !history.may_repeat(&timeout(), true));

@@ -258,7 +258,7 @@ impl Writer {
     }
 
     /// Deletes one pod, with its own grace period. Returns when the server has accepted it; the pod
-    /// ends later.
+    /// ends later. Sent once: whether it is still to go is decided anew.
     ///
     /// # Errors
     /// [`WriteError::NotFound`] or [`WriteError::Stale`] when there is no pod of that name and uid
@@ -269,7 +269,8 @@ impl Writer {
         name: &PodName,
         uid: &Uid,
     ) -> Result<(), WriteError> {
-        self.delete(Kind::Pod, namespace, name.as_str(), body::delete(uid, None, None)).await
+        let body = body::delete(uid, None, None);
+        self.delete(Kind::Pod, namespace, name.as_str(), body, Repeat::Undecided).await
     }
 
     /// Deletes exactly this version of a DaemonSet, or of the ledger that stands for it.
@@ -287,7 +288,8 @@ impl Writer {
             ManagedBy::DaemonSetController => Kind::DaemonSet,
             ManagedBy::DsApply => Kind::Ledger,
         };
-        self.delete(kind, namespace, &live.managed_by.owner_name(name), body).await
+        let name = live.managed_by.owner_name(name);
+        self.delete(kind, namespace, &name, body, Repeat::Harmless).await
     }
 
     async fn delete(
@@ -296,11 +298,13 @@ impl Writer {
         namespace: &NamespaceName,
         name: &str,
         body: Vec<u8>,
+        repeat: Repeat,
     ) -> Result<(), WriteError> {
         let resource = Resource::Of(kind);
         let call = Call {
             verb: Verb::Delete,
             body: Some(("application/json", body)),
+            repeat,
             ..Call::get(resource, uri::object(resource, namespace, name))
         };
         let attempted = attempted(&call, Some(namespace), name, false);

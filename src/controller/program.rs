@@ -282,8 +282,8 @@ fn delete(revision: &Revision) -> Request {
 
 #[cfg(test)]
 mod tests {
-    use super::test_cluster::{Cluster, OURS};
     use super::*;
+    use crate::controller::test_cluster::{Cluster, OURS};
 
     /// What a sync of the cluster sends: stages, and how many requests each portion has.
     fn portions(program: &Program) -> Vec<(Stage, usize)> {

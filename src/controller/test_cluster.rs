@@ -12,7 +12,6 @@ use super::claims::{Claims, OwnerIndex};
 use super::history::{self, Current};
 use super::manage::View;
 use super::node_pods::{EndedPods, Fleet, NodePods};
-use super::owner::KIND;
 use super::placement::Judge;
 use super::reasons::{Creation, DeleteReason, Deletion};
 use super::revision_data::Matching;
@@ -197,7 +196,11 @@ impl Cluster {
 
     /// The reference that makes a pod the DaemonSet's.
     pub(crate) fn reference(&self) -> ControllerRef {
-        ControllerRef { kind: KIND.into(), name: "foo".into(), uid: self.daemon_set.uid.clone() }
+        ControllerRef {
+            kind: ManagedBy::DaemonSetController.owner_kind().into(),
+            name: "foo".into(),
+            uid: self.daemon_set.uid.clone(),
+        }
     }
 
     /// `count` owned pods on one node, labelled with the current hash and `pairs`; returns where

@@ -7,6 +7,7 @@ mod stale;
 mod status;
 mod warnings;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -91,7 +92,7 @@ pub(super) fn snapshot(cluster: &Cluster) -> Snapshot {
         }],
         services: Vec::new(),
         leases: Vec::new(),
-        ledgers_beside: std::collections::BTreeSet::new(),
+        ledgers_beside: BTreeSet::new(),
         coverage: Coverage {
             scope: None,
             managed_fields: true,

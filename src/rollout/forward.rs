@@ -38,6 +38,7 @@ impl<'w> Step<'_, 'w> {
         planted!(self.settled(&sight), "nobody waits for the controller" => Ok(()))?;
         self.recorded(&sight)?;
         if *target.declared.strategy() == UpdateStrategy::OnDelete {
+            self.filled(&sight)?;
             return Ok(Pause::End(Outcome::Done));
         }
         match self.pace(&sight, hands) {
@@ -50,6 +51,7 @@ impl<'w> Step<'_, 'w> {
             Paced::Clean => match hands {
                 Hands::Ours(_) => Ok(self.give_back(target, &sight)),
                 Hands::Controllers => {
+                    self.filled(&sight)?;
                     self.forget(target)?;
                     Ok(Pause::End(Outcome::Done))
                 }

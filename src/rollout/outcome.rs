@@ -119,6 +119,15 @@ pub enum Held {
         /// For how long, in seconds.
         seconds: i64,
     },
+    /// Where the run is the controller: it could not create the pods of all nodes.
+    NotCreated {
+        /// Nodes that have none.
+        nodes: Vec<NodeName>,
+        /// For how long, in seconds.
+        seconds: i64,
+        /// What the server says.
+        message: Option<String>,
+    },
     /// What happens in the cluster cannot be seen.
     Blind {
         /// For how long, in seconds.
@@ -304,6 +313,11 @@ impl fmt::Display for Held {
             ),
             Self::ControllerStands { step, seconds } => {
                 write!(f, "the DaemonSet controller {step}, for {}", Age(*seconds))
+            }
+            Self::NotCreated { nodes, seconds, message } => {
+                let (nodes, age) = (Nodes(nodes.len()), Age(*seconds));
+                write!(f, "the pods of {nodes} cannot be created for {age}")?;
+                message.iter().try_for_each(|message| write!(f, ": {message}"))
             }
             Self::Blind { seconds } => {
                 write!(f, "what happens in the cluster cannot be seen for {}", Age(*seconds))

@@ -6,6 +6,7 @@ use super::decide::{Pause, Step};
 use super::effect::{Delete, Effect};
 use super::gate;
 use super::outcome::{Attempt, Held, Outcome, Replaced, Trouble};
+use super::patience::without_pod;
 use super::progress::Report;
 use super::sight::{Sight, Stand};
 use super::state::{Request, Standstill};
@@ -79,6 +80,9 @@ impl Step<'_, '_> {
             }
             Standstill::OldPods { nodes: _ } => {
                 Held::OldPodsRemain { nodes: waves::ready_on_unready_nodes(sight), seconds }
+            }
+            Standstill::Empty { nodes: _ } => {
+                Held::NotCreated { nodes: without_pod(sight), seconds, message: None }
             }
         }
     }

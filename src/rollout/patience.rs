@@ -4,12 +4,13 @@ use jiff::SignedDuration;
 
 use super::decide::{Flow, Pause, Step};
 use super::effect::Purpose;
+use super::gate::GRACE;
 use super::outcome::{ControllerStep, Held, Outcome};
 use super::progress::Report;
-use super::sight::Sight;
+use super::sight::{Kubelet, Sight, Spot, Stand};
 use super::state::Standstill;
 use super::world::{is_older, resource_version};
-use crate::model::DaemonSet;
+use crate::model::{DaemonSet, ManagedBy, NodeName};
 
 impl Step<'_, '_> {
     /// Whether what is seen is as new as the last write.
@@ -75,4 +76,43 @@ impl Step<'_, '_> {
             None => Pause::Wait,
         }
     }
+
+    /// Whether every node has its pod, where the run is the controller and nobody else will create
+    /// one after it. When the server says why it does not take them, the grace is enough.
+    pub(super) fn filled(&mut self, sight: &Sight<'_>) -> Flow<()> {
+        match sight.live.managed_by {
+            ManagedBy::DaemonSetController => return Ok(()),
+            ManagedBy::DsApply => {}
+        }
+        let nodes = without_pod(sight);
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let waited = self.stand(Standstill::Empty { nodes: nodes.len() });
+        let since = self.state.standstill.as_ref().map_or(self.now, |(since, _)| *since);
+        let said = self.state.pods.create_failed.as_ref().filter(|(at, _)| *at + GRACE >= since);
+        let message = said.map(|(_, message)| message.clone());
+        let over = message.is_some() && self.now.duration_since(since) >= GRACE;
+        self.wake_at(message.is_some().then_some(since + GRACE).filter(|at| *at > self.now));
+        let seconds = waited.or_else(|| over.then(|| self.now.duration_since(since).as_secs()));
+        Err(match seconds {
+            None => Pause::Wait,
+            Some(seconds) => {
+                Pause::End(Outcome::Held { why: Held::NotCreated { nodes, seconds, message } })
+            }
+        })
+    }
+}
+
+/// Desired nodes that have no pod, or will have none in a moment.
+pub(super) fn without_pod(sight: &Sight<'_>) -> Vec<NodeName> {
+    let empty = |spot: &&Spot<'_>| match spot.stand {
+        Stand::Empty => spot.is_desired(),
+        // A kubelet that is not Ready may never let go of it.
+        Stand::Leaving(_) => spot.is_desired() && spot.kubelet == Kubelet::Ready,
+        Stand::Well(_) | Stand::New(_) | Stand::Old(_) | Stand::Crowd { .. } => false,
+        // The failed-pod back-off decides when.
+        Stand::Ended(_) => false,
+    };
+    sight.spots.iter().filter(empty).map(|spot| spot.node.name.clone()).collect()
 }

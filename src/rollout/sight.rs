@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::progress::Progress;
 use super::state::{Request, State};
@@ -24,6 +24,10 @@ use crate::controller::revision_data::{Matching, matches};
 use crate::model::{DaemonSet, Node, NodeName, Pod, Revision, Uid, UpdateStrategy};
 use crate::plan::{Hold, Reason, Templates, ailments, node_not_ready, not_available};
 use crate::planted::planted;
+
+/// How long after a delete came to nothing it may still be carried out: servers give a request up
+/// after a minute.
+const UNDER_WAY: SignedDuration = SignedDuration::from_secs(60);
 
 /// One DaemonSet, its nodes by name, and the budget.
 pub(super) struct Sight<'a> {
@@ -152,8 +156,13 @@ impl<'a> Sight<'a> {
                 || match planted!(deleted.get(&pod.uid), "deletes are forgotten" => None) {
                     None => false,
                     Some(Request::Idle | Request::Out) => true,
-                    // It may never have been deleted, and there is no reason left to do so.
-                    Some(Request::RetryAt(at)) => self.now < *at || !self.templates.is_updated(pod),
+                    // It may never have been deleted, and there is no reason left to do so; or it
+                    // got well, and so long after the delete none is under way any more.
+                    Some(Request::RetryAt(at)) => {
+                        let spared = self.templates.is_updated(pod)
+                            || (pod.is_ready() && self.now >= *at + UNDER_WAY);
+                        self.now < *at || !spared
+                    }
                 }
         };
         let leaving = pods.iter().copied().find(|pod| leaves(pod));

@@ -173,6 +173,8 @@ pub(super) enum Standstill {
     Budget { unavailable: u32, outdated: u32 },
     /// Ready outdated pods on so many nodes that are not.
     OldPods { nodes: usize },
+    /// So many nodes have no pod.
+    Empty { nodes: usize },
 }
 
 /// What the user knows already.

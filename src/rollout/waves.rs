@@ -150,7 +150,9 @@ impl<'s, 'a> Wave<'s, 'a> {
         again.into_iter().chain(free.chain(self.paid()).take(room.min(self.left))).collect()
     }
 
-    /// Deletes without a clear answer whose pod still stands.
+    /// Deletes without a clear answer whose pod still stands. One that has become Ready since is
+    /// not let go for nothing any more: it goes if it is available and the budget has room for all
+    /// that are as good as gone; else it waits until it counts as alive again.
     fn again(&self) -> impl Iterator<Item = Delete> {
         let leaving = self.sight.spots.iter().filter_map(|spot| Some((spot, spot.leaving()?)));
         let stands = leaving.filter(|(_, pod)| !pod.terminating);
@@ -158,6 +160,8 @@ impl<'s, 'a> Wave<'s, 'a> {
             Some(Request::RetryAt(at)) => *at <= self.sight.now,
             Some(Request::Idle | Request::Out) | None => false,
         });
+        let room = self.sight.unavailable() <= self.sight.allowed;
+        let due = due.filter(move |(_, pod)| !pod.is_ready() || (room && self.sight.serves(pod)));
         due.map(|(spot, pod)| self.delete(spot, pod, Cost::Nothing))
     }
 

@@ -187,7 +187,7 @@ mod tests {
             ("ds-plan-agent", json!({"daemonSet": no_selector.to_string()}), "data.daemonSet: "),
             (
                 "ds-plan-agent",
-                json!({"daemonSet": object().to_string(), "status": "[]"}),
+                json!({"daemonSet": object().to_string(), "status": "7"}),
                 "data.status: ",
             ),
             ("a-copy", json!({"daemonSet": object().to_string()}), "has another name"),

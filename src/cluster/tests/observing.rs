@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::scripted::{Log, Reply, Seen, count, server, stream};
 use super::writing::agent;
 use crate::cluster::{Clock, Error, Observer, Target, WritableCluster};
+use crate::model::ManagedBy;
 
 const NODE_LIST: &str = "GET /api/v1/nodes?limit=500";
 const NODE_WATCH: &str = "GET /api/v1/nodes?watch=true&allowWatchBookmarks=true&resourceVersion=";
@@ -80,7 +81,8 @@ fn observed(
 
 async fn observe(cluster: &WritableCluster) -> Result<Observer, Error> {
     let selector = serde_json::from_value(json!({"matchLabels": {"app": "agent"}})).unwrap();
-    let target = Target { key: agent(), selector, events: true };
+    let managed_by = ManagedBy::DaemonSetController;
+    let target = Target { key: agent(), managed_by, selector, events: true };
     let start = Instant::now();
     let clock = Clock::new(move || start.elapsed());
     cluster.live().observe(&target, clock, Timestamp::UNIX_EPOCH).await

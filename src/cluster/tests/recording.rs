@@ -126,6 +126,7 @@ async fn masked_values_are_gone_and_their_salt_is_known() {
             namespaces: true,
             services: true,
             leases: true,
+            ledgers: true,
             masked: Some(salt)
         }
     );

@@ -17,6 +17,7 @@ use crate::cluster::{
 use crate::model::{Cascade, DaemonSet, DaemonSetKey, Revision};
 
 const PODS: &str = "DELETE /api/v1/namespaces/team/pods/";
+const REVISIONS: &str = "DELETE /apis/apps/v1/namespaces/team/controllerrevisions/";
 
 pub(super) fn agent() -> DaemonSetKey {
     DaemonSetKey::new("team", "agent")
@@ -214,8 +215,8 @@ async fn attempts(
     let writer = lock.writer();
     // So that a refused connection is one to a server that has answered before.
     let start = Instant::now();
-    let deleted = writer.delete_pod(&"team".into(), &"x".into(), &"u".into()).await;
-    let delete = (deleted, count(&log, PODS), start.elapsed());
+    let deleted = writer.delete_revision(&"team".into(), "x", &"u".into()).await;
+    let delete = (deleted, count(&log, REVISIONS), start.elapsed());
     let (start, object) = (Instant::now(), json!({"metadata": {}}));
     let apply = Apply { object: &object, force: false, uid: None, resource_version: None };
     let applied = writer.apply(&agent(), &apply).await.map(drop);
@@ -256,7 +257,7 @@ async fn what_may_have_happened_is_sent_again_only_if_that_is_harmless() {
     let [(deleted, sent, waited), (applied, tries, took)] = attempts(|| Reply::Silence, 9).await;
     assert_eq!(
         deleted.unwrap_err().to_string(),
-        "delete pods team/x: it is not known whether it happened: no answer within 10 s"
+        "delete controllerrevisions.apps team/x: it is not known whether it happened: no answer within 10 s"
     );
     assert_eq!((sent, waited.as_millis()), (2, 20_500));
     assert!(applied.unwrap_err().is_outcome_unknown());
@@ -277,22 +278,41 @@ async fn answers_are_not_argued_with() {
     assert_eq!((sent, tries), (2, 1));
 }
 
+/// Found by the simulation: a delete that got no answer was sent again when its pod had become the
+/// good one.
+#[tokio::test(start_paused = true)]
+async fn the_delete_of_a_pod_is_sent_once_and_decided_anew() {
+    let replies: [fn() -> Reply; 4] = [
+        || Reply::Status(429, Some("1")),
+        || Reply::Status(503, None),
+        || Reply::Fails(ErrorKind::ConnectionReset),
+        || Reply::Silence,
+    ];
+    for reply in replies {
+        let (cluster, log) = server(move |seen| seen.is(PODS).then(reply));
+        let lock = locked(&cluster, Hand::default().clock()).await;
+        let deleted = lock.writer().delete_pod(&"team".into(), &"x".into(), &"u".into()).await;
+        assert!(deleted.is_err());
+        assert_eq!(count(&log, PODS), 1);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_lock_is_looked_at_before_each_attempt() {
     let hand = Hand::default();
     let stops = hand.clone();
     let (cluster, log) = server(move |seen| {
         // The process is stopped for a minute, right after it was refused.
-        seen.is(PODS).then(|| {
+        seen.is(REVISIONS).then(|| {
             stops.set(60);
             Reply::Status(429, None)
         })
     });
     let lock = locked(&cluster, hand.clock()).await;
-    let deleted = lock.writer().delete_pod(&"team".into(), &"x".into(), &"u".into()).await;
+    let deleted = lock.writer().delete_revision(&"team".into(), "x", &"u".into()).await;
     let error = deleted.unwrap_err();
     assert!(matches!(error, WriteError::Unlocked { .. }), "{error:?}");
-    assert_eq!(count(&log, PODS), 1);
+    assert_eq!(count(&log, REVISIONS), 1);
     assert!(!lock.is_fresh());
 }
 

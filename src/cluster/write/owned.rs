@@ -114,6 +114,6 @@ impl Writer {
         uid: &Uid,
     ) -> Result<(), WriteError> {
         let body = body::delete(uid, None, None);
-        self.delete(Kind::ControllerRevision, namespace, name, body).await
+        self.delete(Kind::ControllerRevision, namespace, name, body, Repeat::Harmless).await
     }
 }

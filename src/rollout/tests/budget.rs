@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::run::Run;
+use super::run::{Post, Run};
 use super::sim::{Fate, Sim};
 use crate::model::{Deadline, IntOrPercent, PodReadiness, SkipUnreadyNodes};
 use crate::plan::Reason;
@@ -227,7 +227,7 @@ fn ready_pods_on_nodes_that_are_not_keep_the_hold() {
             break;
         }
         run.look();
-        while run.post(super::run::Post::Delivered) {}
+        while run.post(Post::Delivered) {}
         run.pass(1);
     }
     assert!(
@@ -236,4 +236,31 @@ fn ready_pods_on_nodes_that_are_not_keep_the_hold() {
         run.outcome()
     );
     assert!(run.hold().is_some());
+}
+
+/// Found by the simulation: pods that were not Ready were to go for nothing, all at once; the
+/// deletes came to nothing, and were sent again when the pods were Ready.
+#[test]
+fn a_delete_that_came_to_nothing_does_not_cost_more_once_its_pod_is_well() {
+    let mut sim = Sim::of(5, &json!(1));
+    for pod in &mut sim.cluster.pods {
+        pod.readiness = PodReadiness::NotReady;
+    }
+    sim.fate("v2", Fate::ReadyAfter(30));
+    let mut run = Run::apply(sim, "v2");
+    let sent = |run: &Run| {
+        run.reports.iter().filter(|report| matches!(report, Report::Deleting(_))).count()
+    };
+    run.look();
+    run.until(|run| sent(run) == 5);
+    while run.post(Post::RequestLost) {}
+    for pod in &mut run.sim.cluster.pods {
+        pod.readiness = PodReadiness::Ready { since: Some(run.sim.cluster.now) };
+    }
+    let mut most = 0;
+    while run.ended.is_none() {
+        run.settle();
+        most = most.max(run.sim.unavailable().len());
+    }
+    assert_eq!((run.outcome(), most), (&Outcome::Done, 1));
 }

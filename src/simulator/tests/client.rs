@@ -11,7 +11,7 @@ use crate::cluster::{
     Access, Apply, Clock, Holder, Kind as ClusterKind, LiveCluster, Lock, LockError, LockOptions,
     Observer, Resource, Scope, Target as Observed, Verb, WritableCluster, WriteError,
 };
-use crate::model::{Cascade, DaemonSetKey, Uid};
+use crate::model::{Cascade, DaemonSetKey, ManagedBy, Uid};
 use crate::simulator::{DeleteOptions, Kind, Server, Target};
 
 fn agent() -> DaemonSetKey {
@@ -150,7 +150,8 @@ async fn an_observer_sees_what_happens_and_survives_cuts_and_forgetting() {
     let cluster = live(&server);
     server.store().verbs(now(), "test").create(Kind::DaemonSet, "team", daemon_set("a:1")).unwrap();
     let selector = serde_json::from_value(json!({"matchLabels": {"app": "agent"}})).unwrap();
-    let target = Observed { key: agent(), selector, events: true };
+    let managed_by = ManagedBy::DaemonSetController;
+    let target = Observed { key: agent(), managed_by, selector, events: true };
     let began = Instant::now();
     let clock = Clock::new(move || began.elapsed());
     let mut observer = cluster.observe(&target, clock, now()).await.unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ds_plan::cluster::{
     Clock, Kind, Observer, Resource, Scope, Target, Verb, View, WritableCluster,
 };
-use ds_plan::model::{Node, NodeName, Pod, Revision, Snapshot};
+use ds_plan::model::{ManagedBy, Node, NodeName, Pod, Revision, Snapshot};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -32,6 +32,7 @@ fn running() -> ControlPlane {
 async fn observe(cluster: &WritableCluster) -> Observer {
     let target = Target {
         key: agent(),
+        managed_by: ManagedBy::DaemonSetController,
         selector: serde_json::from_value(manifest("x")["spec"]["selector"].clone()).unwrap(),
         events: true,
     };
