@@ -37,7 +37,9 @@ pub(super) async fn read(
         global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
     let mut desired = input::desired(source, base, &selection, default_namespace, shell)?;
     prune.mark(&mut desired)?;
-    let snapshot = connection.snapshot(&prune.scope(&desired.daemon_sets), shell).await?;
+    let snapshot = connection
+        .snapshot_for(&desired.daemon_sets, &prune.scope(&desired.daemon_sets), shell)
+        .await?;
     Ok(Compared { snapshot, desired })
 }
 

@@ -9,7 +9,7 @@ use super::error::Error;
 use super::flags::GlobalFlags;
 use super::shell::Shell;
 use crate::cluster::{self, ConnectOptions, LiveCluster, Scope};
-use crate::model::{NamespaceName, Snapshot};
+use crate::model::{DesiredDaemonSet, NamespaceName, Snapshot};
 use crate::source::STANDARD_INPUT;
 
 /// The namespace of manifests that name none, where nothing else says so.
@@ -53,12 +53,22 @@ impl Connection<'_> {
 
     /// The cluster as it is, or was. A recording is read whole, whatever the scope.
     pub(super) async fn snapshot(&self, scope: &Scope, shell: &Shell) -> Result<Snapshot, Error> {
+        self.snapshot_for(&[], scope, shell).await
+    }
+
+    /// As [`snapshot`](Self::snapshot), for a plan of these DaemonSets.
+    pub(super) async fn snapshot_for(
+        &self,
+        desired: &[DesiredDaemonSet],
+        scope: &Scope,
+        shell: &Shell,
+    ) -> Result<Snapshot, Error> {
         match self {
             Self::Recorded(file) if is_standard_input(file) => {
                 Ok(cluster::read_recorded_from(io::stdin().lock(), STANDARD_INPUT)?)
             }
             Self::Recorded(file) => Ok(cluster::read_recorded(file)?),
-            Self::Live(cluster) => Ok(cluster.snapshot(scope, shell.now).await?),
+            Self::Live(cluster) => Ok(cluster.snapshot_for(desired, scope, shell.now).await?),
         }
     }
 }

@@ -62,6 +62,8 @@ async fn record(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Reco
 fn summary(recorded: &Recorded) -> String {
     let counts = recorded.counts().into_iter();
     let counts: Vec<_> = counts
+        // Most clusters have none, and then there is nothing to be told of them.
+        .filter(|(kind, count)| *kind != Kind::Ledger || *count > 0)
         .map(|(kind, count): (Kind, usize)| match (count, kind.resource().strip_suffix('s')) {
             (1, Some(one)) => format!("1 {one}"),
             _ => format!("{count} {}", kind.resource()),

@@ -105,8 +105,9 @@ impl Kind {
     /// Whether a snapshot can do without it: what needs it is not checked then.
     pub(super) fn is_optional(self) -> bool {
         match self {
-            Self::Service | Self::Lease | Self::Ledger => true,
-            Self::Namespace
+            Self::Service | Self::Lease => true,
+            Self::Ledger
+            | Self::Namespace
             | Self::Node
             | Self::DaemonSet
             | Self::ControllerRevision

@@ -69,6 +69,9 @@ pub(super) trait Sink: Send + 'static {
     /// Takes one object, which is number `index` (from 0) of the list.
     fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error>;
 
+    /// Whether anything that it took belongs to a ledger.
+    fn has_seen_ledger(&self) -> bool;
+
     /// The moment of the list, from which a watch goes on. Told before any object.
     fn version(&mut self, _version: &str) {}
 }

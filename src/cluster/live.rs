@@ -12,7 +12,9 @@ use super::failure::{Failure, Plugin, Refusal};
 use super::list::{self, List, Narrowed, Sink};
 use super::request::{Call, Decoding, Requests};
 use super::{Error, Kind, RequestCounts, Resource, WritableCluster};
-use crate::model::{ClusterInfo, Coverage, LEDGER_LABEL, NamespaceName, Snapshot};
+use crate::model::{
+    ClusterInfo, Coverage, DesiredDaemonSet, LEDGER_LABEL, ManagedBy, NamespaceName, Snapshot,
+};
 
 /// Objects a page.
 const PAGE_SIZE: u32 = 500;
@@ -39,16 +41,30 @@ impl Scope {
     /// Everything that is listed for it. Namespaces come apart: they can be missing.
     pub(super) fn lists(&self) -> Vec<List> {
         let mut lists = vec![List::all(Kind::Node, None)];
-        for kind in Kind::ALL.into_iter().filter(|kind| kind.is_namespaced()) {
+        let is_wanted = |kind: &Kind| kind.is_namespaced() && *kind != Kind::Ledger;
+        for kind in Kind::ALL.into_iter().filter(is_wanted) {
             match self {
                 Self::All if kind == Kind::Lease => lists.push(leases_but_those_of_nodes()),
-                Self::All => lists.push(narrowed(kind, None)),
+                Self::All => lists.push(List::all(kind, None)),
                 Self::Namespaces(names) => {
-                    lists.extend(names.iter().map(|name| narrowed(kind, Some(name.clone()))));
+                    lists.extend(names.iter().map(|name| List::all(kind, Some(name.clone()))));
                 }
             }
         }
         lists
+    }
+
+    /// The ledgers, of all ConfigMaps.
+    fn ledgers(&self) -> Vec<List> {
+        let list = |namespace| {
+            let labels = format!("{LEDGER_LABEL}=true");
+            let narrowed = Narrowed { labels, ..Narrowed::default() };
+            List { kind: Kind::Ledger, namespace, narrowed }
+        };
+        match self {
+            Self::All => vec![list(None)],
+            Self::Namespaces(names) => names.iter().cloned().map(Some).map(list).collect(),
+        }
     }
 
     /// The namespaces, unless it is all of them.
@@ -67,21 +83,6 @@ impl Scope {
     }
 }
 
-/// All of a kind; of ConfigMaps, only ledgers.
-fn narrowed(kind: Kind, namespace: Option<NamespaceName>) -> List {
-    let labels = match kind {
-        Kind::Ledger => format!("{LEDGER_LABEL}=true"),
-        Kind::Namespace
-        | Kind::Node
-        | Kind::DaemonSet
-        | Kind::ControllerRevision
-        | Kind::Pod
-        | Kind::Service
-        | Kind::Lease => String::new(),
-    };
-    List { kind, namespace, narrowed: Narrowed { labels, ..Narrowed::default() } }
-}
-
 /// Each kubelet has a lease that it renews every few seconds; none of them is ours.
 fn leases_but_those_of_nodes() -> List {
     let fields = "metadata.namespace!=kube-node-lease".to_owned();
@@ -97,6 +98,15 @@ pub struct LiveCluster {
     pub(super) page_size: u32,
 }
 
+/// Whether ledgers are read, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ledgers {
+    /// Where something belongs to one, and they may be.
+    WhereSeen,
+    /// In any case.
+    All,
+}
+
 /// What several lists brought, each into a sink of its own.
 pub(super) struct Lists<S> {
     pub(super) read: Vec<(List, S)>,
@@ -104,6 +114,8 @@ pub(super) struct Lists<S> {
     pub(super) namespaces: bool,
     /// Kinds that a snapshot can do without, of which something is forbidden.
     unread: BTreeSet<Kind>,
+    /// Whether the ledgers are among it, or there are none.
+    pub(super) ledgers: bool,
     /// The API server's `gitVersion`.
     pub(super) version: Option<String>,
 }
@@ -168,19 +180,45 @@ impl LiveCluster {
     }
 
     /// Reads the cluster. `now` is the local clock, for a server that does not say what time it is.
+    /// Ledgers are read where revisions belong to one, if they may be: most clusters have none.
     ///
     /// # Errors
     /// The server cannot be reached or trusted, does not answer in time, or refuses. Everything
     /// that the user may not list is in one error.
     pub async fn snapshot(&self, scope: &Scope, now: Timestamp) -> Result<Snapshot, Error> {
-        let lists = self.lists(scope, || Decoder::new(&self.requests.server)).await?;
+        self.read(scope, Ledgers::WhereSeen, now).await
+    }
+
+    /// As [`snapshot`](Self::snapshot), for a plan of these DaemonSets: with the ledgers in any
+    /// case, if one of them is to have one.
+    ///
+    /// # Errors
+    /// As there, and that ConfigMaps may not be listed.
+    pub async fn snapshot_for(
+        &self,
+        desired: &[DesiredDaemonSet],
+        scope: &Scope,
+        now: Timestamp,
+    ) -> Result<Snapshot, Error> {
+        let any = desired.iter().any(|one| one.managed_by == ManagedBy::DsApply);
+        let ledgers = if any { Ledgers::All } else { Ledgers::WhereSeen };
+        self.read(scope, ledgers, now).await
+    }
+
+    async fn read(
+        &self,
+        scope: &Scope,
+        ledgers: Ledgers,
+        now: Timestamp,
+    ) -> Result<Snapshot, Error> {
+        let lists = self.lists(scope, ledgers, || Decoder::new(&self.requests.server)).await?;
         let coverage = Coverage {
             scope: scope.namespaces(),
             managed_fields: true,
             namespaces: lists.namespaces,
             services: lists.has_all(Kind::Service),
             leases: lists.has_all(Kind::Lease),
-            ledgers: lists.has_all(Kind::Ledger),
+            ledgers: lists.ledgers,
             masked: None,
         };
         let mut gathered = Gathered::default();
@@ -203,9 +241,13 @@ impl LiveCluster {
     pub(super) async fn lists<S: Sink>(
         &self,
         scope: &Scope,
+        ledgers: Ledgers,
         sink: impl Fn() -> S,
     ) -> Result<Lists<S>, Error> {
-        let wanted = scope.lists();
+        let mut wanted = scope.lists();
+        if ledgers == Ledgers::All {
+            wanted.extend(scope.ledgers());
+        }
         let (version, (of_namespaces, namespaces), mut read) = futures::try_join!(
             self.version(),
             self.namespaces(scope, &sink),
@@ -213,9 +255,17 @@ impl LiveCluster {
         )?;
         let is_read = |wanted: &List| read.iter().any(|(list, _)| list == wanted);
         let unread = wanted.iter().filter(|list| !is_read(list)).map(|list| list.kind).collect();
+        let mut known = true;
+        if ledgers == Ledgers::WhereSeen && read.iter().any(|(_, sink)| sink.has_seen_ledger()) {
+            match self.read_all(scope.ledgers(), &sink).await {
+                Ok(found) => read.extend(found),
+                Err(Error::Forbidden { .. }) => known = false,
+                Err(error) => return Err(error),
+            }
+        }
         read.push(of_namespaces);
         read.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(Lists { read, namespaces, unread, version })
+        Ok(Lists { read, namespaces, unread, ledgers: known, version })
     }
 
     /// Reads lists, and says of all at once which ones are forbidden. Forbidden ones that a
@@ -327,5 +377,9 @@ impl Sink for Decoder {
 
     fn version(&mut self, version: &str) {
         self.version = Some(version.to_owned());
+    }
+
+    fn has_seen_ledger(&self) -> bool {
+        self.gathered.has_seen_ledger()
     }
 }

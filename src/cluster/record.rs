@@ -21,7 +21,7 @@ use tempfile::{NamedTempFile, SpooledTempFile};
 use super::decode::KUBE_SYSTEM;
 use super::header::{self, Header, HeaderCluster};
 use super::list::{List, Sink};
-use super::live::{LiveCluster, Scope};
+use super::live::{Ledgers, LiveCluster, Scope};
 use super::{Error, Kind, ObjectError};
 use crate::model::mask::Salt;
 use crate::model::{FAILED_TEMPLATES_ANNOTATION, Uid};
@@ -49,10 +49,10 @@ impl LiveCluster {
         mask: Option<Salt>,
         now: Timestamp,
     ) -> Result<Recorded, Error> {
-        let lists = self.lists(scope, || Spool::new(self.requests.server.clone(), mask)).await?;
+        let spool = || Spool::new(self.requests.server.clone(), mask);
+        let lists = self.lists(scope, Ledgers::WhereSeen, spool).await?;
         let uid = lists.read.iter().find_map(|(_, spool)| spool.kube_system.clone());
-        let [services, leases, ledgers] =
-            [Kind::Service, Kind::Lease, Kind::Ledger].map(|kind| lists.has_all(kind));
+        let [services, leases] = [Kind::Service, Kind::Lease].map(|kind| lists.has_all(kind));
         let header = Header {
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             observed_at: self.requests.server_clock().unwrap_or(now),
@@ -65,7 +65,7 @@ impl LiveCluster {
             all_namespaces: lists.namespaces,
             services,
             leases,
-            ledgers,
+            ledgers: lists.ledgers,
             salt: mask,
         };
         let spools = lists.read.into_iter().map(|(List { kind, .. }, spool)| (kind, spool));
@@ -139,12 +139,13 @@ struct Spool {
     file: SpooledTempFile,
     objects: usize,
     kube_system: Option<Uid>,
+    ledger: bool,
 }
 
 impl Spool {
     fn new(server: Arc<str>, mask: Option<Salt>) -> Self {
         let file = SpooledTempFile::new(IN_MEMORY);
-        Self { server, mask, file, objects: 0, kube_system: None }
+        Self { server, mask, file, objects: 0, kube_system: None, ledger: false }
     }
 
     fn copy_to(&mut self, out: &mut impl Write) -> io::Result<()> {
@@ -184,6 +185,14 @@ impl Sink for Spool {
         {
             return Ok(());
         }
+        if kind == Kind::ControllerRevision {
+            let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+            self.ledger |= owners.any(|owner| owner["kind"] == Kind::Ledger.as_str());
+        }
         self.append(&slim::slim(kind, whole, self.mask.as_ref())).map_err(Error::Write)
+    }
+
+    fn has_seen_ledger(&self) -> bool {
+        self.ledger
     }
 }

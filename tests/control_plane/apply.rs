@@ -6,6 +6,7 @@ mod desk;
 mod diary;
 mod in_cluster;
 mod killed;
+mod managed;
 mod meddled;
 mod on_delete;
 mod outages;

@@ -15,7 +15,6 @@ mod harness;
 mod history;
 mod immediate;
 mod kustomize;
-mod managed;
 mod node_selector;
 mod placement;
 mod planning;

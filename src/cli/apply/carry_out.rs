@@ -159,7 +159,8 @@ async fn prepare(
         let binding = if args.strict { Binding::Pods } else { Binding::Reasons };
         return Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: true, prune });
     }
-    let snapshot = cluster.live().snapshot(&prune.scope(&daemon_sets), shell.now).await?;
+    let scope = prune.scope(&daemon_sets);
+    let snapshot = cluster.live().snapshot_for(&daemon_sets, &scope, shell.now).await?;
     if args.resume {
         let all = Asked::only(&daemon_sets, source.clone());
         let under_way = under_way(&planned(&snapshot, all, &args.common, shell.now));

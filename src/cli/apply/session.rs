@@ -18,7 +18,7 @@ use crate::cli::printer::Printer;
 use crate::cli::shell::Shell;
 use crate::cluster::{Access, Clock, Holder, Lock, Resource, Scope, Target, Verb, WritableCluster};
 use crate::controller::Owner;
-use crate::model::{DaemonSetKey, LabelSelector, ManagedBy, Node, Snapshot};
+use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, Snapshot};
 use crate::render::{self, HtmlOptions, RolloutReport};
 use crate::rollout::{Ending, Record, Task};
 
@@ -151,10 +151,22 @@ impl Session {
     /// # Errors
     /// It cannot be read.
     pub(super) async fn snapshot(&mut self, key: &DaemonSetKey) -> Result<Snapshot, Error> {
+        self.snapshot_for(key, &[]).await
+    }
+
+    /// As [`snapshot`](Self::snapshot), for a plan of these DaemonSets.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) async fn snapshot_for(
+        &mut self,
+        key: &DaemonSetKey,
+        desired: &[DesiredDaemonSet],
+    ) -> Result<Snapshot, Error> {
         let scope = Scope::Namespaces([key.namespace.clone()].into());
         let snapshot = self
             .unless_interrupted(async |shell, cluster| {
-                Ok(cluster.live().snapshot(&scope, shell.now).await?)
+                Ok(cluster.live().snapshot_for(desired, &scope, shell.now).await?)
             })
             .await?;
         if let Some(recording) = &mut self.recording {

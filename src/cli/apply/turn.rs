@@ -53,7 +53,7 @@ impl InTurn for Turn<'_> {
 
 impl Turn<'_> {
     async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
-        let mut snapshot = session.snapshot(&self.desired.key).await?;
+        let mut snapshot = self.snapshot(session).await?;
         // The lock knows even where leases may not be listed, and knows it as of now.
         let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
         snapshot.remember_failed(&self.desired.key, &failed);
@@ -71,6 +71,10 @@ impl Turn<'_> {
         let owner = owner(self.desired, None);
         let ending = session.carry_out(&owner, lock, task, self.args.output).await?;
         self.look_again(&ending, session).await
+    }
+
+    async fn snapshot(&self, session: &mut Session) -> Result<Snapshot, Error> {
+        session.snapshot_for(&self.desired.key, std::slice::from_ref(self.desired)).await
     }
 
     /// What is to be done, with the template as it was planned.
@@ -188,7 +192,7 @@ impl Turn<'_> {
         if ending.outcome != Outcome::Done {
             return Ok(exit);
         }
-        let snapshot = session.snapshot(&self.desired.key).await?;
+        let snapshot = self.snapshot(session).await?;
         let plan = self.planned(&snapshot);
         let changed = plan.daemon_sets.iter().find(|one| one.change != Change::None);
         match changed {

@@ -174,6 +174,12 @@ impl Gathered {
         self.counts().into_iter().any(|(kind, count)| kind == wanted && count > 0)
     }
 
+    /// Whether a revision belongs to a ledger.
+    pub(in crate::cluster) fn has_seen_ledger(&self) -> bool {
+        let of_ledger = |it: &Revision| it.controller.as_ref().is_some_and(ledger::is_named_by);
+        self.revisions.iter().any(of_ledger)
+    }
+
     /// A kind of which there is nothing, although the other objects say that there must be.
     pub(in crate::cluster) fn left_out(&self) -> Option<Kind> {
         let seen = |daemon_set: &DaemonSet| daemon_set.status.observed_generation > 0;

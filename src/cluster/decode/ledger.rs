@@ -14,8 +14,8 @@ use super::metadata::{Annotated, Pairs};
 use super::{Cause, Context};
 use crate::cluster::Kind;
 use crate::model::{
-    DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, LEDGER_LABEL, Labels, ManagedBy,
-    ledger_name, null_as_default,
+    ControllerRef, DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, LEDGER_LABEL, Labels,
+    ManagedBy, ledger_name, null_as_default,
 };
 
 /// Key of the object in the ConfigMap's data: a DaemonSet, but for its status and identity.
@@ -23,6 +23,11 @@ pub(in crate::cluster) const OBJECT_KEY: &str = "daemonSet";
 
 /// Key of its status: the seven counters, and how far the controller has come.
 pub(in crate::cluster) const STATUS_KEY: &str = "status";
+
+/// Whether an owner reference may be to a ledger.
+pub(super) fn is_named_by(reference: &ControllerRef) -> bool {
+    *reference.kind == *Kind::Ledger.as_str()
+}
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]

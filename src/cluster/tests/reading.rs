@@ -30,10 +30,8 @@ async fn a_snapshot_is_so_many_requests_and_no_more() {
     assert_eq!(
         asked,
         [
-            "1 /api/v1/namespaces/a/configmaps?limit=500&labelSelector=ds-plan.dev%2Fledger%3Dtrue",
             "1 /api/v1/namespaces/a/pods?limit=500",
             "1 /api/v1/namespaces/a/services?limit=500",
-            "1 /api/v1/namespaces/b/configmaps?limit=500&labelSelector=ds-plan.dev%2Fledger%3Dtrue",
             "1 /api/v1/namespaces/b/pods?limit=500",
             "1 /api/v1/namespaces/b/services?limit=500",
             "1 /api/v1/namespaces?limit=500",
@@ -101,9 +99,9 @@ async fn requests_grow_with_pages_and_not_with_daemon_sets() {
         let scope = namespaces(&of_two.collect::<Vec<_>>());
         let snapshot = cluster.snapshot(&scope, now()).await.unwrap();
         assert_eq!((snapshot.daemon_sets.len(), snapshot.nodes.len()), (daemon_sets, 1_200));
-        // Three pages of nodes, six lists in each of two namespaces, the namespaces themselves,
+        // Three pages of nodes, five lists in each of two namespaces, the namespaces themselves,
         // and the version.
-        assert_eq!(count(&log, ""), 3 + 6 * 2 + 1 + 1, "{daemon_sets}");
+        assert_eq!(count(&log, ""), 3 + 5 * 2 + 1 + 1, "{daemon_sets}");
     }
 }
 
@@ -122,6 +120,10 @@ impl Sink for Waiting {
         });
         assert!(asked, "object {index} was to be decoded before the next page was asked for");
         Ok(())
+    }
+
+    fn has_seen_ledger(&self) -> bool {
+        false
     }
 }
 
@@ -142,7 +144,7 @@ async fn a_page_is_decoded_while_the_next_one_is_fetched() {
 async fn all_namespaces_are_one_list_a_kind() {
     let (cluster, log) = cluster(|_, _| None);
     cluster.snapshot(&Scope::All, now()).await.unwrap();
-    assert_eq!(count(&log, ""), 9);
+    assert_eq!(count(&log, ""), 8);
     // Those of the kubelets are passed over.
     let leases = "/apis/coordination.k8s.io/v1/leases?limit=500&\
                   fieldSelector=metadata.namespace%21%3Dkube-node-lease";
@@ -394,5 +396,40 @@ async fn answers_that_are_no_answers_are_errors() {
     ] {
         let (snapshot, ..) = nodes_answered(move |_| Some(Answer::Body(body.to_owned()))).await;
         assert_eq!(snapshot.unwrap_err().to_string(), want);
+    }
+}
+
+/// A revision that belongs to a ledger.
+fn of_ledger() -> Value {
+    let owner = json!({"kind": "ConfigMap", "name": "ds-plan-x", "uid": "u", "controller": true});
+    json!({"metadata": {
+        "namespace": "a", "name": "x-1", "uid": "r", "ownerReferences": [owner],
+    }})
+}
+
+#[tokio::test]
+async fn ledgers_are_read_where_one_is_seen_or_wanted() {
+    let forbidden = |uri: &str, _| uri.contains("/configmaps").then(|| Answer::status(403));
+    let (plain, log) = cluster(forbidden);
+    let snapshot = plain.snapshot(&namespaces(&["a"]), now()).await.unwrap();
+    assert_eq!(
+        (count(&log, "/api/v1/namespaces/a/configmaps"), snapshot.coverage.ledgers),
+        (0, true)
+    );
+
+    for may in [true, false] {
+        let (seen, log) = cluster(move |uri, before| match uri {
+            "/apis/apps/v1/namespaces/a/controllerrevisions?limit=500" => {
+                Some(Answer::list(&[of_ledger()]))
+            }
+            uri if !may => forbidden(uri, before),
+            _ => None,
+        });
+        let snapshot = seen.snapshot(&namespaces(&["a"]), now()).await.unwrap();
+        let asked = count(
+            &log,
+            "/api/v1/namespaces/a/configmaps?limit=500&labelSelector=ds-plan.dev%2Fledger%3Dtrue",
+        );
+        assert_eq!((asked, snapshot.coverage.ledgers), (1, may));
     }
 }

@@ -1,0 +1,167 @@
+//! From the first version to the last: paced, with surge, on delete, parked, undone, pruned, killed
+//! and gone on, deleted.
+
+use std::thread;
+
+use super::*;
+
+const NODES: usize = 8;
+
+#[test]
+fn a_life_without_a_controller() {
+    let plane = without_controller();
+    plane.create_nodes(three_zones(NODES));
+    let plane = &plane;
+    thread::scope(|scope| {
+        for scenario in
+            [paced_and_undone, surged, on_delete, parked, history_is_kept_short, killed, deleted]
+        {
+            scope.spawn(move || scenario(plane));
+        }
+    });
+}
+
+fn paced_and_undone(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "paced");
+    let version = |image: &str| slowly(&manifest("paced", image, &at_most("2")));
+    agent.apply(&version("v1"), &[], 0);
+    let watcher = agent.watch(NODES);
+    let rolled = agent.apply(&version("v2"), &["--max-unavailable=2"], 0);
+    assert!(told(&rolled).contains("giving the declared strategy back"), "{}", told(&rolled));
+    let seen = watcher.end();
+    assert_eq!((seen.deleted.len(), seen.most_unavailable), (NODES, 2), "{seen:?}");
+    agent.is_whole(&version("v2"), NODES);
+    let owner = "ConfigMap/ds-plan-agent".to_owned();
+    assert_eq!(agent.revisions(), [(1, owner.clone()), (2, owner.clone())]);
+
+    agent.command("undo", &[]);
+    assert_eq!(agent.images(), ["v1".to_owned()].into());
+    assert_eq!(agent.revisions(), [(2, owner.clone()), (3, owner)], "the number grows");
+    agent.is_whole(&version("v1"), NODES);
+    let history = stdout(&agent.ds_plan(&["history", "paced/agent"], "")).to_owned();
+    assert!(history.lines().nth(3).is_some_and(|line| line.starts_with("3 ")), "{history}");
+    let status = stdout(&agent.ds_plan(&["status", "paced/agent"], "")).to_owned();
+    let columns: Vec<&str> = status.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(columns[..6], ["agent", "8", "8", "8", "8", "8"], "{status}");
+}
+
+fn surged(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "surged");
+    let surge = "  updateStrategy: {rollingUpdate: {maxSurge: 3, maxUnavailable: 0}}";
+    let version = |image: &str| slowly(&manifest("surged", image, surge));
+    agent.apply(&version("v1"), &[], 0);
+    let watcher = agent.watch(NODES);
+    agent.apply(&version("v2"), &[], 0);
+    let seen = watcher.end();
+    assert_eq!((seen.deleted.len(), seen.most_unavailable), (NODES, 0), "{seen:?}");
+    agent.is_whole(&version("v2"), NODES);
+}
+
+fn on_delete(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "stepped");
+    let version = |image: &str| manifest("stepped", image, "  updateStrategy: {type: OnDelete}");
+    agent.apply(&version("v1"), &[], 0);
+    agent.apply(&version("v2"), &[], 0);
+    assert_eq!(agent.images(), ["v1".to_owned()].into(), "they wait");
+    agent.command("step", &["--count=3"]);
+    let new = agent
+        .pods()
+        .iter()
+        .filter(|pod| pod["spec"]["containers"][0]["image"].as_str().unwrap().ends_with("v2"))
+        .count();
+    assert_eq!(new, 3);
+    agent.command("roll", &[]);
+    agent.is_whole(&version("v2"), NODES);
+}
+
+fn parked(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "parked");
+    let version = |image: &str| manifest("parked", image, &at_most("2"));
+    agent.apply(&version("v1"), &[], 0);
+    let stopped = agent.apply(&version("v2-bad"), &["--progress-deadline=15s"], 4);
+    assert!(told(&stopped).contains("parked"), "{}", told(&stopped));
+    // A node that loses its pod now gets the good version, at the next run.
+    let good = agent
+        .pods()
+        .into_iter()
+        .find(|pod| pod["spec"]["containers"][0]["image"].as_str().unwrap().ends_with(":v1"));
+    let name = good.unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
+    agent.kubectl(&["delete", "pod", &name]);
+    agent.apply(&version("v2-bad"), &[], 6);
+    agent.apply(&version("v1"), &[], 0);
+    agent.is_whole(&version("v1"), NODES);
+}
+
+fn history_is_kept_short(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "short");
+    let spec = format!("{}\n  revisionHistoryLimit: 1", at_most("100%"));
+    let version = |image: &str| manifest("short", image, &spec);
+    for image in ["v1", "v2", "v3", "v4"] {
+        agent.apply(&version(image), &[], 0);
+    }
+    let numbers: Vec<i64> = agent.revisions().iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [3, 4]);
+
+    // A second revision of the same template: one of them goes, and pods stay.
+    let before = agent.uids();
+    let mut twin = agent.json(&["get", "controllerrevisions"])["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["revision"] == 4)
+        .unwrap()
+        .clone();
+    let name = twin["metadata"]["name"].as_str().unwrap().to_owned();
+    twin["metadata"] = serde_json::json!({
+        "name": format!("{name}-twin"), "namespace": "short",
+        "labels": {"app": "agent", "controller-revision-hash": "twin"},
+        "ownerReferences": twin["metadata"]["ownerReferences"],
+    });
+    twin["revision"] = 3.into();
+    plane.kubectl_stdin(&["create", "-f", "-"], &twin.to_string());
+    let extra = &manifest("short", "v4", &format!("{spec}\n  minReadySeconds: 1"));
+    agent.apply(extra, &[], 0);
+    let all = agent.revisions();
+    assert_eq!(all.iter().filter(|(number, _)| *number >= 3).count(), 2, "{all:?}");
+    assert_eq!(agent.uids(), before);
+    agent.is_whole(extra, NODES);
+}
+
+fn killed(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "killed");
+    let version = |image: &str| slowly(&manifest("killed", image, &at_most("2")));
+    agent.apply(&version("v1"), &["--lease=2s"], 0);
+    let watcher = agent.watch(NODES);
+    let arguments = ["--yes", "-f", "agent.yaml", "--lease=2s"];
+    for at in [1, 3, 6] {
+        let files = agent.files(&version("v2"));
+        let run = plane.ds_apply_as(RUNNER, &arguments, &[("agent.yaml", &files)]);
+        let mut run = run.start();
+        wait_until("pods to go", SOON, || watcher.gone() >= at || run.has_ended());
+        let _ = run.kill();
+    }
+    agent.apply(&version("v2"), &["--lease=2s"], 0);
+    let seen = watcher.end().without_surplus();
+    assert_eq!(seen.deleted.len(), NODES, "{seen:?}");
+    assert!(seen.most_unavailable <= 2, "{seen:?}");
+    agent.is_whole(&version("v2"), NODES);
+}
+
+fn deleted(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "deleted");
+    let version = manifest("deleted", "v1", &at_most("1"));
+    agent.apply(&version, &[], 0);
+    agent.kubectl(&["delete", "configmap", "ds-plan-agent"]);
+    let gone = || agent.kubectl(&["get", "pods,controllerrevisions", "--output=name"]);
+    wait_for("nothing", SOON, String::new(), gone);
+    // And as what the source no longer contains.
+    let other = version.replace("name: agent, ", "name: other, ");
+    let both = format!("{version}---{other}");
+    let flags = ["--prune", "--source-id=fleet", "--managed-by=ds-apply"];
+    agent.apply(&both, &flags, 0);
+    agent.apply(&version, &[&flags[..], &["--allow-mass-deletion"]].concat(), 0);
+    wait_for("one ledger", SOON, "configmap/ds-plan-agent\n".to_owned(), || {
+        agent.kubectl(&["get", "configmap", "-l", "ds-plan.dev/ledger", "--output=name"])
+    });
+    wait_for("one agent's pods", SOON, NODES, || agent.pods().len());
+}
