@@ -73,6 +73,8 @@ pub use prune::{Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, source_pat
 pub use reason::{Age, Reason};
 pub use stale::{Binding, Difference, Stale, stale};
 pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
+#[cfg(test)]
+pub(crate) use tests::snapshot as test_snapshot;
 pub use writers::{WriteOperation, Writer};
 
 use crate::controller::node_pods::Fleet;

@@ -189,3 +189,56 @@ fn decide(snapshot: &Snapshot, key: &DaemonSetKey, mind: &mut Mind, now: Timesta
         Decision::Send(Box::new(program), live.status)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::{Cluster, OURS};
+    use crate::model::{Pod, PodPhase};
+    use crate::plan::test_snapshot;
+
+    /// The cluster, where a ledger stands for its DaemonSet and owns the pods.
+    fn managed(mut cluster: Cluster) -> Snapshot {
+        cluster.daemon_set.managed_by = ManagedBy::DsApply;
+        let owner = Owner::from(&cluster.daemon_set);
+        let (kind, name) =
+            (owner.managed_by.owner_kind(), owner.managed_by.owner_name(&owner.key.name));
+        for reference in cluster.pods.iter_mut().filter_map(|pod: &mut Pod| pod.controller.as_mut())
+        {
+            (reference.kind, reference.name) = (kind.into(), (*name).into());
+        }
+        test_snapshot(&cluster)
+    }
+
+    fn deleted(decision: &Decision) -> Vec<String> {
+        let Decision::Send(program, _) = decision else { return Vec::new() };
+        let requests = program.batches.iter().flat_map(|batch| &batch.requests);
+        let names = requests.filter_map(|request| match request {
+            Request::DeletePod { name, .. } => Some(name.to_string()),
+            _other => None,
+        });
+        names.collect()
+    }
+
+    #[test]
+    fn failed_pods_are_deleted_after_a_wait_that_doubles() {
+        let mut cluster = Cluster::of(1);
+        cluster.add_pods("node-0", OURS, 1);
+        cluster.pods[0].phase = PodPhase::Failed;
+        let (snapshot, mut mind) = (managed(cluster), Mind::default());
+        let key = snapshot.daemon_sets[0].key.clone();
+        let mut at = |seconds: i64| {
+            let now = snapshot.observed_at + jiff::SignedDuration::from_secs(seconds);
+            deleted(&decide(&snapshot, &key, &mut mind, now)).len()
+        };
+        assert_eq!([at(0), at(0), at(1), at(2), at(3)], [1, 0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn a_daemon_set_is_left_to_its_controller() {
+        let snapshot = test_snapshot(&Cluster::of(2));
+        let key = snapshot.daemon_sets[0].key.clone();
+        let decision = decide(&snapshot, &key, &mut Mind::default(), snapshot.observed_at);
+        assert!(matches!(decision, Decision::Idle));
+    }
+}

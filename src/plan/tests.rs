@@ -1,6 +1,7 @@
 //! The planner as a whole, on clusters small enough to hold in the head.
 
 mod guards;
+mod managed_by;
 mod ownership;
 mod prune;
 mod stale;
@@ -76,7 +77,7 @@ fn served(daemon_set: &DaemonSet) -> Value {
     object
 }
 
-pub(super) fn snapshot(cluster: &Cluster) -> Snapshot {
+pub(crate) fn snapshot(cluster: &Cluster) -> Snapshot {
     let daemon_set = &cluster.daemon_set;
     let mut snapshot = Snapshot {
         cluster: ClusterInfo::default(),

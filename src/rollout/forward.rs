@@ -51,7 +51,6 @@ impl<'w> Step<'_, 'w> {
             Paced::Clean => match hands {
                 Hands::Ours(_) => Ok(self.give_back(target, &sight)),
                 Hands::Controllers => {
-                    self.filled(&sight)?;
                     self.forget(target)?;
                     Ok(Pause::End(Outcome::Done))
                 }

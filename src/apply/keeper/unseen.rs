@@ -76,3 +76,39 @@ impl Written {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::test_cluster::{Cluster, OURS, at};
+    use crate::plan::test_snapshot;
+
+    #[test]
+    fn a_sync_waits_until_its_writes_are_seen_or_it_has_been_too_long() {
+        let mut cluster = Cluster::of(1);
+        cluster.add_pods("node-0", OURS, 1);
+        let mut snapshot = test_snapshot(&cluster);
+        let (uid, name) = (snapshot.pods[0].uid.clone(), snapshot.pods[0].name.clone());
+        for (written, seen) in [
+            (Written::Pod(name), true),
+            (Written::Pod("another".into()), false),
+            (Written::PodGoing(uid.clone()), false),
+            (Written::PodGoing("gone".into()), true),
+            (Written::PodOf(uid.clone(), Some("uid-foo".into())), true),
+            (Written::PodOf(uid.clone(), None), false),
+            (Written::Revision("none".into()), false),
+            (Written::RevisionGone("none".into()), true),
+            (Written::Status(DaemonSetStatus::default()), true),
+        ] {
+            let mut unseen = Unseen::default();
+            unseen.expect(vec![written.clone()], at(0));
+            assert_eq!(unseen.is_seen(&snapshot, at(30)), seen, "{written:?}");
+            assert!(unseen.is_seen(&snapshot, at(31)), "{written:?}");
+        }
+        let mut unseen = Unseen::default();
+        unseen.expect(vec![Written::PodGoing(uid)], at(0));
+        assert!(!unseen.is_seen(&snapshot, at(1)));
+        snapshot.pods[0].terminating = true;
+        assert!(unseen.is_seen(&snapshot, at(2)));
+    }
+}

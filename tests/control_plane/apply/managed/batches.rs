@@ -1,6 +1,7 @@
 //! How a run creates pods: in portions of 1, 2, 4 and so on, each aimed at its node, each owned by
 //! the ledger.
 
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
@@ -50,13 +51,21 @@ fn pods_are_made_in_portions_and_as_upstream_makes_them() {
         ];
         assert_eq!(keys, automatic.into());
     }
-    assert_eq!(portions(&plane, "made"), [1, 2, 4, 5]);
+    let spans = creates(&plane, "made");
+    assert_eq!(spans.len(), NODES);
+    for before in [1, 1 + 2, 1 + 2 + 4] {
+        let (earlier, later) = spans.split_at(before);
+        let ended = earlier.iter().map(|(_, end)| end).max().unwrap();
+        let waits = later.iter().all(|(begin, _)| begin >= ended);
+        assert!(waits, "the portion after {before} waits for those before: {spans:?}");
+    }
+    let beside = spans.windows(2).any(|pair| pair[1].0 < pair[0].1);
+    assert!(beside, "those of a portion do not wait for each other: {spans:?}");
 }
 
-/// How many pods were created beside each other, as the API server tells it: what begins when all
-/// before it has ended begins a portion.
-fn portions(plane: &ControlPlane, namespace: &str) -> Vec<usize> {
-    let time = |value: &Value| value.as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+/// From when to when each creation of a pod was under way, as the API server tells it.
+fn creates(plane: &ControlPlane, namespace: &str) -> Vec<(Timestamp, Timestamp)> {
+    let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
     let log = plane.audit_log();
     let creates = log.iter().filter(|event| {
         event["verb"] == "create"
@@ -70,13 +79,5 @@ fn portions(plane: &ControlPlane, namespace: &str) -> Vec<usize> {
         .map(|it| (time(&it["requestReceivedTimestamp"]), time(&it["stageTimestamp"])))
         .collect();
     spans.sort();
-    let (mut portions, mut ended) = (Vec::new(), jiff::Timestamp::UNIX_EPOCH);
-    for (begin, end) in spans {
-        if begin >= ended {
-            portions.push(0);
-        }
-        *portions.last_mut().unwrap() += 1;
-        ended = ended.max(end);
-    }
-    portions
+    spans
 }

@@ -68,9 +68,9 @@ fn pods_that_cannot_be_created_are_told_and_are_no_success() {
     let version = manifest("quota", "v1", &at_most("1"));
     let stopped = agent.apply(&version, &[], 4);
     let words = told(&stopped);
-    assert!(words.contains("cannot be created") && words.contains("exceeded quota"), "{words}");
+    assert!(words.contains("no pod is created") && words.contains("exceeded quota"), "{words}");
     assert_eq!(agent.pods().len(), 2);
     agent.kubectl(&["delete", "quota", "two"]);
-    agent.apply(&version, &[], 0);
+    agent.apply(&version, &["--retry"], 0);
     agent.is_whole(&version, 3);
 }

@@ -86,14 +86,10 @@ fn a_recording_has_the_ledger_in_it() {
         let planned = crate::harness::ds_plan_offline(&arguments, &[("agent.yaml", &files)]);
         assert!(stdout(&planned).contains("5 to replace"), "{}", told(&planned));
     }
-    let file = folder.path().join("plain.json");
     let after = folder.path().join("after.json");
-    let [file, after] = [&file, &after].map(|path| path.to_str().unwrap());
+    let after = after.to_str().unwrap();
     let files = agent.files(&version("v2"));
-    let arguments =
-        ["--rehearse", "--snapshot", file, "--save", after, "--yes", "-f", "agent.yaml"];
-    let rehearsed = plane.ds_apply(&arguments, &[("agent.yaml", &files)]).run();
-    assert_eq!(rehearsed.status.code(), Some(0), "{}", told(&rehearsed));
+    let rehearsed = agent.apply(&version("v2"), &["--rehearse", "--save", after], 0);
     assert!(told(&rehearsed).contains("5 nodes replaced"), "{}", told(&rehearsed));
     let arguments = ["--detailed-exitcode", "--snapshot", after, "-f", "agent.yaml"];
     let planned = crate::harness::ds_plan_offline(&arguments, &[("agent.yaml", &files)]);
