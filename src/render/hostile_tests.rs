@@ -109,7 +109,11 @@ fn story(seeds: &[String]) -> Vec<Record> {
         rolled_back: None,
     };
     let left = [(word().into(), vec![Reason::NoPod])].into();
-    let ending = Ending { outcome, replaced: vec![Replaced { node, seconds: 3 }], left };
+    let ending = Ending {
+        outcome,
+        replaced: vec![Replaced { node, wave: Some(1), seconds: 3, leaving: None, restarts: 0 }],
+        left,
+    };
     let key = DaemonSetKey::new(word(), word());
     vec![Record { key, events: (0..).map(at).zip(events).collect(), ending }]
 }

@@ -23,8 +23,14 @@ pub struct Ending {
 pub struct Replaced {
     /// The node.
     pub node: NodeName,
+    /// In which wave, if it was planned.
+    pub wave: Option<u32>,
     /// From the delete until the new pod was available, in seconds.
     pub seconds: i64,
+    /// Of these, until the old pod was gone, if that was seen.
+    pub leaving: Option<i64>,
+    /// How often the new pod's containers were started again meanwhile.
+    pub restarts: u32,
 }
 
 /// How a run ended.
