@@ -8,16 +8,22 @@
 
 #[path = "../tests/simulation/budget.rs"]
 mod budget;
+#[path = "../tests/simulation/changes.rs"]
+mod changes;
 #[path = "../tests/simulation/cluster.rs"]
 mod cluster;
 #[path = "../tests/simulation/dice.rs"]
 mod dice;
+#[path = "../tests/simulation/end.rs"]
+mod end;
 #[path = "../tests/simulation/eyes.rs"]
 mod eyes;
 #[path = "../tests/simulation/laws.rs"]
 mod laws;
 #[path = "../tests/simulation/locks.rs"]
 mod locks;
+#[path = "../tests/simulation/objects.rs"]
+mod objects;
 #[path = "../tests/simulation/people.rs"]
 mod people;
 #[path = "../tests/simulation/reasons.rs"]

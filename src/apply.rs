@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::cluster::{Lock, Observer, View};
+use crate::controller::ground::Survey;
 use crate::model::{DaemonSetKey, ManagedBy};
 use crate::rollout::{
     Answer, Effect, Ending, Event, Outcome, Report, State, Task, World, Write, step,
@@ -86,9 +87,10 @@ impl Run<'_> {
         let provenance = self.task.provenance.clone();
         let mut state = State::new(self.task.clone());
         let mut heard = Heard::default();
+        let mut survey = Survey::default();
         let mut event = Event::Look;
         loop {
-            let Looked { state: after, effects, now, nodes } = self.step(state, event);
+            let Looked { state: after, effects, now, nodes } = self.step(state, event, &mut survey);
             state = after;
             let rested = Instant::now() + rest(nodes);
             // Each step says anew when the next one is due.
@@ -133,13 +135,14 @@ impl Run<'_> {
     }
 
     /// One step on what is seen now, by the server's clock.
-    fn step(&self, state: State, event: Event) -> Looked {
+    fn step(&self, state: State, event: Event, survey: &mut Survey) -> Looked {
         let is_current = self.observer.is_current() && self.lock.is_fresh();
-        self.observer.look(|View { snapshot, complaints: _ }| {
-            let (now, nodes) = (snapshot.observed_at, snapshot.nodes.len());
+        self.observer.look(|View { snapshot, nodes_version, complaints: _ }| {
+            let (now, nodes) = (snapshot.observed_at, &snapshot.nodes);
             let world = World::of(snapshot, self.key, is_current);
-            let (state, effects) = step(state, event, &world, now);
-            Looked { state, effects, now, nodes }
+            let ground = world.daemon_set.map(|live| survey.ground(live, nodes, *nodes_version));
+            let (state, effects) = step(state, event, &world.on(ground.as_deref()), now);
+            Looked { state, effects, now, nodes: nodes.len() }
         })
     }
 

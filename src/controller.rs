@@ -12,6 +12,7 @@
 pub mod backoff;
 pub mod batches;
 pub mod claims;
+pub mod ground;
 pub mod hash;
 pub mod history;
 pub mod limits;

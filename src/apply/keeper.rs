@@ -23,8 +23,7 @@ use crate::cluster::{Lock, Observer};
 use crate::controller::Owner;
 use crate::controller::backoff::{Backoff, FailedPods};
 use crate::controller::claims::OwnerIndex;
-use crate::controller::node_pods::Fleet;
-use crate::controller::placement::Judge;
+use crate::controller::ground::Survey;
 use crate::controller::program::{Program, Request};
 use crate::controller::revision_data::Matching;
 use crate::controller::sync::{Expectations, Input, Outcome, sync};
@@ -83,6 +82,7 @@ struct Work {
 struct Mind {
     backoff: Backoff,
     unseen: Unseen,
+    survey: Survey,
     failures: u32,
 }
 
@@ -125,7 +125,7 @@ impl Work {
             if !is_current || !mind.unseen.is_seen(snapshot, now) {
                 return (Decision::Wait, nodes);
             }
-            (decide(snapshot, &self.key, mind, now), nodes)
+            (decide(snapshot, view.nodes_version, &self.key, mind, now), nodes)
         })
     }
 
@@ -154,17 +154,23 @@ impl Work {
 }
 
 /// One sync on what is seen (upstream: `syncDaemonSet`).
-fn decide(snapshot: &Snapshot, key: &DaemonSetKey, mind: &mut Mind, now: Timestamp) -> Decision {
+fn decide(
+    snapshot: &Snapshot,
+    nodes_version: u64,
+    key: &DaemonSetKey,
+    mind: &mut Mind,
+    now: Timestamp,
+) -> Decision {
     let live = snapshot.daemon_set(key).filter(|live| live.managed_by == ManagedBy::DsApply);
     let Some(live) = live else { return Decision::Idle };
     let owner = Owner::from(live);
-    let fleet = Fleet::new(&snapshot.nodes);
-    let placements = Judge::judge_all(&live.spec.template.placement, &snapshot.nodes);
+    let ground = mind.survey.ground(live, &snapshot.nodes, nodes_version);
+    let fleet = ground.fleet(&snapshot.nodes);
     let pods = OwnerIndex::new(snapshot.pods_in(&key.namespace));
     let outcome = sync(&Input {
         owner,
         fleet: &fleet,
-        placements: &placements,
+        placements: ground.placements(),
         pods: &pods,
         revisions: snapshot.revisions_in(&key.namespace),
         matching: Matching::Tolerant,
@@ -229,7 +235,7 @@ mod tests {
         let key = snapshot.daemon_sets[0].key.clone();
         let mut at = |seconds: i64| {
             let now = snapshot.observed_at + jiff::SignedDuration::from_secs(seconds);
-            deleted(&decide(&snapshot, &key, &mut mind, now)).len()
+            deleted(&decide(&snapshot, 1, &key, &mut mind, now)).len()
         };
         assert_eq!([at(0), at(0), at(1), at(2), at(3)], [1, 0, 1, 0, 1]);
     }
@@ -238,7 +244,7 @@ mod tests {
     fn a_daemon_set_is_left_to_its_controller() {
         let snapshot = test_snapshot(&Cluster::of(2));
         let key = snapshot.daemon_sets[0].key.clone();
-        let decision = decide(&snapshot, &key, &mut Mind::default(), snapshot.observed_at);
+        let decision = decide(&snapshot, 1, &key, &mut Mind::default(), snapshot.observed_at);
         assert!(matches!(decision, Decision::Idle));
     }
 }

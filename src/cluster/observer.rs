@@ -71,6 +71,8 @@ pub struct View {
     /// Nodes, pods, revisions and the DaemonSet, if it exists. `observed_at` is the server's clock.
     /// Namespaces and the cluster's name are not observed.
     pub snapshot: Snapshot,
+    /// Counts the changes of nodes.
+    pub nodes_version: u64,
     /// The DaemonSet's warnings, oldest first.
     pub complaints: Vec<Complaint>,
 }
@@ -207,7 +209,7 @@ impl View {
                 masked: None,
             },
         };
-        Self { snapshot, complaints: Vec::new() }
+        Self { snapshot, nodes_version: 0, complaints: Vec::new() }
     }
 }
 

@@ -123,7 +123,10 @@ pub struct OwnerIndex<'a, T> {
 
 impl<'a, T: Claimable> OwnerIndex<'a, T> {
     /// Indexes the objects of one namespace.
-    pub fn new(objects: &'a [T]) -> Self {
+    pub fn new(objects: impl IntoIterator<Item = &'a T>) -> Self
+    where
+        T: 'a,
+    {
         let mut index = Self { by_owner: HashMap::new(), orphans: Vec::new() };
         for object in objects {
             match object.controller() {

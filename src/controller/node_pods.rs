@@ -3,17 +3,29 @@
 //!
 //! Not here: what then happens to them (`manage`, `rolling_update`).
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::placement::{Judge, Placement};
 use crate::model::{Node, NodeName, Pod, PodPlacement};
 
+/// Where each node stands in a list of nodes, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Positions(HashMap<NodeName, usize>);
+
+impl Positions {
+    /// Those of these nodes.
+    pub fn of(nodes: &[Node]) -> Self {
+        Self(nodes.iter().enumerate().map(|(at, node)| (node.name.clone(), at)).collect())
+    }
+}
+
 /// All nodes of the cluster, found by name, and judged. Built once, used for every DaemonSet.
 #[derive(Clone, Debug)]
 pub struct Fleet<'a> {
     nodes: &'a [Node],
-    positions: HashMap<&'a str, usize>,
+    positions: Cow<'a, Positions>,
     judge: Judge<'a>,
 }
 
@@ -29,12 +41,13 @@ impl<'a> Fleet<'a> {
         nodes: &'a [Node],
         templates: impl IntoIterator<Item = &'a PodPlacement>,
     ) -> Self {
-        let positions = nodes.iter().enumerate();
-        Self {
-            nodes,
-            positions: positions.map(|(at, node)| (node.name.as_str(), at)).collect(),
-            judge: Judge::new(nodes, templates),
-        }
+        let positions = Cow::Owned(Positions::of(nodes));
+        Self { nodes, positions, judge: Judge::new(nodes, templates) }
+    }
+
+    /// The same fleet by whoever knows already where each node stands.
+    pub fn standing(nodes: &'a [Node], positions: &'a Positions) -> Self {
+        Self { nodes, positions: Cow::Borrowed(positions), judge: Judge::new(nodes, []) }
     }
 
     /// What `template` says about each node, in their order. Fast for the templates that the fleet
@@ -55,7 +68,7 @@ impl<'a> Fleet<'a> {
 
     /// Where the node of that name stands in [`Fleet::nodes`]; `None` when it does not exist.
     pub fn position(&self, name: &NodeName) -> Option<usize> {
-        self.positions.get(name.as_str()).copied()
+        self.positions.0.get(name).copied()
     }
 }
 

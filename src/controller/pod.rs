@@ -34,7 +34,10 @@ impl PodMaker {
         let mut spec = self.spec.clone();
         let affinity = spec.entry("affinity").or_insert(Value::Null);
         aim(affinity, node);
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": self.metadata, "spec": spec})
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
+        pod["metadata"] = self.metadata.clone();
+        pod["spec"] = spec.into();
+        pod
     }
 }
 

@@ -13,9 +13,10 @@ use serde_json::Value;
 use super::decide::{Flow, Pause, Step, is_template};
 use super::effect::{Effect, Purpose};
 use super::forward::is_outdated_for;
+use super::gate;
 use super::outcome::{Attempt, Held, Interference, NotParked, Outcome, RolledBack, Trouble};
 use super::pace::Paced;
-use super::sight::count;
+use super::sight::{Spot, count};
 use super::state::Request;
 use super::task::{Extent, Provenance, Target};
 use super::waves::Hands;
@@ -71,7 +72,7 @@ impl<'w> Step<'_, 'w> {
         self.appeared(live)?;
         let good = match self.task.pace.on_failure {
             OnFailure::Hold => return self.stay(target, live, failed, None),
-            OnFailure::Park | OnFailure::Rollback => self.good(target, live),
+            OnFailure::Park | OnFailure::Rollback => self.good(target, live, &failed),
         };
         match good {
             Ok(good) => {
@@ -97,11 +98,16 @@ impl<'w> Step<'_, 'w> {
     }
 
     /// The last good template, if it can be put back.
-    fn good(&self, target: &Target, live: &DaemonSet) -> Result<Good<'w>, NotParked> {
+    fn good(
+        &self,
+        target: &Target,
+        live: &'w DaemonSet,
+        failed: &BTreeMap<NodeName, Trouble>,
+    ) -> Result<Good<'w>, NotParked> {
         let from = self.state.from.as_ref().ok_or(NotParked::NothingBefore)?;
         let good = self.at(from, live)?;
         if is_template(live, target.template.raw()) && !self.task.allow_mass_eviction {
-            self.would_evict(live, &good.placement)?;
+            self.would_evict(live, &good.placement, failed)?;
         }
         Ok(good)
     }
@@ -118,12 +124,25 @@ impl<'w> Step<'_, 'w> {
 
     /// Refuses to go back where the controller would then remove more pods at once than may be
     /// unavailable.
-    fn would_evict(&self, live: &'w DaemonSet, good: &PodPlacement) -> Result<(), NotParked> {
+    ///
+    /// A pod that is on its way counts as one that is there: it may be Ready by the time of the
+    /// write. What has failed serves nobody, and nobody misses it.
+    fn would_evict(
+        &self,
+        live: &'w DaemonSet,
+        good: &PodPlacement,
+        failed: &BTreeMap<NodeName, Trouble>,
+    ) -> Result<(), NotParked> {
         let sight = self.look(live);
-        let may_stay = |spot: &&super::sight::Spot<'_>| judge(good, spot.node).may_stay;
-        let evicted = sight.spots.iter().filter(|spot| spot.serves && !may_stay(spot));
-        let (pods, allowed) = (count(evicted), sight.allowed);
-        if pods > allowed { Err(NotParked::WouldEvict { pods, allowed }) } else { Ok(()) }
+        let may_stay = |spot: &&Spot<'_>| judge(good, spot.node).may_stay;
+        let evicted: Vec<_> = sight.spots.iter().filter(|spot| !may_stay(spot)).collect();
+        let serving = count(evicted.iter().filter(|spot| spot.serves));
+        let is_to_come = |spot: &&&Spot<'_>| {
+            !spot.serves && !failed.contains_key(&spot.node.name) && gate::may_yet_serve(spot)
+        };
+        let to_come = count(evicted.iter().filter(is_to_come));
+        let (pods, allowed) = (serving + to_come, sight.allowed);
+        if pods > allowed { Err(NotParked::WouldEvict { pods, to_come, allowed }) } else { Ok(()) }
     }
 
     /// Puts the good template back under the hold, unless it is there.

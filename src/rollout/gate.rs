@@ -26,6 +26,22 @@ const DOES_NOT_HEAL: [&str; 5] = [
     "CrashLoopBackOff",
 ];
 
+/// Whether a node without an available pod may have one soon: it is well, and its pod, if there is
+/// one, has no trouble that stays.
+pub(super) fn may_yet_serve(spot: &Spot<'_>) -> bool {
+    let may_come = match spot.stand {
+        Stand::Well(pod) | Stand::New(pod) | Stand::Old(pod) => !is_stuck(pod),
+        Stand::Crowd { new, old } => [new, old].into_iter().flatten().any(|pod| !is_stuck(pod)),
+        Stand::Leaving(_) | Stand::Ended(_) | Stand::Empty => spot.is_desired(),
+    };
+    spot.kubelet == Kubelet::Ready && may_come
+}
+
+/// Whether a pod has a trouble that does not heal by itself.
+fn is_stuck(pod: &Pod) -> bool {
+    pod.trouble.as_ref().is_some_and(|trouble| DOES_NOT_HEAL.contains(&&*trouble.reason))
+}
+
 /// What the gates say.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
@@ -124,8 +140,7 @@ impl Gate<'_, '_> {
             pods.troubled.remove(&pod.uid);
             return;
         }
-        let Some(trouble) = &pod.trouble else { return };
-        if !DOES_NOT_HEAL.contains(&&*trouble.reason) {
+        if !is_stuck(pod) {
             return;
         }
         let since = *pods.troubled.entry(pod.uid.clone()).or_insert(self.now);

@@ -25,8 +25,14 @@ pub struct Ending {
 pub struct Replaced {
     /// The node.
     pub node: NodeName,
+    /// In which wave, if it was planned.
+    pub wave: Option<u32>,
     /// From the delete until the new pod was available, in seconds.
     pub seconds: i64,
+    /// Of these, until the old pod was gone, if that was seen.
+    pub leaving: Option<i64>,
+    /// How often the new pod's containers were started again meanwhile.
+    pub restarts: u32,
 }
 
 /// How a run ended.
@@ -184,10 +190,12 @@ pub enum NotParked {
         /// Its number.
         number: RevisionNumber,
     },
-    /// It may not run on so many nodes that have a pod now.
+    /// It may not run on so many nodes that have a pod now, or are about to.
     WouldEvict {
         /// How many pods.
         pods: u32,
+        /// How many of them are not available yet.
+        to_come: u32,
         /// How many may go at once.
         allowed: u32,
     },
@@ -353,8 +361,12 @@ impl fmt::Display for NotParked {
             Self::RevisionGone { name, number } => {
                 write!(f, "revision {number} ({name}) does not exist any more")
             }
-            Self::WouldEvict { pods, allowed } => {
-                write!(f, "going back would evict {pods} pods at once, at most {allowed} allowed")
+            Self::WouldEvict { pods, to_come, allowed } => {
+                write!(f, "going back would evict {pods} pods at once")?;
+                if *to_come > 0 {
+                    write!(f, " ({to_come} of them are not available yet)")?;
+                }
+                write!(f, ", at most {allowed} allowed")
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::decide::{Pause, Step};
 use super::effect::{Delete, Effect};
 use super::gate;
@@ -9,7 +11,7 @@ use super::outcome::{Attempt, Held, Outcome, Replaced, Trouble};
 use super::patience::without_pod;
 use super::progress::Report;
 use super::sight::{Sight, Stand};
-use super::state::{Request, Standstill};
+use super::state::{Awaited, Request, Standstill};
 use super::waves::{self, Hands, Next};
 use crate::model::NodeName;
 use crate::planted::planted;
@@ -102,11 +104,21 @@ impl Step<'_, '_> {
 
     pub(super) fn note_recovered(&mut self, sight: &Sight<'_>) {
         for spot in &sight.spots {
-            let Stand::Well(_) = spot.stand else { continue };
-            let Some(since) = self.state.pods.replacing.remove(&spot.node.name) else { continue };
-            let node = spot.node.name.clone();
-            let seconds = self.now.duration_since(since).as_secs();
-            self.state.pods.replaced.push(Replaced { node: node.clone(), seconds });
+            let Stand::Well(pod) = spot.stand else { continue };
+            let node = &spot.node.name;
+            let Some(since) = self.state.pods.replacing.remove(node) else { continue };
+            let seconds = |until: Timestamp| until.duration_since(since).as_secs();
+            // Since when the new pod was waited for is since when the old one was gone.
+            let gone = self.state.pods.waiting.get(node).filter(|it| it.what == Awaited::Pod);
+            let replaced = Replaced {
+                node: node.clone(),
+                wave: self.state.waves.get(node).copied(),
+                seconds: seconds(self.now),
+                leaving: gone.map(|waiting| seconds(waiting.since).max(0)),
+                restarts: pod.restarts,
+            };
+            let Replaced { node, seconds, .. } = replaced.clone();
+            self.state.pods.replaced.push(replaced);
             self.report(Report::Recovered { node, seconds });
         }
     }

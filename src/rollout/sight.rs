@@ -5,7 +5,8 @@
 //! `minReadySeconds` and is not on its way out; it is *updated* when its hash label is that of the
 //! live template's revision. Not here: what follows (`waves`, `gate`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -16,12 +17,13 @@ use super::task::{Goal, Task};
 use super::world::World;
 use crate::controller::Owner;
 use crate::controller::claims::Claims;
+use crate::controller::ground::Ground;
 use crate::controller::history::hash_of;
 use crate::controller::limits::Limits;
-use crate::controller::node_pods::{EndedPods, Fleet, NodePods};
+use crate::controller::node_pods::{EndedPods, NodePods};
 use crate::controller::placement::{Obstacle, Placement};
 use crate::controller::revision_data::{Matching, matches};
-use crate::model::{DaemonSet, Node, NodeName, Pod, Revision, Uid, UpdateStrategy};
+use crate::model::{DaemonSet, Node, NodeName, Pod, Revision, UpdateStrategy};
 use crate::plan::{Hold, Reason, Templates, ailments, node_not_ready, not_available};
 use crate::planted::planted;
 
@@ -49,6 +51,8 @@ pub(super) struct Sight<'a> {
 /// One node.
 pub(super) struct Spot<'a> {
     pub node: &'a Node,
+    /// In which wave its outdated pod is to be replaced, if there is one and it was planned.
+    pub wave: Option<u32>,
     /// Why no pod may start here; `None` on a desired node.
     pub obstacle: Option<Arc<Obstacle>>,
     pub kubelet: Kubelet,
@@ -105,8 +109,10 @@ impl<'a> Sight<'a> {
         let owner = Owner::from(live);
         let claimed = Claims::of(&owner, world.revisions).claimed;
         let (templates, revisions) = of_template(live.spec.template.raw(), &claimed);
-        let fleet = Fleet::seen_by(world.nodes, [&live.spec.template.placement]);
-        let placements = fleet.placements(&live.spec.template.placement);
+        let made = || Ground::of(&live.spec.template.placement, world.nodes);
+        let ground = world.ground.map_or_else(|| Cow::Owned(made()), Cow::Borrowed);
+        debug_assert_eq!(*ground, made(), "the ground that is known is that of this world");
+        let (fleet, placements) = (ground.fleet(world.nodes), ground.placements());
         let own = Claims::of(&owner, world.pods).claimed;
         let pods = planted!(own, "other people's pods are ours" => world.pods.iter().collect());
         let pods = NodePods::group(&fleet, &pods, EndedPods::Dropped);
@@ -117,7 +123,7 @@ impl<'a> Sight<'a> {
             live,
             revisions,
             templates,
-            spots: Vec::new(),
+            spots: Vec::with_capacity(world.nodes.len()),
             desired,
             allowed: allowed(&state.task, live, desired),
             skippable,
@@ -137,7 +143,7 @@ impl<'a> Sight<'a> {
                 let counts = placement.may_start && unready > skipped;
                 if counts { Kubelet::Counts } else { Kubelet::Skipped }
             };
-            let spot = sight.spot(node, placement, kubelet, here, &state.pods.deleted);
+            let spot = sight.spot(node, placement, kubelet, here, state);
             sight.spots.push(spot);
         }
         sight
@@ -146,11 +152,12 @@ impl<'a> Sight<'a> {
     fn spot(
         &self,
         node: &'a Node,
-        placement: Placement,
+        placement: &Placement,
         kubelet: Kubelet,
         pods: &[&'a Pod],
-        deleted: &HashMap<Uid, Request>,
+        state: &State,
     ) -> Spot<'a> {
+        let deleted = &state.pods.deleted;
         let leaves = |pod: &Pod| {
             pod.terminating
                 || match planted!(deleted.get(&pod.uid), "deletes are forgotten" => None) {
@@ -165,10 +172,11 @@ impl<'a> Sight<'a> {
                     }
                 }
         };
-        let leaving = pods.iter().copied().find(|pod| leaves(pod));
+        let (leaving, mut alive): (Vec<&Pod>, Vec<&Pod>) =
+            pods.iter().copied().partition(|pod| leaves(pod));
+        alive.retain(|pod| !pod.is_terminal());
+        let leaving = leaving.first().copied();
         let ended = pods.iter().copied().find(|pod| pod.is_terminal());
-        let alive: Vec<&Pod> =
-            pods.iter().copied().filter(|pod| !leaves(pod) && !pod.is_terminal()).collect();
         let is_new = |pod: &&&Pod| {
             let is_updated = self.templates.is_updated(pod);
             planted!(is_updated, "an updated pod is outdated" => false)
@@ -186,7 +194,12 @@ impl<'a> Sight<'a> {
             ([], None, None) => Stand::Empty,
         };
         let serves = alive.iter().any(|pod| self.serves(pod));
-        Spot { node, obstacle: placement.obstacle, kubelet, stand, serves, leaving }
+        let obstacle = placement.obstacle.clone();
+        let mut spot = Spot { node, wave: None, obstacle, kubelet, stand, serves, leaving };
+        if spot.has_old() {
+            spot.wave = state.waves.get(&node.name).copied();
+        }
+        spot
     }
 
     /// Whether a pod that is not on its way out is available.

@@ -56,9 +56,9 @@ pub(super) fn current(sight: &Sight<'_>, state: &State) -> Option<u32> {
         return None;
     }
     let ready = sight.spots.iter().filter(|spot| spot.kubelet == Kubelet::Ready);
-    let old = ready.filter(|spot| spot.has_old()).map(|spot| &spot.node.name);
-    let open = old.chain(state.pods.waiting.keys());
-    open.filter_map(|node| state.waves.get(node)).min().copied()
+    let waiting = state.pods.waiting.keys();
+    let recovering = waiting.filter_map(|node| state.waves.get(node)).copied();
+    ready.filter_map(|spot| spot.wave).chain(recovering).min()
 }
 
 /// What the controller does by itself.
@@ -168,11 +168,9 @@ impl<'s, 'a> Wave<'s, 'a> {
     /// Available ones of the wave in progress, as many as the budget has room for.
     fn paid(&self) -> impl Iterator<Item = Delete> {
         let wave = self.wave();
-        let mut available: Vec<_> = self
-            .open()
-            .filter(|(spot, pod)| self.sight.serves(pod) && self.wave_of(spot) == wave)
-            .collect();
-        available.sort_by_key(|(spot, _)| &spot.node.name);
+        // In the order of the nodes, which is that of their names.
+        let available: Vec<_> =
+            self.open().filter(|(spot, pod)| self.sight.serves(pod) && spot.wave == wave).collect();
         let (unavailable, budget) = (self.sight.unavailable(), self.sight.allowed);
         let allowed = planted!(budget, "one more than the budget" => budget + 1);
         let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
@@ -185,14 +183,10 @@ impl<'s, 'a> Wave<'s, 'a> {
 
     /// The lowest wave that is not over: no available pod of a later one goes before.
     fn wave(&self) -> Option<u32> {
-        let old = self.open().map(|(spot, _)| self.wave_of(spot));
+        let old = self.open().map(|(spot, _)| spot.wave);
         let waiting = self.state.pods.waiting.keys();
         let recovering = waiting.filter_map(|node| self.state.waves.get(node)).copied().map(Some);
         old.chain(recovering).min_by_key(|wave| wave.unwrap_or(u32::MAX))?
-    }
-
-    fn wave_of(&self, spot: &Spot<'_>) -> Option<u32> {
-        self.state.waves.get(&spot.node.name).copied()
     }
 
     /// When each pod that is Ready, but not available yet, will be.

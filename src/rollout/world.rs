@@ -1,5 +1,6 @@
 //! What a step sees: one DaemonSet and what is about it, at one moment.
 
+use crate::controller::ground::Ground;
 use crate::model::{DaemonSet, DaemonSetKey, Node, Pod, Revision, Snapshot};
 
 /// The newest that is known of one DaemonSet. It may be older than the last write; it may even be
@@ -14,6 +15,8 @@ pub struct World<'a> {
     pub pods: &'a [Pod],
     /// The revisions of its namespace, sorted by name.
     pub revisions: &'a [Revision],
+    /// What the live template says about these nodes, by whoever knows it already.
+    pub ground: Option<&'a Ground>,
     /// Whether all of it is kept current, and whatever is decided can be sent.
     pub is_current: bool,
 }
@@ -26,8 +29,15 @@ impl<'a> World<'a> {
             nodes: &snapshot.nodes,
             pods: snapshot.pods_in(&key.namespace),
             revisions: snapshot.revisions_in(&key.namespace),
+            ground: None,
             is_current,
         }
+    }
+
+    /// The same world, on ground that is known.
+    #[must_use]
+    pub fn on(self, ground: Option<&'a Ground>) -> Self {
+        Self { ground, ..self }
     }
 }
 

@@ -240,7 +240,8 @@ fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
     }
     status["conditions"] = conditions.into();
     status["containerStatuses"] = containers.into();
-    json!({"metadata": metadata, "spec": spec, "status": status})
+    // There are many pods, and `json!` would copy each.
+    Value::from_iter([("metadata", Value::Object(metadata)), ("spec", spec), ("status", status)])
 }
 
 fn phase_word(phase: PodPhase) -> &'static str {

@@ -201,7 +201,7 @@ impl Object {
     ) -> Result<Self, UnreadableObject> {
         let json = without_type(object);
         let meta = Meta::of(object, &mut reading.interner);
-        match reading.view(kind, &json) {
+        match reading.view(kind, object, &json) {
             Ok(view) => {
                 let meta = Meta { labels: view.labels().cloned().unwrap_or(meta.labels), ..meta };
                 Ok(Self { kind, key, version, json: json.into(), meta, view })
@@ -280,7 +280,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    fn view(&mut self, kind: Kind, json: &str) -> Result<View, String> {
+    fn view(&mut self, kind: Kind, object: &Value, json: &str) -> Result<View, String> {
         let kind = match kind {
             Kind::Node => crate::cluster::Kind::Node,
             Kind::Pod => crate::cluster::Kind::Pod,
@@ -293,7 +293,7 @@ impl Reading {
             | Kind::Lease
             | Kind::PodDisruptionBudget => return Ok(View::None),
         };
-        match self.decoder.decode(kind, json).map_err(|error| error.to_string())? {
+        match self.decoder.decode(kind, object, json).map_err(|error| error.to_string())? {
             Some(SlimObject::Node(node)) => Ok(View::Node(node)),
             Some(SlimObject::Pod(pod)) => Ok(View::Pod(pod)),
             Some(SlimObject::DaemonSet(daemon_set)) => Ok(View::DaemonSet(daemon_set)),

@@ -24,6 +24,7 @@ pub use log::{Change, Event, Expired};
 use self::log::Log;
 use super::object::Reading;
 use super::seeded::Seeded;
+use super::verbs::Faultless;
 use super::{Kind, Object, ObjectKey, UnreadableObject};
 use crate::model::Uid;
 
@@ -44,6 +45,8 @@ pub struct Store {
     /// What is on its way out, but held by a finalizer.
     held: BTreeSet<(Kind, ObjectKey)>,
     remembered: usize,
+    /// What need not be judged again.
+    pub(super) faultless: Faultless,
 }
 
 /// The objects of one kind.
@@ -65,6 +68,7 @@ impl Store {
             dependents: BTreeMap::new(),
             held: BTreeSet::new(),
             remembered: REMEMBERED,
+            faultless: Faultless::default(),
         }
     }
 

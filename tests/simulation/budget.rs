@@ -9,7 +9,7 @@ use ds_plan::simulator::{Event, Kind, Store};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::laws::pods;
+use crate::objects::pods;
 
 /// What is newer than this, the program need not have seen where watches are cut and answers late.
 const DIM: SignedDuration = SignedDuration::from_secs(30);

@@ -8,32 +8,26 @@ use ds_plan::controller::placement::judge;
 use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest;
 use ds_plan::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, Pod, PodReadiness,
-    Revision, Uid, UpdateStrategy, failed_templates, lease_name,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Revision, UpdateStrategy,
+    lease_name,
 };
 use ds_plan::plan::{Hold, HoldState, template_digest};
-use ds_plan::simulator::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
+use ds_plan::simulator::{Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::budget::{Nodes, desired_nodes, is_available, owns};
+use crate::changes::{Changes, Part};
 use crate::cluster::{self, NAMESPACE};
 use crate::eyes::Eyes;
 use crate::locks::Locks;
+use crate::objects::{failed_before, is_updated, key, pods, revisions};
 use crate::people::SOMEBODY;
 use crate::reasons;
 use crate::scenario::Scenario;
 
 /// The kinds whose changes are looked at.
 const KINDS: [Kind; 4] = [Kind::DaemonSet, Kind::ControllerRevision, Kind::Pod, Kind::Node];
-
-/// What somebody else may write of a DaemonSet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    Template,
-    /// The strategy, or the annotation that remembers it.
-    Hold,
-}
 
 /// What was seen of a run so far, and which laws it broke.
 pub(crate) struct Ledger {
@@ -46,10 +40,7 @@ pub(crate) struct Ledger {
     nodes: Nodes,
     locks: Locks,
     eyes: Eyes,
-    /// When somebody else last wrote a DaemonSet's template, and its strategy or hold.
-    meddled: BTreeMap<(DaemonSetKey, Part), Timestamp>,
-    /// The generations of each DaemonSet, and from when on the program must know of them.
-    generations: BTreeMap<Uid, Vec<(Timestamp, i64)>>,
+    changes: Changes,
     /// Whose run was interrupted, and the pods that it had tried to delete until then.
     interrupted: BTreeMap<String, BTreeSet<String>>,
     tried: BTreeMap<String, BTreeSet<String>>,
@@ -86,8 +77,7 @@ impl Ledger {
             nodes: Nodes::new(scenario.is_cut_off()),
             locks: Locks::default(),
             eyes: Eyes::default(),
-            meddled: BTreeMap::new(),
-            generations: BTreeMap::new(),
+            changes: Changes::default(),
             interrupted: BTreeMap::new(),
             tried: BTreeMap::new(),
             answered: BTreeSet::new(),
@@ -193,7 +183,8 @@ impl Ledger {
         }
         for event in &events {
             let ours = is_ours && own.is_some_and(|own| own.version() == event.version());
-            self.changed(event, ours, now);
+            self.nodes.node(event, now);
+            self.changes.hear(event, ours, self.nodes.sight(), now);
         }
     }
 
@@ -270,18 +261,16 @@ impl Ledger {
 
     /// Why a pod may not be deleted, whatever the budget.
     fn unfit(&self, pod: &Pod, live: &DaemonSet, store: &Store, now: Timestamp) -> Option<String> {
-        let (template, hold) = (
-            self.is_known(&live.key, Part::Template, now),
-            self.is_known(&live.key, Part::Hold, now),
-        );
+        let seen = self.nodes.seen_by(now);
+        let is_known = |part| self.changes.is_known(&live.key, part, seen);
+        let (template, hold) = (is_known(Part::Template), is_known(Part::Hold));
         if hold && Hold::of(live).ok().flatten().is_none() {
             return Some(" without a hold".to_owned());
         }
         if template && is_updated(pod, live, store) {
             return Some(", which is updated".to_owned());
         }
-        let known = self.generations.get(&live.uid).into_iter().flatten();
-        let known = known.filter(|(at, _)| *at <= now).map(|(_, generation)| *generation).max();
+        let known = self.changes.known_generation(&live.uid, now);
         if known.is_some_and(|known| live.status.observed_generation < known) {
             return Some(" before the controller knows what comes after it".to_owned());
         }
@@ -410,38 +399,9 @@ impl Ledger {
         }
     }
 
-    /// Something has changed, by whomever.
-    fn changed(&mut self, event: &Event, ours: bool, now: Timestamp) {
-        self.nodes.node(event, now);
-        let Some(live) = event.object.daemon_set() else { return };
-        let before = event.previous.as_ref().and_then(|it| it.daemon_set());
-        if before.is_none_or(|it| it.generation != live.generation) {
-            let from = if ours { now } else { now + self.nodes.sight() };
-            self.generations.entry(live.uid.clone()).or_default().push((from, live.generation));
-        }
-        if ours {
-            return;
-        }
-        let strategy = |it: &DaemonSet| it.raw["spec"]["updateStrategy"].clone();
-        let gone = event.change == Change::Deleted;
-        let same = |is_same: &dyn Fn(&DaemonSet) -> bool| !gone && before.is_some_and(is_same);
-        if !same(&|it| it.spec.template.raw() == live.spec.template.raw()) {
-            self.meddled.insert((live.key.clone(), Part::Template), now);
-        }
-        if !same(&|it| it.annotations == live.annotations && strategy(it) == strategy(live)) {
-            self.meddled.insert((live.key.clone(), Part::Hold), now);
-        }
-    }
-
-    /// Whether the program must know how a part of a DaemonSet stands.
-    fn is_known(&self, key: &DaemonSetKey, part: Part, now: Timestamp) -> bool {
-        let meddled = self.meddled.get(&(key.clone(), part));
-        meddled.is_none_or(|at| *at <= self.nodes.seen_by(now))
-    }
-
     /// Whether anybody but the program ever wrote a DaemonSet.
     pub(crate) fn was_meddled(&self, key: &DaemonSetKey) -> bool {
-        self.meddled.keys().any(|(meddled, _)| meddled == key)
+        self.changes.was_meddled(key)
     }
 
     /// Whether a pod has been Ready for long enough to be seen, and is not available yet.
@@ -470,20 +430,6 @@ fn uid_sent(request: &Seen) -> String {
     sent["preconditions"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The digests of templates that are remembered as failed, where the lock is or by the hold.
-fn failed_before(live: &DaemonSet, store: &Store) -> BTreeSet<String> {
-    let parked = Hold::of(live).ok().flatten().and_then(|hold| hold.failed);
-    remembered(&live.key, store).into_iter().chain(parked).collect()
-}
-
-/// The digests of templates that are remembered as failed where the lock is.
-pub(crate) fn remembered(key: &DaemonSetKey, store: &Store) -> BTreeSet<String> {
-    let lease = store.get(Kind::Lease, NAMESPACE, &lease_name(key.name.as_str()));
-    let Some(lease) = lease.map(|it| it.value()) else { return BTreeSet::new() };
-    let note = lease["metadata"]["annotations"][FAILED_TEMPLATES_ANNOTATION].as_str();
-    failed_templates(note.unwrap_or_default()).map(str::to_owned).collect()
-}
-
 /// Whether a strategy is the declared one, as the server serves it.
 fn is_declared(strategy: &Value, declared: &Value) -> bool {
     let read = |value: &Value| serde_json::from_value::<UpdateStrategy>(value.clone()).ok();
@@ -494,29 +440,4 @@ fn is_declared(strategy: &Value, declared: &Value) -> bool {
 fn is_rolled(strategy: &Value) -> bool {
     let surge = &strategy["rollingUpdate"]["maxSurge"];
     strategy["type"] == "RollingUpdate" && (surge.is_null() || surge == 0 || surge == "0%")
-}
-
-pub(crate) fn pods(store: &Store) -> impl Iterator<Item = &Pod> {
-    store.objects(Kind::Pod, Some(NAMESPACE)).filter_map(|it| it.pod())
-}
-
-pub(crate) fn revisions<'s>(
-    live: &'s DaemonSet,
-    store: &'s Store,
-) -> impl Iterator<Item = &'s Revision> {
-    let all = store.objects(Kind::ControllerRevision, Some(NAMESPACE));
-    all.filter_map(|it| it.revision())
-        .filter(|it| it.controller.as_ref().is_some_and(|owner| owner.uid == live.uid))
-}
-
-/// Whether a pod is of the template that is live.
-pub(crate) fn is_updated(pod: &Pod, live: &DaemonSet, store: &Store) -> bool {
-    let data = data_for(live.spec.template.raw());
-    let hashes = revisions(live, store).filter(|it| *it.data == data).filter_map(Revision::hash);
-    hashes.into_iter().any(|hash| pod.has_hash(&hash))
-}
-
-/// An object's key, for looking it up.
-pub(crate) fn key(name: &str) -> ObjectKey {
-    ObjectKey::new(NAMESPACE, name)
 }

@@ -6,12 +6,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 
 mod budget;
+mod changes;
 mod cluster;
 mod crash;
 mod dice;
+mod end;
 mod eyes;
 mod laws;
 mod locks;
+mod objects;
 mod people;
 mod reasons;
 mod scenario;

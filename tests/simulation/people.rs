@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tower_service::Service as _;
 
 use crate::cluster::NAMESPACE;
-use crate::laws::pods;
+use crate::objects::pods;
 use crate::scenario::What;
 
 /// The name under which they do it.

@@ -8,7 +8,7 @@ use ds_plan::simulator::{Kind, Store};
 use jiff::Timestamp;
 
 use crate::cluster::NAMESPACE;
-use crate::laws::pods;
+use crate::objects::pods;
 
 /// What takes a pod away, in the words of the plan.
 const REASONS: [&str; 7] =

@@ -1,6 +1,7 @@
 //! What a run tells while it goes on, and at its end: a line an event, or a bar on a terminal.
 
 mod bar;
+mod took;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +18,7 @@ use crate::cli::shell::Shell;
 use crate::model::{DaemonSetKey, NodeName};
 use crate::plan::Reason;
 use crate::render::neutral;
-use crate::rollout::{Ending, Held, Outcome, Replaced, Report, RolledBack, Trouble};
+use crate::rollout::{Ending, Held, Outcome, Report, RolledBack, Trouble};
 
 /// Seconds after which a line is printed even when nothing but numbers has changed.
 const HEARTBEAT: i64 = 30;
@@ -94,6 +95,7 @@ impl<'a> Teller<'a> {
                 let data = json!({
                     "exitCode": exit(outcome).code(),
                     "replaced": replaced.len(),
+                    "slowest": took::slowest(replaced).map(took::data).collect::<Vec<_>>(),
                     "left": left.iter().map(|(node, why)| (node.as_str(), codes(why))).collect::<BTreeMap<_, _>>(),
                 });
                 self.json(now, "ended", &outcome.to_string(), data);
@@ -139,7 +141,7 @@ fn words_of(ending: &Ending, key: &DaemonSetKey) -> Vec<String> {
         let why: Vec<String> = why.iter().map(ToString::to_string).collect();
         format!("{node}: {}", why.join("; "))
     })));
-    words.extend(slowest(replaced));
+    words.extend(took::words(replaced));
     words.extend(ways(outcome, key));
     words
 }
@@ -172,20 +174,6 @@ fn troubles(outcome: &Outcome) -> Option<&BTreeMap<NodeName, Trouble>> {
 
 fn codes(reasons: &[Reason]) -> Vec<&'static str> {
     reasons.iter().map(Reason::code).collect()
-}
-
-/// How long nodes took, if any was replaced.
-fn slowest(replaced: &[Replaced]) -> Option<String> {
-    let slowest = replaced.iter().max_by_key(|one| one.seconds)?;
-    let mut seconds: Vec<i64> = replaced.iter().map(|one| one.seconds).collect();
-    seconds.sort_unstable();
-    let median = seconds[seconds.len() / 2];
-    Some(format!(
-        "{} replaced, the median after {median}s, {} last with {}s",
-        nodes(replaced.len()),
-        slowest.node,
-        slowest.seconds
-    ))
 }
 
 /// How to go on, and how to go back.
@@ -243,7 +231,7 @@ impl fmt::Display for Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rollout::{Interference, NotParked};
+    use crate::rollout::{Interference, NotParked, Replaced};
 
     fn failed(nodes: usize) -> BTreeMap<NodeName, Trouble> {
         let node = |at: usize| format!("n-{at:02}").as_str().into();
@@ -253,16 +241,21 @@ mod tests {
 
     fn words(outcome: Outcome) -> Vec<String> {
         let left = ["n-00", "z-99"].map(|node| (node.into(), vec![Reason::NoPod]));
-        let replaced = [3, 9, 4]
-            .map(|seconds| Replaced { node: format!("r-{seconds}").as_str().into(), seconds });
-        let (replaced, left) = (replaced.into(), left.into());
+        let replaced = |seconds: i64| Replaced {
+            node: format!("r-{seconds}").as_str().into(),
+            wave: Some(1),
+            seconds,
+            leaving: None,
+            restarts: 0,
+        };
+        let (replaced, left) = ([9, 11, 10].map(replaced).into(), left.into());
         let ending = Ending { outcome, interrupted: false, replaced, left };
         words_of(&ending, &DaemonSetKey::new("log", "agent"))
     }
 
     #[test]
     fn an_ending_names_the_nodes_and_the_ways_from_there() {
-        let replaced = "3 nodes replaced, the median after 4s, r-9 last with 9s";
+        let replaced = "3 nodes replaced, each in 9s to 11s";
         let [first, last] = ["  n-00: node has no pod yet", "  z-99: node has no pod yet"];
         let why = "  n-00: pod agent-x restarted 4 times, at most 3 allowed";
         let back = "to go back: ds-apply undo log/agent";

@@ -139,6 +139,18 @@ impl Gathered {
 
     fn one<'a, W: Wire<'a>>(&mut self, json: &'a str) -> Result<W::Slim, Cause> {
         let wire: W = serde_json::from_str(json)?;
+        self.slim(wire, json)
+    }
+
+    /// The slim view of a pod that is at hand as values. `None` when its text has to be read, to say
+    /// what is wrong with it.
+    pub(super) fn pod(&mut self, values: &Value) -> Option<Pod> {
+        let wire = pod::Wire::deserialize(values).ok()?;
+        // A slim pod keeps nothing of its text.
+        self.slim(wire, "").ok()
+    }
+
+    fn slim<'a, W: Wire<'a>>(&mut self, wire: W, json: &'a str) -> Result<W::Slim, Cause> {
         let mut context = Context { interner: &mut self.interner, newest: &mut self.newest };
         wire.metadata().note(&mut context);
         if wire.metadata().name()? == KUBE_SYSTEM && W::KIND == Kind::Namespace {

@@ -15,7 +15,10 @@ impl View {
     pub(super) fn put(&mut self, object: Object) -> bool {
         let snapshot = &mut self.snapshot;
         match object {
-            Object::Node(node) => put(&mut snapshot.nodes, node, by_name_of_node),
+            Object::Node(node) => {
+                let changed = put(&mut snapshot.nodes, node, by_name_of_node);
+                self.count_nodes(changed)
+            }
             Object::Pod(pod) => put(&mut snapshot.pods, pod, by_name_of_pod),
             Object::DaemonSet(it) => put(&mut snapshot.daemon_sets, it, by_key),
             Object::ControllerRevision(it) => put(&mut snapshot.revisions, it, by_name_of_revision),
@@ -26,7 +29,10 @@ impl View {
     pub(super) fn remove(&mut self, object: &Object) -> bool {
         let snapshot = &mut self.snapshot;
         match object {
-            Object::Node(node) => remove(&mut snapshot.nodes, node, by_name_of_node),
+            Object::Node(node) => {
+                let changed = remove(&mut snapshot.nodes, node, by_name_of_node);
+                self.count_nodes(changed)
+            }
             Object::Pod(pod) => remove(&mut snapshot.pods, pod, by_name_of_pod),
             Object::DaemonSet(it) => remove(&mut snapshot.daemon_sets, it, by_key),
             Object::ControllerRevision(it) => {
@@ -40,13 +46,22 @@ impl View {
     pub(super) fn replace(&mut self, kind: Kind, listed: Snapshot) -> bool {
         let known = &mut self.snapshot;
         match kind {
-            Kind::Node => replace(&mut known.nodes, listed.nodes),
+            Kind::Node => {
+                let changed = replace(&mut known.nodes, listed.nodes);
+                self.count_nodes(changed)
+            }
             Kind::Pod => replace(&mut known.pods, listed.pods),
             Kind::DaemonSet | Kind::Ledger => replace(&mut known.daemon_sets, listed.daemon_sets),
             Kind::ControllerRevision => replace(&mut known.revisions, listed.revisions),
             // Not observed.
             Kind::Namespace | Kind::Service | Kind::Lease => false,
         }
+    }
+
+    /// Counts a change of nodes, if it was one.
+    fn count_nodes(&mut self, changed: bool) -> bool {
+        self.nodes_version += u64::from(changed);
+        changed
     }
 
     /// Notes a complaint, or that it was made again.

@@ -97,7 +97,26 @@ struct Status {
     message: String,
 }
 
+/// A change as upstream's encoder writes it. Thousands of them come at once, so that the object is gone
+/// through only once here, for its version; whatever is not exactly so is read as any other JSON.
+fn plain_change(line: &[u8]) -> Option<Line<'_>> {
+    let rest = std::str::from_utf8(line).ok()?.strip_prefix(r#"{"type":""#)?;
+    let (kind, rest) = rest.split_once('"')?;
+    let json = rest.strip_prefix(r#","object":"#)?.strip_suffix('}')?;
+    let change = match kind {
+        "ADDED" | "MODIFIED" => Change::Put,
+        "DELETED" => Change::Gone,
+        _ => return None,
+    };
+    // It fails as well when what is cut out is not one whole object.
+    let Versioned { metadata: Metadata { version } } = serde_json::from_str(json).ok()?;
+    Some(Line::Change { change, version, json })
+}
+
 fn parse(line: &[u8]) -> Result<Line<'_>, serde_json::Error> {
+    if let Some(change) = plain_change(line) {
+        return Ok(change);
+    }
     let Wire { kind, object } = serde_json::from_slice(line)?;
     let json = object.get();
     let version = || Ok(serde_json::from_str::<Versioned>(json)?.metadata.version);
@@ -144,6 +163,25 @@ mod tests {
             }
             let json = r#"{"metadata":{"resourceVersion":"5","name":"a"}}"#;
             assert_eq!(seen, [format!("Put 5 {json}"), "9".to_owned()], "cut at {cut}");
+        }
+    }
+
+    /// Any spelling of the same is read, and nothing is taken for part of an object that is not.
+    #[test]
+    fn a_change_is_read_however_it_is_written() {
+        let object = r#"{"metadata":{"resourceVersion":"5","name":"a"}}"#;
+        for line in [
+            format!(r#"{{"type":"ADDED","object":{object}}}"#),
+            format!(r#"{{"type":"MODIFIED", "object":{object}}}"#),
+            format!(r#"{{"object":{object},"type":"ADDED"}}"#),
+            format!(r#"{{"type":"ADD\u0045D","object":{object}}}"#),
+            format!(r#"{{"type":"ADDED","object":{object},"more":{{}}}}"#),
+            format!("{{\"type\":\"ADDED\",\"object\":{object} }}\r"),
+        ] {
+            let Ok(Line::Change { change, version, json }) = parse(line.as_bytes()) else {
+                panic!("{line}")
+            };
+            assert_eq!((change, &*version, json.trim()), (Change::Put, "5", object), "{line}");
         }
     }
 

@@ -1,12 +1,15 @@
 //! What becomes of a rollout whose gate has failed.
 
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
-use crate::model::{Deadline, OnFailure};
+use crate::model::{Deadline, OnFailure, PodTemplate};
 use crate::plan::{COMMIT_ANNOTATION, HoldState, template_digest};
-use crate::rollout::{Event, Extent, Goal, Held, NotParked, Outcome, Purpose, RolledBack, Trouble};
+use crate::rollout::{
+    Event, Extent, Goal, Held, NotParked, Outcome, Purpose, RolledBack, Target, Trouble,
+};
 
 fn bad(nodes: usize, budget: u32) -> Sim {
     let mut sim = Sim::of(nodes, &json!(budget));
@@ -197,36 +200,56 @@ fn without_a_good_template_it_is_held_instead() {
 
 #[test]
 fn going_back_may_not_evict_more_than_the_budget() {
-    for (allow, parks) in [(false, false), (true, true)] {
-        let mut sim = Sim::of(6, &json!(1));
+    let (starting, stuck) = (Fate::ReadyAfter(60), Fate::NoImage);
+    // Nodes 3 to 5 are none of the good template's. They are there from the beginning, or join 20 s
+    // before node 2 has failed: their pods serve, have failed like it, or are to serve soon.
+    for (case, fate, joins, allow, refused) in [
+        ("they serve", Fate::ReadyAfter(1), false, false, Some((3, 0))),
+        ("that is allowed", Fate::ReadyAfter(1), false, true, None),
+        ("they are still to come", starting, true, false, Some((3, 3))),
+        ("they will not come", stuck, false, false, None),
+    ] {
+        let mut sim = Sim::of(if joins { 3 } else { 6 }, &json!(1));
         for at in 0..3 {
             sim.cluster.nodes[at].labels = [("disk", "ssd")].into_iter().collect();
         }
         sim.edit(|spec| spec["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"}));
         sim.pass(10);
         assert_eq!(sim.cluster.pods.len(), 3);
-        sim.fate("v2", Fate::ReadyAfter(1));
+        sim.fate("v2", fate);
         sim.picky.insert("node-2".into(), "v1".into());
-        let mut wider = target(&sim, "v2", &rolling(&json!(1)));
-        let mut template = wider.template.raw().clone();
-        template["spec"].as_object_mut().unwrap().remove("nodeSelector");
-        let mut written = wider.written.as_ref().clone();
-        written["spec"]["template"] = template.clone();
-        wider.template = crate::model::PodTemplate::from_json(template).unwrap();
-        wider.written = written.into();
-        let run = Run::new(sim, task(Goal::Apply(wider)))
-            .with(|task| task.allow_mass_eviction = allow)
-            .finish();
-        let parked = matches!(run.outcome(), Outcome::Parked { .. });
-        assert_eq!(parked, parks, "{}", run.outcome());
-        if !parks {
-            let Outcome::Held { why: Held::Failed { not_parked: Some(why), .. } } = run.outcome()
-            else {
-                panic!("{}", run.outcome())
-            };
-            assert!(matches!(why, NotParked::WouldEvict { pods: 3, allowed: 1 }), "{why}");
+        let wider = wider(&sim);
+        let run = Run::new(sim, task(Goal::Apply(wider)));
+        let mut run = policy(run, OnFailure::Park).with(|task| task.allow_mass_eviction = allow);
+        run.look();
+        if joins {
+            run.until(|run| run.deleted_nodes().contains(&"node-2"));
+            let soon = run.sim.now() + SignedDuration::from_secs(100);
+            run.until(|run| run.sim.now() > soon);
+            for node in ["node-3", "node-4", "node-5"] {
+                run.sim.join(node);
+            }
         }
+        let run = run.finish();
+        let parked = matches!(run.outcome(), Outcome::Parked { .. });
+        let why = match run.outcome() {
+            Outcome::Held { why: Held::Failed { not_parked, .. } } => not_parked.clone(),
+            _ => None,
+        };
+        let would_evict = |(pods, to_come)| NotParked::WouldEvict { pods, to_come, allowed: 1 };
+        assert_eq!((parked, why), (refused.is_none(), refused.map(would_evict)), "{case}");
     }
+}
+
+/// Version `v2` for all nodes, whatever their disks.
+fn wider(sim: &Sim) -> Target {
+    let narrow = target(sim, "v2", &rolling(&json!(1)));
+    let mut template = narrow.template.raw().clone();
+    template["spec"].as_object_mut().unwrap().remove("nodeSelector");
+    let mut written = narrow.written.as_ref().clone();
+    written["spec"]["template"] = template.clone();
+    let template = PodTemplate::from_json(template).unwrap();
+    Target { template, written: written.into(), ..narrow }
 }
 
 #[test]

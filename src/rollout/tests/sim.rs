@@ -44,6 +44,7 @@ impl Seen {
             nodes: &self.nodes,
             pods: &self.pods,
             revisions: &self.revisions,
+            ground: None,
             is_current: true,
         }
     }

@@ -4,14 +4,17 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::model::{DaemonSet, DaemonSetKey, NamespaceName, Node, NodeName, Pod, Revision};
+use crate::model::{
+    DaemonSet, DaemonSetKey, NamespaceName, Node, NodeName, Pod, PodName, Revision,
+};
 use crate::simulator::{Change, Event, Kind, Object, Store};
 
-/// Slim views, each list sorted by name, as the decision rules want them.
+/// Slim views, sorted by name, as the decision rules want them. Pods come and go all the time, so they
+/// are in no list that would have to make room for each.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     pub(super) nodes: Vec<Node>,
-    pub(super) pods: BTreeMap<NamespaceName, Vec<Pod>>,
+    pub(super) pods: BTreeMap<NamespaceName, BTreeMap<PodName, Pod>>,
     pub(super) daemon_sets: BTreeMap<DaemonSetKey, DaemonSet>,
     pub(super) revisions: BTreeMap<NamespaceName, Vec<Revision>>,
     /// The version of the last event of a node.
@@ -54,7 +57,7 @@ impl Cache {
             put(&mut self.nodes, node, |a, b| a.name.cmp(&b.name));
         } else if let Some(pod) = object.pod() {
             let pods = self.pods.entry(pod.namespace.clone()).or_default();
-            put(pods, pod, |a, b| a.name.cmp(&b.name));
+            pods.insert(pod.name.clone(), pod.clone());
         } else if let Some(daemon_set) = object.daemon_set() {
             self.daemon_sets.insert(daemon_set.key.clone(), daemon_set.clone());
         } else if let Some(revision) = object.revision() {
@@ -68,7 +71,7 @@ impl Cache {
             remove(&mut self.nodes, node, |a, b| a.name.cmp(&b.name));
         } else if let Some(pod) = object.pod() {
             if let Some(pods) = self.pods.get_mut(&pod.namespace) {
-                remove(pods, pod, |a, b| a.name.cmp(&b.name));
+                pods.remove(&pod.name);
             }
         } else if let Some(daemon_set) = object.daemon_set() {
             self.daemon_sets.remove(&daemon_set.key);
@@ -87,12 +90,12 @@ impl Cache {
 
     /// Every pod of the cluster.
     pub(super) fn all_pods(&self) -> impl Iterator<Item = &Pod> {
-        self.pods.values().flatten()
+        self.pods.values().flat_map(BTreeMap::values)
     }
 
     /// The pods of a namespace.
-    pub(super) fn pods_in(&self, namespace: &NamespaceName) -> &[Pod] {
-        self.pods.get(namespace).map(Vec::as_slice).unwrap_or_default()
+    pub(super) fn pods_in(&self, namespace: &NamespaceName) -> impl Iterator<Item = &Pod> {
+        self.pods.get(namespace).into_iter().flat_map(BTreeMap::values)
     }
 
     /// The revisions of a namespace.

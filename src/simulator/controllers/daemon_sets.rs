@@ -7,7 +7,6 @@
 mod perform;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,17 +14,16 @@ use jiff::Timestamp;
 use self::perform::{complain, perform};
 use super::expectations::Expectations;
 use super::limiter::Limiter;
-use super::{Cache, Moment, Work, complaints};
+use super::{Moment, Work, complaints};
 use crate::controller::backoff::{Backoff, FailedPods};
 use crate::controller::claims::OwnerIndex;
-use crate::controller::node_pods::Fleet;
-use crate::controller::placement::{Judge, Placement};
+use crate::controller::ground::Survey;
 use crate::controller::program::{PodWrite, Program, Request};
 use crate::controller::revision_data::Matching;
 use crate::controller::sync::{Input, Outcome, Untouched, sync};
 use crate::controller::{Owner, placement};
 use crate::model::{
-    ControllerRef, DaemonSet, DaemonSetKey, Labels, ManagedBy, NamespaceName, Node, Pod, Uid,
+    ControllerRef, DaemonSet, DaemonSetKey, Labels, ManagedBy, NamespaceName, Node, Pod,
 };
 use crate::simulator::{Change, Event, Kind, Reason, Status};
 
@@ -50,18 +48,8 @@ pub(super) struct DaemonSets {
     failures: BTreeMap<DaemonSetKey, u32>,
     /// The last version that was written, which has to be heard of before the next sync.
     written: BTreeMap<DaemonSetKey, u64>,
-    /// Where pods may be, which changes less often than it is asked for.
-    placed: BTreeMap<DaemonSetKey, Placed>,
-}
-
-/// What a template says about each node.
-#[derive(Debug)]
-struct Placed {
-    /// Of which DaemonSet, and of which state of its spec.
-    of: (Uid, i64),
-    /// Of which state of the nodes.
-    nodes_version: u64,
-    placements: Arc<[Placement]>,
+    /// Where pods may be.
+    surveys: BTreeMap<DaemonSetKey, Survey>,
 }
 
 impl DaemonSets {
@@ -74,7 +62,7 @@ impl DaemonSets {
             dirty: BTreeSet::new(),
             failures: BTreeMap::new(),
             written: BTreeMap::new(),
-            placed: BTreeMap::new(),
+            surveys: BTreeMap::new(),
         }
     }
 
@@ -178,23 +166,7 @@ impl DaemonSets {
     fn forget(&mut self, key: &DaemonSetKey) {
         self.expectations.forget(key);
         self.written.remove(key);
-        self.placed.remove(key);
-    }
-
-    /// What the template of a DaemonSet says about each node.
-    fn placements(&mut self, daemon_set: &DaemonSet, cache: &Cache) -> Arc<[Placement]> {
-        let of = (daemon_set.uid.clone(), daemon_set.generation);
-        let nodes_version = cache.nodes_version;
-        if let Some(known) = self.placed.get(&daemon_set.key)
-            && (&known.of, known.nodes_version) == (&of, nodes_version)
-        {
-            return Arc::clone(&known.placements);
-        }
-        let placements = Judge::judge_all(&daemon_set.spec.template.placement, &cache.nodes);
-        let placements: Arc<[Placement]> = placements.into();
-        let placed = Placed { of, nodes_version, placements: Arc::clone(&placements) };
-        self.placed.insert(daemon_set.key.clone(), placed);
-        placements
+        self.surveys.remove(key);
     }
 
     /// One sync, up to its first wait (upstream: `syncDaemonSet`).
@@ -233,13 +205,13 @@ impl DaemonSets {
         let (cache, now) = (moment.cache, moment.now);
         let namespace = &daemon_set.key.namespace;
         let owner = Owner::from(daemon_set);
-        let fleet = Fleet::new(&cache.nodes);
-        let placements = self.placements(daemon_set, cache);
+        let survey = self.surveys.entry(daemon_set.key.clone()).or_default();
+        let ground = survey.ground(daemon_set, &cache.nodes, cache.nodes_version);
         let pods = OwnerIndex::new(cache.pods_in(namespace));
         let outcome = sync(&Input {
             owner,
-            fleet: &fleet,
-            placements: &placements,
+            fleet: &ground.fleet(&cache.nodes),
+            placements: ground.placements(),
             pods: &pods,
             revisions: cache.revisions_in(namespace),
             matching: Matching::Exact,
@@ -435,7 +407,7 @@ fn hear_node(change: Change, node: &Node, before: Option<&Node>, moment: &mut Mo
     let cache = moment.cache;
     let concerned = cache.daemon_sets.values().filter(|daemon_set| {
         let placement = placement::judge(&daemon_set.spec.template.placement, node);
-        let mut pods = cache.pods_in(&daemon_set.key.namespace).iter();
+        let mut pods = cache.pods_in(&daemon_set.key.namespace);
         let has_pod = pods.any(|pod| {
             // By name alone, as upstream's index has it.
             let is_own = pod.controller.as_ref().is_some_and(|reference| {

@@ -65,7 +65,7 @@ impl Verbs<'_> {
         }
         strategy::prepare_create(kind, &mut object);
         metadata::tidy(&mut object);
-        strategy::check_create(kind, &object)?;
+        strategy::check_create(kind, &object, &mut self.store.faultless)?;
         let name = metadata::text(&object, "name");
         if self.store.get(kind, namespace, name).is_some() {
             return Err(Status::already_exists(kind, name));

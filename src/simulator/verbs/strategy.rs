@@ -7,6 +7,8 @@
 
 mod pod;
 
+pub(in crate::simulator) use self::pod::Faultless;
+
 use serde_json::{Map, Value, json};
 
 use super::{Part, metadata};
@@ -184,12 +186,16 @@ fn set_template_generation(daemon_set: &mut Value, generation: i64) {
 }
 
 /// What is wrong with a new object.
-pub(super) fn check_create(kind: Kind, object: &Value) -> Result<(), Status> {
+pub(super) fn check_create(
+    kind: Kind,
+    object: &Value,
+    known: &mut Faultless,
+) -> Result<(), Status> {
     let causes = match kind {
         Kind::DaemonSet => causes(&manifest::validate(object)),
         Kind::Pod => {
             pod::admit(object)?;
-            pod::check(object)
+            pod::check(object, known)
         }
         Kind::ControllerRevision => check_revision(object),
         Kind::Lease => check_lease(object),

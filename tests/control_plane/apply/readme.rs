@@ -28,9 +28,10 @@ fn timeless(text: &str) -> String {
         };
         format!("{name}{tail}")
     };
-    // Which node was the slowest is up to the machine.
+    // How long nodes took is up to the machine.
     let line = |line: &str| {
-        let line = line.split_once(" replaced, ").map_or(line, |(before, _)| before);
+        let took = line.split_once(" replaced, each").or(line.split_once(" replaced in"));
+        let line = took.map_or(line, |(before, _)| before);
         line.split(' ').map(word).collect::<Vec<_>>().join(" ")
     };
     text.trim().lines().map(|text| line(text.trim_end())).collect::<Vec<_>>().join("\n")

@@ -21,14 +21,15 @@ pub(super) fn status(pod: &Value, life: &Life, plan: &StartUp, now: Timestamp) -
         condition(before, "PodScheduled", true, None, now),
     ];
     let started = before["startTime"].as_str().map(str::to_owned);
-    json!({
+    let mut status = json!({
         "phase": if made { "Running" } else { "Pending" },
-        "conditions": conditions,
         "startTime": started.unwrap_or_else(|| whole_second(now)),
-        "initContainerStatuses": init_containers(pod, life),
-        "containerStatuses": containers(pod, life, plan),
         "qosClass": before["qosClass"],
-    })
+    });
+    status["conditions"] = conditions.into_iter().collect();
+    status["initContainerStatuses"] = init_containers(pod, life).into();
+    status["containerStatuses"] = containers(pod, life, plan).into();
+    status
 }
 
 /// A time as Kubernetes writes it.

@@ -16,7 +16,9 @@ pub(super) fn default(pod: &mut Value) -> Result<(), Status> {
     let mut spec = pod["spec"].take();
     let names: &[&str] = &["nodeName", "priority", "preemptionPolicy", "enableServiceLinks"];
     let own = taken(&mut spec, names);
-    let wrapped = json!({"spec": {"template": {"spec": spec}}});
+    // Taken over: `json!` would copy it.
+    let mut wrapped = json!({"spec": {"template": {}}});
+    wrapped["spec"]["template"]["spec"] = spec;
     let mut defaulted = manifest::default_daemon_set(wrapped).map_err(|problems| {
         let texts: Vec<String> = problems
             .iter()
@@ -152,24 +154,40 @@ fn quality(pod: &Value) -> &'static str {
     }
 }
 
+/// The spec that was last found without fault, but for its affinity. The pods of a DaemonSet differ
+/// in nothing else, and there are thousands of them.
+#[derive(Debug, Default)]
+pub(in crate::simulator) struct Faultless(Option<Value>);
+
 /// What is wrong with a new pod: what is wrong with its template, but for the rules that only
 /// DaemonSets have.
-pub(super) fn check(pod: &Value) -> Vec<Cause> {
+pub(super) fn check(pod: &Value, known: &mut Faultless) -> Vec<Cause> {
     let labels = json!({"a": "a"});
     let mut spec = pod["spec"].clone();
+    let mut affinity = None;
     if let Some(fields) = spec.as_object_mut() {
         fields.insert("restartPolicy".to_owned(), "Always".into());
         fields.remove("activeDeadlineSeconds");
+        affinity = fields.remove("affinity");
     }
-    let wrapped = json!({
-        "metadata": pod["metadata"],
+    let mut judged = if known.0.as_ref() == Some(&spec) { plain() } else { spec.clone() };
+    if let Some(affinity) = affinity {
+        judged["affinity"] = affinity;
+    }
+    let mut wrapped = json!({
         "spec": {
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
+            "template": {"metadata": {"labels": labels}},
             "updateStrategy": {"type": "OnDelete"},
         },
     });
-    let errors = manifest::validate(&wrapped).into_iter().map(|mut error| {
+    wrapped["metadata"] = pod["metadata"].clone();
+    wrapped["spec"]["template"]["spec"] = judged;
+    let errors = manifest::validate(&wrapped);
+    if errors.is_empty() {
+        known.0 = Some(spec);
+    }
+    let errors = errors.into_iter().map(|mut error| {
         if let Some(path) = error.path.strip_prefix("spec.template.") {
             error.path = path.to_owned();
         }
@@ -188,6 +206,19 @@ pub(super) fn check(pod: &Value) -> Vec<Cause> {
         });
     }
     causes
+}
+
+/// A spec without fault, in which an affinity can be judged alone: no rule looks at it and at
+/// anything else.
+fn plain() -> Value {
+    json!({
+        "containers": [{
+            "name": "c", "image": "i", "imagePullPolicy": "Always",
+            "terminationMessagePolicy": "File",
+        }],
+        "restartPolicy": "Always",
+        "dnsPolicy": "ClusterFirst",
+    })
 }
 
 /// Of a running pod only few things can change (upstream: `ValidatePodUpdate`); controllers here
@@ -219,5 +250,43 @@ pub(super) fn check_update(old: &Value, pod: &Value) -> Vec<Cause> {
     match changed {
         Some((name, value)) => vec![immutable(&format!("spec.{name}"), value)],
         None => vec![immutable("spec", &after)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(image: &str, affinity: &Value) -> Value {
+        let mut spec = plain();
+        spec["containers"][0]["image"] = image.into();
+        spec["affinity"] = affinity.clone();
+        json!({"metadata": {"name": "p", "namespace": "n"}, "spec": spec})
+    }
+
+    fn aimed(operator: &str) -> Value {
+        json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchFields": [
+                {"key": "metadata.name", "operator": operator, "values": ["node"]},
+            ]}],
+        }}})
+    }
+
+    /// Whatever was found without fault before, what is wrong is found.
+    #[test]
+    fn what_is_wrong_is_found_beside_what_is_known() {
+        let good = pod("i", &aimed("In"));
+        for (image, operator, faulty) in
+            [("i", "In", false), ("i", "Like", true), ("", "In", true), ("", "Like", true)]
+        {
+            let pod = pod(image, &aimed(operator));
+            let fresh = check(&pod, &mut Faultless::default());
+            let mut known = Faultless::default();
+            assert_eq!(check(&good, &mut known), []);
+            assert!(known.0.is_some());
+            assert_eq!(check(&pod, &mut known), fresh, "{image:?} {operator}");
+            assert_eq!(check(&pod, &mut known), fresh, "{image:?} {operator}, once more");
+            assert_eq!(!fresh.is_empty(), faulty, "{image:?} {operator}");
+        }
     }
 }

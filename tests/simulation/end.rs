@@ -1,0 +1,181 @@
+//! What has to hold at the end: of each run, when it says that all is done, and a while later.
+
+use std::sync::Arc;
+
+use ds_plan::cli::{Ended, Exit};
+use ds_plan::controller::revision_data::data_for;
+use ds_plan::model::{DaemonSet, Pod, UpdateStrategy};
+use ds_plan::plan::{Hold, ROLLOUT_ANNOTATION};
+use ds_plan::rollout::PLAN_DIGEST_ANNOTATION;
+use ds_plan::simulator::{Kind, Object, Store};
+use serde_json::json;
+
+use crate::budget::{desired_nodes, owns};
+use crate::cluster::NAMESPACE;
+use crate::laws::Ledger;
+use crate::objects::{is_updated, key, pods, remembered, revisions};
+use crate::scenario::{AgentSpec, Change, Fate, Scenario};
+use crate::trial::FIRST;
+
+/// A run ends in one of the ways that have a name.
+pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<String> {
+    let is_interrupted = scenario.fates.iter().any(|it| matches!(it, Fate::Interrupted(_)));
+    match ended.exit {
+        Exit::Done | Exit::Held | Exit::Stale | Exit::Refused | Exit::Locked => None,
+        Exit::Failed if scenario.is_cut_off() || !scenario.people.is_empty() => None,
+        Exit::Interrupted if is_interrupted && user == FIRST => None,
+        Exit::Changes
+        | Exit::Drift
+        | Exit::Failed
+        | Exit::Usage
+        | Exit::Interrupted
+        | Exit::Terminated => Some(format!("{user} ended with {ended:?}")),
+    }
+}
+
+/// What is parked is remembered where no other controller undoes it.
+pub(crate) fn bad_hold(scenario: &Scenario, store: &Store) -> Vec<String> {
+    if scenario.is_cut_off() || !scenario.people.is_empty() || !scenario.fates.is_empty() {
+        return Vec::new();
+    }
+    let parked = scenario.agents.iter().filter_map(|agent| {
+        let live = store.at(Kind::DaemonSet, &key(agent.name))?.daemon_set()?;
+        let failed = Hold::of(live).ok()??.failed?;
+        (!remembered(&live.key, store).contains(&failed))
+            .then(|| format!("{} is parked, and nobody remembers why", agent.name))
+    });
+    parked.collect()
+}
+
+/// A way back whose run was killed is gone on with by the next one, which does not just say no.
+pub(crate) fn left(scenario: &Scenario, ended: &[(&str, Ended)], store: &Store) -> Option<String> {
+    let [agent] = &scenario.agents[..] else { return None };
+    let rolls_back = scenario.policy.as_ref().is_some_and(|it| it["onFailure"] == "rollback");
+    let is_refused = ended.last().is_some_and(|(_, ended)| ended.exit == Exit::Refused);
+    if !rolls_back || !is_refused || scenario.is_cut_off() || !scenario.people.is_empty() {
+        return None;
+    }
+    let live = store.at(Kind::DaemonSet, &key(agent.name))?.daemon_set()?;
+    Hold::of(live).ok()??.failed?;
+    let is_bad = |pod: &&Pod| owns(live, pod) && !pod.terminating && !is_updated(pod, live, store);
+    let node = |pod: &Pod| store.get(Kind::Node, "", pod.node()?.as_str());
+    let is_ready = |pod: &&Pod| {
+        node(pod).and_then(|it| it.node().map(|it| it.readiness.is_ready())).unwrap_or_default()
+    };
+    let bad = pods(store).filter(is_bad).find(is_ready)?;
+    Some(format!("{} is left on its way back, and so is {}", agent.name, bad.name))
+}
+
+/// What is not as it should be at the moment when a run says that all is done.
+pub(crate) fn not_whole(scenario: &Scenario, store: &Store, ledger: &Ledger) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (agent, live) in undisturbed(scenario, store, ledger) {
+        let data = data_for(live.spec.template.raw());
+        let matching: Vec<_> = revisions(live, store).filter(|it| *it.data == data).collect();
+        let [revision] = matching[..] else {
+            broken.push(format!("done, and {} has {} revisions", agent.name, matching.len()));
+            continue;
+        };
+        let recorded = revision.annotations.get(PLAN_DIGEST_ANNOTATION).is_some();
+        if agent.change == Change::Image && !recorded {
+            broken.push(format!("done, and {} does not say through whom", revision.name));
+        }
+        if agent.strategy["type"] == "OnDelete" || !scenario.faults_are_of_api() {
+            continue;
+        }
+        for node in desired_nodes(live, store).filter(|node| node.readiness.is_ready()) {
+            let mut here = pods(store).filter(|pod| pod.node() == Some(&node.name));
+            if agent.change == Change::Image
+                && !here
+                    .any(|pod| owns(live, pod) && is_updated(pod, live, store) && pod.is_ready())
+            {
+                broken.push(format!("done, and {} is not Ready on {}", agent.name, node.name));
+            }
+        }
+    }
+    broken
+}
+
+/// The DaemonSets that nobody else has written, as they are.
+fn undisturbed<'s>(
+    scenario: &'s Scenario,
+    store: &'s Store,
+    ledger: &Ledger,
+) -> Vec<(&'s AgentSpec, &'s DaemonSet)> {
+    let live = scenario.agents.iter().filter_map(|agent| {
+        let live = store.at(Kind::DaemonSet, &key(agent.name))?.daemon_set()?;
+        (!ledger.was_meddled(&live.key)).then_some((agent, live))
+    });
+    live.collect()
+}
+
+/// Whether a pod is nobody's, and not on its way out.
+fn is_left_alone(pod: &Pod) -> bool {
+    pod.controller.is_none() && !pod.terminating
+}
+
+/// What is not as it should be a while after a run has said that all is done.
+pub(crate) fn not_done(scenario: &Scenario, store: &Store, ledger: &Ledger) -> Vec<String> {
+    let quiet = scenario.faults_are_of_api();
+    let mut broken = Vec::new();
+    for agent in &scenario.agents {
+        if let Some(pod) = pods(store).find(|pod| is_left_alone(pod) && quiet) {
+            broken.push(format!("done, and {} is still nobody's", pod.name));
+        }
+        if store.at(Kind::DaemonSet, &key(agent.name)).is_none() && scenario.people.is_empty() {
+            broken.push(format!("done, and {} is not there", agent.name));
+        }
+    }
+    for (agent, live) in undisturbed(scenario, store, ledger) {
+        let image = &live.raw["spec"]["template"]["spec"]["containers"][0]["image"];
+        if agent.change == Change::Image && *image != "registry.example/agent:2" {
+            broken.push(format!("done, and {} has the image {image}", agent.name));
+        }
+        if agent.strategy["type"] == "OnDelete" {
+            continue;
+        }
+        if live.spec.update_strategy == UpdateStrategy::OnDelete {
+            broken.push(format!("done, and {} is held", agent.name));
+        }
+        for node in desired_nodes(live, store).filter(|node| quiet && node.readiness.is_ready()) {
+            let mut here =
+                pods(store).filter(|pod| pod.node() == Some(&node.name) && owns(live, pod));
+            if !here.all(|pod| {
+                // What is not to be changed stays as it was, Ready or not.
+                let ready = pod.is_ready() || agent.change == Change::Nothing;
+                ready && is_updated(pod, live, store)
+            }) {
+                broken.push(format!("done, and {} is not new on {}", agent.name, node.name));
+            }
+        }
+    }
+    broken
+}
+
+/// What two ways to the same end must agree on.
+pub(crate) fn state(store: &Store) -> String {
+    let daemon_sets = store.objects(Kind::DaemonSet, Some(NAMESPACE)).filter_map(|object| {
+        let live = object.daemon_set()?;
+        let mut pods: Vec<String> = pods(store)
+            .filter(|pod| pod.controller.as_ref().is_some_and(|it| it.uid == live.uid))
+            .map(|pod| {
+                let node = pod.node().map(ToString::to_string).unwrap_or_default();
+                format!("{node} {:?} {}", pod.revision_hash(), pod.is_ready())
+            })
+            .collect();
+        pods.sort();
+        let owned =
+            |object: &&Arc<Object>| object.meta().owners.iter().any(|owner| owner.uid == live.uid);
+        let revisions: Vec<_> = store
+            .objects(Kind::ControllerRevision, Some(NAMESPACE))
+            .filter(owned)
+            .filter_map(|it| it.revision())
+            .map(|it| json!({"number": it.number, "data": *it.data}))
+            .collect();
+        let held = live.annotations.get(ROLLOUT_ANNOTATION).is_some();
+        let spec = &live.raw["spec"];
+        Some(json!({"spec": spec, "held": held, "pods": pods, "revisions": revisions}))
+    });
+    let daemon_sets: Vec<String> = daemon_sets.map(|it| format!("{it:#}")).collect();
+    daemon_sets.join("\n")
+}

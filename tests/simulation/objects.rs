@@ -1,0 +1,54 @@
+//! What the laws look up in the cluster, as it is and whoever has seen it.
+
+use std::collections::BTreeSet;
+
+use ds_plan::controller::revision_data::data_for;
+use ds_plan::model::{
+    DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Pod, Revision, failed_templates,
+    lease_name,
+};
+use ds_plan::plan::Hold;
+use ds_plan::simulator::{Kind, ObjectKey, Store};
+
+use crate::cluster::NAMESPACE;
+
+/// All pods.
+pub(crate) fn pods(store: &Store) -> impl Iterator<Item = &Pod> {
+    store.objects(Kind::Pod, Some(NAMESPACE)).filter_map(|it| it.pod())
+}
+
+/// The revisions that belong to a DaemonSet.
+pub(crate) fn revisions<'s>(
+    live: &'s DaemonSet,
+    store: &'s Store,
+) -> impl Iterator<Item = &'s Revision> {
+    let all = store.objects(Kind::ControllerRevision, Some(NAMESPACE));
+    all.filter_map(|it| it.revision())
+        .filter(|it| it.controller.as_ref().is_some_and(|owner| owner.uid == live.uid))
+}
+
+/// Whether a pod is of the template that is live.
+pub(crate) fn is_updated(pod: &Pod, live: &DaemonSet, store: &Store) -> bool {
+    let data = data_for(live.spec.template.raw());
+    let hashes = revisions(live, store).filter(|it| *it.data == data).filter_map(Revision::hash);
+    hashes.into_iter().any(|hash| pod.has_hash(&hash))
+}
+
+/// An object's key, for looking it up.
+pub(crate) fn key(name: &str) -> ObjectKey {
+    ObjectKey::new(NAMESPACE, name)
+}
+
+/// The digests of templates that are remembered as failed, where the lock is or by the hold.
+pub(crate) fn failed_before(live: &DaemonSet, store: &Store) -> BTreeSet<String> {
+    let parked = Hold::of(live).ok().flatten().and_then(|hold| hold.failed);
+    remembered(&live.key, store).into_iter().chain(parked).collect()
+}
+
+/// The digests of templates that are remembered as failed where the lock is.
+pub(crate) fn remembered(key: &DaemonSetKey, store: &Store) -> BTreeSet<String> {
+    let lease = store.get(Kind::Lease, NAMESPACE, &lease_name(key.name.as_str()));
+    let Some(lease) = lease.map(|it| it.value()) else { return BTreeSet::new() };
+    let note = lease["metadata"]["annotations"][FAILED_TEMPLATES_ANNOTATION].as_str();
+    failed_templates(note.unwrap_or_default()).map(str::to_owned).collect()
+}
