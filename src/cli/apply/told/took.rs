@@ -53,19 +53,16 @@ fn is_like(one: i64, other: i64) -> bool {
 /// One node, with what is known of why it took so long.
 fn line(one: &Replaced) -> String {
     let Replaced { node, wave, seconds, leaving, restarts } = one;
-    let mut line = format!("  {node}: {seconds}s");
-    if let Some(wave) = wave {
-        line += &format!(", wave {wave}");
-    }
-    if let Some(leaving) = leaving.filter(|leaving| *leaving > 0) {
-        line += &format!(", its old pod gone after {leaving}s");
-    }
-    match restarts {
-        0 => {}
-        1 => line += ", its new pod restarted once",
-        more => line += &format!(", its new pod restarted {more} times"),
-    }
-    line
+    let wave = wave.map(|wave| format!("wave {wave}"));
+    let leaving = leaving.filter(|leaving| *leaving > 0);
+    let leaving = leaving.map(|leaving| format!("its old pod gone after {leaving}s"));
+    let restarts = match restarts {
+        0 => None,
+        1 => Some("its new pod restarted once".to_owned()),
+        more => Some(format!("its new pod restarted {more} times")),
+    };
+    let known = [Some(format!("  {node}: {seconds}s")), wave, leaving, restarts];
+    known.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The same for programs.
