@@ -73,7 +73,7 @@ impl Run<'_> {
         };
         let ending = self.steps(keeper.as_mut(), tell).await;
         if let Some(keeper) = keeper.filter(|_| ending.outcome != Outcome::LockLost) {
-            keeper.settle().await;
+            keeper.settle(ending.interrupted).await;
         }
         ending
     }
@@ -192,6 +192,12 @@ async fn complaint(keeper: Option<&mut Keeper>) -> Option<String> {
         Some(keeper) => keeper.complaints.recv().await,
         None => std::future::pending().await,
     }
+}
+
+/// Does for a DaemonSet on which no controller acts what one would do at once, and replaces no pod
+/// that runs: orphans are adopted, the history and the status put in order.
+pub async fn tend(key: &DaemonSetKey, lock: &Arc<Lock>, observer: Observer) {
+    Keeper::begin(key.clone(), lock, observer).settle(false).await;
 }
 
 /// What came of a step.

@@ -42,6 +42,9 @@ const SHORTEST_REST: Duration = Duration::from_millis(50);
 /// lost their pod, the status.
 const SETTLING: Duration = Duration::from_secs(30);
 
+/// The same after an interrupt.
+const HURRY: Duration = Duration::from_secs(2);
+
 /// A controller at work. Dropped, it stops at once.
 pub(super) struct Keeper {
     work: JoinSet<()>,
@@ -61,11 +64,12 @@ impl Keeper {
         Self { work, ending, complaints }
     }
 
-    /// Does what can be done at once, and stops.
-    pub(super) async fn settle(mut self) {
+    /// Does what can be done at once, and stops; in a hurry when somebody waits for the end.
+    pub(super) async fn settle(mut self, hurry: bool) {
         // It has ended already, or hears it.
         let _ = self.ending.send(true);
-        let _ = tokio::time::timeout(SETTLING, self.work.join_next()).await;
+        let limit = if hurry { HURRY } else { SETTLING };
+        let _ = tokio::time::timeout(limit, self.work.join_next()).await;
     }
 }
 

@@ -47,9 +47,9 @@ impl Hands {
     pub(super) fn write_ledger(&mut self, write: Write, live: Option<DaemonSet>, now: Timestamp) {
         let (writer, key) = (self.writer.clone(), self.key.clone());
         self.answers.spawn(async move {
-            let Some(seen) = is_unchanged(&write.precondition, live.as_ref()) else {
+            if !is_unchanged(&write.precondition, live.as_ref()) {
                 return Answer::Written(Err(Failure::Conflict));
-            };
+            }
             let object = match ledger_after(live.as_ref(), &write.object(), now) {
                 Ok(object) => object,
                 Err(error) => {
@@ -57,6 +57,7 @@ impl Hands {
                     return Answer::Written(Err(Failure::Refused { message }));
                 }
             };
+            let seen = live.as_ref();
             let written = writer.write_ledger(&key, &LedgerWrite { object: &object, seen }).await;
             Answer::Written(written.map(|it| as_written(&it)).map_err(|error| failure(&error)))
         });
@@ -116,18 +117,14 @@ fn as_written(daemon_set: &DaemonSet) -> Written {
     }
 }
 
-/// What has to be there still, which is what was looked at; `None` when it is not.
-fn is_unchanged<'a>(
-    precondition: &'a Precondition,
-    live: Option<&DaemonSet>,
-) -> Option<Option<(&'a Uid, &'a str)>> {
+/// Whether what is there is what was looked at.
+fn is_unchanged(precondition: &Precondition, live: Option<&DaemonSet>) -> bool {
     match (precondition, live) {
-        (Precondition::Absent, None) => Some(None),
+        (Precondition::Absent, live) => live.is_none(),
         (Precondition::Unchanged { uid, resource_version }, Some(live)) => {
-            let is_same = live.uid == *uid && live.resource_version() == Some(resource_version);
-            is_same.then_some(Some((uid, resource_version.as_str())))
+            live.uid == *uid && live.resource_version() == Some(resource_version)
         }
-        (Precondition::Absent, Some(_)) | (Precondition::Unchanged { .. }, None) => None,
+        (Precondition::Unchanged { .. }, None) => false,
     }
 }
 

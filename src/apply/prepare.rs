@@ -95,8 +95,7 @@ pub async fn preflight(
     let answer = match (trial, live) {
         (Trial::Apply(object), live) if desired.managed_by == ManagedBy::DsApply => {
             let object = ledger_after(live, object, now)?;
-            let seen = live.and_then(|live| Some((&live.uid, live.resource_version()?)));
-            cluster.try_ledger(desired.key, &LedgerWrite { object: &object, seen }).await
+            cluster.try_ledger(desired.key, &LedgerWrite { object: &object, seen: live }).await
         }
         (Trial::Outcome(object), Some(live)) => cluster.try_outcome(live, object).await,
         (Trial::Apply(object) | Trial::Outcome(object), live) => {

@@ -91,7 +91,9 @@ pub(super) fn desired(
 /// What the command line says counts for all of them.
 fn managed_by(flags: &SourceFlags, mut all: Vec<DesiredDaemonSet>) -> Vec<DesiredDaemonSet> {
     if let Some(flag) = flags.managed_by {
-        all.iter_mut().for_each(|one| one.managed_by = flag.into());
+        for one in &mut all {
+            one.managed_by = flag.into();
+        }
     }
     all
 }

@@ -17,6 +17,7 @@ pub(super) const KEY: &str = "dsPlan";
 /// say more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a list that was read or was not")]
 pub(super) struct Header {
     /// Version of the program that wrote it.
     pub(super) tool_version: String,

@@ -208,7 +208,9 @@ impl Program {
             Rolling::Failed(_) => self.failed = true,
             Rolling::OnDelete | Rolling::AfterManage => {}
         }
-        prune.iter().for_each(|revision| self.one(Stage::Prune, delete(revision)));
+        for revision in prune {
+            self.one(Stage::Prune, delete(revision));
+        }
     }
 
     /// (upstream: `syncNodes`) So many at most; the rest waits for later syncs.

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::document::{Action, DaemonSetPlan, Fate, NodePlan};
 use crate::controller::revision_data::canonical_json;
-use crate::model::Uid;
+use crate::model::{ManagedBy, Uid};
 
 /// `sha256:` and the digest in hexadecimal.
 pub(super) fn digest(cluster: Option<&Uid>, decided: &[Value]) -> String {
@@ -24,7 +24,7 @@ pub fn template_digest(template: &Value) -> String {
 /// What is decided about a DaemonSet, of whose nodes every one that has something to do is in its
 /// plan.
 pub(super) fn decided(plan: &DaemonSetPlan) -> Value {
-    json!({
+    let mut decided = json!({
         "namespace": plan.namespace,
         "name": plan.name,
         "uid": plan.uid,
@@ -39,7 +39,12 @@ pub(super) fn decided(plan: &DaemonSetPlan) -> Value {
         "targetTemplate": plan.target_template,
         "waves": hash_each(&plan.waves),
         "nodes": hash_nodes(plan.nodes.iter().filter(|node| node.action != Action::Keep)),
-    })
+    });
+    // Plans of earlier versions, which knew only the other one, keep their digests.
+    if plan.managed_by == ManagedBy::DsApply {
+        decided["managedBy"] = plan.managed_by.as_str().into();
+    }
+    decided
 }
 
 /// What is decided about the nodes that have something to do. There may be a pod of each of them in

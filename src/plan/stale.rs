@@ -47,6 +47,8 @@ pub enum Difference {
     Fields(Vec<String>),
     /// Its update strategy is another one, or lets more pods go at once.
     Strategy,
+    /// Another one is to act on it, the DaemonSet controller or `ds-apply`.
+    ManagedBy,
     /// Pods would go for reasons that the plan did not have.
     Reasons(Vec<&'static str>),
     /// Other pods would go.
@@ -86,6 +88,9 @@ fn differences(old: &DaemonSetPlan, fresh: &DaemonSetPlan, binding: Binding) -> 
     let created = old.uid.is_none() && fresh.live_template.as_ref() == Some(&old.target_template);
     if old.uid != fresh.uid && !created {
         return vec![Difference::Object];
+    }
+    if old.managed_by != fresh.managed_by {
+        return vec![Difference::ManagedBy];
     }
     let as_seen = old.live_template == fresh.live_template;
     let begun = fresh.live_template.as_ref() == Some(&old.target_template);
@@ -181,6 +186,7 @@ impl fmt::Display for Difference {
             Self::Target => f.write_str("would get another template than was planned"),
             Self::Fields(paths) => write!(f, "other fields would change: {}", paths.join(", ")),
             Self::Strategy => f.write_str("has another update strategy, or a looser one"),
+            Self::ManagedBy => f.write_str("is to be managed by another than was planned"),
             Self::Reasons(codes) => {
                 write!(f, "pods would go for other reasons than planned: {}", codes.join(", "))
             }

@@ -110,9 +110,10 @@ pub(super) fn without_pod(sight: &Sight<'_>) -> Vec<NodeName> {
         Stand::Empty => spot.is_desired(),
         // A kubelet that is not Ready may never let go of it.
         Stand::Leaving(_) => spot.is_desired() && spot.kubelet == Kubelet::Ready,
-        Stand::Well(_) | Stand::New(_) | Stand::Old(_) | Stand::Crowd { .. } => false,
-        // The failed-pod back-off decides when.
-        Stand::Ended(_) => false,
+        // Of one that has ended, the failed-pod back-off decides when.
+        Stand::Well(_) | Stand::New(_) | Stand::Old(_) | Stand::Crowd { .. } | Stand::Ended(_) => {
+            false
+        }
     };
     sight.spots.iter().filter(empty).map(|spot| spot.node.name.clone()).collect()
 }

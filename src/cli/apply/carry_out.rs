@@ -8,6 +8,7 @@ use super::agree::{Asked, Asking, planned};
 use super::flags::{CommonFlags, DeletionFlags};
 use super::removal::{self, Removal};
 use super::session::Session;
+use super::turn::Tending;
 use super::turns;
 use crate::cli::error::{Error, Place};
 use crate::cli::exit::Exit;
@@ -17,7 +18,7 @@ use crate::cli::prune::PruneFlags;
 use crate::cli::shell::Shell;
 use crate::cli::{label_selector, warnings};
 use crate::cluster::WritableCluster;
-use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector};
+use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy};
 use crate::plan::{Binding, DaemonSetPlan, Difference, Plan, Prune, SourceInfo, Stale};
 use crate::source::FilesVersion;
 
@@ -79,7 +80,10 @@ pub(super) async fn run(
     common.allow.deletion = args.deletion;
     let asking = Asking { args: &common, agreed: &agreed, version: version.as_ref(), binding };
     if !asking.agree(&session.shell, saved)? {
-        return Ok(Exit::Done);
+        let kept = in_order(&desired).into_iter();
+        let kept = kept.filter(|desired| desired.managed_by == ManagedBy::DsApply);
+        let kept = kept.map(|desired| Tending { args: &common, desired }).collect();
+        return turns::take(kept, common.keep_going, session).await;
     }
     let exit = asking.each(&in_order(&desired), session).await?;
     let declared = desired.iter().map(|one| one.key.clone()).collect();

@@ -9,14 +9,16 @@ use tokio::sync::mpsc;
 use super::flags::PaceFlags;
 use super::identity;
 use super::told::{Format, Teller};
-use crate::apply::{Interrupt, Run};
+use crate::apply::{self, Interrupt, Run};
 use crate::cli::connection::{self, Connection};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::flags::GlobalFlags;
 use crate::cli::printer::Printer;
 use crate::cli::shell::Shell;
-use crate::cluster::{Access, Clock, Holder, Lock, Resource, Scope, Target, Verb, WritableCluster};
+use crate::cluster::{
+    Access, Clock, Holder, Lock, Observer, Resource, Scope, Target, Verb, WritableCluster,
+};
 use crate::controller::Owner;
 use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, Snapshot};
 use crate::render::{self, HtmlOptions, RolloutReport};
@@ -195,6 +197,39 @@ impl Session {
         .await
     }
 
+    /// Sees to a DaemonSet on which no controller acts, and of which nothing is to be changed.
+    ///
+    /// # Errors
+    /// The cluster cannot be watched, or it was interrupted.
+    pub(super) async fn tend(&mut self, owner: &Owner<'_>, lock: &Arc<Lock>) -> Result<(), Error> {
+        let observer = self.observe(owner).await?;
+        let tend = apply::tend(owner.key, lock, observer);
+        self.unless_interrupted(async |_, _| {
+            tend.await;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Begins to watch a DaemonSet and what is about it.
+    async fn observe(&mut self, owner: &Owner<'_>) -> Result<Observer, Error> {
+        let clock = self.clock.clone();
+        let Owner { key, managed_by, .. } = *owner;
+        self.unless_interrupted(async |shell, cluster| {
+            let (selector, events) = match managed_by {
+                ManagedBy::DaemonSetController => {
+                    (owner.spec.selector.clone(), may_watch_events(cluster, key).await?)
+                }
+                // A controller lets go of pods that the selector does not match any more, and need
+                // not complain to itself.
+                ManagedBy::DsApply => (LabelSelector::default(), false),
+            };
+            let target = Target { key: key.clone(), managed_by, selector, events };
+            Ok(cluster.live().observe(&target, clock, shell.now).await?)
+        })
+        .await
+    }
+
     /// Carries a task out, and tells of it.
     ///
     /// # Errors
@@ -206,20 +241,8 @@ impl Session {
         task: Task,
         output: Format,
     ) -> Result<Ending, Error> {
-        let clock = self.clock.clone();
         let Owner { key, managed_by, .. } = *owner;
-        // Only a controller lets go of pods that the selector does not match any more.
-        let selector = match managed_by {
-            ManagedBy::DaemonSetController => owner.spec.selector.clone(),
-            ManagedBy::DsApply => LabelSelector::default(),
-        };
-        let observer = self
-            .unless_interrupted(async |shell, cluster| {
-                let events = may_watch_events(cluster, key).await?;
-                let target = Target { key: key.clone(), managed_by, selector, events };
-                Ok(cluster.live().observe(&target, clock, shell.now).await?)
-            })
-            .await?;
+        let observer = self.observe(owner).await?;
         let mut teller = Teller::new(key, output, &self.shell);
         let mut last = self.shell.now;
         let (recorded, mut events) = (self.recording.is_some(), Vec::new());

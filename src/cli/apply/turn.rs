@@ -16,8 +16,8 @@ use crate::cli::exit::Exit;
 use crate::cluster::{Lock, WritableCluster, WriteError};
 use crate::controller::Owner;
 use crate::model::{
-    CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, PodTemplate,
-    PolicySpec, Snapshot, short_commit,
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, ManagedBy,
+    PodTemplate, PolicySpec, Snapshot, short_commit,
 };
 use crate::plan::{
     Binding, Change, DaemonSetPlan, Guard, Plan, SourceInfo, after_apply, sent, template_digest,
@@ -60,7 +60,7 @@ impl Turn<'_> {
         let plan = self.planned(&snapshot);
         still_agreed(&self.agreed_part(), &plan, self.binding, self.args.allow)?;
         let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
-            return Ok(Exit::Done);
+            return Tending { args: self.args, desired: self.desired }.under(lock, session).await;
         };
         let task = self.task(one, &snapshot, session)?;
         let task = session
@@ -202,6 +202,34 @@ impl Turn<'_> {
                 Err(Error::NotSettled { daemon_set: one.key(), paths })
             }
         }
+    }
+}
+
+/// One DaemonSet whose plan is empty.
+pub(super) struct Tending<'a> {
+    /// What was asked for.
+    pub args: &'a CommonFlags,
+    /// The DaemonSet.
+    pub desired: &'a DesiredDaemonSet,
+}
+
+impl InTurn for Tending<'_> {
+    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+        let lock = session.lock(&self.desired.key, &self.args.pace).await?;
+        let done = self.under(&lock, session).await;
+        unlock(lock).await;
+        done
+    }
+}
+
+impl Tending<'_> {
+    /// What a controller does beside that: where there is one, it has done so.
+    async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
+        match self.desired.managed_by {
+            ManagedBy::DaemonSetController => {}
+            ManagedBy::DsApply => session.tend(&owner(self.desired, None), lock).await?,
+        }
+        Ok(Exit::Done)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct LedgerWrite<'a> {
     /// The whole DaemonSet as it is to be, but for its status.
     pub object: &'a Value,
     /// The one ledger, in the one version, that may be changed; without it, it is created.
-    pub seen: Option<(&'a Uid, &'a str)>,
+    pub seen: Option<&'a DaemonSet>,
 }
 
 /// The ledger of a whole DaemonSet, as it is created.
@@ -143,15 +143,16 @@ impl Requests {
                     ..Call::get(resource, uri::with_query(path, pairs))
                 }
             }
-            Some((uid, version)) => {
-                let patch = json!({
+            Some(DaemonSet { uid, .. }) => {
+                let version = write.seen.and_then(DaemonSet::resource_version);
+                let change = json!({
                     "metadata": {"uid": uid, "resourceVersion": version},
                     "data": {OBJECT_KEY: object_text(write.object)},
                 });
                 let path = uri::object(resource, &key.namespace, &name);
                 Call {
                     verb: Verb::Patch,
-                    body: Some(("application/merge-patch+json", patch.to_string().into())),
+                    body: Some(("application/merge-patch+json", change.to_string().into())),
                     repeat,
                     ..Call::get(resource, uri::with_query(path, pairs))
                 }

@@ -50,6 +50,18 @@ fn what_happens_between_two_runs_is_healed_by_the_next() {
     assert_eq!(released["metadata"]["ownerReferences"], Value::Null);
     agent.kubectl(&["delete", "pod", &lost]);
     agent.is_whole(&version, NODES);
+
+    // No pod is to be created or deleted, and still there is something for a controller to do.
+    agent.kubectl(&["patch", "pod", &orphan, "--type=merge", "-p", nobody]);
+    plane.kubectl(&["delete", "node", "c-05"]);
+    wait_until("the lost node's pod to go", SOON, || {
+        agent.pods().iter().all(|pod| pod["spec"]["nodeName"] != "c-05")
+    });
+    let nothing = agent.apply(&version, &[], 0);
+    assert!(told(&nothing).contains("nothing to do"), "{}", told(&nothing));
+    let adopted = agent.json(&["get", "pod", &orphan]);
+    assert_eq!(adopted["metadata"]["ownerReferences"][0]["name"], "ds-plan-agent");
+    agent.is_whole(&version, NODES - 1);
 }
 
 #[test]

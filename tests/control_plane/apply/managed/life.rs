@@ -38,9 +38,9 @@ fn paced_and_undone(plane: &ControlPlane) {
     assert_eq!(agent.images(), ["v1".to_owned()].into());
     assert_eq!(agent.revisions(), [(2, owner.clone()), (3, owner)], "the number grows");
     agent.is_whole(&version("v1"), NODES);
-    let history = stdout(&agent.ds_plan(&["history", "paced/agent"], "")).to_owned();
+    let history = stdout(&agent.ds_plan(&["history", "paced/agent"], "")).clone();
     assert!(history.lines().nth(3).is_some_and(|line| line.starts_with("3 ")), "{history}");
-    let status = stdout(&agent.ds_plan(&["status", "paced/agent"], "")).to_owned();
+    let status = stdout(&agent.ds_plan(&["status", "paced/agent"], "")).clone();
     let columns: Vec<&str> = status.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(columns[..6], ["agent", "8", "8", "8", "8", "8"], "{status}");
 }
