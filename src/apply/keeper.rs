@@ -27,7 +27,7 @@ use crate::controller::ground::Survey;
 use crate::controller::program::{Program, Request};
 use crate::controller::revision_data::Matching;
 use crate::controller::sync::{Expectations, Input, Outcome, sync};
-use crate::model::{DaemonSetKey, DaemonSetStatus, ManagedBy, Snapshot};
+use crate::model::{DaemonSet, DaemonSetKey, DaemonSetStatus, ManagedBy, NodeName, Snapshot};
 
 /// The first wait after a sync that failed; it doubles.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -94,7 +94,8 @@ struct Mind {
 enum Decision {
     /// There is nothing to be done.
     Idle,
-    /// What was written has to be seen first, or the world.
+    /// What was written has to be seen first, or the world; or a pod is about to be gone, after which
+    /// a node may need another, and the status is another.
     Wait,
     /// These requests, and the status that was seen.
     Send(Box<Program>, DaemonSetStatus),
@@ -193,18 +194,34 @@ fn decide(
             mind.backoff.record(&owner, node, now);
         }
     }
-    if program.batches.is_empty() {
-        Decision::Idle
-    } else {
+    if !program.batches.is_empty() {
         Decision::Send(Box::new(program), live.status)
+    } else if is_one_leaving(snapshot, live) {
+        Decision::Wait
+    } else {
+        Decision::Idle
     }
+}
+
+/// Whether a pod of it is on its way out, and its kubelet will say when it is gone.
+fn is_one_leaving(snapshot: &Snapshot, live: &DaemonSet) -> bool {
+    let is_ready = |name: &NodeName| {
+        let found = snapshot.nodes.binary_search_by(|node| node.name.cmp(name));
+        found.is_ok_and(|at| snapshot.nodes[at].readiness.is_ready())
+    };
+    let pods = snapshot.pods_in(&live.key.namespace).iter();
+    let mut leaving = pods.filter(|pod| pod.terminating);
+    leaving.any(|pod| {
+        let is_own = pod.controller.as_ref().is_some_and(|it| it.uid == live.uid);
+        is_own && pod.node().is_some_and(is_ready)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::controller::test_cluster::{Cluster, OURS};
-    use crate::model::{Pod, PodPhase};
+    use crate::model::{NodeReadiness, Pod, PodPhase};
     use crate::plan::test_snapshot;
 
     /// The cluster, where a ledger stands for its DaemonSet and owns the pods.
@@ -242,6 +259,30 @@ mod tests {
             deleted(&decide(&snapshot, 1, &key, &mut mind, now)).len()
         };
         assert_eq!([at(0), at(0), at(1), at(2), at(3)], [1, 0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn a_pod_on_its_way_out_is_waited_for_unless_nobody_lets_go_of_it() {
+        let mut cluster = Cluster::of(1);
+        for _ in 0..20 {
+            cluster.sync();
+            cluster.make_all_ready();
+        }
+        cluster.add_pods("node-0", OURS, 1);
+        cluster.pods[1].terminating = true;
+        let mut snapshot = managed(cluster);
+        let key = snapshot.daemon_sets[0].key.clone();
+        let look = |snapshot: &Snapshot| {
+            decide(snapshot, 1, &key, &mut Mind::default(), snapshot.observed_at)
+        };
+        if let Decision::Send(program, _) = look(&snapshot)
+            && let Some(Request::WriteStatus(status)) = program.batches[0].requests.front()
+        {
+            snapshot.daemon_sets[0].status = *status;
+        }
+        assert!(matches!(look(&snapshot), Decision::Wait));
+        snapshot.nodes[0].readiness = NodeReadiness::NotReady { since: None };
+        assert!(matches!(look(&snapshot), Decision::Idle), "a dead kubelet is not waited for");
     }
 
     #[test]
