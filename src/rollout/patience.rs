@@ -78,7 +78,8 @@ impl Step<'_, '_> {
     }
 
     /// Whether every node has its pod, where the run is the controller and nobody else will create
-    /// one after it. For strategies that ask no gates, which wait for pods by themselves. When the server says why it does not take them, the grace is enough.
+    /// one after it. For strategies that ask no gates, which wait for pods by themselves. When the
+    /// server says why it does not take them, the grace is enough.
     pub(super) fn filled(&mut self, sight: &Sight<'_>) -> Flow<()> {
         match sight.live.managed_by {
             ManagedBy::DaemonSetController => return Ok(()),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::run::{Post, Run};
-use super::sim::{Fate, Sim, rolling};
-use crate::model::{Deadline, UpdateStrategy};
+use super::sim::{Fate, Sim, on_delete, rolling};
+use crate::model::{Deadline, ManagedBy, UpdateStrategy};
 use crate::plan::{HoldState, ROLLOUT_ANNOTATION};
 use crate::rollout::{
     Answer, Attempt, ControllerStep, Event, Failure, Held, Interference, Outcome, Purpose,
@@ -319,7 +319,7 @@ fn roll_needs_on_delete_and_its_template() {
     use crate::rollout::{Extent, Goal};
     let run = Run::new(Sim::of(3, &json!(1)), task(Goal::Roll(Extent::All))).finish();
     assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Strategy, held: false });
-    let mut sim = Sim::with_strategy(3, &super::sim::on_delete());
+    let mut sim = Sim::with_strategy(3, &on_delete());
     sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = "v2".into());
     sim.pass(1);
     let mut run = Run::new(sim, task(Goal::Roll(Extent::All)));
@@ -330,4 +330,23 @@ fn roll_needs_on_delete_and_its_template() {
     assert!(matches!(run.outcome(), Outcome::Stale { change: Interference::Template { .. }, .. }));
     assert_eq!(run.sim.cluster.daemon_set.spec.update_strategy, UpdateStrategy::OnDelete);
     assert_eq!(run.deletes.len(), 1);
+}
+
+#[test]
+fn a_run_that_is_the_controller_is_not_done_while_a_node_has_no_pod() {
+    for (managed_by, done) in [(ManagedBy::DaemonSetController, true), (ManagedBy::DsApply, false)]
+    {
+        let mut sim = Sim::with_strategy(2, &on_delete());
+        sim.cluster.daemon_set.managed_by = managed_by;
+        sim.fate("v2", Fate::NotCreated);
+        sim.join("node-new");
+        let run = Run::apply(sim, "v2").finish();
+        match run.outcome() {
+            Outcome::Done => assert!(done, "{managed_by}"),
+            Outcome::Held { why: Held::NotCreated { nodes, seconds: 30, message: Some(_) } } => {
+                assert!(!done && nodes.contains(&"node-new".into()), "{nodes:?}");
+            }
+            other => panic!("{managed_by}: {other}"),
+        }
+    }
 }
