@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster::{
-    Access, Apply, Error, Kind, LedgerWrite, Resource, Verb, WritableCluster, WriteError, Writer,
+    Access, Apply, Error, Kind, LedgerWrite, Resource, Scope, Verb, WritableCluster, WriteError,
+    Writer,
 };
 use crate::controller::Owner;
 use crate::controller::pod::PodMaker;
@@ -46,8 +47,12 @@ pub enum PreflightError {
     Cluster(#[from] Error),
 }
 
+/// How often ownership is tried to be taken over while the controller writes the status in between.
+const ATTEMPTS: usize = 10;
+
 /// Makes what `from` own of the live object ours, in one compare-and-swap write that changes
-/// nothing else; the object afterwards.
+/// nothing else; the object afterwards. Tried again when only the status has changed meanwhile, as
+/// it does with every pod that comes or goes.
 ///
 /// Before the apply, not after it: only then does the apply remove what git has no longer, and
 /// there is one new revision instead of two.
@@ -55,15 +60,44 @@ pub enum PreflightError {
 /// # Errors
 /// The object has changed meanwhile, or the server does not accept it.
 pub async fn take_over(
+    cluster: &WritableCluster,
     writer: &Writer,
     live: &DaemonSet,
     from: &[String],
     now: Timestamp,
 ) -> Result<DaemonSet, PreflightError> {
     let names: Vec<&str> = from.iter().map(String::as_str).collect();
-    let owners = merge::ownership(&live.raw, now)?.taken_over(&names, FIELD_MANAGER);
-    let taken = writer.replace_managed_fields(live, &owners.to_value()).await;
+    let scope = Scope::Namespaces([live.key.namespace.clone()].into());
+    let mut seen = live.clone();
+    for _ in 1..ATTEMPTS {
+        let taken = take(writer, &seen, &names, now).await;
+        let Err(PreflightError::TakeOver(WriteError::Stale { .. })) = taken else { return taken };
+        let snapshot = cluster.live().snapshot(&scope, now).await?;
+        match snapshot.daemon_set(&live.key).filter(|fresh| is_as_it_was(fresh, live)) {
+            Some(fresh) => seen = fresh.clone(),
+            None => return taken,
+        }
+    }
+    take(writer, &seen, &names, now).await
+}
+
+async fn take(
+    writer: &Writer,
+    seen: &DaemonSet,
+    names: &[&str],
+    now: Timestamp,
+) -> Result<DaemonSet, PreflightError> {
+    let owners = merge::ownership(&seen.raw, now)?.taken_over(names, FIELD_MANAGER);
+    let taken = writer.replace_managed_fields(seen, &owners.to_value()).await;
     taken.map_err(PreflightError::TakeOver)
+}
+
+/// Whether nothing but the status has changed.
+fn is_as_it_was(fresh: &DaemonSet, before: &DaemonSet) -> bool {
+    let spec = |it: &DaemonSet| it.raw.get("spec").cloned();
+    fresh.uid == before.uid
+        && (&fresh.labels, &fresh.annotations) == (&before.labels, &before.annotations)
+        && spec(fresh) == spec(before)
 }
 
 /// What the server is asked to try.

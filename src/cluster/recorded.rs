@@ -75,7 +75,10 @@ fn snapshot(recording: Recording, file: Arc<str>) -> Result<Snapshot, Error> {
         // A cluster has some of both; with none in it, they were not asked for.
         services: header.as_ref().map_or(gathered.has(Kind::Service), |h| h.services),
         leases: header.as_ref().map_or(gathered.has(Kind::Lease), |h| h.leases),
-        ledgers: header.as_ref().map_or(gathered.has(Kind::Ledger), |h| h.ledgers),
+        // Most clusters have none. Whose revisions belong to one has some.
+        ledgers: header.as_ref().is_some_and(|header| header.ledgers)
+            || gathered.has(Kind::Ledger)
+            || !gathered.has_seen_ledger(),
         masked: header.as_ref().and_then(|header| header.salt),
     };
     let recorded = header.map(|header| header.cluster).unwrap_or_default();
@@ -146,7 +149,7 @@ mod forms {
                 namespaces: true,
                 services: true,
                 leases: true,
-                ledgers: false,
+                ledgers: true,
                 masked: None
             }
         );

@@ -125,7 +125,9 @@ impl Turn<'_> {
             (Some(first), Some(before)) if !plan.taken_over.is_empty() => {
                 let merged = Write { written: self.merged(snapshot).raw, ..first.clone() };
                 asking.template(live, Trial::Outcome(&merged.object())).await?;
-                let taken = apply::take_over(&lock.writer(), before, &plan.taken_over, now).await?;
+                let taken =
+                    apply::take_over(cluster, &lock.writer(), before, &plan.taken_over, now)
+                        .await?;
                 asking.template(Some(&taken), Trial::Apply(&first.object())).await?
             }
             (Some(first), live) => asking.template(live, Trial::Apply(&first.object())).await?,
