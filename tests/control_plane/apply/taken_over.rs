@@ -1,5 +1,6 @@
 //! Objects that others applied before: refused until they are named, and then clean.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::*;
@@ -63,4 +64,37 @@ fn taken_over(plane: &ControlPlane, namespace: &str, apply: &[&str], manager: &s
     assert!(owners.iter().all(|owner| owner["manager"] != manager), "{owners:?}");
     let next = fleet.plan(&version(namespace, "v2"));
     assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+}
+
+/// Somebody, say the controller after each pod, writes the status all the time: that is not a change
+/// of what is taken over.
+#[test]
+fn the_status_may_change_while_fields_are_taken_over() {
+    let plane = ControlPlane::builder().without_controller("daemonset-controller").start();
+    plane.create_nodes(three_zones(1));
+    plane.kubectl(&["create", "namespace", "busy"]);
+    let server_side = ["apply", "--server-side", "--field-manager=helm", "--filename=-"];
+    plane.kubectl_stdin(&server_side, &theirs("busy"));
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for count in 1.. {
+                let patch = format!("{{\"status\": {{\"numberReady\": {count}}}}}");
+                let status = ["--subresource=status", "--type=merge", "--patch", &patch];
+                let patch = [&["--namespace=busy", "patch", "daemonset", "agent"][..], &status];
+                plane.kubectl(&patch.concat());
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let arguments = ["--yes", "-f", "agent.yaml", "--take-over=helm", "--timeout=3s"];
+        let run = plane.ds_apply(&arguments, &[("agent.yaml", &version("busy", "v2"))]).run();
+        ended.store(true, Ordering::Relaxed);
+        // No controller goes on with it, so it stops; but it was written.
+        assert_eq!(run.status.code(), Some(4), "{}", told(&run));
+    });
+    let image = "--output=jsonpath={.spec.template.spec.containers[0].image}";
+    let image = plane.kubectl(&["--namespace=busy", "get", "daemonset", "agent", image]);
+    assert_eq!(image, "cr.example/agent:v2");
 }
