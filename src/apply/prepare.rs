@@ -5,8 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster::{
-    Access, Apply, Error, Kind, LedgerWrite, Resource, Scope, Verb, WritableCluster, WriteError,
-    Writer,
+    Access, Apply, Error, Kind, LedgerWrite, Resource, Verb, WritableCluster, WriteError, Writer,
 };
 use crate::controller::Owner;
 use crate::controller::pod::PodMaker;
@@ -67,14 +66,13 @@ pub async fn take_over(
     now: Timestamp,
 ) -> Result<DaemonSet, PreflightError> {
     let names: Vec<&str> = from.iter().map(String::as_str).collect();
-    let scope = Scope::Namespaces([live.key.namespace.clone()].into());
     let mut seen = live.clone();
     for _ in 1..ATTEMPTS {
         let taken = take(writer, &seen, &names, now).await;
         let Err(PreflightError::TakeOver(WriteError::Stale { .. })) = taken else { return taken };
-        let snapshot = cluster.live().snapshot(&scope, now).await?;
-        match snapshot.daemon_set(&live.key).filter(|fresh| is_as_it_was(fresh, live)) {
-            Some(fresh) => seen = fresh.clone(),
+        let fresh = cluster.live().daemon_set_listed(&live.key).await?;
+        match fresh.filter(|fresh| is_as_it_was(fresh, live)) {
+            Some(fresh) => seen = fresh,
             None => return taken,
         }
     }

@@ -1,7 +1,9 @@
 //! Reading one object.
 
-use super::decode::{self, ObjectError};
+use super::decode::{self, Object, ObjectError};
 use super::failure::{Failure, Refusal};
+use super::list::{self, List, Narrowed};
+use super::live::Decoder;
 use super::lock::LeaseRecord;
 use super::request::{Call, Requests};
 use super::{Error, Kind, LiveCluster, Permission, Resource, uri};
@@ -16,6 +18,23 @@ impl LiveCluster {
         let resource = Resource::Of(Kind::DaemonSet);
         let found = self.requests.object(resource, &key.namespace, key.name.as_str()).await?;
         found.map(|json| self.requests.daemon_set_of(&json)).transpose()
+    }
+
+    /// The same for whoever may list DaemonSets and not get them.
+    ///
+    /// # Errors
+    /// They cannot be listed.
+    pub async fn daemon_set_listed(&self, key: &DaemonSetKey) -> Result<Option<DaemonSet>, Error> {
+        let fields = format!("metadata.name={}", key.name);
+        let narrowed = Narrowed { fields, ..Narrowed::default() };
+        let namespace = Some(key.namespace.clone());
+        let list = List { kind: Kind::DaemonSet, namespace, narrowed };
+        let sink = || Decoder::new(&self.requests.server);
+        let mut read = list::read(&self.requests, &list, self.page_size, &sink).await?;
+        Ok(match read.gathered.take_last(Kind::DaemonSet) {
+            Some(Object::DaemonSet(found)) => Some(found),
+            Some(_) | None => None,
+        })
     }
 
     /// The revision as it is now; `None` when there is none.

@@ -279,7 +279,7 @@ mod forms {
                 namespaces: false,
                 services: false,
                 leases: false,
-                ledgers: false,
+                ledgers: true,
                 masked: None
             }
         );

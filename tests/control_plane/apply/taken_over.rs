@@ -83,6 +83,7 @@ fn the_status_may_change_while_fields_are_taken_over() {
                 let status = ["--subresource=status", "--type=merge", "--patch", &patch];
                 let patch = [&["--namespace=busy", "patch", "daemonset", "agent"][..], &status];
                 plane.kubectl(&patch.concat());
+                thread::sleep(Duration::from_millis(100));
                 if ended.load(Ordering::Relaxed) {
                     break;
                 }
