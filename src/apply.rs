@@ -73,7 +73,11 @@ impl Run<'_> {
         };
         let ending = self.steps(keeper.as_mut(), tell).await;
         if let Some(keeper) = keeper.filter(|_| ending.outcome != Outcome::LockLost) {
-            keeper.settle(ending.interrupted).await;
+            tokio::select! {
+                biased;
+                Some(Interrupt) = self.interrupts.recv() => {}
+                () = keeper.settle(ending.interrupted) => {}
+            }
         }
         ending
     }
@@ -194,8 +198,8 @@ async fn complaint(keeper: Option<&mut Keeper>) -> Option<String> {
     }
 }
 
-/// Does for a DaemonSet on which no controller acts what one would do at once, and replaces no pod
-/// that runs: orphans are adopted, the history and the status put in order.
+/// Does for a DaemonSet on which no controller acts what one would do at once: orphans are adopted,
+/// the history and the status put in order.
 pub async fn tend(key: &DaemonSetKey, lock: &Arc<Lock>, observer: Observer) {
     Keeper::begin(key.clone(), lock, observer).settle(false).await;
 }

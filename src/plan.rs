@@ -74,7 +74,7 @@ pub use reason::{Age, Reason};
 pub use stale::{Binding, Difference, Stale, stale};
 pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
 #[cfg(test)]
-pub(crate) use tests::snapshot as test_snapshot;
+pub(crate) use tests::{desired as test_desired, snapshot as test_snapshot};
 pub use writers::{WriteOperation, Writer};
 
 use crate::controller::node_pods::Fleet;

@@ -92,10 +92,9 @@ async fn take(
 
 /// Whether nothing but the status has changed.
 fn is_as_it_was(fresh: &DaemonSet, before: &DaemonSet) -> bool {
-    let spec = |it: &DaemonSet| it.raw.get("spec").cloned();
     fresh.uid == before.uid
         && (&fresh.labels, &fresh.annotations) == (&before.labels, &before.annotations)
-        && spec(fresh) == spec(before)
+        && fresh.raw.get("spec") == before.raw.get("spec")
 }
 
 /// What the server is asked to try.

@@ -113,16 +113,7 @@ impl Program {
     pub(crate) fn of(owner: &Owner<'_>, uid: &Uid, effects: &Effects<'_>) -> Self {
         let current =
             CurrentTemplate::new(effects.history.current.hash(), owner.template_generation);
-        let mut program = Self {
-            key: owner.key.clone(),
-            uid: uid.clone(),
-            reference: owner.reference().unwrap_or_default(),
-            batches: VecDeque::new(),
-            pods: PodMaker::new(owner, &current),
-            failed: false,
-            again: Vec::new(),
-            ending: false,
-        };
+        let mut program = Self::empty(owner, uid, &current);
         program.write_history(effects);
         if let Some(steps) = &effects.steps {
             program.claim_pods(effects);
@@ -135,20 +126,26 @@ impl Program {
         program
     }
 
-    /// The name of the new revision is taken: the count is written, and the sync fails.
-    pub(crate) fn of_collision(owner: &Owner<'_>, uid: &Uid, error: &history::Error) -> Self {
-        let history::Error::NameTaken { name: _, collision_count } = error;
-        let current = CurrentTemplate::new(RevisionHash::from(""), None);
-        let mut program = Self {
+    /// One that sends nothing yet.
+    fn empty(owner: &Owner<'_>, uid: &Uid, current: &CurrentTemplate) -> Self {
+        Self {
             key: owner.key.clone(),
             uid: uid.clone(),
             reference: owner.reference().unwrap_or_default(),
             batches: VecDeque::new(),
-            pods: PodMaker::new(owner, &current),
-            failed: true,
+            pods: PodMaker::new(owner, current),
+            failed: false,
             again: Vec::new(),
             ending: false,
-        };
+        }
+    }
+
+    /// The name of the new revision is taken: the count is written, and the sync fails.
+    pub(crate) fn of_collision(owner: &Owner<'_>, uid: &Uid, error: &history::Error) -> Self {
+        let history::Error::NameTaken { name: _, collision_count } = error;
+        let current = CurrentTemplate::new(RevisionHash::from(""), None);
+        let mut program = Self::empty(owner, uid, &current);
+        program.failed = true;
         program.one(Stage::History, Request::CountCollision(*collision_count));
         program
     }

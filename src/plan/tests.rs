@@ -109,7 +109,7 @@ pub(crate) fn snapshot(cluster: &Cluster) -> Snapshot {
 }
 
 /// What git asks for: the cluster's DaemonSet as it stands in `cluster`.
-pub(super) fn desired(cluster: &Cluster) -> DesiredDaemonSet {
+pub(crate) fn desired(cluster: &Cluster) -> DesiredDaemonSet {
     let daemon_set = &cluster.daemon_set;
     DesiredDaemonSet {
         key: daemon_set.key.clone(),

@@ -1,10 +1,12 @@
 //! What was written and is not seen yet (upstream: `ControllerExpectations`, and the gate that
 //! waits for a controller's own writes). Until it is, a sync would do it again.
 
+use std::collections::{HashMap, HashSet};
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::{
-    DaemonSetStatus, PodName, Revision, RevisionName, RevisionNumber, Snapshot, Uid,
+    DaemonSetStatus, Pod, PodName, Revision, RevisionName, RevisionNumber, Snapshot, Uid,
 };
 
 /// What was not seen for so long is not waited for: somebody undid it in between. Upstream waits
@@ -48,7 +50,13 @@ impl Unseen {
 
     /// Whether all of it is seen, or was waited for long enough.
     pub(super) fn is_seen(&mut self, snapshot: &Snapshot, now: Timestamp) -> bool {
-        self.written.retain(|written| !written.is_in(snapshot));
+        if self.written.is_empty() {
+            return true;
+        }
+        // There may be thousands of pods, and hundreds that are waited for.
+        let pods: HashMap<&Uid, &Pod> = snapshot.pods.iter().map(|pod| (&pod.uid, pod)).collect();
+        let names: HashSet<&PodName> = snapshot.pods.iter().map(|pod| &pod.name).collect();
+        self.written.retain(|written| !written.is_in(snapshot, &pods, &names));
         let waited = self.since.map(|since| now.duration_since(since));
         if waited.is_some_and(|waited| waited > TIMEOUT) {
             self.written.clear();
@@ -58,11 +66,16 @@ impl Unseen {
 }
 
 impl Written {
-    fn is_in(&self, snapshot: &Snapshot) -> bool {
-        let pod = |uid: &Uid| snapshot.pods.iter().find(|pod| pod.uid == *uid);
+    fn is_in(
+        &self,
+        snapshot: &Snapshot,
+        pods: &HashMap<&Uid, &Pod>,
+        names: &HashSet<&PodName>,
+    ) -> bool {
+        let pod = |uid: &Uid| pods.get(uid);
         let revision = |uid: &Uid| snapshot.revisions.iter().find(|it| it.uid == *uid);
         match self {
-            Self::Pod(name) => snapshot.pods.iter().any(|pod| pod.name == *name),
+            Self::Pod(name) => names.contains(name),
             Self::PodGoing(uid) => pod(uid).is_none_or(|pod| pod.terminating),
             Self::PodOf(uid, owner) => pod(uid)
                 .is_none_or(|pod| pod.controller.as_ref().map(|it| &it.uid) == owner.as_ref()),

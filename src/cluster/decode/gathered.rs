@@ -240,14 +240,17 @@ impl Gathered {
         if let Some(key) = twice(&ledgers, |it| it.key.clone()) {
             return Err((Kind::Ledger, key.to_string()));
         }
+        let mut daemon_sets = self.daemon_sets;
+        let is_beside = |ledger: &DaemonSet| daemon_sets.iter().any(|it| it.key == ledger.key);
         let (beside, alone): (Vec<DaemonSet>, Vec<DaemonSet>) =
-            ledgers.into_iter().partition(|it| self.daemon_sets.iter().any(|ds| ds.key == it.key));
+            ledgers.into_iter().partition(is_beside);
+        daemon_sets.extend(alone);
         let mut snapshot = Snapshot {
             cluster,
             observed_at,
             nodes: self.nodes,
             pods: self.pods,
-            daemon_sets: [self.daemon_sets, alone].concat(),
+            daemon_sets,
             ledgers_beside: beside.into_iter().map(|it| it.key).collect(),
             revisions: self.revisions,
             namespaces: self.namespaces,

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use super::*;
 use crate::cluster::list::{self, List, Sink};
 use crate::cluster::{Error, Kind, Permission, Resource, Verb};
-use crate::model::{Coverage, Snapshot};
+use crate::controller::test_cluster::Cluster;
+use crate::model::{Coverage, ManagedBy, Snapshot};
 
 const NODES: &str = "/api/v1/nodes?limit=500";
 
@@ -416,6 +417,15 @@ async fn ledgers_are_read_where_one_is_seen_or_wanted() {
         (count(&log, "/api/v1/namespaces/a/configmaps"), snapshot.coverage.ledgers),
         (0, true)
     );
+
+    let mut wanted = crate::plan::test_desired(&Cluster::of(0));
+    wanted.managed_by = ManagedBy::DsApply;
+    let error =
+        plain.snapshot_for(&[wanted.clone()], &namespaces(&["a"]), now()).await.unwrap_err();
+    assert!(matches!(error, Error::Forbidden { .. }), "{error:?}");
+    let (allowed, log) = cluster(|_, _| None);
+    allowed.snapshot_for(&[wanted], &namespaces(&["a"]), now()).await.unwrap();
+    assert_eq!(count(&log, "/api/v1/namespaces/a/configmaps"), 1);
 
     for may in [true, false] {
         let (seen, log) = cluster(move |uri, before| match uri {

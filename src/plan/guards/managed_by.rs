@@ -2,7 +2,7 @@
 //! would make pods of its own on every node. Not here: how either of them acts.
 
 use super::guard;
-use crate::model::{DaemonSet, DaemonSetKey, ManagedBy, Snapshot, ledger_name};
+use crate::model::{DaemonSet, DaemonSetKey, ManagedBy, Revision, Snapshot, ledger_name};
 use crate::plan::document::{DaemonSetPlan, Guard, GuardCode};
 
 /// What stands in the way when it is not the one that the plan is for.
@@ -59,9 +59,8 @@ fn orphaning(key: &DaemonSetKey, managed_by: ManagedBy) -> String {
 /// Whether there is a ledger, although none was read.
 fn has_hidden_ledger(key: &DaemonSetKey, snapshot: &Snapshot) -> bool {
     let (kind, name) = (ManagedBy::DsApply.owner_kind(), ledger_name(&key.name));
-    let of_ledger = |it: &&crate::model::Revision| {
+    let of_ledger = |it: &Revision| {
         it.controller.as_ref().is_some_and(|it| *it.kind == *kind && *it.name == *name)
     };
-    let revisions = snapshot.revisions_in(&key.namespace);
-    !snapshot.coverage.ledgers && revisions.iter().any(|it| of_ledger(&it))
+    !snapshot.coverage.ledgers && snapshot.revisions_in(&key.namespace).iter().any(of_ledger)
 }
