@@ -26,6 +26,7 @@ mod scheduling;
 mod selector;
 mod service;
 mod snapshot;
+mod text_map;
 
 pub use cascade::Cascade;
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
@@ -59,6 +60,7 @@ pub use scheduling::{
 pub use selector::{LabelSelector, LabelSelectorRequirement};
 pub use service::Service;
 pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot};
+pub use text_map::{TextMap, TextSet};
 
 /// The field manager of everything that `ds-apply` writes.
 pub const FIELD_MANAGER: &str = "ds-apply";

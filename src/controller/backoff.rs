@@ -3,12 +3,10 @@
 //! The state lives in the controller's memory. Who plans does not know it and passes
 //! [`FailedPods::Unknown`].
 
-use std::collections::HashMap;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::Owner;
-use crate::model::{NodeName, Uid};
+use crate::model::{NodeName, TextMap, Uid};
 
 /// The first delay.
 const INITIAL: SignedDuration = SignedDuration::from_secs(1);
@@ -58,7 +56,7 @@ impl FailedPods<'_> {
 
 /// Delays by DaemonSet, its observed generation, and node; a new generation starts afresh.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Backoff(HashMap<Key, Entry>);
+pub struct Backoff(TextMap<Key, Entry>);
 
 type Key = (Option<Uid>, i64, NodeName);
 
@@ -101,7 +99,8 @@ impl Backoff {
     }
 
     fn entry(&self, owner: &Owner<'_>, node: &NodeName) -> Option<Entry> {
-        self.0.get(&key(owner, node)).copied()
+        // Mostly nothing has failed.
+        if self.0.is_empty() { None } else { self.0.get(&key(owner, node)).copied() }
     }
 }
 

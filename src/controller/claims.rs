@@ -2,10 +2,8 @@
 //!
 //! One set of rules for both. Not here: the live re-read before an adoption, and the patches.
 
-use std::collections::HashMap;
-
 use super::Owner;
-use crate::model::{ControllerRef, Labels, Pod, Revision, Uid};
+use crate::model::{ControllerRef, Labels, Pod, Revision, TextMap, Uid};
 
 /// What the claiming rules ask of an object.
 pub trait Claimable {
@@ -117,7 +115,7 @@ impl<'a, T: Claimable> Claims<'a, T> {
 /// DaemonSets need not look at every object (upstream: `PodControllerIndex`).
 #[derive(Clone, Debug)]
 pub struct OwnerIndex<'a, T> {
-    by_owner: HashMap<&'a Uid, Vec<&'a T>>,
+    by_owner: TextMap<&'a Uid, Vec<&'a T>>,
     orphans: Vec<&'a T>,
 }
 
@@ -127,7 +125,7 @@ impl<'a, T: Claimable> OwnerIndex<'a, T> {
     where
         T: 'a,
     {
-        let mut index = Self { by_owner: HashMap::new(), orphans: Vec::new() };
+        let mut index = Self { by_owner: TextMap::default(), orphans: Vec::new() };
         for object in objects {
             match object.controller() {
                 Some(reference) => index.by_owner.entry(&reference.uid).or_default().push(object),

@@ -5,14 +5,13 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use super::placement::{Judge, Placement};
-use crate::model::{Node, NodeName, Pod, PodPlacement};
+use crate::model::{Node, NodeName, Pod, PodPlacement, TextMap};
 
 /// Where each node stands in a list of nodes, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Positions(HashMap<NodeName, usize>);
+pub struct Positions(TextMap<NodeName, usize>);
 
 impl Positions {
     /// Those of these nodes.
@@ -47,7 +46,7 @@ impl<'a> Fleet<'a> {
 
     /// The same fleet by whoever knows already where each node stands.
     pub fn standing(nodes: &'a [Node], positions: &'a Positions) -> Self {
-        Self { nodes, positions: Cow::Borrowed(positions), judge: Judge::new(nodes, []) }
+        Self { nodes, positions: Cow::Borrowed(positions), judge: Judge::idle(nodes) }
     }
 
     /// What `template` says about each node, in their order. Fast for the templates that the fleet

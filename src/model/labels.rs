@@ -1,10 +1,12 @@
 //! Label maps, small and shared: 30,000 daemon pods carry the same few dozen texts.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::TextSet;
 
 /// A map of labels (or of `nodeSelector` pairs): sorted by key, each key once. Clones share it.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,7 +84,7 @@ impl<'de> Deserialize<'de> for Labels {
 /// Keeps one copy of each text while a snapshot is read.
 #[derive(Debug, Default)]
 pub struct Interner {
-    texts: HashSet<Arc<str>>,
+    texts: TextSet<Arc<str>>,
     /// The last labels.
     recent: Labels,
 }

@@ -1,6 +1,6 @@
 //! What a run remembers from step to step: only what cannot be seen in the cluster.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +11,7 @@ use super::event::{Answer, Event, Failure, Written};
 use super::outcome::{Attempt, ControllerStep, Replaced, Trouble};
 use super::progress::Progress;
 use super::task::{Goal, Task};
-use crate::model::{NodeName, RevisionName, Uid};
+use crate::model::{NodeName, RevisionName, TextMap, Uid};
 use crate::plan::RevisionRef;
 use crate::planted::planted;
 
@@ -34,7 +34,7 @@ const REMEMBER_ATTEMPTS: u32 = 3;
 pub struct State {
     pub(super) task: Arc<Task>,
     /// Wave of each node, from 1.
-    pub(super) waves: HashMap<NodeName, u32>,
+    pub(super) waves: TextMap<NodeName, u32>,
     /// The object that this is about, once it is known.
     pub(super) uid: Option<Uid>,
     /// Whether the object has been seen in the world.
@@ -124,7 +124,7 @@ pub(super) struct Remembering {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pods {
     /// Pods that were sent a delete: as good as gone, whatever an old observation says.
-    pub(super) deleted: HashMap<Uid, Request>,
+    pub(super) deleted: TextMap<Uid, Request>,
     /// How many deletes were sent, those that were refused apart.
     pub(super) count: u32,
     /// Nodes whose pod was deleted and that are not well again, and since when.

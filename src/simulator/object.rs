@@ -1,21 +1,24 @@
 //! One version of one object: its JSON text, and what is read of it again and again.
 //!
 //! The text is what is kept, because it is what is served: lists and watches copy it, and it takes
-//! a fifth of what a tree of values does. Whoever changes an object has it parsed once.
+//! a fifth of what a tree of values does. Whoever changes an object has it parsed once, and without
+//! its `spec` where that stays as it is ([`Draft`]).
+
+mod text;
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use self::text::Text;
 
 use super::Kind;
 use crate::cluster::{SlimDecoder, SlimObject};
 use crate::model::{DaemonSet, Interner, Labels, Node, Pod, Revision, Uid};
-
-/// Bytes of a pod's text, more or less.
-const USUAL_SIZE: usize = 4096;
 
 /// Namespace and name, in the order in which the server's store keeps them: by `NAMESPACE/NAME` as
 /// one text.
@@ -101,20 +104,10 @@ pub struct Meta {
 }
 
 impl Meta {
-    fn of(object: &Value, interner: &mut Interner) -> Self {
+    fn of(object: &Value, labels: Labels) -> Self {
         let metadata = &object["metadata"];
         let list = |field: &str| metadata[field].as_array().map(Vec::as_slice).unwrap_or_default();
         let time = |field: &str| metadata[field].as_str().and_then(|text| text.parse().ok());
-        let labels = match metadata["labels"].as_object() {
-            Some(labels) => {
-                let pairs: Vec<_> = labels
-                    .iter()
-                    .map(|(k, v)| (k.as_str(), v.as_str().unwrap_or_default()))
-                    .collect();
-                interner.labels(pairs.iter().copied())
-            }
-            None => Labels::default(),
-        };
         Self {
             uid: metadata["uid"].as_str().unwrap_or_default().into(),
             labels,
@@ -130,6 +123,14 @@ impl Meta {
             grace_seconds: metadata["deletionGracePeriodSeconds"].as_i64(),
         }
     }
+}
+
+/// `metadata.labels`.
+fn labels(object: &Value, interner: &mut Interner) -> Labels {
+    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+    let pairs: Vec<_> =
+        labels.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())).collect();
+    interner.labels(pairs.iter().copied())
 }
 
 fn owner(reference: &Value) -> Owner {
@@ -172,10 +173,24 @@ pub struct Object {
     kind: Kind,
     key: ObjectKey,
     version: u64,
-    /// With neither `kind` nor `apiVersion`, as items of lists have it.
-    json: Box<str>,
+    text: Text,
     meta: Meta,
     view: View,
+}
+
+/// What is to become of an object.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// Its values; with nothing in `spec` if that is another version's.
+    pub(super) value: Value,
+    /// The version whose `spec` stays as it is.
+    spec_of: Option<Arc<Object>>,
+}
+
+impl From<Value> for Draft {
+    fn from(value: Value) -> Self {
+        Self { value, spec_of: None }
+    }
 }
 
 /// Why an object cannot be kept.
@@ -196,15 +211,18 @@ impl Object {
         kind: Kind,
         key: ObjectKey,
         version: u64,
-        object: &Value,
+        draft: &Draft,
         reading: &mut Reading,
     ) -> Result<Self, UnreadableObject> {
-        let json = without_type(object);
-        let meta = Meta::of(object, &mut reading.interner);
-        match reading.view(kind, object, &json) {
+        let Draft { value, spec_of } = draft;
+        let before = spec_of.as_deref();
+        let text = Text::of(value, before.map(|before| &before.text));
+        match reading.view(kind, value, before, &text) {
             Ok(view) => {
-                let meta = Meta { labels: view.labels().cloned().unwrap_or(meta.labels), ..meta };
-                Ok(Self { kind, key, version, json: json.into(), meta, view })
+                let shared = view.labels().cloned();
+                let labels = shared.unwrap_or_else(|| labels(value, &mut reading.interner));
+                let meta = Meta::of(value, labels);
+                Ok(Self { kind, key, version, text, meta, view })
             }
             Err(reason) => Err(UnreadableObject { kind, key, reason }),
         }
@@ -230,22 +248,39 @@ impl Object {
         &self.meta
     }
 
-    /// The text that a list has for it: with neither `kind` nor `apiVersion`.
-    pub fn item_json(&self) -> &str {
-        &self.json
+    /// The text that a list has for it, with neither `kind` nor `apiVersion`, in pieces.
+    pub fn item_json(&self) -> [&str; 3] {
+        self.text.pieces()
     }
 
     /// The text that is served when it is asked for by itself.
     pub fn json(&self) -> String {
         let (kind, version) = (self.kind, self.kind.api_version());
-        let rest = self.json.strip_prefix('{').unwrap_or(&self.json);
-        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",{rest}")
+        let [first, spec, rest] = self.text.pieces();
+        let first = first.strip_prefix('{').unwrap_or(first);
+        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",{first}{spec}{rest}")
     }
 
     /// The object as values, with `kind` and `apiVersion`: a copy, to be changed and written.
     pub fn value(&self) -> Value {
+        self.typed(&self.text.whole())
+    }
+
+    /// The same for whoever leaves `spec` alone, which is not read then.
+    pub(super) fn draft(self: &Arc<Self>) -> Draft {
+        let value = self.typed(&self.text.without_spec());
+        Draft { value, spec_of: Some(Arc::clone(self)) }
+    }
+
+    /// What is asked of its `spec`; the default when it has none.
+    pub(super) fn spec<T: DeserializeOwned + Default>(&self) -> T {
+        // It was written from values of that shape.
+        self.text.spec().and_then(|spec| serde_json::from_str(spec).ok()).unwrap_or_default()
+    }
+
+    fn typed(&self, text: &str) -> Value {
         // It was written from values.
-        let mut value: Value = serde_json::from_str(&self.json).unwrap_or_default();
+        let mut value: Value = serde_json::from_str(text).unwrap_or_default();
         value["kind"] = self.kind.as_str().into();
         value["apiVersion"] = self.kind.api_version().into();
         value
@@ -280,8 +315,15 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    fn view(&mut self, kind: Kind, object: &Value, json: &str) -> Result<View, String> {
-        let kind = match kind {
+    /// The view of an object; `before` is the version whose `spec` it has, if its own is left out.
+    fn view(
+        &mut self,
+        kind: Kind,
+        values: &Value,
+        before: Option<&Object>,
+        text: &Text,
+    ) -> Result<View, String> {
+        let slim = match kind {
             Kind::Node => crate::cluster::Kind::Node,
             Kind::Pod => crate::cluster::Kind::Pod,
             Kind::DaemonSet => crate::cluster::Kind::DaemonSet,
@@ -293,7 +335,14 @@ impl Reading {
             | Kind::Lease
             | Kind::PodDisruptionBudget => return Ok(View::None),
         };
-        match self.decoder.decode(kind, object, json).map_err(|error| error.to_string())? {
+        // Of pods there are most, and most of a text would be passed over.
+        if kind == Kind::Pod
+            && let Some(pod) = self.decoder.pod(values)
+        {
+            let target = before.and_then(Object::pod).map(|before| before.target.clone());
+            return Ok(View::Pod(Pod { target: target.unwrap_or(pod.target), ..pod }));
+        }
+        match self.decoder.decode(slim, &text.whole()).map_err(|error| error.to_string())? {
             Some(SlimObject::Node(node)) => Ok(View::Node(node)),
             Some(SlimObject::Pod(pod)) => Ok(View::Pod(pod)),
             Some(SlimObject::DaemonSet(daemon_set)) => Ok(View::DaemonSet(daemon_set)),
@@ -301,26 +350,4 @@ impl Reading {
             None => Ok(View::None),
         }
     }
-}
-
-/// The object's text with `metadata` in front, and without what every item of a list shares.
-fn without_type(object: &Value) -> String {
-    let fields = object.as_object().into_iter().flatten();
-    let fields = fields.filter(|(name, _)| !matches!(name.as_str(), "kind" | "apiVersion"));
-    let mut text = Vec::with_capacity(USUAL_SIZE);
-    let mut separator = b'{';
-    for (name, value) in fields {
-        text.push(separator);
-        separator = b',';
-        text.push(b'"');
-        text.extend_from_slice(name.as_bytes());
-        text.extend_from_slice(b"\":");
-        // Values can be written, and memory takes whatever is written.
-        let _ = serde_json::to_writer(&mut text, value);
-    }
-    if separator == b'{' {
-        text.push(separator);
-    }
-    text.push(b'}');
-    String::from_utf8(text).unwrap_or_default()
 }

@@ -22,7 +22,7 @@ use serde_json::Value;
 pub use log::{Change, Event, Expired};
 
 use self::log::Log;
-use super::object::Reading;
+use super::object::{Draft, Reading};
 use super::seeded::Seeded;
 use super::verbs::Faultless;
 use super::{Kind, Object, ObjectKey, UnreadableObject};
@@ -93,7 +93,8 @@ impl Store {
         if object["metadata"]["uid"].as_str().is_none_or(str::is_empty) {
             object["metadata"]["uid"] = self.seeded.uid().into();
         }
-        let object = Arc::new(Object::new(kind, key.clone(), version, &object, &mut self.reading)?);
+        let draft = object.into();
+        let object = Arc::new(Object::new(kind, key.clone(), version, &draft, &mut self.reading)?);
         self.version = self.version.max(version);
         let previous = self.table_mut(kind).objects.insert(key, Arc::clone(&object));
         self.index(previous.as_deref(), Some(&object));
@@ -226,18 +227,18 @@ impl Store {
         &mut self,
         kind: Kind,
         version: u64,
-        object: &Value,
+        draft: &Draft,
     ) -> Result<Object, UnreadableObject> {
-        Object::new(kind, key_of(kind, object), version, object, &mut self.reading)
+        Object::new(kind, key_of(kind, &draft.value), version, draft, &mut self.reading)
     }
 
     /// Puts an object into its place under a new version, which is also written into it.
     pub(super) fn put(
         &mut self,
         kind: Kind,
-        object: Value,
+        draft: Draft,
     ) -> Result<Arc<Object>, UnreadableObject> {
-        let (key, object) = self.renewed(kind, object)?;
+        let (key, object) = self.renewed(kind, draft)?;
         let previous = self.table_mut(kind).objects.insert(key, Arc::clone(&object));
         let change = if previous.is_some() { Change::Modified } else { Change::Added };
         self.index(previous.as_deref(), Some(&object));
@@ -249,9 +250,9 @@ impl Store {
     pub(super) fn remove(
         &mut self,
         kind: Kind,
-        object: Value,
+        draft: Draft,
     ) -> Result<Arc<Object>, UnreadableObject> {
-        let (key, last) = self.renewed(kind, object)?;
+        let (key, last) = self.renewed(kind, draft)?;
         let previous = self.table_mut(kind).objects.remove(&key);
         self.index(previous.as_deref(), None);
         let (change, object) = (Change::Deleted, Arc::clone(&last));
@@ -263,12 +264,12 @@ impl Store {
     fn renewed(
         &mut self,
         kind: Kind,
-        mut object: Value,
+        mut draft: Draft,
     ) -> Result<(ObjectKey, Arc<Object>), UnreadableObject> {
-        let key = key_of(kind, &object);
+        let key = key_of(kind, &draft.value);
         let version = self.version + 1;
-        object["metadata"]["resourceVersion"] = version.to_string().into();
-        let renewed = Object::new(kind, key.clone(), version, &object, &mut self.reading)?;
+        draft.value["metadata"]["resourceVersion"] = version.to_string().into();
+        let renewed = Object::new(kind, key.clone(), version, &draft, &mut self.reading)?;
         Ok((key, Arc::new(renewed)))
     }
 

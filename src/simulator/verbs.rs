@@ -20,6 +20,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::object::Draft;
 use super::{Kind, Object, Status, Store, UnreadableObject};
 use crate::merge::{self, Manager};
 
@@ -156,21 +157,22 @@ impl Verbs<'_> {
     }
 
     /// Keeps an object in its place, unless it is a dry run.
-    fn keep(&mut self, kind: Kind, object: Value) -> Result<Arc<Object>, Status> {
+    fn keep(&mut self, kind: Kind, draft: impl Into<Draft>) -> Result<Arc<Object>, Status> {
+        let draft = draft.into();
         if !self.options.dry_run {
-            return self.store.put(kind, object).map_err(unreadable);
+            return self.store.put(kind, draft).map_err(unreadable);
         }
-        let version = object["metadata"]["resourceVersion"].as_str();
+        let version = draft.value["metadata"]["resourceVersion"].as_str();
         let version = version.and_then(|text| text.parse().ok()).unwrap_or_default();
-        self.store.read(kind, version, &object).map(Arc::new).map_err(unreadable)
+        self.store.read(kind, version, &draft).map(Arc::new).map_err(unreadable)
     }
 
     /// Takes an object away, unless it is a dry run.
-    fn take_away(&mut self, kind: Kind, object: Value) -> Result<Arc<Object>, Status> {
+    fn take_away(&mut self, kind: Kind, draft: Draft) -> Result<Arc<Object>, Status> {
         if self.options.dry_run {
-            return self.keep(kind, object);
+            return self.keep(kind, draft);
         }
-        self.store.remove(kind, object).map_err(unreadable)
+        self.store.remove(kind, draft).map_err(unreadable)
     }
 }
 

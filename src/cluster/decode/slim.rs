@@ -4,28 +4,21 @@ use serde_json::Value;
 
 use super::{Gathered, Object, ObjectError};
 use crate::cluster::Kind;
+use crate::model::Pod;
 
 /// Reads objects as those of a live cluster are read, and keeps one copy of each text in them.
 #[derive(Debug, Default)]
 pub(crate) struct SlimDecoder(Gathered);
 
 impl SlimDecoder {
-    /// The slim view of an object, which is at hand as values and as their text; `None` for kinds
-    /// that are not watched.
-    ///
-    /// Pods, of which there are most, are read from their values: most of a text is passed over, and
-    /// has to be looked at for that.
-    pub(crate) fn decode(
-        &mut self,
-        kind: Kind,
-        values: &Value,
-        json: &str,
-    ) -> Result<Option<Object>, ObjectError> {
-        if kind == Kind::Pod
-            && let Some(pod) = self.0.pod(values)
-        {
-            return Ok(Some(Object::Pod(pod)));
-        }
+    /// The slim view of a pod that is at hand as values. `None` when its text has to be read, to say
+    /// what is wrong with it.
+    pub(crate) fn pod(&mut self, values: &Value) -> Option<Pod> {
+        self.0.pod(values)
+    }
+
+    /// The slim view of an object; `None` for kinds that are not watched.
+    pub(crate) fn decode(&mut self, kind: Kind, json: &str) -> Result<Option<Object>, ObjectError> {
         self.0.add(kind, 0, json)?;
         Ok(self.0.take_last(kind))
     }

@@ -65,7 +65,8 @@ struct Look<'n> {
 #[derive(Clone, Debug)]
 pub struct Judge<'a> {
     nodes: &'a [Node],
-    sight: Sight<'a>,
+    /// What those templates look at; `None` for one that was made for none.
+    sight: Option<Sight<'a>>,
     /// The class of each node.
     classes: Vec<usize>,
     /// A node of each class.
@@ -73,6 +74,11 @@ pub struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
+    /// A judge of `nodes` for no template yet: making it costs nothing, and it knows no class.
+    pub fn idle(nodes: &'a [Node]) -> Self {
+        Self { nodes, sight: None, classes: Vec::new(), examples: Vec::new() }
+    }
+
     /// A judge of `nodes` for `templates`.
     pub fn new(nodes: &'a [Node], templates: impl IntoIterator<Item = &'a PodPlacement>) -> Self {
         let (mut labels, mut names) = (Vec::new(), Vec::new());
@@ -101,14 +107,14 @@ impl<'a> Judge<'a> {
             class
         };
         let classes = nodes.iter().map(&mut class).collect();
-        Self { nodes, sight, classes, examples }
+        Self { nodes, sight: Some(sight), classes, examples }
     }
 
     /// Upstream's answer for each node, and why not, in the order of the nodes. A template that
     /// looks at more than those that the judge was made for gets classes of its own.
     pub fn judge(&self, template: &PodPlacement) -> Vec<Placement> {
         let rules = Rules::of(template);
-        if !self.sight.covers(&rules.sight) {
+        if !self.knows(&rules) {
             return Judge::new(self.nodes, [template]).judge(template);
         }
         let answers = self.answers(&rules);
@@ -124,8 +130,13 @@ impl<'a> Judge<'a> {
     /// was made for.
     pub fn by_class(&self, template: &PodPlacement) -> Vec<Placement> {
         let rules = Rules::of(template);
-        debug_assert!(self.sight.covers(&rules.sight), "a template that the judge does not know");
+        debug_assert!(self.knows(&rules), "a template that the judge does not know");
         self.answers(&rules)
+    }
+
+    /// Whether its classes tell apart whatever the rules tell apart.
+    fn knows(&self, rules: &Rules<'_>) -> bool {
+        self.sight.as_ref().is_some_and(|sight| sight.covers(&rules.sight))
     }
 
     fn answers(&self, rules: &Rules<'_>) -> Vec<Placement> {

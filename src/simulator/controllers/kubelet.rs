@@ -15,8 +15,8 @@ use jiff::Timestamp;
 pub(in crate::simulator) use status::whole_second;
 
 use self::life::{Cause, Life, Stage, StartUp, Trouble};
+use self::status::Spec;
 use super::{Moment, Work};
-use crate::controller::start_times;
 use crate::model::{ImageFault, Node, NodeName, Pod, PodPhase, PodTarget, Uid};
 use crate::simulator::{Change, DeleteOptions, Event, Kind, Object, ObjectKey, Target};
 
@@ -162,8 +162,8 @@ impl Kubelets {
 
     /// How a pod of these images comes up on that node.
     fn plan(&self, object: &Object, node: &NodeName, moment: &Moment<'_>) -> StartUp {
-        let whole = object.value();
-        let images: Vec<&str> = start_times::images(&whole["spec"]).collect();
+        let spec: Spec = object.spec();
+        let images: Vec<&str> = spec.containers.iter().map(|it| &*it.image).collect();
         let start = moment.timings.start_of(images.iter().copied());
         let start = stretched(moment, start, &["start", object.meta().uid.as_str()]);
         let plan = StartUp { creating: start / 2, ready: start / 2, trouble: None };
@@ -190,9 +190,10 @@ impl Kubelets {
                 if let Some(next) = life.next(plan) {
                     moment.agenda.add(next.max(now), work);
                 }
+                let spec = moment.store.at(Kind::Pod, key).map(|pod| pod.spec()).unwrap_or_default();
                 let mut verbs = moment.store.verbs(now, MANAGER);
                 let written = verbs.edit(target.status(), |pod| {
-                    pod["status"] = status::status(pod, life, plan, now);
+                    pod["status"] = status::status(&spec, &pod["status"], life, plan, now);
                 });
                 if let Err(error) = written {
                     tracing::debug!(pod = %key, %error, "the status cannot be written");

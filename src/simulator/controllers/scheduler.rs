@@ -72,7 +72,7 @@ impl Scheduler {
         // Most nodes have no taint, and then nobody need read the pod.
         let is_tainted = node.is_some_and(|node| !node.taints.is_empty());
         let tolerations =
-            if is_tainted { tolerations(&object.value()["spec"]) } else { Vec::new() };
+            if is_tainted { tolerations(&object.spec()) } else { Vec::new() };
         let fit = fits(&name, node, &tolerations, moment.cache.nodes.len());
         let now = moment.now;
         let mut verbs = moment.store.verbs(now, MANAGER);

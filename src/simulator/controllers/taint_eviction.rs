@@ -58,7 +58,7 @@ fn look_at(node: &Node, moment: &mut Moment<'_>) {
 
 fn schedule(key: ObjectKey, node: &Node, moment: &mut Moment<'_>) {
     let Some(pod) = moment.store.at(Kind::Pod, &key) else { return };
-    let tolerations = tolerations(&pod.value()["spec"]);
+    let tolerations = tolerations(&pod.spec());
     let work = Work::Evict(key);
     match eviction(&node.taints, &tolerations) {
         // An earlier eviction stays, if it comes sooner.

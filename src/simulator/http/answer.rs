@@ -74,7 +74,7 @@ impl Answer {
 
     pub(super) fn page(kind: Kind, page: &Page) -> Self {
         let Page { items, version, token, remaining } = page;
-        let length: usize = items.iter().map(|item| item.item_json().len() + 1).sum();
+        let length: usize = items.iter().flat_map(|item| item.item_json()).map(|piece| piece.len() + 1).sum();
         let mut text = String::with_capacity(length + 200);
         let mut metadata = json!({"resourceVersion": version.to_string()});
         if !token.is_empty() {
@@ -93,7 +93,7 @@ impl Answer {
             if at > 0 {
                 text.push(',');
             }
-            text.push_str(item.item_json());
+            text.extend(item.item_json());
         }
         text.push_str("]}");
         Self::json(200, text)

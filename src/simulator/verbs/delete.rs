@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Target, Verbs, metadata};
@@ -82,8 +83,9 @@ impl Verbs<'_> {
         if target.kind == Kind::Namespace {
             return self.delete_namespace(&live).map(Deleted::Going);
         }
-        let mut object = live.value();
-        let grace = match self.grace(&live, &mut object, options) {
+        let mut draft = live.draft();
+        let object = &mut draft.value;
+        let grace = match self.grace(&live, object, options) {
             Grace::Pending => return Ok(Deleted::Going(live)),
             Grace::Runs => true,
             Grace::None => false,
@@ -91,23 +93,23 @@ impl Verbs<'_> {
         let finalizers = finalizers(&live, options);
         let waits = !finalizers.is_empty();
         let finalizers = waits.then(|| json!(finalizers));
-        metadata::set(&mut object, "finalizers", finalizers);
+        metadata::set(object, "finalizers", finalizers);
         let period = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
         if waits && !grace {
-            self.mark_as_deleting(&live, &mut object);
+            self.mark_as_deleting(&live, object);
         }
-        if waits && object == live.value() {
+        if waits && *object == live.draft().value {
             // It waits for others already, and nothing is left to be written.
             return Ok(Deleted::Going(live));
         }
         if waits || grace && period > 0 {
-            return self.keep(target.kind, object).map(Deleted::Going);
+            return self.keep(target.kind, draft).map(Deleted::Going);
         }
         if grace {
             // Upstream writes that there is no time left, and then deletes: two changes.
-            object = self.keep(target.kind, object)?.value();
+            draft = self.keep(target.kind, draft)?.draft();
         }
-        self.take_away(target.kind, object).map(Deleted::Gone)
+        self.take_away(target.kind, draft).map(Deleted::Gone)
     }
 
     /// A namespace is emptied before it goes, which nobody does here (upstream: the namespace
@@ -150,7 +152,7 @@ impl Verbs<'_> {
                 }
             };
         }
-        let period = own_grace(object, asked);
+        let period = own_grace(live, asked);
         set_deletion(object, self.now + SignedDuration::from_secs(period), period);
         bump_generation(live, object);
         Grace::Runs
@@ -175,14 +177,18 @@ enum Grace {
     Runs,
 }
 
+/// What a pod's spec says of its grace period.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OwnGrace {
+    termination_grace_period_seconds: Option<i64>,
+}
+
 /// A pod's grace period: none when no kubelet has it, or it has ended.
-fn own_grace(pod: &Value, asked: Option<i64>) -> i64 {
-    let own = || pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
-    let period = asked.unwrap_or_else(own);
-    let unbound = pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty);
-    let ended = matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
-    match period {
-        _ if unbound || ended => 0,
+fn own_grace(pod: &Object, asked: Option<i64>) -> i64 {
+    let own = || pod.spec::<OwnGrace>().termination_grace_period_seconds.unwrap_or(30);
+    match asked.unwrap_or_else(own) {
+        _ if pod.pod().is_some_and(|pod| !pod.is_bound() || pod.is_terminal()) => 0,
         ..0 => 1,
         period => period,
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::create::place;
 use super::{Ownership, Part, Target, Verbs, metadata, strategy};
+use crate::simulator::object::Draft;
 use crate::simulator::{Cause, Kind, Object, Status};
 
 impl Verbs<'_> {
@@ -27,7 +28,7 @@ impl Verbs<'_> {
     }
 
     /// Changes what is there, whatever it is by now: for controllers, whose reads are never old
-    /// within one moment.
+    /// within one moment. Whoever changes a status is shown no spec, but for that of a DaemonSet.
     ///
     /// # Errors
     /// 404, and 422 for what breaks the API's rules.
@@ -37,13 +38,17 @@ impl Verbs<'_> {
         change: impl FnOnce(&mut Value),
     ) -> Result<Arc<Object>, Status> {
         let live = self.get(target)?;
-        let old = live.value();
-        let mut object = old.clone();
-        change(&mut object);
+        let mut draft = match (target.part, target.kind) {
+            // Who owns which of its fields is recorded, those of the spec included.
+            (_, Kind::DaemonSet) | (Part::Main, _) => live.value().into(),
+            (Part::Status, _) => live.draft(),
+        };
+        let old = draft.value.clone();
+        change(&mut draft.value);
         if target.part == Part::Main {
-            strategy::default(target.kind, &mut object)?;
+            strategy::default(target.kind, &mut draft.value)?;
         }
-        self.replace_value(target, &live, &old, object, Ownership::Recorded)
+        self.replace_draft(target, &live, &old, draft, Ownership::Recorded)
     }
 
     /// What every way of changing an object ends in. The object has its kind's defaults.
@@ -54,43 +59,44 @@ impl Verbs<'_> {
         object: Value,
         ownership: Ownership,
     ) -> Result<Arc<Object>, Status> {
-        self.replace_value(target, live, &live.value(), object, ownership)
+        self.replace_draft(target, live, &live.value(), object.into(), ownership)
     }
 
-    /// The same by whoever has the values of the live object at hand.
-    fn replace_value(
+    /// The same by whoever has the values of the live object at hand, as far as they are drafted.
+    fn replace_draft(
         &mut self,
         target: Target<'_>,
         live: &Arc<Object>,
         old: &Value,
-        mut object: Value,
+        mut draft: Draft,
         ownership: Ownership,
     ) -> Result<Arc<Object>, Status> {
         let Target { kind, part, .. } = target;
-        check_version(target, live, &object)?;
-        reset(part, old, &mut object);
+        let object = &mut draft.value;
+        check_version(target, live, object)?;
+        reset(part, old, object);
         if ownership == Ownership::Recorded {
-            strategy::convert(kind, &mut object);
-            self.record(kind, part, Some(old), &mut object)?;
+            strategy::convert(kind, object);
+            self.record(kind, part, Some(old), object)?;
         }
-        keep_identity(old, &mut object);
-        let grows = strategy::prepare_update(kind, part, old, &mut object);
-        metadata::tidy(&mut object);
-        strategy::check_update(kind, part, old, &object)?;
+        keep_identity(old, object);
+        let grows = strategy::prepare_update(kind, part, old, object);
+        metadata::tidy(object);
+        strategy::check_update(kind, part, old, object)?;
         if grows {
             let next = live.meta().generation + 1;
-            metadata::set(&mut object, "generation", Some(next.into()));
+            metadata::set(object, "generation", Some(next.into()));
         }
         object["kind"] = kind.as_str().into();
         object["apiVersion"] = kind.api_version().into();
-        metadata::set(&mut object, "resourceVersion", Some(live.version().to_string().into()));
-        if is_done(live, &object) {
-            return self.take_away(kind, object);
+        metadata::set(object, "resourceVersion", Some(live.version().to_string().into()));
+        if is_done(live, object) {
+            return self.take_away(kind, draft);
         }
-        if is_same(old, &object) {
+        if is_same(old, object) {
             return Ok(Arc::clone(live));
         }
-        self.keep(kind, object)
+        self.keep(kind, draft)
     }
 }
 

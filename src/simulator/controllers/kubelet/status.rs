@@ -3,13 +3,40 @@
 //! Pure. A condition keeps its transition time while its status stays.
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::life::{Life, Stage, StartUp};
+use crate::model::null_as_default;
 
-/// The status of a pod that is on a node.
-pub(super) fn status(pod: &Value, life: &Life, plan: &StartUp, now: Timestamp) -> Value {
-    let before = &pod["status"];
+/// What kubelets go by of a pod's spec.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Spec {
+    #[serde(deserialize_with = "null_as_default")]
+    pub(super) containers: Vec<Container>,
+    #[serde(deserialize_with = "null_as_default")]
+    init_containers: Vec<Container>,
+}
+
+/// One of its containers.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Container {
+    name: Box<str>,
+    pub(super) image: Box<str>,
+    /// `Always` for a sidecar among those that begin first.
+    restart_policy: Option<Box<str>>,
+}
+
+/// The status of a pod that is on a node; `before` is what it was.
+pub(super) fn status(
+    spec: &Spec,
+    before: &Value,
+    life: &Life,
+    plan: &StartUp,
+    now: Timestamp,
+) -> Value {
     let ready = life.stage == Stage::Ready;
     let made = life.started.is_some();
     let why = if ready { None } else { Some("ContainersNotReady") };
@@ -27,8 +54,8 @@ pub(super) fn status(pod: &Value, life: &Life, plan: &StartUp, now: Timestamp) -
         "qosClass": before["qosClass"],
     });
     status["conditions"] = conditions.into_iter().collect();
-    status["initContainerStatuses"] = init_containers(pod, life).into();
-    status["containerStatuses"] = containers(pod, life, plan).into();
+    status["initContainerStatuses"] = init_containers(spec, life).into();
+    status["containerStatuses"] = containers(spec, life, plan).into();
     status
 }
 
@@ -62,15 +89,14 @@ fn condition(
     condition
 }
 
-fn containers(pod: &Value, life: &Life, plan: &StartUp) -> Vec<Value> {
-    let all = pod["spec"]["containers"].as_array().into_iter().flatten();
+fn containers(spec: &Spec, life: &Life, plan: &StartUp) -> Vec<Value> {
     let troubled = plan.trouble.map(|trouble| trouble.container);
-    all.enumerate().map(|(at, spec)| container(spec, life, troubled == Some(at))).collect()
+    spec.containers.iter().enumerate().map(|(at, it)| container(it, life, troubled == Some(at))).collect()
 }
 
 /// The container in trouble is as its pod; the others do as they should.
-fn container(spec: &Value, life: &Life, troubled: bool) -> Value {
-    let image = spec["image"].as_str().unwrap_or_default();
+fn container(container: &Container, life: &Life, troubled: bool) -> Value {
+    let Container { name, image, restart_policy: _ } = container;
     let since = life.started.map(whole_second);
     let (state, ready) = match (life.stage, troubled) {
         (Stage::Creating, _) | (Stage::PullFailed | Stage::PullBackOff, false) => {
@@ -97,9 +123,9 @@ fn container(spec: &Value, life: &Life, troubled: bool) -> Value {
     };
     let is_running = !state["running"].is_null();
     let mut status = json!({
-        "name": spec["name"],
+        "name": name,
         "image": image,
-        "imageID": if life.started.is_some() { image } else { "" },
+        "imageID": if life.started.is_some() { &**image } else { "" },
         "ready": ready,
         "started": is_running,
         "restartCount": if troubled { life.restarts } else { 0 },
@@ -123,12 +149,11 @@ fn waiting(reason: &str, message: &str) -> Value {
 }
 
 /// Init containers have ended well when the others run; sidecars among them run.
-fn init_containers(pod: &Value, life: &Life) -> Vec<Value> {
-    let all = pod["spec"]["initContainers"].as_array().into_iter().flatten();
-    let one = |spec: &Value| {
+fn init_containers(spec: &Spec, life: &Life) -> Vec<Value> {
+    let one = |Container { name, image, restart_policy }: &Container| {
         let state = match life.started.map(whole_second) {
             None => waiting("PodInitializing", ""),
-            Some(since) if spec["restartPolicy"] == "Always" => {
+            Some(since) if restart_policy.as_deref() == Some("Always") => {
                 json!({"running": {"startedAt": since}})
             }
             Some(since) => json!({"terminated": {
@@ -137,11 +162,11 @@ fn init_containers(pod: &Value, life: &Life) -> Vec<Value> {
         };
         let done = life.started.is_some();
         json!({
-            "name": spec["name"], "image": spec["image"], "ready": done, "restartCount": 0,
+            "name": name, "image": image, "ready": done, "restartCount": 0,
             "state": state, "lastState": {},
         })
     };
-    all.map(one).collect()
+    spec.init_containers.iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -160,11 +185,14 @@ mod tests {
         }
     }
 
+    fn spec(names: &[&str]) -> Spec {
+        let containers = names.iter().map(|name| json!({"name": name, "image": "i:1"}));
+        Spec::deserialize(json!({"containers": containers.collect::<Vec<_>>()})).unwrap()
+    }
+
     #[test]
     fn what_is_shown_of_each_stage() {
-        let pod = json!({"spec": {"containers": [
-            {"name": "good", "image": "good:1"}, {"name": "bad", "image": "bad:1"},
-        ]}});
+        let spec = spec(&["good", "bad"]);
         let ends = Some(Cause::Ends(Duration::from_secs(1)));
         for (stage, cause, phase, ready, reason) in [
             (Stage::Creating, None, "Pending", "False", "ContainerCreating"),
@@ -178,7 +206,7 @@ mod tests {
             if stage == Stage::CrashBackOff {
                 life.started = Some(at(0));
             }
-            let status = status(&pod, &life, &plan(cause), at(60));
+            let status = status(&spec, &Value::Null, &life, &plan(cause), at(60));
             let bad = &status["containerStatuses"][1]["state"]["waiting"]["reason"];
             assert_eq!(status["phase"], phase, "{stage:?}");
             assert_eq!(status["conditions"][2]["status"], ready, "{stage:?}");
@@ -188,12 +216,12 @@ mod tests {
 
     #[test]
     fn a_condition_keeps_its_time_while_its_status_stays() {
-        let mut pod = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let spec = spec(&["c"]);
         let life = Life::at(Stage::Running, at(0));
-        pod["status"] = status(&pod, &life, &plan(None), at(10));
-        let ready = Life::at(Stage::Ready, at(0));
-        pod["status"] = status(&pod, &ready, &plan(None), at(20));
-        let later = status(&pod, &ready, &plan(None), at(30));
+        let running = status(&spec, &Value::Null, &life, &plan(None), at(10));
+        let life = Life::at(Stage::Ready, at(0));
+        let ready = status(&spec, &running, &life, &plan(None), at(20));
+        let later = status(&spec, &ready, &life, &plan(None), at(30));
         let times: Vec<&Value> =
             [0, 2].map(|at| &later["conditions"][at]["lastTransitionTime"]).into();
         assert_eq!(times, ["1970-01-01T00:00:10Z", "1970-01-01T00:00:20Z"]);

@@ -1,0 +1,124 @@
+//! An object's JSON text, with neither `kind` nor `apiVersion`, as items of lists have it.
+//!
+//! Its `spec` stands apart, because most writes leave it as it is: those of a status, and of an end.
+//! Versions then share it, and nobody parses or writes it again.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// Bytes of what a pod's text has beside its spec, more or less.
+const USUAL_SIZE: usize = 2048;
+
+/// The text, in three pieces: up to the value of `spec`, that value, and the rest.
+#[derive(Debug)]
+pub(super) struct Text {
+    before: Box<str>,
+    spec: Option<Arc<str>>,
+    after: Box<str>,
+}
+
+impl Text {
+    /// That of an object; with the `spec` of `other`, if one is given, in the place of its own.
+    pub(super) fn of(object: &Value, other: Option<&Self>) -> Self {
+        let mut before = None;
+        let mut spec = None;
+        let mut text = Vec::with_capacity(USUAL_SIZE);
+        let mut separator = b'{';
+        for (name, value) in object.as_object().into_iter().flatten() {
+            if matches!(name.as_str(), "kind" | "apiVersion") {
+                continue;
+            }
+            text.push(separator);
+            separator = b',';
+            text.push(b'"');
+            text.extend_from_slice(name.as_bytes());
+            text.extend_from_slice(b"\":");
+            if name == "spec" {
+                spec = match other {
+                    Some(other) => other.spec.clone(),
+                    None => Some(value.to_string().into()),
+                };
+                before = Some(boxed(std::mem::take(&mut text)));
+                continue;
+            }
+            // Values can be written, and memory takes whatever is written.
+            let _ = serde_json::to_writer(&mut text, value);
+        }
+        if separator == b'{' {
+            text.push(separator);
+        }
+        text.push(b'}');
+        match before {
+            Some(before) => Self { before, spec, after: boxed(text) },
+            None => Self { before: boxed(text), spec: None, after: "".into() },
+        }
+    }
+
+    /// The pieces in their order.
+    pub(super) fn pieces(&self) -> [&str; 3] {
+        [&self.before, self.spec().unwrap_or_default(), &self.after]
+    }
+
+    /// The text of `spec`; `None` for objects that have none.
+    pub(super) fn spec(&self) -> Option<&str> {
+        self.spec.as_deref()
+    }
+
+    pub(super) fn whole(&self) -> String {
+        self.pieces().concat()
+    }
+
+    /// The whole with nothing in `spec`.
+    pub(super) fn without_spec(&self) -> String {
+        let nothing = if self.spec.is_some() { "null" } else { "" };
+        [&self.before, nothing, &self.after].concat()
+    }
+}
+
+fn boxed(text: Vec<u8>) -> Box<str> {
+    // What is written as JSON is UTF-8.
+    String::from_utf8(text).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_spec_stands_apart() {
+        let metadata = json!({"name": "a"});
+        for (object, whole, without) in [
+            (json!({}), "{}", "{}"),
+            (json!({"kind": "Pod", "apiVersion": "v1"}), "{}", "{}"),
+            (json!({"data": {"spec": "s"}}), r#"{"data":{"spec":"s"}}"#, r#"{"data":{"spec":"s"}}"#),
+            (json!({"spec": {"a": 1}}), r#"{"spec":{"a":1}}"#, r#"{"spec":null}"#),
+            (
+                json!({"kind": "Pod", "metadata": metadata, "spec": {"b": "ü"}, "status": {}}),
+                r#"{"metadata":{"name":"a"},"spec":{"b":"ü"},"status":{}}"#,
+                r#"{"metadata":{"name":"a"},"spec":null,"status":{}}"#,
+            ),
+        ] {
+            let text = Text::of(&object, None);
+            assert_eq!(text.whole(), whole);
+            assert_eq!(text.without_spec(), without);
+            let mut changed: Value = serde_json::from_str(without).unwrap();
+            changed["status"] = json!({"now": true});
+            let next = Text::of(&changed, Some(&text)).whole();
+            let next: Value = serde_json::from_str(&next).unwrap();
+            let mut wanted: Value = serde_json::from_str(whole).unwrap();
+            wanted["status"] = json!({"now": true});
+            assert_eq!(next, wanted);
+        }
+    }
+
+    #[test]
+    fn versions_share_it() {
+        let old = Text::of(&json!({"spec": {"a": 1}, "status": 1}), None);
+        let new = Text::of(&json!({"spec": null, "status": 2}), Some(&old));
+        assert_eq!(new.whole(), r#"{"spec":{"a":1},"status":2}"#);
+        assert!(Arc::ptr_eq(old.spec.as_ref().unwrap(), new.spec.as_ref().unwrap()));
+    }
+}
