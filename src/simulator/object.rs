@@ -216,7 +216,7 @@ impl Object {
     ) -> Result<Self, UnreadableObject> {
         let Draft { value, spec_of } = draft;
         let before = spec_of.as_deref();
-        let text = Text::of(value, before.map(|before| &before.text));
+        let text = Text::of(value, before.map(|before| &before.text), &mut reading.room);
         match reading.view(kind, value, before, &text) {
             Ok(view) => {
                 let shared = view.labels().cloned();
@@ -312,6 +312,8 @@ impl Object {
 pub(super) struct Reading {
     interner: Interner,
     decoder: SlimDecoder,
+    /// Where texts are written before they are kept.
+    room: Vec<u8>,
 }
 
 impl Reading {

@@ -24,7 +24,7 @@ pub use log::{Change, Event, Expired};
 use self::log::Log;
 use super::object::{Draft, Reading};
 use super::seeded::Seeded;
-use super::verbs::Faultless;
+use super::verbs::LastSpec;
 use super::{Kind, Object, ObjectKey, UnreadableObject};
 use crate::model::Uid;
 
@@ -46,7 +46,7 @@ pub struct Store {
     held: BTreeSet<(Kind, ObjectKey)>,
     remembered: usize,
     /// What need not be judged again.
-    pub(super) faultless: Faultless,
+    pub(super) last_spec: LastSpec,
 }
 
 /// The objects of one kind.
@@ -68,7 +68,7 @@ impl Store {
             dependents: BTreeMap::new(),
             held: BTreeSet::new(),
             remembered: REMEMBERED,
-            faultless: Faultless::default(),
+            last_spec: LastSpec::default(),
         }
     }
 

@@ -29,7 +29,7 @@ pub use self::delete::{DeleteOptions, Deleted, Propagation};
 pub use self::list::{ListOptions, Page};
 pub(super) use self::list::{too_old, unparsable_version};
 pub use self::patch::Patch;
-pub(super) use self::strategy::{Faultless, default as with_defaults};
+pub(super) use self::strategy::{LastSpec, default as with_defaults};
 
 /// Whose write it is, and whether it counts.
 #[derive(Clone, Copy, Debug, Default)]

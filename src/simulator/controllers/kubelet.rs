@@ -190,7 +190,8 @@ impl Kubelets {
                 if let Some(next) = life.next(plan) {
                     moment.agenda.add(next.max(now), work);
                 }
-                let spec = moment.store.at(Kind::Pod, key).map(|pod| pod.spec()).unwrap_or_default();
+                let spec =
+                    moment.store.at(Kind::Pod, key).map(|pod| pod.spec()).unwrap_or_default();
                 let mut verbs = moment.store.verbs(now, MANAGER);
                 let written = verbs.edit(target.status(), |pod| {
                     pod["status"] = status::status(&spec, &pod["status"], life, plan, now);

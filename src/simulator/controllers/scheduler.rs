@@ -71,8 +71,7 @@ impl Scheduler {
         let node = moment.cache.node(&name);
         // Most nodes have no taint, and then nobody need read the pod.
         let is_tainted = node.is_some_and(|node| !node.taints.is_empty());
-        let tolerations =
-            if is_tainted { tolerations(&object.spec()) } else { Vec::new() };
+        let tolerations = if is_tainted { tolerations(&object.spec()) } else { Vec::new() };
         let fit = fits(&name, node, &tolerations, moment.cache.nodes.len());
         let now = moment.now;
         let mut verbs = moment.store.verbs(now, MANAGER);

@@ -74,7 +74,8 @@ impl Answer {
 
     pub(super) fn page(kind: Kind, page: &Page) -> Self {
         let Page { items, version, token, remaining } = page;
-        let length: usize = items.iter().flat_map(|item| item.item_json()).map(|piece| piece.len() + 1).sum();
+        let length: usize =
+            items.iter().flat_map(|item| item.item_json()).map(|piece| piece.len() + 1).sum();
         let mut text = String::with_capacity(length + 200);
         let mut metadata = json!({"resourceVersion": version.to_string()});
         if !token.is_empty() {

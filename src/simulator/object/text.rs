@@ -7,9 +7,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Bytes of what a pod's text has beside its spec, more or less.
-const USUAL_SIZE: usize = 2048;
-
 /// The text, in three pieces: up to the value of `spec`, that value, and the rest.
 #[derive(Debug)]
 pub(super) struct Text {
@@ -19,11 +16,12 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// That of an object; with the `spec` of `other`, if one is given, in the place of its own.
-    pub(super) fn of(object: &Value, other: Option<&Self>) -> Self {
+    /// That of an object; with the `spec` of `other`, if one is given, in the place of its own. It is
+    /// written into `text` first, so that what stays takes no more room than it needs.
+    pub(super) fn of(object: &Value, other: Option<&Self>, text: &mut Vec<u8>) -> Self {
         let mut before = None;
         let mut spec = None;
-        let mut text = Vec::with_capacity(USUAL_SIZE);
+        text.clear();
         let mut separator = b'{';
         for (name, value) in object.as_object().into_iter().flatten() {
             if matches!(name.as_str(), "kind" | "apiVersion") {
@@ -34,24 +32,28 @@ impl Text {
             text.push(b'"');
             text.extend_from_slice(name.as_bytes());
             text.extend_from_slice(b"\":");
-            if name == "spec" {
-                spec = match other {
-                    Some(other) => other.spec.clone(),
-                    None => Some(value.to_string().into()),
-                };
-                before = Some(boxed(std::mem::take(&mut text)));
+            if name != "spec" {
+                write(value, text);
                 continue;
             }
-            // Values can be written, and memory takes whatever is written.
-            let _ = serde_json::to_writer(&mut text, value);
+            before = Some(written(text).into());
+            text.clear();
+            spec = match other {
+                Some(other) => other.spec.clone(),
+                None => {
+                    write(value, text);
+                    Some(written(text).into())
+                }
+            };
+            text.clear();
         }
         if separator == b'{' {
             text.push(separator);
         }
         text.push(b'}');
         match before {
-            Some(before) => Self { before, spec, after: boxed(text) },
-            None => Self { before: boxed(text), spec: None, after: "".into() },
+            Some(before) => Self { before, spec, after: written(text).into() },
+            None => Self { before: written(text).into(), spec: None, after: "".into() },
         }
     }
 
@@ -76,9 +78,14 @@ impl Text {
     }
 }
 
-fn boxed(text: Vec<u8>) -> Box<str> {
+fn write(value: &Value, text: &mut Vec<u8>) {
+    // Values can be written, and memory takes whatever is written.
+    let _ = serde_json::to_writer(text, value);
+}
+
+fn written(text: &[u8]) -> &str {
     // What is written as JSON is UTF-8.
-    String::from_utf8(text).unwrap_or_default().into()
+    std::str::from_utf8(text).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -93,7 +100,11 @@ mod tests {
         for (object, whole, without) in [
             (json!({}), "{}", "{}"),
             (json!({"kind": "Pod", "apiVersion": "v1"}), "{}", "{}"),
-            (json!({"data": {"spec": "s"}}), r#"{"data":{"spec":"s"}}"#, r#"{"data":{"spec":"s"}}"#),
+            (
+                json!({"data": {"spec": "s"}}),
+                r#"{"data":{"spec":"s"}}"#,
+                r#"{"data":{"spec":"s"}}"#,
+            ),
             (json!({"spec": {"a": 1}}), r#"{"spec":{"a":1}}"#, r#"{"spec":null}"#),
             (
                 json!({"kind": "Pod", "metadata": metadata, "spec": {"b": "ü"}, "status": {}}),
@@ -101,12 +112,12 @@ mod tests {
                 r#"{"metadata":{"name":"a"},"spec":null,"status":{}}"#,
             ),
         ] {
-            let text = Text::of(&object, None);
+            let text = Text::of(&object, None, &mut Vec::new());
             assert_eq!(text.whole(), whole);
             assert_eq!(text.without_spec(), without);
             let mut changed: Value = serde_json::from_str(without).unwrap();
             changed["status"] = json!({"now": true});
-            let next = Text::of(&changed, Some(&text)).whole();
+            let next = Text::of(&changed, Some(&text), &mut Vec::new()).whole();
             let next: Value = serde_json::from_str(&next).unwrap();
             let mut wanted: Value = serde_json::from_str(whole).unwrap();
             wanted["status"] = json!({"now": true});
@@ -116,8 +127,9 @@ mod tests {
 
     #[test]
     fn versions_share_it() {
-        let old = Text::of(&json!({"spec": {"a": 1}, "status": 1}), None);
-        let new = Text::of(&json!({"spec": null, "status": 2}), Some(&old));
+        let mut room = Vec::new();
+        let old = Text::of(&json!({"spec": {"a": 1}, "status": 1}), None, &mut room);
+        let new = Text::of(&json!({"spec": null, "status": 2}), Some(&old), &mut room);
         assert_eq!(new.whole(), r#"{"spec":{"a":1},"status":2}"#);
         assert!(Arc::ptr_eq(old.spec.as_ref().unwrap(), new.spec.as_ref().unwrap()));
     }

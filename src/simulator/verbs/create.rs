@@ -57,7 +57,7 @@ impl Verbs<'_> {
         }
         self.name(kind, namespace, &mut object)?;
         self.check_namespace(kind, namespace, &object)?;
-        strategy::default(kind, &mut object)?;
+        strategy::default_new(kind, &mut object, &mut self.store.last_spec)?;
         self.introduce(kind, &mut object);
         if ownership == Ownership::Recorded {
             strategy::convert(kind, &mut object);
@@ -65,7 +65,7 @@ impl Verbs<'_> {
         }
         strategy::prepare_create(kind, &mut object);
         metadata::tidy(&mut object);
-        strategy::check_create(kind, &object, &mut self.store.faultless)?;
+        strategy::check_create(kind, &object, &mut self.store.last_spec)?;
         let name = metadata::text(&object, "name");
         if self.store.get(kind, namespace, name).is_some() {
             return Err(Status::already_exists(kind, name));

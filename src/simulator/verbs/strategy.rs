@@ -7,7 +7,7 @@
 
 mod pod;
 
-pub(in crate::simulator) use self::pod::Faultless;
+pub(in crate::simulator) use self::pod::LastSpec;
 
 use serde_json::{Map, Value, json};
 
@@ -33,6 +33,15 @@ pub(in crate::simulator) fn default(kind: Kind, object: &mut Value) -> Result<()
         | Kind::Lease
         | Kind::PodDisruptionBudget => Ok(()),
     }
+}
+
+/// The same for a new object.
+pub(super) fn default_new(
+    kind: Kind,
+    object: &mut Value,
+    last: &mut LastSpec,
+) -> Result<(), Status> {
+    if kind == Kind::Pod { pod::default_new(object, last) } else { default(kind, object) }
 }
 
 fn default_daemon_set(object: &mut Value) -> Result<(), Status> {
@@ -186,16 +195,12 @@ fn set_template_generation(daemon_set: &mut Value, generation: i64) {
 }
 
 /// What is wrong with a new object.
-pub(super) fn check_create(
-    kind: Kind,
-    object: &Value,
-    known: &mut Faultless,
-) -> Result<(), Status> {
+pub(super) fn check_create(kind: Kind, object: &Value, last: &mut LastSpec) -> Result<(), Status> {
     let causes = match kind {
         Kind::DaemonSet => causes(&manifest::validate(object)),
         Kind::Pod => {
             pod::admit(object)?;
-            pod::check(object, known)
+            pod::check(object, last)
         }
         Kind::ControllerRevision => check_revision(object),
         Kind::Lease => check_lease(object),

@@ -91,7 +91,11 @@ fn condition(
 
 fn containers(spec: &Spec, life: &Life, plan: &StartUp) -> Vec<Value> {
     let troubled = plan.trouble.map(|trouble| trouble.container);
-    spec.containers.iter().enumerate().map(|(at, it)| container(it, life, troubled == Some(at))).collect()
+    spec.containers
+        .iter()
+        .enumerate()
+        .map(|(at, it)| container(it, life, troubled == Some(at)))
+        .collect()
 }
 
 /// The container in trouble is as its pod; the others do as they should.

@@ -154,25 +154,58 @@ fn quality(pod: &Value) -> &'static str {
     }
 }
 
-/// The spec that was last found without fault, but for its affinity. The pods of a DaemonSet differ
-/// in nothing else, and there are thousands of them.
+/// What came of the spec of the last new pod, but for its affinity. The pods of a DaemonSet differ in
+/// nothing else, and there are thousands of them.
 #[derive(Debug, Default)]
-pub(in crate::simulator) struct Faultless(Option<Value>);
+pub(in crate::simulator) struct LastSpec {
+    /// As it was written, and with its defaults.
+    defaulted: Option<(Value, Value)>,
+    /// One in which nothing was wrong.
+    faultless: Option<Map<String, Value>>,
+}
+
+/// The same as [`default`] for a new pod.
+pub(super) fn default_new(pod: &mut Value, last: &mut LastSpec) -> Result<(), Status> {
+    let affinity = pod["spec"].as_object_mut().and_then(|spec| spec.remove("affinity"));
+    let known = last.defaulted.as_ref().filter(|(written, _)| *written == pod["spec"]);
+    if let Some((_, defaulted)) = known {
+        let mut judged = json!({"spec": plain()});
+        put_affinity(&mut judged["spec"], affinity);
+        default(&mut judged)?;
+        let affinity = judged["spec"].as_object_mut().and_then(|spec| spec.remove("affinity"));
+        pod["spec"] = defaulted.clone();
+        put_affinity(&mut pod["spec"], affinity);
+        return Ok(());
+    }
+    let written = pod["spec"].clone();
+    put_affinity(&mut pod["spec"], affinity);
+    default(pod)?;
+    let mut defaulted = pod["spec"].clone();
+    if let Some(fields) = defaulted.as_object_mut() {
+        fields.remove("affinity");
+    }
+    last.defaulted = Some((written, defaulted));
+    Ok(())
+}
+
+fn put_affinity(spec: &mut Value, affinity: Option<Value>) {
+    if let Some(affinity) = affinity {
+        spec["affinity"] = affinity;
+    }
+}
 
 /// What is wrong with a new pod: what is wrong with its template, but for the rules that only
 /// DaemonSets have.
-pub(super) fn check(pod: &Value, known: &mut Faultless) -> Vec<Cause> {
+pub(super) fn check(pod: &Value, last: &mut LastSpec) -> Vec<Cause> {
     let labels = json!({"a": "a"});
-    let mut spec = pod["spec"].clone();
-    let mut affinity = None;
-    if let Some(fields) = spec.as_object_mut() {
+    let fields = || pod["spec"].as_object().into_iter().flatten();
+    let others = || fields().filter(|(name, _)| *name != "affinity");
+    let is_known = last.faultless.as_ref().is_some_and(|known| others().eq(known));
+    let mut judged = if is_known { plain() } else { pod["spec"].clone() };
+    put_affinity(&mut judged, pod["spec"].get("affinity").cloned());
+    if let Some(fields) = judged.as_object_mut() {
         fields.insert("restartPolicy".to_owned(), "Always".into());
         fields.remove("activeDeadlineSeconds");
-        affinity = fields.remove("affinity");
-    }
-    let mut judged = if known.0.as_ref() == Some(&spec) { plain() } else { spec.clone() };
-    if let Some(affinity) = affinity {
-        judged["affinity"] = affinity;
     }
     let mut wrapped = json!({
         "spec": {
@@ -184,8 +217,8 @@ pub(super) fn check(pod: &Value, known: &mut Faultless) -> Vec<Cause> {
     wrapped["metadata"] = pod["metadata"].clone();
     wrapped["spec"]["template"]["spec"] = judged;
     let errors = manifest::validate(&wrapped);
-    if errors.is_empty() {
-        known.0 = Some(spec);
+    if errors.is_empty() && !is_known {
+        last.faultless = Some(others().map(|(name, it)| (name.clone(), it.clone())).collect());
     }
     let errors = errors.into_iter().map(|mut error| {
         if let Some(path) = error.path.strip_prefix("spec.template.") {
@@ -208,8 +241,8 @@ pub(super) fn check(pod: &Value, known: &mut Faultless) -> Vec<Cause> {
     causes
 }
 
-/// A spec without fault, in which an affinity can be judged alone: no rule looks at it and at
-/// anything else.
+/// A spec without fault, in which an affinity can be judged alone: no rule and no default looks at it
+/// and at anything else.
 fn plain() -> Value {
     json!({
         "containers": [{
@@ -264,7 +297,7 @@ mod tests {
         json!({"metadata": {"name": "p", "namespace": "n"}, "spec": spec})
     }
 
-    fn aimed(operator: &str) -> Value {
+    fn aimed_at(operator: &str) -> Value {
         json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
             "nodeSelectorTerms": [{"matchFields": [
                 {"key": "metadata.name", "operator": operator, "values": ["node"]},
@@ -275,18 +308,52 @@ mod tests {
     /// Whatever was found without fault before, what is wrong is found.
     #[test]
     fn what_is_wrong_is_found_beside_what_is_known() {
-        let good = pod("i", &aimed("In"));
+        let good = pod("i", &aimed_at("In"));
         for (image, operator, faulty) in
             [("i", "In", false), ("i", "Like", true), ("", "In", true), ("", "Like", true)]
         {
-            let pod = pod(image, &aimed(operator));
-            let fresh = check(&pod, &mut Faultless::default());
-            let mut known = Faultless::default();
-            assert_eq!(check(&good, &mut known), []);
-            assert!(known.0.is_some());
-            assert_eq!(check(&pod, &mut known), fresh, "{image:?} {operator}");
-            assert_eq!(check(&pod, &mut known), fresh, "{image:?} {operator}, once more");
+            let pod = pod(image, &aimed_at(operator));
+            let fresh = check(&pod, &mut LastSpec::default());
+            let mut last = LastSpec::default();
+            assert_eq!(check(&good, &mut last), []);
+            assert!(last.faultless.is_some());
+            assert_eq!(check(&pod, &mut last), fresh, "{image:?} {operator}");
+            assert_eq!(check(&pod, &mut last), fresh, "{image:?} {operator}, once more");
             assert_eq!(!fresh.is_empty(), faulty, "{image:?} {operator}");
+        }
+    }
+
+    /// Whatever the pod before was, each gets its own defaults and keeps its own affinity.
+    #[test]
+    fn defaults_are_the_same_beside_what_is_known() {
+        let bare = |image: &str| json!({"spec": {"containers": [{"name": "c", "image": image}]}});
+        let aimed = |image: &str, affinity: Value| {
+            let mut pod = bare(image);
+            pod["spec"]["affinity"] = affinity;
+            pod
+        };
+        let misshapen = json!({"nodeAffinity": {"preferred": []}, "unknown": 1});
+        let mut last = LastSpec::default();
+        for (pod, is_known) in [
+            (bare("i"), false),
+            (bare("i"), true),
+            (aimed("i", aimed_at("In")), true),
+            (aimed("i", misshapen), true),
+            (aimed("i", json!("no object")), true),
+            (aimed("other", aimed_at("In")), false),
+            (json!({"spec": {"containers": "none"}}), false),
+            (json!({"spec": null}), false),
+            (aimed("other", aimed_at("NotIn")), false),
+        ] {
+            let (mut one, mut other) = (pod.clone(), pod.clone());
+            let before = last.defaulted.as_ref().map(|(written, _)| written.clone());
+            let [made, wanted] = [default_new(&mut one, &mut last), default(&mut other)];
+            assert_eq!(made, wanted, "{pod}");
+            if wanted.is_ok() {
+                assert_eq!(one, other, "{pod}");
+            }
+            let after = last.defaulted.as_ref().map(|(written, _)| written.clone());
+            assert_eq!(before == after, is_known || wanted.is_err(), "{pod}");
         }
     }
 }
