@@ -148,7 +148,8 @@ fn owner(reference: &Value) -> Owner {
 enum View {
     Node(Node),
     Pod(Pod),
-    DaemonSet(DaemonSet),
+    /// Of these there are few, and they are large.
+    DaemonSet(Box<DaemonSet>),
     Revision(Revision),
     /// Of this kind there is no slim view.
     None,
@@ -347,7 +348,7 @@ impl Reading {
         match self.decoder.decode(slim, &text.whole()).map_err(|error| error.to_string())? {
             Some(SlimObject::Node(node)) => Ok(View::Node(node)),
             Some(SlimObject::Pod(pod)) => Ok(View::Pod(pod)),
-            Some(SlimObject::DaemonSet(daemon_set)) => Ok(View::DaemonSet(daemon_set)),
+            Some(SlimObject::DaemonSet(daemon_set)) => Ok(View::DaemonSet(Box::new(daemon_set))),
             Some(SlimObject::ControllerRevision(revision)) => Ok(View::Revision(revision)),
             None => Ok(View::None),
         }
