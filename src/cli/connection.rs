@@ -2,14 +2,16 @@
 //!
 //! With a recording no network call is made. Not here: reading either (`cluster`).
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
-use super::flags::GlobalFlags;
+use super::error::{Error, Place};
+use super::flags::{GlobalFlags, NarrowFlags};
+use super::input::Selection;
 use super::shell::Shell;
 use crate::cluster::{self, ConnectOptions, LiveCluster, Scope};
-use crate::model::{DesiredDaemonSet, NamespaceName, Snapshot};
+use crate::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, Snapshot};
 use crate::source::STANDARD_INPUT;
 
 /// The namespace of manifests that name none, where nothing else says so.
@@ -40,6 +42,21 @@ pub(super) async fn open<'a>(
         context: context.clone(),
     };
     Ok(Connection::Live(Box::new(cluster::connect(&options).await?)))
+}
+
+/// The cluster, and which of its DaemonSets a command asks about that reads no source.
+pub(super) async fn read_chosen(
+    narrow: &NarrowFlags,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
+    let connection = open(global, shell).await?;
+    let namespace = global.namespace.as_ref();
+    let snapshot = connection.snapshot(&narrow.scope(namespace), shell).await?;
+    let selection = Selection { namespace, flags: narrow, place: Place::Cluster };
+    let all: Vec<&DaemonSet> = snapshot.daemon_sets.iter().collect();
+    let chosen = selection.narrow(all)?.into_iter().map(|live| live.key.clone()).collect();
+    Ok((snapshot, chosen))
 }
 
 impl Connection<'_> {

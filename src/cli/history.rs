@@ -1,17 +1,15 @@
 //! `ds-plan history`: the revisions of DaemonSets, one of them, or how two differ.
 
-use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use clap::ValueEnum;
 
-use super::error::{Error, Place};
+use super::error::Error;
 use super::exit::Exit;
 use super::flags::{GlobalFlags, NarrowFlags, ValueFlags, heading};
-use super::input::Selection;
 use super::shell::Shell;
 use super::{connection, warnings};
-use crate::model::{DaemonSet, DaemonSetKey, RevisionNumber};
+use crate::model::{DaemonSetKey, RevisionNumber};
 use crate::plan::{self, History, HistoryQuestion};
 use crate::render;
 
@@ -81,17 +79,7 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<History, Error> {
-    let connection = connection::open(global, shell).await?;
-    let scope = args.narrow.scope(global.namespace.as_ref());
-    let snapshot = connection.snapshot(&scope, shell).await?;
-    let selection = Selection {
-        namespace: global.namespace.as_ref(),
-        flags: &args.narrow,
-        place: Place::Cluster,
-    };
-    let all: Vec<&DaemonSet> = snapshot.daemon_sets.iter().collect();
-    let chosen: BTreeSet<&DaemonSetKey> =
-        selection.narrow(all)?.into_iter().map(|live| &live.key).collect();
+    let (snapshot, chosen) = connection::read_chosen(&args.narrow, global, shell).await?;
     let wanted = |key: &DaemonSetKey| chosen.contains(key);
     Ok(plan::history(&snapshot, wanted, question(args), args.values.show_values)?)
 }

@@ -1,16 +1,12 @@
 //! `ds-plan status`: where DaemonSets stand, and what stands in the way of each node.
 
-use std::collections::BTreeSet;
-
 use clap::ValueEnum;
 
-use super::error::{Error, Place};
+use super::error::Error;
 use super::exit::Exit;
 use super::flags::{GlobalFlags, NarrowFlags, VerbosityFlags, heading};
-use super::input::Selection;
 use super::shell::Shell;
 use super::{connection, warnings};
-use crate::model::{DaemonSet, DaemonSetKey};
 use crate::plan::{self, Status};
 use crate::render;
 
@@ -50,17 +46,7 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<Status, Error> {
-    let connection = connection::open(global, shell).await?;
-    let scope = args.narrow.scope(global.namespace.as_ref());
-    let snapshot = connection.snapshot(&scope, shell).await?;
-    let selection = Selection {
-        namespace: global.namespace.as_ref(),
-        flags: &args.narrow,
-        place: Place::Cluster,
-    };
-    let all: Vec<&DaemonSet> = snapshot.daemon_sets.iter().collect();
-    let chosen: BTreeSet<&DaemonSetKey> =
-        selection.narrow(all)?.into_iter().map(|live| &live.key).collect();
+    let (snapshot, chosen) = connection::read_chosen(&args.narrow, global, shell).await?;
     Ok(plan::status(&snapshot, |key| chosen.contains(key)))
 }
 
