@@ -12,7 +12,7 @@ use super::effect::{Effect, Purpose};
 use super::outcome::{Attempt, Interference, Outcome};
 use super::pace::Paced;
 use super::sight::{Sight, of_template};
-use super::state::{Course, Request, Standstill};
+use super::state::{Course, Leave, Request, Standstill};
 use super::task::{Extent, Provenance, Target};
 use super::waves::{self, Hands};
 use super::world::World;
@@ -33,6 +33,7 @@ impl<'w> Step<'_, 'w> {
             self.put_in_place(target, live)?;
         }
         self.appeared(live)?;
+        self.state.leave = Leave::Upkeep;
         let hands = self.as_written(target, live)?;
         let sight = self.look(live);
         planted!(self.settled(&sight), "nobody waits for the controller" => Ok(()))?;
@@ -42,7 +43,13 @@ impl<'w> Step<'_, 'w> {
             return Ok(Pause::End(Outcome::Done));
         }
         match self.pace(&sight, hands) {
-            Paced::Wait => Ok(Pause::Wait),
+            Paced::Wait => {
+                let surges = allows_surge(target.declared.strategy());
+                if surges && matches!(hands, Hands::Controllers) {
+                    self.state.leave = Leave::Surge;
+                }
+                Ok(Pause::Wait)
+            }
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
                 self.go_back(target, Some(live), failed)
