@@ -265,19 +265,12 @@ fn is_one_leaving(snapshot: &Snapshot, live: &DaemonSet) -> bool {
 mod tests {
     use super::*;
     use crate::controller::test_cluster::{Cluster, OURS};
-    use crate::model::{NodeReadiness, Pod, PodPhase};
+    use crate::model::{NodeReadiness, PodPhase};
     use crate::plan::test_snapshot;
 
     /// The cluster, where a ledger stands for its DaemonSet and owns the pods.
     fn managed(mut cluster: Cluster) -> Snapshot {
-        cluster.daemon_set.managed_by = ManagedBy::DsApply;
-        let owner = Owner::from(&cluster.daemon_set);
-        let (kind, name) =
-            (owner.managed_by.owner_kind(), owner.managed_by.owner_name(&owner.key.name));
-        for reference in cluster.pods.iter_mut().filter_map(|pod: &mut Pod| pod.controller.as_mut())
-        {
-            (reference.kind, reference.name) = (kind.into(), (*name).into());
-        }
+        cluster.manage();
         test_snapshot(&cluster)
     }
 

@@ -149,6 +149,8 @@ enum View {
     Pod(Pod),
     DaemonSet(DaemonSet),
     Revision(Revision),
+    /// A ConfigMap that stands for it.
+    Ledger(Box<DaemonSet>),
     /// Of this kind there is no slim view.
     None,
 }
@@ -161,7 +163,7 @@ impl View {
             Self::Pod(pod) => Some(&pod.labels),
             Self::DaemonSet(daemon_set) => Some(&daemon_set.labels),
             Self::Revision(revision) => Some(&revision.labels),
-            Self::None => None,
+            Self::Ledger(_) | Self::None => None,
         }
     }
 }
@@ -266,6 +268,11 @@ impl Object {
         if let View::DaemonSet(daemon_set) = &self.view { Some(daemon_set) } else { None }
     }
 
+    /// What a ledger stands for, if it is one that can be read.
+    pub fn ledger(&self) -> Option<&DaemonSet> {
+        if let View::Ledger(daemon_set) = &self.view { Some(daemon_set) } else { None }
+    }
+
     /// The slim view of a ControllerRevision.
     pub fn revision(&self) -> Option<&Revision> {
         if let View::Revision(revision) = &self.view { Some(revision) } else { None }
@@ -286,9 +293,9 @@ impl Reading {
             Kind::Pod => crate::cluster::Kind::Pod,
             Kind::DaemonSet => crate::cluster::Kind::DaemonSet,
             Kind::ControllerRevision => crate::cluster::Kind::ControllerRevision,
+            Kind::ConfigMap => return Ok(self.ledger(object, json)),
             Kind::Namespace
             | Kind::Service
-            | Kind::ConfigMap
             | Kind::Event
             | Kind::Lease
             | Kind::PodDisruptionBudget => return Ok(View::None),
@@ -299,6 +306,16 @@ impl Reading {
             Some(SlimObject::DaemonSet(daemon_set)) => Ok(View::DaemonSet(daemon_set)),
             Some(SlimObject::ControllerRevision(revision)) => Ok(View::Revision(revision)),
             None => Ok(View::None),
+        }
+    }
+}
+
+impl Reading {
+    /// Whoever spoils a ledger may: to the server it is a ConfigMap as any other.
+    fn ledger(&mut self, object: &Value, json: &str) -> View {
+        match self.decoder.decode(crate::cluster::Kind::Ledger, object, json) {
+            Ok(Some(SlimObject::DaemonSet(daemon_set))) => View::Ledger(Box::new(daemon_set)),
+            Ok(_) | Err(_) => View::None,
         }
     }
 }
