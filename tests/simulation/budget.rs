@@ -37,6 +37,8 @@ pub(crate) struct Nodes {
     ready: BTreeMap<NodeName, (bool, Timestamp)>,
     /// When anything about a node changed last.
     changed: Option<Timestamp>,
+    /// The same, of each node.
+    changes: BTreeMap<NodeName, Timestamp>,
     /// Since when a desired node is without an available pod.
     without: BTreeMap<(DaemonSetKey, NodeName), Timestamp>,
     /// Those that we took it from.
@@ -53,6 +55,7 @@ impl Nodes {
             flights: BTreeMap::new(),
             ready: BTreeMap::new(),
             changed: None,
+            changes: BTreeMap::new(),
             without: BTreeMap::new(),
             robbed: BTreeSet::new(),
             desired: BTreeMap::new(),
@@ -77,6 +80,12 @@ impl Nodes {
             self.ready.insert(node.name.clone(), (node.readiness.is_ready(), now));
         }
         self.changed = Some(now);
+        self.changes.insert(node.name.clone(), now);
+    }
+
+    /// Whether the program may have seen a node as it was before.
+    pub(crate) fn was_other(&self, node: &NodeName, now: Timestamp) -> bool {
+        self.changes.get(node).is_some_and(|at| *at > self.seen_by(now))
     }
 
     /// Whether all nodes have been what they are for so long that the program must know.

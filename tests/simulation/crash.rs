@@ -33,6 +33,10 @@ fn scenario(name: &str) -> Scenario {
             let pods = [PodSpec::Orphan, PodSpec::Available, PodSpec::Missing];
             (one, Change::Image, true, pods, None, "park")
         }
+        "no controller" => {
+            let pods = [PodSpec::Available, PodSpec::Orphan, PodSpec::Missing];
+            (one, Change::Image, true, pods, None, "park")
+        }
         "bad" => (one, Change::Image, true, pods, Some(bad(json!([]))), "park"),
         "bad on one" => (one, Change::Image, true, pods, Some(bad(json!(["node-1"]))), "hold"),
         "way back" => (one, Change::Image, true, pods, Some(bad(json!(["node-1"]))), "rollback"),
@@ -63,6 +67,7 @@ fn scenario(name: &str) -> Scenario {
         faults: fault.into_iter().map(|fault| ("images", fault)).collect(),
         people: Vec::new(),
         fates: Vec::new(),
+        managed: name == "no controller",
     }
 }
 
@@ -101,4 +106,5 @@ killed_at_every_request! {
     a_bad_image: "bad",
     a_bad_image_on_one_node: "bad on one",
     the_way_back: "way back",
+    without_a_controller: "no controller",
 }

@@ -20,6 +20,7 @@ mod reasons;
 mod scenario;
 mod shrink;
 mod trial;
+mod upkeep;
 
 use std::thread;
 
