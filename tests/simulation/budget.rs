@@ -37,8 +37,8 @@ pub(crate) struct Nodes {
     ready: BTreeMap<NodeName, (bool, Timestamp)>,
     /// When anything about a node changed last.
     changed: Option<Timestamp>,
-    /// The same, of each node.
-    changes: BTreeMap<NodeName, Timestamp>,
+    /// As what each node was known until then.
+    former: BTreeMap<NodeName, (Node, Timestamp)>,
     /// Since when a desired node is without an available pod.
     without: BTreeMap<(DaemonSetKey, NodeName), Timestamp>,
     /// Those that we took it from.
@@ -55,7 +55,7 @@ impl Nodes {
             flights: BTreeMap::new(),
             ready: BTreeMap::new(),
             changed: None,
-            changes: BTreeMap::new(),
+            former: BTreeMap::new(),
             without: BTreeMap::new(),
             robbed: BTreeSet::new(),
             desired: BTreeMap::new(),
@@ -80,12 +80,15 @@ impl Nodes {
             self.ready.insert(node.name.clone(), (node.readiness.is_ready(), now));
         }
         self.changed = Some(now);
-        self.changes.insert(node.name.clone(), now);
+        if let Some(before) = before {
+            self.former.insert(node.name.clone(), (before.clone(), now));
+        }
     }
 
-    /// Whether the program may have seen a node as it was before.
-    pub(crate) fn was_other(&self, node: &NodeName, now: Timestamp) -> bool {
-        self.changes.get(node).is_some_and(|at| *at > self.seen_by(now))
+    /// A node as it was before, if the program may see it so yet.
+    pub(crate) fn former(&self, node: &NodeName, now: Timestamp) -> Option<&Node> {
+        let (before, until) = self.former.get(node)?;
+        (*until > self.seen_by(now)).then_some(before)
     }
 
     /// Whether all nodes have been what they are for so long that the program must know.

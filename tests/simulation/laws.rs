@@ -251,7 +251,7 @@ impl Ledger {
             self.nodes.takes_off(request.number, &request.user, pod, now);
         }
         let upkeep = upkeep::of(pod, live, store, &self.nodes, now);
-        if upkeep == (Upkeep::Surplus { serves: true }) {
+        if matches!(upkeep, Upkeep::Gone | Upkeep::Surplus { serves: true }) {
             return;
         }
         let is_replaced = upkeep == Upkeep::None;

@@ -3,7 +3,7 @@
 //! them.
 
 use ds_plan::controller::placement::judge;
-use ds_plan::model::{DaemonSet, ManagedBy, Pod};
+use ds_plan::model::{DaemonSet, ManagedBy, Node, Pod};
 use ds_plan::simulator::{Kind, Store};
 use jiff::Timestamp;
 
@@ -36,11 +36,11 @@ pub(crate) fn of(
         return Upkeep::None;
     }
     let Some(name) = pod.node() else { return Upkeep::Gone };
+    let may_stay = |node: &Node| judge(&live.spec.template.placement, node).may_stay;
     let node = store.get(Kind::Node, "", name.as_str());
-    let may_stay = node
-        .and_then(|it| it.node().map(|it| judge(&live.spec.template.placement, it).may_stay))
-        .unwrap_or_default();
-    if pod.is_terminal() || !may_stay || nodes.was_other(name, now) {
+    let stays = node.as_ref().and_then(|it| it.node()).is_some_and(may_stay);
+    let stayed = nodes.former(name, now).is_none_or(may_stay);
+    if pod.is_terminal() || !stays || !stayed {
         return Upkeep::Gone;
     }
     let beside = || {
