@@ -78,7 +78,7 @@ impl Run<'_> {
             tokio::select! {
                 biased;
                 Some(Interrupt) = self.interrupts.recv() => {}
-                () = keeper.settle(ending.interrupted) => {}
+                () = keeper.settle(leave) => {}
             }
         }
         ending
@@ -206,7 +206,7 @@ async fn complaint(keeper: Option<&mut Keeper>) -> Option<String> {
 /// Does for a DaemonSet on which no controller acts what one would do at once: orphans are adopted,
 /// the history and the status put in order.
 pub async fn tend(key: &DaemonSetKey, lock: &Arc<Lock>, observer: Observer) {
-    Keeper::begin(key.clone(), lock, observer).settle(false).await;
+    Keeper::begin(key.clone(), lock, observer).settle(Leave::Upkeep).await;
 }
 
 /// What came of a step.

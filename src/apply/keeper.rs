@@ -77,11 +77,15 @@ impl Keeper {
         });
     }
 
-    /// Does what can be done at once, and stops; in a hurry when somebody waits for the end.
-    pub(super) async fn settle(mut self, hurry: bool) {
+    /// Does what can be done at once of what the run has left to it, and stops; in a hurry after an
+    /// interrupt, when somebody waits for the end.
+    pub(super) async fn settle(mut self, leave: Leave) {
         // It has ended already, or hears it.
-        let _ = self.orders.send(Order::End);
-        let limit = if hurry { HURRY } else { SETTLING };
+        let _ = self.orders.send(Order::End(leave));
+        let limit = match leave {
+            Leave::Nothing | Leave::Fill => HURRY,
+            Leave::Upkeep | Leave::Surge => SETTLING,
+        };
         let _ = tokio::time::timeout(limit, self.work.join_next()).await;
     }
 }
@@ -91,15 +95,14 @@ impl Keeper {
 enum Order {
     /// This, until it is told something else.
     Do(Leave),
-    /// The upkeep that can be done at once, and then nothing more.
-    End,
+    /// What can be done of it at once, and then nothing more.
+    End(Leave),
 }
 
 impl Order {
     fn leave(self) -> Leave {
         match self {
-            Self::Do(leave) => leave,
-            Self::End => Leave::Upkeep,
+            Self::Do(leave) | Self::End(leave) => leave,
         }
     }
 }
@@ -138,7 +141,7 @@ impl Work {
         loop {
             let (decision, nodes) = self.look(&mut mind);
             let pause = match decision {
-                Decision::Idle if *self.order.borrow() == Order::End => return,
+                Decision::Idle if matches!(*self.order.borrow(), Order::End(_)) => return,
                 Decision::Idle | Decision::Wait => LONGEST_SLEEP,
                 Decision::Send(program, status) => self.send(*program, status, &mut mind).await,
             };
@@ -228,6 +231,9 @@ fn decide(sees: &Sees<'_>, leave: Leave, mind: &mut Mind) -> Decision {
         Outcome::Synced(mut effects) => {
             if leave != Leave::Surge || !allows_surge(&live.spec.update_strategy) {
                 effects.leave_outdated();
+            }
+            if leave == Leave::Fill {
+                effects.leave_pods();
             }
             Program::of(&owner, &live.uid, &effects)
         }
@@ -353,6 +359,7 @@ mod tests {
         for (limits, leave, want) in [
             ((2, 0), Leave::Nothing, (0, 0)),
             ((2, 0), Leave::Upkeep, (0, 0)),
+            ((2, 0), Leave::Fill, (0, 0)),
             ((2, 0), Leave::Surge, (0, 0)),
             ((0, 2), Leave::Nothing, (0, 0)),
             ((0, 2), Leave::Upkeep, (0, 0)),
@@ -368,5 +375,16 @@ mod tests {
         let look = |leave| decide(&sees(&snapshot), leave, &mut Mind::default());
         assert!(matches!(look(Leave::Nothing), Decision::Wait));
         assert!(matches!(look(Leave::Upkeep), Decision::Send(..)));
+    }
+
+    #[test]
+    fn after_an_interrupt_nothing_is_deleted() {
+        let mut cluster = Cluster::of(2);
+        cluster.add_pods("node-0", OURS, 2);
+        let snapshot = managed(cluster);
+        for (leave, deletes) in [(Leave::Fill, 0), (Leave::Upkeep, 1)] {
+            let decision = decide(&sees(&snapshot), leave, &mut Mind::default());
+            assert_eq!(deleted(&decision).len(), deletes, "{leave:?}");
+        }
     }
 }

@@ -104,6 +104,13 @@ impl Effects<'_> {
             steps.rolling = Rolling::OnDelete;
         }
     }
+
+    /// Deletes no pod.
+    pub(crate) fn leave_pods(&mut self) {
+        if let Some(steps) = &mut self.steps {
+            steps.manage.delete.clear();
+        }
+    }
 }
 
 /// How far rolling came in a sync.

@@ -50,9 +50,11 @@ pub(super) struct Step<'s, 'w> {
 /// Decides what is wanted now.
 pub(super) fn decide(state: &mut State, world: &World<'_>, now: Timestamp) -> Vec<Effect> {
     let task = Arc::clone(&state.task);
-    if state.leave == Leave::Surge {
-        state.leave = Leave::Upkeep;
-    }
+    state.leave = match (state.leave, state.is_interrupted()) {
+        (Leave::Nothing, _) => Leave::Nothing,
+        (Leave::Fill | Leave::Upkeep | Leave::Surge, true) => Leave::Fill,
+        (Leave::Fill | Leave::Upkeep | Leave::Surge, false) => Leave::Upkeep,
+    };
     let mut step = Step { state, world, task, now, effects: Vec::new(), wake: None, stands: false };
     let pause = step.go_on().unwrap_or_else(|pause| pause);
     if !step.stands {

@@ -82,9 +82,11 @@ pub enum Leave {
     /// goes.
     #[default]
     Nothing,
-    /// Nodes get the pod that they lack; failed, surplus and misplaced ones go; outdated ones stay.
+    /// Nodes get the pod that they lack. After an interrupt nothing is deleted any more.
+    Fill,
+    /// That, and failed, surplus and misplaced pods go; outdated ones stay.
     Upkeep,
-    /// That, and new pods beside outdated ones, within `maxSurge`.
+    /// All of that, and new pods beside outdated ones, within `maxSurge`.
     Surge,
 }
 

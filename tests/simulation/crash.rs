@@ -28,6 +28,10 @@ fn scenario(name: &str) -> Scenario {
             let surge = rolling(json!({"maxUnavailable": 0, "maxSurge": 1}));
             (surge, Change::Image, true, pods, None, "park")
         }
+        "no controller, surge" => {
+            let surge = rolling(json!({"maxUnavailable": 0, "maxSurge": 2}));
+            (surge, Change::Image, true, pods, None, "park")
+        }
         "by hand" => (json!({"type": "OnDelete"}), Change::Image, true, pods, None, "park"),
         "orphan" => {
             let pods = [PodSpec::Orphan, PodSpec::Available, PodSpec::Missing];
@@ -67,7 +71,7 @@ fn scenario(name: &str) -> Scenario {
         faults: fault.into_iter().map(|fault| ("images", fault)).collect(),
         people: Vec::new(),
         fates: Vec::new(),
-        managed: name == "no controller",
+        managed: name.starts_with("no controller"),
     }
 }
 
@@ -107,4 +111,5 @@ killed_at_every_request! {
     a_bad_image_on_one_node: "bad on one",
     the_way_back: "way back",
     without_a_controller: "no controller",
+    a_surge_without_a_controller: "no controller, surge",
 }

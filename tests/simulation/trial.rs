@@ -181,10 +181,27 @@ fn is_status(request: &Seen) -> bool {
     sent["data"].get("status").is_some() && sent["data"].get("daemonSet").is_none()
 }
 
-/// Runs a scenario; a run that is killed is followed by another one.
-///
-/// All on this thread: plans of such clusters are not worth handing to others.
+/// Runs a scenario; a run that is killed is followed by another one. Where nothing goes wrong, one
+/// without a controller comes to the same end as one with it.
 pub(crate) fn run(scenario: &Scenario) -> Outcome {
+    let mut outcome = alone(scenario);
+    let is_calm = scenario.is_quiet() && scenario.fates.iter().all(|it| *it == Fate::Again);
+    if scenario.managed && is_calm {
+        let twin = alone(&Scenario { managed: false, ..scenario.clone() });
+        let exits = |it: &Outcome| it.ended.iter().map(|(_, it)| it.exit).collect::<Vec<_>>();
+        // A run that is refused does nothing, and a controller fills nodes all the same.
+        let is_done = exits(&outcome).last() == Some(&Exit::Done);
+        if exits(&twin) != exits(&outcome) || (is_done && twin.state != outcome.state) {
+            let (ended, state) = (twin.ended, twin.state);
+            let now = &outcome.state;
+            outcome.broken.push(format!("{now}\nwith a controller {ended:?}, and\n{state}"));
+        }
+    }
+    outcome
+}
+
+/// All on this thread: plans of such clusters are not worth handing to others.
+fn alone(scenario: &Scenario) -> Outcome {
     thread_local! {
         static ALONE: rayon::ThreadPool =
             rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
