@@ -62,6 +62,11 @@ impl Nodes {
         }
     }
 
+    /// Whether every request is answered at once.
+    pub(crate) fn sees_clearly(&self) -> bool {
+        self.sight == CLEAR
+    }
+
     /// How long it may take until the program sees a change.
     pub(crate) fn sight(&self) -> SignedDuration {
         self.sight

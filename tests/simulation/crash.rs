@@ -6,7 +6,7 @@ use crate::scenario::{AgentSpec, Change, Fate, NodeSpec, PodSpec, Scenario};
 use crate::trial;
 
 /// Three nodes and one DaemonSet: whatever can be interrupted, as small as can be.
-fn scenario(name: &str) -> Scenario {
+pub(crate) fn scenario(name: &str) -> Scenario {
     let rolling = |limits: Value| json!({"type": "RollingUpdate", "rollingUpdate": limits});
     let one = rolling(json!({"maxUnavailable": 1}));
     let pods = [PodSpec::Available; 3];

@@ -12,7 +12,7 @@ use ds_plan::model::{
     lease_name, ledger_name,
 };
 use ds_plan::plan::{Hold, HoldState, template_digest};
-use ds_plan::simulator::{Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
+use ds_plan::simulator::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -174,7 +174,8 @@ impl Ledger {
         let own = objects.filter(|_| changes).and_then(|objects| {
             let last = events.last()?;
             let key = ObjectKey::new(&objects.namespace, &objects.name);
-            let is_it = last.object.kind() == objects.kind && *last.object.key() == key;
+            let is_new = *verb == "create" && last.change == Change::Added;
+            let is_it = last.object.kind() == objects.kind && (is_new || *last.object.key() == key);
             (is_it && objects.subresource.is_empty()).then_some(last)
         });
         let is_ours = user != SOMEBODY;
@@ -186,6 +187,9 @@ impl Ledger {
         }
         if let Some(event) = own.filter(|_| is_ours) {
             match event.object.kind() {
+                Kind::Pod if event.change == Change::Added => {
+                    self.created(request, event, store, now);
+                }
                 Kind::Pod => self.deleted(request, event, store, now),
                 Kind::DaemonSet | Kind::ConfigMap => self.written(request, event, store, now),
                 _ => {}
@@ -307,6 +311,20 @@ impl Ledger {
         }
         if let Some(live) = self.live(store).into_iter().find(|live| owns(live, pod)) {
             self.under_lock(request, &live.key, store, now);
+        }
+    }
+
+    /// The program has created a pod.
+    fn created(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
+        let Some(pod) = event.object.pod() else { return };
+        let all = self.live(store);
+        let Some(live) = all.iter().find(|live| owns(live, pod)) else { return };
+        self.under_lock(request, &live.key, store, now);
+        let seen = self.nodes.seen_by(now);
+        if self.changes.is_known(&live.key, Part::Template, seen)
+            && let Some(law) = upkeep::misplaced(pod, live, store, &self.nodes, now)
+        {
+            self.breaks(now, format_args!("{} is created{law}", pod.name));
         }
     }
 

@@ -12,6 +12,7 @@ mod crash;
 mod dice;
 mod end;
 mod eyes;
+mod found;
 mod laws;
 mod locks;
 mod objects;

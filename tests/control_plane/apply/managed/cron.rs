@@ -96,7 +96,7 @@ fn a_node_that_is_lost_between_two_runs_keeps_its_pod_and_is_not_waited_for() {
 
     let planned = agent.ds_plan(&["-f", "agent.yaml"], &tolerant("lost", "v2"));
     let words = stdout(&planned);
-    assert!(words.contains("not Ready"), "{words}");
+    assert!(words.contains("b-01   node NotReady"), "{words}");
     let rolled = agent.apply(&tolerant("lost", "v2"), &[], 0);
     assert!(told(&rolled).contains("b-01"), "{}", told(&rolled));
     assert_eq!(on("b-01"), (lost, uid.clone()), "the pod stays");
