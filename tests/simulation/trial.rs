@@ -185,7 +185,10 @@ fn is_status(request: &Seen) -> bool {
 /// without a controller comes to the same end as one with it.
 pub(crate) fn run(scenario: &Scenario) -> Outcome {
     let mut outcome = alone(scenario);
-    let is_calm = scenario.is_quiet() && scenario.fates.iter().all(|it| *it == Fate::Again);
+    // What a dead node loses, and when, goes by the time that a run takes.
+    let is_calm = scenario.is_quiet()
+        && scenario.nodes.iter().all(|node| node.ready)
+        && scenario.fates.iter().all(|it| *it == Fate::Again);
     if scenario.managed && is_calm {
         let twin = alone(&Scenario { managed: false, ..scenario.clone() });
         let exits = |it: &Outcome| it.ended.iter().map(|(_, it)| it.exit).collect::<Vec<_>>();
