@@ -34,6 +34,8 @@ mod scenario;
 mod shrink;
 #[path = "../tests/simulation/trial.rs"]
 mod trial;
+#[path = "../tests/simulation/upkeep.rs"]
+mod upkeep;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};

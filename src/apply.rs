@@ -21,7 +21,7 @@ use crate::cluster::{Lock, Observer, View};
 use crate::controller::ground::Survey;
 use crate::model::{DaemonSetKey, ManagedBy};
 use crate::rollout::{
-    Answer, Effect, Ending, Event, Outcome, Report, State, Task, World, Write, step,
+    Answer, Effect, Ending, Event, Leave, Outcome, Report, State, Task, World, Write, step,
 };
 use keeper::Keeper;
 use perform::Hands;
@@ -71,12 +71,14 @@ impl Run<'_> {
                 Some(Keeper::begin(self.key.clone(), &self.lock, self.observer.clone()))
             }
         };
-        let ending = self.steps(keeper.as_mut(), tell).await;
-        if let Some(keeper) = keeper.filter(|_| ending.outcome != Outcome::LockLost) {
+        let (ending, leave) = self.steps(keeper.as_mut(), tell).await;
+        // Where nothing has been put in place, everything stays as it is.
+        let goes_on = ending.outcome != Outcome::LockLost && leave != Leave::Nothing;
+        if let Some(keeper) = keeper.filter(|_| goes_on) {
             tokio::select! {
                 biased;
                 Some(Interrupt) = self.interrupts.recv() => {}
-                () = keeper.settle(ending.interrupted) => {}
+                () = keeper.settle(leave) => {}
             }
         }
         ending
@@ -86,7 +88,7 @@ impl Run<'_> {
         &mut self,
         mut keeper: Option<&mut Keeper>,
         mut tell: impl FnMut(&Report, Timestamp),
-    ) -> Ending {
+    ) -> (Ending, Leave) {
         let mut hands = Hands::new(self.key.clone(), Arc::clone(&self.lock));
         let provenance = self.task.provenance.clone();
         let mut state = State::new(self.task.clone());
@@ -96,6 +98,9 @@ impl Run<'_> {
         loop {
             let Looked { state: after, effects, now, nodes } = self.step(state, event, &mut survey);
             state = after;
+            if let Some(keeper) = &keeper {
+                keeper.may(state.leaves());
+            }
             let rested = Instant::now() + rest(nodes);
             // Each step says anew when the next one is due.
             let mut wake = None;
@@ -103,7 +108,7 @@ impl Run<'_> {
                 match effect {
                     Effect::Report(report) => tell(&report, now),
                     Effect::WakeAt(at) => wake = Some(at),
-                    Effect::Finish(ending) => return *ending,
+                    Effect::Finish(ending) => return (*ending, state.leaves()),
                     Effect::Write(write) => self.write(&mut hands, *write, now),
                     Effect::Delete(delete) => hands.delete(delete),
                     Effect::Remember { digest } => {
@@ -201,7 +206,7 @@ async fn complaint(keeper: Option<&mut Keeper>) -> Option<String> {
 /// Does for a DaemonSet on which no controller acts what one would do at once: orphans are adopted,
 /// the history and the status put in order.
 pub async fn tend(key: &DaemonSetKey, lock: &Arc<Lock>, observer: Observer) {
-    Keeper::begin(key.clone(), lock, observer).settle(false).await;
+    Keeper::begin(key.clone(), lock, observer).settle(Leave::Upkeep).await;
 }
 
 /// What came of a step.

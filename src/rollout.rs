@@ -44,7 +44,7 @@ pub use outcome::{
 };
 pub use progress::{Progress, Report};
 pub use record::Record;
-pub use state::State;
+pub use state::{Leave, State};
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
 pub use world::World;
 pub use write::PLAN_DIGEST_ANNOTATION;

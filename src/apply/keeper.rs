@@ -3,8 +3,11 @@
 //!
 //! What a sync decides is `controller::sync`, and what it sends `controller::program`, both on what
 //! the run's own observer sees. The next sync waits until what the last one wrote is seen, by name
-//! and uid, where upstream counts expectations. Not here: the run itself, which replaces pods under
-//! its hold; the requests (`keep`).
+//! and uid, where upstream counts expectations.
+//!
+//! It does what the run leaves to it ([`Leave`]), and never paces: whatever strategy is live, it
+//! takes no step of a rolling update but a surge's, while the run stands by. Not here: the run
+//! itself; the requests (`keep`).
 
 mod keep;
 mod unseen;
@@ -24,10 +27,12 @@ use crate::controller::Owner;
 use crate::controller::backoff::{Backoff, FailedPods};
 use crate::controller::claims::OwnerIndex;
 use crate::controller::ground::Survey;
+use crate::controller::limits::allows_surge;
 use crate::controller::program::{Program, Request};
 use crate::controller::revision_data::Matching;
 use crate::controller::sync::{Expectations, Input, Outcome, sync};
 use crate::model::{DaemonSet, DaemonSetKey, DaemonSetStatus, ManagedBy, NodeName, Snapshot};
+use crate::rollout::Leave;
 
 /// The first wait after a sync that failed; it doubles.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -48,28 +53,57 @@ const HURRY: Duration = Duration::from_secs(2);
 /// A controller at work. Dropped, it stops at once.
 pub(super) struct Keeper {
     work: JoinSet<()>,
-    ending: watch::Sender<bool>,
+    orders: watch::Sender<Order>,
     /// What it could not create, in upstream's words.
     pub(super) complaints: mpsc::UnboundedReceiver<String>,
 }
 
 impl Keeper {
-    /// Begins to act on the DaemonSet.
+    /// Begins to act on the DaemonSet, once it is told to.
     pub(super) fn begin(key: DaemonSetKey, lock: &Arc<Lock>, observer: Observer) -> Self {
         let (tell, complaints) = mpsc::unbounded_channel();
-        let (ending, ends) = watch::channel(false);
+        let (orders, order) = watch::channel(Order::Do(Leave::Nothing));
         let hands = Hands::new(key.clone(), lock.writer(), tell);
         let mut work = JoinSet::new();
-        work.spawn(Work { key, lock: Arc::clone(lock), observer, hands, ends }.run());
-        Self { work, ending, complaints }
+        work.spawn(Work { key, lock: Arc::clone(lock), observer, hands, order }.run());
+        Self { work, orders, complaints }
     }
 
-    /// Does what can be done at once, and stops; in a hurry when somebody waits for the end.
-    pub(super) async fn settle(mut self, hurry: bool) {
+    /// Does from now on what the run leaves to it.
+    pub(super) fn may(&self, leave: Leave) {
+        self.orders.send_if_modified(|order| {
+            let order = std::mem::replace(order, Order::Do(leave));
+            order != Order::Do(leave)
+        });
+    }
+
+    /// Does what can be done at once of what the run has left to it, and stops; in a hurry after an
+    /// interrupt, when somebody waits for the end.
+    pub(super) async fn settle(mut self, leave: Leave) {
         // It has ended already, or hears it.
-        let _ = self.ending.send(true);
-        let limit = if hurry { HURRY } else { SETTLING };
+        let _ = self.orders.send(Order::End(leave));
+        let limit = match leave {
+            Leave::Nothing | Leave::Fill => HURRY,
+            Leave::Upkeep | Leave::Surge => SETTLING,
+        };
         let _ = tokio::time::timeout(limit, self.work.join_next()).await;
+    }
+}
+
+/// What a controller is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// This, until it is told something else.
+    Do(Leave),
+    /// What can be done of it at once, and then nothing more.
+    End(Leave),
+}
+
+impl Order {
+    fn leave(self) -> Leave {
+        match self {
+            Self::Do(leave) | Self::End(leave) => leave,
+        }
     }
 }
 
@@ -78,7 +112,7 @@ struct Work {
     lock: Arc<Lock>,
     observer: Observer,
     hands: Hands,
-    ends: watch::Receiver<bool>,
+    order: watch::Receiver<Order>,
 }
 
 /// What a controller has in mind between two syncs.
@@ -107,14 +141,14 @@ impl Work {
         loop {
             let (decision, nodes) = self.look(&mut mind);
             let pause = match decision {
-                Decision::Idle if *self.ends.borrow() => return,
+                Decision::Idle if matches!(*self.order.borrow(), Order::End(_)) => return,
                 Decision::Idle | Decision::Wait => LONGEST_SLEEP,
                 Decision::Send(program, status) => self.send(*program, status, &mut mind).await,
             };
             tokio::time::sleep(rest(nodes).max(SHORTEST_REST)).await;
             tokio::select! {
                 biased;
-                Ok(()) = self.ends.changed() => {}
+                Ok(()) = self.order.changed() => {}
                 () = self.observer.changed() => {}
                 () = tokio::time::sleep(pause) => {}
             }
@@ -124,13 +158,15 @@ impl Work {
     /// Decides on what is seen now, and on how many nodes.
     fn look(&self, mind: &mut Mind) -> (Decision, usize) {
         let is_current = self.observer.is_current() && self.lock.is_fresh();
+        let leave = self.order.borrow().leave();
         self.observer.look(|view| {
             let snapshot = &view.snapshot;
             let (now, nodes) = (snapshot.observed_at, snapshot.nodes.len());
             if !is_current || !mind.unseen.is_seen(snapshot, now) {
                 return (Decision::Wait, nodes);
             }
-            (decide(snapshot, view.nodes_version, &self.key, mind, now), nodes)
+            let sees = Sees { snapshot, nodes_version: view.nodes_version, key: &self.key, now };
+            (decide(&sees, leave, mind), nodes)
         })
     }
 
@@ -158,14 +194,20 @@ impl Work {
     }
 }
 
-/// One sync on what is seen (upstream: `syncDaemonSet`).
-fn decide(
-    snapshot: &Snapshot,
+/// What a sync decides on.
+struct Sees<'a> {
+    snapshot: &'a Snapshot,
     nodes_version: u64,
-    key: &DaemonSetKey,
-    mind: &mut Mind,
+    key: &'a DaemonSetKey,
     now: Timestamp,
-) -> Decision {
+}
+
+/// One sync on what is seen (upstream: `syncDaemonSet`), as far as it is left to the controller.
+fn decide(sees: &Sees<'_>, leave: Leave, mind: &mut Mind) -> Decision {
+    let Sees { snapshot, nodes_version, key, now } = *sees;
+    if leave == Leave::Nothing {
+        return Decision::Wait;
+    }
     let live = snapshot.daemon_set(key).filter(|live| live.managed_by == ManagedBy::DsApply);
     let Some(live) = live else { return Decision::Idle };
     let owner = Owner::from(live);
@@ -186,7 +228,15 @@ fn decide(
     let program = match outcome {
         Outcome::Untouched(_) => return Decision::Idle,
         Outcome::NameTaken(error) => Program::of_collision(&owner, &live.uid, &error),
-        Outcome::Synced(effects) => Program::of(&owner, &live.uid, &effects),
+        Outcome::Synced(mut effects) => {
+            if leave != Leave::Surge || !allows_surge(&live.spec.update_strategy) {
+                effects.leave_outdated();
+            }
+            if leave == Leave::Fill {
+                effects.leave_pods();
+            }
+            Program::of(&owner, &live.uid, &effects)
+        }
     };
     let requests = program.batches.iter().flat_map(|batch| &batch.requests);
     for request in requests {
@@ -221,20 +271,18 @@ fn is_one_leaving(snapshot: &Snapshot, live: &DaemonSet) -> bool {
 mod tests {
     use super::*;
     use crate::controller::test_cluster::{Cluster, OURS};
-    use crate::model::{NodeReadiness, Pod, PodPhase};
+    use crate::model::{NodeReadiness, PodPhase};
     use crate::plan::test_snapshot;
 
     /// The cluster, where a ledger stands for its DaemonSet and owns the pods.
     fn managed(mut cluster: Cluster) -> Snapshot {
-        cluster.daemon_set.managed_by = ManagedBy::DsApply;
-        let owner = Owner::from(&cluster.daemon_set);
-        let (kind, name) =
-            (owner.managed_by.owner_kind(), owner.managed_by.owner_name(&owner.key.name));
-        for reference in cluster.pods.iter_mut().filter_map(|pod: &mut Pod| pod.controller.as_mut())
-        {
-            (reference.kind, reference.name) = (kind.into(), (*name).into());
-        }
+        cluster.manage();
         test_snapshot(&cluster)
+    }
+
+    fn sees(snapshot: &Snapshot) -> Sees<'_> {
+        let key = &snapshot.daemon_sets[0].key;
+        Sees { snapshot, nodes_version: 1, key, now: snapshot.observed_at }
     }
 
     fn deleted(decision: &Decision) -> Vec<String> {
@@ -253,10 +301,10 @@ mod tests {
         cluster.add_pods("node-0", OURS, 1);
         cluster.pods[0].phase = PodPhase::Failed;
         let (snapshot, mut mind) = (managed(cluster), Mind::default());
-        let key = snapshot.daemon_sets[0].key.clone();
         let mut at = |seconds: i64| {
             let now = snapshot.observed_at + jiff::SignedDuration::from_secs(seconds);
-            deleted(&decide(&snapshot, 1, &key, &mut mind, now)).len()
+            let sees = Sees { now, ..sees(&snapshot) };
+            deleted(&decide(&sees, Leave::Upkeep, &mut mind)).len()
         };
         assert_eq!([at(0), at(0), at(1), at(2), at(3)], [1, 0, 1, 0, 1]);
     }
@@ -271,10 +319,8 @@ mod tests {
         cluster.add_pods("node-0", OURS, 1);
         cluster.pods[1].terminating = true;
         let mut snapshot = managed(cluster);
-        let key = snapshot.daemon_sets[0].key.clone();
-        let look = |snapshot: &Snapshot| {
-            decide(snapshot, 1, &key, &mut Mind::default(), snapshot.observed_at)
-        };
+        let look =
+            |snapshot: &Snapshot| decide(&sees(snapshot), Leave::Upkeep, &mut Mind::default());
         if let Decision::Send(program, _) = look(&snapshot)
             && let Some(Request::WriteStatus(status)) = program.batches[0].requests.front()
         {
@@ -288,8 +334,57 @@ mod tests {
     #[test]
     fn a_daemon_set_is_left_to_its_controller() {
         let snapshot = test_snapshot(&Cluster::of(2));
-        let key = snapshot.daemon_sets[0].key.clone();
-        let decision = decide(&snapshot, 1, &key, &mut Mind::default(), snapshot.observed_at);
+        let decision = decide(&sees(&snapshot), Leave::Surge, &mut Mind::default());
         assert!(matches!(decision, Decision::Idle));
+    }
+    /// How many pods are created and deleted on five nodes, each of which has an available pod of
+    /// the template before.
+    fn changes(limits: (u32, u32), leave: Leave) -> (usize, usize) {
+        let mut cluster = Cluster::of(5);
+        cluster.set_limits(&limits.0.into(), &limits.1.into());
+        for _ in 0..10 {
+            cluster.sync();
+            cluster.make_all_ready();
+        }
+        cluster.set_image("another");
+        let decision = decide(&sees(&managed(cluster)), leave, &mut Mind::default());
+        let Decision::Send(program, _) = &decision else { return (0, 0) };
+        let requests = program.batches.iter().flat_map(|batch| &batch.requests);
+        let created = requests.filter(|it| matches!(it, Request::CreatePod(_))).count();
+        (created, deleted(&decision).len())
+    }
+
+    #[test]
+    fn it_never_paces_and_surges_only_while_the_run_stands_by() {
+        for (limits, leave, want) in [
+            ((2, 0), Leave::Nothing, (0, 0)),
+            ((2, 0), Leave::Upkeep, (0, 0)),
+            ((2, 0), Leave::Fill, (0, 0)),
+            ((2, 0), Leave::Surge, (0, 0)),
+            ((0, 2), Leave::Nothing, (0, 0)),
+            ((0, 2), Leave::Upkeep, (0, 0)),
+            ((0, 2), Leave::Surge, (2, 0)),
+        ] {
+            assert_eq!(changes(limits, leave), want, "{limits:?} {leave:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_done_until_the_run_leaves_something_to_it() {
+        let snapshot = managed(Cluster::of(2));
+        let look = |leave| decide(&sees(&snapshot), leave, &mut Mind::default());
+        assert!(matches!(look(Leave::Nothing), Decision::Wait));
+        assert!(matches!(look(Leave::Upkeep), Decision::Send(..)));
+    }
+
+    #[test]
+    fn after_an_interrupt_nothing_is_deleted() {
+        let mut cluster = Cluster::of(2);
+        cluster.add_pods("node-0", OURS, 2);
+        let snapshot = managed(cluster);
+        for (leave, deletes) in [(Leave::Fill, 0), (Leave::Upkeep, 1)] {
+            let decision = decide(&sees(&snapshot), leave, &mut Mind::default());
+            assert_eq!(deleted(&decision).len(), deletes, "{leave:?}");
+        }
     }
 }

@@ -97,6 +97,22 @@ pub struct Steps<'a> {
     pub prune: Vec<&'a Revision>,
 }
 
+impl Effects<'_> {
+    /// Leaves outdated pods alone, as under `OnDelete`: somebody else paces.
+    pub(crate) fn leave_outdated(&mut self) {
+        if let Some(steps) = &mut self.steps {
+            steps.rolling = Rolling::OnDelete;
+        }
+    }
+
+    /// Deletes no pod.
+    pub(crate) fn leave_pods(&mut self) {
+        if let Some(steps) = &mut self.steps {
+            steps.manage.delete.clear();
+        }
+    }
+}
+
 /// How far rolling came in a sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rolling<'a> {

@@ -196,10 +196,22 @@ impl Cluster {
 
     /// The reference that makes a pod the DaemonSet's.
     pub(crate) fn reference(&self) -> ControllerRef {
+        let DaemonSet { key, managed_by, uid, .. } = &self.daemon_set;
         ControllerRef {
-            kind: ManagedBy::DaemonSetController.owner_kind().into(),
-            name: "foo".into(),
-            uid: self.daemon_set.uid.clone(),
+            kind: managed_by.owner_kind().into(),
+            name: (*managed_by.owner_name(&key.name)).into(),
+            uid: uid.clone(),
+        }
+    }
+
+    /// Hands all over to a ledger: no controller acts any more.
+    pub(crate) fn manage(&mut self) {
+        self.daemon_set.managed_by = ManagedBy::DsApply;
+        let reference = self.reference();
+        let owners = self.pods.iter_mut().map(|it| &mut it.controller);
+        let owners = owners.chain(self.revisions.iter_mut().map(|it| &mut it.controller));
+        for owner in owners.flatten() {
+            *owner = reference.clone();
         }
     }
 

@@ -92,9 +92,15 @@ impl DaemonSet {
         self.raw.get("metadata")?.get("resourceVersion")?.as_str()
     }
 
-    /// `templateGeneration`, served as an annotation; `None` when absent or not a number.
+    /// `templateGeneration`, served as an annotation; `None` when absent or not a number. In a
+    /// ledger nobody counts it, so there it is a word of the manifest's, and means nothing.
     pub fn template_generation(&self) -> Option<i64> {
-        self.annotations.get(TEMPLATE_GENERATION_ANNOTATION)?.parse().ok()
+        match self.managed_by {
+            ManagedBy::DaemonSetController => {
+                self.annotations.get(TEMPLATE_GENERATION_ANNOTATION)?.parse().ok()
+            }
+            ManagedBy::DsApply => None,
+        }
     }
 }
 

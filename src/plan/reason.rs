@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::controller::placement::Obstacle;
 use crate::model::{PodName, RevisionNumber};
 
+/// Code of [`Reason::Superseded`].
+pub(super) const SUPERSEDED: &str = "superseded";
+
 /// Why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -143,7 +146,7 @@ impl Reason {
             Self::Succeeded => "succeeded",
             Self::MayBeDelayed => "mayBeDelayed",
             Self::Surplus { .. } => "surplus",
-            Self::Superseded { .. } => "superseded",
+            Self::Superseded { .. } => SUPERSEDED,
             Self::NotEligible { .. } => "notEligible",
             Self::NothingComesBack { .. } => "nothingComesBack",
             Self::NodeVanished => "nodeVanished",

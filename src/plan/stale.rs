@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::document::{Action, Change, DaemonSetPlan, Fate, FieldChange, NodePlan, Plan, Strategy};
+use super::reason::SUPERSEDED;
 use crate::model::{DaemonSetKey, Uid};
 
 /// How much of a plan binds.
@@ -151,7 +152,13 @@ fn treatments(plan: &DaemonSetPlan) -> BTreeSet<(Action, &'static str)> {
 
 fn other_reasons(old: &DaemonSetPlan, fresh: &DaemonSetPlan) -> Option<Difference> {
     let planned = treatments(old);
+    // The other half of a surge: an old pod that waited beside a new one goes when that is available.
+    let surges = match old.strategy {
+        Strategy::RollingUpdate { max_surge, .. } => max_surge > 0,
+        Strategy::OnDelete => false,
+    };
     let other = treatments(fresh).into_iter().filter(|it| !planned.contains(it));
+    let other = other.filter(|(_, code)| !(surges && *code == SUPERSEDED));
     let other: BTreeSet<&'static str> = other.map(|(_, code)| code).collect();
     (!other.is_empty()).then(|| Difference::Reasons(other.into_iter().collect()))
 }

@@ -14,7 +14,7 @@ use super::effect::{Effect, Purpose};
 use super::outcome::{ControllerStep, Ending, Held, Outcome};
 use super::progress::Report;
 use super::sight::{Kubelet, Sight, Spot};
-use super::state::{Course, State, Stop};
+use super::state::{Course, Leave, State, Stop};
 use super::task::{Goal, Task};
 use super::world::World;
 use crate::controller::revision_data::{Matching, data_for, matches};
@@ -50,6 +50,11 @@ pub(super) struct Step<'s, 'w> {
 /// Decides what is wanted now.
 pub(super) fn decide(state: &mut State, world: &World<'_>, now: Timestamp) -> Vec<Effect> {
     let task = Arc::clone(&state.task);
+    state.leave = match (state.leave, state.is_interrupted()) {
+        (Leave::Nothing, _) => Leave::Nothing,
+        (Leave::Fill | Leave::Upkeep | Leave::Surge, true) => Leave::Fill,
+        (Leave::Fill | Leave::Upkeep | Leave::Surge, false) => Leave::Upkeep,
+    };
     let mut step = Step { state, world, task, now, effects: Vec::new(), wake: None, stands: false };
     let pause = step.go_on().unwrap_or_else(|pause| pause);
     if !step.stands {
@@ -66,6 +71,11 @@ impl<'w> Step<'_, 'w> {
         let task = Arc::clone(&self.task);
         let live = self.find()?;
         self.wind_down(live)?;
+        self.state.leave = match task.goal {
+            Goal::Apply(_) => self.state.leave,
+            // The live template stays.
+            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => Leave::Upkeep,
+        };
         match (&task.goal, self.state.course.clone()) {
             (Goal::Apply(target), Course::Forward) => self.apply(target, live),
             (Goal::Apply(target), Course::Failed(failed)) => self.go_back(target, live, failed),

@@ -11,8 +11,8 @@ use super::decide::{Flow, Pause, Step, is_template};
 use super::effect::{Effect, Purpose};
 use super::outcome::{Attempt, Interference, Outcome};
 use super::pace::Paced;
-use super::sight::{Sight, of_template};
-use super::state::{Course, Request, Standstill};
+use super::sight::{Kubelet, Sight, Spot, Stand, of_template};
+use super::state::{Course, Leave, Request, Standstill};
 use super::task::{Extent, Provenance, Target};
 use super::waves::{self, Hands};
 use super::world::World;
@@ -21,7 +21,7 @@ use crate::controller::claims::Claims;
 use crate::controller::history::hash_of;
 use crate::controller::limits::allows_surge;
 use crate::controller::revision_data::{Matching, matches};
-use crate::model::{DaemonSet, Pod, Revision, UpdateStrategy};
+use crate::model::{DaemonSet, ManagedBy, Pod, Revision, UpdateStrategy};
 use crate::plan::{Hold, HoldState, ROLLOUT_ANNOTATION, RevisionRef};
 use crate::planted::planted;
 
@@ -33,6 +33,7 @@ impl<'w> Step<'_, 'w> {
             self.put_in_place(target, live)?;
         }
         self.appeared(live)?;
+        self.state.leave = Leave::Upkeep;
         let hands = self.as_written(target, live)?;
         let sight = self.look(live);
         planted!(self.settled(&sight), "nobody waits for the controller" => Ok(()))?;
@@ -41,8 +42,15 @@ impl<'w> Step<'_, 'w> {
             self.filled(&sight)?;
             return Ok(Pause::End(Outcome::Done));
         }
+        self.take_up(target, &sight, hands)?;
         match self.pace(&sight, hands) {
-            Paced::Wait => Ok(Pause::Wait),
+            Paced::Wait => {
+                let surges = allows_surge(target.declared.strategy());
+                if surges && matches!(hands, Hands::Controllers) {
+                    self.state.leave = Leave::Surge;
+                }
+                Ok(Pause::Wait)
+            }
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
                 self.go_back(target, Some(live), failed)
@@ -93,6 +101,21 @@ impl<'w> Step<'_, 'w> {
         let ours = planted!(paced && outdated, "applied without a hold" => false);
         let hold = ours.then(|| self.hold(target, HoldState::Holding, from));
         Err(self.write_target(target, Some(live), hold))
+    }
+
+    /// Outdated pods that turn up beside a target without a hold are the controller's to replace.
+    /// Where the run brings its own, nobody would: it takes the hold, and paces.
+    fn take_up(&mut self, target: &Target, sight: &Sight<'w>, hands: Hands<'_>) -> Flow<()> {
+        let is_old =
+            |spot: &Spot<'_>| spot.kubelet == Kubelet::Ready && matches!(spot.stand, Stand::Old(_));
+        let nobody_paces = match (hands, sight.live.managed_by) {
+            (Hands::Controllers, ManagedBy::DsApply) => is_paced(target),
+            (Hands::Controllers, ManagedBy::DaemonSetController) | (Hands::Ours(_), _) => false,
+        };
+        if nobody_paces && sight.spots.iter().any(is_old) {
+            return self.put_in_place(target, sight.live);
+        }
+        Ok(())
     }
 
     /// The first write of an object that is not there. Pods that lost theirs become the new one's;

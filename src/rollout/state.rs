@@ -44,6 +44,7 @@ pub struct State {
     /// The revision to go back to.
     pub(super) from: Option<RevisionRef>,
     pub(super) course: Course,
+    pub(super) leave: Leave,
     pub(super) stop: Option<Stop>,
     pub(super) writing: Writing,
     pub(super) recording: Request,
@@ -70,6 +71,23 @@ pub(super) enum Course {
     Forward,
     /// A gate has failed: no further with the target.
     Failed(BTreeMap<NodeName, Trouble>),
+}
+
+/// What a run leaves to the controller that it brings along, where no other one acts: never the
+/// pace. Outdated pods go by the run's own deletes, within its budget, wave by wave. Only a surge is
+/// the controller's, and only as long as the run stands by it with its gates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leave {
+    /// Nothing yet. What is live is about to be written, and nothing is made of the template that
+    /// goes.
+    #[default]
+    Nothing,
+    /// Nodes get the pod that they lack. After an interrupt nothing is deleted any more.
+    Fill,
+    /// That, and failed, surplus and misplaced pods go; outdated ones stay.
+    Upkeep,
+    /// All of that, and new pods beside outdated ones, within `maxSurge`.
+    Surge,
 }
 
 /// Why a run stops before its end.
@@ -202,6 +220,7 @@ impl State {
             template: None,
             from: None,
             course: Course::Forward,
+            leave: Leave::Nothing,
             stop: None,
             writing: Writing::default(),
             recording: Request::Idle,
@@ -221,6 +240,11 @@ impl State {
     /// Whether it has ended ([`Effect::Finish`](super::Effect::Finish) was given).
     pub fn is_finished(&self) -> bool {
         self.finished
+    }
+
+    /// What a controller that the run brings along may do until the next step.
+    pub fn leaves(&self) -> Leave {
+        self.leave
     }
 
     /// Whether any request is without its answer.

@@ -313,11 +313,19 @@ fn metadata(
 fn own(metadata: &mut Map<String, Value>, controller: Option<&ControllerRef>) {
     if let Some(ControllerRef { kind, name, uid }) = controller {
         let owner = json!({
-            "apiVersion": "apps/v1", "kind": **kind, "name": **name, "uid": uid,
+            "apiVersion": owner_api_version(kind), "kind": **kind, "name": **name, "uid": uid,
             "controller": true, "blockOwnerDeletion": true,
         });
         metadata.insert("ownerReferences".to_owned(), json!([owner]));
     }
+}
+
+/// Of owners that are none of ours nobody here looks at the version.
+fn owner_api_version(kind: &str) -> &'static str {
+    [ManagedBy::DaemonSetController, ManagedBy::DsApply]
+        .into_iter()
+        .find(|managed_by| managed_by.owner_kind() == kind)
+        .map_or("apps/v1", ManagedBy::owner_api_version)
 }
 
 fn end(metadata: &mut Map<String, Value>, terminating: bool, observed_at: Timestamp) {

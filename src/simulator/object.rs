@@ -151,6 +151,8 @@ enum View {
     /// Of these there are few, and they are large.
     DaemonSet(Box<DaemonSet>),
     Revision(Revision),
+    /// A ConfigMap that stands for it.
+    Ledger(Box<DaemonSet>),
     /// Of this kind there is no slim view.
     None,
 }
@@ -163,7 +165,7 @@ impl View {
             Self::Pod(pod) => Some(&pod.labels),
             Self::DaemonSet(daemon_set) => Some(&daemon_set.labels),
             Self::Revision(revision) => Some(&revision.labels),
-            Self::None => None,
+            Self::Ledger(_) | Self::None => None,
         }
     }
 }
@@ -302,6 +304,11 @@ impl Object {
         if let View::DaemonSet(daemon_set) = &self.view { Some(daemon_set) } else { None }
     }
 
+    /// What a ledger stands for, if it is one that can be read.
+    pub fn ledger(&self) -> Option<&DaemonSet> {
+        if let View::Ledger(daemon_set) = &self.view { Some(daemon_set) } else { None }
+    }
+
     /// The slim view of a ControllerRevision.
     pub fn revision(&self) -> Option<&Revision> {
         if let View::Revision(revision) = &self.view { Some(revision) } else { None }
@@ -331,9 +338,9 @@ impl Reading {
             Kind::Pod => crate::cluster::Kind::Pod,
             Kind::DaemonSet => crate::cluster::Kind::DaemonSet,
             Kind::ControllerRevision => crate::cluster::Kind::ControllerRevision,
+            Kind::ConfigMap => return Ok(self.ledger(text)),
             Kind::Namespace
             | Kind::Service
-            | Kind::ConfigMap
             | Kind::Event
             | Kind::Lease
             | Kind::PodDisruptionBudget => return Ok(View::None),
@@ -351,6 +358,14 @@ impl Reading {
             Some(SlimObject::DaemonSet(daemon_set)) => Ok(View::DaemonSet(Box::new(daemon_set))),
             Some(SlimObject::ControllerRevision(revision)) => Ok(View::Revision(revision)),
             None => Ok(View::None),
+        }
+    }
+
+    /// Whoever spoils a ledger may: to the server it is a ConfigMap as any other.
+    fn ledger(&mut self, text: &Text) -> View {
+        match self.decoder.decode(crate::cluster::Kind::Ledger, &text.whole()) {
+            Ok(Some(SlimObject::DaemonSet(daemon_set))) => View::Ledger(Box::new(daemon_set)),
+            Ok(_) | Err(_) => View::None,
         }
     }
 }

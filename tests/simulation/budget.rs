@@ -37,6 +37,8 @@ pub(crate) struct Nodes {
     ready: BTreeMap<NodeName, (bool, Timestamp)>,
     /// When anything about a node changed last.
     changed: Option<Timestamp>,
+    /// As what each node was known until then.
+    former: BTreeMap<NodeName, (Node, Timestamp)>,
     /// Since when a desired node is without an available pod.
     without: BTreeMap<(DaemonSetKey, NodeName), Timestamp>,
     /// Those that we took it from.
@@ -53,10 +55,16 @@ impl Nodes {
             flights: BTreeMap::new(),
             ready: BTreeMap::new(),
             changed: None,
+            former: BTreeMap::new(),
             without: BTreeMap::new(),
             robbed: BTreeSet::new(),
             desired: BTreeMap::new(),
         }
+    }
+
+    /// Whether every request is answered at once.
+    pub(crate) fn sees_clearly(&self) -> bool {
+        self.sight == CLEAR
     }
 
     /// How long it may take until the program sees a change.
@@ -77,6 +85,15 @@ impl Nodes {
             self.ready.insert(node.name.clone(), (node.readiness.is_ready(), now));
         }
         self.changed = Some(now);
+        if let Some(before) = before {
+            self.former.insert(node.name.clone(), (before.clone(), now));
+        }
+    }
+
+    /// A node as it was before, if the program may see it so yet.
+    pub(crate) fn former(&self, node: &NodeName, now: Timestamp) -> Option<&Node> {
+        let (before, until) = self.former.get(node)?;
+        (*until > self.seen_by(now)).then_some(before)
     }
 
     /// Whether all nodes have been what they are for so long that the program must know.

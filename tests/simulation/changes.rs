@@ -6,6 +6,8 @@ use ds_plan::model::{DaemonSet, DaemonSetKey, Uid};
 use ds_plan::simulator::{Change, Event};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::objects::daemon_set;
+
 /// What somebody else may write of a DaemonSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
@@ -33,8 +35,8 @@ impl Changes {
         sight: SignedDuration,
         now: Timestamp,
     ) {
-        let Some(live) = event.object.daemon_set() else { return };
-        let before = event.previous.as_ref().and_then(|it| it.daemon_set());
+        let Some(live) = daemon_set(&event.object) else { return };
+        let before = event.previous.as_ref().and_then(|it| daemon_set(it));
         if before.is_none_or(|it| it.generation != live.generation) {
             let from = if ours { now } else { now + sight };
             self.generations.entry(live.uid.clone()).or_default().push((from, live.generation));

@@ -4,7 +4,7 @@ use ds_plan::cluster::read_recorded_from;
 use ds_plan::controller::hash::hash;
 use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest::default_daemon_set;
-use ds_plan::model::Snapshot;
+use ds_plan::model::{LEDGER_LABEL, Snapshot, ledger_name};
 use serde_json::{Map, Value, json};
 
 use crate::scenario::{AgentSpec, Change, NodeSpec, PodSpec, Scenario};
@@ -151,8 +151,10 @@ fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
     live["status"] = json!({"observedGeneration": 1});
     let template = live["spec"]["template"].clone();
     let hash = hash(&template, None).to_string();
+    let managed_by = scenario.managed_by();
     let owner = json!([{
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "name": agent.name, "uid": uid,
+        "apiVersion": managed_by.owner_api_version(), "kind": managed_by.owner_kind(),
+        "name": managed_by.owner_name(&agent.name.into()), "uid": uid,
         "controller": true, "blockOwnerDeletion": true,
     }]);
     let labels = json!({
@@ -168,6 +170,9 @@ fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
         "data": data_for(&template),
     });
     let is_left = |node: &&NodeSpec| agent.live || node.pod == PodSpec::Orphan;
+    if scenario.managed {
+        live = ledger(agent, &live);
+    }
     let mut items = if agent.live { vec![revision, live] } else { Vec::new() };
     let here = scenario.nodes.iter().filter(|node| runs_on(agent, node));
     for node in here.filter(is_left) {
@@ -177,6 +182,21 @@ fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
         items.push(pod(&name, &labels, &owner, &template, node, ready));
     }
     items
+}
+
+/// The ledger that stands for a DaemonSet.
+fn ledger(agent: &AgentSpec, live: &Value) -> Value {
+    let mut object = live.clone();
+    let status = object["status"].take().to_string();
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": ledger_name(&agent.name.into()), "namespace": NAMESPACE,
+            "uid": live["metadata"]["uid"], "creationTimestamp": BORN,
+            "labels": {LEDGER_LABEL: "true"},
+        },
+        "data": {"daemonSet": object.to_string(), "status": status},
+    })
 }
 
 /// Whether a pod of the agent is on the node at the beginning.

@@ -6,7 +6,7 @@ use crate::scenario::{AgentSpec, Change, Fate, NodeSpec, PodSpec, Scenario};
 use crate::trial;
 
 /// Three nodes and one DaemonSet: whatever can be interrupted, as small as can be.
-fn scenario(name: &str) -> Scenario {
+pub(crate) fn scenario(name: &str) -> Scenario {
     let rolling = |limits: Value| json!({"type": "RollingUpdate", "rollingUpdate": limits});
     let one = rolling(json!({"maxUnavailable": 1}));
     let pods = [PodSpec::Available; 3];
@@ -28,9 +28,17 @@ fn scenario(name: &str) -> Scenario {
             let surge = rolling(json!({"maxUnavailable": 0, "maxSurge": 1}));
             (surge, Change::Image, true, pods, None, "park")
         }
+        "no controller, surge" => {
+            let surge = rolling(json!({"maxUnavailable": 0, "maxSurge": 2}));
+            (surge, Change::Image, true, pods, None, "park")
+        }
         "by hand" => (json!({"type": "OnDelete"}), Change::Image, true, pods, None, "park"),
         "orphan" => {
             let pods = [PodSpec::Orphan, PodSpec::Available, PodSpec::Missing];
+            (one, Change::Image, true, pods, None, "park")
+        }
+        "no controller" => {
+            let pods = [PodSpec::Available, PodSpec::Orphan, PodSpec::Missing];
             (one, Change::Image, true, pods, None, "park")
         }
         "bad" => (one, Change::Image, true, pods, Some(bad(json!([]))), "park"),
@@ -63,6 +71,7 @@ fn scenario(name: &str) -> Scenario {
         faults: fault.into_iter().map(|fault| ("images", fault)).collect(),
         people: Vec::new(),
         fates: Vec::new(),
+        managed: name.starts_with("no controller"),
     }
 }
 
@@ -101,4 +110,6 @@ killed_at_every_request! {
     a_bad_image: "bad",
     a_bad_image_on_one_node: "bad on one",
     the_way_back: "way back",
+    without_a_controller: "no controller",
+    a_surge_without_a_controller: "no controller, surge",
 }

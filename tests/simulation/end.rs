@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::budget::{desired_nodes, owns};
 use crate::cluster::NAMESPACE;
 use crate::laws::Ledger;
-use crate::objects::{is_updated, key, pods, remembered, revisions};
+use crate::objects::{daemon_sets, is_updated, live, pods, remembered, revisions};
 use crate::scenario::{AgentSpec, Change, Fate, Scenario};
 use crate::trial::FIRST;
 
@@ -39,7 +39,7 @@ pub(crate) fn bad_hold(scenario: &Scenario, store: &Store) -> Vec<String> {
         return Vec::new();
     }
     let parked = scenario.agents.iter().filter_map(|agent| {
-        let live = store.at(Kind::DaemonSet, &key(agent.name))?.daemon_set()?;
+        let live = live(agent.name, store)?;
         let failed = Hold::of(live).ok()??.failed?;
         (!remembered(&live.key, store).contains(&failed))
             .then(|| format!("{} is parked, and nobody remembers why", agent.name))
@@ -55,7 +55,7 @@ pub(crate) fn left(scenario: &Scenario, ended: &[(&str, Ended)], store: &Store) 
     if !rolls_back || !is_refused || scenario.is_cut_off() || !scenario.people.is_empty() {
         return None;
     }
-    let live = store.at(Kind::DaemonSet, &key(agent.name))?.daemon_set()?;
+    let live = live(agent.name, store)?;
     Hold::of(live).ok()??.failed?;
     let is_bad = |pod: &&Pod| owns(live, pod) && !pod.terminating && !is_updated(pod, live, store);
     let node = |pod: &Pod| store.get(Kind::Node, "", pod.node()?.as_str());
@@ -103,7 +103,7 @@ fn undisturbed<'s>(
     ledger: &Ledger,
 ) -> Vec<(&'s AgentSpec, &'s DaemonSet)> {
     let live = scenario.agents.iter().filter_map(|agent| {
-        let live = store.at(Kind::DaemonSet, &key(agent.name))?.daemon_set()?;
+        let live = live(agent.name, store)?;
         (!ledger.was_meddled(&live.key)).then_some((agent, live))
     });
     live.collect()
@@ -116,13 +116,14 @@ fn is_left_alone(pod: &Pod) -> bool {
 
 /// What is not as it should be a while after a run has said that all is done.
 pub(crate) fn not_done(scenario: &Scenario, store: &Store, ledger: &Ledger) -> Vec<String> {
-    let quiet = scenario.faults_are_of_api();
+    // Where no controller acts, nobody goes on with what a request that failed has left.
+    let quiet = scenario.faults_are_of_api() && !(scenario.managed && scenario.is_cut_off());
     let mut broken = Vec::new();
     for agent in &scenario.agents {
         if let Some(pod) = pods(store).find(|pod| is_left_alone(pod) && quiet) {
             broken.push(format!("done, and {} is still nobody's", pod.name));
         }
-        if store.at(Kind::DaemonSet, &key(agent.name)).is_none() && scenario.people.is_empty() {
+        if live(agent.name, store).is_none() && scenario.people.is_empty() {
             broken.push(format!("done, and {} is not there", agent.name));
         }
     }
@@ -138,9 +139,14 @@ pub(crate) fn not_done(scenario: &Scenario, store: &Store, ledger: &Ledger) -> V
             broken.push(format!("done, and {} is held", agent.name));
         }
         for node in desired_nodes(live, store).filter(|node| quiet && node.readiness.is_ready()) {
-            let mut here =
-                pods(store).filter(|pod| pod.node() == Some(&node.name) && owns(live, pod));
-            if !here.all(|pod| {
+            let here = pods(store).filter(|pod| pod.node() == Some(&node.name) && owns(live, pod));
+            let here: Vec<&Pod> = here.collect();
+            // A controller would create it at any time; here the run has to, before it is done.
+            let lacks = scenario.managed && scenario.people.is_empty() && here.is_empty();
+            if lacks {
+                broken.push(format!("done, and {} has no pod on {}", agent.name, node.name));
+            }
+            if !here.iter().all(|pod| {
                 // What is not to be changed stays as it was, Ready or not.
                 let ready = pod.is_ready() || agent.change == Change::Nothing;
                 ready && is_updated(pod, live, store)
@@ -154,8 +160,7 @@ pub(crate) fn not_done(scenario: &Scenario, store: &Store, ledger: &Ledger) -> V
 
 /// What two ways to the same end must agree on.
 pub(crate) fn state(store: &Store) -> String {
-    let daemon_sets = store.objects(Kind::DaemonSet, Some(NAMESPACE)).filter_map(|object| {
-        let live = object.daemon_set()?;
+    let daemon_sets = daemon_sets(store).map(|live| {
         let mut pods: Vec<String> = pods(store)
             .filter(|pod| pod.controller.as_ref().is_some_and(|it| it.uid == live.uid))
             .map(|pod| {
@@ -174,7 +179,7 @@ pub(crate) fn state(store: &Store) -> String {
             .collect();
         let held = live.annotations.get(ROLLOUT_ANNOTATION).is_some();
         let spec = &live.raw["spec"];
-        Some(json!({"spec": spec, "held": held, "pods": pods, "revisions": revisions}))
+        json!({"spec": spec, "held": held, "pods": pods, "revisions": revisions})
     });
     let daemon_sets: Vec<String> = daemon_sets.map(|it| format!("{it:#}")).collect();
     daemon_sets.join("\n")

@@ -2,20 +2,30 @@
 
 use std::collections::BTreeMap;
 
+use ds_plan::model::ManagedBy;
 use ds_plan::simulator::{Fault, Kind, Seen};
 use jiff::{SignedDuration, Timestamp};
-
-/// Whoever has not seen these decides nothing.
-const KINDS: [Kind; 3] = [Kind::DaemonSet, Kind::Node, Kind::Pod];
 
 /// How long a watch that came to its end may go unnoticed.
 const UNNOTICED: SignedDuration = SignedDuration::from_secs(30);
 
 /// Until when each user sees each kind.
-#[derive(Default)]
-pub(crate) struct Eyes(BTreeMap<(String, Kind), Timestamp>);
+pub(crate) struct Eyes {
+    /// Whoever has not seen these decides nothing.
+    kinds: [Kind; 3],
+    until: BTreeMap<(String, Kind), Timestamp>,
+}
 
 impl Eyes {
+    /// Nobody has seen anything yet.
+    pub(crate) fn new(managed_by: ManagedBy) -> Self {
+        let owner = match managed_by {
+            ManagedBy::DaemonSetController => Kind::DaemonSet,
+            ManagedBy::DsApply => Kind::ConfigMap,
+        };
+        Self { kinds: [owner, Kind::Node, Kind::Pod], until: BTreeMap::new() }
+    }
+
     /// A list, or a watch until it is cut.
     pub(crate) fn look(&mut self, request: &Seen, kind: Kind, faults: &[Fault], now: Timestamp) {
         let fails = |fault: &Fault| matches!(fault, Fault::Answer(_) | Fault::Silence);
@@ -31,14 +41,14 @@ impl Eyes {
             ("watch", None) => Timestamp::MAX,
             _ => now,
         };
-        let seen = self.0.entry((request.user.clone(), kind)).or_insert(until);
+        let seen = self.until.entry((request.user.clone(), kind)).or_insert(until);
         *seen = until.max(*seen);
     }
 
     /// Whether a run decides on what may be old.
     pub(crate) fn broken(&self, user: &str, now: Timestamp) -> Option<String> {
-        KINDS.into_iter().find_map(|kind| {
-            let blind = now.duration_since(*self.0.get(&(user.to_owned(), kind))?);
+        self.kinds.into_iter().find_map(|kind| {
+            let blind = now.duration_since(*self.until.get(&(user.to_owned(), kind))?);
             (blind > UNNOTICED).then(|| format!("{user} has not seen any {kind} for {blind:#}"))
         })
     }

@@ -8,11 +8,11 @@ use ds_plan::controller::placement::judge;
 use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest;
 use ds_plan::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Revision, UpdateStrategy,
-    lease_name,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Revision, Uid, UpdateStrategy,
+    lease_name, ledger_name,
 };
 use ds_plan::plan::{Hold, HoldState, template_digest};
-use ds_plan::simulator::{Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
+use ds_plan::simulator::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -21,13 +21,15 @@ use crate::changes::{Changes, Part};
 use crate::cluster::{self, NAMESPACE};
 use crate::eyes::Eyes;
 use crate::locks::Locks;
-use crate::objects::{failed_before, is_updated, key, pods, revisions};
+use crate::objects::{daemon_set, daemon_sets, failed_before, is_updated, key, pods, revisions};
 use crate::people::SOMEBODY;
 use crate::reasons;
 use crate::scenario::Scenario;
+use crate::upkeep::{self, Upkeep};
 
 /// The kinds whose changes are looked at.
-const KINDS: [Kind; 4] = [Kind::DaemonSet, Kind::ControllerRevision, Kind::Pod, Kind::Node];
+const KINDS: [Kind; 5] =
+    [Kind::DaemonSet, Kind::ConfigMap, Kind::ControllerRevision, Kind::Pod, Kind::Node];
 
 /// What was seen of a run so far, and which laws it broke.
 pub(crate) struct Ledger {
@@ -69,6 +71,9 @@ impl Ledger {
         };
         let mut manifests = read(cluster::manifests(scenario));
         manifests.extend(read(cluster::manifests_before(scenario)));
+        for desired in &mut manifests {
+            desired.managed_by = scenario.managed_by();
+        }
         Self {
             declared: declared.collect(),
             policy: scenario.policy.clone().unwrap_or_default(),
@@ -76,7 +81,7 @@ impl Ledger {
             seen: store.version(),
             nodes: Nodes::new(scenario.is_cut_off()),
             locks: Locks::default(),
-            eyes: Eyes::default(),
+            eyes: Eyes::new(scenario.managed_by()),
             changes: Changes::default(),
             interrupted: BTreeMap::new(),
             tried: BTreeMap::new(),
@@ -108,7 +113,7 @@ impl Ledger {
             return;
         }
         if *kind != Kind::Lease
-            && let Some(key) = self.about(*kind, name, store)
+            && let Some(key) = self.about(request, *kind, name, store)
             && let Some(law) = self.locks.broken(request, &key, store, now)
         {
             self.breaks(now, law);
@@ -133,15 +138,20 @@ impl Ledger {
         }
     }
 
-    /// The DaemonSet that an object is, or belongs to.
-    fn about(&self, kind: Kind, name: &str, store: &Store) -> Option<DaemonSetKey> {
-        if kind == Kind::DaemonSet {
-            return Some(DaemonSetKey::new(NAMESPACE, name));
+    /// The DaemonSet that an object is, or belongs to, or will belong to.
+    fn about(&self, request: &Seen, kind: Kind, name: &str, store: &Store) -> Option<DaemonSetKey> {
+        match kind {
+            Kind::DaemonSet => return Some(DaemonSetKey::new(NAMESPACE, name)),
+            Kind::ConfigMap => {
+                return self.declared.keys().find(|it| *name == ledger_name(&it.name)).cloned();
+            }
+            _ => {}
         }
-        let object = store.at(kind, &key(name))?;
-        let is_owner =
-            |live: &DaemonSet| object.meta().owners.iter().any(|owner| owner.uid == live.uid);
-        self.live(store).into_iter().find(is_owner).map(|live| live.key)
+        let owners: Vec<Uid> = match store.at(kind, &key(name)) {
+            Some(object) => object.meta().owners.iter().map(|it| it.uid.clone()).collect(),
+            None => owner_sent(request).into_iter().collect(),
+        };
+        self.live(store).into_iter().find(|live| owners.contains(&live.uid)).map(|live| live.key)
     }
 
     /// Takes in a request that was carried out, and all that has changed since the one before.
@@ -164,7 +174,8 @@ impl Ledger {
         let own = objects.filter(|_| changes).and_then(|objects| {
             let last = events.last()?;
             let key = ObjectKey::new(&objects.namespace, &objects.name);
-            let is_it = last.object.kind() == objects.kind && *last.object.key() == key;
+            let is_new = *verb == "create" && last.change == Change::Added;
+            let is_it = last.object.kind() == objects.kind && (is_new || *last.object.key() == key);
             (is_it && objects.subresource.is_empty()).then_some(last)
         });
         let is_ours = user != SOMEBODY;
@@ -176,8 +187,11 @@ impl Ledger {
         }
         if let Some(event) = own.filter(|_| is_ours) {
             match event.object.kind() {
+                Kind::Pod if event.change == Change::Added => {
+                    self.created(request, event, store, now);
+                }
                 Kind::Pod => self.deleted(request, event, store, now),
-                Kind::DaemonSet => self.written(request, event, store, now),
+                Kind::DaemonSet | Kind::ConfigMap => self.written(request, event, store, now),
                 _ => {}
             }
         }
@@ -240,7 +254,13 @@ impl Ledger {
         if !refused {
             self.nodes.takes_off(request.number, &request.user, pod, now);
         }
-        if let Some(law) = self.unfit(pod, live, store, now) {
+        let upkeep = upkeep::of(pod, live, store, &self.nodes, now);
+        if matches!(upkeep, Upkeep::Gone | Upkeep::Surplus { serves: true }) {
+            return;
+        }
+        let is_replaced = upkeep == Upkeep::None;
+        let law = is_replaced.then(|| self.unfit(pod, live, store, now)).flatten();
+        if let Some(law) = law {
             return self.breaks(now, format_args!("{name} is deleted{law}"));
         }
         let Some(node) = pod.node() else { return };
@@ -294,21 +314,42 @@ impl Ledger {
         }
     }
 
+    /// The program has created a pod.
+    fn created(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
+        let Some(pod) = event.object.pod() else { return };
+        let all = self.live(store);
+        let Some(live) = all.iter().find(|live| owns(live, pod)) else { return };
+        self.under_lock(request, &live.key, store, now);
+        let seen = self.nodes.seen_by(now);
+        if self.changes.is_known(&live.key, Part::Template, seen)
+            && let Some(law) = upkeep::misplaced(pod, live, store, &self.nodes, now)
+        {
+            self.breaks(now, format_args!("{} is created{law}", pod.name));
+        }
+    }
+
     /// The program has written a DaemonSet.
     fn written(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
-        let Some(live) = event.object.daemon_set() else { return };
+        let Some(live) = daemon_set(&event.object) else { return };
         let Some(declared) = self.declared.get(&live.key).cloned() else { return };
         let key = &live.key;
         self.under_lock(request, key, store, now);
-        let before = event.previous.as_ref().and_then(|it| it.daemon_set());
+        let before = event.previous.as_ref().and_then(|it| daemon_set(it));
+        let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let names = |field: &str| sent["metadata"][field].is_string();
+        // Where no controller acts, the status is the program's, too.
+        if event.object.kind() == Kind::ConfigMap && sent["data"].get("daemonSet").is_none() {
+            if !names("uid") {
+                self.breaks(now, format_args!("{key} got a status, whichever it was"));
+            }
+            return;
+        }
         let hold = Hold::of(live).ok().flatten();
         let strategy = &live.raw["spec"]["updateStrategy"];
         let kept = hold.as_ref().map_or(strategy, |hold| &hold.declared);
         if !is_declared(kept, &declared) {
             self.breaks(now, format_args!("{key} has the strategy {strategy}"));
         }
-        let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        let names = |field: &str| sent["metadata"][field].is_string();
         if before.is_some() && !sent.is_array() && !(names("uid") && names("resourceVersion")) {
             self.breaks(now, format_args!("{key} was written, whatever had become of it"));
         }
@@ -419,8 +460,7 @@ impl Ledger {
     }
 
     fn live(&self, store: &Store) -> Vec<DaemonSet> {
-        let all = store.objects(Kind::DaemonSet, Some(NAMESPACE)).filter_map(|it| it.daemon_set());
-        all.filter(|live| self.declared.contains_key(&live.key)).cloned().collect()
+        daemon_sets(store).filter(|live| self.declared.contains_key(&live.key)).cloned().collect()
     }
 }
 
@@ -428,6 +468,12 @@ impl Ledger {
 fn uid_sent(request: &Seen) -> String {
     let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     sent["preconditions"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The owner of what is to be created.
+fn owner_sent(request: &Seen) -> Option<Uid> {
+    let sent: Value = serde_json::from_slice(&request.body).ok()?;
+    sent["metadata"]["ownerReferences"][0]["uid"].as_str().map(Into::into)
 }
 
 /// Whether a strategy is the declared one, as the server serves it.

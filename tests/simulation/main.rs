@@ -12,6 +12,7 @@ mod crash;
 mod dice;
 mod end;
 mod eyes;
+mod found;
 mod laws;
 mod locks;
 mod objects;
@@ -20,6 +21,7 @@ mod reasons;
 mod scenario;
 mod shrink;
 mod trial;
+mod upkeep;
 
 use std::thread;
 

@@ -8,9 +8,26 @@ use ds_plan::model::{
     lease_name,
 };
 use ds_plan::plan::Hold;
-use ds_plan::simulator::{Kind, ObjectKey, Store};
+use ds_plan::simulator::{Kind, Object, ObjectKey, Store};
 
 use crate::cluster::NAMESPACE;
+
+/// What an object is to the laws: a DaemonSet, or what a ledger stands for.
+pub(crate) fn daemon_set(object: &Object) -> Option<&DaemonSet> {
+    object.daemon_set().or_else(|| object.ledger())
+}
+
+/// All DaemonSets, those for which a ledger stands among them.
+pub(crate) fn daemon_sets(store: &Store) -> impl Iterator<Item = &DaemonSet> {
+    let of = |kind| store.objects(kind, Some(NAMESPACE));
+    let all = of(Kind::DaemonSet).chain(of(Kind::ConfigMap));
+    all.filter_map(|it| daemon_set(it))
+}
+
+/// One of them, by its name.
+pub(crate) fn live<'s>(name: &str, store: &'s Store) -> Option<&'s DaemonSet> {
+    daemon_sets(store).find(|live| *live.key.name.as_str() == *name)
+}
 
 /// All pods.
 pub(crate) fn pods(store: &Store) -> impl Iterator<Item = &Pod> {

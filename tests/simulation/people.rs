@@ -1,6 +1,7 @@
 //! Other people, who do what they like with the DaemonSets and pods of a run.
 
-use ds_plan::simulator::{Server, World};
+use ds_plan::model::ledger_name;
+use ds_plan::simulator::{Kind, Server, World};
 use http::Request;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -8,15 +9,20 @@ use tower_service::Service as _;
 
 use crate::cluster::NAMESPACE;
 use crate::objects::pods;
-use crate::scenario::What;
+use crate::scenario::{Scenario, What};
 
 /// The name under which they do it.
 pub(crate) const SOMEBODY: &str = "somebody";
 
 /// Does one thing to a DaemonSet. What has become impossible is not done.
-pub(crate) async fn meddle(world: &World, name: &str, what: What) {
+pub(crate) async fn meddle(world: &World, scenario: &Scenario, what: What) {
+    let name = scenario.agents[0].name;
     let server = world.server().as_user(SOMEBODY);
-    let daemon_set = format!("/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{name}");
+    let object = if scenario.managed {
+        format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{}", ledger_name(&name.into()))
+    } else {
+        format!("/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{name}")
+    };
     let template = |template: Value| json!({"spec": {"template": template}});
     let image = |image: &str| {
         let containers = json!([{"name": "main", "image": image, "env": []}]);
@@ -34,7 +40,7 @@ pub(crate) async fn meddle(world: &World, name: &str, what: What) {
             json!({"spec": {"updateStrategy": strategy}})
         }
         What::Label => json!({"metadata": {"labels": {"seen": "yes"}}}),
-        What::Delete => return send(server, "DELETE", &daemon_set, &json!({})).await,
+        What::Delete => return send(server, "DELETE", &object, &json!({})).await,
         What::Pod => {
             let first = pods(&world.server().store())
                 .find(|pod| pod.name.as_str().starts_with(name))
@@ -44,7 +50,19 @@ pub(crate) async fn meddle(world: &World, name: &str, what: What) {
             return send(server, "DELETE", &path, &json!({})).await;
         }
     };
-    send(server, "PATCH", &daemon_set, &patch).await;
+    let patch = if scenario.managed { in_ledger(world, name, &patch) } else { Some(patch) };
+    if let Some(patch) = patch {
+        send(server, "PATCH", &object, &patch).await;
+    }
+}
+
+/// The same patch of what a ledger stands for, if it is there.
+fn in_ledger(world: &World, name: &str, patch: &Value) -> Option<Value> {
+    let ledger = ledger_name(&name.into());
+    let config_map = world.server().store().get(Kind::ConfigMap, NAMESPACE, &ledger)?.value();
+    let mut object: Value = serde_json::from_str(config_map["data"]["daemonSet"].as_str()?).ok()?;
+    json_patch::merge(&mut object, patch);
+    Some(json!({"data": {"daemonSet": object.to_string()}}))
 }
 
 async fn send(mut server: Server, method: &str, path: &str, body: &Value) {

@@ -66,7 +66,7 @@ fn snapshot(pod: &Pod, live: &DaemonSet, store: &Store, now: Timestamp) -> Snaps
             namespaces: false,
             services: false,
             leases: false,
-            ledgers: false,
+            ledgers: true,
             masked: None,
         },
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ds_plan::model::ManagedBy;
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
@@ -74,6 +75,8 @@ pub(crate) struct Scenario {
     pub(crate) people: Vec<Meddling>,
     /// What becomes of the run, but for its end.
     pub(crate) fates: Vec<Fate>,
+    /// Whether no controller acts but the run (`managedBy: ds-apply`).
+    pub(crate) managed: bool,
 }
 
 /// Something that somebody does to the first DaemonSet.
@@ -139,13 +142,15 @@ impl Scenario {
         let people = (0..dice.between(0, 9).saturating_sub(7)).map(|_| meddling(&mut dice));
         let people = if calm { Vec::new() } else { people.collect() };
         let fates = if calm && dice.one_in(2) { vec![Fate::Again] } else { fates(&mut dice) };
-        let mut scenario = Self { seed, nodes, agents, policy, faults, people, fates };
+        let mut scenario =
+            Self { seed, nodes, agents, policy, faults, people, fates, managed: false };
         for agent in &mut scenario.agents {
             agent.tolerates = dice.one_in(3);
         }
         if dice.one_in(16) {
             scenario.killed_on_the_way_back(&mut dice);
         }
+        scenario.managed = dice.one_in(4);
         scenario
     }
 
@@ -178,13 +183,21 @@ impl Scenario {
         if !stays() {
             less.policy = None;
         }
+        if !stays() {
+            less.managed = false;
+        }
         (!less.nodes.is_empty() && !less.agents.is_empty()).then_some(less)
     }
 
     /// How many parts it has that can be left out.
     pub(crate) fn parts(&self) -> usize {
-        let Self { seed: _, nodes, agents, policy: _, faults, people, fates } = self;
-        fates.len() + people.len() + faults.len() + nodes.len() + agents.len() + 1
+        let Self { seed: _, nodes, agents, policy: _, faults, people, fates, managed: _ } = self;
+        fates.len() + people.len() + faults.len() + nodes.len() + agents.len() + 2
+    }
+
+    /// Who acts.
+    pub(crate) fn managed_by(&self) -> ManagedBy {
+        if self.managed { ManagedBy::DsApply } else { ManagedBy::DaemonSetController }
     }
 
     /// Whether requests may fail, so that a run may.
@@ -218,8 +231,8 @@ impl Scenario {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, nodes, agents, policy, faults, people, fates } = self;
-        writeln!(f, "seed {seed}")?;
+        let Self { seed, nodes, agents, policy, faults, people, fates, managed } = self;
+        writeln!(f, "seed {seed}{}", if *managed { ", managed by ds-apply" } else { "" })?;
         nodes.iter().try_for_each(|node| writeln!(f, "  {node:?}"))?;
         agents.iter().try_for_each(|agent| writeln!(f, "  {agent:?}"))?;
         policy.iter().try_for_each(|policy| writeln!(f, "  policy {policy}"))?;

@@ -8,7 +8,6 @@ use super::agree::{Asked, Asking, planned};
 use super::flags::{CommonFlags, DeletionFlags};
 use super::removal::{self, Removal};
 use super::session::Session;
-use super::turn::Tending;
 use super::turns;
 use crate::cli::error::{Error, Place};
 use crate::cli::exit::Exit;
@@ -80,10 +79,10 @@ pub(super) async fn run(
     common.allow.deletion = args.deletion;
     let asking = Asking { args: &common, agreed: &agreed, version: version.as_ref(), binding };
     if !asking.agree(&session.shell, saved)? {
-        let kept = in_order(&desired).into_iter();
-        let kept = kept.filter(|desired| desired.managed_by == ManagedBy::DsApply);
-        let kept = kept.map(|desired| Tending { args: &common, desired }).collect();
-        return turns::take(kept, common.keep_going, session).await;
+        // Where no controller acts, there may be something to do all the same.
+        let mut kept = in_order(&desired);
+        kept.retain(|desired| desired.managed_by == ManagedBy::DsApply);
+        return asking.each(&kept, session).await;
     }
     let exit = asking.each(&in_order(&desired), session).await?;
     let declared = desired.iter().map(|one| one.key.clone()).collect();

@@ -11,16 +11,22 @@ use super::{identity, told};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::controller::Owner;
-use crate::model::{DaemonSetKey, PolicySpec};
+use crate::model::{DaemonSetKey, ManagedBy, PolicySpec};
 use crate::plan::SourceInfo;
 use crate::rollout::{Goal, Provenance, Task};
 
 /// Above the plan of what follows a release.
-const HEADING: &str = "The controller will do this by itself, at its own pace:";
+fn heading(managed_by: ManagedBy) -> &'static str {
+    match managed_by {
+        ManagedBy::DaemonSetController => "The controller will do this by itself, at its own pace:",
+        ManagedBy::DsApply => "Nobody does this before ds-apply runs again, which then paces it:",
+    }
+}
 
 /// Give the declared strategy back, whatever the controller then does
 ///
-/// Prints what the controller will do at once.
+/// Prints what the controller will do at once. Where `ds-apply` is the controller, that waits for its
+/// next run.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
@@ -70,7 +76,7 @@ async fn release(
     let desired = [with_template(live, Some(&hold), &live.spec.template)?];
     let now = session.shell.now;
     let plan = planned(&snapshot, Asked::only(&desired, SourceInfo::default()), args, now);
-    show(&plan, Some(HEADING), args, &session.shell)?;
+    show(&plan, Some(heading(live.managed_by)), args, &session.shell)?;
     if !args.yes {
         ask(&session.shell)?;
     }

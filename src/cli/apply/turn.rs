@@ -60,7 +60,7 @@ impl Turn<'_> {
         let plan = self.planned(&snapshot);
         still_agreed(&self.agreed_part(), &plan, self.binding, self.args.allow)?;
         let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
-            return Tending { args: self.args, desired: self.desired }.under(lock, session).await;
+            return self.tend(lock, session).await;
         };
         let task = self.task(one, &snapshot, session)?;
         let task = session
@@ -71,6 +71,15 @@ impl Turn<'_> {
         let owner = owner(self.desired, None);
         let ending = session.carry_out(&owner, lock, task, self.args.output).await?;
         self.look_again(&ending, session).await
+    }
+
+    /// What a controller does beside an empty plan: where there is one, it has done so.
+    async fn tend(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
+        match self.desired.managed_by {
+            ManagedBy::DaemonSetController => {}
+            ManagedBy::DsApply => session.tend(&owner(self.desired, None), lock).await?,
+        }
+        Ok(Exit::Done)
     }
 
     async fn snapshot(&self, session: &mut Session) -> Result<Snapshot, Error> {
@@ -204,34 +213,6 @@ impl Turn<'_> {
                 Err(Error::NotSettled { daemon_set: one.key(), paths })
             }
         }
-    }
-}
-
-/// One DaemonSet whose plan is empty.
-pub(super) struct Tending<'a> {
-    /// What was asked for.
-    pub args: &'a CommonFlags,
-    /// The DaemonSet.
-    pub desired: &'a DesiredDaemonSet,
-}
-
-impl InTurn for Tending<'_> {
-    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
-        let lock = session.lock(&self.desired.key, &self.args.pace).await?;
-        let done = self.under(&lock, session).await;
-        unlock(lock).await;
-        done
-    }
-}
-
-impl Tending<'_> {
-    /// What a controller does beside that: where there is one, it has done so.
-    async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
-        match self.desired.managed_by {
-            ManagedBy::DaemonSetController => {}
-            ManagedBy::DsApply => session.tend(&owner(self.desired, None), lock).await?,
-        }
-        Ok(Exit::Done)
     }
 }
 

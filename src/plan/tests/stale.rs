@@ -243,3 +243,22 @@ fn a_daemon_set_on_one_side_only_is_stale() {
         stale(&none, &one, Binding::Pods).iter().map(ToString::to_string).collect();
     assert_eq!(told, [format!("{}: is not in the plan", wanted.key)]);
 }
+
+#[test]
+fn a_surge_that_has_gone_on_is_the_one_that_was_planned() {
+    let mut cluster = Cluster::of(3);
+    cluster.set_limits(&json!(0), &json!(1));
+    settle(&mut cluster);
+    v2(&mut cluster);
+    let wanted = [desired(&cluster)];
+    cluster.sync();
+    let agreed = planned(&snapshot(&cluster), &wanted);
+    cluster.make_all_ready();
+    let now = planned(&snapshot(&cluster), &wanted);
+    let pods = now.daemon_sets[0].nodes.iter().flat_map(|node| &node.pods);
+    assert_eq!(
+        pods.filter(|pod| matches!(pod.reason.reason, Reason::Superseded { .. })).count(),
+        1
+    );
+    assert_eq!(words(&agreed, &now, Binding::Reasons), Vec::<String>::new());
+}

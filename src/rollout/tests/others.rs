@@ -10,7 +10,7 @@ use super::sim::{Fate, Sim, on_delete, rolling};
 use crate::model::{Deadline, ManagedBy, UpdateStrategy};
 use crate::plan::{HoldState, ROLLOUT_ANNOTATION};
 use crate::rollout::{
-    Answer, Attempt, ControllerStep, Event, Failure, Held, Interference, Outcome, Purpose,
+    Answer, Attempt, ControllerStep, Event, Failure, Held, Interference, Leave, Outcome, Purpose,
 };
 
 /// A run that has deleted two of six pods, one after the other.
@@ -349,4 +349,56 @@ fn a_run_that_is_the_controller_is_not_done_while_a_node_has_no_pod() {
             other => panic!("{managed_by}: {other}"),
         }
     }
+}
+
+#[test]
+fn a_run_that_is_the_controller_takes_up_outdated_pods_that_come_later() {
+    let mut sim = Sim::of(2, &json!(1));
+    sim.cluster.manage();
+    let orphan = sim.cluster.pods.pop().unwrap();
+    sim.cluster.pods.clear();
+    let mut run = Run::apply(sim, "v2");
+    run.sim.idle = true;
+    run.look();
+    run.settle();
+    run.sim.idle = false;
+    run.until(|run| run.sim.running().len() == 2);
+    assert_eq!(run.hold(), None);
+    run.sim.idle = true;
+    run.sim.cluster.pods.retain(|pod| pod.node() != orphan.node());
+    run.sim.cluster.pods.push(orphan);
+    run.look();
+    run.settle();
+    run.sim.idle = false;
+    let run = run.finish();
+    assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 2)].into()));
+    let purposes: Vec<_> = run.sim.writes.iter().map(|write| write.purpose).collect();
+    assert_eq!(purposes, [Purpose::Apply, Purpose::Apply, Purpose::GiveBack]);
+    assert_eq!(run.deletes.len(), 1);
+}
+
+#[test]
+fn what_is_left_to_the_runs_own_controller() {
+    let leaves = |strategy: &serde_json::Value| {
+        let mut run = Run::apply(Sim::with_strategy(2, strategy), "v2");
+        let mut all = vec![run.leaves()];
+        run.look();
+        for _ in 0..100 {
+            all.push(run.leaves());
+            run.settle();
+        }
+        all.push(run.leaves());
+        assert_eq!(*run.outcome(), Outcome::Done);
+        all.dedup();
+        all
+    };
+    let surge = json!({
+        "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
+    });
+    assert_eq!(leaves(&rolling(&json!(1))), [Leave::Nothing, Leave::Upkeep]);
+    assert_eq!(leaves(&on_delete()), [Leave::Nothing, Leave::Upkeep]);
+    let surged = leaves(&surge);
+    assert_eq!(surged.first(), Some(&Leave::Nothing));
+    assert_eq!(surged.last(), Some(&Leave::Upkeep), "the end of the run ends the surge");
+    assert!(surged.contains(&Leave::Surge));
 }

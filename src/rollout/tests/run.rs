@@ -10,8 +10,8 @@ use super::sim::{Seen, Sim};
 use crate::model::{OnFailure, PodTemplate, PolicySpec, Uid};
 use crate::plan::{Hold, template_digest};
 use crate::rollout::{
-    Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome, Provenance,
-    Report, State, Target, Task, Write, is_on_the_way_back, step,
+    Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Leave, Outcome,
+    Provenance, Report, State, Target, Task, Write, is_on_the_way_back, step,
 };
 
 /// A request on its way.
@@ -186,6 +186,11 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// What a controller of the run's own may do.
+    pub(super) fn leaves(&self) -> Leave {
+        self.state.leaves()
     }
 
     /// Sees the cluster as it is.

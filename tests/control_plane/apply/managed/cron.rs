@@ -64,6 +64,60 @@ fn what_happens_between_two_runs_is_healed_by_the_next() {
     agent.is_whole(&version, NODES - 1);
 }
 
+/// An agent as agents of a node are: it tolerates every taint, so that the lost node is one that
+/// should run it.
+fn tolerant(namespace: &str, image: &str) -> String {
+    let grace = "      terminationGracePeriodSeconds: 1";
+    let tolerant = format!("      tolerations: [{{operator: Exists}}]\n{grace}");
+    manifest(namespace, image, &at_most("1")).replace(grace, &tolerant)
+}
+
+#[test]
+fn a_node_that_is_lost_between_two_runs_keeps_its_pod_and_is_not_waited_for() {
+    let plane = without_controller();
+    plane.create_nodes(three_zones(NODES));
+    let agent = Managed::new(&plane, "lost");
+    agent.apply(&tolerant("lost", "v1"), &[], 0);
+    let on = |node: &str| {
+        let pod = agent.pods().into_iter().find(|pod| pod["spec"]["nodeName"] == node).unwrap();
+        let [name, uid] =
+            ["name", "uid"].map(|field| pod["metadata"][field].as_str().unwrap().to_owned());
+        (name, uid)
+    };
+    let (lost, uid) = on("b-01");
+    plane.kubectl(&["label", "node", "b-01", "kubelet=down"]);
+    let taints = "--output=jsonpath={.spec.taints[*].key}";
+    wait_until("the node to be tainted", SOON, || {
+        plane.kubectl(&["get", "node", "b-01", taints]).contains("node.kubernetes.io/not-ready")
+    });
+    // As the node lifecycle controller does where a kubelet is silent.
+    let dead = r#"{"status": {"conditions": [{"type": "Ready", "status": "False"}]}}"#;
+    agent.kubectl(&["patch", "pod", &lost, "--subresource=status", "--patch", dead]);
+
+    let planned = agent.ds_plan(&["-f", "agent.yaml"], &tolerant("lost", "v2"));
+    let words = stdout(&planned);
+    assert!(words.contains("b-01   node NotReady"), "{words}");
+    let rolled = agent.apply(&tolerant("lost", "v2"), &[], 0);
+    assert!(told(&rolled).contains("b-01"), "{}", told(&rolled));
+    assert_eq!(on("b-01"), (lost, uid.clone()), "the pod stays");
+    let ledger = agent.json(&["get", "configmap", "ds-plan-agent"]);
+    let status: Value = serde_json::from_str(ledger["data"]["status"].as_str().unwrap()).unwrap();
+    let counters = ["desiredNumberScheduled", "numberAvailable", "updatedNumberScheduled"];
+    let counters = counters.map(|counter| status[counter].as_u64().unwrap());
+    assert_eq!(counters, [NODES as u64, NODES as u64 - 1, NODES as u64 - 1], "{status}");
+
+    // It comes back with the pod that it had, which the next run replaces, and no other.
+    plane.kubectl(&["label", "node", "b-01", "kubelet-"]);
+    wait_until("the node to be untainted", SOON, || {
+        plane.kubectl(&["get", "node", "b-01", taints]).is_empty()
+    });
+    let before = agent.uids();
+    agent.apply(&tolerant("lost", "v2"), &[], 0);
+    agent.is_whole(&tolerant("lost", "v2"), NODES);
+    let gone: Vec<_> = before.difference(&agent.uids()).cloned().collect();
+    assert_eq!(gone, [("b-01".to_owned(), uid)]);
+}
+
 #[test]
 fn pods_that_cannot_be_created_are_told_and_are_no_success() {
     let plane = ControlPlane::builder()

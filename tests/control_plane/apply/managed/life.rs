@@ -13,9 +13,16 @@ fn a_life_without_a_controller() {
     plane.create_nodes(three_zones(NODES));
     let plane = &plane;
     thread::scope(|scope| {
-        for scenario in
-            [paced_and_undone, surged, on_delete, parked, history_is_kept_short, killed, deleted]
-        {
+        for scenario in [
+            paced_and_undone,
+            surged,
+            on_delete,
+            parked,
+            released,
+            history_is_kept_short,
+            killed,
+            deleted,
+        ] {
             scope.spawn(move || scenario(plane));
         }
     });
@@ -88,6 +95,19 @@ fn parked(plane: &ControlPlane) {
     let name = good.unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
     agent.kubectl(&["delete", "pod", &name]);
     agent.apply(&version("v2-bad"), &[], 6);
+    agent.apply(&version("v1"), &[], 0);
+    agent.is_whole(&version("v1"), NODES);
+}
+
+fn released(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "released");
+    let version = |image: &str| manifest("released", image, &at_most("2"));
+    agent.apply(&version("v1"), &[], 0);
+    agent.apply(&version("v2-bad"), &["--progress-deadline=15s"], 4);
+    let before = agent.uids();
+    let released = agent.command("release", &[]);
+    assert!(told(&released).contains("before ds-apply runs again"), "{}", told(&released));
+    assert_eq!(agent.uids(), before, "nothing is rolled without gates");
     agent.apply(&version("v1"), &[], 0);
     agent.is_whole(&version("v1"), NODES);
 }
