@@ -38,7 +38,7 @@ impl<'w> Step<'_, 'w> {
         let sight = self.look(live);
         planted!(self.settled(&sight), "nobody waits for the controller" => Ok(()))?;
         self.recorded(&sight)?;
-        if *target.declared.strategy() == UpdateStrategy::OnDelete {
+        if only_fills(target, &sight, hands) {
             self.filled(&sight)?;
             return Ok(Pause::End(Outcome::Done));
         }
@@ -254,6 +254,19 @@ impl<'w> Step<'_, 'w> {
         let provenance = Some(self.task.provenance.clone());
         self.write(Purpose::GiveBack, target, Some(sight.live), None, None, provenance)
     }
+}
+
+/// Whether pods that are there are left alone, and only nodes without one get theirs: pods go by
+/// hand; or nothing changes and none is outdated where the run is the controller. There is nothing to
+/// go back to then, so a pod that is not well is no failure of the rollout's.
+fn only_fills(target: &Target, sight: &Sight<'_>, hands: Hands<'_>) -> bool {
+    let is_upkeep = match (hands, sight.live.managed_by) {
+        (Hands::Controllers, ManagedBy::DsApply) => {
+            !target.changes && !sight.spots.iter().any(Spot::has_old)
+        }
+        (Hands::Controllers, ManagedBy::DaemonSetController) | (Hands::Ours(_), _) => false,
+    };
+    is_upkeep || *target.declared.strategy() == UpdateStrategy::OnDelete
 }
 
 /// Whether any pod that lives is of another template than this one.

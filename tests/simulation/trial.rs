@@ -189,12 +189,9 @@ pub(crate) fn run(scenario: &Scenario) -> Outcome {
     // What a dead node loses, and when, goes by the time that a run takes. Where pods go by hand, one
     // that was missing is of the template before if a controller was there first, and stays so.
     let by_hand = scenario.agents.iter().any(|agent| agent.strategy["type"] == "OnDelete");
-    // A pod that was never Ready makes a run fail that only has to fill a node: an open fault (NOTES
-    // in ARCHITECTURE.md, seed 1895).
     let is_alike = |node: &NodeSpec| match node.pod {
-        PodSpec::Unready => false,
         PodSpec::Missing => node.ready && !by_hand,
-        PodSpec::Available | PodSpec::Young | PodSpec::Orphan => node.ready,
+        PodSpec::Available | PodSpec::Unready | PodSpec::Young | PodSpec::Orphan => node.ready,
     };
     if scenario.managed && is_calm && scenario.nodes.iter().all(is_alike) {
         let twin = alone(&Scenario { managed: false, ..scenario.clone() });
