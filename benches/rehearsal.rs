@@ -78,7 +78,7 @@ fn run(file: &Path, folder: &Path, name: &str) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_ds-apply"));
     let line = program.arg("--rehearse").arg("--snapshot").arg(file).args(ARGUMENTS).arg(name);
     let status = line.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    assert!(status.unwrap().success(), "{file:?} is not rehearsed");
+    assert!(status.unwrap().success(), "{} is not rehearsed", file.display());
 }
 
 /// Reads the recording and rolls out on it; how long that took in the cluster's time.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::decide::{Flow, Pause, Step, is_template};
 use super::effect::{Effect, Purpose};
-use super::outcome::{Attempt, Interference, Outcome};
+use super::outcome::{Attempt, Held, Interference, Outcome};
 use super::pace::Paced;
 use super::sight::{Kubelet, Sight, Spot, Stand, of_template};
 use super::state::{Course, Leave, Request, Standstill};
@@ -38,7 +38,7 @@ impl<'w> Step<'_, 'w> {
         let sight = self.look(live);
         planted!(self.settled(&sight), "nobody waits for the controller" => Ok(()))?;
         self.recorded(&sight)?;
-        if only_fills(target, &sight, hands) {
+        if *target.declared.strategy() == UpdateStrategy::OnDelete {
             self.filled(&sight)?;
             return Ok(Pause::End(Outcome::Done));
         }
@@ -50,6 +50,9 @@ impl<'w> Step<'_, 'w> {
                     self.state.leave = Leave::Surge;
                 }
                 Ok(Pause::Wait)
+            }
+            Paced::Failed(failed) if rolls_nothing(target, &sight, hands) => {
+                Ok(Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked: None } }))
             }
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
@@ -256,17 +259,14 @@ impl<'w> Step<'_, 'w> {
     }
 }
 
-/// Whether pods that are there are left alone, and only nodes without one get theirs: pods go by
-/// hand; or nothing changes and none is outdated where the run is the controller. There is nothing to
-/// go back to then, so a pod that is not well is no failure of the rollout's.
-fn only_fills(target: &Target, sight: &Sight<'_>, hands: Hands<'_>) -> bool {
-    let is_upkeep = match (hands, sight.live.managed_by) {
-        (Hands::Controllers, ManagedBy::DsApply) => {
-            !target.changes && !sight.spots.iter().any(Spot::has_old)
-        }
-        (Hands::Controllers, ManagedBy::DaemonSetController) | (Hands::Ours(_), _) => false,
-    };
-    is_upkeep || *target.declared.strategy() == UpdateStrategy::OnDelete
+/// Whether nothing changes and no pod is outdated: nodes without a pod get theirs, which is watched, but
+/// there is no rollout that could fail. A pod that is not well is told; no hold is written, and the
+/// template is not remembered as failed.
+fn rolls_nothing(target: &Target, sight: &Sight<'_>, hands: Hands<'_>) -> bool {
+    match hands {
+        Hands::Controllers => !target.changes && !sight.spots.iter().any(Spot::has_old),
+        Hands::Ours(_) => false,
+    }
 }
 
 /// Whether any pod that lives is of another template than this one.

@@ -189,8 +189,11 @@ pub(crate) fn run(scenario: &Scenario) -> Outcome {
     // What a dead node loses, and when, goes by the time that a run takes. Where pods go by hand, one
     // that was missing is of the template before if a controller was there first, and stays so.
     let by_hand = scenario.agents.iter().any(|agent| agent.strategy["type"] == "OnDelete");
+    // A run that has nodes to fill watches all pods; beside a controller, which may have filled them by
+    // then, there may be nothing to run for.
+    let is_unready = scenario.nodes.iter().any(|node| node.pod == PodSpec::Unready);
     let is_alike = |node: &NodeSpec| match node.pod {
-        PodSpec::Missing => node.ready && !by_hand,
+        PodSpec::Missing => node.ready && !by_hand && !is_unready,
         PodSpec::Available | PodSpec::Unready | PodSpec::Young | PodSpec::Orphan => node.ready,
     };
     if scenario.managed && is_calm && scenario.nodes.iter().all(is_alike) {

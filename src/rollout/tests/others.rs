@@ -352,16 +352,25 @@ fn a_run_that_is_the_controller_is_not_done_while_a_node_has_no_pod() {
 }
 
 #[test]
-fn a_run_that_only_fills_nodes_asks_nothing_of_the_pods_that_are_there() {
-    let mut sim = Sim::of(3, &json!(1));
-    sim.cluster.manage();
-    sim.join("node-new");
-    let image = sim.image();
-    sim.fate(&image, Fate::NeverReady);
-    let run = Run::apply(sim, &image).finish();
-    assert_eq!(*run.outcome(), Outcome::Done);
-    assert!(run.sim.writes.is_empty() && run.deletes.is_empty());
-    assert!(run.sim.running().contains_key("node-new"));
+fn a_run_that_rolls_nothing_writes_nothing_when_a_pod_is_not_well() {
+    for managed in [false, true] {
+        let mut sim = Sim::of(3, &json!(1));
+        if managed {
+            sim.cluster.manage();
+        }
+        sim.join("node-new");
+        let image = sim.image();
+        sim.fate(&image, Fate::NeverReady);
+        let run = Run::apply(sim, &image).finish();
+        let Outcome::Held { why: Held::Failed { failed, not_parked: None } } = run.outcome() else {
+            panic!("managed: {managed}: {}", run.outcome());
+        };
+        assert!(failed.contains_key("node-0"), "{failed:?}");
+        assert!(
+            run.sim.writes.is_empty() && run.deletes.is_empty() && run.sim.remembered.is_empty()
+        );
+        assert!(run.sim.running().contains_key("node-new"));
+    }
 }
 
 #[test]

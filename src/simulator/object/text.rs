@@ -38,12 +38,11 @@ impl Text {
             }
             before = Some(written(text).into());
             text.clear();
-            spec = match other {
-                Some(other) => other.spec.clone(),
-                None => {
-                    write(value, text);
-                    Some(written(text).into())
-                }
+            spec = if let Some(other) = other {
+                other.spec.clone()
+            } else {
+                write(value, text);
+                Some(written(text).into())
             };
             text.clear();
         }
