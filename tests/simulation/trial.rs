@@ -189,12 +189,17 @@ pub(crate) fn run(scenario: &Scenario) -> Outcome {
     // What a dead node loses, and when, goes by the time that a run takes. Where pods go by hand, one
     // that was missing is of the template before if a controller was there first, and stays so.
     let by_hand = scenario.agents.iter().any(|agent| agent.strategy["type"] == "OnDelete");
+    // A controller takes orphans for updated whose template has the same number, and no surge replaces
+    // them; in a ledger nobody counts templates.
+    let surges =
+        scenario.agents.iter().any(|agent| !agent.strategy["rollingUpdate"]["maxSurge"].is_null());
     // A run that has nodes to fill watches all pods; beside a controller, which may have filled them by
     // then, there may be nothing to run for.
     let is_unready = scenario.nodes.iter().any(|node| node.pod == PodSpec::Unready);
     let is_alike = |node: &NodeSpec| match node.pod {
         PodSpec::Missing => node.ready && !by_hand && !is_unready,
-        PodSpec::Available | PodSpec::Unready | PodSpec::Young | PodSpec::Orphan => node.ready,
+        PodSpec::Orphan => node.ready && !surges,
+        PodSpec::Available | PodSpec::Unready | PodSpec::Young => node.ready,
     };
     if scenario.managed && is_calm && scenario.nodes.iter().all(is_alike) {
         let twin = alone(&Scenario { managed: false, ..scenario.clone() });

@@ -2,6 +2,7 @@
 //! where it is, and one pod too many. The rest are replacements, and the laws of a rollout hold for
 //! them.
 
+use ds_plan::controller::limits::allows_surge;
 use ds_plan::controller::placement::judge;
 use ds_plan::model::{DaemonSet, ManagedBy, Node, NodeName, Pod};
 use ds_plan::simulator::{Kind, Store};
@@ -15,7 +16,8 @@ use crate::objects::{is_updated, pods};
 pub(crate) enum Upkeep {
     /// For no reason of its own.
     None,
-    /// It has ended, or may not stay.
+    /// It has ended, or may not stay; or it is outdated and serves nobody, and a surge replaces it
+    /// without a new one beside it (upstream: `rollingUpdate`).
     Gone,
     /// Another one stays on its node.
     Surplus {
@@ -41,6 +43,10 @@ pub(crate) fn of(
     let stays = node.as_ref().and_then(|it| it.node()).is_some_and(may_stay);
     let stayed = nodes.former(name, now).is_none_or(may_stay);
     if pod.is_terminal() || !stays || !stayed {
+        return Upkeep::Gone;
+    }
+    let serves = is_available(pod, live, nodes.seen_by(now));
+    if allows_surge(&live.spec.update_strategy) && !serves && !is_updated(pod, live, store) {
         return Upkeep::Gone;
     }
     let mut beside = beside(pod, name, live, store).peekable();
