@@ -16,8 +16,8 @@ use crate::objects::{is_updated, pods};
 pub(crate) enum Upkeep {
     /// For no reason of its own.
     None,
-    /// It has ended, or may not stay; or it is outdated and serves nobody, and a surge replaces it
-    /// without a new one beside it (upstream: `rollingUpdate`).
+    /// It has ended, or may not stay; or it is outdated, and a surge puts no new one beside it, for
+    /// it serves nobody, or its node takes none (upstream: `rollingUpdate`).
     Gone,
     /// Another one stays on its node.
     Surplus {
@@ -45,8 +45,11 @@ pub(crate) fn of(
     if pod.is_terminal() || !stays || !stayed {
         return Upkeep::Gone;
     }
-    let serves = is_available(pod, live, nodes.seen_by(now));
-    if allows_surge(&live.spec.update_strategy) && !serves && !is_updated(pod, live, store) {
+    let may_start = |node: &Node| judge(&live.spec.template.placement, node).may_start;
+    let starts = node.as_ref().and_then(|it| it.node()).is_some_and(may_start)
+        && nodes.former(name, now).is_none_or(may_start);
+    let is_surged = starts && is_available(pod, live, nodes.seen_by(now));
+    if allows_surge(&live.spec.update_strategy) && !is_surged && !is_updated(pod, live, store) {
         return Upkeep::Gone;
     }
     let mut beside = beside(pod, name, live, store).peekable();
