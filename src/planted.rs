@@ -56,6 +56,9 @@ pub const ALL: &[&str] = &[
     "the change is not recorded",
     "the hold forgets what was declared",
     "the policy's budget does not count",
+    "the run's own controller deletes after an interrupt",
+    "the run's own controller does not wait for it",
+    "the run's own controller rolls",
     "what failed is not remembered",
     "written over changes",
 ];

@@ -32,6 +32,7 @@ use crate::controller::program::{Program, Request};
 use crate::controller::revision_data::Matching;
 use crate::controller::sync::{Expectations, Input, Outcome, sync};
 use crate::model::{DaemonSet, DaemonSetKey, DaemonSetStatus, ManagedBy, NodeName, Snapshot};
+use crate::planted::planted;
 use crate::rollout::Leave;
 
 /// The first wait after a sync that failed; it doubles.
@@ -205,7 +206,8 @@ struct Sees<'a> {
 /// One sync on what is seen (upstream: `syncDaemonSet`), as far as it is left to the controller.
 fn decide(sees: &Sees<'_>, leave: Leave, mind: &mut Mind) -> Decision {
     let Sees { snapshot, nodes_version, key, now } = *sees;
-    if leave == Leave::Nothing {
+    let waits = leave == Leave::Nothing;
+    if planted!(waits, "the run's own controller does not wait for it" => false) {
         return Decision::Wait;
     }
     let live = snapshot.daemon_set(key).filter(|live| live.managed_by == ManagedBy::DsApply);
@@ -229,10 +231,12 @@ fn decide(sees: &Sees<'_>, leave: Leave, mind: &mut Mind) -> Decision {
         Outcome::Untouched(_) => return Decision::Idle,
         Outcome::NameTaken(error) => Program::of_collision(&owner, &live.uid, &error),
         Outcome::Synced(mut effects) => {
-            if leave != Leave::Surge || !allows_surge(&live.spec.update_strategy) {
+            let surges = leave == Leave::Surge && allows_surge(&live.spec.update_strategy);
+            if planted!(!surges, "the run's own controller rolls" => false) {
                 effects.leave_outdated();
             }
-            if leave == Leave::Fill {
+            let spares = leave == Leave::Fill;
+            if planted!(spares, "the run's own controller deletes after an interrupt" => false) {
                 effects.leave_pods();
             }
             Program::of(&owner, &live.uid, &effects)
