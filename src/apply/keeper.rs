@@ -341,6 +341,7 @@ mod tests {
         let decision = decide(&sees(&snapshot), Leave::Surge, &mut Mind::default());
         assert!(matches!(decision, Decision::Idle));
     }
+
     /// How many pods are created and deleted on five nodes, each of which has an available pod of
     /// the template before.
     fn changes(limits: (u32, u32), leave: Leave) -> (usize, usize) {

@@ -259,9 +259,9 @@ impl<'w> Step<'_, 'w> {
     }
 }
 
-/// Whether nothing changes and no pod is outdated: nodes without a pod get theirs, which is watched, but
-/// there is no rollout that could fail. A pod that is not well is told; no hold is written, and the
-/// template is not remembered as failed.
+/// Whether nothing changes and no pod is outdated: nodes without a pod get theirs, which is watched,
+/// but there is no rollout that could fail. A pod that is not well is told; no hold is written, and
+/// the template is not remembered as failed.
 fn rolls_nothing(target: &Target, sight: &Sight<'_>, hands: Hands<'_>) -> bool {
     match hands {
         Hands::Controllers => !target.changes && !sight.spots.iter().any(Spot::has_old),

@@ -335,3 +335,22 @@ fn end(metadata: &mut Map<String, Value>, terminating: bool, observed_at: Timest
         metadata.insert("deletionGracePeriodSeconds".to_owned(), GRACE.as_secs().into());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else nobody would collect what a ledger leaves behind.
+    #[test]
+    fn an_owner_is_found_by_what_is_said_of_it() {
+        for managed_by in [ManagedBy::DaemonSetController, ManagedBy::DsApply] {
+            let kind = managed_by.owner_kind();
+            let reference = ControllerRef { kind: kind.into(), name: "a".into(), uid: "u".into() };
+            let mut metadata = Map::new();
+            own(&mut metadata, Some(&reference));
+            let owner = &metadata["ownerReferences"][0];
+            let found = Kind::of(owner["apiVersion"].as_str().unwrap(), kind);
+            assert_eq!(found.map(Kind::as_str), Some(kind), "{owner}");
+        }
+    }
+}

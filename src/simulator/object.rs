@@ -15,7 +15,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::text::Text;
-
 use super::Kind;
 use crate::cluster::{SlimDecoder, SlimObject};
 use crate::model::{DaemonSet, Interner, Labels, Node, Pod, Revision, Uid};

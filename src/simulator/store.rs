@@ -29,7 +29,8 @@ use super::{Kind, Object, ObjectKey, UnreadableObject};
 use crate::model::Uid;
 
 /// How many events of each kind are remembered, unless told otherwise: more than what happens in a
-/// minute to 5,000 pods of which a tenth is replaced at once (upstream: `DefaultEventFreshDuration`, 75 s).
+/// minute to 5,000 pods of which a tenth is replaced at once (upstream:
+/// `DefaultEventFreshDuration`, 75 s).
 const REMEMBERED: usize = 10_000;
 
 /// All objects.

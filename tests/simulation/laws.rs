@@ -483,7 +483,7 @@ fn is_declared(strategy: &Value, declared: &Value) -> bool {
 }
 
 /// Whether the controller would replace pods by deleting them first.
-fn is_rolled(strategy: &Value) -> bool {
+pub(crate) fn is_rolled(strategy: &Value) -> bool {
     let surge = &strategy["rollingUpdate"]["maxSurge"];
     strategy["type"] == "RollingUpdate" && (surge.is_null() || surge == 0 || surge == "0%")
 }

@@ -13,9 +13,9 @@ use tokio::time::sleep;
 
 use crate::cluster;
 use crate::end;
-use crate::laws::Ledger;
+use crate::laws::{Ledger, is_rolled};
 use crate::people::{SOMEBODY, meddle};
-use crate::scenario::{Fate, NodeSpec, PodSpec, Scenario};
+use crate::scenario::{AgentSpec, Fate, NodeSpec, PodSpec, Scenario};
 
 /// No run may last longer, by the cluster's clock.
 const LONGEST: Duration = Duration::from_hours(12);
@@ -185,23 +185,7 @@ fn is_status(request: &Seen) -> bool {
 /// without a controller comes to the same end as one with it.
 pub(crate) fn run(scenario: &Scenario) -> Outcome {
     let mut outcome = alone(scenario);
-    let is_calm = scenario.is_quiet() && scenario.fates.iter().all(|it| *it == Fate::Again);
-    // What a dead node loses, and when, goes by the time that a run takes. Where pods go by hand, one
-    // that was missing is of the template before if a controller was there first, and stays so.
-    let by_hand = scenario.agents.iter().any(|agent| agent.strategy["type"] == "OnDelete");
-    // A controller takes orphans for updated whose template has the same number, and no surge replaces
-    // them; in a ledger nobody counts templates.
-    let surges =
-        scenario.agents.iter().any(|agent| !agent.strategy["rollingUpdate"]["maxSurge"].is_null());
-    // A run that has nodes to fill watches all pods; beside a controller, which may have filled them by
-    // then, there may be nothing to run for.
-    let is_unready = scenario.nodes.iter().any(|node| node.pod == PodSpec::Unready);
-    let is_alike = |node: &NodeSpec| match node.pod {
-        PodSpec::Missing => node.ready && !by_hand && !is_unready,
-        PodSpec::Orphan => node.ready && !surges,
-        PodSpec::Available | PodSpec::Unready | PodSpec::Young => node.ready,
-    };
-    if scenario.managed && is_calm && scenario.nodes.iter().all(is_alike) {
+    if scenario.managed && has_twin(scenario) {
         let twin = alone(&Scenario { managed: false, ..scenario.clone() });
         let exits = |it: &Outcome| it.ended.iter().map(|(_, it)| it.exit).collect::<Vec<_>>();
         // A run that is refused does nothing, and a controller fills nodes all the same.
@@ -213,6 +197,26 @@ pub(crate) fn run(scenario: &Scenario) -> Outcome {
         }
     }
     outcome
+}
+
+/// Whether a controller makes no difference to how a scenario ends.
+fn has_twin(scenario: &Scenario) -> bool {
+    let is_calm = scenario.is_quiet() && scenario.fates.iter().all(|it| *it == Fate::Again);
+    let by_hand = |agent: &AgentSpec| agent.strategy["type"] == "OnDelete";
+    let surges = |agent: &AgentSpec| !by_hand(agent) && !is_rolled(&agent.strategy);
+    let is_unready = scenario.nodes.iter().any(|node| node.pod == PodSpec::Unready);
+    let is_alike = |node: &NodeSpec| match node.pod {
+        // Where pods go by hand, it is of the template before if a controller was there first, and
+        // stays so. And a run that has nodes to fill watches all pods; beside a controller, which
+        // may have filled them by then, there may be nothing to run for.
+        PodSpec::Missing => !scenario.agents.iter().any(by_hand) && !is_unready,
+        // A controller takes it for updated if its template has the same number, and no surge
+        // replaces it; in a ledger nobody counts templates.
+        PodSpec::Orphan => !scenario.agents.iter().any(surges),
+        PodSpec::Available | PodSpec::Unready | PodSpec::Young => true,
+    };
+    // What a dead node loses, and when, goes by the time that a run takes.
+    is_calm && scenario.nodes.iter().all(|node| node.ready && is_alike(node))
 }
 
 /// All on this thread: plans of such clusters are not worth handing to others.

@@ -3,7 +3,7 @@
 //! them.
 
 use ds_plan::controller::limits::allows_surge;
-use ds_plan::controller::placement::judge;
+use ds_plan::controller::placement::{Placement, judge};
 use ds_plan::model::{DaemonSet, ManagedBy, Node, NodeName, Pod};
 use ds_plan::simulator::{Kind, Store};
 use jiff::Timestamp;
@@ -38,16 +38,12 @@ pub(crate) fn of(
         return Upkeep::None;
     }
     let Some(name) = pod.node() else { return Upkeep::Gone };
-    let may_stay = |node: &Node| judge(&live.spec.template.placement, node).may_stay;
-    let node = store.get(Kind::Node, "", name.as_str());
-    let stays = node.as_ref().and_then(|it| it.node()).is_some_and(may_stay);
-    let stayed = nodes.former(name, now).is_none_or(may_stay);
-    if pod.is_terminal() || !stays || !stayed {
+    let (is, was) = judged(name, live, store, nodes, now);
+    let stays = is.as_ref().is_some_and(|it| it.may_stay);
+    if pod.is_terminal() || !stays || was.as_ref().is_some_and(|it| !it.may_stay) {
         return Upkeep::Gone;
     }
-    let may_start = |node: &Node| judge(&live.spec.template.placement, node).may_start;
-    let starts = node.as_ref().and_then(|it| it.node()).is_some_and(may_start)
-        && nodes.former(name, now).is_none_or(may_start);
+    let starts = is.is_some_and(|it| it.may_start) && was.is_none_or(|it| it.may_start);
     let is_surged = starts && is_available(pod, live, nodes.seen_by(now));
     if allows_surge(&live.spec.update_strategy) && !is_surged && !is_updated(pod, live, store) {
         return Upkeep::Gone;
@@ -71,15 +67,26 @@ pub(crate) fn misplaced(
         return Some(", and outdated from birth");
     }
     let Some(name) = pod.node() else { return Some(" for no node") };
-    let may_start = |node: &Node| judge(&live.spec.template.placement, node).may_start;
-    let node = store.get(Kind::Node, "", name.as_str());
-    let starts = node.as_ref().and_then(|it| it.node()).is_some_and(may_start);
-    if !starts && !nodes.former(name, now).is_some_and(may_start) {
+    let (is, was) = judged(name, live, store, nodes, now);
+    if ![is, was].into_iter().flatten().any(|it| it.may_start) {
         return Some(" where none may start");
     }
     let beside = beside(pod, name, live, store).any(|it| is_updated(it, live, store));
     // A request that was given up may arrive all the same, and another one after it.
     (beside && nodes.sees_clearly()).then_some(" where there is a new one")
+}
+
+/// What the template says of a node as it is, and as it was before if the program may see it so yet.
+fn judged(
+    name: &NodeName,
+    live: &DaemonSet,
+    store: &Store,
+    nodes: &Nodes,
+    now: Timestamp,
+) -> (Option<Placement>, Option<Placement>) {
+    let judged = |node: &Node| judge(&live.spec.template.placement, node);
+    let is = store.get(Kind::Node, "", name.as_str());
+    (is.and_then(|it| it.node()).map(judged), nodes.former(name, now).map(judged))
 }
 
 /// The other pods of a node that live.

@@ -1,12 +1,11 @@
 //! What was written and is not seen yet (upstream: `ControllerExpectations`, and the gate that
 //! waits for a controller's own writes). Until it is, a sync would do it again.
 
-use std::collections::{HashMap, HashSet};
-
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::{
-    DaemonSetStatus, Pod, PodName, Revision, RevisionName, RevisionNumber, Snapshot, Uid,
+    DaemonSetStatus, Pod, PodName, Revision, RevisionName, RevisionNumber, Snapshot, TextMap,
+    TextSet, Uid,
 };
 
 /// What was not seen for so long is not waited for: somebody undid it in between. Upstream waits
@@ -54,8 +53,8 @@ impl Unseen {
             return true;
         }
         // There may be thousands of pods, and hundreds that are waited for.
-        let pods: HashMap<&Uid, &Pod> = snapshot.pods.iter().map(|pod| (&pod.uid, pod)).collect();
-        let names: HashSet<&PodName> = snapshot.pods.iter().map(|pod| &pod.name).collect();
+        let pods: TextMap<&Uid, &Pod> = snapshot.pods.iter().map(|pod| (&pod.uid, pod)).collect();
+        let names: TextSet<&PodName> = snapshot.pods.iter().map(|pod| &pod.name).collect();
         self.written.retain(|written| !written.is_in(snapshot, &pods, &names));
         let waited = self.since.map(|since| now.duration_since(since));
         if waited.is_some_and(|waited| waited > TIMEOUT) {
@@ -69,8 +68,8 @@ impl Written {
     fn is_in(
         &self,
         snapshot: &Snapshot,
-        pods: &HashMap<&Uid, &Pod>,
-        names: &HashSet<&PodName>,
+        pods: &TextMap<&Uid, &Pod>,
+        names: &TextSet<&PodName>,
     ) -> bool {
         let pod = |uid: &Uid| pods.get(uid);
         let revision = |uid: &Uid| snapshot.revisions.iter().find(|it| it.uid == *uid);

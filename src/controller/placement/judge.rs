@@ -65,7 +65,7 @@ struct Look<'n> {
 #[derive(Clone, Debug)]
 pub struct Judge<'a> {
     nodes: &'a [Node],
-    /// What those templates look at; `None` for one that was made for none.
+    /// What those templates look at; `None` for one that has not looked yet.
     sight: Option<Sight<'a>>,
     /// The class of each node.
     classes: Vec<usize>,

@@ -201,8 +201,11 @@ pub(super) fn check(pod: &Value, last: &mut LastSpec) -> Vec<Cause> {
     let fields = || pod["spec"].as_object().into_iter().flatten();
     let others = || fields().filter(|(name, _)| *name != "affinity");
     let is_known = last.faultless.as_ref().is_some_and(|known| others().eq(known));
-    let mut judged = if is_known { plain() } else { pod["spec"].clone() };
-    put_affinity(&mut judged, pod["spec"].get("affinity").cloned());
+    let mut judged = pod["spec"].clone();
+    if is_known {
+        judged = plain();
+        put_affinity(&mut judged, pod["spec"].get("affinity").cloned());
+    }
     if let Some(fields) = judged.as_object_mut() {
         fields.insert("restartPolicy".to_owned(), "Always".into());
         fields.remove("activeDeadlineSeconds");
