@@ -47,11 +47,34 @@ case $code in
     echo "**ds-plan failed** with exit code $code; the log of this job says why, and errors of manifests are marked in the files." >"$comment"
     ;;
 esac
+# How old the recording is, and where it comes from, before the marker in the last line.
+if [ -n "${DS_PLAN_SNAPSHOT:-}" ] && [ -n "$plan" ] && [ -n "$changes" ]; then
+    minutes=$(jq '((now - (.cluster.observedAt | sub("\\.[0-9]+"; "") | fromdate)) / 60) | floor' "$plan")
+    told="Planned on a recording that is $((minutes / 60)) h $((minutes % 60)) min old"
+    if [ -n "${DS_PLAN_ORIGIN:-}" ]; then
+        told="$told, from <$(printf '%s' "$DS_PLAN_ORIGIN" | tr -cd 'A-Za-z0-9:/._-')>"
+    fi
+    last=$(tail -n 1 "$comment")
+    case $last in
+    '<!-- ds-plan:'*)
+        { sed '$d' "$comment" && printf '%s.\n\n%s\n' "$told" "$last"; } >"$comment.new"
+        mv "$comment.new" "$comment"
+        ;;
+    *) printf '\n%s.\n' "$told" >>"$comment" ;;
+    esac
+fi
 cat "$comment" >>"$GITHUB_STEP_SUMMARY"
+# Whoever approves the plan sees which file it is, and `ds-apply --sha256` takes no other.
+sha256=
+if [ -n "$plan" ] && [ -n "$changes" ] && [ -z "${GITHUB_BASE_REF:-}" ]; then
+    sha256=$(sha256sum "$plan" | cut -d' ' -f1)
+    printf '\nSaved plan: `sha256:%s`\n' "$sha256" >>"$GITHUB_STEP_SUMMARY"
+fi
 {
     echo "exit-code=$code"
     echo "changes=$changes"
     echo "plan=$plan"
+    echo "sha256=$sha256"
     echo "report=$report"
     echo "comment=$comment"
 } >>"$GITHUB_OUTPUT"

@@ -52,6 +52,7 @@ pub(crate) fn desired(manifests: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
         default_namespace: "default".into(),
         validate: FieldValidation::Strict,
         policies: None,
+        every_file: false,
     };
     manifest::read(manifests, &options).unwrap().daemon_sets
 }

@@ -55,6 +55,7 @@ fn desired(number: usize, image: &str) -> DesiredDaemonSet {
         place: Place { path: "bench.yaml".into(), line: 1, column: 1 },
         managed_by: ManagedBy::DaemonSetController,
         policy: None,
+        loosened: None,
     }
 }
 
@@ -111,7 +112,9 @@ fn pod(owner: &DaemonSet, node: &Node) -> Pod {
         created: None,
         terminating: false,
         restarts: 0,
+        containers_changed: None,
         trouble: None,
+        unready: None,
     }
 }
 
@@ -120,6 +123,7 @@ fn snapshot(nodes: usize) -> Snapshot {
     let daemon_sets: Vec<DaemonSet> = (0..DAEMON_SETS).map(live).collect();
     let pods = daemon_sets.iter().flat_map(|owner| nodes.iter().map(move |node| pod(owner, node)));
     let mut snapshot = Snapshot {
+        unreadable: Vec::new(),
         cluster: ClusterInfo::default(),
         observed_at: Timestamp::UNIX_EPOCH,
         pods: pods.collect(),

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 #![allow(clippy::print_stdout, reason = "it is what it is for")]
 
+#[path = "../tests/simulation/bounded.rs"]
+mod bounded;
 #[path = "../tests/simulation/budget.rs"]
 mod budget;
 #[path = "../tests/simulation/changes.rs"]
@@ -18,6 +20,8 @@ mod dice;
 mod end;
 #[path = "../tests/simulation/eyes.rs"]
 mod eyes;
+#[path = "../tests/simulation/flights.rs"]
+mod flights;
 #[path = "../tests/simulation/laws.rs"]
 mod laws;
 #[path = "../tests/simulation/locks.rs"]

@@ -6,6 +6,7 @@
 
 mod keeper;
 mod perform;
+pub mod permissions;
 mod prepare;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::cluster::{Lock, Observer, View};
+use crate::cluster::{Lock, LockError, Observer, View};
 use crate::controller::ground::Survey;
 use crate::model::{DaemonSetKey, ManagedBy};
 use crate::rollout::{
@@ -62,33 +63,34 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Takes steps until the rollout has ended. `tell` is told what happens, and at what time by
-    /// the server's clock. What the server refuses is in the ending.
-    pub async fn to_its_end(mut self, tell: impl FnMut(&Report, Timestamp)) -> Ending {
+    /// Takes steps until the rollout has ended, and says when that was. `tell` is told what happens,
+    /// and at what time by the server's clock. What the server refuses is in the ending.
+    pub async fn to_its_end(mut self, tell: impl FnMut(&Report, Timestamp)) -> (Ending, Timestamp) {
         let mut keeper = match self.managed_by {
             ManagedBy::DaemonSetController => None,
             ManagedBy::DsApply => {
                 Some(Keeper::begin(self.key.clone(), &self.lock, self.observer.clone()))
             }
         };
-        let (ending, leave) = self.steps(keeper.as_mut(), tell).await;
+        let (ending, leave, now) = self.steps(keeper.as_mut(), tell).await;
         // Where nothing has been put in place, everything stays as it is.
         let goes_on = ending.outcome != Outcome::LockLost && leave != Leave::Nothing;
         if let Some(keeper) = keeper.filter(|_| goes_on) {
             tokio::select! {
                 biased;
                 Some(Interrupt) = self.interrupts.recv() => {}
+                () = self.lock.lost() => {}
                 () = keeper.settle(leave) => {}
             }
         }
-        ending
+        (ending, now)
     }
 
     async fn steps(
         &mut self,
         mut keeper: Option<&mut Keeper>,
         mut tell: impl FnMut(&Report, Timestamp),
-    ) -> (Ending, Leave) {
+    ) -> (Ending, Leave, Timestamp) {
         let mut hands = Hands::new(self.key.clone(), Arc::clone(&self.lock));
         let provenance = self.task.provenance.clone();
         let mut state = State::new(self.task.clone());
@@ -99,7 +101,7 @@ impl Run<'_> {
             let Looked { state: after, effects, now, nodes } = self.step(state, event, &mut survey);
             state = after;
             if let Some(keeper) = &keeper {
-                keeper.may(state.leaves());
+                keeper.may(state.leaves(), state.creates());
             }
             let rested = Instant::now() + rest(nodes);
             // Each step says anew when the next one is due.
@@ -108,7 +110,7 @@ impl Run<'_> {
                 match effect {
                     Effect::Report(report) => tell(&report, now),
                     Effect::WakeAt(at) => wake = Some(at),
-                    Effect::Finish(ending) => return (*ending, state.leaves()),
+                    Effect::Finish(ending) => return (*ending, state.leaves(), now),
                     Effect::Write(write) => self.write(&mut hands, *write, now),
                     Effect::Delete(delete) => hands.delete(delete),
                     Effect::Remember { digest } => {
@@ -127,7 +129,7 @@ impl Run<'_> {
             event = self.next(&mut hands.answers, &mut heard, keeper.as_deref_mut(), longest).await;
             while can_wait(&event) && Instant::now() < rested {
                 state.note(event, self.now());
-                event = self.next_in_rest(&mut hands.answers, rested).await;
+                event = self.next_in_rest(&mut hands.answers, &mut heard, rested).await;
             }
         }
     }
@@ -174,7 +176,7 @@ impl Run<'_> {
         // In this order, so that the same happens each time, and nothing that stops a run waits.
         tokio::select! {
             biased;
-            () = self.lock.lost() => Event::LockLost,
+            () = self.lock.lost(), if !heard.lock_lost => heard.loss(),
             Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
             Some(answer) = answers.join_next() => answered(answer),
             Some(message) = complaint(keeper) => Event::CreateFailed { message },
@@ -184,10 +186,15 @@ impl Run<'_> {
     }
 
     /// Waits until the rest is over, or something happens that has to be known before.
-    async fn next_in_rest(&mut self, answers: &mut JoinSet<Answer>, rested: Instant) -> Event {
+    async fn next_in_rest(
+        &mut self,
+        answers: &mut JoinSet<Answer>,
+        heard: &mut Heard,
+        rested: Instant,
+    ) -> Event {
         tokio::select! {
             biased;
-            () = self.lock.lost() => Event::LockLost,
+            () = self.lock.lost(), if !heard.lock_lost => heard.loss(),
             Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
             Some(answer) = answers.join_next() => answered(answer),
             () = tokio::time::sleep_until(rested) => Event::Look,
@@ -205,8 +212,20 @@ async fn complaint(keeper: Option<&mut Keeper>) -> Option<String> {
 
 /// Does for a DaemonSet on which no controller acts what one would do at once: orphans are adopted,
 /// the history and the status put in order.
-pub async fn tend(key: &DaemonSetKey, lock: &Arc<Lock>, observer: Observer) {
-    Keeper::begin(key.clone(), lock, observer).settle(Leave::Upkeep).await;
+///
+/// # Errors
+/// The lock was lost before all of that was done.
+pub async fn tend(
+    key: &DaemonSetKey,
+    lock: &Arc<Lock>,
+    observer: Observer,
+) -> Result<(), LockError> {
+    let settled = Keeper::begin(key.clone(), lock, observer).settle(Leave::Upkeep);
+    tokio::select! {
+        biased;
+        () = lock.lost() => Err(LockError::Lost { daemon_set: key.clone() }),
+        () = settled => Ok(()),
+    }
 }
 
 /// What came of a step.
@@ -246,16 +265,27 @@ fn until(wake: Option<Timestamp>, now: Timestamp) -> Duration {
     due.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
 }
 
-/// Which complaints of the controller have been passed on.
+/// What has been passed on, and is not told again.
 #[derive(Default)]
-struct Heard(BTreeMap<String, u32>);
+struct Heard {
+    /// How often the controller had made each complaint.
+    complaints: BTreeMap<String, u32>,
+    /// The lock stays lost: whoever looked again would find nothing but that.
+    lock_lost: bool,
+}
 
 impl Heard {
+    /// The lock is lost, which is told once.
+    fn loss(&mut self) -> Event {
+        self.lock_lost = true;
+        Event::LockLost
+    }
+
     /// A complaint that was not passed on yet.
     fn news(&mut self, view: &View) -> Option<String> {
         let failed = view.complaints.iter().filter(|it| it.reason == FAILED_CREATE);
         failed
-            .filter(|it| self.0.insert(it.event.clone(), it.count) != Some(it.count))
+            .filter(|it| self.complaints.insert(it.event.clone(), it.count) != Some(it.count))
             .last()
             .map(|it| it.message.clone())
     }

@@ -9,6 +9,7 @@
 //! and takes locks. Only a [`Writer`] writes, and only a [`Lock`] has one, so what is written
 //! without the lock does not compile.
 
+mod answer;
 mod connect;
 mod decode;
 mod error;
@@ -18,12 +19,14 @@ mod kind;
 mod list;
 mod live;
 mod lock;
+mod log;
 mod observer;
 mod one;
 mod record;
 mod recorded;
 mod request;
 mod retry;
+mod server_clock;
 #[cfg(test)]
 mod tests;
 mod uri;
@@ -38,11 +41,12 @@ pub(crate) use decode::{Object as SlimObject, SlimDecoder};
 pub use error::{Error, Permission};
 pub use kind::Kind;
 pub use live::{LiveCluster, Scope};
-pub use lock::{Clock, Holder, LeaseRecord, Lock, LockError, LockOptions};
+pub use lock::{Clock, Holder, LeaseRecord, Lock, LockError, LockOptions, LockWait};
+pub use log::LogOf;
 pub use observer::{Complaint, Observer, Target, View, WatchHealth};
 pub use record::Recorded;
 pub use recorded::{read_recorded, read_recorded_from};
 pub use verb::{RequestCounts, Resource, Verb};
 pub(crate) use write::ledger::config_map;
-pub use write::{Access, Apply, LedgerWrite, Owned, WritableCluster, Writer};
+pub use write::{Access, Apply, LedgerWrite, Owned, Verdict, WritableCluster, Writer};
 pub use write_error::{Attempted, InvalidField, OwnedField, WriteError};

@@ -21,5 +21,7 @@ mod planted;
 pub mod planted;
 pub mod render;
 pub mod rollout;
+mod search_path;
 pub mod simulator;
 pub mod source;
+mod stream;

@@ -15,6 +15,7 @@ mod field_error;
 mod fields;
 mod go_number;
 mod image;
+mod mentions;
 mod objects;
 mod policy;
 pub mod quantity;
@@ -41,7 +42,8 @@ use objects::Objects;
 
 pub use error::{EncodingProblem, Error, Errors, JsonKind, Limit, Seen, TypeProblem};
 pub use field_error::{ErrorKind, FieldError, RefusedBy};
-pub use objects::is_read;
+pub use mentions::is_read;
+pub use policy::Policies;
 pub use single::{NotOneDocument, single_document};
 pub use validate::{FieldWarning, selector_changes, validate, validate_update, warnings};
 pub use warning::{FieldHint, UnknownField, Warning};
@@ -53,8 +55,11 @@ pub struct Options {
     pub default_namespace: NamespaceName,
     /// What happens to fields that the API does not know.
     pub validate: FieldValidation,
-    /// Files whose policies count instead of those beside the DaemonSets. None: those beside them.
-    pub policies: Option<Vec<ManifestFile>>,
+    /// The policies that count instead of those beside the DaemonSets. None: those beside them.
+    pub policies: Option<Policies>,
+    /// Parse every file, not only those that mention what is read: for whoever tells what is *not*
+    /// there.
+    pub every_file: bool,
 }
 
 /// kubectl's `--validate`: what happens to unknown fields. Duplicate keys are warned about in
@@ -82,37 +87,33 @@ pub struct Desired {
     pub other_kinds: BTreeMap<String, usize>,
     /// What deserves a look but is no error, in order of place.
     pub warnings: Vec<Warning>,
+    /// The policies that count.
+    pub policies: Policies,
 }
 
 /// Reads every DaemonSet in `files`, and gives each the `RolloutPolicy` that selects it.
 ///
-/// Files whose bytes contain neither `DaemonSet` nor `RolloutPolicy`, nor a line that misspells
-/// the first one's case, are not parsed.
+/// Files that mention neither `DaemonSet` nor `RolloutPolicy` in any spelling, nor have a line that
+/// misspells the first one's case, are not parsed, unless the options say so.
 ///
 /// # Errors
 /// All errors of all files: bytes that are no text, syntax, wrong types, unknown fields, rules of
 /// the API server, the same DaemonSet twice, or no DaemonSet at all.
 pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
-    let Objects { daemon_sets, mut policies, namespaces, seen, mut warnings, mut errors } =
-        objects::collect(files);
-    if let Some(files) = &options.policies {
-        let mut elsewhere = objects::collect(files);
-        policies = elsewhere.policies;
-        errors.append(&mut elsewhere.errors);
-    }
-    let mut paced = Vec::with_capacity(policies.len());
-    for found in &policies {
-        match policy::read(found) {
-            Ok(read) => paced.push(read),
-            Err(error) => errors.push(error),
-        }
-    }
+    let Objects { daemon_sets, policies, namespaces, seen, mut warnings, mut errors } =
+        objects::collect(files, options.every_file);
+    let policies = match &options.policies {
+        Some(elsewhere) => elsewhere.clone(),
+        None => Policies::read(&policies, &mut errors),
+    };
     let mut by_key: BTreeMap<DaemonSetKey, DesiredDaemonSet> = BTreeMap::new();
     for found in &daemon_sets {
         let Some(mut new) = daemon_set::read(found, options, &mut errors, &mut warnings) else {
             continue;
         };
-        errors.extend(policy::assign(&mut new, &paced).err());
+        if let Err(Errors(two)) = policy::assign(&mut new, &policies) {
+            errors.extend(two);
+        }
         match by_key.entry(new.key.clone()) {
             Entry::Vacant(free) => {
                 free.insert(new);
@@ -132,10 +133,21 @@ pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors
     warnings.sort_by(|a, b| a.place().cmp(b.place()));
     if errors.is_empty() {
         let daemon_sets = by_key.into_values().collect();
-        Ok(Desired { daemon_sets, namespaces, other_kinds: seen.other_kinds, warnings })
+        let other_kinds = seen.other_kinds;
+        Ok(Desired { daemon_sets, namespaces, other_kinds, warnings, policies })
     } else {
         Err(Errors(errors))
     }
+}
+
+/// Reads the policies in `files`, and nothing else of them.
+///
+/// # Errors
+/// All errors of the policies, and of files that cannot be taken apart.
+pub fn read_policies(files: &[ManifestFile]) -> Result<Policies, Errors> {
+    let Objects { policies, mut errors, .. } = objects::collect(files, false);
+    let policies = Policies::read(&policies, &mut errors);
+    if errors.is_empty() { Ok(policies) } else { Err(Errors(errors)) }
 }
 
 /// A DaemonSet as the API server would serve it right after it was created from `object`, but for
@@ -165,9 +177,11 @@ pub fn unknown_fields(object: Value) -> Vec<String> {
 }
 
 /// How many DaemonSets `bytes` look to hold, without parsing them: lines that say
-/// `kind: DaemonSet`. For folders that must be rendered first, such as Helm charts.
+/// `kind: DaemonSet`, or one when there may be a kind in another spelling. For folders that must be
+/// rendered first, such as Helm charts.
 pub fn count_daemon_sets(bytes: &[u8]) -> usize {
-    bytes.split(|&byte| byte == b'\n').filter(|line| says_daemon_set(line)).count()
+    let written = bytes.split(|&byte| byte == b'\n').filter(|line| says_daemon_set(line)).count();
+    written.max(usize::from(mentions::is_spelt_otherwise(bytes)))
 }
 
 fn says_daemon_set(line: &[u8]) -> bool {

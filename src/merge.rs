@@ -8,6 +8,7 @@
 mod check;
 mod combine;
 mod compare;
+mod emptied;
 mod extract;
 mod field_set;
 mod fields_of;
@@ -35,7 +36,8 @@ use compare::{Comparison, compare};
 use fields_of::fields_of;
 use schema::Shape;
 
-pub use extract::owned_by;
+pub use emptied::{Settling, value_at};
+pub use extract::{owned_alone, owned_by};
 pub use field_set::FieldSet;
 pub use fields_v1::StepError;
 pub use leftovers::Leftover;
@@ -216,6 +218,13 @@ impl Tried<'_> {
     /// What the server would answer instead, unless it is told to force.
     pub fn conflicts(&self) -> &[Conflict] {
         &self.conflicts
+    }
+
+    /// What to apply instead, so that one apply comes to where a second one would; `None` when the
+    /// manifest itself does.
+    pub fn settling(&self) -> Option<Settling> {
+        let Attempt { live, manifest, .. } = self.attempt;
+        emptied::settling(manifest.applied, live, &self.object)
     }
 
     /// All of it.

@@ -17,6 +17,7 @@ mod labels;
 mod lease;
 mod ledger;
 pub mod mask;
+mod min_ready;
 mod names;
 mod node;
 mod pod;
@@ -35,7 +36,7 @@ pub use daemon_set::{
     DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, ParseKeyError, PodTemplate,
     UpdateStrategy,
 };
-pub use desired::{DesiredDaemonSet, ManifestFile, Place};
+pub use desired::{DesiredDaemonSet, LoosenedPolicy, ManifestFile, Place};
 pub use faults::{
     ApiFault, Faults, FaultsKind, FaultsVersion, FaultyAnswer, ImageFault, NodeEvent,
     NodeSelection, Period, Span,
@@ -43,14 +44,15 @@ pub use faults::{
 pub use field_path::{FieldPath, Literal, PathStep, extend_path};
 pub use label_syntax::{is_label_key, is_label_value};
 pub use labels::{Interner, Labels};
-pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, failed_templates, lease_name};
+pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates, lease_name};
 pub use ledger::{LEDGER_LABEL, ManagedBy, ledger_name};
+pub use min_ready::MinReady;
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
 pub use node::{Node, NodeReadiness};
-pub use pod::{ContainerTrouble, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget};
+pub use pod::{ContainerTrouble, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};
 pub use policy::{
-    Deadline, OnFailure, PolicyKind, PolicyMetadata, PolicySpec, PolicyVersion, RolloutPolicy,
-    Selects, SkipUnreadyNodes,
+    Deadline, OnFailure, PolicyKind, PolicyMetadata, PolicySpec, PolicyVersion, Ramp,
+    RolloutPolicy, Selects, SkipUnreadyNodes,
 };
 pub use revision::{Revision, RevisionNumber};
 pub(crate) use scheduling::null_as_default;
@@ -59,7 +61,7 @@ pub use scheduling::{
 };
 pub use selector::{LabelSelector, LabelSelectorRequirement};
 pub use service::Service;
-pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot};
+pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot, Unreadable};
 pub use text_map::{TextMap, TextSet};
 
 /// The field manager of everything that `ds-apply` writes.

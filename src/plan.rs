@@ -21,6 +21,7 @@ mod history;
 mod hold;
 mod ledger;
 pub mod lint;
+mod lock;
 mod measures;
 mod nodes;
 mod object;
@@ -29,6 +30,7 @@ mod reason;
 mod revision;
 mod scene;
 mod secrets;
+mod settle;
 mod stale;
 mod status;
 mod target;
@@ -58,19 +60,21 @@ pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
     DriftKind, DriftTotals, NodeDrift, drift,
 };
-pub use explanation::{Explanation, ExplanationKind, Outcome, RuleReport, explain};
+pub use explanation::{ContainerLog, Explanation, ExplanationKind, Outcome, RuleReport, explain};
 pub(crate) use health::{ailments, node_not_ready, not_available};
 pub use history::{
     DaemonSetHistory, History, HistoryKind, HistoryQuestion, NoSuchRevision, RevisionDifference,
     RevisionEntry, history,
 };
-pub use hold::{Hold, HoldError, HoldState, ROLLOUT_ANNOTATION};
+pub use hold::{Hold, HoldError, HoldState, LeftHold, ROLLOUT_ANNOTATION};
 pub use ledger::{LedgerError, ledger_after};
+pub use lock::LockStanding;
 pub use measures::{Measured, RolloutState, measures};
 pub(crate) use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;
 pub use prune::{Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, source_paths};
 pub use reason::{Age, Reason};
+pub use settle::{keeps_template, owned, settled};
 pub use stale::{Binding, Difference, Stale, stale};
 pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
 #[cfg(test)]
@@ -155,6 +159,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     } = input;
     let asked = Asked { take_over, created: created_namespaces, detail };
     warnings.extend(warnings::about_server(&snapshot.cluster));
+    warnings.extend(warnings::unreadable::warnings(snapshot));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
     warnings.extend(applied::about_ownership(snapshot, manifests));

@@ -24,6 +24,7 @@ mod markdown;
 mod metrics;
 pub mod neutral;
 mod nodes;
+mod pace;
 mod page;
 mod plan_text;
 #[cfg(test)]

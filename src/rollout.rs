@@ -24,6 +24,7 @@ mod pace;
 mod patience;
 mod progress;
 mod record;
+mod refusal;
 mod request;
 mod roll;
 mod sight;
@@ -31,6 +32,7 @@ mod state;
 mod task;
 #[cfg(test)]
 mod tests;
+mod unseen;
 mod waves;
 mod world;
 pub mod write;
@@ -44,7 +46,7 @@ pub use outcome::{
 };
 pub use progress::{Progress, Report};
 pub use record::Record;
-pub use state::{Leave, State};
+pub use state::{Creates, Leave, State};
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
 pub use world::World;
 pub use write::PLAN_DIGEST_ANNOTATION;

@@ -28,6 +28,8 @@ mod git;
 mod kustomize;
 mod location;
 mod redact;
+mod reference;
+mod repository;
 mod revision;
 mod shown;
 mod unrendered;
@@ -35,8 +37,10 @@ mod version;
 mod warning;
 mod worktree;
 
+pub(crate) use child::wait as wait_for_child;
 pub use error::{Error, GitFailure};
 pub use kustomize::Problem as KustomizeProblem;
+pub use reference::ReferenceName;
 pub use unrendered::{Renderer, Unrendered};
 pub use version::FilesVersion;
 pub use warning::Warning;
@@ -76,14 +80,26 @@ pub struct GitRequest {
     /// Any revision expression of git; for a URL a branch, a tag, a full reference name or a
     /// commit. Default: `HEAD`.
     pub revision: Option<String>,
-    /// Read the merge base of the revision and this one instead of the revision itself.
-    pub merge_base_with: Option<String>,
+    /// Read another commit instead, which a branch that is trusted leads to.
+    pub instead: Option<Instead>,
     /// Files and folders to read; none means all. As with `git -C FOLDER`, relative to the folder
     /// from which the repository was found, and to the top for a bare or a fetched one. An absolute
     /// path must lie in the working tree. Never outside the repository.
     pub paths: Vec<PathBuf>,
     /// Let the installed kustomize render this folder instead of reading `paths`.
     pub kustomize: Option<PathBuf>,
+    /// Refuse a commit that is not in the history of this reference; for a URL, one of the server.
+    pub require_ref: Option<ReferenceName>,
+}
+
+/// A commit that is read instead of the revision. A name is that of a remote branch, or else of a
+/// local one, before it is anything else: whoever can push may call a tag as a branch is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instead {
+    /// Where the revision and this one parted.
+    MergeBase(String),
+    /// This one itself.
+    Tip(String),
 }
 
 /// A file as `-f` names it.

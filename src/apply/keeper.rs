@@ -33,7 +33,7 @@ use crate::controller::revision_data::Matching;
 use crate::controller::sync::{Expectations, Input, Outcome, sync};
 use crate::model::{DaemonSet, DaemonSetKey, DaemonSetStatus, ManagedBy, NodeName, Snapshot};
 use crate::planted::planted;
-use crate::rollout::Leave;
+use crate::rollout::{Creates, Leave};
 
 /// The first wait after a sync that failed; it doubles.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -63,7 +63,7 @@ impl Keeper {
     /// Begins to act on the DaemonSet, once it is told to.
     pub(super) fn begin(key: DaemonSetKey, lock: &Arc<Lock>, observer: Observer) -> Self {
         let (tell, complaints) = mpsc::unbounded_channel();
-        let (orders, order) = watch::channel(Order::Do(Leave::Nothing));
+        let (orders, order) = watch::channel(Order::default());
         let hands = Hands::new(key.clone(), lock.writer(), tell);
         let mut work = JoinSet::new();
         work.spawn(Work { key, lock: Arc::clone(lock), observer, hands, order }.run());
@@ -71,18 +71,23 @@ impl Keeper {
     }
 
     /// Does from now on what the run leaves to it.
-    pub(super) fn may(&self, leave: Leave) {
+    pub(super) fn may(&self, leave: Leave, creates: &Creates) {
         self.orders.send_if_modified(|order| {
-            let order = std::mem::replace(order, Order::Do(leave));
-            order != Order::Do(leave)
+            let changes = order.leave != leave || order.creates != *creates;
+            if changes {
+                *order = Order { leave, creates: creates.clone(), ends: false };
+            }
+            changes
         });
     }
 
     /// Does what can be done at once of what the run has left to it, and stops; in a hurry after an
     /// interrupt, when somebody waits for the end.
     pub(super) async fn settle(mut self, leave: Leave) {
-        // It has ended already, or hears it.
-        let _ = self.orders.send(Order::End(leave));
+        self.orders.send_modify(|order| {
+            order.leave = leave;
+            order.ends = true;
+        });
         let limit = match leave {
             Leave::Nothing | Leave::Fill => HURRY,
             Leave::Upkeep | Leave::Surge => SETTLING,
@@ -91,21 +96,13 @@ impl Keeper {
     }
 }
 
-/// What a controller is told to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    /// This, until it is told something else.
-    Do(Leave),
-    /// What can be done of it at once, and then nothing more.
-    End(Leave),
-}
-
-impl Order {
-    fn leave(self) -> Leave {
-        match self {
-            Self::Do(leave) | Self::End(leave) => leave,
-        }
-    }
+/// What a controller is told to do: at first nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Order {
+    leave: Leave,
+    creates: Creates,
+    /// It is to do what can be done at once, and then nothing more.
+    ends: bool,
 }
 
 struct Work {
@@ -142,7 +139,7 @@ impl Work {
         loop {
             let (decision, nodes) = self.look(&mut mind);
             let pause = match decision {
-                Decision::Idle if matches!(*self.order.borrow(), Order::End(_)) => return,
+                Decision::Idle if self.order.borrow().ends => return,
                 Decision::Idle | Decision::Wait => LONGEST_SLEEP,
                 Decision::Send(program, status) => self.send(*program, status, &mut mind).await,
             };
@@ -159,7 +156,7 @@ impl Work {
     /// Decides on what is seen now, and on how many nodes.
     fn look(&self, mind: &mut Mind) -> (Decision, usize) {
         let is_current = self.observer.is_current() && self.lock.is_fresh();
-        let leave = self.order.borrow().leave();
+        let order = self.order.borrow();
         self.observer.look(|view| {
             let snapshot = &view.snapshot;
             let (now, nodes) = (snapshot.observed_at, snapshot.nodes.len());
@@ -167,7 +164,7 @@ impl Work {
                 return (Decision::Wait, nodes);
             }
             let sees = Sees { snapshot, nodes_version: view.nodes_version, key: &self.key, now };
-            (decide(&sees, leave, mind), nodes)
+            (decide(&sees, &order, mind), nodes)
         })
     }
 
@@ -204,7 +201,8 @@ struct Sees<'a> {
 }
 
 /// One sync on what is seen (upstream: `syncDaemonSet`), as far as it is left to the controller.
-fn decide(sees: &Sees<'_>, leave: Leave, mind: &mut Mind) -> Decision {
+fn decide(sees: &Sees<'_>, order: &Order, mind: &mut Mind) -> Decision {
+    let leave = order.leave;
     let Sees { snapshot, nodes_version, key, now } = *sees;
     let waits = leave == Leave::Nothing;
     if planted!(waits, "the run's own controller does not wait for it" => false) {
@@ -235,6 +233,8 @@ fn decide(sees: &Sees<'_>, leave: Leave, mind: &mut Mind) -> Decision {
             if planted!(!surges, "the run's own controller rolls" => false) {
                 effects.leave_outdated();
             }
+            let may = |node: &NodeName| order.creates.may(node);
+            effects.create_only(|node| planted!(may(node), "all pods are created at once" => true));
             let spares = leave == Leave::Fill;
             if planted!(spares, "the run's own controller deletes after an interrupt" => false) {
                 effects.leave_pods();
@@ -289,6 +289,10 @@ mod tests {
         Sees { snapshot, nodes_version: 1, key, now: snapshot.observed_at }
     }
 
+    fn order(leave: Leave) -> Order {
+        Order { leave, ..Order::default() }
+    }
+
     fn deleted(decision: &Decision) -> Vec<String> {
         let Decision::Send(program, _) = decision else { return Vec::new() };
         let requests = program.batches.iter().flat_map(|batch| &batch.requests);
@@ -308,7 +312,7 @@ mod tests {
         let mut at = |seconds: i64| {
             let now = snapshot.observed_at + jiff::SignedDuration::from_secs(seconds);
             let sees = Sees { now, ..sees(&snapshot) };
-            deleted(&decide(&sees, Leave::Upkeep, &mut mind)).len()
+            deleted(&decide(&sees, &order(Leave::Upkeep), &mut mind)).len()
         };
         assert_eq!([at(0), at(0), at(1), at(2), at(3)], [1, 0, 1, 0, 1]);
     }
@@ -323,8 +327,9 @@ mod tests {
         cluster.add_pods("node-0", OURS, 1);
         cluster.pods[1].terminating = true;
         let mut snapshot = managed(cluster);
-        let look =
-            |snapshot: &Snapshot| decide(&sees(snapshot), Leave::Upkeep, &mut Mind::default());
+        let look = |snapshot: &Snapshot| {
+            decide(&sees(snapshot), &order(Leave::Upkeep), &mut Mind::default())
+        };
         if let Decision::Send(program, _) = look(&snapshot)
             && let Some(Request::WriteStatus(status)) = program.batches[0].requests.front()
         {
@@ -338,7 +343,7 @@ mod tests {
     #[test]
     fn a_daemon_set_is_left_to_its_controller() {
         let snapshot = test_snapshot(&Cluster::of(2));
-        let decision = decide(&sees(&snapshot), Leave::Surge, &mut Mind::default());
+        let decision = decide(&sees(&snapshot), &order(Leave::Surge), &mut Mind::default());
         assert!(matches!(decision, Decision::Idle));
     }
 
@@ -352,7 +357,7 @@ mod tests {
             cluster.make_all_ready();
         }
         cluster.set_image("another");
-        let decision = decide(&sees(&managed(cluster)), leave, &mut Mind::default());
+        let decision = decide(&sees(&managed(cluster)), &order(leave), &mut Mind::default());
         let Decision::Send(program, _) = &decision else { return (0, 0) };
         let requests = program.batches.iter().flat_map(|batch| &batch.requests);
         let created = requests.filter(|it| matches!(it, Request::CreatePod(_))).count();
@@ -377,9 +382,26 @@ mod tests {
     #[test]
     fn nothing_is_done_until_the_run_leaves_something_to_it() {
         let snapshot = managed(Cluster::of(2));
-        let look = |leave| decide(&sees(&snapshot), leave, &mut Mind::default());
+        let look = |leave| decide(&sees(&snapshot), &order(leave), &mut Mind::default());
         assert!(matches!(look(Leave::Nothing), Decision::Wait));
         assert!(matches!(look(Leave::Upkeep), Decision::Send(..)));
+    }
+
+    #[test]
+    fn pods_are_created_where_they_may_be() {
+        let snapshot = managed(Cluster::of(5));
+        for (creates, want) in [
+            (Creates::All, 5),
+            (Creates::Only(["node-1".into(), "node-3".into()].into()), 2),
+            (Creates::Only([].into()), 0),
+        ] {
+            let order = Order { creates: creates.clone(), ..order(Leave::Upkeep) };
+            let decision = decide(&sees(&snapshot), &order, &mut Mind::default());
+            let Decision::Send(program, _) = &decision else { panic!("a revision is made") };
+            let requests = program.batches.iter().flat_map(|batch| &batch.requests);
+            let created = requests.filter(|it| matches!(it, Request::CreatePod(_))).count();
+            assert_eq!(created, want, "{creates:?}");
+        }
     }
 
     #[test]
@@ -388,7 +410,7 @@ mod tests {
         cluster.add_pods("node-0", OURS, 2);
         let snapshot = managed(cluster);
         for (leave, deletes) in [(Leave::Fill, 0), (Leave::Upkeep, 1)] {
-            let decision = decide(&sees(&snapshot), leave, &mut Mind::default());
+            let decision = decide(&sees(&snapshot), &order(leave), &mut Mind::default());
             assert_eq!(deleted(&decision).len(), deletes, "{leave:?}");
         }
     }

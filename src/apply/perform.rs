@@ -38,6 +38,14 @@ impl Hands {
         self.answers.spawn(async move {
             let object = write.object();
             let apply = against(&write.precondition, &object);
+            if let Some(template) = template_to_keep(&write) {
+                // Of the same version, the write itself makes the same.
+                match writer.try_apply(&key, &apply).await {
+                    Ok(it) if it.spec.template.raw() == template => {}
+                    Ok(_) => return Answer::Written(Err(Failure::ChangesTemplate)),
+                    Err(error) => return Answer::Written(Err(failure(&error))),
+                }
+            }
             let written = writer.apply(&key, &apply).await;
             Answer::Written(written.map(|it| as_written(&it)).map_err(|error| failure(&error)))
         });
@@ -57,6 +65,10 @@ impl Hands {
                     return Answer::Written(Err(Failure::Refused { message }));
                 }
             };
+            let kept = object.pointer("/spec/template");
+            if template_to_keep(&write).is_some_and(|template| kept != Some(template)) {
+                return Answer::Written(Err(Failure::ChangesTemplate));
+            }
             let seen = live.as_ref();
             let written = writer.write_ledger(&key, &LedgerWrite { object: &object, seen }).await;
             Answer::Written(written.map(|it| as_written(&it)).map_err(|error| failure(&error)))
@@ -126,6 +138,12 @@ fn is_unchanged(precondition: &Precondition, live: Option<&DaemonSet>) -> bool {
         }
         (Precondition::Unchanged { .. }, None) => false,
     }
+}
+
+/// The live pod template, where the write must not change it.
+fn template_to_keep(write: &Write) -> Option<&Value> {
+    let live = write.live.as_deref().filter(|_| write.keeps_template)?;
+    live.pointer("/spec/template")
 }
 
 /// The apply of an object, with its preconditions.

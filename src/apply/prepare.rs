@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster::{
-    Access, Apply, Error, Kind, LedgerWrite, Resource, Verb, WritableCluster, WriteError, Writer,
+    Access, Apply, Error, Kind, LedgerWrite, Resource, Verb, Verdict, WritableCluster, WriteError,
+    Writer,
 };
 use crate::controller::Owner;
 use crate::controller::pod::PodMaker;
@@ -32,9 +33,6 @@ pub enum PreflightError {
     /// A ledger cannot be made of it.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// Whether something is permitted cannot be found out.
-    #[error("cannot ask what is permitted")]
-    Access(#[source] WriteError),
     /// Who owns the live object's fields cannot be read.
     #[error(transparent)]
     Ownership(#[from] ManagedFieldsError),
@@ -151,16 +149,21 @@ pub async fn try_pod(cluster: &WritableCluster, owner: &Owner<'_>) -> Result<(),
         namespace: Some(owner.key.namespace.clone()),
         name: None,
     };
-    let may = cluster.may(&create_pods).await.map_err(PreflightError::Access)?;
-    if !may && owner.managed_by == ManagedBy::DsApply {
-        return Err(PreflightError::MayNotCreate { namespace: owner.key.namespace.clone() });
+    let verdict = cluster.review(vec![create_pods]).await.pop();
+    let is_controller = owner.managed_by == ManagedBy::DsApply;
+    let may_not = || PreflightError::MayNotCreate { namespace: owner.key.namespace.clone() };
+    if verdict == Some(Verdict::Denied) {
+        return if is_controller { Err(may_not()) } else { Ok(()) };
     }
-    if may {
-        let unlabelled = CurrentTemplate::new(RevisionHash::from(""), None);
-        // Any node will do: the server does not look whether there is one of that name.
-        let pod = PodMaker::new(owner, &unlabelled).pod_for(&NodeName::from("preflight"));
-        let tried = cluster.try_pod(&owner.key.namespace, &pod).await;
-        tried.map_err(PreflightError::Pod)?;
+    let unlabelled = CurrentTemplate::new(RevisionHash::from(""), None);
+    // Any node will do: the server does not look whether there is one of that name.
+    let pod = PodMaker::new(owner, &unlabelled).pod_for(&NodeName::from("preflight"));
+    match cluster.try_pod(&owner.key.namespace, &pod).await {
+        Ok(_) => {}
+        // Where the server does not say what is permitted, trying says it.
+        Err(WriteError::Forbidden { .. }) if !is_controller => {}
+        Err(WriteError::Forbidden { .. }) => return Err(may_not()),
+        Err(error) => return Err(PreflightError::Pod(error)),
     }
     Ok(())
 }

@@ -67,6 +67,7 @@ mod tests {
             default_namespace: "default".into(),
             validate: FieldValidation::Strict,
             policies: None,
+            every_file: false,
         };
         let errors = manifest::read(&[file], &options).unwrap_err();
         Annotations::Github.of(&Error::Manifest(errors))

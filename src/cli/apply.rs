@@ -2,19 +2,24 @@
 
 mod agree;
 mod at;
+mod can_i;
 mod carry_out;
+mod evidence;
 mod flags;
 mod identity;
 mod on_live;
+mod permitted;
 mod rehearse;
 mod release;
 mod removal;
 mod roll;
+mod saved;
 mod session;
 mod told;
 mod turn;
 mod turns;
 mod undo;
+mod unlock;
 mod way_back;
 
 use std::slice;
@@ -61,7 +66,8 @@ pub(super) enum Command {
     Step(Box<roll::StepArgs>),
     Undo(Box<undo::Args>),
     Release(Box<release::Args>),
-    Unlock(release::UnlockArgs),
+    Unlock(unlock::Args),
+    CanI(can_i::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -75,7 +81,7 @@ impl Command {
             Self::Step(args) => Some(&args.common),
             Self::Undo(args) => Some(&args.named.common),
             Self::Release(args) => Some(&args.named.common),
-            Self::Unlock(_) | Self::Completions(_) | Self::Man(_) => None,
+            Self::Unlock(_) | Self::CanI(_) | Self::Completions(_) | Self::Man(_) => None,
         }
     }
 
@@ -92,7 +98,7 @@ impl Command {
             Self::Step(args) => args.common.yes = true,
             Self::Undo(args) => args.named.common.yes = true,
             Self::Release(args) => args.named.common.yes = true,
-            Self::Unlock(_) | Self::Completions(_) | Self::Man(_) => {}
+            Self::Unlock(_) | Self::CanI(_) | Self::Completions(_) | Self::Man(_) => {}
         }
         self
     }
@@ -104,7 +110,11 @@ impl Command {
             Self::Step(args) => Some(slice::from_ref(&args.name)),
             Self::Undo(args) => Some(&args.named.names),
             Self::Release(args) => Some(&args.named.names),
-            Self::Apply(_) | Self::Unlock(_) | Self::Completions(_) | Self::Man(_) => None,
+            Self::Apply(_)
+            | Self::Unlock(_)
+            | Self::CanI(_)
+            | Self::Completions(_)
+            | Self::Man(_) => None,
         }
     }
 }
@@ -138,13 +148,15 @@ async fn in_session(
     global: &GlobalFlags,
     session: &mut Session,
 ) -> Result<Exit, Error> {
+    session.logs = command.common().is_some_and(|common| common.logs);
     match command {
         Command::Apply(args) => carry_out::run(&args, global, session).await,
         Command::Roll(args) => roll::run(&args, session).await,
         Command::Step(args) => roll::step(&args, session).await,
         Command::Undo(args) => undo::run(&args, session).await,
         Command::Release(args) => release::run(&args, session).await,
-        Command::Unlock(args) => release::break_open(&args, session).await,
+        Command::Unlock(args) => unlock::run(&args, session).await,
+        Command::CanI(args) => can_i::run(&args, global, session).await,
         Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::connection::{self, is_standard_input};
 use super::error::{Error, Place};
 use super::flags::{GlobalFlags, NarrowFlags, SourceFlags};
-use super::input::{self, Desired, Selection};
+use super::input::{self, Desired, Reading, Selection};
 use super::prune::PruneFlags;
 use super::shell::Shell;
 use crate::model::Snapshot;
@@ -29,17 +29,21 @@ pub(super) async fn read(
     shell: &Shell,
 ) -> Result<Compared, Error> {
     refuse_one_input_for_two(source, global)?;
+    connection::refuse_unsigned(global)?;
     prune.refuse_narrowed(narrow, global.namespace.as_ref())?;
     let connection = connection::open(global, shell).await?;
     let selection =
         Selection { namespace: global.namespace.as_ref(), flags: narrow, place: Place::Manifests };
     let default_namespace =
         global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
-    let mut desired = input::desired(source, base, &selection, default_namespace, shell)?;
+    let reading =
+        Reading { flags: source, base, every_file: prune.every_file(), default_namespace };
+    let mut desired = input::desired(reading, &selection, shell)?;
     prune.mark(&mut desired)?;
     let snapshot = connection
         .snapshot_for(&desired.daemon_sets, &prune.scope(&desired.daemon_sets), shell)
         .await?;
+    desired.judged(&snapshot)?;
     Ok(Compared { snapshot, desired })
 }
 

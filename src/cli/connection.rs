@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 use super::error::{Error, Place};
 use super::flags::{GlobalFlags, NarrowFlags};
 use super::input::Selection;
 use super::shell::Shell;
 use crate::cluster::{self, ConnectOptions, LiveCluster, Scope};
-use crate::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, Snapshot};
+use crate::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, Pod, Snapshot};
 use crate::source::STANDARD_INPUT;
 
 /// The namespace of manifests that name none, where nothing else says so.
@@ -20,9 +22,17 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// Where a snapshot comes from.
 pub(super) enum Connection<'a> {
     /// The file of a recording; `-` is standard input.
-    Recorded(&'a Path),
+    Recorded(Recording<'a>),
     /// A cluster that can be asked.
     Live(Box<LiveCluster>),
+}
+
+/// A file to read.
+pub(super) struct Recording<'a> {
+    /// As it was named.
+    file: &'a Path,
+    /// What of it was signed, if that was demanded: this is read instead.
+    signed: Option<NamedTempFile>,
 }
 
 /// Makes ready to read the cluster that the flags name; nothing is sent yet.
@@ -30,16 +40,28 @@ pub(super) async fn open<'a>(
     flags: &'a GlobalFlags,
     shell: &Shell,
 ) -> Result<Connection<'a>, Error> {
-    let GlobalFlags { kubeconfig, context, snapshot, namespace: _, color: _, annotations: _ } =
-        flags;
+    let GlobalFlags {
+        kubeconfig,
+        context,
+        snapshot,
+        signature,
+        namespace: _,
+        color: _,
+        annotations: _,
+    } = flags;
     if let Some(file) = snapshot {
-        return Ok(Connection::Recorded(file));
+        if signature.is_demanded() && is_standard_input(file) {
+            return Err(Error::NothingSigned);
+        }
+        let signed = signature.checked(file, shell)?;
+        return Ok(Connection::Recorded(Recording { file, signed }));
     }
     let options = ConnectOptions {
         kubeconfig: kubeconfig.clone(),
         kubeconfig_env: shell.variable("KUBECONFIG").map(Into::into),
         home: shell.variable("HOME").map(PathBuf::from),
         context: context.clone(),
+        search: Some(shell.variable("PATH").unwrap_or_default().into()),
     };
     Ok(Connection::Live(Box::new(cluster::connect(&options).await?)))
 }
@@ -50,7 +72,34 @@ pub(super) async fn read_chosen(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
+    choose(&open(global, shell).await?, narrow, global, shell).await
+}
+
+/// The same, with the last warning about each of their pods that is not Ready.
+pub(super) async fn read_chosen_with_warnings(
+    narrow: &NarrowFlags,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
     let connection = open(global, shell).await?;
+    let (mut snapshot, chosen) = choose(&connection, narrow, global, shell).await?;
+    connection.tell_warnings(&mut snapshot, &chosen).await;
+    Ok((snapshot, chosen))
+}
+
+/// Refuses to look at a live cluster where a signature is demanded: nobody signs that.
+pub(super) fn refuse_unsigned(global: &GlobalFlags) -> Result<(), Error> {
+    let unsigned = global.snapshot.is_none() && global.signature.is_demanded();
+    if unsigned { Err(Error::NothingSigned) } else { Ok(()) }
+}
+
+async fn choose(
+    connection: &Connection<'_>,
+    narrow: &NarrowFlags,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
+    refuse_unsigned(global)?;
     let namespace = global.namespace.as_ref();
     let snapshot = connection.snapshot(&narrow.scope(namespace), shell).await?;
     let selection = Selection { namespace, flags: narrow, place: Place::Cluster };
@@ -68,6 +117,17 @@ impl Connection<'_> {
         }
     }
 
+    /// Adds the last warning about each pod of these DaemonSets that is not Ready. A recording has
+    /// them in it.
+    pub(super) async fn tell_warnings(&self, snapshot: &mut Snapshot, of: &BTreeSet<DaemonSetKey>) {
+        let Self::Live(cluster) = self else { return };
+        let chosen = snapshot.daemon_sets.iter().filter(|live| of.contains(&live.key));
+        let owners: BTreeSet<_> = chosen.map(|live| live.uid.clone()).collect();
+        let is_theirs =
+            |pod: &Pod| pod.controller.as_ref().is_some_and(|owner| owners.contains(&owner.uid));
+        cluster.tell_warnings(&mut snapshot.pods, is_theirs).await;
+    }
+
     /// The cluster as it is, or was. A recording is read whole, whatever the scope.
     pub(super) async fn snapshot(&self, scope: &Scope, shell: &Shell) -> Result<Snapshot, Error> {
         self.snapshot_for(&[], scope, shell).await
@@ -81,10 +141,18 @@ impl Connection<'_> {
         shell: &Shell,
     ) -> Result<Snapshot, Error> {
         match self {
-            Self::Recorded(file) if is_standard_input(file) => {
+            Self::Recorded(Recording { file, .. }) if is_standard_input(file) => {
                 Ok(cluster::read_recorded_from(io::stdin().lock(), STANDARD_INPUT)?)
             }
-            Self::Recorded(file) => Ok(cluster::read_recorded(file)?),
+            Self::Recorded(Recording { file, signed: None }) => Ok(cluster::read_recorded(file)?),
+            Self::Recorded(Recording { file, signed: Some(copy) }) => {
+                let name = file.display().to_string();
+                let bytes = copy.reopen().map_err(|source| Error::SignatureUnchecked {
+                    file: file.to_path_buf(),
+                    source,
+                })?;
+                Ok(cluster::read_recorded_from(bytes, &name)?)
+            }
             Self::Live(cluster) => Ok(cluster.snapshot_for(desired, scope, shell.now).await?),
         }
     }

@@ -69,7 +69,8 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
     let mark = PruneFlags::marking(args.source_id.clone());
     let Compared { snapshot, desired } =
         comparison::read(&args.source, None, &args.narrow, &mark, global, shell).await?;
-    let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings } = desired;
+    let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings, judge: _ } =
+        desired;
     Ok(plan::diff(plan::DiffInput {
         snapshot: &snapshot,
         desired: &daemon_sets,

@@ -3,6 +3,7 @@
 //! The words of the failure are the library's own; the advice is in `hints`. Not here: the number
 //! that the process ends with (`exit`).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -10,12 +11,14 @@ use std::path::PathBuf;
 use anstyle::{AnsiColor, Style};
 
 use super::exit::Exit;
+use super::file_digest::FileDigest;
 use super::hints;
 use crate::apply::PreflightError;
+use crate::apply::permissions::Need;
 use crate::cluster::{LockError, WriteError};
 use crate::merge::ManagedFieldsError;
-use crate::model::{DaemonSetKey, NodeName, RevisionName};
-use crate::plan::{FieldOwner, Guard, Hold, HoldError, NoSuchRevision, Stale};
+use crate::model::{DaemonSetKey, NodeName, RevisionName, Uid};
+use crate::plan::{FieldOwner, Guard, Hold, HoldError, LockStanding, NoSuchRevision, Stale};
 use crate::render::neutral;
 use crate::simulator::UnreadableObject;
 use crate::{cluster, manifest, source};
@@ -140,14 +143,6 @@ pub(super) enum Error {
     /// `--prune` of a source of which something was passed over.
     #[error("--prune is for a whole source, and a part of it was not read\n{}", _0.join("\n"))]
     PruneUnread(Vec<String>),
-    /// A flag beside a saved plan that says it already.
-    #[error("a saved plan says {says}; leave out {flag}")]
-    BesidePlan {
-        /// The flag.
-        flag: &'static str,
-        /// What the plan says.
-        says: &'static str,
-    },
     /// A DaemonSet that was to be deleted is still there.
     #[error("cannot delete DaemonSet {daemon_set}")]
     Remove {
@@ -156,9 +151,9 @@ pub(super) enum Error {
         /// What the server says.
         source: Box<WriteError>,
     },
-    /// Neither the name of a DaemonSet nor of a file that is there.
-    #[error("`{0}` is neither a saved plan nor of the form NAMESPACE/NAME")]
-    NeitherPlanNorName(String),
+    /// A file where the name of a DaemonSet is expected.
+    #[error("`{0}` is a file, and no DaemonSet of the manifests")]
+    FileAsName(String),
     /// A saved plan cannot be opened.
     #[error("cannot read the plan {}", file.display())]
     OpenPlan {
@@ -174,6 +169,64 @@ pub(super) enum Error {
         file: PathBuf,
         /// What is wrong with it.
         source: serde_json::Error,
+    },
+    /// Another file than the one that was approved.
+    #[error("{} is not the plan that was approved: it has {found}, not {approved}", file.display())]
+    PlanDigest {
+        /// The file.
+        file: PathBuf,
+        /// What `--sha256` says.
+        approved: FileDigest,
+        /// What the file has.
+        found: FileDigest,
+    },
+    /// A signature is demanded of something that has none: a live cluster, standard input.
+    #[error("--require-signature is for a file: --snapshot FILE, or --plan FILE")]
+    NothingSigned,
+    /// The verifier is not there.
+    #[error("cosign was not found on PATH, and only it can check --require-signature")]
+    NoCosign,
+    /// A file that is not signed as it has to be.
+    #[error("{} is not signed by {identity}\n{said}", file.display())]
+    NotSigned {
+        /// The file.
+        file: PathBuf,
+        /// Who had to.
+        identity: String,
+        /// What cosign says.
+        said: String,
+    },
+    /// Whether a file is signed cannot be found out.
+    #[error("the signature of {} cannot be checked", file.display())]
+    SignatureUnchecked {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A saved plan that names its commit by something that changes.
+    #[error("{} has no full commit id: `{commit}`", file.display())]
+    PlanCommit {
+        /// The file.
+        file: PathBuf,
+        /// What it has.
+        commit: String,
+    },
+    /// A saved plan of no commit, and no files to read.
+    #[error("{} is a plan of files, not of a commit", file.display())]
+    PlanOfFiles {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A saved plan that was made for another cluster, or for nobody knows which.
+    #[error("{} is of another cluster: {}; nothing was changed", file.display(), uids(planned.as_ref(), found.as_ref()))]
+    OtherCluster {
+        /// The file.
+        file: PathBuf,
+        /// The uid in the plan.
+        planned: Option<Uid>,
+        /// The cluster's uid.
+        found: Option<Uid>,
     },
     /// Ctrl-C or SIGTERM, before any pod was touched.
     #[error("interrupted before any pod was touched")]
@@ -259,12 +312,33 @@ pub(super) enum Error {
     /// The strategy cannot be read.
     #[error("spec.updateStrategy cannot be read")]
     Declared(#[source] serde_json::Error),
-    /// What is permitted cannot be found out.
-    #[error("cannot ask what is permitted")]
-    Access(#[source] WriteError),
+    /// What a run needs, and this user may not do.
+    #[error("not permitted; nothing was changed\n{}", needed(missing, held))]
+    NotPermitted {
+        /// What is missing.
+        missing: Vec<Need>,
+        /// What earlier runs have left held.
+        held: Vec<DaemonSetKey>,
+    },
+    /// A rollout that an earlier run has begun cannot be gone on with.
+    #[error("{daemon_set} stays held: its update strategy is OnDelete")]
+    StaysHeld {
+        /// Which one.
+        daemon_set: DaemonSetKey,
+        /// What is not permitted.
+        source: Box<Error>,
+    },
     /// The lock was not to be had.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// A lock is to be taken away from a run that is under way.
+    #[error("{daemon_set} stays locked by {}, which is under way", lock.holder)]
+    HolderIsLive {
+        /// Whose lock.
+        daemon_set: DaemonSetKey,
+        /// How it stands.
+        lock: LockStanding,
+    },
     /// The server does not accept what is to come.
     #[error(transparent)]
     Preflight(#[from] PreflightError),
@@ -312,6 +386,55 @@ impl fmt::Display for Place {
 }
 
 impl Error {
+    /// Whether the server says that this user may not.
+    pub(super) fn is_forbidden(&self) -> bool {
+        let by_write = |error: &WriteError| {
+            matches!(
+                error,
+                WriteError::Forbidden { .. }
+                    | WriteError::Cluster(cluster::Error::Forbidden { .. })
+            )
+        };
+        match self {
+            Self::Cluster(error) | Self::Preflight(PreflightError::Cluster(error)) => {
+                matches!(error, cluster::Error::Forbidden { .. })
+            }
+            Self::Preflight(
+                PreflightError::DaemonSet(error)
+                | PreflightError::Pod(error)
+                | PreflightError::TakeOver(error),
+            ) => by_write(error),
+            Self::Preflight(PreflightError::MayNotCreate { .. }) => true,
+            _others => false,
+        }
+    }
+
+    /// Whether it says something about one DaemonSet alone, and of what stands in its namespace: the
+    /// others have their turns.
+    pub(super) fn is_about_one(&self) -> bool {
+        match self {
+            Self::Refused(_)
+            | Self::Stale(_)
+            | Self::Mutated(_)
+            | Self::NotSettled { .. }
+            | Self::HeldByApply { .. }
+            | Self::FieldsStay { .. }
+            | Self::Hold { .. }
+            | Self::Ownership(_)
+            | Self::HolderIsLive { .. }
+            | Self::Lock(LockError::Held { .. })
+            | Self::Preflight(
+                PreflightError::DaemonSet(_)
+                | PreflightError::Pod(_)
+                | PreflightError::Ledger(_)
+                | PreflightError::Ownership(_)
+                | PreflightError::TakeOver(_),
+            ) => !self.is_forbidden(),
+            Self::Cluster(cluster::Error::Object { .. }) => true,
+            _others => false,
+        }
+    }
+
     /// How a run that failed with this ends.
     pub(super) fn exit(&self) -> Exit {
         match self {
@@ -339,11 +462,16 @@ impl Error {
             | Self::Ownership(_)
             | Self::Hold { .. }
             | Self::PlanFile { .. }
+            | Self::PlanDigest { .. }
+            | Self::NoCosign
+            | Self::NotSigned { .. }
+            | Self::SignatureUnchecked { .. }
+            | Self::PlanCommit { .. }
+            | Self::FileAsName(_)
             | Self::NobodyToAsk
             | Self::Declined
             | Self::Answer(_)
             | Self::Declared(_)
-            | Self::Access(_)
             | Self::Lock(LockError::Read(_) | LockError::Write { .. })
             | Self::Preflight(_)
             | Self::OpenFaults { .. }
@@ -351,11 +479,16 @@ impl Error {
             | Self::Rehearsal(_)
             | Self::Remove { .. }
             | Self::Process(_) => Exit::Failed,
-            Self::Stale(_) | Self::Mutated(_) | Self::NotSettled { .. } => Exit::Stale,
-            Self::TimeIsOver(_) => Exit::Held,
+            Self::Stale(_)
+            | Self::OtherCluster { .. }
+            | Self::Mutated(_)
+            | Self::NotSettled { .. } => Exit::Stale,
+            Self::NotPermitted { missing: _, held } if held.is_empty() => Exit::Failed,
+            Self::TimeIsOver(_) | Self::NotPermitted { .. } | Self::StaysHeld { .. } => Exit::Held,
             Self::Interrupted => Exit::Interrupted,
             Self::HeldByApply { .. } | Self::FieldsStay { .. } | Self::Refused(_) => Exit::Refused,
-            Self::Lock(LockError::Held { .. }) => Exit::Locked,
+            Self::Lock(LockError::Held { .. } | LockError::Lost { .. })
+            | Self::HolderIsLive { .. } => Exit::Locked,
             Self::CommentUnread
             | Self::StandardInputTwice
             | Self::RecordingOfRecording
@@ -363,8 +496,8 @@ impl Error {
             | Self::ReleaseRehearsed
             | Self::PruneNarrowed
             | Self::PruneUnread(_)
-            | Self::BesidePlan { .. }
-            | Self::NeitherPlanNorName(_)
+            | Self::PlanOfFiles { .. }
+            | Self::NothingSigned
             | Self::NoSuchPage { .. } => Exit::Usage,
         }
     }
@@ -387,8 +520,20 @@ fn stay(fields: &[FieldOwner]) -> String {
     words.collect::<Vec<_>>().join("; ")
 }
 
+fn uids(planned: Option<&Uid>, found: Option<&Uid>) -> String {
+    let shown = |uid: Option<&Uid>| uid.map_or_else(|| "not known".to_owned(), ToString::to_string);
+    format!("the uid in it is {}, the cluster's is {}", shown(planned), shown(found))
+}
+
 fn lines(all: &[Stale]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// A line each.
+fn needed(missing: &[Need], held: &[DaemonSetKey]) -> String {
+    let missing = missing.iter().map(ToString::to_string);
+    let held = held.iter().map(|key| format!("{key} stays held: its update strategy is OnDelete"));
+    missing.chain(held).collect::<Vec<_>>().join("\n")
 }
 
 /// Each guard with the flag that allows it, a line each.
@@ -447,11 +592,22 @@ pub(super) fn paragraph(
     (label, style): (&str, Style),
     text: &str,
 ) -> fmt::Result {
-    let mut lines = text.lines();
-    let first = neutral::line(lines.next().unwrap_or_default());
+    let mut lines = text.lines().map(shortened);
+    let first = lines.next().unwrap_or_default();
+    let first = neutral::line(&first);
     writeln!(f, "{indent}{style}{label}{style:#}: {first}")?;
     for line in lines {
-        writeln!(f, "{indent}  {}", neutral::line(line))?;
+        writeln!(f, "{indent}  {}", neutral::line(&line))?;
     }
     Ok(())
+}
+
+/// The longest line of a message, in characters: what it quotes may be as long as the input.
+const LONGEST_LINE: usize = 8_000;
+
+fn shortened(line: &str) -> Cow<'_, str> {
+    match line.char_indices().nth(LONGEST_LINE) {
+        None => line.into(),
+        Some((end, _)) => format!("{}… ({} bytes more)", &line[..end], line.len() - end).into(),
+    }
 }

@@ -1,8 +1,11 @@
 //! `ds-plan explain`: every rule in the controller's order, and how it came out for one node.
 
+use std::collections::BTreeSet;
+
 use clap::ValueEnum;
 
-use super::connection;
+use super::connection::{self, Connection};
+use super::container_log;
 use super::error::{Error, Place};
 use super::exit::Exit;
 use super::flags::{GlobalFlags, heading};
@@ -24,6 +27,10 @@ pub(super) struct Args {
     /// The node
     #[arg(value_name = "NODE")]
     node: NodeName,
+
+    /// Show the last lines that the containers of its pods have printed
+    #[arg(long, conflicts_with = "snapshot", help_heading = heading::OUTPUT)]
+    logs: bool,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -49,14 +56,27 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<Explanation, Error> {
-    let Args { daemon_set, node, output: _ } = args;
+    let Args { daemon_set, node, logs, output: _ } = args;
     if global.namespace.as_ref().is_some_and(|namespace| *namespace != daemon_set.namespace) {
         let known = vec![daemon_set.clone()];
         return Err(Error::NothingSelected { known, place: Place::Cluster });
     }
     let scope = Scope::Namespaces([daemon_set.namespace.clone()].into());
-    let snapshot = connection::open(global, shell).await?.snapshot(&scope, shell).await?;
-    plan::explain(&snapshot, daemon_set, node).map_err(|missing| not_found(missing, &snapshot))
+    let connection = connection::open(global, shell).await?;
+    let mut snapshot = connection.snapshot(&scope, shell).await?;
+    connection.tell_warnings(&mut snapshot, &[daemon_set.clone()].into()).await;
+    let explained = plan::explain(&snapshot, daemon_set, node);
+    let mut explained = explained.map_err(|missing| not_found(missing, &snapshot))?;
+    if let Connection::Live(cluster) = &connection
+        && *logs
+    {
+        let names: BTreeSet<_> = explained.pods.iter().map(|pod| pod.name.clone()).collect();
+        let pods = snapshot.pods_in(&daemon_set.namespace).iter();
+        for pod in pods.filter(|pod| names.contains(&pod.name)) {
+            explained.logs.push(container_log::read(cluster, pod).await);
+        }
+    }
+    Ok(explained)
 }
 
 fn not_found(missing: NotFound, snapshot: &Snapshot) -> Error {

@@ -12,9 +12,11 @@ use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use super::annotations::Annotations;
 use super::error::Error;
 use super::label_selector;
+use super::signature::SignatureFlags;
 use crate::cluster::Scope;
 use crate::model::{DaemonSetKey, LabelSelector, ManagedBy, NamespaceName, Node};
 use crate::render::{CommentId, MarkdownOptions};
+use crate::source::ReferenceName;
 
 /// Headings of the help.
 pub(super) mod heading {
@@ -45,6 +47,9 @@ pub(super) struct GlobalFlags {
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = heading::CLUSTER)]
     pub(super) snapshot: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) signature: SignatureFlags,
 
     /// Only DaemonSets of this namespace, and the namespace of manifests that name none
     ///
@@ -128,6 +133,13 @@ pub(super) struct SourceFlags {
     #[arg(help_heading = heading::SOURCE)]
     pub(super) policy: Vec<OsString>,
 
+    /// Read RolloutPolicy documents at this revision, not at the one that is read
+    ///
+    /// For pipelines that must not go by the policies of what they apply: `--policy-from
+    /// origin/policies`. A name is that of a remote branch before it is that of a tag.
+    #[arg(long, value_name = "REV", help_heading = heading::SOURCE, conflicts_with = "filename")]
+    pub(super) policy_from: Option<String>,
+
     /// Who acts on the DaemonSets, whatever their policies say; default: daemonset-controller
     #[arg(long, value_name = "WHO", help_heading = heading::SOURCE)]
     pub(super) managed_by: Option<ManagedByFlag>,
@@ -140,6 +152,10 @@ pub(super) struct SourceFlags {
     #[arg(default_value = "strict", default_missing_value = "strict")]
     #[arg(help_heading = heading::SOURCE)]
     pub(super) validate: Validate,
+
+    /// The commit must be in the history of this reference; only `ds-apply` has the flag.
+    #[arg(skip)]
+    pub(super) require_ref: Option<ReferenceName>,
 }
 
 /// What to do about fields that the API does not know.

@@ -2,21 +2,25 @@
 //!
 //! Reading is all or nothing. Not here: the cluster (`connection`), and what is made of either.
 
+mod policies;
+
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+
+pub(super) use policies::Judge;
 
 use super::error::{Error, Place};
-use super::flags::{NarrowFlags, SourceFlags, Validate};
+use super::flags::{ManagedByFlag, NarrowFlags, SourceFlags, Validate};
 use super::shell::Shell;
 use super::warnings;
-use crate::manifest::{self, FieldValidation};
+use crate::manifest::{self, FieldValidation, Policies};
 use crate::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, ManifestFile, NamespaceName,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, ManifestFile, NamespaceName, Snapshot,
 };
 use crate::plan::{SourceInfo, Warning};
+use crate::search_path;
 use crate::source::{
-    self, FETCH_TIMEOUT, FilesVersion, Git, GitRequest, KUSTOMIZE_TIMEOUT, Kustomize, Request,
-    Surroundings,
+    self, FETCH_TIMEOUT, FilesVersion, Git, GitRequest, Instead, KUSTOMIZE_TIMEOUT, Kustomize,
+    Request, Surroundings,
 };
 
 /// What the source asks for.
@@ -34,6 +38,31 @@ pub(super) struct Desired {
     pub(super) version: Option<FilesVersion>,
     /// What was noticed on the way.
     pub(super) warnings: Vec<Warning>,
+    /// Gives each its policy, once the live labels are known.
+    pub(super) judge: Judge,
+}
+
+impl Desired {
+    /// Gives each DaemonSet its policy, by the labels that it has here, at the base and live.
+    ///
+    /// # Errors
+    /// Two policies select one.
+    pub(super) fn judged(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        let base = self.base.as_deref().unwrap_or_default();
+        self.judge.all(&mut self.daemon_sets, base, Some(snapshot))
+    }
+}
+
+/// How a command reads its source.
+pub(super) struct Reading<'a> {
+    /// Where the manifests are.
+    pub(super) flags: &'a SourceFlags,
+    /// `--base`
+    pub(super) base: Option<&'a str>,
+    /// Whether it matters what is *not* in the source; then every file is parsed.
+    pub(super) every_file: bool,
+    /// Namespace of manifests that name none.
+    pub(super) default_namespace: NamespaceName,
 }
 
 /// Reads the manifests, all of them, and keeps the DaemonSets that the command is about.
@@ -41,39 +70,44 @@ pub(super) struct Desired {
 /// With a `base`, policies are read from there, so that a pull request cannot loosen the policy
 /// that judges it; those that `--policy` names count in any case.
 pub(super) fn desired(
-    flags: &SourceFlags,
-    base: Option<&str>,
+    reading: Reading<'_>,
     selection: &Selection<'_>,
-    default_namespace: NamespaceName,
     shell: &Shell,
 ) -> Result<Desired, Error> {
-    let read = read_source(&request(flags, None), shell)?;
-    let mut warnings = warnings::of_source(&read);
+    let Reading { flags, base, every_file, default_namespace } = reading;
+    let read = read_source(&request(flags, None), every_file, shell)?;
+    let mut warnings = warnings::of_source(&read, every_file);
     if read.files.is_empty() {
         // Folders that must be rendered may be why there is nothing: say so before failing.
         warnings::print(&warnings, shell.printer);
         return Err(Error::NoDaemonSet { files: read.passed_over });
     }
     let validate = field_validation(flags.validate);
-    let mut options = manifest::Options { default_namespace, validate, policies: None };
-    let base = base.map(|revision| Base::read(revision, flags, &options, shell)).transpose()?;
-    let policies = read_policies(&flags.policy, shell)?;
+    let mut options = manifest::Options { default_namespace, validate, policies: None, every_file };
     let is_plain = read.origin.commit.is_none();
     let version = is_plain.then(|| FilesVersion::of(&read.files, &shell.current_dir));
     let mut files = read.files;
-    match &base {
-        Some(base) => options.policies = Some([&base.files[..], &policies].concat()),
-        None => files.extend(policies),
-    }
+    files.extend(policies::named(flags, shell)?);
+    let base = base.map(|revision| Base::read(revision, flags, &options, shell)).transpose()?;
+    let trusted = flags.policy_from.as_deref().or(base.as_ref().map(|base| base.revision.as_str()));
+    options.policies =
+        trusted.map(|revision| policies::at_tip(revision, flags, shell)).transpose()?;
     let desired = manifest::read(&files, &options)?;
     warnings.extend(warnings::of_manifests(&desired));
     let source::Origin { repository, commit, paths } = read.origin;
     let (commit, subject) = commit.map(|commit| (commit.id, commit.subject)).unzip();
     let base_commit = base.as_ref().and_then(|base| base.commit.clone());
+    let own = base.as_ref().map(|_| manifest::read_policies(&files)).transpose()?;
+    let (of_base, base) = base.map(|base| (base.policies, base.daemon_sets)).unzip();
+    let judge = Judge::new(desired.policies, own.zip(of_base), flags.managed_by);
+    let mut daemon_sets = selection.narrow_to_some(desired.daemon_sets)?;
+    // What is read of the cluster depends on who manages them. The live labels count later.
+    judge.all(&mut daemon_sets, base.as_deref().unwrap_or_default(), None)?;
     Ok(Desired {
-        daemon_sets: managed_by(flags, selection.narrow_to_some(desired.daemon_sets)?),
+        daemon_sets,
         namespaces: desired.namespaces,
-        base: base.map(|base| base.daemon_sets),
+        base,
+        judge,
         source: SourceInfo {
             repository,
             commit,
@@ -82,26 +116,19 @@ pub(super) fn desired(
             paths,
             id: None,
             prune: None,
+            prune_namespaces: BTreeSet::new(),
         },
         version,
         warnings,
     })
 }
 
-/// What the command line says counts for all of them.
-fn managed_by(flags: &SourceFlags, mut all: Vec<DesiredDaemonSet>) -> Vec<DesiredDaemonSet> {
-    if let Some(flag) = flags.managed_by {
-        for one in &mut all {
-            one.managed_by = flag.into();
-        }
-    }
-    all
-}
-
 /// The commit where a pull request branched off.
 struct Base {
+    /// What `--base` says.
+    revision: String,
     commit: Option<String>,
-    files: Vec<ManifestFile>,
+    policies: Policies,
     daemon_sets: Vec<DesiredDaemonSet>,
 }
 
@@ -112,37 +139,69 @@ impl Base {
         options: &manifest::Options,
         shell: &Shell,
     ) -> Result<Self, Error> {
-        let read = match read_source(&request(flags, Some(revision)), shell) {
-            // The pull request brings the folder, or makes the first kustomization of it.
-            Err(Error::Source(source::Error::PathNotInRevision { .. })) => source::Read::default(),
-            Err(Error::Source(source::Error::NotAKustomization { .. }))
-                if flags.kustomize.is_some() =>
-            {
-                source::Read::default()
-            }
-            read => read?,
-        };
+        let instead = || Instead::MergeBase(revision.to_owned());
+        let read = read_instead(flags, instead, options.every_file, shell)?;
+        let failed = |errors| Error::Base { revision: revision.to_owned(), errors };
+        let mut files = read.files.clone();
+        files.extend(policies::named_at(instead, flags, shell)?);
+        let policies = manifest::read_policies(&files).map_err(failed)?;
         let daemon_sets = match manifest::read(&read.files, options) {
             Ok(desired) => desired.daemon_sets,
             // No DaemonSet at all: the pull request brings the first one.
             Err(errors) if errors.iter().all(|error| error.place().is_none()) => Vec::new(),
-            Err(errors) => return Err(Error::Base { revision: revision.to_owned(), errors }),
+            Err(errors) => return Err(failed(errors)),
         };
         let commit = read.origin.commit.map(|commit| commit.id);
-        Ok(Self { commit, files: read.files, daemon_sets })
+        Ok(Self { revision: revision.to_owned(), commit, policies, daemon_sets })
     }
 }
 
-/// The files that `--policy` names.
-fn read_policies(names: &[OsString], shell: &Shell) -> Result<Vec<ManifestFile>, Error> {
-    if names.is_empty() {
-        return Ok(Vec::new());
+/// What the source has at another commit. Of several paths, each that is not there is nothing by
+/// itself: one that the request brings must not hide the policies in the others.
+fn read_instead(
+    flags: &SourceFlags,
+    instead: impl Fn() -> Instead,
+    every_file: bool,
+    shell: &Shell,
+) -> Result<source::Read, Error> {
+    if flags.path.len() < 2 {
+        let read = read_source(&request(flags, Some(instead())), every_file, shell);
+        return or_nothing(read, flags);
     }
-    let names = names.iter().cloned().map(Into::into).collect();
-    Ok(read_source(&Request::Files { names, recursive: false }, shell)?.files)
+    let mut whole = source::Read::default();
+    for path in &flags.path {
+        let only = SourceFlags { path: vec![path.clone()], ..flags.clone() };
+        let read = read_source(&request(&only, Some(instead())), every_file, shell);
+        let read = or_nothing(read, flags)?;
+        let is_new = |file: &ManifestFile| whole.files.iter().all(|it| it.path != file.path);
+        let new: Vec<ManifestFile> = read.files.into_iter().filter(is_new).collect();
+        whole.files.extend(new);
+        whole.origin.commit = whole.origin.commit.or(read.origin.commit);
+    }
+    Ok(whole)
 }
 
-fn read_source(request: &Request, shell: &Shell) -> Result<source::Read, Error> {
+/// What was read at another commit than the request's; nothing when the request brings the folder, or
+/// makes the first kustomization of it.
+fn or_nothing(
+    read: Result<source::Read, Error>,
+    flags: &SourceFlags,
+) -> Result<source::Read, Error> {
+    match read {
+        Err(Error::Source(
+            source::Error::PathNotInRevision { .. } | source::Error::NoManifests { .. },
+        )) => Ok(source::Read::default()),
+        Err(Error::Source(source::Error::NotAKustomization { .. }))
+            if flags.kustomize.is_some() =>
+        {
+            Ok(source::Read::default())
+        }
+        read => read,
+    }
+}
+
+fn read_source(request: &Request, every_file: bool, shell: &Shell) -> Result<source::Read, Error> {
+    let wanted = |bytes: &[u8]| every_file || manifest::is_read(bytes);
     let mut around = Surroundings {
         current_dir: shell.current_dir.clone(),
         cache_dir: shell.cache_dir(),
@@ -150,10 +209,10 @@ fn read_source(request: &Request, shell: &Shell) -> Result<source::Read, Error> 
         git: git(shell),
         kustomize: kustomize(shell),
     };
-    Ok(source::read(request, &manifest::is_read, &mut around)?)
+    Ok(source::read(request, &wanted, &mut around)?)
 }
 
-fn request(flags: &SourceFlags, base: Option<&str>) -> Request {
+fn request(flags: &SourceFlags, instead: Option<Instead>) -> Request {
     let SourceFlags {
         repo,
         rev,
@@ -163,25 +222,34 @@ fn request(flags: &SourceFlags, base: Option<&str>) -> Request {
         filename,
         recursive,
         policy: _,
+        policy_from: _,
         validate: _,
         managed_by: _,
+        require_ref,
     } = flags.clone();
     if filename.is_empty() {
         return Request::Git(GitRequest {
             repository: repo,
             revision: rev,
-            merge_base_with: base.map(str::to_owned),
+            instead,
             paths: path,
             kustomize,
+            require_ref,
         });
     }
     Request::Files { names: filename.into_iter().map(Into::into).collect(), recursive }
 }
 
 fn git(shell: &Shell) -> Git {
+    let mut environment = shell.environment.clone();
+    // What git starts in its turn is looked for in the same places.
+    let search = shell.variable("PATH").map(search_path::absolute).unwrap_or_default();
+    let program = search_path::find(&search, "git");
+    environment.insert("PATH".into(), search);
     Git {
-        program: "git".into(),
-        environment: shell.environment.clone().into_iter().collect(),
+        // One that is not there cannot be started, wherever it is looked for.
+        program: program.map_or_else(|| "/nowhere/git".into(), Into::into),
+        environment: environment.into_iter().collect(),
         terminal: shell.terminal,
         timeout: FETCH_TIMEOUT,
     }

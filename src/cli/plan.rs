@@ -7,6 +7,7 @@ use clap::{ValueEnum, ValueHint};
 use super::comparison::{self, Compared};
 use super::error::Error;
 use super::exit::Exit;
+use super::file_digest::FileDigest;
 use super::flags::{
     CommentFlags, GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags,
     VerbosityFlags, heading,
@@ -58,12 +59,13 @@ pub(super) struct Args {
 
     /// Tell what changed since the merge base with this revision, apart from older drift
     ///
-    /// For pull requests: `--base origin/main`. Policies are read from the merge base, so that a
-    /// pull request cannot loosen the policy that judges it.
+    /// For pull requests: `--base origin/main`, which is the remote branch before it is a tag of that
+    /// name. Policies are read where that is now, those of `--policy` too, so that a pull request
+    /// cannot loosen the policy that judges it; guard `policyChange` tells of one that tries.
     #[arg(long, value_name = "REV", help_heading = heading::SOURCE, conflicts_with = "filename")]
     base: Option<String>,
 
-    /// Also save the plan as JSON, whole or not at all
+    /// Also save the plan as JSON, whole or not at all, and print its SHA-256
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = heading::OUTPUT)]
     out: Option<PathBuf>,
@@ -114,7 +116,10 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
     let (plan, surroundings) = read_and_decide(args, global, shell).await?;
     let exit = exit(&plan, args.exit);
     if let Some(file) = &args.out {
-        save(&render::json(&plan)?, file)?;
+        let text = render::json(&plan)?;
+        save(&text, file)?;
+        let digest = FileDigest::of(text.as_bytes());
+        shell.printer.err(format!("saved {}, {digest}\n", file.display()));
     }
     if let Some(file) = &args.report {
         save(&render::plan_html(&plan, &surroundings.html(args.verbosity.verbose))?, file)?;
@@ -144,15 +149,16 @@ async fn read_and_decide(
     let Compared { snapshot, desired } =
         comparison::read(&args.source, base, &args.narrow, &args.prune, global, shell).await?;
     let declared = desired.daemon_sets.iter().map(|one| one.key.clone()).collect();
-    let Desired { daemon_sets, namespaces, base, source, version: _, warnings } = desired;
+    let Desired { daemon_sets, namespaces, base, source, version: _, warnings, judge: _ } = desired;
     let is_markdown = args.output == Format::Markdown;
     let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &snapshot.nodes)?;
+    let pruned = source.prune_namespaces.clone();
     let plan = plan::plan(plan::Input {
         snapshot: &snapshot,
         desired: &daemon_sets,
         created_namespaces: &namespaces,
         take_over: &args.ownership.names(),
-        prune: args.prune.of(&declared),
+        prune: args.prune.of(&declared, &pruned),
         base: base.as_deref(),
         source,
         warnings,

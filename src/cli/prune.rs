@@ -40,6 +40,14 @@ pub(super) struct PruneFlags {
     #[arg(long, help_heading = heading::SOURCE, requires = "source_id")]
     prune: bool,
 
+    /// Also do so in this namespace, of which the source has nothing any more; repeatable
+    ///
+    /// Elsewhere than in the namespaces that the source declares the --source-id counts for nothing:
+    /// whoever may write DaemonSets there could have written it.
+    #[arg(long = "prune-namespace", value_name = "NAMESPACE", help_heading = heading::SOURCE)]
+    #[arg(requires = "prune")]
+    namespaces: Vec<NamespaceName>,
+
     /// What becomes of the pods of those: `background` deletes them all at once, `orphan` leaves
     /// them
     #[arg(long, value_name = "HOW", default_value = "background", requires = "prune")]
@@ -63,20 +71,16 @@ impl PruneFlags {
 
     /// What a saved plan says.
     pub(super) fn of_plan(source: &SourceInfo) -> Self {
-        let SourceInfo { id, prune, .. } = source;
+        let SourceInfo { id, prune, prune_namespaces, .. } = source;
         Self {
             source_id: id.clone(),
             prune: prune.is_some(),
+            namespaces: prune_namespaces.iter().cloned().collect(),
             cascade: match prune {
                 Some(Cascade::Orphan) => CascadeFlag::Orphan,
                 Some(Cascade::Background) | None => CascadeFlag::Background,
             },
         }
-    }
-
-    /// Whether any of it was asked for.
-    pub(super) fn any(&self) -> bool {
-        self.source_id.is_some()
     }
 
     /// Refuses to tell what is not in a source of which only a part is looked at.
@@ -91,6 +95,12 @@ impl PruneFlags {
         let NarrowFlags { names, selector } = narrow;
         let narrowed = !names.is_empty() || selector.is_some() || namespace.is_some();
         if self.prune && narrowed { Err(Error::PruneNarrowed) } else { Ok(()) }
+    }
+
+    /// Whether every file of the source is parsed, whatever it looks like: one that is passed over
+    /// may hold what is thought to be missing.
+    pub(super) fn every_file(&self) -> bool {
+        self.prune
     }
 
     /// How much of the cluster has to be looked at: what the source has no longer may be anywhere.
@@ -112,6 +122,10 @@ impl PruneFlags {
         }
         desired.source.id = Some(id.clone());
         desired.source.prune = self.prune.then_some(self.cascade());
+        if self.prune {
+            let named = self.namespaces.iter().chain(&desired.namespaces).cloned();
+            desired.source.prune_namespaces = named.collect();
+        }
         let paths = source_paths(&desired.source);
         for one in &mut desired.daemon_sets {
             annotate(one, SOURCE_ID_ANNOTATION, id);
@@ -121,9 +135,13 @@ impl PruneFlags {
     }
 
     /// What a plan has to know; `declared` is all of the source.
-    pub(super) fn of<'a>(&'a self, declared: &'a BTreeSet<DaemonSetKey>) -> Option<Prune<'a>> {
+    pub(super) fn of<'a>(
+        &'a self,
+        declared: &'a BTreeSet<DaemonSetKey>,
+        namespaces: &'a BTreeSet<NamespaceName>,
+    ) -> Option<Prune<'a>> {
         let id = self.source_id.as_deref().filter(|_| self.prune)?;
-        Some(Prune { id, cascade: self.cascade(), declared })
+        Some(Prune { id, cascade: self.cascade(), declared, namespaces })
     }
 
     fn cascade(&self) -> Cascade {

@@ -63,7 +63,7 @@ fn summary(recorded: &Recorded) -> String {
     let counts = recorded.counts().into_iter();
     let counts: Vec<_> = counts
         // Most clusters have none, and then there is nothing to be told of them.
-        .filter(|(kind, count)| *kind != Kind::Ledger || *count > 0)
+        .filter(|(kind, count)| !matches!(kind, Kind::Ledger | Kind::Event) || *count > 0)
         .map(|(kind, count): (Kind, usize)| match (count, kind.resource().strip_suffix('s')) {
             (1, Some(one)) => format!("1 {one}"),
             _ => format!("{count} {}", kind.resource()),

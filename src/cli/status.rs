@@ -46,7 +46,8 @@ async fn read_and_decide(
     global: &GlobalFlags,
     shell: &Shell,
 ) -> Result<Status, Error> {
-    let (snapshot, chosen) = connection::read_chosen(&args.narrow, global, shell).await?;
+    let (snapshot, chosen) =
+        connection::read_chosen_with_warnings(&args.narrow, global, shell).await?;
     Ok(plan::status(&snapshot, |key| chosen.contains(key)))
 }
 

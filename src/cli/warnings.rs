@@ -1,5 +1,6 @@
 //! Warnings of the rooms, as the plan carries them and as standard error shows them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::error::{WARNING, paragraph};
@@ -8,10 +9,40 @@ use crate::manifest;
 use crate::plan::Warning;
 use crate::source::{self, Renderer, Unrendered, Warning as Source};
 
-/// What reading the source passed over.
-pub(super) fn of_source(read: &source::Read) -> Vec<Warning> {
-    let unrendered = read.unrendered.iter().filter_map(unrendered);
-    read.warnings.iter().map(source_warning).chain(unrendered).collect()
+/// What reading the source passed over; with `every_file`, folders that must be rendered are among
+/// it even when nothing in them looks like a DaemonSet.
+pub(super) fn of_source(read: &source::Read, every_file: bool) -> Vec<Warning> {
+    let unrendered = read.unrendered.iter().filter_map(|folder| unrendered(folder, every_file));
+    fold(read.warnings.iter().map(source_warning).chain(unrendered))
+}
+
+/// How many warnings of one code are told one by one.
+const TOLD: usize = 50;
+
+/// Counts what comes too often to be told one by one, by code: somebody else may have written the
+/// repository.
+fn fold(warnings: impl Iterator<Item = Warning>) -> Vec<Warning> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut told = Vec::new();
+    for warning in warnings {
+        let count = counts.entry(warning.code.clone()).or_default();
+        *count += 1;
+        if *count <= TOLD {
+            told.push(warning);
+        }
+    }
+    for (code, count) in counts.into_iter().filter(|(_, count)| *count > TOLD) {
+        let more = count - TOLD;
+        let what = match code.as_str() {
+            "symbolicLink" => "symbolic links were",
+            "submodule" => "submodules were",
+            "specialFile" => "files that are not regular were",
+            "lfsPointer" => "Git LFS pointers' contents were",
+            _ => "folders to render were",
+        };
+        told.push(plain(&code, format!("{more} more {what} not read")));
+    }
+    told
 }
 
 /// What reading the manifests noticed.
@@ -37,12 +68,13 @@ fn source_warning(warning: &Source) -> Warning {
     plain(code, format!("{warning}{advice}"))
 }
 
-/// A folder that must be rendered, unless nothing in it looks like a DaemonSet.
-fn unrendered(folder: &Unrendered) -> Option<Warning> {
+/// A folder that must be rendered, unless nothing in it looks like a DaemonSet and `always` is not
+/// wanted.
+fn unrendered(folder: &Unrendered, always: bool) -> Option<Warning> {
     let files = folder.files.iter();
     let count: usize = files.map(|file| manifest::count_daemon_sets(&file.bytes)).sum();
     let found = match count {
-        0 => return None,
+        0 if !always => return None,
         1 => "1 DaemonSet".to_owned(),
         count => format!("{count} DaemonSets"),
     };

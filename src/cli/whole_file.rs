@@ -6,6 +6,8 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
+use crate::stream;
+
 /// Writes `text` to `path`; what was there before stays until all of it is written. Only the owner
 /// may read it.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
@@ -23,6 +25,9 @@ pub(super) fn write_for_all(path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn persist(path: &Path, text: &str, permit: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+    if let Some(mut stream) = stream::open(path)? {
+        return stream.write_all(text.as_bytes());
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     // Temporary files are for their owner only.
     let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;

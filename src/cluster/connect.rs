@@ -7,7 +7,8 @@
 //! address of the API server that pods have in their environment.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,8 +17,10 @@ use kube::{Client, Config};
 
 use super::failure::Plugin;
 use super::live::LiveCluster;
+use super::lock::Clock;
 use super::request::Requests;
 use super::{Error, failure};
+use crate::search_path;
 
 /// How long to wait for a TCP and TLS connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -33,6 +36,8 @@ pub struct ConnectOptions {
     pub home: Option<PathBuf>,
     /// `--context`; without it, the current one.
     pub context: Option<String>,
+    /// `$PATH`: where credential plugins are looked for. `None`: as the system does it.
+    pub search: Option<OsString>,
 }
 
 /// Makes ready to speak to the cluster. Nothing is sent yet, but a credential plugin may run, and
@@ -45,8 +50,46 @@ pub async fn connect(options: &ConnectOptions) -> Result<LiveCluster, Error> {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     let default_namespace = config.default_namespace.as_str().into();
-    let requests = requests(config).await?;
+    let plugin = Plugin::of(&config);
+    if let Some(search) = &options.search {
+        pin_plugins(&mut config, search)?;
+    }
+    let requests = requests(config, plugin).await?;
     Ok(LiveCluster::new(requests, cluster, default_namespace))
+}
+
+/// Names credential plugins by where they are, so that none is taken from the current folder.
+///
+/// # Errors
+/// One is in no absolute folder of `search`.
+fn pin_plugins(config: &mut Config, search: &OsStr) -> Result<(), Error> {
+    let pinned = |command: &str| -> Result<String, Error> {
+        if command.contains('/') {
+            return Ok(command.to_owned());
+        }
+        let found = search_path::find(search, command);
+        let found = found.and_then(|path| path.into_os_string().into_string().ok());
+        found.ok_or_else(|| Error::PluginMissing {
+            command: command.to_owned(),
+            source: io::ErrorKind::NotFound.into(),
+        })
+    };
+    if let Some(exec) = &mut config.auth_info.exec
+        && let Some(command) = &mut exec.command
+    {
+        *command = pinned(command)?;
+        let search = search_path::absolute(search).to_string_lossy().into_owned();
+        let own = exec.env.get_or_insert_default();
+        // What the kubeconfig says of it counts; it comes last.
+        let path = [("name", "PATH".to_owned()), ("value", search)];
+        own.insert(0, path.into_iter().map(|(key, value)| (key.to_owned(), value)).collect());
+    }
+    if let Some(provider) = &mut config.auth_info.auth_provider
+        && let Some(command) = provider.config.get_mut("cmd-path")
+    {
+        *command = pinned(command)?;
+    }
+    Ok(())
 }
 
 /// A way to a cluster, and the cluster's name in the kubeconfig.
@@ -166,12 +209,14 @@ fn server_of(config: &Config) -> String {
 }
 
 /// Builds the client on a thread where a credential plugin may take its time.
-async fn requests(config: Config) -> Result<Requests, Error> {
-    let plugin = Plugin::of(&config);
+async fn requests(config: Config, plugin: Plugin) -> Result<Requests, Error> {
     let server = server_of(&config);
     let built = tokio::task::spawn_blocking(move || Client::try_from(config)).await;
     match built {
-        Ok(Ok(client)) => Ok(Requests::new(client, plugin, server.into())),
+        Ok(Ok(client)) => {
+            let requests = Requests::new(client, plugin, server.into());
+            Ok(requests.measured_by(Clock::of_machine()))
+        }
         Ok(Err(error)) => Err(failure::of_client(&error, &plugin, &server)),
         Err(panic) => Err(Error::PluginFailed {
             command: plugin.to_string(),
@@ -287,6 +332,7 @@ mod tests {
                 kubeconfig_env,
                 home: Some(home.path().to_owned()),
                 context: context.map(str::to_owned),
+                search: None,
             };
             assert_eq!(connected(&options).await.unwrap().1, want, "{case}");
         }

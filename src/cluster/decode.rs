@@ -6,13 +6,16 @@
 
 mod controller_revision;
 mod daemon_set;
+mod event;
 mod gathered;
 mod lease;
 pub(super) mod ledger;
+pub(super) mod lenient;
 mod metadata;
 mod namespace;
 mod node;
 mod pod;
+mod rest;
 mod service;
 mod slim;
 
@@ -108,7 +111,18 @@ impl Context<'_> {
     /// Notes a moment that the object speaks of as past; the newest one is when a recording was
     /// made at the earliest.
     fn saw(&mut self, moment: impl Into<Option<Timestamp>>) {
-        *self.newest = (*self.newest).max(moment.into());
+        *self.newest = (*self.newest).max(moment.into().filter(lenient::is_plausible));
+    }
+}
+
+/// So much of what kubelets and others say is kept, in characters.
+const MESSAGE_LENGTH: usize = 512;
+
+/// A message that is not too long.
+fn cut(message: &str) -> Box<str> {
+    match message.char_indices().nth(MESSAGE_LENGTH) {
+        Some((end, _)) => format!("{}…", &message[..end]).into(),
+        None => message.into(),
     }
 }
 
@@ -124,8 +138,11 @@ struct Condition<'a> {
     reason: Option<Text<'a>>,
     #[serde(borrow)]
     message: Option<Text<'a>>,
+    #[serde(default, deserialize_with = "lenient::moment")]
     last_transition_time: Option<Timestamp>,
+    #[serde(default, deserialize_with = "lenient::moment")]
     last_heartbeat_time: Option<Timestamp>,
+    #[serde(default, deserialize_with = "lenient::moment")]
     last_probe_time: Option<Timestamp>,
 }
 
@@ -220,7 +237,7 @@ mod tests {
                 r#"{"metadata":{"namespace":"a","name":"b","uid":"u","creationTimestamp":"yesterday"}}"#,
                 "ControllerRevision `a/b` (number 5 of its list): metadata.creationTimestamp: ",
             ),
-            (Kind::DaemonSet, &deep, "DaemonSet (number 5 of its list): is nested too deep"),
+            (Kind::DaemonSet, &deep, "DaemonSet `a/b` (number 5 of its list): is nested too deep"),
         ] {
             let error = Gathered::default().add(kind, 4, json).unwrap_err().to_string();
             assert!(error.starts_with(want), "{json}\n got {error}\nwant {want}");

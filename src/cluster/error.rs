@@ -137,6 +137,16 @@ pub enum Error {
         /// How long each attempt took.
         limit: Duration,
     },
+    /// An answer is larger than any that is due.
+    #[error("the API server {server} answers {request} with more than {} MiB", limit >> 20)]
+    AnswerTooLarge {
+        /// Scheme, host and port.
+        server: String,
+        /// Method and path.
+        request: String,
+        /// In bytes.
+        limit: usize,
+    },
     /// The server does not accept the credentials (401).
     #[error("the API server {server} does not accept the credentials")]
     Unauthorized {

@@ -51,12 +51,16 @@ pub(super) enum Failure {
     BrokenOff(String),
     /// No complete answer within this time.
     Timeout(Duration),
+    /// An answer of more than so many bytes, of which the rest was not read.
+    TooLarge(usize),
     /// No credentials.
     Credentials { command: String, outcome: String },
     /// An answer that is none of 2xx.
     Status(Refusal),
     /// Nothing was sent: the lock was not confirmed recently enough.
     Unlocked,
+    /// Given up, because the lock was lost before the answer came.
+    LockRanOut,
 }
 
 /// An answer that is none of 2xx (upstream: `metav1.Status`).
@@ -117,13 +121,16 @@ impl Failure {
             Self::Tls(reason) => Error::Tls { server, reason },
             Self::BrokenOff(reason) => Error::BrokenOff { server, reason },
             Self::Timeout(limit) => Error::Timeout { server, request, limit },
+            Self::TooLarge(limit) => Error::AnswerTooLarge { server, request, limit },
             Self::Credentials { command, outcome } => Error::PluginFailed { command, outcome },
             Self::Status(Refusal { code: 401, .. }) => Error::Unauthorized { server },
             Self::Status(Refusal { code, message, .. }) => {
                 Error::Refused { server, request, status: code, message }
             }
             // Nothing that is read needs the lock.
-            Self::Unlocked => Error::BrokenOff { server, reason: "the lock was lost".to_owned() },
+            Self::Unlocked | Self::LockRanOut => {
+                Error::BrokenOff { server, reason: "the lock was lost".to_owned() }
+            }
         }
     }
 }

@@ -23,11 +23,13 @@ pub enum Kind {
     Lease,
     /// `v1` ConfigMap: one that stands for a DaemonSet; the others are passed over.
     Ledger,
+    /// `v1` Event: the last warning about each pod that is not Ready.
+    Event,
 }
 
 impl Kind {
     /// All of them, in the order in which a recording holds them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Namespace,
         Self::Node,
         Self::DaemonSet,
@@ -36,6 +38,7 @@ impl Kind {
         Self::Service,
         Self::Lease,
         Self::Ledger,
+        Self::Event,
     ];
 
     /// The word in the field `kind`.
@@ -49,6 +52,7 @@ impl Kind {
             Self::Service => "Service",
             Self::Lease => "Lease",
             Self::Ledger => "ConfigMap",
+            Self::Event => "Event",
         }
     }
 
@@ -68,13 +72,19 @@ impl Kind {
             Self::Service => "services",
             Self::Lease => "leases",
             Self::Ledger => "configmaps",
+            Self::Event => "events",
         }
     }
 
     /// The API group in RBAC rules; empty for the core group.
     pub fn group(self) -> &'static str {
         match self {
-            Self::Namespace | Self::Node | Self::Pod | Self::Service | Self::Ledger => "",
+            Self::Namespace
+            | Self::Node
+            | Self::Pod
+            | Self::Service
+            | Self::Ledger
+            | Self::Event => "",
             Self::DaemonSet | Self::ControllerRevision => "apps",
             Self::Lease => "coordination.k8s.io",
         }
@@ -83,7 +93,12 @@ impl Kind {
     /// The value of `apiVersion`.
     pub(super) fn api_version(self) -> &'static str {
         match self {
-            Self::Namespace | Self::Node | Self::Pod | Self::Service | Self::Ledger => "v1",
+            Self::Namespace
+            | Self::Node
+            | Self::Pod
+            | Self::Service
+            | Self::Ledger
+            | Self::Event => "v1",
             Self::DaemonSet | Self::ControllerRevision => "apps/v1",
             Self::Lease => "coordination.k8s.io/v1",
         }
@@ -98,14 +113,15 @@ impl Kind {
             | Self::Pod
             | Self::Service
             | Self::Lease
-            | Self::Ledger => true,
+            | Self::Ledger
+            | Self::Event => true,
         }
     }
 
     /// Whether a snapshot can do without it: what needs it is not checked then.
     pub(super) fn is_optional(self) -> bool {
         match self {
-            Self::Service | Self::Lease => true,
+            Self::Service | Self::Lease | Self::Event => true,
             Self::Ledger
             | Self::Namespace
             | Self::Node
@@ -118,7 +134,12 @@ impl Kind {
     /// The path to list it, in one namespace or in the whole cluster.
     pub(super) fn path(self, namespace: Option<&NamespaceName>) -> String {
         let root = match self {
-            Self::Namespace | Self::Node | Self::Pod | Self::Service | Self::Ledger => "/api/v1",
+            Self::Namespace
+            | Self::Node
+            | Self::Pod
+            | Self::Service
+            | Self::Ledger
+            | Self::Event => "/api/v1",
             Self::DaemonSet | Self::ControllerRevision => "/apis/apps/v1",
             Self::Lease => "/apis/coordination.k8s.io/v1",
         };

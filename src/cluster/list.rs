@@ -20,6 +20,11 @@ use crate::model::NamespaceName;
 /// How often a list that expired is begun anew.
 const NEW_BEGINNINGS: u32 = 3;
 
+/// The most pages of one list: far more objects than any cluster holds.
+const MOST_PAGES: usize = 20_000;
+/// The longest token for a next page, in bytes; real ones have some hundred.
+const LONGEST_TOKEN: usize = 64 << 10;
+
 /// What to list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct List {
@@ -146,7 +151,8 @@ async fn pages<S: Sink>(
         let Some(next) = next.await.unwrap_or_default() else {
             return Ok(finished(decoding.await)?.sink);
         };
-        if !tokens.insert(next.clone()) {
+        let is_too_long = tokens.len() >= MOST_PAGES || next.len() > LONGEST_TOKEN;
+        if is_too_long || !tokens.insert(next.clone()) {
             return Err(Error::EndlessList { kind: list.kind }.into());
         }
         let (decoded, fetched) = futures::join!(decoding, fetch(Some(&next)));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::decode::{Gathered, KUBE_SYSTEM};
@@ -13,7 +13,7 @@ use super::list::{self, List, Narrowed, Sink};
 use super::request::{Call, Decoding, Requests};
 use super::{Error, Kind, RequestCounts, Resource, WritableCluster};
 use crate::model::{
-    ClusterInfo, Coverage, DesiredDaemonSet, LEDGER_LABEL, ManagedBy, NamespaceName, Snapshot,
+    ClusterInfo, Coverage, DesiredDaemonSet, LEDGER_LABEL, ManagedBy, NamespaceName, Pod, Snapshot,
 };
 
 /// Objects a page.
@@ -41,7 +41,8 @@ impl Scope {
     /// Everything that is listed for it. Namespaces come apart: they can be missing.
     pub(super) fn lists(&self) -> Vec<List> {
         let mut lists = vec![List::all(Kind::Node, None)];
-        let is_wanted = |kind: &Kind| kind.is_namespaced() && *kind != Kind::Ledger;
+        let is_wanted =
+            |kind: &Kind| kind.is_namespaced() && !matches!(kind, Kind::Ledger | Kind::Event);
         for kind in Kind::ALL.into_iter().filter(is_wanted) {
             match self {
                 Self::All if kind == Kind::Lease => lists.push(leases_but_those_of_nodes()),
@@ -60,6 +61,20 @@ impl Scope {
             let labels = format!("{LEDGER_LABEL}=true");
             let narrowed = Narrowed { labels, ..Narrowed::default() };
             List { kind: Kind::Ledger, namespace, narrowed }
+        };
+        match self {
+            Self::All => vec![list(None)],
+            Self::Namespaces(names) => names.iter().cloned().map(Some).map(list).collect(),
+        }
+    }
+
+    /// The warnings about pods, of all events. Not among what a plan reads: a server keeps many,
+    /// and looks through all of them each time.
+    pub(super) fn pod_warnings(&self) -> Vec<List> {
+        let list = |namespace| {
+            let fields = "involvedObject.kind=Pod,type=Warning".to_owned();
+            let narrowed = Narrowed { fields, ..Narrowed::default() };
+            List { kind: Kind::Event, namespace, narrowed }
         };
         match self {
             Self::All => vec![list(None)],
@@ -163,10 +178,15 @@ impl LiveCluster {
         self.requests.counts()
     }
 
-    /// The server's clock now, reckoned from its last answer: never ahead, and at most a second or
-    /// so behind. `None` when it has not told the time.
+    /// The server's clock now, reckoned from its answers: at most a second or so behind; where
+    /// several API servers disagree, the earlier one. `None` when none has told the time.
     pub fn server_time(&self) -> Option<Timestamp> {
         self.requests.server_time()
+    }
+
+    /// How much the clocks of the API servers differ, if it is more than some seconds.
+    pub fn clocks_differ(&self) -> Option<SignedDuration> {
+        self.requests.clocks_differ()
     }
 
     /// The namespace that the kubeconfig's context or the service account names, else `default`.
@@ -203,6 +223,26 @@ impl LiveCluster {
         let any = desired.iter().any(|one| one.managed_by == ManagedBy::DsApply);
         let ledgers = if any { Ledgers::All } else { Ledgers::WhereSeen };
         self.read(scope, ledgers, now).await
+    }
+
+    /// Adds to pods that are not Ready, and of which `wanted` says so, the last warning event about
+    /// each. Worth having only: whoever may not list events, or cannot, goes without.
+    pub async fn tell_warnings(&self, pods: &mut [Pod], wanted: impl Fn(&Pod) -> bool) {
+        let unready = |pod: &&Pod| !pod.is_ready() && !pod.terminating && wanted(pod);
+        let asked = pods.iter().filter(unready);
+        let namespaces: BTreeSet<_> = asked.map(|pod| pod.namespace.clone()).collect();
+        if namespaces.is_empty() {
+            return;
+        }
+        let sink = || Decoder::new(&self.requests.server);
+        match self.read_all(Scope::Namespaces(namespaces).pod_warnings(), &sink).await {
+            Ok(read) => {
+                for (_, decoder) in read {
+                    decoder.gathered.tell_warnings(pods);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "warnings about pods cannot be read"),
+        }
     }
 
     async fn read(

@@ -15,10 +15,13 @@ mod take;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
 pub use clock::Clock;
 pub use record::{Holder, LeaseRecord};
+
+pub(super) use record::{HOLDER_ANNOTATION, LeaseSpec, lock_holder};
 
 pub(super) use fence::Fence;
 
@@ -26,7 +29,10 @@ use self::renewal::Renewal;
 use self::take::Taker;
 use super::request::{REQUEST_LIMIT, Requests};
 use super::{Error, WriteError, Writer};
-use crate::model::DaemonSetKey;
+use crate::model::{DaemonSetKey, LockHolder};
+
+/// How often a lock is broken open whose holder comes in between: it renews it every few seconds.
+const RENEWED: u32 = 3;
 
 /// How a lock is taken and kept.
 #[derive(Clone, Debug)]
@@ -54,6 +60,20 @@ impl LockOptions {
     }
 }
 
+/// Somebody else has the lock, and is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockWait {
+    /// Who has it.
+    pub holder: LockHolder,
+    /// The server's clock.
+    pub now: Option<Timestamp>,
+    /// After how long it is ours, if its holder does not renew it: the lease and one request are
+    /// waited out, from when it was first looked at.
+    pub unless_renewed: Duration,
+    /// How long it is waited for at most.
+    pub patience: Duration,
+}
+
 /// Why there is no lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
@@ -66,6 +86,12 @@ pub enum LockError {
         holder: String,
         /// How long it was waited for.
         waited: Duration,
+    },
+    /// Another run has taken it over, or somebody broke it open (exit 7).
+    #[error("another run took the lock of {daemon_set}")]
+    Lost {
+        /// Whose lock.
+        daemon_set: DaemonSetKey,
     },
     /// The lease cannot be read.
     #[error(transparent)]
@@ -140,7 +166,7 @@ impl Lock {
     #[cfg(test)]
     pub(super) fn die(self) {
         self.task.abort();
-        self.renewal.fence.close();
+        self.renewal.fence.lose();
     }
 
     pub(super) async fn take(
@@ -148,8 +174,9 @@ impl Lock {
         key: &DaemonSetKey,
         holder: &Holder,
         options: &LockOptions,
+        waits: &(dyn Fn(&LockWait) + Sync),
     ) -> Result<Self, LockError> {
-        let renewal = Taker { requests, key, holder, options }.take().await?;
+        let renewal = Taker { requests, key, holder, options, waits }.take().await?;
         let renewal = Arc::new(renewal);
         let task = tokio::spawn(Arc::clone(&renewal).run());
         Ok(Self { renewal, task })
@@ -159,21 +186,36 @@ impl Lock {
         requests: &Requests,
         key: &DaemonSetKey,
     ) -> Result<Option<LeaseRecord>, LockError> {
-        let Some(record) = requests.lease(key).await?.filter(LeaseRecord::is_held) else {
-            return Ok(None);
-        };
-        let broken = requests.patch_lease(key, &record::released(&record), REQUEST_LIMIT).await;
-        match broken {
-            Ok(_) => Ok(Some(record)),
-            Err(error) => Err(LockError::of_write(key, error)),
+        let mut attempts = 0;
+        loop {
+            let Some(record) = requests.lease(key).await?.filter(LeaseRecord::is_held) else {
+                return Ok(None);
+            };
+            attempts += 1;
+            match Self::break_open_as(requests, key, &record).await {
+                Ok(()) => return Ok(Some(record)),
+                // Its holder has renewed it in between.
+                Err(LockError::Write { source, .. })
+                    if matches!(*source, WriteError::Stale { .. }) && attempts < RENEWED => {}
+                Err(error) => return Err(error),
+            }
         }
+    }
+
+    pub(super) async fn break_open_as(
+        requests: &Requests,
+        key: &DaemonSetKey,
+        seen: &LeaseRecord,
+    ) -> Result<(), LockError> {
+        let broken = requests.patch_lease(key, &record::released(seen), REQUEST_LIMIT).await;
+        broken.map(drop).map_err(|error| LockError::of_write(key, error))
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
         self.task.abort();
-        if self.renewal.fence.is_lost() {
+        if self.renewal.fence.is_gone() {
             return;
         }
         self.renewal.fence.close();

@@ -28,7 +28,7 @@ use super::failure::{Failure, Refusal};
 use super::live::Decoder;
 use super::request::{REQUEST_LIMIT, Requests};
 use super::watch::{self, End, Feed};
-use super::{Clock, Error, LiveCluster, Permission, Resource, Verb};
+use super::{Clock, Error, Kind, LiveCluster, Permission, Resource, Verb};
 use crate::model::{ClusterInfo, Coverage, DaemonSetKey, LabelSelector, ManagedBy, Snapshot, Uid};
 
 /// How long a watch may be silent before it is begun anew. Servers send bookmarks every minute.
@@ -120,7 +120,7 @@ impl LiveCluster {
         listed.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut resources: Vec<_> =
             listed.iter().map(|(list, _)| Resource::Of(list.kind)).collect();
-        resources.extend(target.events.then_some(Resource::Event));
+        resources.extend(target.events.then_some(Resource::Of(Kind::Event)));
         let view = View::empty(self.name(), target);
         let shared = Arc::new(Shared::new(clock, view, &resources));
         let mut tasks = Vec::new();
@@ -150,8 +150,12 @@ impl LiveCluster {
             number,
             server: Arc::clone(&self.requests.server),
             kind: match feed.resource {
+                // What is complained of is no object of the view.
+                Resource::Of(Kind::Event)
+                | Resource::PodLog
+                | Resource::AccessReview
+                | Resource::Version => None,
                 Resource::Of(kind) => Some(kind),
-                Resource::Event | Resource::AccessReview | Resource::Version => None,
             },
             gathered: Gathered::default(),
         };
@@ -189,6 +193,7 @@ impl View {
     fn empty(cluster: Option<&str>, target: &Target) -> Self {
         let scope = Some([target.key.namespace.clone()].into());
         let snapshot = Snapshot {
+            unreadable: Vec::new(),
             cluster: ClusterInfo { name: cluster.map(str::to_owned), ..ClusterInfo::default() },
             observed_at: Timestamp::UNIX_EPOCH,
             nodes: Vec::new(),
@@ -238,9 +243,11 @@ impl Observer {
 
     /// Whether all watches stand, and none has been silent for too long: whoever acts on what
     /// was seen asks this first. After a machine's sleep it is false until the watches are back.
+    /// Never again when the servers' time went back: what was noted by it lies in the future.
     pub fn is_current(&self) -> bool {
         // A watch that is given up for dead gets the time of one request to come back.
         let limit = SILENCE + REQUEST_LIMIT;
-        self.health().iter().all(|watch| watch.trouble.is_none() && watch.silent < limit)
+        let stands = |watch: &WatchHealth| watch.trouble.is_none() && watch.silent < limit;
+        self.health().iter().all(stands) && !self.requests.clock_went_back()
     }
 }

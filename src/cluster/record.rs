@@ -25,6 +25,7 @@ use super::live::{Ledgers, LiveCluster, Scope};
 use super::{Error, Kind, ObjectError};
 use crate::model::mask::Salt;
 use crate::model::{FAILED_TEMPLATES_ANNOTATION, Uid};
+use crate::stream;
 
 /// So much of one list waits in memory, in bytes.
 const IN_MEMORY: usize = 8 << 20;
@@ -50,7 +51,8 @@ impl LiveCluster {
         now: Timestamp,
     ) -> Result<Recorded, Error> {
         let spool = || Spool::new(self.requests.server.clone(), mask);
-        let lists = self.lists(scope, Ledgers::WhereSeen, spool).await?;
+        let mut lists = self.lists(scope, Ledgers::WhereSeen, spool).await?;
+        lists.read.extend(self.read_all(scope.pod_warnings(), &spool).await?);
         let uid = lists.read.iter().find_map(|(_, spool)| spool.kube_system.clone());
         let [services, leases] = [Kind::Service, Kind::Lease].map(|kind| lists.has_all(kind));
         let header = Header {
@@ -91,6 +93,11 @@ impl Recorded {
     pub fn save(self, path: &Path) -> Result<(), Error> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let write = || -> io::Result<()> {
+            if let Some(stream) = stream::open(path)? {
+                let mut plain = BufWriter::new(stream);
+                self.write(&mut plain)?;
+                return plain.flush();
+            }
             // Temporary files are for their owner only, and this one stays so.
             let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
             if path.extension() == Some(OsStr::new("gz")) {
@@ -185,6 +192,9 @@ impl Sink for Spool {
         {
             return Ok(());
         }
+        if kind == Kind::Event && !is_pod_warning(&whole) {
+            return Ok(());
+        }
         if kind == Kind::ControllerRevision {
             let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
             self.ledger |= owners.any(|owner| owner["kind"] == Kind::Ledger.as_str());
@@ -195,4 +205,9 @@ impl Sink for Spool {
     fn has_seen_ledger(&self) -> bool {
         self.ledger
     }
+}
+
+/// Whether an event is of those that were asked for: not every server narrows lists.
+fn is_pod_warning(event: &Value) -> bool {
+    event["involvedObject"]["kind"] == "Pod" && event["type"] == "Warning"
 }

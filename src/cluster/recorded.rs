@@ -5,10 +5,11 @@
 //! what is kept and by the largest objects. Not here: how an object is decoded (`decode`).
 
 mod batches;
-mod border;
+pub(super) mod border;
 mod bytes;
 mod intake;
 mod list;
+mod meter;
 mod outline;
 mod place;
 #[cfg(test)]
@@ -298,7 +299,10 @@ mod forms {
         let yaml_60 = format!("{}\nx: {}{}", yaml(), "[".repeat(60), "]".repeat(60));
         assert_eq!(read(yaml_60).unwrap(), read(LIST).unwrap());
         for depth in [200, 100_000] {
-            assert!(message(deep("[", "]", depth)).contains("recursion limit exceeded"), "{depth}");
+            // Of a revision that is all that is lost.
+            let kept = read(deep("[", "]", depth)).unwrap();
+            assert!(kept.unreadable[0].reason.contains("recursion limit exceeded"), "{depth}");
+            assert_eq!(*kept.revisions[0].data, serde_json::Value::Null);
             let yaml = format!("{}\nx: {}{}", yaml(), "[".repeat(depth), "]".repeat(depth));
             assert!(message(&yaml).contains("is not YAML"), "{depth}");
         }

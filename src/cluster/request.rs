@@ -17,9 +17,11 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::Error;
+use super::answer;
 use super::failure::{self, Failure, Plugin, Refusal};
-use super::lock::Fence;
+use super::lock::{Clock, Fence};
 use super::retry::{self, History, Repeat};
+use super::server_clock::ServerClock;
 use super::verb::{Counter, RequestCounts, Resource, Verb};
 
 /// A request that is yet to be sent.
@@ -98,8 +100,10 @@ pub(super) struct Requests {
     pub(super) server: Arc<str>,
     /// Whether the server has ever answered: one that has is waited for when it goes away.
     answered: AtomicBool,
-    /// The newest `Date` of all answers, and when it came.
-    clock: Mutex<Option<(Timestamp, Instant)>>,
+    /// What time it is by the answers.
+    server_clock: Mutex<ServerClock>,
+    /// What time between them is measured with.
+    clock: Clock,
     counter: Counter,
     decoding: Decoding,
 }
@@ -120,10 +124,18 @@ impl Requests {
             plugin,
             server,
             answered: AtomicBool::new(false),
-            clock: Mutex::new(None),
+            server_clock: Mutex::default(),
+            clock: tokio_clock(),
             counter: Counter::default(),
             decoding: Decoding::Beside,
         }
+    }
+
+    /// The same, with time measured by that clock, and not by tokio's, which stands still while the
+    /// machine sleeps.
+    pub(super) fn measured_by(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// The same, with pages decoded there.
@@ -153,14 +165,26 @@ impl Requests {
 
     /// The server's clock when it last answered.
     pub(super) fn server_clock(&self) -> Option<Timestamp> {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner).map(|(date, _)| date)
+        self.heard(ServerClock::last)
     }
 
-    /// The server's clock now, as far as can be told from its last answer: at most the time that
-    /// the answer took, and the fraction of a second that a `Date` leaves out, behind.
+    /// The server's clock now, as far as can be told from its answers (`server_clock`).
     pub(super) fn server_time(&self) -> Option<Timestamp> {
-        let (date, came) = (*self.clock.lock().unwrap_or_else(PoisonError::into_inner))?;
-        Some(date + SignedDuration::try_from(came.elapsed()).unwrap_or(SignedDuration::MAX))
+        self.heard(|clock| clock.now(self.clock.now()))
+    }
+
+    /// How much the clocks of the API servers differ, if that is worth a word.
+    pub(super) fn clocks_differ(&self) -> Option<SignedDuration> {
+        self.heard(ServerClock::disagreement)
+    }
+
+    /// Whether the API servers' time, as it was told for a while, was too late by far.
+    pub(super) fn clock_went_back(&self) -> bool {
+        self.heard(ServerClock::went_back)
+    }
+
+    fn heard<T>(&self, ask: impl FnOnce(&ServerClock) -> T) -> T {
+        ask(&self.server_clock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What was sent so far.
@@ -196,7 +220,7 @@ impl Requests {
             let Some(planned) = planned else { return Err(history.outcome(failure)) };
             let wait = planned.max(retry::asked_for(&failure));
             tracing::debug!(%call, ?failure, ?wait, "trying again");
-            tokio::time::sleep(wait).await;
+            pause(fence, wait).await;
         }
     }
 
@@ -205,14 +229,15 @@ impl Requests {
             None => self.attempt(call).await,
             Some(fence) => {
                 let _passage = fence.pass().await.ok_or(Failure::Unlocked)?;
-                self.attempt(call).await
+                let answer = fence.unless_over(self.attempt(call)).await;
+                answer.unwrap_or(Err(Failure::LockRanOut))
             }
         }
     }
 
     /// Sends a request once and reads the answer to its end.
     pub(super) async fn attempt(&self, call: &Call) -> Result<Vec<u8>, Failure> {
-        let exchange = async { read(self.open(call).await?).await };
+        let exchange = async { answer::read(self.open(call).await?, call.verb).await };
         let answer = tokio::time::timeout(call.limit, exchange).await;
         answer.unwrap_or(Err(Failure::Timeout(call.limit)))
     }
@@ -221,11 +246,12 @@ impl Requests {
     pub(super) async fn open(&self, call: &Call) -> Result<Response<Body>, Failure> {
         let request = call.request()?;
         self.counter.count(call.verb, call.resource);
+        let sent = self.clock.now();
         let answer = self.client.send(request).await;
         let answer = answer.map_err(|error| failure::of_request(&error, &self.plugin))?;
         self.answered.store(true, Ordering::Relaxed);
         let date = date_of(answer.headers());
-        self.note(date);
+        self.note(date, sent);
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -233,25 +259,31 @@ impl Requests {
         Err(refused(&head, date, body).await)
     }
 
-    fn note(&self, date: Option<Timestamp>) {
+    fn note(&self, date: Option<Timestamp>, sent: Duration) {
         let Some(date) = date else { return };
-        // It never goes back: dates leave out fractions of a second.
-        if self.server_time().is_none_or(|known| known < date) {
-            let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
-            *clock = Some((date, Instant::now()));
-        }
+        let mut clock = self.server_clock.lock().unwrap_or_else(PoisonError::into_inner);
+        clock.hear(date, sent, self.clock.now());
     }
 }
 
-async fn read(answer: Response<Body>) -> Result<Vec<u8>, Failure> {
-    let body = answer.into_body().collect_bytes().await;
-    Ok(body.map_err(|error| Failure::BrokenOff(failure::root(&error)))?.into())
+/// A clock that goes by tokio's time, which is virtual in a rehearsal.
+fn tokio_clock() -> Clock {
+    let start = Instant::now();
+    Clock::new(move || start.elapsed())
+}
+
+/// Waits before the next attempt, and not for a lock that is lost.
+async fn pause(fence: Option<&Fence>, wait: Duration) {
+    match fence {
+        None => tokio::time::sleep(wait).await,
+        Some(fence) => drop(tokio::time::timeout(wait, fence.lost()).await),
+    }
 }
 
 async fn refused(head: &response::Parts, date: Option<Timestamp>, body: Body) -> Failure {
-    let body = match body.collect_bytes().await {
+    let body = match answer::read_refusal(body).await {
         Ok(body) => body,
-        Err(error) => return Failure::BrokenOff(failure::root(&error)),
+        Err(failure) => return failure,
     };
     let retry_after = retry_after(&head.headers, date);
     Failure::Status(Refusal::read(head.status.as_u16(), retry_after, &body))

@@ -46,8 +46,10 @@ pub(super) fn asked_for(failure: &Failure) -> Duration {
         | Failure::Tls(_)
         | Failure::BrokenOff(_)
         | Failure::Timeout(_)
+        | Failure::TooLarge(_)
         | Failure::Credentials { .. }
-        | Failure::Unlocked => Duration::ZERO,
+        | Failure::Unlocked
+        | Failure::LockRanOut => Duration::ZERO,
     }
 }
 
@@ -79,7 +81,11 @@ impl History {
             Failure::BrokenOff(_) => true,
             Failure::Unreachable(_) => answered,
             Failure::Timeout(_) => self.timeouts < TIMEOUTS,
-            Failure::Tls(_) | Failure::Credentials { .. } | Failure::Unlocked => false,
+            Failure::Tls(_)
+            | Failure::TooLarge(_)
+            | Failure::Credentials { .. }
+            | Failure::Unlocked
+            | Failure::LockRanOut => false,
         };
         passing
             && match self.repeat {
@@ -118,7 +124,10 @@ fn is_status(failure: &Failure, code: u16) -> bool {
 /// 5xx come from gateways that lost the answer, or from a store that did.
 pub(super) fn may_have_happened(failure: &Failure) -> bool {
     match failure {
-        Failure::BrokenOff(_) | Failure::Timeout(_) => true,
+        Failure::BrokenOff(_)
+        | Failure::Timeout(_)
+        | Failure::TooLarge(_)
+        | Failure::LockRanOut => true,
         Failure::Status(refusal) => match refusal.code {
             503 => refusal.retry_after.is_none(),
             code => code >= 500,
@@ -176,6 +185,7 @@ mod tests {
             (status(401), false, false, false),
             (Failure::Tls(String::new()), false, false, false),
             (Failure::Unlocked, false, false, false),
+            (Failure::LockRanOut, false, false, false),
         ] {
             let may = |repeat| History::new(repeat).may_repeat(&failure, true);
             let all = [Repeat::Harmless, Repeat::HarmlessUnlessBroken, Repeat::Unwanted].map(may);

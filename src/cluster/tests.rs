@@ -6,6 +6,7 @@ mod observing;
 mod reading;
 mod recording;
 mod scripted;
+mod telling;
 mod writing;
 
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use std::fmt::{Display, Write as _};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::Resource;
+use super::{Kind, Resource};
 use crate::model::NamespaceName;
 
 /// What a value may hold without being escaped (RFC 3986: unreserved).
@@ -14,7 +14,8 @@ const ESCAPED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 pub(super) fn collection(resource: Resource, namespace: Option<&NamespaceName>) -> String {
     let root = match resource {
         Resource::Of(kind) => return kind.path(namespace),
-        Resource::Event => "/api/v1",
+        // A part of each pod, and no collection of its own.
+        Resource::PodLog => return Kind::Pod.path(namespace),
         Resource::AccessReview => "/apis/authorization.k8s.io/v1",
         Resource::Version => return "/version".to_owned(),
     };
@@ -48,7 +49,6 @@ pub(super) fn with_query<'v>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Kind;
 
     #[test]
     fn values_are_escaped_and_absent_ones_left_out() {

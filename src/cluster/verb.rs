@@ -58,8 +58,8 @@ impl fmt::Display for Verb {
 pub enum Resource {
     /// One of the kinds that snapshots hold.
     Of(Kind),
-    /// `v1` Event: what controllers complain of.
-    Event,
+    /// What the containers of a pod have printed.
+    PodLog,
     /// `authorization.k8s.io/v1` `SelfSubjectAccessReview`: what this user may do.
     AccessReview,
     /// `/version`, which is no resource.
@@ -71,7 +71,7 @@ impl Resource {
     pub fn group(self) -> &'static str {
         match self {
             Self::Of(kind) => kind.group(),
-            Self::Event | Self::Version => "",
+            Self::PodLog | Self::Version => "",
             Self::AccessReview => "authorization.k8s.io",
         }
     }
@@ -80,7 +80,7 @@ impl Resource {
     pub fn name(self) -> &'static str {
         match self {
             Self::Of(kind) => kind.resource(),
-            Self::Event => "events",
+            Self::PodLog => "pods/log",
             Self::AccessReview => "selfsubjectaccessreviews",
             Self::Version => "version",
         }

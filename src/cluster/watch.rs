@@ -9,17 +9,15 @@ mod again;
 mod line;
 
 use std::fmt::Display;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::time::Duration;
 
-use http_body::Body as _;
 use kube::client::Body;
 
 pub(super) use again::{Pauses, next};
 pub(super) use line::Change;
 
 use self::line::{Line, Lines};
+use super::answer::frame;
 use super::failure::{self, Failure, Refusal};
 use super::list::Narrowed;
 use super::request::{Call, Requests};
@@ -153,19 +151,6 @@ fn take(
                 return Some(End::Expired);
             }
             Err(reason) => return Some(End::Garbled(reason)),
-        }
-    }
-}
-
-/// The next bytes; `None` when the body has ended.
-async fn frame(body: &mut Body) -> Option<Result<<Body as http_body::Body>::Data, kube::Error>> {
-    loop {
-        let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await?;
-        match frame.map(http_body::Frame::into_data) {
-            Ok(Ok(bytes)) => return Some(Ok(bytes)),
-            // Trailers.
-            Ok(Err(_)) => {}
-            Err(error) => return Some(Err(error)),
         }
     }
 }

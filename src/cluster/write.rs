@@ -3,10 +3,12 @@
 //!
 //! Not here: what to write, and when.
 
+mod access;
 mod body;
 pub(super) mod ledger;
 mod owned;
 
+pub use access::{Access, Verdict};
 pub use ledger::LedgerWrite;
 pub use owned::Owned;
 
@@ -17,7 +19,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::live::LiveCluster;
-use super::lock::{Fence, Holder, LeaseRecord, Lock, LockError, LockOptions};
+use super::lock::{Fence, Holder, LeaseRecord, Lock, LockError, LockOptions, LockWait};
 use super::request::{Call, Requests};
 use super::retry::Repeat;
 use super::write_error::Attempted;
@@ -41,19 +43,6 @@ pub struct Apply<'a> {
     pub resource_version: Option<&'a str>,
 }
 
-/// Something that a user may or may not do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// What to do.
-    pub verb: Verb,
-    /// To what.
-    pub resource: Resource,
-    /// Where; `None` is the whole cluster.
-    pub namespace: Option<NamespaceName>,
-    /// To which object; `None` is all of them.
-    pub name: Option<String>,
-}
-
 /// A cluster that can be written to, once it is locked.
 pub struct WritableCluster {
     live: LiveCluster,
@@ -67,22 +56,6 @@ impl WritableCluster {
     /// The same cluster, for reading.
     pub fn live(&self) -> &LiveCluster {
         &self.live
-    }
-
-    /// Whether this user may do something, so that nothing needs to be tried and denied.
-    ///
-    /// # Errors
-    /// The server does not say.
-    pub async fn may(&self, access: &Access) -> Result<bool, WriteError> {
-        let resource = Resource::AccessReview;
-        let call = Call {
-            verb: Verb::Create,
-            body: Some(("application/json", body::access_review(access))),
-            ..Call::get(resource, uri::collection(resource, None))
-        };
-        let attempted = attempted(&call, None, "", true);
-        let review: Value = self.requests().write(None, &call, attempted).await?;
-        Ok(review["status"]["allowed"] == true)
     }
 
     /// What an apply would make of the DaemonSet (`dryRun=All`). Admission is asked, nothing
@@ -161,7 +134,21 @@ impl WritableCluster {
         holder: &Holder,
         options: &LockOptions,
     ) -> Result<Lock, LockError> {
-        Lock::take(Arc::clone(&self.live.requests), key, holder, options).await
+        self.lock_telling(key, holder, options, &|_| {}).await
+    }
+
+    /// The same; says whom it waits for as soon as it does.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock).
+    pub async fn lock_telling(
+        &self,
+        key: &DaemonSetKey,
+        holder: &Holder,
+        options: &LockOptions,
+        waits: &(dyn Fn(&LockWait) + Sync),
+    ) -> Result<Lock, LockError> {
+        Lock::take(Arc::clone(&self.live.requests), key, holder, options, waits).await
     }
 
     /// Takes the lock away from whoever has it, and says who that was. They find it out before
@@ -171,6 +158,14 @@ impl WritableCluster {
     /// The lease cannot be read or written.
     pub async fn unlock(&self, key: &DaemonSetKey) -> Result<Option<LeaseRecord>, LockError> {
         Lock::break_open(&self.live.requests, key).await
+    }
+
+    /// The same, if nobody has written the lease since it was seen: a run that is alive has.
+    ///
+    /// # Errors
+    /// As [`unlock`](Self::unlock).
+    pub async fn unlock_as(&self, key: &DaemonSetKey, seen: &LeaseRecord) -> Result<(), LockError> {
+        Lock::break_open_as(&self.live.requests, key, seen).await
     }
 
     fn requests(&self) -> &Requests {
@@ -189,6 +184,19 @@ pub struct Writer {
 impl Writer {
     pub(super) fn new(requests: Arc<Requests>, fence: Arc<Fence>) -> Self {
         Self { requests, fence }
+    }
+
+    /// What an apply would make of the DaemonSet (`dryRun=All`). Nothing changes, so it needs no
+    /// lock.
+    ///
+    /// # Errors
+    /// What the apply itself would answer.
+    pub async fn try_apply(
+        &self,
+        key: &DaemonSetKey,
+        apply: &Apply<'_>,
+    ) -> Result<DaemonSet, WriteError> {
+        self.requests.apply(None, key, apply).await
     }
 
     /// Applies a DaemonSet on the server's side, and returns what became of it. Sent again only

@@ -188,12 +188,21 @@ impl WriteError {
                 attempted,
                 reason: format!("the connection broke off: {reason}"),
             },
+            Failure::LockRanOut => {
+                let reason = "the lock was lost before an answer came".to_owned();
+                Self::OutcomeUnknown { attempted, reason }
+            }
             Failure::Timeout(limit) if !attempted.dry_run => {
                 let reason = format!("no answer within {} s", limit.as_secs());
                 Self::OutcomeUnknown { attempted, reason }
             }
+            Failure::TooLarge(limit) if !attempted.dry_run => {
+                let reason = format!("its answer has more than {} MiB", limit >> 20);
+                Self::OutcomeUnknown { attempted, reason }
+            }
             Failure::BrokenOff(_)
             | Failure::Timeout(_)
+            | Failure::TooLarge(_)
             | Failure::Unreachable(_)
             | Failure::Tls(_)
             | Failure::Credentials { .. } => {

@@ -111,7 +111,7 @@ mod tests {
                 .iter()
                 .chain(OURS)
                 .collect(),
-            ..owned("new", "node-0", 20, PodReadiness::NotReady)
+            ..owned("new", "node-0", 20, PodReadiness::NotReady { since: None })
         };
         let pods = vec![
             owned("old", "node-0", 10, ready), // the old one speaks during a surge

@@ -16,7 +16,7 @@ use super::revision_data::Matching;
 use super::rolling_update::{self, RollingUpdate, rolling_update};
 use super::status;
 use super::updated::CurrentTemplate;
-use crate::model::{DaemonSetStatus, Pod, Revision};
+use crate::model::{DaemonSetStatus, NodeName, Pod, Revision};
 
 /// What a sync starts from.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +102,13 @@ impl Effects<'_> {
     pub(crate) fn leave_outdated(&mut self) {
         if let Some(steps) = &mut self.steps {
             steps.rolling = Rolling::OnDelete;
+        }
+    }
+
+    /// Creates no pod but on nodes that may have one.
+    pub(crate) fn create_only(&mut self, may: impl Fn(&NodeName) -> bool) {
+        if let Some(steps) = &mut self.steps {
+            steps.manage.create.retain(|creation| may(creation.node));
         }
     }
 

@@ -81,11 +81,13 @@ pub(crate) fn pod(name: &str, node: &str) -> Pod {
         controller: None,
         target: PodTarget::Bound(node.into()),
         phase: PodPhase::Running,
-        readiness: PodReadiness::NotReady,
+        readiness: PodReadiness::NotReady { since: None },
         created: None,
         terminating: false,
         restarts: 0,
+        containers_changed: None,
         trouble: None,
+        unready: None,
     }
 }
 

@@ -193,6 +193,7 @@ impl Reader<'_> {
                     place,
                     managed_by: ManagedBy::default(),
                     policy,
+                    loosened: None,
                 })
             }
             Err(error) => {

@@ -70,16 +70,22 @@ fn split_yaml<'t>(whole: Document<'t>, documents: &mut Vec<Result<Document<'t>, 
 impl Document<'_> {
     fn split_at(self, at: usize) -> (Self, Self) {
         let (text, rest) = self.text.split_at(at);
-        let start = match text.rsplit_once('\n') {
+        let start = self.mark_at(at);
+        (Self { text, ..self }, Self { text: rest, start, is_json: false })
+    }
+
+    /// Where the byte `at` of the text stands in the file.
+    pub(super) fn mark_at(&self, at: usize) -> Mark {
+        let before = &self.text[..at];
+        match before.rsplit_once('\n') {
             Some((_, last)) => Mark {
-                line: self.start.line + text.matches('\n').count(),
+                line: self.start.line + before.matches('\n').count(),
                 column: last.chars().count() + 1,
             },
             None => {
-                Mark { line: self.start.line, column: self.start.column + text.chars().count() }
+                Mark { line: self.start.line, column: self.start.column + before.chars().count() }
             }
-        };
-        (Self { text, ..self }, Self { text: rest, start, is_json: false })
+        }
     }
 }
 

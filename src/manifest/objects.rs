@@ -1,5 +1,4 @@
-//! Files to objects: which files are read, which of their documents are DaemonSets, and what
-//! becomes of the rest.
+//! Files to objects: which of their documents are DaemonSets, and what becomes of the rest.
 //!
 //! Lists are taken apart as kubectl does it (upstream: `decodeToList`: whatever has `items` is a
 //! list). Not here: what a DaemonSet says (`daemon_set`).
@@ -13,6 +12,7 @@ use crate::model::{ManifestFile, NamespaceName, Place};
 use super::documents::{self, BadSeparator, Document};
 use super::encoding;
 use super::error::{Error, Limit, MAX_DOCUMENTS, MAX_FILE_BYTES, Seen};
+use super::mentions::is_read;
 use super::tree::{Data, Mark, Node};
 use super::warning::Warning;
 use super::yaml::{self, DuplicateKey, Tree, YamlError, YamlProblem};
@@ -37,39 +37,15 @@ pub(super) struct Objects {
     pub(super) errors: Vec<Error>,
 }
 
-/// Reads all files.
-pub(super) fn collect(files: &[ManifestFile]) -> Objects {
+/// Reads the files that mention what is read, or every file.
+pub(super) fn collect(files: &[ManifestFile], every_file: bool) -> Objects {
     let mut objects = Objects::default();
     objects.seen.files = files.len();
-    for file in files.iter().filter(|file| is_read(&file.bytes)) {
+    for file in files.iter().filter(|file| every_file || is_read(&file.bytes)) {
         objects.seen.parsed += 1;
         FileReader { path: &file.path, objects: &mut objects }.read(&file.bytes);
     }
     objects
-}
-
-/// Whether a file with these bytes is parsed: it mentions what we read, or it is UTF-16.
-pub fn is_read(bytes: &[u8]) -> bool {
-    let mentions = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
-    bytes.starts_with(&[0xFF, 0xFE])
-        || bytes.starts_with(&[0xFE, 0xFF])
-        || mentions(b"DaemonSet")
-        || mentions(b"RolloutPolicy")
-        || bytes.split(|&byte| byte == b'\n').any(misspells_daemon_set)
-}
-
-/// Whether a line says `kind: Daemonset`, say: such a file is read, so that its mistake is told.
-fn misspells_daemon_set(line: &[u8]) -> bool {
-    let line = line.trim_ascii_start();
-    let line = line.strip_prefix(b"- ").unwrap_or(line).trim_ascii_start();
-    let unquoted = |text: &[u8]| -> Vec<u8> {
-        text.iter().copied().filter(|byte| !b"\"' \t".contains(byte)).take(15).collect()
-    };
-    line.iter().take(7).any(|&byte| byte == b':')
-        && matches!(
-            unquoted(line).to_ascii_lowercase().as_slice(),
-            b"kind:daemonset" | b"kind:daemonset," | b"kind:daemonset#" | b"kind:daemonset\r"
-        )
 }
 
 struct FileReader<'f> {
@@ -204,28 +180,4 @@ fn group(api_version: &str) -> Option<&str> {
 
 fn count(kinds: &mut BTreeMap<String, usize>, kind: String) {
     *kinds.entry(kind).or_default() += 1;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_that_mention_what_is_read_are_read_and_those_that_misspell_it() {
-        for (text, read) in [
-            ("kind: DaemonSet", true),
-            ("# a DaemonSet somewhere", true),
-            ("kind: RolloutPolicy", true),
-            ("kind: Daemonset\napiVersion: apps/v1", true),
-            ("apiVersion: apps/v1\nkind:   'daemonset'\n", true),
-            ("- \"kind\": \"DAEMONSET\",", true),
-            ("kind: Deployment", false),
-            // A role that names the resource is no DaemonSet.
-            ("resources: [daemonsets]", false),
-            ("kind: daemonsetlike", false),
-            ("# the kind: daemonset", false),
-        ] {
-            assert_eq!(is_read(text.as_bytes()), read, "{text}");
-        }
-    }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::error::Error;
+use super::error::{Error, Errors};
 use super::objects::Found;
-use crate::model::{DesiredDaemonSet, Place, RolloutPolicy};
+use crate::model::{DaemonSetKey, DesiredDaemonSet, Labels, Place, RolloutPolicy};
 
 /// A policy, and where it begins.
+#[derive(Clone, Debug)]
 pub(super) struct Read {
     policy: Arc<RolloutPolicy>,
     place: Place,
@@ -36,20 +37,57 @@ pub(super) fn read(found: &Found) -> Result<Read, Error> {
     Ok(Read { policy: Arc::new(policy), place: place("") })
 }
 
-/// Gives `daemon_set` the policy that selects it; two are an error.
-pub(super) fn assign(daemon_set: &mut DesiredDaemonSet, policies: &[Read]) -> Result<(), Error> {
-    let mut selecting =
-        policies.iter().filter(|read| read.policy.selects(&daemon_set.key, &daemon_set.labels));
-    let Some(first) = selecting.next() else { return Ok(()) };
-    if let Some(second) = selecting.next() {
-        return Err(Error::TwoPolicies {
-            key: daemon_set.key.clone(),
-            first: first.place.clone(),
-            second: second.place.clone(),
-        });
+/// The policies of some files.
+#[derive(Clone, Debug, Default)]
+pub struct Policies(Vec<Read>);
+
+impl Policies {
+    /// Reads each; what is wrong with one goes to the errors.
+    pub(super) fn read(found: &[Found], errors: &mut Vec<Error>) -> Self {
+        let mut policies = Self::default();
+        for found in found {
+            match read(found) {
+                Ok(read) => policies.0.push(read),
+                Err(error) => errors.push(error),
+            }
+        }
+        policies
     }
-    daemon_set.managed_by = first.policy.spec.managed_by;
-    daemon_set.policy = Some(Arc::clone(&first.policy));
+
+    /// Whether any of them goes by labels.
+    pub fn go_by_labels(&self) -> bool {
+        self.0.iter().any(|read| read.policy.goes_by_labels())
+    }
+
+    /// The policy for a DaemonSet that has one of these `labels`, each elsewhere: who takes a label
+    /// off is not rid of the policy for it.
+    ///
+    /// # Errors
+    /// Two select it.
+    pub fn of(
+        &self,
+        key: &DaemonSetKey,
+        labels: &[&Labels],
+    ) -> Result<Option<Arc<RolloutPolicy>>, Errors> {
+        let selects = |read: &&Read| labels.iter().any(|labels| read.policy.selects(key, labels));
+        let mut selecting = self.0.iter().filter(selects);
+        let Some(first) = selecting.next() else { return Ok(None) };
+        match selecting.next() {
+            None => Ok(Some(Arc::clone(&first.policy))),
+            Some(second) => Err(Errors(vec![Error::TwoPolicies {
+                key: key.clone(),
+                first: first.place.clone(),
+                second: second.place.clone(),
+            }])),
+        }
+    }
+}
+
+/// Gives `daemon_set` the policy that selects it by its own labels; two are an error.
+pub(super) fn assign(daemon_set: &mut DesiredDaemonSet, policies: &Policies) -> Result<(), Errors> {
+    daemon_set.policy = policies.of(&daemon_set.key, &[&daemon_set.labels])?;
+    let managed_by = daemon_set.policy.as_ref().map(|policy| policy.spec.managed_by);
+    daemon_set.managed_by = managed_by.unwrap_or_default();
     Ok(())
 }
 
@@ -79,7 +117,12 @@ spec:
         let validate = FieldValidation::Ignore;
         manifest::read(
             &[file],
-            &Options { default_namespace: "default".into(), validate, policies: None },
+            &Options {
+                default_namespace: "default".into(),
+                validate,
+                policies: None,
+                every_file: false,
+            },
         )
     }
 

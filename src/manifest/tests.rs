@@ -15,7 +15,10 @@ fn file(path: &str, bytes: impl AsRef<[u8]>) -> ManifestFile {
 }
 
 fn read_as(files: &[ManifestFile], validate: FieldValidation) -> Result<Desired, Errors> {
-    read(files, &Options { default_namespace: "here".into(), validate, policies: None })
+    read(
+        files,
+        &Options { default_namespace: "here".into(), validate, policies: None, every_file: false },
+    )
 }
 
 fn read_one(text: &str) -> Result<Desired, Errors> {

@@ -47,6 +47,8 @@ mod volumes;
 mod warnings;
 mod windows;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use self::at::{At, Errors};
@@ -138,13 +140,9 @@ fn check_template(template: &At<'_>, errors: &mut Errors) {
 
 /// Upstream's message holds equal errors once.
 fn once_each(errors: Errors) -> Errors {
-    let mut once = Errors::with_capacity(errors.len());
-    for error in errors {
-        if !once.contains(&error) {
-            once.push(error);
-        }
-    }
-    once
+    let mut seen = BTreeSet::new();
+    let is_first: Vec<bool> = errors.iter().map(|error| seen.insert(error)).collect();
+    errors.into_iter().zip(is_first).filter_map(|(error, first)| first.then_some(error)).collect()
 }
 
 #[cfg(test)]

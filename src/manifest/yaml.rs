@@ -5,6 +5,7 @@
 //! parser's events, because places, duplicates and YAML 1.1 scalars are lost above them. Not here:
 //! splitting a file into documents (`documents`), the meaning of scalars (`scalar`).
 
+mod line_ends;
 mod merge_key;
 
 use std::borrow::Cow;
@@ -17,6 +18,7 @@ use super::documents::Document;
 use super::error::{Limit, MAX_NESTING};
 use super::scalar::{self, Scalar, ScalarError};
 use super::tree::{Data, Entry, Mark, Node};
+use line_ends::LineEnds;
 use merge_key::{is_merge_key, merge};
 
 /// How much aliases may expand to in one file, in nodes and bytes of text.
@@ -126,9 +128,16 @@ fn read(
         alias_weight,
         duplicates: Vec::new(),
         quoted_line: None,
+        line_ends: LineEnds::of(if document.is_json { "" } else { text }),
     };
     match builder.whole() {
-        Ok(root) => Ok(root.map(|root| Tree { root, duplicates: builder.duplicates })),
+        Ok(root) => {
+            if let Some((at, character)) = builder.line_ends.disputed(text) {
+                let at = Document { text, ..*document }.mark_at(at);
+                return Err(Failure { error: disputed(at, character), quoted_line: None });
+            }
+            Ok(root.map(|root| Tree { root, duplicates: builder.duplicates }))
+        }
         Err(error) => Err(Failure { error, quoted_line: builder.quoted_line }),
     }
 }
@@ -155,6 +164,7 @@ struct Builder<'t, 'w> {
     duplicates: Vec<DuplicateKey>,
     /// Set when the parser refuses the indentation of a line inside a quoted scalar.
     quoted_line: Option<usize>,
+    line_ends: LineEnds,
 }
 
 impl<'t> Builder<'t, '_> {
@@ -169,7 +179,10 @@ impl<'t> Builder<'t, '_> {
 
     fn next(&mut self) -> Result<(Event<'t>, Span), YamlError> {
         match self.events.next_event() {
-            Some(Ok(event)) => Ok(event),
+            Some(Ok((event, span))) => {
+                self.line_ends.note(&event, span);
+                Ok((event, span))
+            }
             Some(Err(error)) => Err(self.scan_error(&error)),
             None => Err(syntax(self.start, "the document ends too early")),
         }
@@ -336,6 +349,15 @@ fn check_depth(depth: usize, at: Mark) -> Result<(), YamlError> {
         return Err(YamlError { at, problem: YamlProblem::Limit(Limit::Nesting) });
     }
     Ok(())
+}
+
+fn disputed(at: Mark, character: char) -> YamlError {
+    let code = u32::from(character);
+    let message = format!(
+        "a raw character U+{code:04X}: readers of YAML do not agree whether a line begins there; \
+         write it as an escape in double quotes, or leave it out"
+    );
+    syntax(at, message)
 }
 
 fn syntax(at: Mark, message: impl Into<String>) -> YamlError {

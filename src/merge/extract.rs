@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::fields_of::fields_of;
-use super::managers::{ManagedFields, ManagedFieldsError, Operation};
+use super::managers::{Entry, ManagedFields, ManagedFieldsError, Manager, Operation};
 use super::own_part;
 use super::remove::remove;
 use super::schema::Shape;
@@ -16,7 +16,7 @@ use super::schema::Shape;
 /// Who owns what cannot be read.
 pub fn owned_by(live: &Value, manager: &str) -> Result<Option<Value>, ManagedFieldsError> {
     let owners = ManagedFields::of(live)?;
-    let is_own = |name: &super::Manager| {
+    let is_own = |name: &Manager| {
         name.name == manager && name.operation == Operation::Apply && name.subresource.is_empty()
     };
     let Some(own) = owners.entries().iter().find(|entry| is_own(&entry.manager)) else {
@@ -37,4 +37,20 @@ pub fn owned_by(live: &Value, manager: &str) -> Result<Option<Value>, ManagedFie
         owned["metadata"][name] = live["metadata"][name].clone();
     }
     Ok(Some(owned))
+}
+
+/// The same object as if `manager` had applied all of it, whoever else is said to own something.
+pub fn owned_alone(live: &Value, manager: &str) -> Value {
+    let shape = Shape::daemon_set();
+    let name = Manager::of_object(manager, Operation::Apply);
+    // What identifies the object is the server's.
+    let metadata = json!({
+        "labels": live["metadata"]["labels"], "annotations": live["metadata"]["annotations"],
+    });
+    let stated = json!({"metadata": metadata, "spec": live["spec"]});
+    let fields = fields_of(shape, &stated);
+    let owners = ManagedFields(vec![Entry { manager: name, fields, time: None }]);
+    let mut object = live.clone();
+    object["metadata"]["managedFields"] = owners.to_value();
+    object
 }

@@ -54,4 +54,27 @@ pub struct DesiredDaemonSet {
     pub managed_by: ManagedBy,
     /// How its rollout is to be paced, beyond what it says itself.
     pub policy: Option<Arc<RolloutPolicy>>,
+    /// Set when the source itself would loosen that: what the policy becomes with the merge.
+    pub loosened: Option<LoosenedPolicy>,
+}
+
+/// A policy as a request leaves it, which is looser than the one that judges the request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoosenedPolicy {
+    /// What is left; `None` when there is no policy any more.
+    pub after: Option<Arc<RolloutPolicy>>,
+    /// What it allows that was not, in words; empty when none is left.
+    pub loosened: Vec<String>,
+}
+
+impl LoosenedPolicy {
+    /// What becomes of `before`, if that is looser.
+    pub fn of(before: Option<&RolloutPolicy>, after: Option<Arc<RolloutPolicy>>) -> Option<Self> {
+        let before = before?;
+        let loosened = match &after {
+            None => Vec::new(),
+            Some(after) => before.spec.loosened_by(&after.spec),
+        };
+        (after.is_none() || !loosened.is_empty()).then_some(Self { after, loosened })
+    }
 }

@@ -1,10 +1,16 @@
 //! Which values of a pod template may be secrets, and how they are replaced.
 //!
-//! Secret by their place: values of env vars, values of HTTP headers, and arguments whose flag
-//! names a secret. Whoever prints a template asks here first; whoever records one without its
-//! secrets replaces them by salted digests, so that equality can still be decided. That keeps
+//! Secret by their place: values of env vars, of HTTP headers, of the attributes of CSI and flexVolume
+//! drivers; by their words: arguments whose flag names a secret, and arguments and annotations that
+//! hold a login or a header with credentials. Whoever prints a template asks here first. Words are a
+//! guess: a secret under a name that nobody suspects is seen.
+//!
+//! Whoever records a template without its secrets also hides arguments and annotations that are not
+//! known to be harmless, and leaves salted digests, so that equality can still be decided. That keeps
 //! honest people honest and long secrets safe: a short or common value can be guessed.
 //! Not here: values that templates only refer to (`valueFrom`), which are not in them at all.
+
+mod words;
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,6 +18,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+
+use words::Argument;
 
 /// What makes digests of one file useless for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,6 +83,9 @@ impl<'de> Deserialize<'de> for Salt {
     }
 }
 
+/// Annotations of ours, which plans and rollouts go by.
+const OWN_ANNOTATIONS: &str = "ds-plan.dev/";
+
 /// Where a template holds a value that may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretValue {
@@ -88,19 +99,99 @@ pub struct SecretValue {
 /// Every value of a pod template that may be a secret, in the order in which a diff would meet
 /// them. Empty texts are no secrets.
 pub fn secret_values(template: &Value) -> Vec<SecretValue> {
+    found_in(template, Doubt::IsShown)
+}
+
+/// What becomes of arguments and annotations that may be anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubt {
+    /// They are shown: whoever looks at a plan has to see what changes.
+    IsShown,
+    /// They are hidden, as a recording goes further than a plan.
+    IsHidden,
+}
+
+fn found_in(template: &Value, doubt: Doubt) -> Vec<SecretValue> {
     let mut found = Vec::new();
+    let annotations = template.pointer("/metadata/annotations").and_then(Value::as_object);
+    for (name, value) in annotations.into_iter().flatten() {
+        if value.as_str().is_some_and(|value| is_hidden(name, value, doubt)) {
+            let pointer = format!("/metadata/annotations/{}", escaped(name));
+            found.push(SecretValue { pointer, start: 0 });
+        }
+    }
     for list in ["containers", "ephemeralContainers", "initContainers"] {
         let pointer = format!("/spec/{list}");
         if let Some(containers) = template.pointer(&pointer) {
-            search(containers, &pointer, &mut found);
+            search(containers, &pointer, doubt, &mut found);
+        }
+    }
+    let volumes = template.pointer("/spec/volumes").and_then(Value::as_array);
+    for (index, volume) in volumes.into_iter().flatten().enumerate() {
+        for attributes in ["csi/volumeAttributes", "flexVolume/options"] {
+            let pointer = format!("/spec/volumes/{index}/{attributes}");
+            texts_of(volume.pointer(&format!("/{attributes}")), &pointer, &mut found);
         }
     }
     found
 }
 
+/// Every text of a map.
+fn texts_of(map: Option<&Value>, pointer: &str, found: &mut Vec<SecretValue>) {
+    for (name, value) in map.and_then(Value::as_object).into_iter().flatten() {
+        if value.as_str().is_some_and(|value| !value.is_empty()) {
+            found.push(SecretValue { pointer: format!("{pointer}/{}", escaped(name)), start: 0 });
+        }
+    }
+}
+
+fn is_hidden(name: &str, value: &str, doubt: Doubt) -> bool {
+    words::of_annotation(name, value)
+        || doubt == Doubt::IsHidden && !words::is_harmless_annotation(name, value)
+}
+
+/// Replaces the annotations of an object that hold credentials by what `replacement` makes of them.
+pub fn replace_annotations(object: &mut Value, replacement: impl Fn(&str) -> String) {
+    replace_annotations_if(
+        object,
+        |name, value| is_hidden(name, value, Doubt::IsShown),
+        replacement,
+    );
+}
+
+/// Replaces the annotations of an object that are not known to be harmless by their digests.
+pub fn mask_annotations(object: &mut Value, salt: &Salt) {
+    let hidden = |name: &str, value: &str| is_hidden(name, value, Doubt::IsHidden);
+    replace_annotations_if(object, hidden, |value| salt.digest(value));
+}
+
+fn replace_annotations_if(
+    object: &mut Value,
+    is_hidden: impl Fn(&str, &str) -> bool,
+    replacement: impl Fn(&str) -> String,
+) {
+    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    for (name, value) in annotations.into_iter().flatten() {
+        if !name.starts_with(OWN_ANNOTATIONS)
+            && let Value::String(text) = value
+            && is_hidden(name, text)
+        {
+            *text = replacement(text);
+        }
+    }
+}
+
 /// Replaces every secret value of a pod template by what `replacement` makes of it.
-pub fn replace_secrets(template: &mut Value, mut replacement: impl FnMut(&str) -> String) {
-    for SecretValue { pointer, start } in secret_values(template) {
+pub fn replace_secrets(template: &mut Value, replacement: impl FnMut(&str) -> String) {
+    replace(template, secret_values(template), replacement);
+}
+
+fn replace(
+    template: &mut Value,
+    secrets: Vec<SecretValue>,
+    mut replacement: impl FnMut(&str) -> String,
+) {
+    for SecretValue { pointer, start } in secrets {
         if let Some(Value::String(text)) = template.pointer_mut(&pointer) {
             let new = replacement(&text[start..]);
             text.replace_range(start.., &new);
@@ -108,29 +199,31 @@ pub fn replace_secrets(template: &mut Value, mut replacement: impl FnMut(&str) -
     }
 }
 
-/// Replaces every secret value of a pod template by its digest.
+/// Replaces every value of a pod template that may be a secret, or is not known to be harmless, by its
+/// digest.
 pub fn mask_template(template: &mut Value, salt: &Salt) {
-    replace_secrets(template, |value| salt.digest(value));
+    let values = found_in(template, Doubt::IsHidden);
+    replace(template, values, |value| salt.digest(value));
 }
 
 /// Looks through a container, with its probes and hooks, wherever `env`, `httpHeaders`, `command`
 /// and `args` stand in it.
-fn search(value: &Value, pointer: &str, found: &mut Vec<SecretValue>) {
+fn search(value: &Value, pointer: &str, doubt: Doubt, found: &mut Vec<SecretValue>) {
     match value {
         Value::Object(fields) => {
-            arguments(fields, pointer, found);
+            arguments(fields, pointer, doubt, found);
             for (key, child) in fields {
                 let pointer = format!("{pointer}/{}", escaped(key));
                 match key.as_str() {
                     "env" | "httpHeaders" => named_values(child, &pointer, found),
                     "command" | "args" => {}
-                    _ => search(child, &pointer, found),
+                    _ => search(child, &pointer, doubt, found),
                 }
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                search(item, &format!("{pointer}/{index}"), found);
+                search(item, &format!("{pointer}/{index}"), doubt, found);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -147,7 +240,12 @@ fn named_values(list: &Value, pointer: &str, found: &mut Vec<SecretValue>) {
 }
 
 /// The secret ones of `command` and `args`, which are one command line.
-fn arguments(fields: &Map<String, Value>, pointer: &str, found: &mut Vec<SecretValue>) {
+fn arguments(
+    fields: &Map<String, Value>,
+    pointer: &str,
+    doubt: Doubt,
+    found: &mut Vec<SecretValue>,
+) {
     let mut follows_secret_flag = false;
     for list in ["command", "args"] {
         for (index, text) in
@@ -156,68 +254,21 @@ fn arguments(fields: &Map<String, Value>, pointer: &str, found: &mut Vec<SecretV
             let Some(text) = text.as_str() else { continue };
             let argument = Argument::read(text, follows_secret_flag);
             follows_secret_flag = argument == Argument::SecretFlag;
-            if let Argument::Secret { start } = argument
-                && start < text.len()
+            let known = match argument {
+                Argument::Secret { start } => Some(start),
+                Argument::Plain | Argument::SecretFlag => None,
+            };
+            let unknown = match doubt {
+                Doubt::IsShown => None,
+                Doubt::IsHidden => words::unknown_from(text, list == "command" && index == 0),
+            };
+            if let Some(start) =
+                known.into_iter().chain(unknown).min().filter(|at| *at < text.len())
             {
                 found.push(SecretValue { pointer: format!("{pointer}/{list}/{index}"), start });
             }
         }
     }
-}
-
-/// What one argument of a command line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Argument {
-    /// Nothing to hide.
-    Plain,
-    /// A flag such as `--password`, whose value is the next argument.
-    SecretFlag,
-    /// Its text from `start` on is secret.
-    Secret { start: usize },
-}
-
-impl Argument {
-    fn read(text: &str, follows_secret_flag: bool) -> Self {
-        let word = Self::of_word(text);
-        if word == Self::Plain && follows_secret_flag && !is_certainly_a_flag(text) {
-            return Self::Secret { start: 0 };
-        }
-        // A script, such as the one after `sh -c`: all of it, or nothing.
-        let is_script = text.trim().contains(char::is_whitespace);
-        if is_script && text.split_whitespace().any(|word| Self::of_word(word) != Self::Plain) {
-            return Self::Secret { start: 0 };
-        }
-        word
-    }
-
-    /// `--password=x`, `-token=x`, `DB_PASSWORD=x`, `auth.password=x`, or just `--password`.
-    fn of_word(word: &str) -> Self {
-        let bare = word.trim_start_matches(['"', '\'', '-']);
-        match bare.split_once('=') {
-            Some((name, value)) if names_a_secret(name) => {
-                Self::Secret { start: word.len() - value.len() }
-            }
-            None if word.len() > bare.len() && word.contains('-') && names_a_secret(bare) => {
-                Self::SecretFlag
-            }
-            _plain => Self::Plain,
-        }
-    }
-}
-
-/// Whether this can be nothing but a flag; a secret may begin with a hyphen, too.
-fn is_certainly_a_flag(text: &str) -> bool {
-    let mut chars = text.chars();
-    match (chars.next(), chars.next(), chars.next()) {
-        (Some('-'), Some('-'), Some(third)) => third.is_ascii_alphabetic(),
-        (Some('-'), Some(second), None) => second.is_ascii_alphabetic(),
-        _value => false,
-    }
-}
-
-fn names_a_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["password", "token", "secret", "key", "credential"].iter().any(|word| name.contains(word))
 }
 
 /// One reference token of a JSON pointer.

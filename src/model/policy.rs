@@ -3,11 +3,13 @@
 //! A document of our own beside the manifests. It is never sent to the cluster.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{DaemonSetKey, IntOrPercent, Labels, ManagedBy};
+use super::min_ready::DEFAULT as DEFAULT_MIN_READY;
+use super::{DaemonSetKey, DaemonSetSpec, IntOrPercent, Labels, ManagedBy, MinReady};
 
 /// A policy as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -63,6 +65,15 @@ pub struct PolicySpec {
     #[serde(default)]
     #[schemars(with = "Option<IntOrPercentSchema>")]
     pub max_unavailable: Option<IntOrPercent>,
+    /// How long, in seconds, a new pod must be Ready, with no container restarted or ended meanwhile,
+    /// to count as available. Makes the DaemonSet's own `minReadySeconds` stricter, never looser.
+    /// If nothing is said: 10 for the first node of every rollout, and for every node where a
+    /// container that runs on has no readiness probe; else 0.
+    #[serde(default)]
+    pub min_ready_seconds: Option<u32>,
+    /// How fast the number of nodes in flight grows.
+    #[serde(default)]
+    pub ramp: Ramp,
     /// DaemonSets with lower numbers are rolled first; those with equal ones by name.
     #[serde(default)]
     pub order: i32,
@@ -101,6 +112,29 @@ pub enum OnFailure {
     Hold,
     /// The last good template is put back, and the bad pods are replaced too.
     Rollback,
+}
+
+/// How fast the number of nodes in flight grows: nodes whose new pod is not available yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Ramp {
+    /// The first node alone; one more for each new pod that became available, up to the budget. So
+    /// a version that fails everywhere costs one node.
+    #[default]
+    Double,
+    /// As many as the budget allows, from the beginning.
+    None,
+}
+
+impl Ramp {
+    /// How many nodes may be in flight after so many new pods have become available; never more
+    /// than `budget`.
+    pub fn window(self, available: usize, budget: u32) -> u32 {
+        match self {
+            Self::Double => u32::try_from(available).map_or(budget, |it| budget.min(1 + it)),
+            Self::None => budget,
+        }
+    }
 }
 
 /// How long a node's new pod may take to become available; ten minutes if nothing is said.
@@ -159,6 +193,11 @@ impl PolicySpec {
         let own = self.max_unavailable.map(|limit| limit.scaled(desired).max(1));
         own.map_or(max_unavailable, |limit| limit.min(max_unavailable))
     }
+
+    /// How long the new pods of a DaemonSet must stay up.
+    pub fn min_ready(&self, spec: &DaemonSetSpec) -> MinReady {
+        MinReady::of(spec, self.min_ready_seconds)
+    }
 }
 
 impl Default for PolicySpec {
@@ -169,11 +208,94 @@ impl Default for PolicySpec {
             managed_by: ManagedBy::default(),
             on_failure: OnFailure::default(),
             max_unavailable: None,
+            min_ready_seconds: None,
+            ramp: Ramp::default(),
             order: 0,
             progress_deadline: Deadline::default(),
             skip_unready_nodes: SkipUnreadyNodes::default(),
             max_restarts: three(),
         }
+    }
+}
+
+impl PolicySpec {
+    /// What `after` allows that this does not, in words, a field each. What cannot be compared, such
+    /// as a number of nodes with a percentage, counts as loosened when it differs.
+    pub fn loosened_by(&self, after: &Self) -> Vec<String> {
+        // The rest decides which DaemonSets it is for, and when they come.
+        let Self {
+            selects: _,
+            order: _,
+            managed_by,
+            on_failure,
+            max_unavailable,
+            min_ready_seconds,
+            ramp,
+            progress_deadline,
+            skip_unready_nodes,
+            max_restarts,
+        } = self;
+        let mut loosened = Vec::new();
+        let mut differs = |is_looser: bool, field: &str, before: String, after: String| {
+            if is_looser {
+                loosened.push(format!("{field} from {before} to {after}"));
+            }
+        };
+        let limit = |limit: Option<IntOrPercent>| limit.map_or("none".into(), |it| it.to_string());
+        let is_looser = allows_more(*max_unavailable, after.max_unavailable);
+        let (was, is) = (limit(*max_unavailable), limit(after.max_unavailable));
+        differs(is_looser, "maxUnavailable", was, is);
+        let seconds = |seconds: Option<u32>| {
+            seconds.map_or("the default".to_owned(), |seconds| seconds.to_string())
+        };
+        let is_looser = match (*min_ready_seconds, after.min_ready_seconds) {
+            (Some(before), Some(after)) => after < before,
+            // By itself it is 0 where there is a readiness probe.
+            (Some(before), None) => before > 0,
+            (None, Some(after)) => after < DEFAULT_MIN_READY,
+            (None, None) => false,
+        };
+        let (was, is) = (seconds(*min_ready_seconds), seconds(after.min_ready_seconds));
+        differs(is_looser, "minReadySeconds", was, is);
+        let is_looser = (*ramp, after.ramp) == (Ramp::Double, Ramp::None);
+        differs(is_looser, "ramp", "double".to_owned(), "none".to_owned());
+        let (was, is) = (progress_deadline.0, after.progress_deadline.0);
+        differs(is > was, "progressDeadline", format!("{was} s"), format!("{is} s"));
+        let (was, is) = (skip_unready_nodes.max, after.skip_unready_nodes.max);
+        let is_looser = allows_more(Some(was), Some(is));
+        differs(is_looser, "skipUnreadyNodes", was.to_string(), is.to_string());
+        let (was, is) = (*max_restarts, after.max_restarts);
+        differs(is > was, "maxRestarts", was.to_string(), is.to_string());
+        let is_looser = *on_failure != after.on_failure && after.on_failure != OnFailure::Park;
+        differs(is_looser, "onFailure", on_failure.to_string(), after.on_failure.to_string());
+        let (was, is) = (managed_by.to_string(), after.managed_by.to_string());
+        differs(was != is, "managedBy", was, is);
+        loosened
+    }
+}
+
+/// Whether the second limit may be wider than the first one.
+fn allows_more(before: Option<IntOrPercent>, after: Option<IntOrPercent>) -> bool {
+    match (before, after) {
+        (None, _) => false,
+        (Some(IntOrPercent::Int(before)), Some(IntOrPercent::Int(after)))
+        | (Some(IntOrPercent::Percent(before)), Some(IntOrPercent::Percent(after))) => {
+            after > before
+        }
+        // A number and a percentage do not compare: which is wider depends on the cluster.
+        (Some(_), None)
+        | (Some(IntOrPercent::Int(_)), Some(IntOrPercent::Percent(_)))
+        | (Some(IntOrPercent::Percent(_)), Some(IntOrPercent::Int(_))) => true,
+    }
+}
+
+impl fmt::Display for OnFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Park => "park",
+            Self::Hold => "hold",
+            Self::Rollback => "rollback",
+        })
     }
 }
 
@@ -208,10 +330,36 @@ impl RolloutPolicy {
         }
     }
 
+    /// Whether it goes by labels, which may be others elsewhere.
+    pub fn goes_by_labels(&self) -> bool {
+        !self.spec.selects.labels.is_empty()
+    }
+
     /// Whether it is for the DaemonSet with this key and these labels.
     pub fn selects(&self, key: &DaemonSetKey, labels: &Labels) -> bool {
         let Selects { names, labels: wanted } = &self.spec.selects;
         let has_all = || wanted.iter().all(|(key, want)| labels.get(key) == Some(want));
         names.contains(key) || (!wanted.is_empty() && has_all())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_grows_by_one_for_each_new_pod_that_became_available() {
+        for (ramp, available, budget, want) in [
+            (Ramp::Double, 0, 42, 1),
+            (Ramp::Double, 1, 42, 2),
+            (Ramp::Double, 3, 42, 4),
+            (Ramp::Double, 41, 42, 42),
+            (Ramp::Double, 400, 42, 42),
+            (Ramp::Double, usize::MAX, 42, 42),
+            (Ramp::Double, 0, 0, 0),
+            (Ramp::None, 0, 42, 42),
+        ] {
+            assert_eq!(ramp.window(available, budget), want, "{ramp:?} {available} of {budget}");
+        }
     }
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::mask::Salt;
 use super::{
-    DaemonSet, DaemonSetKey, Labels, Lease, NamespaceName, Node, NodeName, Pod, Revision, Service,
-    Uid, failed_templates, lease_name,
+    DaemonSet, DaemonSetKey, Labels, Lease, LockHolder, ManagedBy, NamespaceName, Node, NodeName,
+    Pod, Revision, Service, Uid, failed_templates, lease_name, ledger_name,
 };
 
 /// Everything that was read of a cluster.
@@ -36,10 +36,27 @@ pub struct Snapshot {
     pub namespaces: Vec<Namespace>,
     /// Services of the namespaces in question.
     pub services: Vec<Service>,
-    /// Leases of the namespaces in question, those that remember something.
+    /// Leases of the namespaces in question, those that remember something or are held.
     pub leases: Vec<Lease>,
     /// What could not be read.
     pub coverage: Coverage,
+    /// Objects that were there and could not be made sense of, in the order of kind and name.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// An object of which something could not be read. The rest of it is in the snapshot, if there is
+/// any: of a pod or node that it is not Ready, of a revision that it has no template; of a record, in
+/// which a DaemonSet is kept, nothing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unreadable {
+    /// `Pod`, `Node`, `ControllerRevision`, `ConfigMap`.
+    pub kind: &'static str,
+    /// Its namespace; `None` for nodes.
+    pub namespace: Option<NamespaceName>,
+    /// `metadata.name`.
+    pub name: String,
+    /// The field, and what is wrong with it.
+    pub reason: String,
 }
 
 /// Which cluster a snapshot is of.
@@ -104,6 +121,17 @@ impl Snapshot {
         Some(&self.daemon_sets[at])
     }
 
+    /// The record that stands for a DaemonSet, if it is there and cannot be read.
+    pub fn unreadable_record(&self, key: &DaemonSetKey) -> Option<&Unreadable> {
+        let name = ledger_name(&key.name);
+        let is_it = |it: &&Unreadable| {
+            it.kind == ManagedBy::DsApply.owner_kind()
+                && it.namespace.as_ref() == Some(&key.namespace)
+                && it.name == name
+        };
+        self.unreadable.iter().find(is_it)
+    }
+
     /// The node of that name.
     pub fn node(&self, name: &NodeName) -> Option<&Node> {
         let at = self.nodes.binary_search_by(|node| node.name.cmp(name)).ok()?;
@@ -133,11 +161,20 @@ impl Snapshot {
 
     /// Whether `ds-apply` remembers that a rollout of the template with this digest failed.
     pub fn has_failed(&self, daemon_set: &DaemonSetKey, template_digest: &str) -> bool {
+        self.lease_of(daemon_set).is_some_and(|lease| lease.failed.contains(template_digest))
+    }
+
+    /// Who has the lock on a DaemonSet, or has left it behind.
+    pub fn lock_holder(&self, daemon_set: &DaemonSetKey) -> Option<&LockHolder> {
+        self.lease_of(daemon_set)?.holder.as_ref()
+    }
+
+    fn lease_of(&self, daemon_set: &DaemonSetKey) -> Option<&Lease> {
         let name = lease_name(daemon_set.name.as_str());
         let key = (&daemon_set.namespace, name.as_str());
         let found =
             self.leases.binary_search_by(|lease| (&lease.namespace, &*lease.name).cmp(&key));
-        found.is_ok_and(|at| self.leases[at].failed.contains(template_digest))
+        self.leases.get(found.ok()?)
     }
 
     /// Puts in what `ds-apply` remembers of a DaemonSet's failed templates: the value of
@@ -146,8 +183,9 @@ impl Snapshot {
         let name = lease_name(daemon_set.name.as_str()).into_boxed_str();
         let namespace = daemon_set.namespace.clone();
         let failed = failed_templates(note).map(Box::from).collect();
+        let holder = self.lock_holder(daemon_set).cloned();
         self.leases.retain(|lease| (&lease.namespace, &lease.name) != (&namespace, &name));
-        self.leases.push(Lease { namespace, name, failed });
+        self.leases.push(Lease { namespace, name, failed, holder });
         self.sort_leases();
     }
 
@@ -160,6 +198,7 @@ impl Snapshot {
         self.namespaces.sort_by(|a, b| a.name.cmp(&b.name));
         self.services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         self.sort_leases();
+        self.unreadable.sort();
     }
 
     fn sort_leases(&mut self) {

@@ -13,12 +13,14 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::document::{FieldOwner, Warning};
+use super::ledger::owned_alone;
 use super::object::is_ignored;
+use super::settle;
 use crate::manifest::{self, RefusedBy, default_daemon_set};
-use crate::merge::{self, Attempt, Conflict, Manager, Manifest, Merged};
+use crate::merge::{self, Attempt, Conflict, Manager, Manifest, Merged, Settling};
 use crate::model::{
-    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, FieldPath, Labels, PathStep,
-    Snapshot,
+    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, FieldPath, Labels, ManagedBy,
+    PathStep, Snapshot,
 };
 
 /// A DaemonSet as it will be.
@@ -31,8 +33,8 @@ pub(super) struct Applied {
     pub conflicts: Vec<FieldOwner>,
     /// Managers whose fields become ours first.
     pub taken_over: Vec<String>,
-    /// Why the server would refuse the apply, if it would.
-    pub warning: Option<Warning>,
+    /// Why the server would refuse the apply, if it would; what an apply by others would make of it.
+    pub warnings: Vec<Warning>,
 }
 
 /// Why there is no object after the apply.
@@ -103,15 +105,23 @@ fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, take_over: &BTreeSet<Str
         leftovers: Vec::new(),
         conflicts: Vec::new(),
         taken_over: Vec::new(),
-        warning: None,
+        warnings: Vec::new(),
     };
     let Some(live) = snapshot.daemon_set(&desired.key) else { return plain(desired.clone()) };
+    let alone;
+    let live = match live.managed_by {
+        ManagedBy::DaemonSetController => live,
+        ManagedBy::DsApply => {
+            alone = owned_alone(live);
+            &alone
+        }
+    };
     let mut applied = plain(laid_over(live, desired));
     if !snapshot.coverage.managed_fields {
         return applied;
     }
     if let Err(why) = merge_into(&mut applied, snapshot, live, desired, take_over) {
-        applied.warning = Some(refused(desired, &why));
+        applied.warnings.push(refused(desired, &why));
     }
     applied
 }
@@ -134,16 +144,27 @@ fn merge_into(
     applied.conflicts = conflicts.iter().flat_map(|it| owners_of(&it.path, &it.managers)).collect();
     let in_conflict = conflicts.iter().flat_map(|it| &it.managers).map(|it| it.name.clone());
     let taken: BTreeSet<String> = in_conflict.chain(take_over.iter().cloned()).collect();
-    if !taken.is_empty() {
-        let names: Vec<&str> = taken.iter().map(String::as_str).collect();
-        tried = attempt.under(&attempt.owners().taken_over(&names, FIELD_MANAGER));
-    }
     applied.taken_over = taken.into_iter().collect();
+    let taken: Vec<&str> = applied.taken_over.iter().map(String::as_str).collect();
+    if !taken.is_empty() {
+        tried = attempt.under(&attempt.owners().taken_over(&taken, FIELD_MANAGER));
+    }
+    let settling = tried.settling();
     let Merged { object, leftovers, .. } = tried.merged();
     let leftovers = leftovers.into_iter().filter(|it| is_ours(&it.path));
     applied.leftovers =
         leftovers.flat_map(|it| owners_of(&as_served(it.path), &it.managers)).collect();
-    applied.desired = with_object(desired, valid(object, desired)?)?;
+    let Some(Settling { applied: sent, emptied }) = settling else {
+        applied.desired = with_object(desired, valid(object, desired)?)?;
+        return Ok(());
+    };
+    let manifest = Manifest { applied: &sent, defaulted: &desired.raw };
+    let attempt = Attempt::new(Some(&live.raw), manifest, FIELD_MANAGER, now)?;
+    let owners = attempt.owners().taken_over(&taken, FIELD_MANAGER);
+    let after = valid(attempt.under(&owners).merged().object, desired)?;
+    let first = default_daemon_set(object).unwrap_or_default();
+    applied.warnings.extend(settle::warning(&desired.key, &emptied, &first, &after));
+    applied.desired = with_object(desired, after)?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use super::document::{
     Warning, Wave,
 };
 use super::guards::{Judged, guards};
-use super::hold::{Hold, as_declared};
+use super::hold::{Hold, LeftHold, as_declared};
 use super::nodes::{self, Described, Outcomes};
 use super::reason::Reason;
 use super::scene::Scene;
@@ -60,7 +60,12 @@ pub(super) fn plan<'a>(
     let live = snapshot.daemon_set(&desired.key);
     let (hold, unreadable) = held(live);
     let declared = live.map(|live| as_declared(live, hold.as_ref()));
-    let changes = object::changes(declared.as_deref(), &desired.raw, show_values);
+    let changes = object::changes(
+        declared.as_deref(),
+        &desired.raw,
+        live.and_then(LeftHold::of).as_ref(),
+        show_values,
+    );
     let change = object::change(live, desired, &changes);
     let scene = Scene::of(object::owner_after(live, desired, change), live, snapshot, fleet);
     let strategy = strategy(&scene.view());
@@ -95,11 +100,12 @@ pub(super) fn plan<'a>(
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
     let mut warnings = warnings::about(&scene, live, snapshot, created);
-    warnings.extend(applied.warning.clone().into_iter().chain(unreadable));
+    warnings.extend(applied.warnings.iter().cloned().chain(unreadable));
     warnings.extend(warnings::creates_at_once(&plan));
     warnings.extend(warnings::services::warnings(&plan, &scene, live, snapshot));
     let guards = guards(&Judged {
         plan: &plan,
+        desired,
         live,
         now: now.as_ref(),
         scene: &scene,
@@ -115,11 +121,12 @@ pub(super) fn plan<'a>(
     Planned { decided: digest::decided(&plan), plan, guards, warnings }
 }
 
-/// The hold that a DaemonSet is under, or a warning when its memory of one cannot be read.
+/// The hold that a DaemonSet is under; a warning when its memory of one cannot be read, or is left
+/// over.
 pub(super) fn held(live: Option<&DaemonSet>) -> (Option<Hold>, Option<Warning>) {
     match live.map(Hold::of) {
         None => (None, None),
-        Some(Ok(hold)) => (hold, None),
+        Some(Ok(hold)) => (hold, live.and_then(left_over)),
         Some(Err(error)) => {
             let warning = Warning {
                 code: "holdUnreadable".to_owned(),
@@ -132,6 +139,15 @@ pub(super) fn held(live: Option<&DaemonSet>) -> (Option<Hold>, Option<Warning>) 
             (None, Some(warning))
         }
     }
+}
+
+fn left_over(live: &DaemonSet) -> Option<Warning> {
+    LeftHold::of(live).map(|left| Warning {
+        code: "holdLeftOver".to_owned(),
+        message: left.to_string(),
+        daemon_set: Some(live.key.to_string()),
+        nodes: Vec::new(),
+    })
 }
 
 /// What happens on each node, and in which waves.
@@ -161,7 +177,8 @@ pub(super) fn rollout(
         leave_alone(&mut nodes, &reason);
         return Rollout { nodes, idle, ..Rollout::default() };
     }
-    let Schedule { waves, holders } = waves::schedule(&mut nodes, &standings, strategy, pace);
+    let Schedule { waves, holders } =
+        waves::schedule(&mut nodes, &standings, strategy, pace, pace.min_ready(scene.owner.spec));
     Rollout { nodes, waves, holders, idle }
 }
 

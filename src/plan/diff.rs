@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::document::{ApiVersion, Change, ClusterSummary, FieldChange, SourceInfo, Warning};
+use super::hold::LeftHold;
 use super::{applied, object, secrets, target, warnings};
 use crate::model::{
     DaemonSet, DaemonSetName, DaemonSetStatus, DesiredDaemonSet, NamespaceName, Snapshot,
@@ -91,7 +92,7 @@ pub fn diff(input: DiffInput<'_>) -> Diff {
     let manifests = masked.as_deref().unwrap_or(desired);
     warnings.extend(applied::about_ownership(snapshot, manifests));
     let applied = applied::applied(snapshot, manifests, take_over);
-    warnings.extend(applied.iter().filter_map(|it| it.warning.clone()));
+    warnings.extend(applied.iter().flat_map(|it| it.warnings.clone()));
     let mut daemon_sets: Vec<DaemonSetDiff> =
         applied.iter().map(|it| one(snapshot, &it.desired, show_values)).collect();
     daemon_sets.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
@@ -108,7 +109,7 @@ pub fn diff(input: DiffInput<'_>) -> Diff {
 fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, show_values: bool) -> DaemonSetDiff {
     let live = snapshot.daemon_set(&desired.key);
     let after = target::target(live, desired);
-    let changes = object::changes(live, &after, show_values);
+    let changes = object::changes(live, &after, live.and_then(LeftHold::of).as_ref(), show_values);
     let change = object::change(live, desired, &changes);
     let (before, after) = match change {
         Change::None => (None, None),

@@ -18,6 +18,7 @@ use crate::model::{
     Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, RevisionName, RevisionNumber,
     Uid,
 };
+pub(super) use nodes::rounds;
 pub use nodes::{Action, Fate, NodePlan, PodPlan, Wave};
 pub use notices::{Guard, GuardCode, Warning};
 pub use origin::{ClusterSummary, SourceInfo};

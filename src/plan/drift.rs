@@ -16,7 +16,7 @@ pub use document::{
 };
 
 use super::document::{ApiVersion, Change, ClusterSummary, SourceInfo, Warning};
-use super::hold::Hold;
+use super::hold::{Hold, LeftHold};
 use super::scene::Scene;
 use super::writers::Writers;
 use super::{object, warnings};
@@ -43,6 +43,7 @@ pub struct DriftInput<'a> {
 pub fn drift(input: DriftInput<'_>) -> Drift {
     let DriftInput { snapshot, desired, source, mut warnings, show_values } = input;
     warnings.extend(warnings::about_server(&snapshot.cluster));
+    warnings.extend(warnings::unreadable::warnings(snapshot));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let desired = masked.as_deref().unwrap_or(desired);
     let fleet = Fleet::new(&snapshot.nodes);
@@ -122,6 +123,7 @@ fn of_live(
     let object = spec::Live { object: live, hold: hold.as_ref(), revisions: &own, writers };
     found.extend(spec::deviations(&object, desired, show_values));
     found.extend(hold.map(Deviation::of_hold));
+    found.extend(LeftHold::of(live).map(|left| Deviation::HoldLeftOver { left }));
     if live.status.observed_generation < live.generation {
         found.push(Deviation::NotObserved {
             generation: live.generation,

@@ -14,7 +14,7 @@ use super::{NotFound, find_daemon_set, health};
 use crate::controller::Owner;
 use crate::controller::node_pods::Fleet;
 use crate::controller::placement::{self, RuleOutcome, TaintVerdict};
-use crate::model::{DaemonSetKey, NodeName, PolicySpec, Snapshot, Taint};
+use crate::model::{DaemonSetKey, NodeName, PodName, PolicySpec, Snapshot, Taint};
 
 /// Every rule in the order in which the controller evaluates it, and what follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +45,48 @@ pub struct Explanation {
     pub wave: Option<u32>,
     /// Why; the first one is the main one.
     pub reasons: Vec<Coded<Reason>>,
+    /// The last lines of what its containers have printed, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<ContainerLog>,
+}
+
+/// The last lines that a container has printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerLog {
+    /// Of which pod.
+    pub pod: PodName,
+    /// Of which container; none where the pod has one only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// Whether it is the one before, which has ended.
+    pub previous: bool,
+    /// The lines.
+    pub lines: Vec<String>,
+    /// Why there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl ContainerLog {
+    /// A line that says what it is, then the lines. Whoever shows them makes them harmless.
+    pub fn lines_shown(&self) -> Vec<String> {
+        let Self { pod, container, previous, lines, error } = self;
+        let who = match container {
+            Some(name) => format!("container {name}"),
+            None => format!("pod {pod}"),
+        };
+        let end = if *previous { " before it ended" } else { "" };
+        match error {
+            Some(error) => vec![format!("the log of {who} cannot be read: {error}")],
+            None if lines.is_empty() => vec![format!("{who} printed nothing{end}")],
+            None => {
+                let head = format!("{who} printed{end}:");
+                let lines = lines.iter().map(|line| format!("  | {line}"));
+                [head].into_iter().chain(lines).collect()
+            }
+        }
+    }
 }
 
 /// Kind of the document.
@@ -118,6 +160,7 @@ pub fn explain(
         action: plan.action,
         wave: plan.wave,
         reasons: plan.reasons,
+        logs: Vec::new(),
     })
 }
 

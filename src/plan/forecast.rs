@@ -1,14 +1,15 @@
-//! How long carrying the plan out will take, roughly: waves one after the other, each in rounds of
-//! its budget, each round as long as a pod takes to stop, start and become available.
+//! How long carrying the plan out will take, roughly: waves one after the other, each in rounds up
+//! to its budget, each round as long as a pod takes to stop, start and become available. The first
+//! pod has to stay up for longer than the others.
 //!
 //! How long pods take to start is what the cluster's own pods tell. Not here: what goes wrong, and
 //! what a rehearsal finds out.
 
 use std::time::Duration;
 
-use super::document::{Action, DaemonSetPlan, Forecast};
+use super::document::{Action, DaemonSetPlan, Forecast, Strategy, rounds as nodes_in_rounds};
 use crate::controller::start_times::{DEFAULT_START, StartTimes, images};
-use crate::model::DesiredDaemonSet;
+use crate::model::{DesiredDaemonSet, ManagedBy, MinReady, Ramp};
 
 /// How long an old pod takes to go, when it does as it is asked.
 const STOP: Duration = Duration::from_secs(1);
@@ -27,9 +28,11 @@ pub(super) fn forecast(
         let key = one.key();
         let Some(desired) = desired.iter().find(|desired| desired.key == key) else { continue };
         let start = starts.of(images(&desired.spec.template.raw()["spec"]));
-        let min_ready = Duration::from_secs(desired.spec.min_ready_seconds.into());
+        let pace = desired.policy.as_ref().map(|policy| &policy.spec);
+        let min_ready = MinReady::of(&desired.spec, pace.and_then(|it| it.min_ready_seconds));
         let (start, told_by) = start.unwrap_or((DEFAULT_START, 0));
-        let takes = takes(one, start + min_ready);
+        let ramp = pace.map_or_else(Ramp::default, |it| it.ramp);
+        let takes = takes(one, start, min_ready, ramp);
         if takes > Duration::ZERO {
             total += takes;
             seen += told_by;
@@ -43,28 +46,37 @@ pub(super) fn forecast(
     })
 }
 
-/// How long one DaemonSet takes whose pods need so long to be available.
-fn takes(plan: &DaemonSetPlan, available: Duration) -> Duration {
+/// How long one DaemonSet takes whose pods need so long to be Ready.
+fn takes(plan: &DaemonSetPlan, start: Duration, min_ready: MinReady, ramp: Ramp) -> Duration {
     let waves = plan.waves.iter().map(|wave| {
-        let nodes = u32::try_from(wave.nodes.len()).unwrap_or(u32::MAX);
-        let budget = wave.max_unavailable.max(wave.max_surge).max(1);
         let stop = if wave.max_surge > 0 { Duration::ZERO } else { STOP };
-        rounds(nodes, budget, stop + available)
+        rounds(wave.rounds(), stop + start, wave.min_ready_seconds)
     });
     let at_once = plan.nodes.iter().filter(|node| node.wave.is_none());
     let created = at_once.filter(|node| matches!(node.action, Action::Create | Action::Replace));
-    let created = u32::try_from(created.count()).unwrap_or(u32::MAX);
-    // Pods that are created at once come beside the first waves.
-    waves.sum::<Duration>().max(rounds(created, created, available))
+    let created = created.count();
+    // The built-in controller creates them all at once; ds-apply goes by the ramp.
+    let (at_a_time, ramp) = match (plan.managed_by, plan.strategy) {
+        (ManagedBy::DsApply, Strategy::RollingUpdate { max_unavailable, max_surge: 0, .. }) => {
+            (max_unavailable.max(1), ramp)
+        }
+        (ManagedBy::DsApply | ManagedBy::DaemonSetController, _) => (u32::MAX, Ramp::None),
+    };
+    // They come beside the first waves.
+    let created = rounds(nodes_in_rounds(created, at_a_time, ramp), start, min_ready);
+    waves.sum::<Duration>().max(created)
 }
 
-/// So many nodes, so many at a time; no faster than the controller manager creates pods.
-fn rounds(nodes: u32, budget: u32, each: Duration) -> Duration {
-    if nodes == 0 {
-        return Duration::ZERO;
+/// So many nodes, round by round; no faster than the controller manager creates pods.
+fn rounds(nodes: impl Iterator<Item = u32>, start: Duration, min_ready: MinReady) -> Duration {
+    let up = |seconds: u32| start + Duration::from_secs(seconds.into());
+    let (mut total, mut takes) = (0, Duration::ZERO);
+    for nodes in nodes {
+        takes += if total == 0 { up(min_ready.first) } else { up(min_ready.others) };
+        total += nodes;
     }
-    let creating = Duration::from_secs(u64::from(nodes / CREATES_A_SECOND));
-    (each * nodes.div_ceil(budget)).max(creating + each)
+    let creating = Duration::from_secs(u64::from(total / CREATES_A_SECOND));
+    if total == 0 { takes } else { takes.max(creating + up(min_ready.others)) }
 }
 
 #[cfg(test)]
@@ -74,10 +86,19 @@ mod tests {
     #[test]
     fn rounds_take_their_time_and_pods_are_created_one_by_one() {
         let seconds = Duration::from_secs;
-        for (nodes, budget, want) in
-            [(0, 1, 0), (1, 1, 10), (10, 1, 100), (10, 3, 40), (10, 10, 10), (5_000, 500, 260)]
-        {
-            assert_eq!(rounds(nodes, budget, seconds(10)), seconds(want), "{nodes} by {budget}");
+        let plain = MinReady::default();
+        for (nodes, min_ready, want) in [
+            (&[][..], plain, 0),
+            (&[1], plain, 10),
+            (&[1; 10], plain, 100),
+            (&[3, 3, 3, 1], plain, 40),
+            (&[10], plain, 10),
+            (&[500; 10], plain, 260),
+            (&[1, 2, 4], MinReady { first: 10, others: 0 }, 40),
+            (&[1, 2, 4], MinReady { first: 10, others: 10 }, 60),
+        ] {
+            let takes = rounds(nodes.iter().copied(), seconds(10), min_ready);
+            assert_eq!(takes, seconds(want), "{nodes:?} {min_ready:?}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What `ds-apply` refuses to do without being told, and the flag that tells it.
 
 mod managed_by;
+mod policy_change;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
 use super::scene::Scene;
-use crate::model::{DaemonSet, DaemonSetKey, NodeName, Snapshot};
+use crate::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Snapshot};
 use crate::planted::planted;
 
 /// Evictions at once that pass without a guard under `OnDelete`, which has no budget of its own.
@@ -31,6 +32,8 @@ const ALLOW_DEADLOCK: &str = "--allow-deadlock";
 pub(super) struct Judged<'a> {
     /// The plan.
     pub plan: &'a DaemonSetPlan,
+    /// What is asked for.
+    pub desired: &'a DesiredDaemonSet,
     /// The live object.
     pub live: Option<&'a DaemonSet>,
     /// The DaemonSet as it is among its pods.
@@ -49,8 +52,24 @@ pub(super) struct Judged<'a> {
 
 /// All guards of one DaemonSet's plan.
 pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
-    let Judged { plan, live, now, scene, holders, failed_before, take_over: allowed, snapshot } =
-        *judged;
+    let mut guards = of_change(judged);
+    guards.extend(policy_change::policy_change(judged.plan, judged.desired));
+    guards
+}
+
+/// Those that the change itself meets.
+fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
+    let Judged {
+        plan,
+        desired: _,
+        live,
+        now,
+        scene,
+        holders,
+        failed_before,
+        take_over: allowed,
+        snapshot,
+    } = *judged;
     if plan.change == Change::Recreate {
         return vec![selector_change(plan)];
     }

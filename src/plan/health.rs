@@ -8,7 +8,7 @@ use super::document::{Action, NodePlan};
 use super::reason::Reason;
 use super::scene::Scene;
 use crate::controller::placement::Placement;
-use crate::model::{Node, NodeReadiness, Pod};
+use crate::model::{MinReady, Node, NodeReadiness, Pod};
 
 /// Adds what ails a node's pods to the reasons of its plan, where they do not say so already.
 pub(super) fn add_ailments(scene: &Scene<'_>, plan: &mut NodePlan) {
@@ -41,17 +41,44 @@ fn says_node_unready(reason: &Reason) -> bool {
 
 /// Why none of the pods of an eligible node is available.
 fn unavailable(scene: &Scene<'_>, node: &Node, pods: &[&Pod]) -> Vec<Reason> {
-    ailments(node, pods, scene.owner.spec.min_ready_seconds, scene.view().now)
+    let now = scene.view().now;
+    if pods.iter().any(|pod| is_available(scene, pod)) {
+        return Vec::new();
+    }
+    reasons(node, pods, |pod| min_ready(scene, pod), now)
 }
 
-/// Why none of `pods` is available on `node`; nothing when one is.
+/// Whether a pod is available: upstream's rule for one that is outdated; one of the target has to
+/// stay up for as long as a rollout waits, if no policy says otherwise.
+pub(super) fn is_available(scene: &Scene<'_>, pod: &Pod) -> bool {
+    let (seconds, now) = (min_ready(scene, pod), scene.view().now);
+    let is_updated = scene.target.templates.is_updated(pod);
+    if is_updated { pod.has_stayed_up(seconds, now) } else { pod.serves(seconds, now) }
+}
+
+fn min_ready(scene: &Scene<'_>, pod: &Pod) -> u32 {
+    let spec = scene.owner.spec;
+    let is_updated = scene.target.templates.is_updated(pod);
+    if is_updated { MinReady::of(spec, None).others } else { spec.min_ready_seconds }
+}
+
+/// Why none of `pods` is available on `node`, by upstream's rule; nothing when one is.
 pub(crate) fn ailments(node: &Node, pods: &[&Pod], min_ready: u32, now: Timestamp) -> Vec<Reason> {
     if pods.iter().any(|pod| pod.serves(min_ready, now)) {
         return Vec::new();
     }
+    reasons(node, pods, |_| min_ready, now)
+}
+
+fn reasons(
+    node: &Node,
+    pods: &[&Pod],
+    min_ready: impl Fn(&Pod) -> u32,
+    now: Timestamp,
+) -> Vec<Reason> {
     // A pod that goes anyway, or has ended, has its own reason.
     let staying = pods.iter().find(|pod| !pod.terminating && !pod.is_terminal());
-    let of_pod = staying.map(|pod| not_available(pod, min_ready));
+    let of_pod = staying.map(|pod| not_available(pod, min_ready(pod)));
     node_not_ready(node, now).into_iter().chain(of_pod).collect()
 }
 
@@ -71,11 +98,12 @@ pub(crate) fn not_available(pod: &Pod, min_ready: u32) -> Reason {
     if pod.is_ready() {
         return Reason::NotAvailableYet { min_ready_seconds: min_ready };
     }
-    let trouble = pod.trouble.as_deref();
+    let trouble = pod.why_unready();
     Reason::PodNotReady {
         container: trouble.map(|it| it.container.to_string()).filter(|name| !name.is_empty()),
         trouble: trouble.map(|it| it.reason.to_string()),
         detail: trouble.map(|it| it.message.to_string()).filter(|text| !text.is_empty()),
+        warning: pod.last_warning().map(str::to_owned),
         restarts: pod.restarts,
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::document::RevisionRef;
-use crate::model::{DaemonSet, UpdateStrategy, short_commit};
+use crate::model::{DaemonSet, FIELD_MANAGER, UpdateStrategy, short_commit};
 
 /// The annotation of a DaemonSet whose rollout is held or parked; its value is a [`Hold`] as JSON.
 pub const ROLLOUT_ANNOTATION: &str = "ds-plan.dev/rollout";
@@ -56,6 +56,18 @@ pub enum HoldState {
     Parked,
 }
 
+/// The annotation of a rollout on a DaemonSet that is not held: somebody set the update strategy
+/// while it was. It counts for nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftHold {
+    /// What it remembers, if it can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    /// Whether the next apply by `ds-apply` removes it: nobody else owns it.
+    pub removed: bool,
+}
+
 /// Why an annotation does not say what is held.
 #[derive(Debug, thiserror::Error)]
 #[error("annotation {ROLLOUT_ANNOTATION} cannot be read")]
@@ -65,19 +77,48 @@ impl Hold {
     /// The hold that the DaemonSet is under; `None` when it is under none.
     ///
     /// The annotation alone is no hold. It counts while the live strategy is `OnDelete` although
-    /// another one was declared.
+    /// another one was declared, and while it is `ds-apply` that has set it: an `OnDelete` that
+    /// somebody else has declared since is no pause.
     ///
     /// # Errors
     /// The strategy is `OnDelete`, and the annotation does not say what was declared.
     pub fn of(live: &DaemonSet) -> Result<Option<Self>, HoldError> {
         let Some(text) = live.annotations.get(ROLLOUT_ANNOTATION) else { return Ok(None) };
-        if live.spec.update_strategy != UpdateStrategy::OnDelete {
+        let paused = live.spec.update_strategy == UpdateStrategy::OnDelete;
+        if !paused || is_ours(live, "/f:spec/f:updateStrategy/f:type") == Some(false) {
             return Ok(None);
         }
         let hold: Self = serde_json::from_str(text).map_err(HoldError)?;
         let declared = UpdateStrategy::deserialize(&hold.declared).map_err(HoldError)?;
         Ok((declared != UpdateStrategy::OnDelete).then_some(hold))
     }
+}
+
+impl LeftHold {
+    /// What is left over on a DaemonSet that is not held; `None` when nothing is.
+    pub fn of(live: &DaemonSet) -> Option<Self> {
+        let text = live.annotations.get(ROLLOUT_ANNOTATION)?;
+        let left = matches!(Hold::of(live), Ok(None));
+        let owned = || is_ours(live, &format!("/f:metadata/f:annotations/f:{}", escaped()));
+        left.then(|| Self { hold: serde_json::from_str(text).ok(), removed: owned() == Some(true) })
+    }
+}
+
+/// The annotation's key as a JSON pointer has it.
+fn escaped() -> String {
+    ROLLOUT_ANNOTATION.replace('/', "~1")
+}
+
+/// Whether `ds-apply` has applied a field; `None` where nobody's ownership is known.
+fn is_ours(live: &DaemonSet, field: &str) -> Option<bool> {
+    let entries = live.raw.pointer("/metadata/managedFields").and_then(Value::as_array)?;
+    let applied = |entry: &&Value| {
+        entry["manager"] == FIELD_MANAGER
+            && entry["operation"] == "Apply"
+            && entry.get("subresource").is_none_or(|it| it == "")
+    };
+    let mut applied = entries.iter().filter(applied);
+    (!entries.is_empty()).then(|| applied.any(|entry| entry["fieldsV1"].pointer(field).is_some()))
 }
 
 /// The DaemonSet as it was declared: a strategy that only stands in for the declared one is no
@@ -101,6 +142,21 @@ impl fmt::Display for Hold {
         write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
         commit.iter().try_for_each(|commit| write!(f, ", commit {}", short_commit(commit)))?;
         from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))
+    }
+}
+
+/// As a sentence without the name of the DaemonSet.
+impl fmt::Display for LeftHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hold, removed } = self;
+        write!(f, "annotation {ROLLOUT_ANNOTATION} is left over")?;
+        hold.iter().try_for_each(|hold| write!(f, " ({hold})"))?;
+        f.write_str(": somebody has set the update strategy since, and it counts for nothing; ")?;
+        f.write_str(if *removed {
+            "the next apply by ds-apply removes it"
+        } else {
+            "ds-apply does not own it: remove it with `kubectl annotate`"
+        })
     }
 }
 
@@ -150,6 +206,53 @@ mod tests {
         });
         assert_eq!(serde_json::to_value(hold()).unwrap(), text);
         assert_eq!(serde_json::from_value::<Hold>(text).unwrap(), hold());
+    }
+
+    /// Who set the strategy, whether `ds-apply` owns the annotation, the strategy, and whether it is
+    /// a hold, left over to be removed, or left over for good.
+    #[test]
+    fn what_somebody_else_declares_is_no_hold_and_what_is_left_of_one_is_told() {
+        let on_delete = json!({"type": "OnDelete"});
+        let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}});
+        let text = serde_json::to_string(&hold()).unwrap();
+        let strategy = json!({"f:spec": {"f:updateStrategy": {"f:type": {}}}});
+        let annotation = json!({"f:metadata": {"f:annotations": {"f:ds-plan.dev/rollout": {}}}});
+        let both = {
+            let mut both = strategy.clone();
+            both["f:metadata"] = annotation["f:metadata"].clone();
+            both
+        };
+        let other =
+            |entry: &Value| json!({"manager": "argocd", "operation": "Apply", "fieldsV1": entry});
+        let ours =
+            |entry: &Value| json!({"manager": "ds-apply", "operation": "Apply", "fieldsV1": entry});
+        for (rule, value, entries, held, left) in [
+            ("ours", &on_delete, vec![ours(&both)], true, None),
+            ("ours as well", &on_delete, vec![ours(&both), other(&strategy)], true, None),
+            ("nobody is known", &on_delete, vec![], true, None),
+            (
+                "declared by another",
+                &on_delete,
+                vec![ours(&annotation), other(&strategy)],
+                false,
+                Some(true),
+            ),
+            ("set back", &rolling, vec![ours(&annotation), other(&strategy)], false, Some(true)),
+            ("set back, and not ours", &rolling, vec![other(&both)], false, Some(false)),
+            ("set back, and nobody is known", &rolling, vec![], false, Some(false)),
+        ] {
+            let mut cluster = Cluster::of(0);
+            cluster.edit(|spec| spec["updateStrategy"] = value.clone());
+            cluster.daemon_set.annotations =
+                [(ROLLOUT_ANNOTATION, text.as_str())].into_iter().collect();
+            Arc::make_mut(&mut cluster.daemon_set.raw)["metadata"]["managedFields"] =
+                entries.into();
+            let found = Hold::of(&cluster.daemon_set).unwrap();
+            assert_eq!(found.is_some(), held, "{rule}");
+            let found = LeftHold::of(&cluster.daemon_set);
+            assert_eq!(found.as_ref().map(|it| it.removed), left, "{rule}");
+            assert!(found.is_none_or(|it| it.hold == Some(hold())), "{rule}");
+        }
     }
 
     #[test]

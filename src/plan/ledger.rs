@@ -4,11 +4,13 @@
 //! `templateGeneration` is not counted: orphans of another owner with the same number would pass
 //! for updated. Not here: writing it.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::manifest::default_daemon_set;
-use crate::merge::{self, Manifest};
+use crate::merge::{self, Entry, ManagedFields, Manifest, Operation};
 use crate::model::{DaemonSet, FIELD_MANAGER};
 
 /// Why nothing can be applied to a ledger.
@@ -22,6 +24,37 @@ pub enum LedgerError {
     Shape(Vec<String>),
 }
 
+/// A record in which nobody but `ds-apply` owns anything: nobody else has any business in it, and
+/// whoever may write ConfigMaps writes as many managers into it as he likes.
+pub(super) fn owned_alone(live: &DaemonSet) -> DaemonSet {
+    let raw = Arc::new(merge::owned_alone(&live.raw, FIELD_MANAGER));
+    DaemonSet { raw, ..live.clone() }
+}
+
+/// What in a record is not as `ds-apply` has written it, as far as it says so itself; `None` when
+/// nothing is.
+pub(super) fn written_by_others(live: &DaemonSet) -> Option<String> {
+    let managers = match ManagedFields::of(&live.raw) {
+        Ok(managers) => managers,
+        Err(error) => return Some(error.to_string()),
+    };
+    let is_ours = |entry: &&Entry| {
+        entry.manager.name == FIELD_MANAGER && entry.manager.operation == Operation::Apply
+    };
+    if let Some(other) = managers.entries().iter().find(|entry| !is_ours(entry)) {
+        return Some(format!("{} owns fields in it", other.manager.name));
+    }
+    let Ok(Some(own)) = merge::owned_by(&live.raw, FIELD_MANAGER) else {
+        return Some(format!("{FIELD_MANAGER} owns nothing in it"));
+    };
+    let (Ok(own), Ok(all)) = (with_defaults(own), with_defaults(live.raw.as_ref().clone())) else {
+        return Some("it is no DaemonSet".to_owned());
+    };
+    let parts = ["/spec", "/metadata/labels", "/metadata/annotations"];
+    let part = parts.into_iter().find(|part| own.pointer(part) != all.pointer(part))?;
+    Some(format!("{} has fields that nobody owns", part[1..].replace('/', ".")))
+}
+
 /// The whole object after `applied` was applied at `now` over what is live.
 ///
 /// # Errors
@@ -33,7 +66,8 @@ pub fn ledger_after(
 ) -> Result<Value, LedgerError> {
     let defaulted = with_defaults(applied.clone())?;
     let manifest = Manifest { applied, defaulted: &defaulted };
-    let merged = merge::apply(live.map(|live| &*live.raw), manifest, FIELD_MANAGER, now)?;
+    let before = live.map(|live| merge::owned_alone(&live.raw, FIELD_MANAGER));
+    let merged = merge::apply(before.as_ref(), manifest, FIELD_MANAGER, now)?;
     let mut object = with_defaults(merged.object)?;
     object["metadata"]["managedFields"] = merged.managed_fields.to_value();
     object["metadata"]["generation"] = match live {
@@ -52,8 +86,6 @@ fn with_defaults(object: Value) -> Result<Value, LedgerError> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;

@@ -101,6 +101,7 @@ fn state(deviation: &Deviation) -> RolloutState {
         Deviation::ObjectMissing
         | Deviation::ObjectTerminating
         | Deviation::FieldDiffers { .. }
+        | Deviation::HoldLeftOver { .. }
         | Deviation::PodMissing { .. }
         | Deviation::PodSurplus { .. }
         | Deviation::PodOutdated { .. }

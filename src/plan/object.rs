@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::changes::{Side, compare};
 use super::document::{BaseChange, Change, FieldChange};
+use super::hold::{LeftHold, ROLLOUT_ANNOTATION};
 use super::prune::SOURCE_ID_ANNOTATION;
 use super::secrets;
 use crate::controller::Owner;
 use crate::merge::LAST_APPLIED_ANNOTATION;
-use crate::model::mask::{Salt, mask_template};
+use crate::model::mask::{Salt, mask_annotations, mask_template};
 use crate::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetStatus, DesiredDaemonSet, ManagedBy,
     TEMPLATE_GENERATION_ANNOTATION,
@@ -40,6 +41,7 @@ pub(super) fn masked(desired: &[DesiredDaemonSet], salt: &Salt) -> Vec<DesiredDa
                 if let Some(template) = Arc::make_mut(whole).pointer_mut("/spec/template") {
                     mask_template(template, salt);
                 }
+                mask_annotations(Arc::make_mut(whole), salt);
             }
             masked
         })
@@ -100,14 +102,25 @@ pub(super) fn change(
 }
 
 /// The fields that change; none for a DaemonSet that does not exist yet. `after` is the whole object
-/// after the apply, with what stays of the live one.
+/// after the apply, with what stays of the live one; `left` is what is left over of a hold on it.
 pub(super) fn changes(
     live: Option<&DaemonSet>,
     after: &Value,
+    left: Option<&LeftHold>,
     show_values: bool,
 ) -> Vec<FieldChange> {
     let Some(live) = live else { return Vec::new() };
-    differences(&comparable(&live.raw, None), &comparable(after, None), show_values)
+    let (mut before, mut to_come) = (comparable(&live.raw, None), comparable(after, None));
+    // Of our own annotations only this one is of somebody's concern, and then it is to go.
+    if left.is_some() {
+        for (side, raw) in [(&mut before, &*live.raw), (&mut to_come, after)] {
+            let annotations = raw.pointer("/metadata/annotations");
+            if let Some(text) = annotations.and_then(|it| it.get(ROLLOUT_ANNOTATION)) {
+                side.metadata["annotations"][ROLLOUT_ANNOTATION] = text.clone();
+            }
+        }
+    }
+    differences(&before, &to_come, show_values)
 }
 
 /// The fields of a live object that are not as in a manifest. Metadata that only the live object
@@ -152,7 +165,17 @@ fn differences(
 ) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     let plain = |value| Some(Side { truth: value, shown: value });
-    compare("metadata", plain(&before.metadata), plain(&after.metadata), &mut changes);
+    if show_values {
+        compare("metadata", plain(&before.metadata), plain(&after.metadata), &mut changes);
+    } else {
+        let [old, new] = [before, after].map(|it| secrets::without_credentials(&it.metadata));
+        compare(
+            "metadata",
+            Some(Side { truth: &before.metadata, shown: &old }),
+            Some(Side { truth: &after.metadata, shown: &new }),
+            &mut changes,
+        );
+    }
     if before.spec == after.spec {
         return changes;
     }

@@ -23,7 +23,9 @@ use crate::controller::Owner;
 use crate::controller::node_pods::Fleet;
 use crate::controller::status;
 use crate::merge;
-use crate::model::{Cascade, DaemonSet, DaemonSetKey, FIELD_MANAGER, NodeName, Pod, Snapshot};
+use crate::model::{
+    Cascade, DaemonSet, DaemonSetKey, FIELD_MANAGER, NamespaceName, NodeName, Pod, Snapshot,
+};
 
 /// The mark of what a source applied: its `--source-id`.
 pub const SOURCE_ID_ANNOTATION: &str = "ds-plan.dev/source-id";
@@ -45,6 +47,18 @@ pub struct Prune<'a> {
     pub cascade: Cascade,
     /// Everything that the source contains, whatever else is planned.
     pub declared: &'a BTreeSet<DaemonSetKey>,
+    /// Where its marks count, besides the namespaces of what it contains: those that it creates, and
+    /// those that were named.
+    pub namespaces: &'a BTreeSet<NamespaceName>,
+}
+
+impl Prune<'_> {
+    /// Whether a mark counts there. In other namespaces anybody may have written it who may write
+    /// DaemonSets there.
+    fn counts_in(&self, namespace: &NamespaceName) -> bool {
+        self.namespaces.contains(namespace)
+            || self.declared.iter().any(|key| key.namespace == *namespace)
+    }
 }
 
 /// Where a source is, as its mark says.
@@ -59,7 +73,7 @@ pub(super) fn removals(
     fleet: &Fleet<'_>,
     source: &SourceInfo,
 ) -> Vec<Planned> {
-    let gone = marked(snapshot, prune.id).filter(|live| !prune.declared.contains(&live.key));
+    let gone = marked(snapshot, prune).filter(|live| !prune.declared.contains(&live.key));
     // One that is on its way out already is nobody's to delete.
     let gone = gone.filter(|live| !live.terminating);
     gone.map(|live| removal(live, prune.cascade, snapshot, fleet, source)).collect()
@@ -67,7 +81,7 @@ pub(super) fn removals(
 
 /// More than half of a source is more likely a wrong folder than a wish.
 pub(super) fn mass_deletion(prune: Prune<'_>, snapshot: &Snapshot) -> Option<Guard> {
-    let live: Vec<&DaemonSet> = marked(snapshot, prune.id).filter(|it| !it.terminating).collect();
+    let live: Vec<&DaemonSet> = marked(snapshot, prune).filter(|it| !it.terminating).collect();
     let gone = live.iter().filter(|live| !prune.declared.contains(&live.key)).count();
     (2 * gone > live.len()).then(|| Guard {
         code: GuardCode::MassDeletion,
@@ -118,12 +132,29 @@ pub(super) fn warnings(
         );
         warning("copiedMark", &live.key, message)
     });
-    others.chain(copies).collect()
+    let elsewhere = snapshot.daemon_sets.iter().filter(|live| {
+        let is_gone = |prune: Prune<'_>| {
+            !prune.declared.contains(&live.key) && !prune.counts_in(&live.key.namespace)
+        };
+        prune.is_some_and(is_gone) && mark(live, snapshot).is_some_and(|mark| mark == id)
+    });
+    let elsewhere = elsewhere.map(|live| {
+        let namespace = &live.key.namespace;
+        let message = format!(
+            "it carries the mark of source `{id}`, and the source has nothing in namespace \
+             {namespace}. It is left alone, unless you say `--prune-namespace={namespace}`"
+        );
+        warning("markElsewhere", &live.key, message)
+    });
+    others.chain(copies).chain(elsewhere).collect()
 }
 
 /// What this source applied, whether or not it still contains it.
-fn marked<'s>(snapshot: &'s Snapshot, id: &str) -> impl Iterator<Item = &'s DaemonSet> {
-    let is_of = move |live: &&DaemonSet| mark(live, snapshot).is_some_and(|mark| mark == id);
+fn marked<'s>(snapshot: &'s Snapshot, prune: Prune<'_>) -> impl Iterator<Item = &'s DaemonSet> {
+    let is_of = move |live: &&DaemonSet| {
+        prune.counts_in(&live.key.namespace)
+            && mark(live, snapshot).is_some_and(|mark| mark == prune.id)
+    };
     snapshot.daemon_sets.iter().filter(is_of)
 }
 

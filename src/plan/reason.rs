@@ -14,6 +14,9 @@ use crate::model::{PodName, RevisionNumber};
 /// Code of [`Reason::Superseded`].
 pub(super) const SUPERSEDED: &str = "superseded";
 
+/// Code of [`Reason::Terminating`].
+pub(super) const TERMINATING: &str = "terminating";
+
 /// Why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -107,10 +110,14 @@ pub enum Reason {
         /// What the kubelet or scheduler says about it.
         #[serde(skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
+        /// The last warning event about the pod, such as `FailedMount: …`; none where events were
+        /// not read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warning: Option<String>,
         /// Restarts of all its containers together.
         restarts: u32,
     },
-    /// The pod is Ready, but not for long enough to be available.
+    /// The pod is Ready, but not for long enough, or with a restart meanwhile, to be available.
     NotAvailableYet {
         /// How long it has to be.
         min_ready_seconds: u32,
@@ -151,7 +158,7 @@ impl Reason {
             Self::NothingComesBack { .. } => "nothingComesBack",
             Self::NodeVanished => "nodeVanished",
             Self::LeftToGarbageCollector => "leftToGarbageCollector",
-            Self::Terminating => "terminating",
+            Self::Terminating => TERMINATING,
             Self::OnDelete => "onDelete",
             Self::SkippedUnreadyNode { .. } => "skippedUnreadyNode",
             Self::UnreadyNodeCounts { .. } => "unreadyNodeCounts",
@@ -167,6 +174,16 @@ impl Reason {
             Self::GoesWithOwner => "goesWithOwner",
             Self::Orphaned => "orphaned",
         }
+    }
+}
+
+impl Reason {
+    /// What its sentence leaves out and is said of one pod alone: the kubelet's message, and the
+    /// last warning.
+    pub fn details(&self) -> Vec<String> {
+        let Self::PodNotReady { detail, warning, .. } = self else { return Vec::new() };
+        let warning = warning.as_ref().map(|warning| format!("last warning: {warning}"));
+        detail.iter().cloned().chain(warning).collect()
     }
 }
 
@@ -212,7 +229,7 @@ impl fmt::Display for Reason {
             }
             Self::NodeNotReady { since: _, seconds } => write!(f, "node NotReady{}", For(*seconds)),
             // Without restarts and detail: nodes in the same trouble stand in one line.
-            Self::PodNotReady { container, trouble, detail: _, restarts: _ } => {
+            Self::PodNotReady { container, trouble, detail: _, warning: _, restarts: _ } => {
                 f.write_str("pod is not Ready")?;
                 match (container, trouble) {
                     (Some(container), Some(word)) => write!(f, ": {word} in container {container}"),
@@ -221,7 +238,8 @@ impl fmt::Display for Reason {
                 }
             }
             Self::NotAvailableYet { min_ready_seconds } => {
-                write!(f, "pod is not yet Ready for {}", Age((*min_ready_seconds).into()))
+                let seconds = Age((*min_ready_seconds).into());
+                write!(f, "pod Ready without a restart for less than minReadySeconds ({seconds})")
             }
             Self::Misscheduled { obstacle } => {
                 write!(f, "its pod runs on, but none may start: {obstacle}")

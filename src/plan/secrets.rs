@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::merge::LAST_APPLIED_ANNOTATION;
-use crate::model::mask::{SecretValue, replace_secrets, secret_values};
+use crate::model::mask::{SecretValue, replace_annotations, replace_secrets, secret_values};
 
 /// What stands in place of a value that may be secret.
 pub(super) const MASK: &str = "(sensitive value)";
@@ -57,11 +57,19 @@ pub(super) fn mask_objects(before: Option<&mut Value>, after: &mut Value) {
     }
 }
 
+/// An object's metadata without the credentials in its annotations.
+pub(super) fn without_credentials(metadata: &Value) -> Value {
+    let mut object = serde_json::json!({"metadata": metadata});
+    replace_annotations(&mut object, |_| MASK.to_owned());
+    object["metadata"].take()
+}
+
 fn mask_last_applied(object: &mut Value) {
     let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
     if let Some(manifest) = annotations.and_then(|all| all.get_mut(LAST_APPLIED_ANNOTATION)) {
         *manifest = MASK.into();
     }
+    replace_annotations(object, |_| MASK.to_owned());
 }
 
 /// The secrets of a template by their places, which outlive a new order of lists.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::document::{Action, Change, DaemonSetPlan, Fate, FieldChange, NodePlan, Plan, Strategy};
-use super::reason::SUPERSEDED;
+use super::reason::{SUPERSEDED, TERMINATING};
 use crate::model::{DaemonSetKey, Uid};
 
 /// How much of a plan binds.
@@ -157,7 +157,9 @@ fn other_reasons(old: &DaemonSetPlan, fresh: &DaemonSetPlan) -> Option<Differenc
         Strategy::RollingUpdate { max_surge, .. } => max_surge > 0,
         Strategy::OnDelete => false,
     };
-    let other = treatments(fresh).into_iter().filter(|it| !planned.contains(it));
+    // What is on its way out goes whatever is done here: nobody needs to agree to it.
+    let other = treatments(fresh).into_iter().filter(|(_, code)| *code != TERMINATING);
+    let other = other.filter(|it| !planned.contains(it));
     let other = other.filter(|(_, code)| !(surges && *code == SUPERSEDED));
     let other: BTreeSet<&'static str> = other.map(|(_, code)| code).collect();
     (!other.is_empty()).then(|| Difference::Reasons(other.into_iter().collect()))

@@ -10,6 +10,7 @@ use super::coded::Coded;
 use super::daemon_set::{Rollout, held, rollout, strategy};
 use super::document::{Action, ApiVersion, ClusterSummary, Counters, NodePlan, Warning};
 use super::hold::{Hold, as_declared};
+use super::lock::LockStanding;
 use super::nodes::Described;
 use super::reason::Reason;
 use super::scene::Scene;
@@ -69,6 +70,9 @@ pub struct DaemonSetStanding {
     /// The rollout that `ds-apply` has begun and not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
+    /// Who has its lock: a run of `ds-apply` that is under way, or one that is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<LockStanding>,
     /// The nodes that are not as they should be, ordered by name; under a hold, by the strategy
     /// that was declared.
     pub obstacles: Vec<NodeObstacles>,
@@ -89,6 +93,7 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
     let templates = snapshot.daemon_sets.iter().map(|live| &live.spec.template.placement);
     let fleet = Fleet::seen_by(&snapshot.nodes, templates);
     let mut notes = Vec::from_iter(warnings::about_server(&snapshot.cluster));
+    notes.extend(warnings::unreadable::warnings(snapshot));
     let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
     let daemon_sets = live
         .map(|live| {
@@ -120,6 +125,7 @@ fn standing(
     let pace = PolicySpec::default();
     let Rollout { nodes, .. } = rollout(scene, strategy, &pace, untouched, Described::Busy);
     let age = live.created.map(|created| snapshot.observed_at.duration_since(created).as_secs());
+    let lock = snapshot.lock_holder(&live.key);
     DaemonSetStanding {
         namespace: live.key.namespace.clone(),
         name: live.key.name.clone(),
@@ -130,6 +136,7 @@ fn standing(
         node_selector: selector_text(&live.spec.template.placement.node_selector),
         age_seconds: age,
         hold,
+        lock: lock.map(|holder| LockStanding::of(holder, snapshot.observed_at)),
         obstacles: nodes.into_iter().filter_map(|node| obstacles(scene, node)).collect(),
     }
 }
@@ -147,7 +154,6 @@ fn obstacles(scene: &Scene<'_>, mut plan: NodePlan) -> Option<NodeObstacles> {
 /// Counts nodes by the stricter rules.
 pub(super) fn counted(scene: &Scene<'_>) -> Counters {
     let view = scene.view();
-    let min_ready = scene.owner.spec.min_ready_seconds;
     let mut counters = Counters::default();
     for (at, placement) in view.placements.iter().enumerate() {
         let pods = view.pods.at(at);
@@ -160,7 +166,7 @@ pub(super) fn counted(scene: &Scene<'_>) -> Counters {
         counters.current += u32::from(!pods.is_empty());
         counters.ready += any(&|pod| pod.is_ready());
         counters.updated += any(&|pod| scene.target.templates.is_updated(pod));
-        counters.available += any(&|pod| pod.serves(min_ready, view.now));
+        counters.available += any(&|pod| health::is_available(scene, pod));
     }
     counters.unavailable = counters.desired - counters.available;
     counters

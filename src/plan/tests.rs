@@ -80,6 +80,7 @@ fn served(daemon_set: &DaemonSet) -> Value {
 pub(crate) fn snapshot(cluster: &Cluster) -> Snapshot {
     let daemon_set = &cluster.daemon_set;
     let mut snapshot = Snapshot {
+        unreadable: Vec::new(),
         cluster: ClusterInfo::default(),
         observed_at: cluster.now,
         nodes: cluster.nodes.clone(),
@@ -121,6 +122,7 @@ pub(crate) fn desired(cluster: &Cluster) -> DesiredDaemonSet {
         place: Place { path: "ds.yaml".into(), line: 1, column: 1 },
         managed_by: ManagedBy::DaemonSetController,
         policy: None,
+        loosened: None,
     }
 }
 
@@ -283,7 +285,7 @@ fn a_dead_node_is_left_for_later() {
     let mut cluster = settled(3);
     let since = Some(at(400));
     cluster.nodes[1].readiness = NodeReadiness::Unknown { since };
-    cluster.pods[1].readiness = PodReadiness::NotReady;
+    cluster.pods[1].readiness = PodReadiness::NotReady { since: None };
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
     assert_eq!(lines(&plan)[1], "node-1 ! skippedUnreadyNode,outdated");
     let message = plan.daemon_sets[0].nodes[1].reasons[0].to_string();

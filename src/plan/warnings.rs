@@ -5,6 +5,7 @@ mod node_selector;
 pub(super) mod requests;
 pub(super) mod services;
 pub(super) mod unchecked;
+pub(super) mod unreadable;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -12,7 +13,7 @@ use std::ops::RangeInclusive;
 use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning};
 use super::scene::Scene;
 use crate::model::{
-    ClusterInfo, DaemonSet, Namespace, NamespaceName, NodeName, Pod, Snapshot,
+    ClusterInfo, DaemonSet, ManagedBy, Namespace, NamespaceName, NodeName, Pod, Snapshot,
     TEMPLATE_GENERATION_LABEL,
 };
 pub(super) use node_selector::Conflict;
@@ -156,8 +157,8 @@ fn nowhere_to_run(scene: &Scene<'_>) -> Option<String> {
     })
 }
 
-/// A warning when more pods than the budget are created: nothing paces the controller there. A
-/// DaemonSet that is new is created everywhere anyway, and nothing is at stake yet.
+/// A warning when more pods than the budget are created, or several of a DaemonSet that is new: the
+/// controller creates them, and cannot be paced. Where `ds-apply` is the controller, it paces itself.
 pub(super) fn creates_at_once(plan: &DaemonSetPlan) -> Option<Warning> {
     let budget = match plan.strategy {
         Strategy::OnDelete => 1,
@@ -167,15 +168,25 @@ pub(super) fn creates_at_once(plan: &DaemonSetPlan) -> Option<Warning> {
     };
     let creates = plan.nodes.iter().filter(|node| node.action == Action::Create);
     let nodes: Vec<NodeName> = creates.map(|node| node.name.clone()).collect();
-    let paced = u32::try_from(nodes.len()).is_ok_and(|count| count <= budget);
-    if paced || plan.change == Change::Create {
+    let is_new = plan.change == Change::Create;
+    let budget = if is_new { 1 } else { budget };
+    let few = u32::try_from(nodes.len()).is_ok_and(|count| count <= budget);
+    let paces_itself = match plan.managed_by {
+        ManagedBy::DaemonSetController => false,
+        ManagedBy::DsApply => true,
+    };
+    if few || paces_itself {
         return None;
     }
-    let message = format!(
-        "{} are created at once on nodes that have none: the budget of {budget} holds back \
-         replacements only",
-        pods(nodes.len())
-    );
+    let pods = pods(nodes.len());
+    let message = if is_new {
+        format!("{pods} are created at once: the DaemonSet controller creates them, unpaced")
+    } else {
+        format!(
+            "{pods} are created at once on nodes that have none: the budget of {budget} holds back \
+             replacements only"
+        )
+    };
     let daemon_set = Some(format!("{}/{}", plan.namespace, plan.name));
     Some(Warning { code: "createsAtOnce".to_owned(), message, daemon_set, nodes })
 }

@@ -1,12 +1,12 @@
 //! Which outdated pods are replaced when: who is a candidate, who is left for later, and why.
 //!
-//! There is one wave. It slides: as soon as a node is well again, the next
-//! candidate goes, and never more than the budget are without an available pod.
+//! There is one wave. It slides: as soon as a node is well again, the next candidate goes, and never
+//! more than the budget are without an available pod. With a ramp, the first node goes alone.
 
 use super::coded::Coded;
 use super::document::{Action, NodePlan, Strategy, Wave};
 use super::reason::Reason;
-use crate::model::{NodeName, PolicySpec, SkipUnreadyNodes};
+use crate::model::{MinReady, NodeName, PolicySpec, Ramp, SkipUnreadyNodes};
 
 /// What the budget has to know of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,7 @@ pub(super) fn schedule(
     standings: &[Standing],
     strategy: Strategy,
     pace: &PolicySpec,
+    min_ready_seconds: MinReady,
 ) -> Schedule {
     let (max_unavailable, max_surge) = match strategy {
         Strategy::OnDelete => return Schedule::default(),
@@ -105,7 +106,10 @@ pub(super) fn schedule(
         nodes[at].wave = Some(1);
     }
     let name = "all nodes".to_owned();
-    let wave = Wave { index: 1, name, max_unavailable, max_surge, nodes: names };
+    // A surge is the controller's own, and knows no ramp.
+    let ramp = if max_surge > 0 { Ramp::None } else { pace.ramp };
+    let wave =
+        Wave { index: 1, name, max_unavailable, max_surge, ramp, min_ready_seconds, nodes: names };
     Schedule { waves: vec![wave], holders }
 }
 
@@ -232,7 +236,7 @@ mod tests {
         let desired = u32::try_from(plans.len()).unwrap();
         let strategy = Strategy::RollingUpdate { max_unavailable, max_surge, desired };
         let Schedule { waves, holders: _ } =
-            schedule(&mut plans, &standings, strategy, &PolicySpec::default());
+            schedule(&mut plans, &standings, strategy, &PolicySpec::default(), MinReady::default());
         let names = waves.iter().flat_map(|wave| wave.nodes.iter().map(ToString::to_string));
         (plans, names.collect())
     }

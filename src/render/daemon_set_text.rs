@@ -7,6 +7,7 @@ use anstyle::Style;
 use super::TextOptions;
 use super::neutral;
 use super::nodes::{Group, every_node, groups, names, reason_column, sentence};
+use super::pace::{pace, stays_up};
 use super::page::{ASIDE, CHANGE, GAIN, HALT, LOSS, Line, NAME, Page, count, style_of};
 use super::plan_text::key;
 use super::ranges::{fold, listed};
@@ -239,7 +240,7 @@ fn wave_lines(
     daemon_set: &DaemonSetPlan,
     options: TextOptions,
 ) {
-    let Wave { index, name: _, max_unavailable, max_surge, nodes } = wave;
+    let Wave { index, nodes, .. } = wave;
     let members: Vec<&NodePlan> =
         daemon_set.nodes.iter().filter(|node| node.wave == Some(*index)).collect();
     let grouped = groups(members.iter().copied().map(as_grouped));
@@ -247,10 +248,7 @@ fn wave_lines(
         .styled(NAME, wave_title(wave, columns.named))
         .padded_to(columns.counts)
         .plain(count(nodes.len(), "node"));
-    let budget = match (nodes.len(), (*max_surge).max(*max_unavailable)) {
-        (0 | 1, _) => String::new(),
-        (_, budget) => format!(", at most {budget} at a time"),
-    };
+    let budget = format!("{}{}", pace(wave), stays_up(wave));
     match &grouped[..] {
         [only] if !options.verbose && only.why == runs_current(daemon_set) => {
             let names = listed(&fold(only.nodes.iter().copied()));

@@ -2,6 +2,7 @@
 
 mod past;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -9,7 +10,7 @@ use serde_json::Value;
 pub(super) use past::{diff, drift, history};
 
 use crate::controller::placement::Obstacle;
-use crate::model::{DaemonSetKey, ManagedBy, RevisionNumber};
+use crate::model::{DaemonSetKey, ManagedBy, MinReady, Ramp, RevisionNumber};
 use crate::plan::{
     Action, ActionTotals, ApiVersion, Change, ClusterSummary, Counters, DaemonSetPlan,
     DaemonSetStanding, Explanation, ExplanationKind, Fate, FieldChange, Forecast, Guard, GuardCode,
@@ -43,6 +44,7 @@ pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
             paths: vec!["deploy/prod".into()],
             id: None,
             prune: None,
+            prune_namespaces: BTreeSet::new(),
         },
         cluster: ClusterSummary {
             name: Some("prod-eu".into()),
@@ -147,6 +149,8 @@ impl DaemonSetPlan {
             name: name.into(),
             max_unavailable,
             max_surge,
+            ramp: if max_surge > 0 { Ramp::None } else { Ramp::Double },
+            min_ready_seconds: MinReady { first: 10, others: 0 },
             nodes: names,
         });
         plan
@@ -297,6 +301,7 @@ pub(super) fn status() -> Status {
         node_selector: "<none>".into(),
         age_seconds: Some(3_600 * 24 * 41),
         hold: None,
+        lock: None,
         obstacles: vec![],
     };
     let obstacle = |node: &str, reason: &Reason| NodeObstacles {
@@ -353,5 +358,6 @@ pub(super) fn explanation() -> Explanation {
         action,
         wave,
         reasons,
+        logs: Vec::new(),
     }
 }

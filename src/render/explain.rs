@@ -5,7 +5,7 @@ use anstyle::Style;
 use super::TextOptions;
 use super::nodes::{fate, sentence};
 use super::page::{ASIDE, GAIN, HALT, LOSS, Line, NAME, Page, style_of};
-use crate::plan::{Action, Explanation, Outcome, RuleReport};
+use crate::plan::{Action, ContainerLog, Explanation, Outcome, RuleReport};
 
 const INDENT: usize = 4;
 /// Rules up to this width have their outcomes under each other.
@@ -26,6 +26,7 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
         action,
         wave,
         reasons,
+        logs,
     } = explanation;
     let mut page = Page::default();
     let title = Line::at(0).styled(NAME, daemon_set).plain(" on node ");
@@ -45,6 +46,12 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
     page.gap();
     let line = Line::at(0).styled(style_of(*action), signed(*action)).plain(words).plain(when);
     page.push(if reasons.is_empty() { line } else { line.plain(": ").plain(sentence(reasons)) });
+    for detail in reasons.iter().flat_map(|coded| coded.reason.details()) {
+        page.push(Line::at(INDENT).styled(ASIDE, detail));
+    }
+    for line in logs.iter().flat_map(ContainerLog::lines_shown) {
+        page.push(Line::at(INDENT).whole().plain(line));
+    }
     page.write(*options)
 }
 
@@ -98,6 +105,36 @@ fn action_words(action: Action) -> &'static str {
 mod tests {
     use super::super::examples;
     use super::*;
+    use crate::plan::Reason;
+
+    #[test]
+    fn what_the_kubelet_says_and_the_container_printed_comes_last() {
+        let mut explanation = examples::explanation();
+        let reason = Reason::PodNotReady {
+            container: Some("agent".to_owned()),
+            trouble: Some("CrashLoopBackOff".to_owned()),
+            detail: Some("back-off; it ended with Error, exit code 3".to_owned()),
+            warning: Some("BackOff: restarting".to_owned()),
+            restarts: 4,
+        };
+        explanation.reasons = vec![reason.into()];
+        explanation.logs = vec![ContainerLog {
+            pod: "agent-x".into(),
+            container: Some("agent".to_owned()),
+            previous: true,
+            lines: vec!["starting".to_owned(), "\u{1b}[2J::error::no config".to_owned()],
+            error: None,
+        }];
+        let text = explain_text(&explanation, &TextOptions::default());
+        insta::assert_snapshot!(text.rsplit_once("\n\n").unwrap().1, @r"
+            - its pod is deleted, and none comes back: pod is not Ready: CrashLoopBackOff in container agent
+                back-off; it ended with Error, exit code 3
+                last warning: BackOff: restarting
+                container agent printed before it ended:
+                  | starting
+                  | \u{1b}[2J::error::no config
+            ");
+    }
 
     #[test]
     fn each_rule_then_what_follows() {
@@ -122,7 +159,7 @@ mod tests {
         (explanation.may_start, explanation.may_stay) = (true, true);
         (explanation.rules, explanation.pods) = (vec![], vec![]);
         (explanation.action, explanation.wave) = (Action::Create, Some(2));
-        explanation.reasons = vec![crate::plan::Reason::NoPod.into()];
+        explanation.reasons = vec![Reason::NoPod.into()];
         insta::assert_snapshot!(explain_text(&explanation, &TextOptions::default()), @r"
             logging/fluent-bit on node edge-b-13
 

@@ -26,7 +26,7 @@ use crate::model::NodeName;
 pub(super) use daemon_set::object_words;
 pub use diff::diff_markdown;
 pub use drift::drift_markdown;
-pub(super) use nodes::{node_words, rounds};
+pub(super) use nodes::node_words;
 pub(super) use plan::effect;
 pub use plan::plan_markdown;
 

@@ -96,7 +96,16 @@ pub(super) fn changes(daemon_set: &DaemonSetPlan) -> bool {
 
 /// ` at 4f2c9e1 in deploy/prod`.
 pub(super) fn source_words(source: &SourceInfo, options: TextOptions) -> String {
-    let SourceInfo { repository, commit, subject: _, base, paths, id: _, prune: _ } = source;
+    let SourceInfo {
+        repository,
+        commit,
+        subject: _,
+        base,
+        paths,
+        id: _,
+        prune: _,
+        prune_namespaces: _,
+    } = source;
     let shortened = |id: &String| if options.verbose { id.clone() } else { short_commit(id) };
     let [commit, base] = [commit, base].map(|id| id.as_ref().map(shortened));
     let paths = (!paths.is_empty()).then(|| few(paths.iter().map(String::as_str), options));

@@ -26,7 +26,7 @@ fn a_rollout() {
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
-        wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 … edge-b-274 (272), at most 42 at a time
+        wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 … edge-b-274 (272), first edge-a-01 alone, then 2, 4 and so on, at most 42 at a time; the first new pod must stay up for 10s
         + edge-c-77   node has no pod yet
         - edge-b-13   nodeSelector disk=ssd does not match (node has disk=hdd)
         ! edge-b-19   node NotReady for 3h3m: skipped, its pod is replaced when it is back
@@ -123,7 +123,7 @@ fn a_wave_of_different_pods_says_which_are_which() {
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
-        wave 1   53 nodes, at most 42 at a time
+        wave 1   53 nodes, first edge-a-01 alone, then 2, 4 and so on, at most 22 at a time; the first new pod must stay up for 10s
             -   edge-c-01                         outdated, and nothing comes back: nodeSelector disk=ssd does not match (node has disk=hdd)
             -/+ 40 nodes: edge-a-01 … edge-a-40   runs revision 7
             -/+ 12 nodes: edge-b-01 … edge-b-12   runs revision 6
@@ -148,8 +148,8 @@ fn waves_with_names() {
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
-        wave 1 canary   1 node     +/- edge-a-01
-        wave 2 rest     40 nodes   +/- edge-b-01 … edge-b-40, at most 5 at a time
+        wave 1 canary   1 node     +/- edge-a-01; its new pod must stay up for 10s
+        wave 2 rest     40 nodes   +/- edge-b-01 … edge-b-40, at most 5 at a time; the first new pod must stay up for 10s
 
     Plan: 0 to create, 0 to delete, 0 to replace, 41 to surge, 0 waiting. Revisions: 0 new, 1 reused.
     About 41m (from 1236 pod starts seen in this cluster).
@@ -221,7 +221,7 @@ fn verbose_lists_every_node() {
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
-        wave 1   3 nodes, at most 42 at a time
+        wave 1   3 nodes, first edge-a-01 alone, then 2; the first new pod must stay up for 10s
             -/+ 3 nodes: edge-a-01 … edge-a-03   runs revision 7
                 edge-a-01   pod agent-a-01x goes: runs revision 7
                 edge-a-02   pod agent-a-02x goes: runs revision 7
@@ -351,7 +351,8 @@ fn a_narrow_terminal_breaks_words_not_values() {
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
         wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 …
-              edge-b-274 (272), at most 42 at a time
+              edge-b-274 (272), first edge-a-01 alone, then 2, 4 and so on,
+              at most 42 at a time; the first new pod must stay up for 10s
         + edge-c-77   node has no pod yet
         - edge-b-13   nodeSelector disk=ssd does not match (node has
               disk=hdd)

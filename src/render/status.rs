@@ -103,6 +103,7 @@ fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) 
         node_selector: _,
         age_seconds: _,
         hold,
+        lock,
         obstacles,
     } = standing;
     let mut remarks = differences(*reported, *counted);
@@ -115,6 +116,7 @@ fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) 
     remarks.extend(
         hold.as_ref().map(|hold| format!("{hold}: ds-apply goes on, `ds-apply undo` goes back")),
     );
+    remarks.extend(lock.as_ref().map(ToString::to_string));
     if remarks.is_empty() && obstacles.is_empty() {
         return;
     }
@@ -162,18 +164,34 @@ fn obstacle_lines(page: &mut Page, obstacles: &[NodeObstacles], options: TextOpt
     let column = INDENT + reason_column(&grouped);
     for Group { key: (), why, nodes } in &grouped {
         page.push(Line::at(INDENT).plain(names(nodes)).padded_to(column).plain("   ").plain(why));
-        if options.verbose && nodes.len() > 1 {
-            for node in nodes {
+        // What is said of one pod is shown of one node of those that fare alike, or of each.
+        let several = nodes.len() > 1;
+        let shown = if options.verbose { nodes.len() } else { 1 };
+        for node in nodes.iter().take(shown) {
+            let said = said_of(node, obstacles);
+            if several && (options.verbose || !said.is_empty()) {
                 page.push(Line::at(2 * INDENT).styled(ASIDE, node));
+            }
+            let indent = if several { 3 * INDENT } else { 2 * INDENT };
+            for detail in said {
+                page.push(Line::at(indent).styled(ASIDE, detail));
             }
         }
     }
+}
+
+/// What the kubelet and others say of the pod on a node.
+fn said_of(node: &str, obstacles: &[NodeObstacles]) -> Vec<String> {
+    let of_node = obstacles.iter().filter(|one| one.node.as_ref() == node);
+    let reasons = of_node.flat_map(|NodeObstacles { node: _, reasons }| reasons);
+    reasons.flat_map(|coded| coded.reason.details()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::examples;
     use super::*;
+    use crate::plan::{LockStanding, Reason};
 
     #[test]
     fn the_table_is_kubectls_and_the_rest_is_below() {
@@ -188,6 +206,49 @@ mod tests {
                 AVAILABLE says 40, ds-plan counts 37: a pod that is terminating does not count here
                 12 nodes: edge-a-01 … edge-a-12   strategy OnDelete: replaced when somebody deletes it
                 edge-b-07                         pod is terminating
+            ");
+    }
+
+    #[test]
+    fn what_is_said_of_a_pod_stands_below_its_node() {
+        let unready = |node: &str, detail: Option<&str>, warning: Option<&str>| NodeObstacles {
+            node: node.into(),
+            reasons: vec![
+                Reason::PodNotReady {
+                    container: Some("agent".to_owned()),
+                    trouble: Some("ContainerCreating".to_owned()),
+                    detail: detail.map(str::to_owned),
+                    warning: warning.map(str::to_owned),
+                    restarts: 0,
+                }
+                .into(),
+            ],
+        };
+        let mut status = examples::status();
+        status.daemon_sets.truncate(1);
+        status.daemon_sets[0].obstacles = vec![
+            unready("n-1", Some("no sandbox"), Some("FailedMount: no \u{1b}[2Jsuch\nvolume")),
+            unready("n-2", None, Some("FailedMount: another")),
+            unready("n-3", None, None),
+        ];
+        let text =
+            |verbose| status_text(&status, &TextOptions { verbose, ..TextOptions::default() });
+        insta::assert_snapshot!(text(false).split_once("\n\n").unwrap().1, @r"
+            logging/fluent-bit   3 nodes are not as they should be
+                3 nodes: n-1 … n-3   pod is not Ready: ContainerCreating in container agent
+                    n-1
+                        no sandbox
+                        last warning: FailedMount: no \u{1b}[2Jsuch\nvolume
+            ");
+        insta::assert_snapshot!(text(true).split_once("\n\n").unwrap().1, @r"
+            logging/fluent-bit   3 nodes are not as they should be
+                3 nodes: n-1 … n-3   pod is not Ready: ContainerCreating in container agent
+                    n-1
+                        no sandbox
+                        last warning: FailedMount: no \u{1b}[2Jsuch\nvolume
+                    n-2
+                        last warning: FailedMount: another
+                    n-3
             ");
     }
 
@@ -207,6 +268,34 @@ mod tests {
             Warning: the snapshot has no managed fields: leftovers and conflicts are undecided
             ");
         assert_eq!(status_name(&status), "logging/fluent-bit\nkube-system/fluent-bit\n");
+    }
+
+    #[test]
+    fn a_lock_is_told() {
+        let lock = |ago| LockStanding {
+            holder: "alice on build-7 (process 5)".to_owned(),
+            since: Some("2026-08-01T11:00:00Z".parse().unwrap()),
+            renewed_seconds_ago: Some(ago),
+            lease_seconds: 15,
+            live: ago < 15,
+        };
+        let mut status = examples::status();
+        status.daemon_sets.truncate(1);
+        status.daemon_sets[0].lock = Some(lock(4));
+        let mut gone = status.daemon_sets[0].clone();
+        (gone.name, gone.lock) = ("left".into(), Some(lock(600)));
+        status.daemon_sets.push(gone);
+        insta::assert_snapshot!(status_text(&status, &TextOptions::default()), @r"
+            NAME         DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE
+            fluent-bit   40        40        40      40           40          <none>          41d
+            left         40        40        40      40           40          <none>          41d
+
+            logging/fluent-bit
+                locked by alice on build-7 (process 5) since 2026-08-01T11:00:00Z, renewed 4s ago: that run is under way
+
+            logging/left
+                locked by alice on build-7 (process 5) since 2026-08-01T11:00:00Z, renewed 10m ago: it lasts 15s, so that run is gone, and the next one takes it
+            ");
     }
 
     #[test]

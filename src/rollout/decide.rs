@@ -11,18 +11,23 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::effect::{Effect, Purpose};
-use super::outcome::{ControllerStep, Ending, Held, Outcome};
+use super::event::Failure;
+use super::outcome::{Attempt, ControllerStep, Ending, Held, Outcome};
 use super::progress::Report;
 use super::sight::{Kubelet, Sight, Spot};
 use super::state::{Course, Leave, State, Stop};
 use super::task::{Goal, Task};
 use super::world::World;
 use crate::controller::revision_data::{Matching, data_for, matches};
-use crate::model::DaemonSet;
+use crate::model::{DaemonSet, UpdateStrategy};
 use crate::planted::planted;
 
 /// How long until the next look, while what is seen may be old.
 const BLIND_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
+/// How long at least what happens may be out of sight before a run gives up. Deadlines of pods do
+/// not count meanwhile, so the shortest of them says nothing about it.
+const BLIND_PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// Why a step goes no further.
 #[derive(Debug)]
@@ -91,8 +96,8 @@ impl<'w> Step<'_, 'w> {
     /// Reasons to stop that ask nothing of the world.
     fn leave_at_once(&self) -> Flow<()> {
         let outcome = if let Some((request, failure)) = &self.state.fatal {
-            Outcome::Failed { request: *request, failure: failure.clone() }
-        } else if self.state.stop == Some(Stop::LockLost) {
+            self.refused(*request, failure.clone())
+        } else if matches!(self.state.stop, Some(Stop::LockLost { .. })) {
             Outcome::LockLost
         } else if self.state.stop == Some(Stop::InterruptedTwice) {
             Outcome::Interrupted
@@ -104,10 +109,26 @@ impl<'w> Step<'_, 'w> {
         Err(Pause::End(outcome))
     }
 
+    /// The server does not let it go on. Where pods wait for a run to replace them, this is a stop
+    /// like any other, and not just an error.
+    fn refused(&self, request: Attempt, failure: Failure) -> Outcome {
+        let on_delete = |live: &DaemonSet| live.spec.update_strategy == UpdateStrategy::OnDelete;
+        // What was written may not be seen yet.
+        let is_held = self.state.writing.held && self.is_done(Purpose::Apply);
+        let waits = is_held || self.world.daemon_set.is_some_and(on_delete);
+        if waits && !self.is_done(Purpose::GiveBack) {
+            Outcome::Held { why: Held::Refused { request, failure } }
+        } else {
+            Outcome::Failed { request, failure }
+        }
+    }
+
     /// Nothing is decided on what may be old.
     fn see(&mut self) -> Flow<()> {
         if planted!(self.world.is_current, "decides on what may be old" => true) {
-            self.state.blind = None;
+            if let Some(since) = self.state.blind.take() {
+                self.state.sees_again(since, self.now);
+            }
             return Ok(());
         }
         if self.state.stop == Some(Stop::Interrupted) {
@@ -118,7 +139,7 @@ impl<'w> Step<'_, 'w> {
         self.stands = true;
         let since = *self.state.blind.get_or_insert(self.now);
         let waited = self.now.duration_since(since);
-        if waited < self.patience() {
+        if waited < self.patience().max(BLIND_PATIENCE) {
             return Err(Pause::Wait);
         }
         let why = Held::Blind { seconds: waited.as_secs() };
@@ -195,7 +216,7 @@ impl<'w> Step<'_, 'w> {
 
     /// An end waits for the answers to all requests, so that nothing happens after it.
     fn finish(mut self, pause: Pause) -> Vec<Effect> {
-        let leaves = self.state.stop == Some(Stop::InterruptedTwice);
+        let leaves = self.state.stop.is_some_and(Stop::leaves);
         match pause {
             Pause::End(outcome) if leaves || !self.state.awaits_answers() => {
                 self.state.finished = true;

@@ -51,6 +51,10 @@ pub enum Effect {
 pub struct Write {
     /// What must still be true of the live object.
     pub precondition: Precondition,
+    /// The live object that was looked at, whole.
+    pub live: Option<Arc<Value>>,
+    /// Whether the live pod template has to stay as it is: else nothing is written.
+    pub keeps_template: bool,
     /// What it is for.
     pub purpose: Purpose,
     /// What is sent, but for what follows.

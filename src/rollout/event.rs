@@ -73,6 +73,8 @@ pub enum Failure {
         /// What the server says.
         message: String,
     },
+    /// The server would change the pod template with it, which was to stay. Nothing was done.
+    ChangesTemplate,
     /// No answer, or one that does not say (timeout, lost connection, 429, 5xx): it may have been
     /// done.
     Unknown {
@@ -88,6 +90,9 @@ impl fmt::Display for Failure {
             Self::Gone => f.write_str("it is gone"),
             Self::Forbidden { message } => write!(f, "forbidden: {message}"),
             Self::Refused { message } => write!(f, "refused: {message}"),
+            Self::ChangesTemplate => f.write_str(
+                "the server would change the pod template with it, and pods would be replaced",
+            ),
             Self::Unknown { message } => write!(f, "no clear answer: {message}"),
         }
     }

@@ -17,7 +17,7 @@ use super::gate;
 use super::outcome::{Attempt, Held, Interference, NotParked, Outcome, RolledBack, Trouble};
 use super::pace::Paced;
 use super::sight::{Spot, count};
-use super::state::Request;
+use super::state::{Creates, Request};
 use super::task::{Extent, Provenance, Target};
 use super::waves::Hands;
 use super::world::World;
@@ -70,6 +70,9 @@ impl<'w> Step<'_, 'w> {
             return Ok(Pause::End(Outcome::Gone { replaced_by: None }));
         };
         self.appeared(live)?;
+        if !is_template(live, target.template.raw()) {
+            self.state.creates = Creates::All;
+        }
         let good = match self.task.pace.on_failure {
             OnFailure::Hold => return self.stay(target, live, failed, None),
             OnFailure::Park | OnFailure::Rollback => self.good(target, live, &failed),

@@ -36,6 +36,7 @@ impl<'w> Step<'_, 'w> {
         self.state.leave = Leave::Upkeep;
         let hands = self.as_written(target, live)?;
         let sight = self.look(live);
+        self.state.creates = self.may_create(target, &sight);
         planted!(self.settled(&sight), "nobody waits for the controller" => Ok(()))?;
         self.recorded(&sight)?;
         if *target.declared.strategy() == UpdateStrategy::OnDelete {

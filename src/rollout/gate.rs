@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::outcome::Trouble;
 use super::sight::{Kubelet, Sight, Spot, Stand};
-use super::state::{Awaited, Pods, Waiting};
+use super::state::{Awaited, Creates, Pods, Waiting};
 use crate::model::{NodeName, Pod, PolicySpec};
 use crate::plan::not_available;
 
@@ -38,7 +38,7 @@ pub(super) fn may_yet_serve(spot: &Spot<'_>) -> bool {
 }
 
 /// Whether a pod has a trouble that does not heal by itself.
-fn is_stuck(pod: &Pod) -> bool {
+pub(super) fn is_stuck(pod: &Pod) -> bool {
     pod.trouble.as_ref().is_some_and(|trouble| DOES_NOT_HEAL.contains(&&*trouble.reason))
 }
 
@@ -51,8 +51,14 @@ pub(super) struct Verdict {
     pub next: Option<Timestamp>,
 }
 
-/// Asks every node, and remembers since when each waits.
-pub(super) fn check(sight: &Sight<'_>, pods: &mut Pods, pace: &PolicySpec) -> Verdict {
+/// Asks every node, and remembers since when each waits. One on which no pod may be created yet waits
+/// for its turn, and for nothing else.
+pub(super) fn check(
+    sight: &Sight<'_>,
+    pods: &mut Pods,
+    creates: &Creates,
+    pace: &PolicySpec,
+) -> Verdict {
     let mut gate = Gate { sight, pace, now: sight.now, verdict: Verdict::default() };
     let mut waiting = BTreeMap::new();
     for spot in sight.spots.iter().filter(|spot| spot.is_desired()) {
@@ -74,13 +80,17 @@ pub(super) fn check(sight: &Sight<'_>, pods: &mut Pods, pace: &PolicySpec) -> Ve
                 (Awaited::Pod, Some(pod))
             }
             Stand::Leaving(_) => (Awaited::Departure, None),
+            Stand::Empty if !creates.may(&spot.node.name) => continue,
             Stand::Empty => (Awaited::Pod, None),
         };
         let name = &spot.node.name;
         let known = pods.waiting.get(name).filter(|waiting| waiting.what == what);
-        let since = known.map_or_else(|| gate.begin(pod), |waiting| waiting.since);
+        let begun = || gate.begin(pod).max(pods.begin.unwrap_or(Timestamp::MIN));
+        let since = known.map_or_else(begun, |waiting| waiting.since);
         waiting.insert(name.clone(), Waiting { since, what });
         gate.judge(spot, since, pods);
+        let serves_at = pod.and_then(|pod| sight.serves_at(pod));
+        gate.look_again(serves_at);
     }
     pods.waiting = waiting;
     let Gate { verdict, .. } = gate;
@@ -125,7 +135,7 @@ impl Gate<'_, '_> {
     /// Not available by the deadline. One that is Ready gets `minReadySeconds` on top: it has come
     /// in time, and only has to prove itself.
     fn too_late(&mut self, spot: &Spot<'_>, pod: &Pod, since: Timestamp) {
-        let min_ready = self.sight.live.spec.min_ready_seconds;
+        let min_ready = self.sight.min_ready;
         let proving = if pod.is_ready() { min_ready } else { 0 };
         let limit = self.deadline() + SignedDuration::from_secs(proving.into());
         self.after(spot, since, limit, |seconds| Trouble::TooLate {
@@ -144,7 +154,7 @@ impl Gate<'_, '_> {
             return;
         }
         let since = *pods.troubled.entry(pod.uid.clone()).or_insert(self.now);
-        let min_ready = self.sight.live.spec.min_ready_seconds;
+        let min_ready = self.sight.min_ready;
         self.after(spot, since, GRACE, |seconds| Trouble::DoesNotHeal {
             pod: pod.name.clone(),
             seconds,
@@ -177,14 +187,15 @@ impl Gate<'_, '_> {
         });
     }
 
-    /// No pod is created. When the controller says why, the grace is enough; its events name no
-    /// node, so one that came while this node waited is taken to be about it.
+    /// No pod is created. When the controller says that the server refuses it, the grace is enough;
+    /// its events name no node, so one that came while this node waited is taken to be about it.
     fn no_pod(&mut self, spot: &Spot<'_>, since: Timestamp, pods: &Pods) {
-        let said = pods.create_failed.as_ref().filter(|(at, _)| *at + GRACE >= since);
-        let limit = if said.is_some() { GRACE.min(self.deadline()) } else { self.deadline() };
+        let said = pods.create_failed.as_ref().filter(|said| said.at + GRACE >= since);
+        let refused = said.is_some_and(|said| said.refused);
+        let limit = if refused { GRACE.min(self.deadline()) } else { self.deadline() };
         self.after(spot, since, limit, |seconds| Trouble::NoPod {
             seconds,
-            message: said.map(|(_, message)| message.clone()),
+            message: said.map(|said| said.message.clone()),
         });
     }
 
@@ -200,9 +211,13 @@ impl Gate<'_, '_> {
         if waited >= limit {
             self.fail(spot, trouble(waited.as_secs()));
         } else {
-            let at = since + limit;
-            self.verdict.next = Some(self.verdict.next.map_or(at, |next| next.min(at)));
+            self.look_again(Some(since + limit));
         }
+    }
+
+    /// Something may be otherwise then.
+    fn look_again(&mut self, at: Option<Timestamp>) {
+        self.verdict.next = self.verdict.next.into_iter().chain(at).min();
     }
 
     /// The first trouble of a node stays.

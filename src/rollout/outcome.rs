@@ -148,6 +148,13 @@ pub enum Held {
         /// For how long, in seconds.
         seconds: i64,
     },
+    /// The server does not let it go on, and the live strategy is `OnDelete`.
+    Refused {
+        /// What was tried.
+        request: Attempt,
+        /// What the server answered.
+        failure: Failure,
+    },
     /// The time of the whole run is over.
     Timeout,
 }
@@ -247,6 +254,36 @@ pub enum Trouble {
     },
 }
 
+impl Outcome {
+    /// Nodes that failed, of an outcome that has some.
+    pub fn failed(&self) -> Option<&BTreeMap<NodeName, Trouble>> {
+        match self {
+            Self::Held { why: Held::Failed { failed, not_parked: _ } }
+            | Self::Parked { failed, .. } => Some(failed),
+            Self::Done
+            | Self::Held { .. }
+            | Self::Stale { .. }
+            | Self::Gone { .. }
+            | Self::Interrupted
+            | Self::LockLost
+            | Self::Failed { .. } => None,
+        }
+    }
+}
+
+impl Trouble {
+    /// The pod that is in it, if there is one.
+    pub fn pod(&self) -> Option<&PodName> {
+        match self {
+            Self::TooLate { pod, .. }
+            | Self::DoesNotHeal { pod, .. }
+            | Self::Restarts { pod, .. }
+            | Self::StillTerminating { pod, .. } => Some(pod),
+            Self::NoPod { .. } => None,
+        }
+    }
+}
+
 /// What somebody else did.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Interference {
@@ -278,14 +315,12 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLate { pod, seconds, reason } => {
-                write!(f, "pod {pod} is not available after {}: {reason}", Age(*seconds))
+                write!(f, "pod {pod} is not available after {}: {reason}", Age(*seconds))?;
+                reason.details().iter().try_for_each(|detail| write!(f, ": {detail}"))
             }
             Self::DoesNotHeal { pod, seconds, reason } => {
                 write!(f, "pod {pod}, for {}: {reason}", Age(*seconds))?;
-                match reason {
-                    Reason::PodNotReady { detail: Some(detail), .. } => write!(f, ": {detail}"),
-                    _said_all => Ok(()),
-                }
+                reason.details().iter().try_for_each(|detail| write!(f, ": {detail}"))
             }
             Self::Restarts { pod, restarts, allowed } => {
                 write!(f, "pod {pod} restarted {restarts} times, at most {allowed} allowed")
@@ -333,6 +368,11 @@ impl fmt::Display for Held {
             Self::NoAnswer { request, failure, seconds } => {
                 write!(f, "{request} does not succeed for {}: {failure}", Age(*seconds))
             }
+            Self::Refused { request, failure } => write!(
+                f,
+                "{request}: {failure}; the update strategy is OnDelete, so the other pods stay as \
+                 they are until a run goes on"
+            ),
             Self::Timeout => f.write_str("the time of the run is over"),
         }
     }

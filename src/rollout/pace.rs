@@ -1,6 +1,6 @@
 //! Replacing pods, or watching the controller do so, through the gates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -11,9 +11,11 @@ use super::outcome::{Attempt, Held, Outcome, Replaced, Trouble};
 use super::patience::without_pod;
 use super::progress::Report;
 use super::sight::{Sight, Stand};
-use super::state::{Awaited, Request, Standstill};
+use super::state::{Awaited, Creates, Request, Standstill, State};
+use super::task::Target;
 use super::waves::{self, Hands, Next};
-use crate::model::NodeName;
+use crate::controller::limits::allows_surge;
+use crate::model::{ManagedBy, NodeName, Ramp, UpdateStrategy};
 use crate::planted::planted;
 
 /// How replacing pods stands.
@@ -33,6 +35,7 @@ impl Step<'_, '_> {
     pub(super) fn pace(&mut self, sight: &Sight<'_>, hands: Hands<'_>) -> Paced {
         let failed = self.ask_gates(sight);
         self.tell_progress(sight);
+        self.tell_lost_ready(sight, hands);
         if planted!(!failed.is_empty(), "a failed gate is passed over" => false) {
             return Paced::Failed(failed);
         }
@@ -70,6 +73,7 @@ impl Step<'_, '_> {
             pods.count += 1;
         }
         pods.replacing.entry(delete.node.clone()).or_insert(self.now);
+        pods.renewed.insert(delete.node.clone());
         self.report(Report::Deleting(delete.clone()));
         self.effects.push(Effect::Delete(delete));
     }
@@ -92,7 +96,9 @@ impl Step<'_, '_> {
     /// What has failed, by node; also notes which nodes are well again.
     pub(super) fn ask_gates(&mut self, sight: &Sight<'_>) -> BTreeMap<NodeName, Trouble> {
         self.note_recovered(sight);
-        let verdict = gate::check(sight, &mut self.state.pods, &self.task.pace);
+        self.note_arrived(sight);
+        let State { pods, creates, .. } = &mut *self.state;
+        let verdict = gate::check(sight, pods, creates, &self.task.pace);
         self.wake_at(verdict.next);
         for (node, trouble) in &verdict.failed {
             if self.state.told.failed.insert(node.clone()) {
@@ -120,6 +126,64 @@ impl Step<'_, '_> {
             let Replaced { node, seconds, .. } = replaced.clone();
             self.state.pods.replaced.push(replaced);
             self.report(Report::Recovered { node, seconds });
+        }
+    }
+
+    fn note_arrived(&mut self, sight: &Sight<'_>) {
+        let pods = &mut self.state.pods;
+        let waits =
+            |node: &NodeName| pods.waiting.get(node).is_some_and(|it| it.what == Awaited::Pod);
+        let well = sight.spots.iter().filter(|spot| matches!(spot.stand, Stand::Well(_)));
+        let arrived = well.map(|spot| &spot.node.name).filter(|node| waits(node)).cloned();
+        let arrived: Vec<_> = arrived.collect();
+        pods.arrived.extend(arrived);
+    }
+
+    /// Where the run is the controller: on which nodes a pod may be created now. Those from which it
+    /// has deleted one; of the others, by name, as many as the ramp has room for. A strategy under
+    /// which pods are replaced by hand asks nothing of the pods that come, so they all come at once;
+    /// and a surge has its own limit.
+    pub(super) fn may_create(&self, target: &Target, sight: &Sight<'_>) -> Creates {
+        let unpaced = *target.declared.strategy() == UpdateStrategy::OnDelete
+            || allows_surge(target.declared.strategy())
+            || sight.live.managed_by == ManagedBy::DaemonSetController
+            || self.task.pace.ramp == Ramp::None;
+        if unpaced {
+            return Creates::All;
+        }
+        let pods = &self.state.pods;
+        let (mut ours, mut empty, mut flying) = (BTreeSet::new(), Vec::new(), 0);
+        for spot in sight.spots.iter().filter(|spot| spot.is_desired()) {
+            let name = &spot.node.name;
+            match spot.stand {
+                _ if pods.replacing.contains_key(name) => {
+                    ours.insert(name.clone());
+                    flying += u32::from(spot.is_in_flight());
+                }
+                Stand::Empty => empty.push(name),
+                Stand::Leaving(_) | Stand::Ended(_) => {
+                    ours.insert(name.clone());
+                }
+                Stand::New(_) | Stand::Well(_) | Stand::Old(_) | Stand::Crowd { .. } => {
+                    flying += u32::from(spot.is_in_flight());
+                }
+            }
+        }
+        let window = self.task.pace.ramp.window(pods.arrived.len(), sight.allowed);
+        let room = usize::try_from(window.saturating_sub(flying)).unwrap_or(usize::MAX);
+        ours.extend(empty.into_iter().take(room).cloned());
+        Creates::Only(ours)
+    }
+
+    /// Tells once that many pods have turned NotReady together, until that is over.
+    fn tell_lost_ready(&mut self, sight: &Sight<'_>, hands: Hands<'_>) {
+        let lost = match hands {
+            Hands::Ours(_) => waves::lost_ready(sight),
+            Hands::Controllers => None,
+        };
+        let told = std::mem::replace(&mut self.state.told.lost_ready, lost.is_some());
+        if let Some(nodes) = lost.filter(|_| !told) {
+            self.report(Report::LostReady { nodes });
         }
     }
 

@@ -79,7 +79,7 @@ impl Step<'_, '_> {
 
     /// Whether every node has its pod, where the run is the controller and nobody else will create
     /// one after it. For strategies that ask no gates, which wait for pods by themselves. When the
-    /// server says why it does not take them, the grace is enough.
+    /// server refuses them, the grace is enough.
     pub(super) fn filled(&mut self, sight: &Sight<'_>) -> Flow<()> {
         match sight.live.managed_by {
             ManagedBy::DaemonSetController => return Ok(()),
@@ -91,10 +91,11 @@ impl Step<'_, '_> {
         }
         let waited = self.stand(Standstill::Empty { nodes: nodes.len() });
         let since = self.state.standstill.as_ref().map_or(self.now, |(since, _)| *since);
-        let said = self.state.pods.create_failed.as_ref().filter(|(at, _)| *at + GRACE >= since);
-        let message = said.map(|(_, message)| message.clone());
-        let over = message.is_some() && self.now.duration_since(since) >= GRACE;
-        self.wake_at(message.is_some().then_some(since + GRACE).filter(|at| *at > self.now));
+        let said = self.state.pods.create_failed.as_ref().filter(|said| said.at + GRACE >= since);
+        let message = said.map(|said| said.message.clone());
+        let refused = said.is_some_and(|said| said.refused);
+        let over = refused && self.now.duration_since(since) >= GRACE;
+        self.wake_at(refused.then_some(since + GRACE).filter(|at| *at > self.now));
         let seconds = waited.or_else(|| over.then(|| self.now.duration_since(since).as_secs()));
         Err(match seconds {
             None => Pause::Wait,

@@ -25,6 +25,12 @@ pub enum Report {
         /// From the delete until then, in seconds.
         seconds: i64,
     },
+    /// More nodes than the budget have lost their Ready pod within a minute, by nobody's delete:
+    /// nothing is deleted until that is over.
+    LostReady {
+        /// How many.
+        nodes: u32,
+    },
     /// A gate has failed.
     Failed {
         /// On this node.
@@ -44,6 +50,7 @@ impl Report {
             Self::Revision(_) => "revision",
             Self::Deleting(_) => "deleting",
             Self::Recovered { .. } => "recovered",
+            Self::LostReady { .. } => "lostReady",
             Self::Failed { .. } => "failed",
             Self::Progress(_) => "progress",
         }
@@ -58,6 +65,7 @@ impl Report {
                 json!({ "node": node, "pod": pod, "uid": uid, "reason": reason.code() })
             }
             Self::Recovered { node, seconds } => json!({ "node": node, "seconds": seconds }),
+            Self::LostReady { nodes } => json!({ "nodes": nodes }),
             Self::Failed { node, trouble: _ } => json!({ "node": node }),
             Self::Progress(progress) => json!({ "progress": progress }),
         }
@@ -96,6 +104,11 @@ impl fmt::Display for Report {
                 write!(f, "{node}: deleting pod {pod} ({reason})")
             }
             Self::Recovered { node, seconds } => write!(f, "{node}: available after {seconds}s"),
+            Self::LostReady { nodes } => write!(
+                f,
+                "{nodes} pods turned NotReady within a minute: nothing is deleted until they have \
+                 settled"
+            ),
             Self::Failed { node, trouble } => write!(f, "{node}: {trouble}"),
             Self::Progress(progress) => write!(f, "{progress}"),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Pause, Step};
+use super::decide::{Flow, Pause, Step, is_template};
 use super::effect::{Effect, Precondition, Purpose, Write};
 use super::event::Failure;
 use super::outcome::{Attempt, Held, Outcome};
@@ -34,8 +34,15 @@ impl Step<'_, '_> {
                 "another strategy is given back" => serde_json::json!({"type": "RollingUpdate"})
             ),
         };
+        let is_target = |live| is_template(live, target.template.raw());
         self.send(Write {
             precondition: live.map_or(Precondition::Absent, unchanged),
+            live: live.map(|live| Arc::clone(&live.raw)),
+            keeps_template: match purpose {
+                Purpose::GiveBack | Purpose::Hold => true,
+                Purpose::Apply => live.is_some_and(is_target),
+                Purpose::Park => false,
+            },
             purpose,
             written: Arc::clone(&target.written),
             template,

@@ -63,6 +63,8 @@ impl<'w> Step<'_, 'w> {
             }
             Ok(Some(hold)) => Ok(self.send(Write {
                 precondition: unchanged(live),
+                live: Some(Arc::clone(&live.raw)),
+                keeps_template: true,
                 purpose: Purpose::GiveBack,
                 written: Arc::clone(written),
                 template: None,

@@ -2,8 +2,9 @@
 //! budget says.
 //!
 //! Two words are stricter than upstream's: a pod is *available* when it has been Ready for
-//! `minReadySeconds` and is not on its way out; it is *updated* when its hash label is that of the
-//! live template's revision. Not here: what follows (`waves`, `gate`).
+//! `minReadySeconds` and is not on its way out, and a new one only when none of its containers has
+//! restarted or ended meanwhile; it is *updated* when its hash label is that of the live template's
+//! revision. Not here: what follows (`waves`, `gate`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,7 +24,9 @@ use crate::controller::limits::Limits;
 use crate::controller::node_pods::{EndedPods, NodePods};
 use crate::controller::placement::{Obstacle, Placement};
 use crate::controller::revision_data::{Matching, matches};
-use crate::model::{DaemonSet, Node, NodeName, Pod, Revision, UpdateStrategy};
+use crate::model::{
+    DaemonSet, MinReady, Node, NodeName, Pod, PodReadiness, Revision, UpdateStrategy,
+};
 use crate::plan::{Hold, Reason, Templates, ailments, node_not_ready, not_available};
 use crate::planted::planted;
 
@@ -45,6 +48,8 @@ pub(super) struct Sight<'a> {
     pub allowed: u32,
     /// How many of them may be skipped because they are not Ready.
     skippable: u32,
+    /// How long an updated pod must have stayed up to be available, in seconds.
+    pub min_ready: u32,
     pub now: Timestamp,
 }
 
@@ -127,6 +132,7 @@ impl<'a> Sight<'a> {
             desired,
             allowed: allowed(&state.task, live, desired),
             skippable,
+            min_ready: min_ready(state, live),
             now,
         };
         let mut unready = 0;
@@ -205,9 +211,34 @@ impl<'a> Sight<'a> {
     /// Whether a pod that is not on its way out is available.
     pub(super) fn serves(&self, pod: &Pod) -> bool {
         let declared = self.live.spec.min_ready_seconds;
-        let min_ready = planted!(declared, "minReadySeconds do not count" => 0);
-        let serves = pod.serves(min_ready, self.now);
+        let serves = if self.templates.is_updated(pod) {
+            let min_ready = planted!(self.min_ready, "a new pod need not stay up" => declared);
+            let stays = pod.has_stayed_up(min_ready, self.now);
+            planted!(stays, "a restart does not count" => pod.serves(min_ready, self.now))
+        } else {
+            let min_ready = planted!(declared, "minReadySeconds do not count" => 0);
+            pod.serves(min_ready, self.now)
+        };
         planted!(serves, "a pod that is not Ready is available" => !pod.terminating)
+    }
+
+    /// How long a pod must be Ready to be available, in seconds.
+    fn min_ready_of(&self, pod: &Pod) -> u32 {
+        let declared = self.live.spec.min_ready_seconds;
+        if self.templates.is_updated(pod) { self.min_ready } else { declared }
+    }
+
+    /// When a pod that is Ready is available, if it stays so.
+    pub(super) fn serves_at(&self, pod: &Pod) -> Option<Timestamp> {
+        let since = match pod.readiness {
+            PodReadiness::NotReady { since: _ } => return None,
+            PodReadiness::Ready { since } if self.templates.is_updated(pod) => {
+                pod.up_since().or(since)
+            }
+            PodReadiness::Ready { since } => since,
+        };
+        let wanted = SignedDuration::from_secs(self.min_ready_of(pod).into());
+        Some(since.unwrap_or(self.now) + wanted)
     }
 
     /// How many nodes the budget counts.
@@ -259,16 +290,16 @@ impl<'a> Sight<'a> {
     }
 
     fn reasons(&self, spot: &Spot<'_>) -> Vec<Reason> {
-        let min_ready = self.live.spec.min_ready_seconds;
         let of_pod = match spot.stand {
             Stand::Well(_) => return Vec::new(),
             Stand::Old(pod) | Stand::Crowd { old: Some(pod), .. } => {
-                let ailing = ailments(spot.node, &[pod], min_ready, self.now);
+                let declared = self.live.spec.min_ready_seconds;
+                let ailing = ailments(spot.node, &[pod], declared, self.now);
                 let ailing =
                     ailing.into_iter().filter(|it| !matches!(it, Reason::NodeNotReady { .. }));
                 [self.why(spot, pod)].into_iter().chain(ailing).collect()
             }
-            Stand::New(pod) => vec![not_available(pod, min_ready)],
+            Stand::New(pod) => vec![not_available(pod, self.min_ready)],
             Stand::Crowd { new: _, old: None } => Vec::new(),
             Stand::Leaving(_) => vec![Reason::Terminating],
             Stand::Ended(_) => vec![Reason::NoLivePod],
@@ -314,6 +345,11 @@ impl<'a> Spot<'a> {
             | Stand::Ended(_)
             | Stand::Empty => None,
         }
+    }
+
+    /// Whether its new pod is on its way: nothing available stands here, and no outdated pod.
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.is_desired() && self.kubelet == Kubelet::Ready && !self.serves && !self.has_old()
     }
 
     /// The pod that was sent a delete, or is terminating.
@@ -378,6 +414,13 @@ fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
         (None, Some(limit)) => limit.scaled(desired).max(1),
         (None, None) => 1,
     }
+}
+
+/// How long an updated pod must have stayed up to be available. The first one that this run has made
+/// proves the template, whatever runs of it already: what failed elsewhere may fail here.
+fn min_ready(state: &State, live: &DaemonSet) -> u32 {
+    let MinReady { first, others } = state.task.pace.min_ready(&live.spec);
+    if state.pods.replaced.is_empty() { first } else { others }
 }
 
 pub(super) fn count<T>(items: impl Iterator<Item = T>) -> u32 {

@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::effect::{Precondition, Purpose};
 use super::event::{Answer, Event, Failure, Written};
+use super::gate::GRACE;
 use super::outcome::{Attempt, ControllerStep, Replaced, Trouble};
 use super::progress::Progress;
+use super::refusal::is_refusal;
 use super::task::{Goal, Task};
 use crate::model::{NodeName, RevisionName, TextMap, Uid};
 use crate::plan::RevisionRef;
@@ -45,6 +47,7 @@ pub struct State {
     pub(super) from: Option<RevisionRef>,
     pub(super) course: Course,
     pub(super) leave: Leave,
+    pub(super) creates: Creates,
     pub(super) stop: Option<Stop>,
     pub(super) writing: Writing,
     pub(super) recording: Request,
@@ -90,6 +93,26 @@ pub enum Leave {
     Surge,
 }
 
+/// On which nodes a controller that the run brings along may create pods, until the next step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Creates {
+    /// On all.
+    #[default]
+    All,
+    /// On these: the ramp goes for pods that are created, too.
+    Only(BTreeSet<NodeName>),
+}
+
+impl Creates {
+    /// Whether one may be created there.
+    pub fn may(&self, node: &NodeName) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(nodes) => nodes.contains(node),
+        }
+    }
+}
+
 /// Why a run stops before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
@@ -97,8 +120,21 @@ pub(super) enum Stop {
     Interrupted,
     /// Interrupted twice.
     InterruptedTwice,
-    /// Another run has the lock.
-    LockLost,
+    /// Another run has the lock. After an interrupt, answers are not waited for either.
+    LockLost {
+        /// Whether one has come, before or after.
+        interrupted: bool,
+    },
+}
+
+impl Stop {
+    /// Whether the run leaves at once, without the answers to its requests.
+    pub(super) fn leaves(self) -> bool {
+        match self {
+            Self::InterruptedTwice | Self::LockLost { interrupted: true } => true,
+            Self::Interrupted | Self::LockLost { interrupted: false } => false,
+        }
+    }
 }
 
 /// A kind of request of which at most one is out.
@@ -147,13 +183,31 @@ pub(super) struct Pods {
     pub(super) count: u32,
     /// Nodes whose pod was deleted and that are not well again, and since when.
     pub(super) replacing: BTreeMap<NodeName, Timestamp>,
+    /// Nodes from which this run has deleted a pod.
+    pub(super) renewed: BTreeSet<NodeName>,
+    /// Nodes that have waited for a new pod, and have got one that is available.
+    pub(super) arrived: BTreeSet<NodeName>,
     /// Nodes that wait, since when, and for what.
     pub(super) waiting: BTreeMap<NodeName, Waiting>,
     /// Since when a pod has been in trouble that does not heal.
     pub(super) troubled: BTreeMap<Uid, Timestamp>,
-    /// What the controller said last when it could not create a pod.
-    pub(super) create_failed: Option<(Timestamp, String)>,
+    /// What the controller said when it could not create a pod.
+    pub(super) create_failed: Option<Said>,
+    /// No wait begins before this: until then those who act in the cluster may pause, after the
+    /// server was away.
+    pub(super) begin: Option<Timestamp>,
+    /// How much time they were given for that.
+    pub(super) catching_up: SignedDuration,
     pub(super) replaced: Vec<Replaced>,
+}
+
+/// Why the controller could not create a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) at: Timestamp,
+    pub(super) message: String,
+    /// Whether the server refuses the pod, and so will go on to.
+    pub(super) refused: bool,
 }
 
 /// How long a node has been without what it waits for.
@@ -201,6 +255,19 @@ pub(super) struct Told {
     pub(super) progress: Option<Progress>,
     pub(super) revision: Option<RevisionName>,
     pub(super) failed: BTreeSet<NodeName>,
+    /// That many pods have turned NotReady together.
+    pub(super) lost_ready: bool,
+}
+
+impl Pods {
+    /// What passes does not hide a refusal that was just said.
+    fn note_create_failed(&mut self, message: String, now: Timestamp) {
+        let refused = is_refusal(&message);
+        let stands = |said: &Said| said.refused && now.duration_since(said.at) < GRACE;
+        if refused || !self.create_failed.as_ref().is_some_and(stands) {
+            self.create_failed = Some(Said { at: now, message, refused });
+        }
+    }
 }
 
 impl State {
@@ -221,6 +288,7 @@ impl State {
             from: None,
             course: Course::Forward,
             leave: Leave::Nothing,
+            creates: Creates::All,
             stop: None,
             writing: Writing::default(),
             recording: Request::Idle,
@@ -247,6 +315,11 @@ impl State {
         self.leave
     }
 
+    /// On which nodes it may create pods until then.
+    pub fn creates(&self) -> &Creates {
+        &self.creates
+    }
+
     /// Whether any request is without its answer.
     pub fn awaits_answers(&self) -> bool {
         self.writing.request == Request::Out
@@ -257,7 +330,11 @@ impl State {
 
     /// Whether an interrupt has come.
     pub(super) fn is_interrupted(&self) -> bool {
-        matches!(self.stop, Some(Stop::Interrupted | Stop::InterruptedTwice))
+        match self.stop {
+            None => false,
+            Some(Stop::Interrupted | Stop::InterruptedTwice) => true,
+            Some(Stop::LockLost { interrupted }) => interrupted,
+        }
     }
 
     /// How many deletes are without their answer.
@@ -271,16 +348,18 @@ impl State {
         match event {
             Event::Look => {}
             Event::Answer(answer) => self.note_answer(answer, now),
-            Event::CreateFailed { message } => self.pods.create_failed = Some((now, message)),
+            Event::CreateFailed { message } => self.pods.note_create_failed(message, now),
             Event::Interrupt => {
                 let stop = match self.stop {
                     None => Stop::Interrupted,
                     Some(Stop::Interrupted | Stop::InterruptedTwice) => Stop::InterruptedTwice,
-                    Some(Stop::LockLost) => Stop::LockLost,
+                    Some(Stop::LockLost { .. }) => Stop::LockLost { interrupted: true },
                 };
                 self.stop = planted!(Some(stop), "an interrupt is not heard" => None);
             }
-            Event::LockLost => self.stop = Some(Stop::LockLost),
+            Event::LockLost => {
+                self.stop = Some(Stop::LockLost { interrupted: self.is_interrupted() });
+            }
         }
     }
 
@@ -327,7 +406,11 @@ impl State {
                 let retry = self.came_to_nothing(Attempt::Delete, failure, now);
                 self.pods.deleted.insert(uid, retry);
             }
-            Err(failure @ (Failure::Forbidden { .. } | Failure::Refused { .. })) => {
+            Err(
+                failure @ (Failure::Forbidden { .. }
+                | Failure::Refused { .. }
+                | Failure::ChangesTemplate),
+            ) => {
                 // Its node keeps its entry in `replacing` until an available pod is seen there.
                 self.pods.deleted.remove(&uid);
                 self.fatal = Some((Attempt::Delete, failure));
@@ -339,7 +422,7 @@ impl State {
     fn came_to_nothing(&mut self, request: Attempt, failure: Failure, now: Timestamp) -> Request {
         let pause = if failure == Failure::Conflict { OVERTAKEN } else { RETRY };
         match failure {
-            Failure::Forbidden { .. } | Failure::Refused { .. } => {
+            Failure::Forbidden { .. } | Failure::Refused { .. } | Failure::ChangesTemplate => {
                 self.fatal = Some((request, failure));
             }
             Failure::Conflict | Failure::Gone | Failure::Unknown { .. } => {

@@ -2,6 +2,7 @@
 //! and API server are the few lines in `sim`.
 
 mod budget;
+mod careful;
 mod failures;
 mod gates;
 mod laws;

@@ -1,12 +1,15 @@
 //! Whom to delete next within the budget, and what a run waits for if nobody.
 //!
-//! First the outdated pods that are not Ready on nodes that are: they cost nothing. Then available
-//! ones by wave and node name, while the budget has room. Pods that are merely young wait until
-//! they are available. Not here: gates, and giving back.
+//! First the outdated pods that are not Ready on nodes that are: they cost nothing if they have not
+//! been Ready for a while, or are within the budget. Then available ones by wave and node name, while the budget has room. Both only as far as
+//! the ramp allows: so many nodes may be in flight. Pods that are merely young wait until they are
+//! available, and those that were Ready a moment ago until they are again. Not here: gates, and giving
+//! back.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::effect::{Cost, Delete};
+use super::gate::is_stuck;
 use super::outcome::ControllerStep;
 use super::sight::{Kubelet, Sight, Spot, Stand, count};
 use super::state::{Request, Standstill, State};
@@ -16,6 +19,10 @@ use crate::planted::planted;
 
 /// How many deletes may be out at once: so many can still land after the lock is lost.
 pub(super) const MAX_REQUESTS: usize = 16;
+
+/// How long an outdated pod that was Ready must not have been so before replacing it costs nothing:
+/// after a long outage of the API, the pods of a whole fleet are NotReady for some seconds.
+const UNREADY: SignedDuration = SignedDuration::from_secs(60);
 
 /// Who replaces pods.
 #[derive(Clone, Copy, Debug)]
@@ -94,16 +101,18 @@ impl<'s, 'a> Wave<'s, 'a> {
     }
 
     fn next(&self) -> Next {
-        let deletes = self.deletes();
+        let stops = self.restarted() || lost_ready(self.sight).is_some();
+        let stops = planted!(stops, "what restarts or flaps stops nothing" => false);
+        let deletes = if stops { Vec::new() } else { self.deletes() };
         if !deletes.is_empty() {
             return Next::Delete(deletes);
         }
         // The gates put an end to every wait.
         let waits = !self.state.pods.waiting.is_empty();
         let recovering = planted!(waits, "done before the last pods are Ready" => false);
-        let young = if self.left > 0 { self.young() } else { Vec::new() };
-        if recovering || !young.is_empty() || self.state.deletes_out() > 0 {
-            return Next::Wait { until: young.into_iter().min() };
+        let unsettled = if self.left > 0 { self.unsettled() } else { Vec::new() };
+        if recovering || !unsettled.is_empty() || self.state.deletes_out() > 0 {
+            return Next::Wait { until: unsettled.into_iter().min() };
         }
         let outdated = if self.left > 0 { count(self.open()) } else { 0 };
         let crowded = self.sight.spots.iter().any(|spot| is_crowded(spot) && self.is_ours(spot));
@@ -139,15 +148,67 @@ impl<'s, 'a> Wave<'s, 'a> {
         wanted && spot.kubelet == Kubelet::Ready
     }
 
+    /// Whether a pod that this run has made was restarted and is not available again: what is wrong
+    /// with it may be wrong with the template.
+    fn restarted(&self) -> bool {
+        let renewed = &self.state.pods.renewed;
+        let flies = self.sight.spots.iter().filter(|spot| spot.is_in_flight());
+        let restarted = |spot: &Spot<'_>| match spot.stand {
+            Stand::New(pod) => pod.restarts > 0 && renewed.contains(&spot.node.name),
+            Stand::Well(_)
+            | Stand::Old(_)
+            | Stand::Crowd { .. }
+            | Stand::Leaving(_)
+            | Stand::Ended(_)
+            | Stand::Empty => false,
+        };
+        flies.into_iter().any(restarted)
+    }
+
     fn deletes(&self) -> Vec<Delete> {
         let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
         let again: Vec<Delete> = self.again().take(room).collect();
         let room = room - again.len();
         let free = self.open().filter(|(_, pod)| {
-            planted!(!pod.is_ready(), "a young pod is deleted" => !self.sight.serves(pod))
+            planted!(self.is_free(pod), "a young pod is deleted" => !self.sight.serves(pod))
         });
-        let free = free.map(|(spot, pod)| self.delete(spot, pod, Cost::Nothing));
-        again.into_iter().chain(free.chain(self.paid()).take(room.min(self.left))).collect()
+        let free = free.map(|(spot, pod)| (spot, self.delete(spot, pod, Cost::Nothing)));
+        let mut ramp = self.ramp();
+        let within = free.chain(self.paid()).filter(|(spot, _)| {
+            // Where nothing comes back, nothing is proven.
+            let takes_off = !spot.is_desired() || ramp > 0;
+            ramp = ramp.saturating_sub(u32::from(spot.is_desired()));
+            planted!(takes_off, "all at once, without a ramp" => true)
+        });
+        let within = within.map(|(_, delete)| delete).take(room.min(self.left));
+        again.into_iter().chain(within).collect()
+    }
+
+    /// How many more nodes may be in flight.
+    fn ramp(&self) -> u32 {
+        let flying = count(self.sight.spots.iter().filter(|spot| spot.is_in_flight()));
+        let available = self.state.pods.replaced.len();
+        self.state.task.pace.ramp.window(available, self.sight.allowed).saturating_sub(flying)
+    }
+
+    /// Whether an outdated pod may go without one more node being without an available one: nobody
+    /// misses it, or it is not Ready just now, and all that are not are within the budget.
+    fn is_free(&self, pod: &Pod) -> bool {
+        let within = self.sight.unavailable() <= self.sight.allowed;
+        self.costs_nothing(pod) || (within && !pod.is_ready())
+    }
+
+    /// Whether nobody misses an outdated pod: it never was Ready, has not been for a while, or will
+    /// not be again by itself.
+    fn costs_nothing(&self, pod: &Pod) -> bool {
+        match pod.readiness {
+            PodReadiness::Ready { since: _ } => false,
+            PodReadiness::NotReady { since: None } => true,
+            PodReadiness::NotReady { since: Some(since) } => {
+                let long = self.sight.now.duration_since(since) >= UNREADY;
+                long || is_stuck(pod)
+            }
+        }
     }
 
     /// Deletes without a clear answer whose pod still stands. One that has become Ready since is
@@ -166,7 +227,7 @@ impl<'s, 'a> Wave<'s, 'a> {
     }
 
     /// Available ones of the wave in progress, as many as the budget has room for.
-    fn paid(&self) -> impl Iterator<Item = Delete> {
+    fn paid(&self) -> impl Iterator<Item = (&'s Spot<'a>, Delete)> {
         let wave = self.wave();
         // In the order of the nodes, which is that of their names.
         let available: Vec<_> =
@@ -176,7 +237,7 @@ impl<'s, 'a> Wave<'s, 'a> {
         let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
         available.into_iter().take(room).zip(unavailable..).map(
             move |((spot, pod), unavailable)| {
-                self.delete(spot, pod, Cost::One { unavailable, allowed })
+                (spot, self.delete(spot, pod, Cost::One { unavailable, allowed }))
             },
         )
     }
@@ -189,18 +250,14 @@ impl<'s, 'a> Wave<'s, 'a> {
         old.chain(recovering).min_by_key(|wave| wave.unwrap_or(u32::MAX))?
     }
 
-    /// When each pod that is Ready, but not available yet, will be.
-    fn young(&self) -> Vec<Timestamp> {
-        let min_ready = SignedDuration::from_secs(self.sight.live.spec.min_ready_seconds.into());
-        let young = self.open().filter(|(_, pod)| pod.is_ready() && !self.sight.serves(pod));
-        young
-            .map(|(_, pod)| match pod.readiness {
-                PodReadiness::Ready { since: Some(since) } => since + min_ready,
-                PodReadiness::Ready { since: None } | PodReadiness::NotReady => {
-                    self.sight.now + min_ready
-                }
-            })
-            .collect()
+    /// When each outdated pod that is neither available nor free to go will be one of the two.
+    fn unsettled(&self) -> Vec<Timestamp> {
+        let open = self.open().filter(|(_, pod)| !self.sight.serves(pod) && !self.is_free(pod));
+        open.map(|(_, pod)| match pod.readiness {
+            PodReadiness::NotReady { since } => since.unwrap_or(self.sight.now) + UNREADY,
+            PodReadiness::Ready { since: _ } => self.sight.serves_at(pod).unwrap_or(self.sight.now),
+        })
+        .collect()
     }
 
     fn delete(&self, spot: &Spot<'_>, pod: &Pod, cost: Cost) -> Delete {
@@ -212,6 +269,30 @@ impl<'s, 'a> Wave<'s, 'a> {
             cost,
         }
     }
+}
+
+/// How many nodes have lost a Ready pod within a minute, though they are Ready themselves and nobody
+/// deleted it, if these are more than the budget: it is the fleet that is in trouble, and no time to
+/// replace anything.
+pub(super) fn lost_ready(sight: &Sight<'_>) -> Option<u32> {
+    let lost = sight.spots.iter().filter(|spot| {
+        let pod = match spot.stand {
+            Stand::New(pod) | Stand::Old(pod) => pod,
+            Stand::Well(_)
+            | Stand::Crowd { .. }
+            | Stand::Leaving(_)
+            | Stand::Ended(_)
+            | Stand::Empty => return false,
+        };
+        let lately = match pod.readiness {
+            PodReadiness::NotReady { since: Some(since) } => {
+                sight.now.duration_since(since) < UNREADY && !is_stuck(pod)
+            }
+            PodReadiness::NotReady { since: None } | PodReadiness::Ready { since: _ } => false,
+        };
+        spot.is_desired() && spot.kubelet == Kubelet::Ready && lately
+    });
+    Some(count(lost)).filter(|lost| *lost > sight.allowed)
 }
 
 fn is_crowded(spot: &Spot<'_>) -> bool {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::effect::Write;
 use super::task::Provenance;
 use crate::model::{CHANGE_CAUSE_ANNOTATION, Labels};
-use crate::plan::{COMMIT_ANNOTATION, ROLLOUT_ANNOTATION};
+use crate::plan::{COMMIT_ANNOTATION, ROLLOUT_ANNOTATION, keeps_template, owned, settled};
 
 /// The plan that a DaemonSet was applied by; its revisions inherit the annotation.
 pub const PLAN_DIGEST_ANNOTATION: &str = "ds-plan.dev/plan-digest";
@@ -15,10 +15,33 @@ pub const PLAN_DIGEST_ANNOTATION: &str = "ds-plan.dev/plan-digest";
 const SEPARATOR: char = ',';
 
 impl Write {
-    /// The whole object for a server-side apply; its preconditions are sent beside it.
+    /// The whole object for a server-side apply; its preconditions are sent beside it. Sent once, it
+    /// makes of the live object what it would make sent again and again.
+    ///
+    /// Where the live template has to stay, and the manifest would change it, what `ds-apply` owns of
+    /// the live one takes its place: to apply that changes nothing.
     pub fn object(&self) -> Value {
-        let Self { precondition: _, purpose: _, written, template, strategy, hold, provenance } =
-            self;
+        let live = self.live.as_deref();
+        let object = settled(live, self.stated());
+        match live.filter(|live| self.keeps_template && !keeps_template(live, &object)) {
+            None => object,
+            Some(live) => with_own_template(live, object),
+        }
+    }
+
+    /// What the manifest states, with strategy, hold and provenance.
+    fn stated(&self) -> Value {
+        let Self {
+            precondition: _,
+            live: _,
+            keeps_template: _,
+            purpose: _,
+            written,
+            template,
+            strategy,
+            hold,
+            provenance,
+        } = self;
         let mut object = written.as_ref().clone();
         if let Some(template) = template {
             object["spec"]["template"] = template.as_ref().clone();
@@ -39,6 +62,14 @@ impl Write {
         object["metadata"]["annotations"] = annotations.into();
         object
     }
+}
+
+/// The object with the pod template that `ds-apply` owns of the live one, if it owns any.
+fn with_own_template(live: &Value, mut object: Value) -> Value {
+    if let Some(template) = owned(live).and_then(|it| it.pointer("/spec/template").cloned()) {
+        object["spec"]["template"] = template;
+    }
+    object
 }
 
 impl Provenance {

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
 use tower_service::Service;
@@ -149,22 +149,22 @@ impl Server {
             Err(status) => return Ok(Answer::from(status).into_response(self.now())),
         };
         let (seen, faults) = self.before(&incoming);
-        let mut cut = None;
+        let mut way = Way::default();
         for fault in faults {
-            if let Some(answer) = self.suffer(fault, &mut cut).await? {
-                return Ok(answer.into_response(self.now()));
+            if let Some(answer) = self.suffer(fault, &mut way).await? {
+                return Ok(answer.into_response(way.date(self.now())));
             }
         }
         let (mut answer, faults) = self.carry_out(&incoming, &seen);
         for fault in faults {
-            if let Some(other) = self.suffer(fault, &mut cut).await? {
+            if let Some(other) = self.suffer(fault, &mut way).await? {
                 answer = other;
             }
         }
-        if let (Content::Stream(watching), Some(time)) = (&mut answer.body, cut) {
+        if let (Content::Stream(watching), Some(time)) = (&mut answer.body, way.cut) {
             watching.cut_after(time);
         }
-        Ok(answer.into_response(self.now()))
+        Ok(answer.into_response(way.date(self.now())))
     }
 
     fn before(&self, incoming: &Incoming) -> (Seen, Vec<Fault>) {
@@ -196,11 +196,7 @@ impl Server {
     }
 
     /// Lets one thing go wrong; what is answered instead, if anything is.
-    async fn suffer(
-        &self,
-        fault: Fault,
-        cut: &mut Option<std::time::Duration>,
-    ) -> io::Result<Option<Answer>> {
+    async fn suffer(&self, fault: Fault, way: &mut Way) -> io::Result<Option<Answer>> {
         match fault {
             Fault::Answer(status) => Ok(Some(status.into())),
             Fault::Delay(time) => {
@@ -213,7 +209,11 @@ impl Server {
             }
             Fault::Silence => match std::future::pending::<Infallible>().await {},
             Fault::CutAfter(time) => {
-                *cut = Some(time);
+                way.cut = Some(time);
+                Ok(None)
+            }
+            Fault::Clock(off) => {
+                way.off = off;
                 Ok(None)
             }
         }
@@ -231,6 +231,22 @@ impl Service<Request<Body>> for Server {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         Box::pin(self.clone().answer(request))
+    }
+}
+
+/// What a request has met on its way, and its answer is to show.
+#[derive(Default)]
+struct Way {
+    /// After which time a watch breaks off.
+    cut: Option<std::time::Duration>,
+    /// How far the server's clock is off.
+    off: SignedDuration,
+}
+
+impl Way {
+    /// What the server's clock shows.
+    fn date(&self, now: Timestamp) -> Timestamp {
+        now.saturating_add(self.off).unwrap_or(now)
     }
 }
 

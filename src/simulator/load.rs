@@ -15,9 +15,9 @@ use super::verbs::with_defaults;
 use crate::cluster::config_map;
 use crate::controller::revision_data;
 use crate::model::{
-    ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease, ManagedBy, Namespace,
-    NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget, Revision,
-    RevisionHash, Service, Snapshot, Taint, Uid,
+    ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, LEDGER_LABEL, Labels, Lease, ManagedBy,
+    Namespace, NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget,
+    Revision, RevisionHash, Service, Snapshot, Taint, Uid, Unreadable,
 };
 
 /// The namespace whose uid serves as the cluster's identity.
@@ -41,6 +41,7 @@ pub fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)> {
         services,
         leases,
         coverage: _,
+        unreadable,
     } = snapshot;
     let uid = cluster.uid.as_ref().map(Uid::as_str);
     let templates = templates(revisions);
@@ -59,8 +60,21 @@ pub fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)> {
     let services = services.iter().map(|it| (Kind::Service, service(it)));
     let leases = leases.iter().map(|it| (Kind::Lease, lease(it)));
     let all = namespaces.chain(nodes).chain(daemon_sets).chain(revisions).chain(pods);
-    let all = all.chain(services).chain(leases);
+    let records = unreadable.iter().filter_map(spoilt_record);
+    let all = all.chain(services).chain(leases).chain(records);
     all.map(|(kind, object)| (kind, typed(kind, object)))
+}
+
+/// A record that could not be read is one that cannot be read here either.
+fn spoilt_record(object: &Unreadable) -> Option<(Kind, Value)> {
+    let Unreadable { kind, namespace, name, reason } = object;
+    (*kind == Kind::ConfigMap.as_str()).then(|| {
+        let metadata = json!({
+            "namespace": namespace, "name": name, "uid": format!("spoilt-{name}"),
+            "labels": {LEDGER_LABEL: "true"},
+        });
+        (Kind::ConfigMap, json!({"metadata": metadata, "data": {"daemonSet": reason}}))
+    })
 }
 
 fn typed(kind: Kind, mut object: Value) -> Value {
@@ -202,7 +216,9 @@ fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
         created,
         terminating,
         restarts,
+        containers_changed,
         trouble,
+        unready: _,
     } = pod;
     let mut metadata = metadata(name.as_str(), uid.as_str(), labels, *created);
     metadata.insert("namespace".to_owned(), namespace.as_str().into());
@@ -215,9 +231,12 @@ fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
         PodTarget::Nowhere => {}
     }
     let mut status = json!({"phase": phase_word(*phase)});
-    let mut conditions = vec![ready(*readiness, observed_at)];
+    let mut conditions = vec![ready(*readiness)];
     let first = spec["containers"][0]["name"].as_str().unwrap_or_default().to_owned();
-    let mut containers = vec![json!({"name": first, "restartCount": restarts, "state": {}})];
+    let state =
+        containers_changed.map(whole_second).map(|at| json!({"running": {"startedAt": at}}));
+    let state = state.unwrap_or_else(|| json!({}));
+    let mut containers = vec![json!({"name": first, "restartCount": restarts, "state": state})];
     match trouble.as_deref() {
         Some(trouble)
             if trouble.container.is_empty() && trouble.reason.as_ref() == "Unschedulable" =>
@@ -254,13 +273,14 @@ fn phase_word(phase: PodPhase) -> &'static str {
     }
 }
 
-fn ready(readiness: PodReadiness, observed_at: Timestamp) -> Value {
+fn ready(readiness: PodReadiness) -> Value {
     match readiness {
         PodReadiness::Ready { since } => json!({
             "type": "Ready", "status": "True", "lastTransitionTime": since.map(whole_second),
         }),
-        PodReadiness::NotReady => json!({
-            "type": "Ready", "status": "False", "lastTransitionTime": whole_second(observed_at),
+        // One that never was Ready has no time: a kubelet's would be that of the pod's start.
+        PodReadiness::NotReady { since } => json!({
+            "type": "Ready", "status": "False", "lastTransitionTime": since.map(whole_second),
         }),
     }
 }
@@ -282,7 +302,8 @@ fn service(service: &Service) -> Value {
 }
 
 fn lease(lease: &Lease) -> Value {
-    let Lease { namespace, name, failed } = lease;
+    // Whoever holds it is not in the rehearsal.
+    let Lease { namespace, name, failed, holder: _ } = lease;
     let failed: Vec<&str> = failed.iter().map(|digest| &**digest).collect();
     json!({
         "metadata": {

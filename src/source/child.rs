@@ -8,7 +8,7 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(10);
 
 /// Waits for `child`, and ends it after `timeout`; `None` then. No clock: time is what was slept.
-pub(super) fn wait(mut child: Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
+pub(crate) fn wait(mut child: Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
     let mut waited = Duration::ZERO;
     loop {
         if let Some(status) = child.try_wait()? {

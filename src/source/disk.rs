@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::gather::{Entry, Gather, Item, SEARCH_LIMIT, Tree};
+use super::gather::{ContentId, Entry, Gather, Item, SEARCH_LIMIT, Tree};
 use super::{Error, FILE_LIMIT, FileName, Origin, Read, STANDARD_INPUT, Surroundings};
 use super::{location, shown};
 
@@ -153,5 +153,9 @@ impl Tree for Disk {
 
     fn identity(&self, file: &PathBuf, _path: &str) -> String {
         shown::path(file)
+    }
+
+    fn content_id(&self, _file: &PathBuf) -> Option<ContentId> {
+        None
     }
 }

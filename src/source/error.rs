@@ -32,6 +32,14 @@ pub enum Error {
         /// Its folder, as the rule wants it.
         folder: String,
     },
+    /// A bare repository among the files of another one: whoever wrote those wrote it.
+    #[error("`{folder}` is a bare repository inside of the working tree `{around}`")]
+    EmbeddedRepository {
+        /// Its folder.
+        folder: String,
+        /// The folder with the `.git`.
+        around: String,
+    },
     /// `--repo` names a file.
     #[error("`{path}` is a file, not a repository")]
     RepositoryIsFile {
@@ -119,6 +127,26 @@ pub enum Error {
         other: String,
         /// Folder or URL.
         repository: String,
+    },
+    /// A reference that a commit has to be in the history of is not there.
+    #[error("there is no reference {reference} in `{repository}`")]
+    ReferenceNotFound {
+        /// Its full name.
+        reference: String,
+        /// Folder or URL.
+        repository: String,
+    },
+    /// A commit that is not in the history of the reference that was demanded.
+    #[error("commit {commit} is not in the history of {reference} in `{repository}`")]
+    NotInHistory {
+        /// Its full id.
+        commit: String,
+        /// The reference's full name.
+        reference: String,
+        /// Folder or URL.
+        repository: String,
+        /// The repository is a shallow clone, which has only a part of the history.
+        shallow: bool,
     },
     /// Git failed to look something up; mostly a damaged repository.
     #[error("cannot look up `{revision}` in `{repository}`")]
@@ -241,6 +269,12 @@ pub enum Error {
     /// Too much wanted content.
     #[error("manifests of more than {} MiB altogether", limit >> 20)]
     TooMuch {
+        /// In bytes.
+        limit: usize,
+    },
+    /// Too much content to search for what is wanted.
+    #[error("manifest files of more than {} MiB to search altogether", limit >> 20)]
+    TooMuchToSearch {
         /// In bytes.
         limit: usize,
     },

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use git2::{ErrorCode, Oid, Repository};
 
 use super::location::Remote;
-use super::{Error, Surroundings, revision};
+use super::{Error, ReferenceName, Surroundings, reference, revision};
 use cache::Cache;
 use client::Client;
 
@@ -20,11 +20,15 @@ mod cache;
 mod client;
 #[cfg(test)]
 mod http_backend;
+mod login;
 #[cfg(test)]
 mod tests;
 
 /// Deeper than any history; on a complete copy it changes nothing, unlike `--unshallow`.
 const WHOLE_HISTORY: &str = "--depth=2147483647";
+
+/// Where the cached copy has the reference that was demanded last.
+const REQUIRED: &str = "refs/ds-plan/required";
 
 /// A commit that is now in a local repository.
 pub(super) struct Fetched {
@@ -36,10 +40,11 @@ pub(super) struct Fetched {
     pub(super) lock: File,
 }
 
-/// Makes sure that the cached copy has what `revision` is on the server now.
+/// Makes sure that the cached copy has what `revision` is on the server now, and that this is in the
+/// history of the reference, if one is demanded.
 pub(super) fn fetch(
     remote: &Remote,
-    revision: &str,
+    (revision, require_ref): (&str, Option<&ReferenceName>),
     around: &Surroundings<'_>,
 ) -> Result<Fetched, Error> {
     check(revision)?;
@@ -58,6 +63,9 @@ pub(super) fn fetch(
     } else {
         return Err(not_found(remote, revision));
     };
+    if let Some(reference) = require_ref {
+        require(&client, commit, reference)?;
+    }
     // Opened anew: libgit2 reads where history was cut off only once.
     let repository = cache.open()?;
     Ok(Fetched { repository, commit, lock })
@@ -110,6 +118,19 @@ fn full_id(client: &Client<'_>, repository: &Repository, revision: &str) -> Resu
         Err(Error::Fetch { .. }) => from_history(client, repository, revision),
         Err(error) => Err(error),
     }
+}
+
+/// Refuses a commit that is not in the history of what the reference is on the server now.
+fn require(client: &Client<'_>, commit: Oid, reference: &ReferenceName) -> Result<(), Error> {
+    client.fetch(&[WHOLE_HISTORY, "--no-prune"], &[format!("+{reference}:{REQUIRED}")])?;
+    let repository = client.cache.open()?;
+    let name = &client.remote.shown;
+    let failed = |source| revision::lookup_failed(reference.as_str(), name, source);
+    let object = repository.find_object(commit, None).map_err(failed)?;
+    let commit = object.peel_to_commit().map_err(failed)?;
+    let tip = repository.find_reference(REQUIRED).and_then(|it| it.peel_to_commit());
+    let tip = tip.map_err(failed)?;
+    reference::in_history(&repository, commit.id(), tip.id(), reference, name)
 }
 
 /// Fetches all branches and tags with their history, and looks for the object there.

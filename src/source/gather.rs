@@ -5,11 +5,14 @@
 //! below, whatever a repository holds. Not here: how a path finds its folder
 //! (`git`, `disk`), and which folders must be rendered first (`unrendered`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::unrendered::{Renderer, Unrendered};
 use super::{Error, FILE_LIMIT, Read, Warning};
 use crate::model::ManifestFile;
+
+#[cfg(test)]
+mod tests;
 
 /// A file up to this size is searched for whether it is wanted; repositories hold large lock files
 /// and API descriptions that nobody asked about.
@@ -24,11 +27,14 @@ struct Limits {
     entries: usize,
     /// Bytes kept altogether.
     bytes: usize,
+    /// Bytes looked at altogether. Packed, they may be a thousandth of that.
+    looked_at: usize,
     /// Folders within folders.
     depth: usize,
 }
 
-const LIMITS: Limits = Limits { files: 100_000, entries: 5_000_000, bytes: 256 << 20, depth: 256 };
+const LIMITS: Limits =
+    Limits { files: 100_000, entries: 5_000_000, bytes: 256 << 20, looked_at: 4 << 30, depth: 256 };
 
 /// Something that has folders: a commit or a disk.
 pub(super) trait Tree {
@@ -42,6 +48,22 @@ pub(super) trait Tree {
     fn load(&self, file: &Self::File, path: &str) -> Result<Vec<u8>, Error>;
     /// Two paths to one file have the same identity.
     fn identity(&self, file: &Self::File, path: &str) -> String;
+    /// What two files of the same content have in common, where that is known beforehand.
+    fn content_id(&self, file: &Self::File) -> Option<ContentId>;
+}
+
+/// An object's id in git.
+pub(super) type ContentId = [u8; 20];
+
+/// What a file turned out to be.
+#[derive(Clone, Debug)]
+enum Look {
+    Wanted(Vec<u8>),
+    Unwanted {
+        is_lfs_pointer: bool,
+    },
+    /// It is wanted and too large, or too large to tell.
+    TooLarge,
 }
 
 /// An entry of a folder.
@@ -77,8 +99,12 @@ pub(super) struct Gather<'w> {
     limits: Limits,
     found: Read,
     seen: HashSet<String>,
+    /// What is not kept, by content: a commit may name one file in a million places.
+    known: HashMap<ContentId, Look>,
+    warned: HashSet<Warning>,
     entries: usize,
     kept_bytes: usize,
+    looked_at: usize,
 }
 
 /// A folder that the walk has yet to look into.
@@ -97,8 +123,11 @@ impl<'w> Gather<'w> {
             limits: LIMITS,
             found: Read::default(),
             seen: HashSet::new(),
+            known: HashMap::new(),
+            warned: HashSet::new(),
             entries: 0,
             kept_bytes: 0,
+            looked_at: 0,
         }
     }
 
@@ -110,31 +139,78 @@ impl<'w> Gather<'w> {
         path: &str,
     ) -> Result<(), Error> {
         if self.seen.insert(tree.identity(file, path)) {
-            let bytes = tree.load(file, path)?;
-            self.content(path, bytes)?;
+            let look = self.look(tree, file, path)?;
+            self.add(path, look)?;
         }
         Ok(())
     }
 
     /// Adds what was read from somewhere.
     pub(super) fn content(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Error> {
+        let look = self.look_at(bytes);
+        self.add(path, look)
+    }
+
+    fn add(&mut self, path: &str, look: Look) -> Result<(), Error> {
         let limit = self.limits.files;
         if self.files_seen() >= limit {
             return Err(Error::TooManyFiles { limit });
         }
-        if is_lfs_pointer(&bytes) {
-            self.warn(Warning::LfsPointer { path: path.to_owned() });
+        match look {
+            Look::Wanted(bytes) => {
+                self.count_bytes(bytes.len())?;
+                if is_lfs_pointer(&bytes) {
+                    self.warn(Warning::LfsPointer { path: path.to_owned() });
+                }
+                self.found.files.push(ManifestFile { path: path.into(), bytes });
+            }
+            Look::Unwanted { is_lfs_pointer } => {
+                if is_lfs_pointer {
+                    self.warn(Warning::LfsPointer { path: path.to_owned() });
+                }
+                self.found.passed_over += 1;
+            }
+            Look::TooLarge => {
+                return Err(Error::TooLarge { path: path.to_owned(), limit: FILE_LIMIT });
+            }
         }
-        if !(self.wanted)(&bytes) {
-            self.found.passed_over += 1;
-            return Ok(());
-        }
-        if bytes.len() > FILE_LIMIT {
-            return Err(Error::TooLarge { path: path.to_owned(), limit: FILE_LIMIT });
-        }
-        self.count_bytes(bytes.len())?;
-        self.found.files.push(ManifestFile { path: path.into(), bytes });
         Ok(())
+    }
+
+    /// Looks at a file; once, however many paths lead to it.
+    fn look<T: Tree>(&mut self, tree: &T, file: &T::File, path: &str) -> Result<Look, Error> {
+        let id = tree.content_id(file);
+        if let Some(look) = id.and_then(|id| self.known.get(&id)) {
+            return Ok(look.clone());
+        }
+        let look = match tree.load(file, path) {
+            Ok(bytes) => {
+                self.looked_at += bytes.len();
+                self.look_at(bytes)
+            }
+            Err(Error::TooLarge { .. }) => Look::TooLarge,
+            Err(error) => return Err(error),
+        };
+        let limit = self.limits.looked_at;
+        if self.looked_at > limit {
+            return Err(Error::TooMuchToSearch { limit });
+        }
+        match (&look, id) {
+            // What is kept is counted each time.
+            (Look::Wanted(_), _) | (_, None) => {}
+            (_, Some(id)) => drop(self.known.insert(id, look.clone())),
+        }
+        Ok(look)
+    }
+
+    fn look_at(&self, bytes: Vec<u8>) -> Look {
+        if !(self.wanted)(&bytes) {
+            Look::Unwanted { is_lfs_pointer: is_lfs_pointer(&bytes) }
+        } else if bytes.len() > FILE_LIMIT {
+            Look::TooLarge
+        } else {
+            Look::Wanted(bytes)
+        }
     }
 
     /// Adds a folder's manifests; with `recursive`, those of its sub-folders too.
@@ -221,11 +297,7 @@ impl<'w> Gather<'w> {
         path: &str,
         index: usize,
     ) -> Result<(), Error> {
-        let bytes = match tree.load(file, path) {
-            Ok(bytes) if bytes.len() <= FILE_LIMIT && (self.wanted)(&bytes) => bytes,
-            Ok(_) | Err(Error::TooLarge { .. }) => return Ok(()),
-            Err(error) => return Err(error),
-        };
+        let Look::Wanted(bytes) = self.look(tree, file, path)? else { return Ok(()) };
         self.count_bytes(bytes.len())?;
         self.found.unrendered[index].files.push(ManifestFile { path: path.into(), bytes });
         Ok(())
@@ -239,7 +311,7 @@ impl<'w> Gather<'w> {
     }
 
     fn warn(&mut self, warning: Warning) {
-        if !self.found.warnings.contains(&warning) {
+        if self.warned.insert(warning.clone()) {
             self.found.warnings.push(warning);
         }
     }
@@ -273,223 +345,4 @@ pub(super) fn join(folder: &str, name: &str) -> String {
 /// The first line of the pointer format of Git LFS; real pointers are below 1 KiB.
 fn is_lfs_pointer(bytes: &[u8]) -> bool {
     bytes.len() < 1024 && bytes.starts_with(b"version https://git-lfs.github.com/spec/")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Folders whose contents are written `a.yaml sub/ b.yml@link`, by the folder's path.
-    struct Sketch(Vec<(&'static str, &'static str)>);
-
-    impl Tree for Sketch {
-        type Folder = String;
-        type File = String;
-
-        fn list(&self, folder: &String, _path: &str) -> Result<Vec<Entry<Self>>, Error> {
-            let listed = self.0.iter().find(|(path, _)| path == folder);
-            let names = listed.map_or("", |(_, names)| names).split_whitespace();
-            Ok(names.map(|name| Self::entry(folder, name)).collect())
-        }
-
-        fn load(&self, file: &String, path: &str) -> Result<Vec<u8>, Error> {
-            match file.as_str() {
-                "huge.yaml" => Err(Error::TooLarge { path: path.to_owned(), limit: FILE_LIMIT }),
-                "large.yaml" => Ok(vec![b'x'; FILE_LIMIT + 1]),
-                "large-wanted.yaml" => Ok(b"wanted".repeat(FILE_LIMIT / 6 + 1)),
-                "other.yaml" => Ok(b"something else".to_vec()),
-                "lfs.yaml" => {
-                    Ok(b"version https://git-lfs.github.com/spec/v1\noid wanted".to_vec())
-                }
-                _ => Ok(b"wanted".to_vec()),
-            }
-        }
-
-        fn identity(&self, _file: &String, path: &str) -> String {
-            path.to_owned()
-        }
-    }
-
-    impl Sketch {
-        fn entry(folder: &str, name: &str) -> Entry<Self> {
-            let (name, kind) = name.split_once('@').unwrap_or((name, "file"));
-            let (name, item) = match (name.strip_suffix('/'), kind) {
-                (Some(name), _) => (name, Item::Folder(join(folder, name))),
-                (None, "link") => (name, Item::Symlink),
-                (None, "module") => (name, Item::Submodule),
-                (None, "pipe") => (name, Item::Special),
-                (None, _) => (name, Item::File(name.to_owned())),
-            };
-            Entry { name: name.to_owned(), item }
-        }
-    }
-
-    fn wanted(bytes: &[u8]) -> bool {
-        bytes.windows(6).any(|six| six == b"wanted")
-    }
-
-    fn walk(tree: Vec<(&'static str, &'static str)>, limits: Limits) -> Result<Read, Error> {
-        let mut gather = Gather { limits, ..Gather::new(&wanted) };
-        gather.folder(&Sketch(tree), String::new(), "", true)?;
-        gather.finish(|| "the sketch".to_owned())
-    }
-
-    fn paths(files: &[ManifestFile]) -> Vec<&str> {
-        files.iter().map(|file| file.path.as_ref()).collect()
-    }
-
-    #[test]
-    fn only_manifest_names_are_read_in_order() {
-        let tree = vec![
-            ("", "b.yaml sub/ a.yml c.json README.md x.YAML y.yaml.bak .yaml"),
-            ("sub", "d.yaml deeper/"),
-            ("sub/deeper", "e.json"),
-        ];
-        let read = walk(tree, LIMITS).unwrap();
-        let expected = [".yaml", "a.yml", "b.yaml", "c.json", "sub/d.yaml", "sub/deeper/e.json"];
-        assert_eq!(paths(&read.files), expected);
-    }
-
-    #[test]
-    fn without_recursion_only_the_folder_itself() {
-        let tree = Sketch(vec![("", "a.yaml sub/"), ("sub", "b.yaml")]);
-        let mut gather = Gather::new(&wanted);
-        gather.folder(&tree, String::new(), "", false).unwrap();
-        let read = gather.finish(String::new).unwrap();
-        assert_eq!(paths(&read.files), ["a.yaml"]);
-    }
-
-    #[test]
-    fn folders_that_need_rendering_are_left_out_whole() {
-        for (marker, renderer) in [
-            ("Chart.yaml", Renderer::Helm),
-            ("kustomization.yaml", Renderer::Kustomize),
-            ("kustomization.yml", Renderer::Kustomize),
-            ("Kustomization", Renderer::Kustomize),
-            ("Chart.yaml@link", Renderer::Helm),
-        ] {
-            let inside: &'static str =
-                Box::leak(format!("{marker} a.yaml huge.yaml large.yaml l.yaml@link sub/").into());
-            let tree = vec![
-                ("", "app/ z.yaml"),
-                ("app", inside),
-                // A kustomization inside does not count twice.
-                ("app/sub", "b.yaml other.yaml kustomization.yaml"),
-            ];
-            let read = walk(tree, LIMITS).unwrap();
-            assert_eq!(paths(&read.files), ["z.yaml"], "{marker}");
-            let [folder] = read.unrendered.as_slice() else { panic!("{marker}: one folder") };
-            assert_eq!((folder.renderer, folder.path.as_ref()), (renderer, "app"), "{marker}");
-            let left_out = paths(&folder.files);
-            assert!(left_out.contains(&"app/a.yaml"), "{marker}: {left_out:?}");
-            assert!(left_out.contains(&"app/sub/b.yaml"), "{marker}: {left_out:?}");
-            assert!(!left_out.contains(&"app/sub/other.yaml"), "{marker}: {left_out:?}");
-            assert_eq!(read.warnings, [], "{marker}");
-        }
-    }
-
-    #[test]
-    fn a_folder_named_twice_is_left_out_once() {
-        let tree = Sketch(vec![("", "Chart.yaml a.yaml")]);
-        let mut gather = Gather::new(&wanted);
-        gather.folder(&tree, String::new(), "", true).unwrap();
-        gather.folder(&tree, String::new(), "", true).unwrap();
-        let read = gather.finish(String::new).unwrap();
-        assert_eq!(read.unrendered.len(), 1);
-        assert_eq!(read.unrendered[0].path.as_ref(), ".");
-    }
-
-    #[test]
-    fn what_is_not_followed_is_warned_about() {
-        let tree =
-            vec![("", "a.yaml l.yaml@link folder@link vendor@module p.yaml@pipe socket@pipe")];
-        let read = walk(tree, LIMITS).unwrap();
-        let expected = [
-            Warning::Symlink { path: "l.yaml".into() },
-            Warning::Special { path: "p.yaml".into() },
-            Warning::Submodule { path: "vendor".into() },
-        ];
-        assert_eq!(read.warnings, expected);
-        let texts: Vec<_> = read.warnings.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            texts,
-            [
-                "`l.yaml` is a symbolic link and was not read",
-                "`p.yaml` is not a regular file and was not read",
-                "`vendor` is a submodule and was not read",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_file_that_was_seen_is_not_read_again() {
-        let tree = Sketch(vec![("", "a.yaml b.yaml")]);
-        let mut gather = Gather::new(&wanted);
-        gather.file(&tree, &"a.yaml".to_owned(), "a.yaml").unwrap();
-        gather.folder(&tree, String::new(), "", true).unwrap();
-        let read = gather.finish(String::new).unwrap();
-        assert_eq!(paths(&read.files), ["a.yaml", "b.yaml"]);
-    }
-
-    #[test]
-    fn unwanted_files_are_counted_however_large() {
-        let read = walk(vec![("", "other.yaml large.yaml")], LIMITS).unwrap();
-        assert_eq!((read.passed_over, read.files.len()), (2, 0));
-    }
-
-    #[test]
-    fn a_pointer_is_not_its_content() {
-        let read = walk(vec![("", "lfs.yaml")], LIMITS).unwrap();
-        assert_eq!(read.warnings, [Warning::LfsPointer { path: "lfs.yaml".into() }]);
-    }
-
-    #[test]
-    fn bounds_end_the_walk() {
-        for (case, tree, limits, expected) in [
-            (
-                "a wanted file",
-                vec![("", "large-wanted.yaml")],
-                LIMITS,
-                "`large-wanted.yaml` is larger than 3 MiB",
-            ),
-            (
-                "a file too large to search",
-                vec![("", "huge.yaml")],
-                LIMITS,
-                "`huge.yaml` is larger than 3 MiB",
-            ),
-            (
-                "files, wanted or not",
-                vec![("", "a.yaml b.yaml other.yaml")],
-                Limits { files: 2, ..LIMITS },
-                "more than 2 manifest files",
-            ),
-            (
-                "entries of any kind",
-                vec![("", "a.yaml b/"), ("b", "c d")],
-                Limits { entries: 3, ..LIMITS },
-                "more than 3 files and folders",
-            ),
-            (
-                "bytes, those left out included",
-                vec![("", "a.yaml b/"), ("b", "Chart.yaml")],
-                Limits { bytes: 11, ..LIMITS },
-                "manifests of more than 0 MiB altogether",
-            ),
-            (
-                "depth",
-                vec![("", "a/"), ("a", "b/"), ("a/b", "c/")],
-                Limits { depth: 2, ..LIMITS },
-                "`a/b/c` is nested more than 2 folders deep",
-            ),
-            (
-                "nothing",
-                vec![("", "README.md l.yaml@link")],
-                LIMITS,
-                "no .yaml, .yml or .json file in the sketch; symbolic links were not followed",
-            ),
-        ] {
-            assert_eq!(walk(tree, limits).unwrap_err().to_string(), expected, "{case}");
-        }
-    }
 }

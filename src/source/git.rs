@@ -7,16 +7,20 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, RepositoryOpenFlags, TreeEntry};
+use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, TreeEntry};
 
 use super::fetch::{self, Fetched};
-use super::gather::{Entry, Gather, Item, SEARCH_LIMIT, Tree, join};
+use super::gather::{ContentId, Entry, Gather, Item, SEARCH_LIMIT, Tree, join};
 use super::kustomize::{self, Rendered};
 use super::location::{self, Location};
+use super::reference;
+use super::repository::{self, Found, Worktree};
 use super::revision;
 use super::shown;
 use super::worktree;
-use super::{Commit, Error, FILE_LIMIT, GitRequest, Kustomize, Origin, Read, Surroundings};
+use super::{
+    Commit, Error, FILE_LIMIT, GitRequest, Instead, Kustomize, Origin, Read, Surroundings,
+};
 
 #[cfg(test)]
 mod tests;
@@ -31,21 +35,35 @@ pub(super) fn read(
     match Location::parse(given, &around.current_dir)? {
         Location::Folder(folder) => {
             let opened = Opened::open(&folder)?;
-            let mut commit = opened.resolve(request.revision())?;
-            if let Some(other) = &request.merge_base_with {
-                let names = (request.revision(), opened.name.as_str());
-                commit = revision::merge_base(&opened.repository, &commit, other, names)?;
+            let commit = match &request.instead {
+                None => opened.resolve(request.revision())?,
+                Some(Instead::Tip(name)) => {
+                    revision::resolve_branch(&opened.repository, name, &opened.name)?
+                }
+                Some(Instead::MergeBase(other)) => {
+                    let commit = opened.resolve(request.revision())?;
+                    let names = (request.revision(), opened.name.as_str());
+                    revision::merge_base(&opened.repository, &commit, other, names)?
+                }
+            };
+            if let Some(reference) = &request.require_ref {
+                reference::require(&opened.repository, &commit, reference, &opened.name)?;
             }
             opened.read(&commit, request, wanted, &around.kustomize)
         }
         Location::Remote(remote) => {
-            if request.merge_base_with.is_some() {
-                return Err(Error::MergeBaseOfUrl { url: remote.shown });
-            }
+            let revision = match &request.instead {
+                None => request.revision(),
+                Some(Instead::Tip(name)) => name,
+                Some(Instead::MergeBase(_)) => {
+                    return Err(Error::MergeBaseOfUrl { url: remote.shown });
+                }
+            };
             let Fetched { repository, commit, lock } =
-                fetch::fetch(&remote, request.revision(), around)?;
+                fetch::fetch(&remote, (revision, request.require_ref.as_ref()), around)?;
             let (name, origin) = (remote.shown.clone(), Some(remote.shown));
-            let opened = Opened { repository, name, origin, prefix: PathBuf::new() };
+            let (worktree, prefix) = (Worktree::None, PathBuf::new());
+            let opened = Opened { repository, worktree, name, origin, prefix };
             let commit = opened.resolve(&commit.to_string())?;
             let found = opened.read(&commit, request, wanted, &around.kustomize);
             // Another run may change the cached copy only now.
@@ -64,6 +82,7 @@ impl GitRequest {
 /// A local repository, and from where paths in it are counted.
 struct Opened {
     repository: Repository,
+    worktree: Worktree,
     /// For messages.
     name: String,
     /// For provenance.
@@ -81,12 +100,11 @@ impl Opened {
         if folder.is_file() && !folder.ends_with(".git") {
             return Err(Error::RepositoryIsFile { path: name });
         }
-        let ceilings: [&OsStr; 0] = [];
-        let repository = Repository::open_ext(folder, RepositoryOpenFlags::empty(), ceilings)
-            .map_err(|source| not_opened(folder, source))?;
-        let prefix = prefix(&repository, folder);
-        let origin = origin_url(&repository).unwrap_or_else(|| shown::path(&top(&repository)));
-        Ok(Self { repository, name, origin: Some(origin), prefix })
+        let Found { repository, worktree } = repository::open(folder)?;
+        let prefix = prefix(&repository, &worktree, folder);
+        let top = || shown::path(&top(&repository, &worktree));
+        let origin = origin_url(&repository).unwrap_or_else(top);
+        Ok(Self { repository, worktree, name, origin: Some(origin), prefix })
     }
 
     fn resolve(&self, revision: &str) -> Result<git2::Commit<'_>, Error> {
@@ -118,7 +136,12 @@ impl Opened {
         let place = || format!("revision `{}`", revision::printable(request.revision()));
         let mut found = gather.finish(place)?;
         found.files.sort_by(|one, other| one.path.cmp(&other.path));
-        found.warnings.extend(worktree::difference(&self.repository, objects.top, &paths));
+        found.warnings.extend(worktree::difference(
+            &self.repository,
+            &self.worktree,
+            objects.top,
+            &paths,
+        ));
         found.origin = self.origin(commit, &paths);
         Ok(found)
     }
@@ -141,7 +164,12 @@ impl Opened {
         let name = format!("{} (rendered)", from_top(&folder));
         gather.content(&name, kustomize::only(&bytes, wanted))?;
         let mut found = gather.finish(|| format!("`{name}`"))?;
-        found.warnings.extend(worktree::difference(&self.repository, objects.top, &files));
+        found.warnings.extend(worktree::difference(
+            &self.repository,
+            &self.worktree,
+            objects.top,
+            &files,
+        ));
         found.origin = self.origin(commit, &[folder]);
         Ok(found)
     }
@@ -154,7 +182,7 @@ impl Opened {
             return Err(Error::EmptyPath);
         }
         let (mut top, rest) = if given.is_absolute() {
-            let rest = self.repository.workdir().and_then(|folder| inside(folder, given));
+            let rest = self.worktree.folder().and_then(|folder| inside(folder, given));
             (PathBuf::new(), rest.ok_or_else(outside)?)
         } else {
             (self.prefix.clone(), given)
@@ -196,9 +224,9 @@ fn inside<'p>(workdir: &Path, path: &'p Path) -> Option<&'p Path> {
 }
 
 /// The folder of the working tree, or of the repository when it has none.
-fn top(repository: &Repository) -> PathBuf {
+fn top(repository: &Repository, worktree: &Worktree) -> PathBuf {
     // By its components, which drops a slash at the end.
-    repository.workdir().unwrap_or_else(|| repository.path()).components().collect()
+    worktree.folder().unwrap_or_else(|| repository.path()).components().collect()
 }
 
 /// The URL of the remote `origin`.
@@ -209,8 +237,8 @@ fn origin_url(repository: &Repository) -> Option<String> {
 
 /// The folder `start` from the top of the working tree; empty for the top, for a bare repository
 /// and inside the `.git` folder.
-fn prefix(repository: &Repository, start: &Path) -> PathBuf {
-    let top = repository.workdir().and_then(|folder| folder.canonicalize().ok());
+fn prefix(repository: &Repository, worktree: &Worktree, start: &Path) -> PathBuf {
+    let top = worktree.folder().and_then(|folder| folder.canonicalize().ok());
     let inside = repository.path().canonicalize().ok();
     let (Some(top), Some(inside), Ok(start)) = (top, inside, start.canonicalize()) else {
         return PathBuf::new();
@@ -219,28 +247,6 @@ fn prefix(repository: &Repository, start: &Path) -> PathBuf {
         return PathBuf::new();
     }
     start.strip_prefix(top).map(Path::to_path_buf).unwrap_or_default()
-}
-
-fn not_opened(start: &Path, source: git2::Error) -> Error {
-    let folder = shown::path(start);
-    match source.code() {
-        ErrorCode::NotFound => Error::NoRepository { folder },
-        ErrorCode::Owner => {
-            Error::ForeignRepository { folder: shown::path(&safe_directory(start)) }
-        }
-        _ => Error::OpenRepository { folder, source: source.into() },
-    }
-}
-
-/// The folder that `safe.directory` has to name: the working tree's, or a bare repository's own.
-fn safe_directory(start: &Path) -> PathBuf {
-    let Ok(found) = Repository::discover_path(start, std::iter::empty::<&OsStr>()) else {
-        return start.to_path_buf();
-    };
-    match found.parent() {
-        Some(workdir) if found.ends_with(".git") => workdir.to_path_buf(),
-        Some(_) | None => found.components().collect(),
-    }
 }
 
 /// The objects of one commit.
@@ -361,6 +367,10 @@ impl Tree for Objects<'_> {
 
     fn identity(&self, _file: &Oid, path: &str) -> String {
         path.to_owned()
+    }
+
+    fn content_id(&self, file: &Oid) -> Option<ContentId> {
+        file.as_bytes().try_into().ok()
     }
 }
 

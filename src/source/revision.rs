@@ -30,6 +30,32 @@ pub(super) fn resolve<'r>(
     })
 }
 
+/// The commit that a branch leads to, or another expression of git. A name is the remote branch's,
+/// then the local branch's, and only then what git takes it for, which is a tag first.
+///
+/// # Errors
+/// There is none; also when it begins with a remote's name and there is no such remote branch.
+pub(super) fn resolve_branch<'r>(
+    repository: &'r Repository,
+    revision: &str,
+    name: &str,
+) -> Result<Commit<'r>, Error> {
+    let end = revision.find(['~', '^', '@', ':']).unwrap_or(revision.len());
+    let (branch, rest) = revision.split_at(end);
+    let exists = |reference: &str| repository.find_reference(reference).is_ok();
+    let remote = format!("refs/remotes/{branch}");
+    let local = format!("refs/heads/{branch}");
+    let is_of_remote =
+        branch.split_once('/').is_some_and(|(first, _)| repository.find_remote(first).is_ok());
+    if exists(&remote) || is_of_remote {
+        resolve(repository, &format!("{remote}{rest}"), name)
+    } else if exists(&local) {
+        resolve(repository, &format!("{local}{rest}"), name)
+    } else {
+        resolve(repository, revision, name)
+    }
+}
+
 /// The best common ancestor of two revisions.
 pub(super) fn merge_base<'r>(
     repository: &'r Repository,
@@ -38,7 +64,7 @@ pub(super) fn merge_base<'r>(
     names: (&str, &str),
 ) -> Result<Commit<'r>, Error> {
     let (revision, name) = names;
-    let base = resolve(repository, other, name)?;
+    let base = resolve_branch(repository, other, name)?;
     let id = repository.merge_base(one.id(), base.id()).map_err(|source| match source.code() {
         ErrorCode::NotFound => Error::NoMergeBase {
             one: printable(revision),
@@ -90,7 +116,7 @@ fn not_a_commit(revision: &str, kind: &'static str) -> Error {
     Error::NotACommit { revision: printable(revision), kind }
 }
 
-fn lookup_failed(revision: &str, name: &str, source: git2::Error) -> Error {
+pub(super) fn lookup_failed(revision: &str, name: &str, source: git2::Error) -> Error {
     let (revision, repository) = (printable(revision), name.to_owned());
     Error::RevisionLookup { revision, repository, source: source.into() }
 }
@@ -98,7 +124,7 @@ fn lookup_failed(revision: &str, name: &str, source: git2::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use crate::source::fixture::{Fixture, names, revision};
-    use crate::source::{Error, GitRequest, Read, Request};
+    use crate::source::{Error, GitRequest, Instead, Read, Request};
 
     /// A history of two commits with a branch, tags and a remote.
     fn history() -> Fixture {
@@ -216,8 +242,8 @@ mod tests {
     }
 
     fn merge_base(one: &str, other: &str) -> Request {
-        let (revision, merge_base_with) = (Some(one.to_owned()), Some(other.to_owned()));
-        Request::Git(GitRequest { revision, merge_base_with, ..GitRequest::default() })
+        let (revision, instead) = (Some(one.to_owned()), Instead::MergeBase(other.to_owned()));
+        Request::Git(GitRequest { revision, instead: Some(instead), ..GitRequest::default() })
     }
 
     #[test]

@@ -7,9 +7,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use git2::Repository;
 use sha2::{Digest as _, Sha256};
 
+use super::repository::{self, Found};
 use super::{STANDARD_INPUT, shown};
 use crate::model::ManifestFile;
 
@@ -39,8 +39,8 @@ impl FilesVersion {
     fn of_head(files: &[ManifestFile], current_dir: &Path) -> Option<Self> {
         let paths: Vec<PathBuf> =
             files.iter().map(|file| canonical(file, current_dir)).collect::<Option<_>>()?;
-        let repository = Repository::discover(paths.first()?.parent()?).ok()?;
-        let workdir = repository.workdir()?.canonicalize().ok()?;
+        let Found { repository, worktree } = repository::open(paths.first()?.parent()?).ok()?;
+        let workdir = worktree.folder()?.canonicalize().ok()?;
         let commit = repository.head().ok()?.peel_to_commit().ok()?;
         let tree = commit.tree().ok()?;
         let mut same = true;

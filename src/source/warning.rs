@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Something that was passed over, or is not what it seems.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Warning {
     /// A symbolic link with a manifest's name; links are not followed.
     Symlink {

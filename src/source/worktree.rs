@@ -6,29 +6,62 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use git2::{Delta, DiffDelta, DiffOptions, IndexEntryExtendedFlag, Oid, Repository};
 
 use super::gather::is_manifest_name;
+use super::repository::Worktree;
 use super::{Warning, shown};
 
 /// How many files a warning names.
 const NAMED: usize = 3;
 
+/// How long the comparison may take: it is worth a warning, and who wrote the files may have made
+/// one of them a pipe, or as large as the disk.
+const LIMIT: Duration = Duration::from_secs(20);
+
 /// Compares the manifests below `paths` (none: all) in the working tree with the folder `top`.
-pub(super) fn difference(repository: &Repository, top: Oid, paths: &[PathBuf]) -> Option<Warning> {
-    repository.workdir()?;
-    match differing(repository, top, paths) {
-        Ok(files) if files.is_empty() => None,
-        Ok(mut files) => {
+pub(super) fn difference(
+    repository: &Repository,
+    worktree: &Worktree,
+    top: Oid,
+    paths: &[PathBuf],
+) -> Option<Warning> {
+    match worktree {
+        Worktree::None => return None,
+        Worktree::Elsewhere(_) => {
+            let reason = "`core.worktree` names another folder than the one that holds `.git`";
+            return Some(Warning::WorkingTreeUnknown { reason: reason.to_owned() });
+        }
+        Worktree::At(_) => {}
+    }
+    let (git_dir, paths) = (repository.path().to_path_buf(), paths.to_vec());
+    let (tell, told) = mpsc::channel();
+    // What waits for a pipe cannot be stopped; it ends with the process.
+    thread::spawn(move || {
+        let compared = Repository::open(git_dir);
+        let compared = compared.and_then(|repository| differing(&repository, top, &paths));
+        // Nobody listens when it took too long.
+        let _ = tell.send(compared);
+    });
+    match told.recv_timeout(LIMIT) {
+        Ok(Ok(files)) if files.is_empty() => None,
+        Ok(Ok(mut files)) => {
             files.sort();
             let count = files.len();
             files.truncate(NAMED);
             Some(Warning::WorkingTreeDiffers { count, first: files })
         }
         // A planner must not fail because a later git wrote an index that we cannot read.
-        Err(error) => {
+        Ok(Err(error)) => {
             let reason = shown::line(error.message().as_bytes());
+            Some(Warning::WorkingTreeUnknown { reason })
+        }
+        Err(_) => {
+            let reason = format!("it takes more than {} s", LIMIT.as_secs());
             Some(Warning::WorkingTreeUnknown { reason })
         }
     }

@@ -4,10 +4,12 @@
 mod cost;
 mod desk;
 mod diary;
+mod emptied;
 mod in_cluster;
 mod killed;
 mod managed;
 mod meddled;
+mod namespaced;
 mod on_delete;
 mod outages;
 mod predicted;

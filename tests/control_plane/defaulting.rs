@@ -30,6 +30,7 @@ fn desired(text: &str) -> Result<Vec<DesiredDaemonSet>, Errors> {
         default_namespace: "default".into(),
         validate: FieldValidation::Warn,
         policies: None,
+        every_file: false,
     };
     Ok(manifest::read(&[file], &options)?.daemon_sets)
 }

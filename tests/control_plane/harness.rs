@@ -2,7 +2,7 @@
 //!
 //! Start reading at `control_plane`. Everything is on loopback; there is no container runtime,
 //! and the nodes are kwok's. How they and their pods fare, and how a test chooses, is told at the
-//! head of each file in `stages/`.
+//! head of each file in `stages/`. Real nodes are in `tests/real_nodes`.
 //!
 //! Environment variables:
 //! - `KUBEBUILDER_ASSETS`: a folder (of envtest, say) whose programs are used; the rest is built.
@@ -10,15 +10,15 @@
 //! - `DS_PLAN_CONTROL_PLANE_KEEP`: keeps each control plane's folder, its logs among the rest.
 
 mod binaries;
-mod cache;
+pub(crate) mod cache;
 mod client;
 mod component;
 mod control_plane;
 mod fleet;
-mod go_build;
+pub(crate) mod go_build;
 mod kubectl;
 mod options;
-mod ports;
+pub(crate) mod ports;
 mod program;
 mod proxy;
 mod readme;
@@ -26,14 +26,14 @@ mod running;
 mod scratch;
 mod terminal;
 mod waiting;
-mod watchdog;
+pub(crate) mod watchdog;
 
 pub(crate) use client::block_on;
 pub(crate) use component::Component;
 pub(crate) use control_plane::ControlPlane;
 pub(crate) use fleet::FakeNode;
 pub(crate) use kubectl::kubectl_path;
-pub(crate) use program::{Program, ds_plan_offline, stdout};
+pub(crate) use program::{AT_ONCE, Program, ds_plan_offline, stdout};
 pub(crate) use proxy::{Fault, Proxy};
 pub(crate) use readme::readmes_yaml;
 pub(crate) use running::Running;

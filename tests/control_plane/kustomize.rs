@@ -316,7 +316,7 @@ fn ds_apply_renders_as_ds_plan_does() {
     commit("two");
     run(plan, "--out saved.json");
     commit("three");
-    run(apply, "saved.json");
+    run(apply, "--plan saved.json");
     run(plan, "--rev HEAD~1 --detailed-exitcode");
     let image = "-o=jsonpath={.spec.template.spec.containers[0].image}";
     let image = plane.kubectl(&["get", "daemonset", "agent", image]);

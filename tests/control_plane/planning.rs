@@ -65,6 +65,7 @@ fn read(files: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
         default_namespace: "default".into(),
         validate: manifest::FieldValidation::Strict,
         policies: None,
+        every_file: false,
     };
     manifest::read(files, &options).unwrap().daemon_sets
 }

@@ -1,6 +1,7 @@
 //! What we say that server-side apply makes of a live object and a manifest, compared with what
 //! the API server answers to the same apply as a dry run.
 
+mod emptied;
 #[path = "../../src/merge/samples/manifests.rs"]
 mod manifests;
 mod migration;
@@ -17,6 +18,7 @@ use ds_plan::merge::{self, Error, Manager, Manifest, Merged};
 use ds_plan::model::{
     DesiredDaemonSet, FieldPath, Literal, ManifestFile, PathStep, TEMPLATE_GENERATION_ANNOTATION,
 };
+use ds_plan::plan::settled;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
@@ -75,9 +77,14 @@ async fn what_an_apply_makes_is_what_the_server_makes() {
     println!("{count:?}");
     assert!(wrong.is_empty(), "{} wrong, {count:?}\n{}", wrong.len(), wrong.join("\n"));
     let seen = |kind: &str| count.get(kind).copied().unwrap_or_default();
-    for (kind, least) in
-        [("objects", 250), ("conflicts", 80), ("failures", 4), ("migrated", 60), ("settled", 100)]
-    {
+    for (kind, least) in [
+        ("objects", 250),
+        ("conflicts", 80),
+        ("failures", 4),
+        ("migrated", 60),
+        ("settled", 100),
+        ("emptied", 5),
+    ] {
         assert!(seen(kind) >= least, "only {} of {kind}: {count:?}", seen(kind));
     }
 }
@@ -95,11 +102,20 @@ impl Case<'_> {
             self.compare(Some(&live), false).await.map_err(after)?;
             self.compare(Some(&live), true).await.map_err(after)?;
         }
-        let applied = server::apply(self.client, &self.applied, APPLIER, true, Run::Real).await;
-        if let Answer::Object(live) = applied {
-            self.settled(&live)?;
+        let live = server::get(self.client, &self.name).await;
+        let sent = settled(live.as_ref(), self.applied.clone());
+        let applied = server::apply(self.client, &sent, APPLIER, true, Run::Real).await;
+        let Answer::Object(live) = applied else { return Ok(()) };
+        if sent == self.applied {
+            return self.settled(&live);
         }
-        Ok(())
+        // What was emptied is ours as such only after it is applied as it is.
+        *self.count.entry("emptied").or_default() += 1;
+        self.compare(Some(&live), false).await?;
+        let again = server::apply(self.client, &self.applied, APPLIER, false, Run::Real).await;
+        let Answer::Object(again) = again else { return Err(format!("once more: {again:?}")) };
+        equal("object, sent plainly", &decided(&again), &decided(&live))?;
+        self.settled(&again)
     }
 
     /// Once applied, an apply changes nothing.
@@ -162,6 +178,7 @@ fn desired(manifest: &Value) -> Option<DesiredDaemonSet> {
         default_namespace: "default".into(),
         validate: FieldValidation::Strict,
         policies: None,
+        every_file: false,
     };
     manifest::read(&[file], &options).ok()?.daemon_sets.pop()
 }

@@ -78,6 +78,10 @@ fn type_of(schema: &Value, definitions: &Value) -> String {
             return choices.join(" or ");
         }
     }
+    if let Some(types) = schema["type"].as_array() {
+        let names = types.iter().filter_map(Value::as_str).filter(|name| *name != "null");
+        return names.collect::<Vec<_>>().join(" or ");
+    }
     match (schema["const"].as_str(), schema["type"].as_str()) {
         (Some(constant), _) => format!("`{constant}`"),
         (None, Some(name)) => name.to_owned(),

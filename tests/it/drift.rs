@@ -192,7 +192,9 @@ fn the_numbers_are_written_for_a_collector() {
     let metrics = std::fs::read_to_string(sandbox.path("agent.prom")).unwrap();
     for line in [
         "ds_plan_drift{namespace=\"logging\",daemonset=\"agent\",class=\"spec\"} 1",
-        "ds_plan_nodes{namespace=\"logging\",daemonset=\"agent\",state=\"available\"} 1",
+        "ds_plan_nodes{namespace=\"logging\",daemonset=\"agent\",state=\"ready\"} 1",
+        // It is Ready since the very moment of the recording.
+        "ds_plan_nodes{namespace=\"logging\",daemonset=\"agent\",state=\"available\"} 0",
         "ds_plan_rollout{namespace=\"logging\",daemonset=\"agent\",state=\"settled\"}",
         "# EOF",
     ] {

@@ -127,7 +127,12 @@ fn damaged(original: &[u8], damages: &[Damage]) -> Vec<u8> {
 fn read_manifest(bytes: Vec<u8>) -> Result<(), String> {
     let file = ManifestFile { path: "f.yaml".into(), bytes };
     let validate = FieldValidation::Strict;
-    let options = Options { default_namespace: "default".into(), validate, policies: None };
+    let options = Options {
+        default_namespace: "default".into(),
+        validate,
+        policies: None,
+        every_file: false,
+    };
     let Err(errors) = manifest::read(&[file], &options) else { return Ok(()) };
     for error in &errors {
         let text = error.to_string();

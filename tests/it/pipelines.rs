@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::fixture::{AGENT, cluster_with};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Run, Sandbox};
 use api::{Api, TOKEN};
 use runner::{Job, ROOT, Runner, ran, yaml};
 
@@ -46,7 +46,8 @@ fn on_request(sandbox: &Sandbox, api: &Api, head: &'static str, inputs: &[(&str,
     let cluster = sandbox.path("cluster.json");
     let usual = [("args", "--path deploy"), ("snapshot", cluster.to_str().unwrap())];
     let checkout = sandbox.path("checkout");
-    Runner { sandbox, checkout, api, head, installed: true }.run(&[&usual, inputs].concat())
+    let runner = Runner { sandbox, checkout, api, head, base: "main", installed: true };
+    runner.run(&[&usual, inputs].concat())
 }
 
 fn newer() -> String {
@@ -73,6 +74,7 @@ fn a_pull_request_gets_one_comment_that_is_kept_up_to_date() {
     let plan: Value =
         serde_json::from_str(&fs::read_to_string(job.output("plan", "plan")).unwrap()).unwrap();
     assert_eq!(plan["kind"], "Plan");
+    assert_eq!(job.output("plan", "sha256"), "", "nobody carries it out");
     let report = fs::read_to_string(job.output("plan", "report")).unwrap();
     assert!(report.starts_with("<!doctype html>"), "{report}");
 
@@ -91,6 +93,21 @@ fn a_pull_request_gets_one_comment_that_is_kept_up_to_date() {
         writes,
         [format!("POST {comments}/7/comments"), format!("PATCH {comments}/comments/101")]
     );
+}
+
+#[test]
+fn the_digest_of_a_plan_that_may_be_approved_is_shown_and_handed_on() {
+    let api = Api::start();
+    let sandbox = cloned(&newer());
+    let (checkout, cluster) = (sandbox.path("checkout"), sandbox.path("cluster.json"));
+    let (api, head) = (&api, "");
+    let runner = Runner { sandbox: &sandbox, checkout, api, head, base: "", installed: true };
+    let job = runner.run(&[("args", "--path deploy"), ("snapshot", cluster.to_str().unwrap())]);
+    assert_eq!(job.failed, None, "{job:#?}");
+    let digest = job.output("plan", "sha256");
+    assert!(job.log.contains(&format!("plan.json, sha256:{digest}\n")), "{job:#?}");
+    assert!(job.summary.ends_with(&format!("Saved plan: `sha256:{digest}`\n")), "{job:#?}");
+    assert_eq!(digest.len(), 64, "{job:#?}");
 }
 
 #[test]
@@ -191,8 +208,8 @@ fn what_is_not_there_is_built_under_a_name_that_its_source_gives() {
     sandbox.write("temp/ds-plan-built/bin/ds-plan", "#!/bin/sh\n");
     #[cfg(unix)]
     fs::set_permissions(&built, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let runner =
-        Runner { sandbox: &sandbox, checkout, api: &api, head: "octo/fleet", installed: false };
+    let (api, head) = (&api, "octo/fleet");
+    let runner = Runner { sandbox: &sandbox, checkout, api, head, base: "main", installed: false };
     let job = runner.run(&[("command", "install")]);
     assert_eq!(job.failed, None, "{job:#?}");
     assert_eq!(job.output("program", "found"), "false");
@@ -200,6 +217,18 @@ fn what_is_not_there_is_built_under_a_name_that_its_source_gives() {
     let path = fs::read_to_string(sandbox.path("path")).unwrap();
     assert_eq!(Path::new(path.trim()), built.parent().unwrap());
     assert_eq!(job.output("plan", "exit-code"), "", "nothing was planned");
+}
+
+/// Checks out the main branch and saves its plan; the SHA-256 of the file.
+fn plan_of_main(sandbox: &Sandbox, file: &str) -> String {
+    let checkout = sandbox.path("checkout");
+    sandbox.git(&["-C", checkout.to_str().unwrap(), "checkout", "-q", "main"]);
+    let plan = "--repo checkout --path deploy --snapshot cluster.json --out temp-plan.json";
+    let run = sandbox.ds_plan(plan);
+    assert_eq!(run.code, Some(0), "{run}");
+    sandbox.write(file, fs::read(sandbox.path("temp-plan.json")).unwrap());
+    let digest = run.stderr.lines().find_map(|line| line.strip_prefix("saved temp-plan.json, "));
+    digest.unwrap().to_owned()
 }
 
 /// A kubeconfig to a server that is not there: flags are read before anybody is asked.
@@ -219,17 +248,22 @@ fn the_other_steps_of_the_workflows_call_the_programs_as_they_want_to_be_called(
                     continue;
                 }
                 let sandbox = cloned(&newer());
-                let plan = sandbox
-                    .ds_plan("-f origin/deploy --snapshot cluster.json --out temp-plan.json");
-                assert_eq!(plan.code, Some(0), "{plan}");
-                let saved = fs::read(sandbox.path("temp-plan.json")).unwrap();
-                sandbox.write("temp/plan/plan.json", saved);
+                let digest = plan_of_main(&sandbox, "temp/plan/plan.json");
                 let temp = sandbox.path("temp");
-                let variables =
-                    [("RUNNER_TEMP", temp.to_str().unwrap()), ("KUBECONFIG_TEXT", NOBODY)];
+                let mut variables = [
+                    ("RUNNER_TEMP", temp.to_str().unwrap()),
+                    ("KUBECONFIG_TEXT", NOBODY),
+                    ("APPROVED", &digest),
+                ];
                 let run = ran(&sandbox, script, &variables);
                 assert_eq!(run.code, Some(1), "{}: {run}", file.display());
                 assert!(run.stderr.contains("127.0.0.1:1"), "{}: {run}", file.display());
+                if script.contains("ds-apply ") {
+                    let another = "0".repeat(64);
+                    variables[2].1 = &another;
+                    let run = ran(&sandbox, script, &variables);
+                    assert!(run.stderr.contains("is not the plan that was approved"), "{run}");
+                }
                 called += 1;
             }
         }
@@ -256,7 +290,7 @@ fn the_workflows_give_the_action_inputs_that_it_has() {
 }
 
 /// A job of the pipeline for GitLab, run in the clone.
-fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str) -> crate::sandbox::Run {
+fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str, digest: &str) -> Run {
     let [file] = &lint::examples("gitlab")[..] else { panic!("one file") };
     let pipeline = yaml(file);
     let lines: Vec<&str> =
@@ -267,13 +301,15 @@ fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str) -> crate::sandbo
         ("CI_API_V4_URL", api.url.as_str()),
         ("CI_DEFAULT_BRANCH", "main"),
         ("CI_JOB_TOKEN", TOKEN),
-        ("CI_MERGE_REQUEST_DIFF_BASE_SHA", "origin/main"),
+        ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main"),
+        ("CI_PROJECT_ID", "12"),
         ("CI_MERGE_REQUEST_IID", "7"),
         ("CI_MERGE_REQUEST_PROJECT_ID", "12"),
         ("DS_PLAN_PATH", "deploy"),
         ("DS_PLAN_TOKEN", token),
         ("KUBECONFIG_APPLY", kubeconfig.to_str().unwrap()),
         ("KUBECONFIG_READ", kubeconfig.to_str().unwrap()),
+        ("DS_PLAN_SHA256", digest),
     ];
     ran(sandbox, &lines.join("\n"), &variables)
 }
@@ -285,24 +321,30 @@ fn a_merge_request_gets_one_note_that_is_kept_up_to_date() {
     let sandbox = cloned(&newer());
     let cluster = fs::read(sandbox.path("cluster.json")).unwrap();
     api.state().files.push(("/raw/cluster.json.gz".to_owned(), cluster));
+    api.state().files.push(("/merge_requests".to_owned(), br#"[{"iid": 7}]"#.to_vec()));
+    let checkout = sandbox.path("checkout");
+    let checkout = checkout.to_str().unwrap();
+    sandbox.git(&["-C", checkout, "push", "-q", "origin", "HEAD:refs/merge-requests/7/head"]);
+    // The pipeline of the request itself has no token, and writes nothing.
+    let run = gitlab(&sandbox, &api, "ds-plan", "", "");
+    assert_eq!((run.code, api.state().writes.len()), (Some(0), 0), "{run}");
+    let report = fs::read_to_string(sandbox.path("checkout/report.html")).unwrap();
+    assert!(report.starts_with("<!doctype html>"));
+    // That of the default branch does.
+    sandbox.git(&["-C", checkout, "checkout", "-q", "--detach", "origin/main"]);
     for _ in 0..2 {
-        let run = gitlab(&sandbox, &api, "ds-plan", TOKEN);
+        let run = gitlab(&sandbox, &api, "ds-comment", TOKEN, "");
         assert_eq!(run.code, Some(0), "{run}");
     }
     let notes = "/projects/12/merge_requests/7/notes";
     assert_eq!(api.state().writes, [format!("POST {notes}"), format!("PUT {notes}/1")]);
     assert!(api.bodies()[1].contains("registry.example/agent:2"), "{:?}", api.bodies());
-    let report = fs::read_to_string(sandbox.path("checkout/report.html")).unwrap();
-    assert!(report.starts_with("<!doctype html>"));
+    sandbox.git(&["-C", checkout, "checkout", "-q", "-"]);
 
-    // Without a token, as for a fork, there is still the report.
-    let run = gitlab(&sandbox, &api, "ds-plan", "");
-    assert_eq!((run.code, api.state().writes.len()), (Some(0), 2), "{run}");
     // And what ds-apply would refuse fails the job.
     sandbox.write("checkout/deploy/agent.yaml", AGENT.replace("app: agent", "app: other"));
-    let checkout = sandbox.path("checkout");
-    sandbox.git(&["-C", checkout.to_str().unwrap(), "commit", "-qam", "another selector"]);
-    let run = gitlab(&sandbox, &api, "ds-plan", TOKEN);
+    sandbox.git(&["-C", checkout, "commit", "-qam", "another selector"]);
+    let run = gitlab(&sandbox, &api, "ds-plan", "", "");
     assert_eq!(run.code, Some(6), "{run}");
 }
 
@@ -311,10 +353,8 @@ fn the_other_jobs_call_the_programs_as_they_want_to_be_called() {
     let api = Api::start();
     for job in ["ds-snapshot", "ds-plan-production", "ds-apply", "ds-drift"] {
         let sandbox = cloned(&newer());
-        let plan =
-            sandbox.ds_plan("-f origin/deploy --snapshot cluster.json --out checkout/plan.json");
-        assert_eq!(plan.code, Some(0), "{plan}");
-        let run = gitlab(&sandbox, &api, job, TOKEN);
+        let digest = plan_of_main(&sandbox, "checkout/plan.json");
+        let run = gitlab(&sandbox, &api, job, TOKEN, &digest);
         assert_eq!(run.code, Some(1), "{job}: {run}");
         assert!(run.stderr.contains("127.0.0.1:1"), "{job}: {run}");
     }

@@ -39,7 +39,9 @@ fn what_goes_is_shown_with_its_pods_and_guarded() {
     Refused by ds-apply: of 1 DaemonSets that source `prod` applied, 1 would be deleted because they are not in it any more, as if another folder or revision were read. Allow it with --allow-mass-deletion.
 
     Plan: 2 to create, 2 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-    About 8s (pods are assumed to start in 8s).
+    About 18s (pods are assumed to start in 8s).
+    --- stderr
+    warning: logging/other: 2 pods are created at once: the DaemonSet controller creates them, unpaced
     ");
     let orphaning = sandbox.ds_plan(&format!("{line} --cascade orphan"));
     assert!(orphaning.stdout.contains("its pods stay"), "{orphaning}");

@@ -24,11 +24,22 @@ kind: DaemonSet
 metadata:
   name: agent
   namespace: logging
+  annotations:
+    example.com/password: hunter2-object-RELEASE
 spec:
   selector: {matchLabels: {app: agent}}
   template:
-    metadata: {labels: {app: agent}}
+    metadata:
+      labels: {app: agent}
+      annotations:
+        example.com/api-key: hunter2-annotation-RELEASE
+        example.com/database: postgres://user:hunter2-database-RELEASE@db/x
     spec:
+      volumes:
+        - name: csi
+          csi: {driver: csi.example.com, volumeAttributes: {share: hunter2-csi-RELEASE}}
+        - name: flex
+          flexVolume: {driver: example.com/flex, options: {share: hunter2-flex-RELEASE}}
       initContainers:
         - name: init
           image: registry.example/init:1
@@ -41,6 +52,12 @@ spec:
           command: [agent, --api-key, hunter2-command-RELEASE]
           args:
             - --token=hunter2-joined-RELEASE
+            - --auth=hunter2-auth-RELEASE
+            - --pwd=hunter2-pwd-RELEASE
+            - --passphrase=hunter2-passphrase-RELEASE
+            - -phunter2-glued-RELEASE
+            - '--header=Authorization: Bearer hunter2-bearer-RELEASE'
+            - https://user:hunter2-login-RELEASE@host/path
             - --password
             - hunter2-apart-RELEASE
             - -secret=hunter2-short-RELEASE
@@ -67,7 +84,12 @@ fn desired(text: &str) -> Result<manifest::Desired, manifest::Errors> {
     let validate = FieldValidation::Strict;
     manifest::read(
         &[file],
-        &Options { default_namespace: "default".into(), validate, policies: None },
+        &Options {
+            default_namespace: "default".into(),
+            validate,
+            policies: None,
+            every_file: false,
+        },
     )
 }
 

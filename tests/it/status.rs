@@ -21,7 +21,9 @@ fn status_as_text_and_names() {
     NAME    DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE
     agent   2         1         1       1            1           <none>          2m
 
-    logging/agent   1 node is not as it should be
+    logging/agent   2 nodes are not as they should be
+        AVAILABLE says 1, ds-plan counts 0: a pod that is terminating does not count here
+        node-1   pod Ready without a restart for less than minReadySeconds (10s)
         node-2   node has no pod yet
     ");
     assert_snapshot!(sandbox.ds_plan("status --snapshot cluster.json -o name"), @"
@@ -69,7 +71,7 @@ fn explanations() {
     A pod may start here, and stay.
     pod agent-node-1 stays: runs the target revision
 
-    nothing happens: runs the target revision
+    nothing happens: runs the target revision; pod Ready without a restart for less than minReadySeconds (10s)
     ");
     assert_snapshot!(explain("logging/agent gpu-1"), @"
     exit 0

@@ -62,6 +62,13 @@ fn ds_apply_says_what_it_cannot_do() {
     hint: or rehearse it: `ds-apply --rehearse --snapshot FILE`
     ");
     assert_snapshot!(said("agnet"), @"
+    exit 64
+    --- stderr
+    error: invalid value 'agnet' for '[NAMESPACE/NAME]...': `agnet` is not of the form NAMESPACE/NAME; a saved plan is carried out with `--plan FILE`
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(said("ns/agnet"), @"
     exit 1
     --- stderr
     error: no kubeconfig was found, and this is no pod with a service account

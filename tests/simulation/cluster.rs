@@ -73,8 +73,20 @@ fn before(agent: &AgentSpec) -> Value {
             "env": [{"name": "LEVEL", "value": "info"}],
         }]},
     });
+    if agent.probed {
+        let probe = json!({"tcpSocket": {"port": 8080}});
+        template["spec"]["containers"][0]["readinessProbe"] = probe;
+    }
     if let Some(pool) = agent.pool {
         template["spec"]["nodeSelector"] = json!({"pool": pool});
+    }
+    let context = match agent.change {
+        Change::Emptied => Some(json!({"runAsUser": 1000})),
+        Change::Filled => Some(json!({})),
+        Change::Image | Change::Env | Change::Pool | Change::Nothing => None,
+    };
+    if let Some(context) = context {
+        template["spec"]["containers"][0]["securityContext"] = context;
     }
     if agent.tolerates {
         template["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
@@ -99,6 +111,11 @@ fn after(agent: &AgentSpec) -> Value {
         Change::Image => spec["containers"][0]["image"] = "registry.example/agent:2".into(),
         Change::Env => spec["containers"][0]["env"][0]["value"] = "debug".into(),
         Change::Pool => spec["nodeSelector"] = json!({"pool": "green"}),
+        Change::Filled => {
+            spec["containers"][0]["image"] = "registry.example/agent:2".into();
+            spec["containers"][0]["securityContext"] = json!({"runAsUser": 1000});
+        }
+        Change::Emptied => spec["containers"][0]["securityContext"] = json!({}),
         Change::Nothing => {}
     }
     manifest
@@ -184,10 +201,13 @@ fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
     items
 }
 
-/// The ledger that stands for a DaemonSet.
+/// The ledger that stands for a DaemonSet, as `ds-apply` writes it: without the annotation that
+/// counts templates, which is the API server's.
 fn ledger(agent: &AgentSpec, live: &Value) -> Value {
     let mut object = live.clone();
     let status = object["status"].take().to_string();
+    let metadata = object["metadata"].as_object_mut().expect("an object");
+    metadata.remove("annotations");
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {

@@ -18,6 +18,7 @@ pub(crate) fn scenario(name: &str) -> Scenario {
         "image" => (one, Change::Image, true, pods, None, "park"),
         "env" => (one, Change::Env, true, pods, None, "park"),
         "nodes" => (one, Change::Pool, true, pods, None, "park"),
+        "emptied" | "no controller, emptied" => (one, Change::Emptied, true, pods, None, "park"),
         "nothing" => (one, Change::Nothing, true, pods, None, "park"),
         "new" => (one, Change::Image, false, pods, None, "park"),
         "two at once" => {
@@ -42,6 +43,7 @@ pub(crate) fn scenario(name: &str) -> Scenario {
             (one, Change::Image, true, pods, None, "park")
         }
         "bad" => (one, Change::Image, true, pods, Some(bad(json!([]))), "park"),
+        "bad, and filled" => (one, Change::Filled, true, pods, Some(bad(json!([]))), "park"),
         "bad on one" => (one, Change::Image, true, pods, Some(bad(json!(["node-1"]))), "hold"),
         "way back" => (one, Change::Image, true, pods, Some(bad(json!(["node-1"]))), "rollback"),
         other => panic!("{other}"),
@@ -65,6 +67,7 @@ pub(crate) fn scenario(name: &str) -> Scenario {
             pool: None,
             change,
             tolerates: false,
+            probed: false,
             live,
         }],
         policy: Some(json!({"progressDeadline": "1m", "onFailure": on_failure})),
@@ -72,6 +75,7 @@ pub(crate) fn scenario(name: &str) -> Scenario {
         people: Vec::new(),
         fates: Vec::new(),
         managed: name.starts_with("no controller"),
+        clocks: Vec::new(),
     }
 }
 
@@ -101,6 +105,8 @@ killed_at_every_request! {
     an_image: "image",
     an_environment: "env",
     other_nodes: "nodes",
+    an_emptied_field: "emptied",
+    an_emptied_field_without_a_controller: "no controller, emptied",
     nothing: "nothing",
     a_new_daemon_set: "new",
     two_at_once: "two at once",
@@ -108,6 +114,7 @@ killed_at_every_request! {
     by_hand: "by hand",
     an_orphan: "orphan",
     a_bad_image: "bad",
+    a_bad_image_and_a_filled_field: "bad, and filled",
     a_bad_image_on_one_node: "bad on one",
     the_way_back: "way back",
     without_a_controller: "no controller",

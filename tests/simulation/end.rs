@@ -128,7 +128,12 @@ pub(crate) fn not_done(scenario: &Scenario, store: &Store, ledger: &Ledger) -> V
         }
     }
     for (agent, live) in undisturbed(scenario, store, ledger) {
-        let image = &live.raw["spec"]["template"]["spec"]["containers"][0]["image"];
+        let container = &live.raw["spec"]["template"]["spec"]["containers"][0];
+        let context = &container["securityContext"];
+        if agent.change == Change::Emptied && *context != serde_json::json!({}) {
+            broken.push(format!("done, and {} has the security context {context}", agent.name));
+        }
+        let image = &container["image"];
         if agent.change == Change::Image && *image != "registry.example/agent:2" {
             broken.push(format!("done, and {} has the image {image}", agent.name));
         }

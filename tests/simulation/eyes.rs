@@ -34,7 +34,11 @@ impl Eyes {
         }
         let cut = faults.iter().find_map(|fault| match fault {
             Fault::CutAfter(time) => SignedDuration::try_from(*time).ok(),
-            Fault::Answer(_) | Fault::Delay(_) | Fault::Break | Fault::Silence => None,
+            Fault::Answer(_)
+            | Fault::Delay(_)
+            | Fault::Break
+            | Fault::Silence
+            | Fault::Clock(_) => None,
         });
         let until = match (request.verb, cut) {
             ("watch", Some(cut)) => now + cut,

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::crash::scenario;
-use crate::scenario::{AgentSpec, Fate, Scenario};
+use crate::scenario::{AgentSpec, Change, Fate, NodeSpec, Scenario};
 use crate::trial;
 
 #[test]
@@ -28,4 +28,26 @@ fn an_interrupt_ends_a_surge_without_one_more_delete() {
         let outcome = trial::run(&Scenario { agents: agents.collect(), fates, ..surge.clone() });
         assert!(outcome.broken.is_empty(), "at {at}: {:#?}", outcome.broken);
     }
+}
+
+/// What is seen only now and then is waited for, but not for ever.
+#[test]
+fn a_watch_that_is_cut_again_and_again_keeps_no_run_from_its_end() {
+    let one = scenario("image");
+    let agent = AgentSpec {
+        strategy: json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}),
+        min_ready_seconds: 90,
+        change: Change::Filled,
+        ..one.agents[0].clone()
+    };
+    let node = |at: usize, ready| NodeSpec { ready, ..one.nodes[at].clone() };
+    let cut = json!({"answer": {"cut": "15s"}, "resources": ["pods"], "verbs": ["watch"]});
+    let outcome = trial::run(&Scenario {
+        nodes: vec![node(0, false), node(1, true)],
+        agents: vec![agent],
+        policy: None,
+        faults: vec![("api", cut)],
+        ..one
+    });
+    assert!(outcome.broken.is_empty(), "{:?}: {:#?}", outcome.ended, outcome.broken);
 }

@@ -9,7 +9,7 @@ use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest;
 use ds_plan::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Revision, Uid, UpdateStrategy,
-    lease_name, ledger_name,
+    ledger_name,
 };
 use ds_plan::plan::{Hold, HoldState, template_digest};
 use ds_plan::simulator::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
@@ -20,6 +20,7 @@ use crate::budget::{Nodes, desired_nodes, is_available, owns};
 use crate::changes::{Changes, Part};
 use crate::cluster::{self, NAMESPACE};
 use crate::eyes::Eyes;
+use crate::flights::Flights;
 use crate::locks::Locks;
 use crate::objects::{daemon_set, daemon_sets, failed_before, is_updated, key, pods, revisions};
 use crate::people::SOMEBODY;
@@ -40,6 +41,7 @@ pub(crate) struct Ledger {
     /// Up to which version changes were looked at.
     seen: u64,
     nodes: Nodes,
+    flights: Flights,
     locks: Locks,
     eyes: Eyes,
     changes: Changes,
@@ -66,6 +68,7 @@ impl Ledger {
                 default_namespace: NAMESPACE.into(),
                 validate: manifest::FieldValidation::Strict,
                 policies: None,
+                every_file: false,
             };
             manifest::read(&[file], &options).expect("manifests without mistakes").daemon_sets
         };
@@ -80,6 +83,7 @@ impl Ledger {
             manifests,
             seen: store.version(),
             nodes: Nodes::new(scenario.is_cut_off()),
+            flights: Flights::default(),
             locks: Locks::default(),
             eyes: Eyes::new(scenario.managed_by()),
             changes: Changes::default(),
@@ -167,6 +171,7 @@ impl Ledger {
         let live = self.live(store);
         self.nodes.look(&live, store, now);
         for live in &live {
+            self.flights.look(live, &self.policy, store, now);
             self.one_revision(live, store, now);
         }
         let changes = !matches!(*verb, "get" | "list" | "watch") && !dry_run && code < 300;
@@ -179,6 +184,12 @@ impl Ledger {
             (is_it && objects.subresource.is_empty()).then_some(last)
         });
         let is_ours = user != SOMEBODY;
+        if changes
+            && !is_ours
+            && let Some(lease) = objects.filter(|it| it.kind == Kind::Lease)
+        {
+            self.locks.taken_away(lease, now);
+        }
         if changes
             && is_ours
             && let Some(law) = objects.and_then(|it| self.locks.written(request, it, store, now))
@@ -264,6 +275,19 @@ impl Ledger {
             return self.breaks(now, format_args!("{name} is deleted{law}"));
         }
         let Some(node) = pod.node() else { return };
+        if is_replaced && desired_nodes(live, store).any(|it| it.name == *node) {
+            self.flights.look(live, &self.policy, store, now);
+            let (user, seen) = (request.user.as_str(), (store, &self.nodes, now));
+            let is_known =
+                self.changes.is_known(&live.key, Part::Template, self.nodes.seen_by(now));
+            let law = self.flights.broken(live, (user, node), &self.policy, seen);
+            if let Some(law) = law.filter(|_| is_known) {
+                return self.breaks(now, format_args!("{name} is deleted{law}"));
+            }
+            if !refused {
+                self.flights.takes_off(live, user, pod);
+            }
+        }
         if is_available(pod, live, self.nodes.seen_by(now)) {
             self.nodes.robbed(live, node, now);
             let Some(declared) = self.declared.get(&live.key) else { return };
@@ -431,12 +455,15 @@ impl Ledger {
 
     /// Nobody writes but whoever has the lock.
     fn under_lock(&mut self, request: &Seen, key: &DaemonSetKey, store: &Store, now: Timestamp) {
-        let lease = store.get(Kind::Lease, NAMESPACE, &lease_name(key.name.as_str()));
-        let holder = lease.map(|it| it.value()["spec"]["holderIdentity"].clone());
-        let holder = holder.as_ref().and_then(Value::as_str).unwrap_or_default();
-        if !holder.starts_with(&request.user) {
-            let user = &request.user;
-            self.breaks(now, format_args!("{user} has written {key}, whose lock is {holder:?}"));
+        if let Some(law) = self.locks.broken_on_arrival(request, key, store, now) {
+            self.breaks(now, law);
+        }
+    }
+
+    /// The run of a user has ended.
+    pub(crate) fn ended(&mut self, user: &str, now: Timestamp) {
+        if let Some(law) = self.locks.ended(user, now) {
+            self.breaks(now, law);
         }
     }
 

@@ -5,19 +5,25 @@
 // Clippy's leave for tests (clippy.toml) ends at functions marked as such; the machinery is none.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
 
+mod bounded;
 mod budget;
+mod careful;
 mod changes;
+mod clocks;
 mod cluster;
 mod crash;
 mod dice;
 mod end;
 mod eyes;
+mod flights;
 mod found;
 mod laws;
 mod locks;
 mod objects;
 mod people;
+mod permissions;
 mod reasons;
+mod robbed;
 mod scenario;
 mod shrink;
 mod trial;

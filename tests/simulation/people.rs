@@ -1,6 +1,6 @@
 //! Other people, who do what they like with the DaemonSets and pods of a run.
 
-use ds_plan::model::ledger_name;
+use ds_plan::model::{lease_name, ledger_name};
 use ds_plan::simulator::{Kind, Server, World};
 use http::Request;
 use kube::client::Body;
@@ -38,6 +38,13 @@ pub(crate) async fn meddle(world: &World, scenario: &Scenario, what: What) {
             let limits = json!({"maxUnavailable": 1, "maxSurge": 0});
             let strategy = json!({"type": "RollingUpdate", "rollingUpdate": limits});
             json!({"spec": {"updateStrategy": strategy}})
+        }
+        What::Unlock => {
+            let lease = lease_name(name);
+            let path =
+                format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{lease}");
+            let free = json!({"spec": {"holderIdentity": null}});
+            return send(server, "PATCH", &path, &free).await;
         }
         What::Label => json!({"metadata": {"labels": {"seen": "yes"}}}),
         What::Delete => return send(server, "DELETE", &object, &json!({})).await,

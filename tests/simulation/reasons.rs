@@ -50,6 +50,7 @@ fn snapshot(pod: &Pod, live: &DaemonSet, store: &Store, now: Timestamp) -> Snaps
         store.objects(Kind::Node, None).filter_map(|it| it.node()).cloned().collect();
     nodes.sort_by(|a, b| a.name.cmp(&b.name));
     Snapshot {
+        unreadable: Vec::new(),
         cluster: ClusterInfo::default(),
         observed_at: now,
         nodes,

@@ -48,6 +48,8 @@ pub(crate) struct AgentSpec {
     /// Whether it tolerates every taint, as many agents do: only then is a node that is down
     /// still one that should run a pod.
     pub(crate) tolerates: bool,
+    /// Whether its container has a readiness probe.
+    pub(crate) probed: bool,
     /// Whether it is there already.
     pub(crate) live: bool,
 }
@@ -58,6 +60,10 @@ pub(crate) enum Change {
     Image,
     Env,
     Pool,
+    /// A struct that is not empty becomes `{}`: the server drops it first and stores it next.
+    Emptied,
+    /// The other way round, with another image: going back empties it.
+    Filled,
     Nothing,
 }
 
@@ -77,6 +83,9 @@ pub(crate) struct Scenario {
     pub(crate) fates: Vec<Fate>,
     /// Whether no controller acts but the run (`managedBy: ds-apply`).
     pub(crate) managed: bool,
+    /// How many seconds the clock of each API server is off; any of them answers. None is one whose
+    /// clock is right.
+    pub(crate) clocks: Vec<i64>,
 }
 
 /// Something that somebody does to the first DaemonSet.
@@ -102,6 +111,8 @@ pub(crate) enum What {
     Delete,
     /// A pod is deleted.
     Pod,
+    /// The lock is taken away, as `ds-apply unlock --force` does.
+    Unlock,
 }
 
 /// What becomes of a run.
@@ -142,8 +153,17 @@ impl Scenario {
         let people = (0..dice.between(0, 9).saturating_sub(7)).map(|_| meddling(&mut dice));
         let people = if calm { Vec::new() } else { people.collect() };
         let fates = if calm && dice.one_in(2) { vec![Fate::Again] } else { fates(&mut dice) };
-        let mut scenario =
-            Self { seed, nodes, agents, policy, faults, people, fates, managed: false };
+        let mut scenario = Self {
+            seed,
+            nodes,
+            agents,
+            policy,
+            faults,
+            people,
+            fates,
+            managed: false,
+            clocks: Vec::new(),
+        };
         for agent in &mut scenario.agents {
             agent.tolerates = dice.one_in(3);
         }
@@ -151,7 +171,46 @@ impl Scenario {
             scenario.killed_on_the_way_back(&mut dice);
         }
         scenario.managed = dice.one_in(4);
+        if dice.one_in(16) {
+            scenario.robbed_of_its_lock(&mut dice);
+        }
+        if dice.one_in(6) {
+            scenario.clocks = clocks(&mut dice);
+        }
+        scenario.careful(&mut dice);
         scenario
+    }
+
+    /// Probes, how long pods must stay up, and when those that crash do so.
+    fn careful(&mut self, dice: &mut Dice) {
+        for agent in &mut self.agents {
+            agent.probed = dice.one_in(2);
+        }
+        if dice.one_in(3) {
+            let policy = self.policy.get_or_insert_with(|| json!({}));
+            policy["minReadySeconds"] = dice.pick(&[0, 3, 15]).into();
+        }
+        if dice.one_in(4) {
+            self.policy.get_or_insert_with(|| json!({}))["ramp"] = "none".into();
+        }
+        for (_, fault) in self.faults.iter_mut().filter(|(_, it)| it["fault"] == "crashLoops") {
+            fault["after"] = dice.pick(&["0s", "1s", "3s", "8s", "20s", "2m"]).into();
+        }
+    }
+
+    /// What hardly ever comes together by chance, either: deletes that take long, and a lock that is
+    /// taken away meanwhile.
+    fn robbed_of_its_lock(&mut self, dice: &mut Dice) {
+        self.agents.truncate(1);
+        self.agents[0].change = Change::Image;
+        self.faults.retain(|(list, _)| *list != "api");
+        self.faults.push(("api", slow_deletes(dice.pick(&["3s", "9s", "25s"]))));
+        let at = dice.between(1, 90);
+        self.people = vec![Meddling { at, what: What::Unlock }];
+        self.fates.retain(|fate| matches!(fate, Fate::Interrupted(_)));
+        if dice.one_in(3) {
+            self.fates = vec![Fate::Interrupted(at + dice.between(0, 12))];
+        }
     }
 
     /// What hardly ever comes together by chance: an image that fails, its rollback, and a run that
@@ -186,13 +245,16 @@ impl Scenario {
         if !stays() {
             less.managed = false;
         }
+        if !stays() {
+            less.clocks.clear();
+        }
         (!less.nodes.is_empty() && !less.agents.is_empty()).then_some(less)
     }
 
     /// How many parts it has that can be left out.
     pub(crate) fn parts(&self) -> usize {
-        let Self { seed: _, nodes, agents, policy: _, faults, people, fates, managed: _ } = self;
-        fates.len() + people.len() + faults.len() + nodes.len() + agents.len() + 2
+        let Self { seed: _, nodes, agents, policy: _, faults, people, fates, .. } = self;
+        fates.len() + people.len() + faults.len() + nodes.len() + agents.len() + 3
     }
 
     /// Who acts.
@@ -213,7 +275,7 @@ impl Scenario {
 
     /// Whether nothing goes wrong at all.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.faults.is_empty() && self.people.is_empty()
+        self.faults.is_empty() && self.people.is_empty() && self.clocks.is_empty()
     }
 
     /// The document of faults.
@@ -231,13 +293,16 @@ impl Scenario {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, nodes, agents, policy, faults, people, fates, managed } = self;
+        let Self { seed, nodes, agents, policy, faults, people, fates, managed, clocks } = self;
         writeln!(f, "seed {seed}{}", if *managed { ", managed by ds-apply" } else { "" })?;
         nodes.iter().try_for_each(|node| writeln!(f, "  {node:?}"))?;
         agents.iter().try_for_each(|agent| writeln!(f, "  {agent:?}"))?;
         policy.iter().try_for_each(|policy| writeln!(f, "  policy {policy}"))?;
         people.iter().try_for_each(|one| writeln!(f, "  {one:?}"))?;
         fates.iter().try_for_each(|fate| writeln!(f, "  {fate:?}"))?;
+        if !clocks.is_empty() {
+            writeln!(f, "  clocks {clocks:?}")?;
+        }
         faults.iter().try_for_each(|(list, fault)| writeln!(f, "  {list} {fault}"))
     }
 }
@@ -284,9 +349,12 @@ fn agent(name: &'static str, dice: &mut Dice) -> AgentSpec {
             Change::Image,
             Change::Env,
             Change::Pool,
+            Change::Emptied,
+            Change::Filled,
             Change::Nothing,
         ]),
         tolerates: false,
+        probed: false,
         live: !dice.one_in(10),
     }
 }
@@ -402,6 +470,19 @@ fn blindness(from: &str, until: &str, dice: &mut Dice) -> Vec<(&'static str, Val
         "when": {"from": from, "until": until},
     });
     vec![("api", cut), ("api", again)]
+}
+
+/// Several API servers: the clocks of some are right.
+fn clocks(dice: &mut Dice) -> Vec<i64> {
+    let year = 365 * 24 * 3600;
+    let off = dice.pick(&[90, 3_600, year, year, -90, -3_600]);
+    let right = usize::try_from(dice.between(1, 20)).unwrap();
+    std::iter::repeat_n(0, right).chain([off]).collect()
+}
+
+/// Every delete takes so much longer.
+pub(crate) fn slow_deletes(late: &str) -> Value {
+    json!({"answer": {"late": late}, "verbs": ["delete"]})
 }
 
 fn api_fault(dice: &mut Dice) -> Value {

@@ -8,10 +8,13 @@ use ds_plan::cli::{Ended, Exit, ds_apply_at};
 use ds_plan::simulator::{
     Fault, Hook, Kind, Rehearsal, Route, Seen, Store, Timings, VirtualClock, World, on_virtual_time,
 };
+use jiff::SignedDuration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
+use crate::bounded::{self, Bounded};
 use crate::cluster;
+use crate::dice::Dice;
 use crate::end;
 use crate::laws::{Ledger, is_rolled};
 use crate::people::{SOMEBODY, meddle};
@@ -88,6 +91,8 @@ struct Watcher {
     shared: Arc<Mutex<Shared>>,
     death: Arc<Notify>,
     clock: VirtualClock,
+    /// How far the clock of each API server is off.
+    clocks: Vec<i64>,
 }
 
 impl Watcher {
@@ -95,6 +100,12 @@ impl Watcher {
         shared.killed = true;
         self.death.notify_one();
         vec![Fault::Silence]
+    }
+
+    /// The API server that answers a request, if there are several; any may.
+    fn answering(&self, number: u64) -> Option<Fault> {
+        let off = (!self.clocks.is_empty()).then(|| Dice::new(number).pick(&self.clocks))?;
+        Some(Fault::Clock(SignedDuration::from_secs(off)))
     }
 
     /// How long a request of the first run is on its way when that is cut off.
@@ -120,7 +131,7 @@ impl Hook for Watcher {
             return Vec::new();
         }
         let mut shared = locked(&self.shared);
-        let mut faults = Vec::new();
+        let mut faults = Vec::from_iter(self.answering(request.number));
         if request.user == FIRST {
             if shared.killed {
                 return vec![Fault::Silence];
@@ -265,6 +276,7 @@ impl<'a> Trial<'a> {
             shared: Arc::clone(&shared),
             death: Arc::clone(&death),
             clock: world.clock(),
+            clocks: scenario.clocks.clone(),
         })));
         let ended = Mutex::new(Vec::new());
         Self { scenario, world, folder, shared, death, ended }
@@ -275,10 +287,17 @@ impl<'a> Trial<'a> {
         let mut line = vec!["-f", "agents.yaml", "--yes", "--keep-going", "--lock-timeout", "10m"];
         line.extend(["--managed-by", self.scenario.managed_by().as_str()]);
         let run = ds_apply_at(&self.world, user, self.folder.path(), interrupts, &line);
-        match tokio::time::timeout(LONGEST, run).await {
-            Ok(ended) => self.ended().push((user, ended)),
-            Err(_) => locked(&self.shared).ledger.broken.push(format!("{user} has no end")),
-        }
+        let why = match tokio::time::timeout(LONGEST, Bounded::new(run)).await {
+            Ok(Ok(ended)) => {
+                locked(&self.shared).ledger.ended(user, self.world.clock().now());
+                return self.ended().push((user, ended));
+            }
+            Ok(Err(bounded::Spins { polls })) => {
+                format!("is busy for ever: it was polled {polls} times at one moment")
+            }
+            Err(_) => format!("has no end after {} h", LONGEST.as_secs() / 3600),
+        };
+        locked(&self.shared).ledger.broken.push(format!("{user} {why}"));
     }
 
     fn ended(&self) -> MutexGuard<'_, Vec<(&'static str, Ended)>> {

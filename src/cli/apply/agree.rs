@@ -1,22 +1,26 @@
 //! What must be agreed to before anything is written: the plan, its guards, and a person's yes.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{self, BufRead as _};
 
 use jiff::Timestamp;
 
 use super::flags::{AllowFlags, CommonFlags};
+use super::permitted;
 use super::session::Session;
 use super::told::Format;
 use super::turn::Turn;
-use super::turns;
+use super::turns::{self, InTurn};
 use super::way_back;
+use crate::apply::permissions::Errand;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
+use crate::cli::report;
 use crate::cli::shell::Shell;
 use crate::cli::warnings;
-use crate::model::{DesiredDaemonSet, Snapshot};
-use crate::plan::{self, Binding, Guard, Plan, Prune, SourceInfo, Warning};
+use crate::model::{DaemonSetKey, DesiredDaemonSet, ManagedBy, Snapshot};
+use crate::plan::{self, Binding, DaemonSetPlan, Guard, Plan, Prune, SourceInfo, Warning};
 use crate::render;
 use crate::source::FilesVersion;
 
@@ -33,42 +37,85 @@ pub(super) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Shows the plan and asks, unless it was agreed to before; whether there is anything to do.
+    /// Shows the plan as it is made `now` and asks; what there is to do. `errands` is what carrying
+    /// it out does. What was agreed to before is asked for again where somebody can be asked.
+    ///
+    /// A guard about one DaemonSet refuses that one, and the others are carried out.
     ///
     /// # Errors
-    /// A guard refuses it, or nobody agrees.
-    pub(super) fn agree(&self, shell: &Shell, before: bool) -> Result<bool, Error> {
-        show(self.agreed, None, self.args, shell)?;
-        let refusals = refusals(self.agreed, self.args.allow);
+    /// A guard refuses all of it, it is not permitted, or nobody agrees.
+    pub(super) async fn agree(
+        &self,
+        now: &Plan,
+        errands: &[Errand],
+        before: bool,
+        session: &mut Session,
+    ) -> Result<Agreed, Error> {
+        show(now, None, self.args, &session.shell)?;
+        let refusals = refusals(now, self.args.allow);
+        let refused = refused_alone(now, &refusals);
         if !refusals.is_empty() {
-            return Err(Error::Refused(refusals));
+            let error = Error::Refused(refusals);
+            if refused.is_empty() {
+                return Err(error);
+            }
+            report(&error, session.shell.printer);
         }
-        if !self.agreed.has_changes() {
-            return Ok(false);
+        let open = now.daemon_sets.iter().filter(|one| !refused.contains(&one.key()));
+        if !open.clone().any(DaemonSetPlan::has_changes) {
+            return Ok(Agreed { any: false, refused });
         }
-        if !self.args.yes && !before {
-            ask(shell)?;
+        let is_open = |errand: &&Errand| !refused.iter().any(|key| errand.is_of(key));
+        let errands: Vec<Errand> = errands.iter().filter(is_open).cloned().collect();
+        permitted::check(&errands, permitted::held(now), session).await?;
+        if !self.args.yes && (session.shell.terminal || !before) {
+            ask(&session.shell)?;
         }
-        Ok(true)
+        Ok(Agreed { any: true, refused })
     }
 
-    /// Carries out one DaemonSet after the other. The first that is held stops the rest, unless
-    /// told otherwise.
+    /// Carries out one DaemonSet after the other, but for those that were refused. The first that is
+    /// held stops the rest, unless told otherwise.
     ///
     /// # Errors
     /// One of them cannot be carried out.
     pub(super) async fn each(
         &self,
         desired: &[&DesiredDaemonSet],
+        refused: &BTreeSet<DaemonSetKey>,
         session: &mut Session,
     ) -> Result<Exit, Error> {
         let Self { args, agreed, version, binding } = *self;
-        let each = desired
-            .iter()
-            .map(|&desired| Turn { args, agreed, version, binding, desired })
-            .collect();
-        turns::take(each, args.keep_going, session).await
+        let turn = |&desired| Turn { args, agreed, version, binding, desired };
+        let (not, each): (Vec<Turn<'_>>, Vec<Turn<'_>>) =
+            desired.iter().map(turn).partition(|turn| refused.contains(&turn.desired.key));
+        let first = not.iter().map(InTurn::order).min();
+        let exit = turns::take_but(each, first, args.keep_going, session).await?;
+        Ok(if refused.is_empty() { exit } else { exit.or_graver(Exit::Refused) })
     }
+}
+
+/// What there is to do.
+pub(super) struct Agreed {
+    /// Whether there is anything.
+    pub any: bool,
+    /// The DaemonSets that a guard refuses.
+    pub refused: BTreeSet<DaemonSetKey>,
+}
+
+/// The DaemonSets that guards refuse, each by itself; empty when they refuse all there is to do.
+fn refused_alone(plan: &Plan, refusals: &[Guard]) -> BTreeSet<DaemonSetKey> {
+    let about: Option<BTreeSet<&str>> =
+        refusals.iter().map(|guard| guard.daemon_set.as_deref()).collect();
+    // One is about the source as a whole.
+    let Some(about) = about else { return BTreeSet::new() };
+    let is_refused = |one: &&DaemonSetPlan| about.contains(one.key().to_string().as_str());
+    let (refused, open): (Vec<_>, Vec<_>) = plan.daemon_sets.iter().partition(is_refused);
+    let acts = |one: &&DaemonSetPlan| one.has_changes() || one.managed_by == ManagedBy::DsApply;
+    if !open.iter().any(acts) {
+        return BTreeSet::new();
+    }
+    refused.into_iter().map(DaemonSetPlan::key).collect()
 }
 
 /// What is asked for.
@@ -163,7 +210,15 @@ pub(super) fn still_agreed(
     if !stale.is_empty() {
         return Err(Error::Stale(stale));
     }
-    let refusals = refusals(now, allow);
+    not_refused(now, allow)
+}
+
+/// Whether no guard stands in the way of a plan.
+///
+/// # Errors
+/// Those that nobody has allowed.
+pub(super) fn not_refused(plan: &Plan, allow: AllowFlags) -> Result<(), Error> {
+    let refusals = refusals(plan, allow);
     if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
 }
 

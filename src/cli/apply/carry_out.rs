@@ -1,25 +1,25 @@
 //! `ds-apply apply`: carries out what the source, or a saved plan, asks for.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 
-use super::agree::{Asked, Asking, planned};
+use super::agree::{Agreed, Asked, Asking, planned};
 use super::flags::{CommonFlags, DeletionFlags};
+use super::permitted;
 use super::removal::{self, Removal};
+use super::saved::{SavedFlags, SavedPlan};
 use super::session::Session;
 use super::turns;
 use crate::cli::error::{Error, Place};
 use crate::cli::exit::Exit;
 use crate::cli::flags::{GlobalFlags, NarrowFlags, SourceFlags, heading};
-use crate::cli::input::{self, Desired, Selection};
+use crate::cli::input::{self, Desired, Reading, Selection};
+use crate::cli::label_selector;
 use crate::cli::prune::PruneFlags;
 use crate::cli::shell::Shell;
-use crate::cli::{label_selector, warnings};
-use crate::cluster::WritableCluster;
-use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy};
-use crate::plan::{Binding, DaemonSetPlan, Difference, Plan, Prune, SourceInfo, Stale};
-use crate::source::FilesVersion;
+use crate::cluster::{Scope, WritableCluster};
+use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Snapshot};
+use crate::plan::{DaemonSetPlan, Difference, Plan, Prune, Stale};
+use crate::source::{FilesVersion, ReferenceName};
 
 /// Carry out what git asks for, or a saved plan (the default)
 ///
@@ -27,12 +27,19 @@ use crate::source::FilesVersion;
 /// run that was stopped or killed is continued by running it again.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
-    /// A plan that `ds-plan --out` saved, or only these DaemonSets (NAMESPACE/NAME)
-    #[arg(value_name = "PLAN or NAMESPACE/NAME")]
-    what: Vec<OsString>,
+    /// Only these DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = name)]
+    names: Vec<DaemonSetKey>,
+
+    #[command(flatten)]
+    saved: SavedFlags,
 
     #[command(flatten)]
     source: SourceFlags,
+
+    /// Demand that the commit is in the history of this reference, `refs/remotes/origin/main` say
+    #[arg(long, value_name = "REF", help_heading = heading::SOURCE, conflicts_with = "filename")]
+    require_ref: Option<ReferenceName>,
 
     /// Only DaemonSets whose labels match: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a`, `!a`
     #[arg(short = 'l', long = "selector", value_name = "SELECTOR")]
@@ -45,12 +52,8 @@ pub(in crate::cli) struct Args {
     /// Only go on with rollouts that a run has left held; begin nothing
     ///
     /// Git must still ask for the template that is live. A way back that was begun is finished too.
-    #[arg(long, conflicts_with_all = ["prune", "strict"], help_heading = heading::NARROW)]
+    #[arg(long, conflicts_with_all = ["prune"], help_heading = heading::NARROW)]
     resume: bool,
-
-    /// Of a saved plan: replace exactly the pods in it, or nothing
-    #[arg(long)]
-    strict: bool,
 
     #[command(flatten)]
     pub(super) common: CommonFlags,
@@ -61,9 +64,28 @@ pub(in crate::cli) struct Args {
 
 impl Args {
     /// Whether it reads a source anew each time, and no saved plan.
-    pub(super) fn plans_anew(&self, shell: &Shell) -> bool {
-        sorted_out(&self.what, shell).is_ok_and(|(plan, _)| plan.is_none())
+    pub(super) fn plans_anew(&self) -> bool {
+        self.saved.plan.is_none()
     }
+
+    /// Where the manifests are.
+    fn source(&self, saved: Option<&SavedPlan>) -> Result<SourceFlags, Error> {
+        let source = match saved {
+            Some(saved) => saved.source(&self.source)?,
+            None => self.source.clone(),
+        };
+        Ok(SourceFlags { require_ref: self.require_ref.clone(), ..source })
+    }
+
+    /// A saved plan says what is pruned, if anything; the flags are for a plan that is made now.
+    fn prune(&self, saved: Option<&SavedPlan>) -> PruneFlags {
+        saved.map_or_else(|| self.prune.clone(), |saved| PruneFlags::of_plan(&saved.plan.source))
+    }
+}
+
+/// The name of a DaemonSet, for somebody who may have meant a file.
+fn name(text: &str) -> Result<DaemonSetKey, String> {
+    text.parse().map_err(|error| format!("{error}; a saved plan is carried out with `--plan FILE`"))
 }
 
 pub(super) async fn run(
@@ -74,40 +96,57 @@ pub(super) async fn run(
     let prepared = session
         .unless_interrupted(async |shell, cluster| prepare(args, global, shell, cluster).await)
         .await?;
-    let Prepared { desired, agreed, version, binding, saved, prune } = prepared;
+    let Prepared { desired, now, saved, version, prune } = prepared;
     let mut common = args.common.clone();
     common.allow.deletion = args.deletion;
-    let asking = Asking { args: &common, agreed: &agreed, version: version.as_ref(), binding };
-    if !asking.agree(&session.shell, saved)? {
+    let agreed = saved.as_ref().unwrap_or(&now);
+    let binding = args.saved.binding();
+    let asking = Asking { args: &common, agreed, version: version.as_ref(), binding };
+    let errands = permitted::errands(&now);
+    let Agreed { any, refused } = asking.agree(&now, &errands, saved.is_some(), session).await?;
+    if !any {
         // Where no controller acts, there may be something to do all the same.
         let mut kept = in_order(&desired);
         kept.retain(|desired| desired.managed_by == ManagedBy::DsApply);
-        return asking.each(&kept, session).await;
+        if !kept.is_empty() {
+            permitted::check(&errands, permitted::held(&now), session).await?;
+        }
+        return asking.each(&kept, &refused, session).await;
     }
-    let exit = asking.each(&in_order(&desired), session).await?;
+    let exit = asking.each(&in_order(&desired), &refused, session).await?;
     let declared = desired.iter().map(|one| one.key.clone()).collect();
-    match prune.of(&declared) {
+    match prune.of(&declared, &agreed.source.prune_namespaces) {
         None => Ok(exit),
-        Some(prune) => remove(&asking, prune, exit, session).await,
+        Some(prune) => {
+            let gone = removal::keys(agreed);
+            // That a deletion was refused says nothing of the other ones.
+            let others = desired.iter().any(|one| refused.contains(&one.key));
+            let only_gone = exit == Exit::Refused && !others;
+            let so_far = if only_gone { Exit::Done } else { exit };
+            let keys = gone.difference(&refused).cloned().collect();
+            let done = remove(&asking, (prune, keys), so_far, session).await?;
+            Ok(exit.or_graver(done))
+        }
     }
 }
 
 /// What is not in the source any more goes last, and only if all else is as it should be.
 async fn remove(
     asking: &Asking<'_>,
-    prune: Prune<'_>,
+    (prune, keys): (Prune<'_>, BTreeSet<DaemonSetKey>),
     exit: Exit,
     session: &mut Session,
 ) -> Result<Exit, Error> {
     let Asking { args, agreed, version: _, binding } = *asking;
-    let keys = removal::keys(agreed);
-    if exit != Exit::Done {
-        if !keys.is_empty() {
-            let names = keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            session.shell.printer.err(format!("not deleted, because not all is done: {names}\n"));
-        }
+    if keys.is_empty() {
         return Ok(exit);
     }
+    if exit != Exit::Done {
+        let names = keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        session.shell.printer.err(format!("not deleted, because not all is done: {names}\n"));
+        return Ok(exit);
+    }
+    removal::check_source(args, &agreed.source, prune, session).await?;
     let each = keys.into_iter().map(|key| Removal { args, agreed, binding, key, prune }).collect();
     turns::take(each, args.keep_going, session).await
 }
@@ -115,12 +154,12 @@ async fn remove(
 /// What is to be carried out.
 struct Prepared {
     desired: Vec<DesiredDaemonSet>,
-    agreed: Plan,
+    /// The plan on the cluster as it is now: what is shown, and what guards judge.
+    now: Plan,
+    /// What a saved plan says of its DaemonSets, beside what was found out again of all else.
+    saved: Option<Plan>,
     /// Which version the manifests are when they are of no commit.
     version: Option<FilesVersion>,
-    binding: Binding,
-    /// Whether the plan was agreed to before.
-    saved: bool,
     /// What becomes of what the source has no longer.
     prune: PruneFlags,
 }
@@ -131,74 +170,84 @@ async fn prepare(
     shell: &Shell,
     cluster: &WritableCluster,
 ) -> Result<Prepared, Error> {
-    let (file, names) = sorted_out(&args.what, shell)?;
-    let saved = file.map(|file| read_plan(&file)).transpose()?;
-    let prune = prune_of(args, saved.as_ref())?;
-    let narrow = NarrowFlags {
-        names: match &saved {
-            Some(plan) => planned_names(plan),
-            None => names,
-        },
-        selector: args.selector.clone(),
-    };
+    let saved = args.saved.read(&global.signature, shell)?;
+    if saved.is_none() && global.snapshot.is_none() && global.signature.is_demanded() {
+        return Err(Error::NothingSigned);
+    }
+    let prune = args.prune(saved.as_ref());
+    let names = saved.as_ref().map_or_else(|| args.names.clone(), SavedPlan::names);
+    let narrow = NarrowFlags { names, selector: args.selector.clone() };
     prune.refuse_narrowed(&narrow, global.namespace.as_ref())?;
-    let source = source_of(args, saved.as_ref());
+    let source = args.source(saved.as_ref())?;
     let selection =
         Selection { namespace: global.namespace.as_ref(), flags: &narrow, place: Place::Manifests };
     let default_namespace =
         global.namespace.clone().unwrap_or_else(|| cluster.live().default_namespace().clone());
-    let mut desired = input::desired(&source, None, &selection, default_namespace, shell)?;
+    let every_file = prune.every_file();
+    let reading = Reading { flags: &source, base: None, every_file, default_namespace };
+    let read = input::desired(reading, &selection, shell);
+    let mut desired = read.map_err(|error| files_named(error, shell))?;
     prune.mark(&mut desired)?;
-    let Desired { mut daemon_sets, namespaces: _, base: _, source, version, warnings } = desired;
+    if let Some(saved) = &saved {
+        saved.is_of(&desired.source)?;
+        all_of(&saved.plan, &desired.daemon_sets)?;
+    }
+    let scope = prune.scope(&desired.daemon_sets);
+    let snapshot = seen(&desired.daemon_sets, &scope, cluster, shell).await?;
+    let Desired { mut daemon_sets, source, version, warnings, judge, .. } = desired;
+    judge.all(&mut daemon_sets, &[], Some(&snapshot))?;
     for desired in &mut daemon_sets {
         args.common.pace.put_over(desired);
     }
-    if let Some(agreed) = saved {
-        if args.resume {
-            return Err(Error::BesidePlan { flag: "--resume", says: "what is to be done" });
-        }
-        warnings::print(&warnings, shell.printer);
-        all_of(&agreed, &daemon_sets)?;
-        let binding = if args.strict { Binding::Pods } else { Binding::Reasons };
-        return Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: true, prune });
-    }
-    let scope = prune.scope(&daemon_sets);
-    let snapshot = cluster.live().snapshot_for(&daemon_sets, &scope, shell.now).await?;
     if args.resume {
         let all = Asked::only(&daemon_sets, source.clone());
         let under_way = under_way(&planned(&snapshot, all, &args.common, shell.now));
         daemon_sets.retain(|one| under_way.contains(&one.key));
     }
     let declared = daemon_sets.iter().map(|one| one.key.clone()).collect();
-    let wanted = Asked { desired: &daemon_sets, source, warnings, prune: prune.of(&declared) };
-    let agreed = planned(&snapshot, wanted, &args.common, shell.now);
-    let binding = Binding::Reasons;
-    Ok(Prepared { desired: daemon_sets, agreed, version, binding, saved: false, prune })
+    let namespaces = source.prune_namespaces.clone();
+    let gone = prune.of(&declared, &namespaces);
+    let wanted = Asked { desired: &daemon_sets, source, warnings, prune: gone };
+    let mut now = planned(&snapshot, wanted, &args.common, shell.now);
+    let binding = args.saved.binding();
+    let saved = saved.map(|saved| saved.agreed(&mut now, binding)).transpose()?;
+    Ok(Prepared { desired: daemon_sets, now, saved, version, prune })
+}
+
+/// Somebody who named files where DaemonSets are named may have meant a saved plan.
+fn files_named(error: Error, shell: &Shell) -> Error {
+    match error {
+        Error::NotFound { missing, place, known } => {
+            let is_file = |key: &&DaemonSetKey| shell.current_dir.join(key.to_string()).is_file();
+            match missing.iter().find(is_file) {
+                Some(file) => Error::FileAsName(file.to_string()),
+                None => Error::NotFound { missing, place, known },
+            }
+        }
+        error => error,
+    }
+}
+
+/// The cluster; whoever may not read it is told what else is missing.
+async fn seen(
+    desired: &[DesiredDaemonSet],
+    scope: &Scope,
+    cluster: &WritableCluster,
+    shell: &Shell,
+) -> Result<Snapshot, Error> {
+    match cluster.live().snapshot_for(desired, scope, shell.now).await {
+        Ok(snapshot) => Ok(snapshot),
+        Err(error) => {
+            let errands = permitted::errands_unseen(desired);
+            Err(permitted::besides(error, &errands, cluster).await)
+        }
+    }
 }
 
 /// The DaemonSets whose rollout a run has left held.
 fn under_way(plan: &Plan) -> BTreeSet<DaemonSetKey> {
     let under_way = plan.daemon_sets.iter().filter(|one| one.is_under_way());
     under_way.map(DaemonSetPlan::key).collect()
-}
-
-/// What a saved plan says of its source, else what the flags say.
-fn prune_of(args: &Args, saved: Option<&Plan>) -> Result<PruneFlags, Error> {
-    match saved {
-        None => Ok(args.prune.clone()),
-        Some(_) if args.prune.any() => {
-            Err(Error::BesidePlan { flag: "--source-id", says: "which source it is of" })
-        }
-        Some(plan) => Ok(PruneFlags::of_plan(&plan.source)),
-    }
-}
-
-/// The DaemonSets that a saved plan is about. One that deletes is about all of its source.
-fn planned_names(plan: &Plan) -> Vec<DaemonSetKey> {
-    match plan.source.prune {
-        Some(_) => Vec::new(),
-        None => plan.daemon_sets.iter().map(DaemonSetPlan::key).collect(),
-    }
 }
 
 /// A plan that deletes is of a whole source, and what that contains is known before anything is
@@ -213,44 +262,6 @@ fn all_of(agreed: &Plan, desired: &[DesiredDaemonSet]) -> Result<(), Error> {
     let stale = more.chain(fewer).map(|(key, what)| Stale { daemon_set: key.clone(), what });
     let stale: Vec<Stale> = stale.collect();
     if stale.is_empty() { Ok(()) } else { Err(Error::Stale(stale)) }
-}
-
-/// A file that is there is a plan; everything else must be a name.
-fn sorted_out(
-    what: &[OsString],
-    shell: &Shell,
-) -> Result<(Option<PathBuf>, Vec<DaemonSetKey>), Error> {
-    if let [one] = what
-        && shell.current_dir.join(one).is_file()
-    {
-        return Ok((Some(shell.current_dir.join(one)), Vec::new()));
-    }
-    let names = what.iter().map(|name| {
-        let name = name.to_string_lossy();
-        name.parse().map_err(|_| Error::NeitherPlanNorName(name.into_owned()))
-    });
-    Ok((None, names.collect::<Result<_, _>>()?))
-}
-
-fn read_plan(file: &Path) -> Result<Plan, Error> {
-    let text =
-        std::fs::read(file).map_err(|source| Error::OpenPlan { file: file.to_owned(), source })?;
-    serde_json::from_slice(&text)
-        .map_err(|source| Error::PlanFile { file: file.to_owned(), source })
-}
-
-/// Where a saved plan's manifests are: at its commit, unless the flags say otherwise.
-fn source_of(args: &Args, saved: Option<&Plan>) -> SourceFlags {
-    let mut flags = args.source.clone();
-    if let Some(SourceInfo { commit: Some(commit), paths, .. }) = saved.map(|plan| &plan.source)
-        && flags.filename.is_empty()
-    {
-        flags.rev.get_or_insert_with(|| commit.clone());
-        if flags.path.is_empty() {
-            flags.path = paths.iter().map(PathBuf::from).collect();
-        }
-    }
-    flags
 }
 
 /// The DaemonSets in the order of their policies, else by name.

@@ -10,7 +10,8 @@ use super::told::Format;
 use crate::cli::flags::{OwnershipFlags, heading};
 use crate::cluster::{Clock, LockOptions};
 use crate::model::{
-    DaemonSetKey, Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, RolloutPolicy,
+    DaemonSetKey, Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, Ramp,
+    RolloutPolicy,
 };
 use crate::plan::GuardCode;
 
@@ -34,6 +35,10 @@ pub(super) struct CommonFlags {
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(help_heading = heading::OUTPUT)]
     pub(super) output: Format,
+
+    /// When new pods fail, show the last lines that their containers have printed
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub(super) logs: bool,
 
     #[command(flatten)]
     pub(super) ownership: OwnershipFlags,
@@ -67,6 +72,16 @@ pub(super) struct PaceFlags {
     #[arg(long, value_name = "N or %", help_heading = PACE, value_parser = int_or_percent)]
     pub(super) max_unavailable: Option<IntOrPercent>,
 
+    /// How many seconds a new pod must be Ready without a restart to count as available; makes the
+    /// DaemonSet's own minReadySeconds stricter, never looser. Default: 10 on the first node, and
+    /// where a container has no readiness probe; else 0
+    #[arg(long, value_name = "SECONDS", help_heading = PACE, env = "DS_APPLY_MIN_READY_SECONDS")]
+    pub(super) min_ready_seconds: Option<u32>,
+
+    /// How fast the number of nodes in flight grows up to the budget; default: double
+    #[arg(long, value_name = "HOW", help_heading = PACE, env = "DS_APPLY_RAMP")]
+    pub(super) ramp: Option<RampFlag>,
+
     /// How long a node's new pod may take to become available; default: 10m
     #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = deadline)]
     pub(super) progress_deadline: Option<Deadline>,
@@ -88,6 +103,24 @@ pub(super) struct PaceFlags {
     /// have no time to wait for each lock
     #[arg(long, value_name = "TIME", hide = true, value_parser = span)]
     lease: Option<Duration>,
+}
+
+/// `--ramp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum RampFlag {
+    /// The first node alone; one more for each new pod that became available
+    Double,
+    /// As many as the budget allows, from the beginning
+    None,
+}
+
+impl From<RampFlag> for Ramp {
+    fn from(flag: RampFlag) -> Self {
+        match flag {
+            RampFlag::Double => Self::Double,
+            RampFlag::None => Self::None,
+        }
+    }
 }
 
 /// `--on-failure`.
@@ -161,6 +194,7 @@ impl AllowFlags {
             GuardCode::SelectorChange
             | GuardCode::TakeOver
             | GuardCode::GitOps
+            | GuardCode::PolicyChange
             | GuardCode::ManagedBy => false,
         }
     }
@@ -199,7 +233,11 @@ impl PaceFlags {
 
     /// As [`put_over`](Self::put_over), into what a policy says.
     pub(super) fn put_into(&self, spec: &mut PolicySpec) {
-        let Self { max_unavailable, progress_deadline, on_failure, .. } = self;
+        let Self {
+            max_unavailable, min_ready_seconds, ramp, progress_deadline, on_failure, ..
+        } = self;
+        spec.min_ready_seconds = min_ready_seconds.or(spec.min_ready_seconds);
+        spec.ramp = ramp.map_or(spec.ramp, Into::into);
         spec.max_unavailable = max_unavailable.or(spec.max_unavailable);
         spec.progress_deadline = progress_deadline.unwrap_or(spec.progress_deadline);
         spec.on_failure = on_failure.map_or(spec.on_failure, Into::into);

@@ -73,6 +73,7 @@ pub(super) fn with_template(
         place: Document { path: "cluster".into(), line: 1, column: 1 },
         managed_by: live.managed_by,
         policy: None,
+        loosened: None,
     })
 }
 

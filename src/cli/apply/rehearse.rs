@@ -111,7 +111,7 @@ impl OnIt {
         drop(snapshot);
         // Nothing is by chance, not even who we are.
         let holder = Holder { id: format!("{seed:016x}"), ..identity::holder(&self.shell)? };
-        let again = planned_again(&self.command, &self.shell);
+        let again = planned_again(&self.command);
         let usage = Usage::of(world.server().clone());
         let output = self.command.output();
         let mut on = session_on(&self.shell, &world, holder.clone(), interrupts).telling(output);
@@ -147,10 +147,10 @@ fn session_on(
 }
 
 /// The command once more, if it plans from a source and so can find that nothing is left.
-fn planned_again(command: &Command, shell: &Shell) -> Option<Command> {
+fn planned_again(command: &Command) -> Option<Command> {
     let Command::Apply(args) = command else { return None };
     let agreed = || Command::Apply(args.clone()).agreed_to();
-    args.plans_anew(shell).then(agreed)
+    args.plans_anew().then(agreed)
 }
 
 fn read_faults(file: &Path) -> Result<Faults, Error> {

@@ -1,13 +1,15 @@
-//! `ds-apply release` and `unlock`: what a rollout holds is given back.
+//! `ds-apply release`: what a rollout holds is given back.
 
 use std::sync::Arc;
 
 use super::agree::{Asked, ask, planned, show};
 use super::flags::{CommonFlags, NamedFlags};
 use super::on_live::{find, hold, with_template, written};
+use super::permitted;
 use super::session::{Session, unlock};
 use super::turns::{self, InTurn};
 use super::{identity, told};
+use crate::apply::permissions::{Errand, Work};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::controller::Owner;
@@ -33,18 +35,9 @@ pub(in crate::cli) struct Args {
     pub(super) named: NamedFlags,
 }
 
-/// Take the lock away from a run that is gone
-///
-/// A run that is still there finds out before its next write but one.
-#[derive(clap::Args, Clone, Debug)]
-pub(in crate::cli) struct UnlockArgs {
-    /// Which DaemonSets
-    #[arg(value_name = "NAMESPACE/NAME", required = true)]
-    names: Vec<DaemonSetKey>,
-}
-
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
     let NamedFlags { names, common } = &args.named;
+    permitted::check_named(names, Work::Release, session).await?;
     let each = names.iter().map(|key| One { key, args: common }).collect();
     turns::take(each, common.keep_going, session).await
 }
@@ -77,6 +70,8 @@ async fn release(
     let now = session.shell.now;
     let plan = planned(&snapshot, Asked::only(&desired, SourceInfo::default()), args, now);
     show(&plan, Some(heading(live.managed_by)), args, &session.shell)?;
+    let errand = Errand::with(key, live.managed_by, Work::Release);
+    permitted::check(&[errand], vec![key.clone()], session).await?;
     if !args.yes {
         ask(&session.shell)?;
     }
@@ -89,24 +84,8 @@ async fn release(
         allow_mass_eviction: true,
         failed_before: false,
     };
-    let lock = session.lock(key, &args.pace).await?;
+    let lock = session.lock(key, &args.pace, args.output).await?;
     let ending = session.carry_out(&Owner::from(live), &lock, task, args.output).await;
     unlock(lock).await;
     Ok(told::exit(&ending?.outcome))
-}
-
-pub(super) async fn break_open(args: &UnlockArgs, session: &mut Session) -> Result<Exit, Error> {
-    for key in &args.names {
-        let broken =
-            session.unless_interrupted(async |_, cluster| Ok(cluster.unlock(key).await?)).await?;
-        let words = match broken {
-            Some(record) => {
-                let holder = record.holder().unwrap_or_else(|| "nobody".to_owned());
-                format!("{key} was locked by {holder}, and is no longer\n")
-            }
-            None => format!("{key} is not locked\n"),
-        };
-        session.shell.printer.out(words).map_err(Error::Output)?;
-    }
-    Ok(Exit::Done)
 }

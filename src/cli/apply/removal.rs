@@ -4,16 +4,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::agree::{Asked, planned, still_agreed};
+use super::agree::{Asked, not_refused, planned, still_agreed};
 use super::flags::CommonFlags;
 use super::session::{Session, unlock};
 use super::told::Teller;
 use super::turns::InTurn;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cluster::{Lock, WriteError};
+use crate::cluster::{Lock, Scope, WriteError};
 use crate::model::{Cascade, DaemonSetKey, Snapshot};
-use crate::plan::{Action, Binding, Change, DaemonSetPlan, Difference, Plan, Prune, Stale};
+use crate::plan::{
+    Action, Binding, Change, DaemonSetPlan, Difference, Plan, Prune, SourceInfo, Stale,
+};
 
 /// How often a delete is tried again that somebody's write came before: the controller writes the
 /// status whenever a pod changes.
@@ -35,7 +37,7 @@ pub(super) struct Removal<'a> {
 
 impl InTurn for Removal<'_> {
     async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
-        let lock = session.lock(&self.key, &self.args.pace).await?;
+        let lock = session.lock(&self.key, &self.args.pace, self.args.output).await?;
         let done = self.under(&lock, session).await;
         unlock(lock).await;
         done
@@ -68,8 +70,8 @@ impl Removal<'_> {
         Ok(Exit::Done)
     }
 
-    /// This DaemonSet's plan, on what is live now. How many others go was judged with all of them
-    /// in sight.
+    /// This DaemonSet's plan, on what is live now. What is about the source as a whole was judged
+    /// with all of it in sight ([`check_source`]).
     fn planned(&self, snapshot: &Snapshot, session: &Session) -> Plan {
         let wanted =
             Asked { prune: Some(self.prune), ..Asked::only(&[], self.agreed.source.clone()) };
@@ -91,6 +93,28 @@ impl Removal<'_> {
         still_agreed(&agreed, plan, self.binding, self.args.allow)?;
         Ok(one)
     }
+}
+
+/// What is about a source as a whole is judged with all of it in sight, right before something is
+/// deleted: a rollout before it may have lasted hours.
+///
+/// # Errors
+/// A guard refuses it.
+pub(super) async fn check_source(
+    args: &CommonFlags,
+    source: &SourceInfo,
+    prune: Prune<'_>,
+    session: &mut Session,
+) -> Result<(), Error> {
+    let snapshot = session
+        .unless_interrupted(async |shell, cluster| {
+            Ok(cluster.live().snapshot_for(&[], &Scope::All, shell.now).await?)
+        })
+        .await?;
+    let wanted = Asked { prune: Some(prune), ..Asked::only(&[], source.clone()) };
+    let mut plan = planned(&snapshot, wanted, args, session.shell.now);
+    plan.guards.retain(|guard| guard.daemon_set.is_none());
+    not_refused(&plan, args.allow)
 }
 
 /// What a plan deletes, in its order.

@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use super::agree::{Asked, Asking, planned, still_agreed};
 use super::flags::{CommonFlags, NamedFlags};
 use super::on_live::{as_if_rolling, find, hold, with_template};
+use super::permitted;
 use super::session::{Session, unlock};
 use super::turns::{self, InTurn};
 use super::{identity, told};
+use crate::apply::permissions::{Errand, Work};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::controller::Owner;
@@ -61,6 +63,7 @@ struct ExtentFlags {
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
     let NamedFlags { names, common: args } = &args.named;
+    permitted::check_named(names, Work::Roll, session).await?;
     let each = names.iter().map(|key| One { key, args, extent: None }).collect();
     turns::take(each, args.keep_going, session).await
 }
@@ -83,10 +86,12 @@ impl InTurn for One<'_> {
         let agreed = self.plan(&snapshot, session)?;
         let binding = Binding::Reasons;
         let asking = Asking { args: self.args, agreed: &agreed, version: None, binding };
-        if !asking.agree(&session.shell, false)? {
+        let managed_by = find(&snapshot, self.key)?.managed_by;
+        let errand = Errand::with(self.key, managed_by, Work::Roll);
+        if !asking.agree(&agreed, &[errand], false, session).await?.any {
             return Ok(Exit::Done);
         }
-        let lock = session.lock(self.key, &self.args.pace).await?;
+        let lock = session.lock(self.key, &self.args.pace, self.args.output).await?;
         let done = async {
             let snapshot = session.snapshot(self.key).await?;
             let plan = self.plan(&snapshot, session)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
+use super::evidence;
 use super::flags::PaceFlags;
 use super::identity;
 use super::told::{Format, Teller};
@@ -17,7 +18,8 @@ use crate::cli::flags::GlobalFlags;
 use crate::cli::printer::Printer;
 use crate::cli::shell::Shell;
 use crate::cluster::{
-    Access, Clock, Holder, Lock, Observer, Resource, Scope, Target, Verb, WritableCluster,
+    Access, Clock, Holder, Kind, Lock, LockWait, Observer, Resource, Scope, Target, Verb, Verdict,
+    WritableCluster,
 };
 use crate::controller::Owner;
 use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, Snapshot};
@@ -32,6 +34,8 @@ pub(super) struct Session {
     pub cluster: WritableCluster,
     /// Who does them.
     pub holder: Holder,
+    /// Whether to show what containers that fail have printed.
+    pub logs: bool,
     /// What time is measured with.
     clock: Clock,
     /// What happened, if there is to be a page about it.
@@ -84,8 +88,8 @@ impl Session {
     ) -> Self {
         let begun = clock.now();
         let shell = shell.clone();
-        let (recording, interrupted) = (None, false);
-        Self { shell, cluster, holder, clock, recording, begun, interrupts, interrupted }
+        let (recording, interrupted, logs) = (None, false, false);
+        Self { shell, cluster, holder, logs, clock, recording, begun, interrupts, interrupted }
     }
 
     /// Keeps standard output for the page about the run, if there is to be one.
@@ -177,7 +181,7 @@ impl Session {
         Ok(snapshot)
     }
 
-    /// Takes a DaemonSet's lock, which is how its turn begins.
+    /// Takes a DaemonSet's lock, which is how its turn begins. Says whom it waits for.
     ///
     /// # Errors
     /// Somebody else has it, and keeps it; or the time of the run is over.
@@ -185,14 +189,17 @@ impl Session {
         &mut self,
         key: &DaemonSetKey,
         pace: &PaceFlags,
+        output: Format,
     ) -> Result<Arc<Lock>, Error> {
         let elapsed = self.elapsed();
         if pace.left(elapsed) == Some(Duration::ZERO) {
             return Err(Error::TimeIsOver(key.clone()));
         }
         let (holder, options) = (self.holder.clone(), pace.lock(self.clock.clone(), elapsed));
-        self.unless_interrupted(async |_, cluster| {
-            Ok(Arc::new(cluster.lock(key, &holder, &options).await?))
+        self.unless_interrupted(async |shell, cluster| {
+            let (printer, now) = (shell.printer, shell.now);
+            let waits = |wait: &LockWait| Teller::plain(key, output, printer).waits(wait, now);
+            Ok(Arc::new(cluster.lock_telling(key, &holder, &options, &waits).await?))
         })
         .await
     }
@@ -200,15 +207,11 @@ impl Session {
     /// Sees to a DaemonSet on which no controller acts, and of which nothing is to be changed.
     ///
     /// # Errors
-    /// The cluster cannot be watched, or it was interrupted.
+    /// The cluster cannot be watched, another run took the lock, or it was interrupted.
     pub(super) async fn tend(&mut self, owner: &Owner<'_>, lock: &Arc<Lock>) -> Result<(), Error> {
         let observer = self.observe(owner).await?;
         let tend = apply::tend(owner.key, lock, observer);
-        self.unless_interrupted(async |_, _| {
-            tend.await;
-            Ok(())
-        })
-        .await
+        self.unless_interrupted(async |_, _| Ok(tend.await?)).await
     }
 
     /// Begins to watch a DaemonSet and what is about it.
@@ -218,7 +221,7 @@ impl Session {
         self.unless_interrupted(async |shell, cluster| {
             let (selector, events) = match managed_by {
                 ManagedBy::DaemonSetController => {
-                    (owner.spec.selector.clone(), may_watch_events(cluster, key).await?)
+                    (owner.spec.selector.clone(), may_watch_events(cluster, key).await)
                 }
                 // A controller lets go of pods that the selector does not match any more, and need
                 // not complain to itself.
@@ -244,26 +247,46 @@ impl Session {
         let Owner { key, managed_by, .. } = *owner;
         let observer = self.observe(owner).await?;
         let mut teller = Teller::new(key, output, &self.shell);
-        let mut last = self.shell.now;
+        let mut clocks = Clocks { cluster: &self.cluster, told: false };
         let (recorded, mut events) = (self.recording.is_some(), Vec::new());
         let lock = Arc::clone(lock);
         let interrupts = &mut self.interrupts;
+        let last_seen = observer.clone();
         let run = Run { key, lock, managed_by, observer, interrupts, task };
         let ending = run.to_its_end(|report, now| {
-            last = now;
+            clocks.tell(&teller, now);
             teller.tell(report, now);
             if recorded {
                 events.push((now, report.clone()));
             }
         });
-        let ending = ending.await;
+        let (ending, now) = ending.await;
+        clocks.tell(&teller, now);
         self.interrupted |= ending.interrupted;
-        teller.end(&ending, last);
+        let evidence = evidence::gather(&ending, key, &last_seen, &self.cluster, self.logs).await;
+        teller.end(&ending, &evidence, now);
         if let Some(recording) = &mut self.recording {
             let record = Record { key: key.clone(), events, ending: ending.clone() };
             recording.records.push(record);
         }
         Ok(ending)
+    }
+}
+
+/// Tells once that the clocks of the API servers differ.
+struct Clocks<'a> {
+    cluster: &'a WritableCluster,
+    told: bool,
+}
+
+impl Clocks<'_> {
+    fn tell(&mut self, teller: &Teller<'_>, now: Timestamp) {
+        if !self.told
+            && let Some(apart) = self.cluster.live().clocks_differ()
+        {
+            self.told = true;
+            teller.clocks_differ(apart, now);
+        }
     }
 }
 
@@ -278,12 +301,12 @@ pub(super) async fn unlock(lock: Arc<Lock>) {
 
 /// Whether the controller's complaints can be heard. They are worth having, not needing. They are
 /// watched only: those of earlier times are of no use.
-async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> Result<bool, Error> {
+async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> bool {
     let access = Access {
         verb: Verb::Watch,
-        resource: Resource::Event,
+        resource: Resource::Of(Kind::Event),
         namespace: Some(key.namespace.clone()),
         name: None,
     };
-    cluster.may(&access).await.map_err(Error::Access)
+    cluster.review(vec![access]).await == [Verdict::Allowed]
 }

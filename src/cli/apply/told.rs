@@ -7,18 +7,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use clap::ValueEnum;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use bar::Bar;
 
+use super::evidence::Evidence;
 use crate::cli::exit::Exit;
 use crate::cli::printer::Printer;
 use crate::cli::shell::Shell;
+use crate::cluster::LockWait;
 use crate::model::{DaemonSetKey, NodeName};
-use crate::plan::Reason;
+use crate::plan::{LockStanding, Reason};
 use crate::render::neutral;
-use crate::rollout::{Ending, Held, Outcome, Report, RolledBack, Trouble};
+use crate::rollout::{Ending, Held, Outcome, Report, RolledBack};
 
 /// Seconds after which a line is printed even when nothing but numbers has changed.
 const HEARTBEAT: i64 = 30;
@@ -56,6 +58,11 @@ impl<'a> Teller<'a> {
         Self { key, format, printer, bar, last_line: None, last_words: String::new() }
     }
 
+    /// The same without a bar, for a line or two.
+    pub(super) fn plain(key: &'a DaemonSetKey, format: Format, printer: Printer) -> Self {
+        Self { key, format, printer, bar: None, last_line: None, last_words: String::new() }
+    }
+
     /// Tells of one event.
     pub(super) fn tell(&mut self, report: &Report, now: Timestamp) {
         if self.bar.as_mut().is_some_and(|bar| bar.takes(report, now)) {
@@ -78,14 +85,35 @@ impl<'a> Teller<'a> {
 
     /// Tells of something that is no part of a rollout.
     pub(super) fn say(&self, now: Timestamp, event: &str, words: &str) {
+        self.say_with(now, event, words, json!({}));
+    }
+
+    /// Tells whose lock is waited for; `local` is the local clock, for a server that does not say
+    /// what time it is.
+    pub(super) fn waits(&self, wait: &LockWait, local: Timestamp) {
+        let now = wait.now.unwrap_or(local);
+        let (words, data) = waiting(wait, now);
+        self.say_with(now, "waitingForLock", &words, data);
+    }
+
+    /// Tells that the API servers do not agree on what time it is.
+    pub(super) fn clocks_differ(&self, apart: SignedDuration, now: Timestamp) {
+        let words = format!(
+            "warning: the clocks of the API servers are {apart:#} apart; the earlier time counts, \
+             so new pods may take longer to be available"
+        );
+        self.say_with(now, "clocksDiffer", &words, json!({"seconds": apart.as_secs()}));
+    }
+
+    fn say_with(&self, now: Timestamp, event: &str, words: &str, data: Value) {
         match self.format {
             Format::Text | Format::Html => self.line(now, words),
-            Format::Json => self.json(now, event, words, json!({})),
+            Format::Json => self.json(now, event, words, data),
         }
     }
 
     /// Tells how it ended, and what is left.
-    pub(super) fn end(&self, ending: &Ending, now: Timestamp) {
+    pub(super) fn end(&self, ending: &Ending, evidence: &Evidence, now: Timestamp) {
         let Ending { outcome, interrupted: _, replaced, left } = ending;
         if let Some(bar) = &self.bar {
             bar.clear();
@@ -96,12 +124,13 @@ impl<'a> Teller<'a> {
                     "exitCode": exit(outcome).code(),
                     "replaced": replaced.len(),
                     "slowest": took::slowest(replaced).map(took::data).collect::<Vec<_>>(),
+                    "evidence": evidence.data(),
                     "left": left.iter().map(|(node, why)| (node.as_str(), codes(why))).collect::<BTreeMap<_, _>>(),
                 });
                 self.json(now, "ended", &outcome.to_string(), data);
             }
             Format::Text | Format::Html => {
-                for words in words_of(ending, self.key) {
+                for words in words_of(ending, evidence, self.key) {
                     self.line(now, &words);
                 }
             }
@@ -129,47 +158,48 @@ impl<'a> Teller<'a> {
     }
 }
 
+/// Whose lock is waited for, and for how long.
+fn waiting(wait: &LockWait, now: Timestamp) -> (String, Value) {
+    let LockWait { holder, now: _, unless_renewed, patience } = wait;
+    let lock = LockStanding::of(holder, now);
+    let (patience, free) = (patience.as_secs(), unless_renewed.as_secs());
+    let words = format!(
+        "{lock}; waiting for it {patience}s at most, and it is free in {free}s unless it is renewed"
+    );
+    (words, json!({"lock": lock, "waitSeconds": patience, "freeInSeconds": free}))
+}
+
 /// How it ended, node by node where something is wrong, and the ways from there.
-fn words_of(ending: &Ending, key: &DaemonSetKey) -> Vec<String> {
+fn words_of(ending: &Ending, evidence: &Evidence, key: &DaemonSetKey) -> Vec<String> {
     let Ending { outcome, interrupted: _, replaced, left } = ending;
-    let failed = troubles(outcome);
+    let failed = outcome.failed();
     let mut words = vec![outcome.to_string()];
-    words.extend(some_of(failed.into_iter().flatten().map(|(node, it)| format!("{node}: {it}"))));
+    words.extend(some_of(failed.into_iter().flatten().map(|(node, it)| {
+        let below = evidence.of(node).into_iter().map(|line| format!("    {line}"));
+        [vec![format!("{node}: {it}")], below.collect()].concat()
+    })));
     // Nodes that were told of as failed need no second line.
     let is_told = |node: &NodeName| failed.is_some_and(|failed| failed.contains_key(node));
     words.extend(some_of(left.iter().filter(|(node, _)| !is_told(node)).map(|(node, why)| {
         let why: Vec<String> = why.iter().map(ToString::to_string).collect();
-        format!("{node}: {}", why.join("; "))
+        vec![format!("{node}: {}", why.join("; "))]
     })));
     words.extend(took::words(replaced));
     words.extend(ways(outcome, key));
     words
 }
 
-/// The first of many lines, indented, and how many more there are.
-fn some_of(lines: impl Iterator<Item = String>) -> Vec<String> {
-    let mut lines: Vec<String> = lines.map(|line| format!("  {line}")).collect();
-    let more = lines.len().saturating_sub(NAMED);
-    lines.truncate(NAMED);
+/// What is said of the first of many nodes, indented, and how many more there are.
+fn some_of(nodes_said: impl Iterator<Item = Vec<String>>) -> Vec<String> {
+    let mut all: Vec<Vec<String>> = nodes_said.collect();
+    let more = all.len().saturating_sub(NAMED);
+    all.truncate(NAMED);
+    let mut lines: Vec<String> =
+        all.into_iter().flatten().map(|line| format!("  {line}")).collect();
     if more > 0 {
         lines.push(format!("  and {} more", nodes(more)));
     }
     lines
-}
-
-/// Nodes that failed, of an outcome that has some.
-fn troubles(outcome: &Outcome) -> Option<&BTreeMap<NodeName, Trouble>> {
-    match outcome {
-        Outcome::Held { why: Held::Failed { failed, not_parked: _ } }
-        | Outcome::Parked { failed, .. } => Some(failed),
-        Outcome::Done
-        | Outcome::Held { .. }
-        | Outcome::Stale { .. }
-        | Outcome::Gone { .. }
-        | Outcome::Interrupted
-        | Outcome::LockLost
-        | Outcome::Failed { .. } => None,
-    }
 }
 
 fn codes(reasons: &[Reason]) -> Vec<&'static str> {
@@ -185,6 +215,12 @@ fn ways(outcome: &Outcome, key: &DaemonSetKey) -> Vec<String> {
     match outcome {
         Outcome::Parked { .. } | Outcome::Held { why: Held::Failed { .. } } => {
             vec![retry.to_owned(), back]
+        }
+        Outcome::Held { why: Held::Refused { .. } } => {
+            let grant = format!(
+                "to go on: mend what the server refuses (ds-apply can-i {key}), and run it again"
+            );
+            vec![grant, back, release]
         }
         Outcome::Held { .. } | Outcome::Interrupted => vec![on.to_owned(), back],
         Outcome::Stale { held: true, .. } => {
@@ -231,7 +267,8 @@ impl fmt::Display for Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rollout::{Interference, NotParked, Replaced};
+    use crate::model::LockHolder;
+    use crate::rollout::{Interference, NotParked, Replaced, Trouble};
 
     fn failed(nodes: usize) -> BTreeMap<NodeName, Trouble> {
         let node = |at: usize| format!("n-{at:02}").as_str().into();
@@ -250,7 +287,7 @@ mod tests {
         };
         let (replaced, left) = ([9, 11, 10].map(replaced).into(), left.into());
         let ending = Ending { outcome, interrupted: false, replaced, left };
-        words_of(&ending, &DaemonSetKey::new("log", "agent"))
+        words_of(&ending, &Evidence::default(), &DaemonSetKey::new("log", "agent"))
     }
 
     #[test]
@@ -308,6 +345,36 @@ mod tests {
         ] {
             assert_eq!(words(outcome), want);
         }
+    }
+
+    #[test]
+    fn whose_lock_is_waited_for() {
+        let at = |text: &str| -> Timestamp { text.parse().unwrap() };
+        let now = at("2026-01-01T12:00:00Z");
+        let holder = LockHolder {
+            name: "alice on h (process 1)".into(),
+            since: Some(at("2026-01-01T11:00:00Z")),
+            renewed: Some(at("2026-01-01T11:59:58Z")),
+            lease_seconds: 15,
+        };
+        let [unless_renewed, patience] = [25, 30].map(std::time::Duration::from_secs);
+        let wait = LockWait { holder, now: Some(now), unless_renewed, patience };
+        let (words, data) = waiting(&wait, now);
+        assert_eq!(
+            words,
+            "locked by alice on h (process 1) since 2026-01-01T11:00:00Z, renewed 2s ago: that run \
+             is under way; waiting for it 30s at most, and it is free in 25s unless it is renewed"
+        );
+        assert_eq!(
+            data,
+            json!({
+                "lock": {
+                    "holder": "alice on h (process 1)", "since": "2026-01-01T11:00:00Z",
+                    "renewedSecondsAgo": 2, "leaseSeconds": 15, "live": true,
+                },
+                "waitSeconds": 30, "freeInSeconds": 25,
+            })
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::plan::{
     Binding, Change, DaemonSetPlan, Guard, Plan, SourceInfo, after_apply, sent, template_digest,
 };
 use crate::rollout::{
-    self, Declared, Ending, Goal, Outcome, Provenance, Target, Task, World, Write,
+    self, Declared, Ending, Goal, Outcome, Provenance, Purpose, Target, Task, World, Write,
 };
 use crate::source::FilesVersion;
 
@@ -44,10 +44,14 @@ pub(super) struct Turn<'a> {
 impl InTurn for Turn<'_> {
     /// Carries it out under its lock.
     async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
-        let lock = session.lock(&self.desired.key, &self.args.pace).await?;
+        let lock = session.lock(&self.desired.key, &self.args.pace, self.args.output).await?;
         let done = self.under(&lock, session).await;
         unlock(lock).await;
         done
+    }
+
+    fn order(&self) -> i32 {
+        self.desired.policy.as_ref().map_or(0, |policy| policy.spec.order)
     }
 }
 
@@ -62,10 +66,27 @@ impl Turn<'_> {
         let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
             return self.tend(lock, session).await;
         };
-        let task = self.task(one, &snapshot, session)?;
+        match self.go_on(one, &snapshot, lock, session).await {
+            Err(error) if one.hold.is_some() && error.is_forbidden() => {
+                let (daemon_set, source) = (self.desired.key.clone(), Box::new(error));
+                Err(Error::StaysHeld { daemon_set, source })
+            }
+            done => done,
+        }
+    }
+
+    /// Carries the plan out.
+    async fn go_on(
+        &self,
+        plan: &DaemonSetPlan,
+        snapshot: &Snapshot,
+        lock: &Arc<Lock>,
+        session: &mut Session,
+    ) -> Result<Exit, Error> {
+        let task = self.task(plan, snapshot, session)?;
         let task = session
             .unless_interrupted(async |_, cluster| {
-                self.prepare(task, one, &snapshot, cluster, lock).await
+                self.prepare(task, plan, snapshot, cluster, lock).await
             })
             .await?;
         let owner = owner(self.desired, None);
@@ -131,12 +152,20 @@ impl Turn<'_> {
         let first = rollout::first_write(&task, &World::of(snapshot, key, true), now);
         let asking = Preflight { turn: self, cluster, plan, now };
         let template = match (first, live) {
+            // There is nothing to write.
+            (None, None)
+            // A pod failed while nobody watched: what is written is the last good template, which
+            // the server has accepted before, and not the planned one.
+            | (Some(Write { purpose: Purpose::Park, .. }), _) => return Ok(task),
             (Some(first), Some(before)) if !plan.taken_over.is_empty() => {
-                let merged = Write { written: self.merged(snapshot).raw, ..first.clone() };
+                let merged =
+                    Write { written: self.merged(snapshot).raw, live: None, ..first.clone() };
                 asking.template(live, Trial::Outcome(&merged.object())).await?;
                 let taken =
                     apply::take_over(cluster, &lock.writer(), before, &plan.taken_over, now)
                         .await?;
+                // What has to be sent depends on what is ours by now.
+                let first = Write { live: Some(Arc::clone(&taken.raw)), ..first };
                 asking.template(Some(&taken), Trial::Apply(&first.object())).await?
             }
             (Some(first), live) => asking.template(live, Trial::Apply(&first.object())).await?,
@@ -145,7 +174,6 @@ impl Turn<'_> {
                 apply::try_pod(cluster, &Owner::from(live)).await?;
                 live.spec.template.clone()
             }
-            (None, None) => return Ok(task),
         };
         if let Goal::Apply(target) = &mut task.goal {
             target.template = template;

@@ -1,10 +1,12 @@
 //! `ds-apply undo`: an earlier template again, paced like any other change.
 
-use super::agree::{Asked, Asking, planned};
+use super::agree::{Agreed, Asked, Asking, planned};
 use super::flags::NamedFlags;
 use super::on_live::{find, hold, with_template};
+use super::permitted;
 use super::session::Session;
 use super::turns::{self, InTurn};
+use crate::apply::permissions::Work;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::controller::revision_data::{Matching, matches, template_of};
@@ -37,6 +39,7 @@ pub(in crate::cli) struct Args {
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
     let NamedFlags { names, common } = &args.named;
+    permitted::check_named(names, Work::Change { creates: false }, session).await?;
     let each = names.iter().map(|key| One { key, args }).collect();
     turns::take(each, common.keep_going, session).await
 }
@@ -71,10 +74,12 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
     let binding = Binding::Reasons;
     let asking =
         Asking { args: &args.named.common, agreed: &plan, version: version.as_ref(), binding };
-    if !asking.agree(&session.shell, false)? {
+    let Agreed { any, refused } =
+        asking.agree(&plan, &permitted::errands(&plan), false, session).await?;
+    if !any {
         return Ok(Exit::Done);
     }
-    let exit = asking.each(&[&desired], session).await?;
+    let exit = asking.each(&[&desired], &refused, session).await?;
     if let Some(version) = undone.filter(|_| exit == Exit::Done) {
         session.shell.printer.out(to_make_it_last(&version)).map_err(Error::Output)?;
     }

@@ -48,6 +48,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         | Error::ServiceAccount { .. }
         | Error::Refused { .. }
         | Error::EndlessList { .. }
+        | Error::AnswerTooLarge { .. }
         | Error::NotAnAnswer { .. }
         | Error::Open { .. }
         | Error::Read { .. }

@@ -10,6 +10,9 @@ pub(super) fn hint(error: &Error) -> Option<String> {
             let folder = quoted(folder);
             format!("if you trust it: `git config --global --add safe.directory {folder}`")
         }
+        Error::EmbeddedRepository { .. } => {
+            "if it is to be read, clone it to a folder of its own: `git clone --bare`".into()
+        }
         Error::RepositoryIsFile { .. } => {
             "read it with `-f`, or name the folder with `--repo` and the file with `--path`".into()
         }
@@ -26,6 +29,9 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         Error::RevisionBeyondShallow { .. } => "fetch the history: `git fetch --unshallow`".into(),
         Error::RevisionOfUrl { .. } | Error::MergeBaseOfUrl { .. } => {
             "for anything else, clone the repository and use `--repo DIR`".into()
+        }
+        Error::ReferenceNotFound { .. } | Error::NotInHistory { .. } => {
+            reference_hint(error).into()
         }
         Error::NoMergeBase { .. } => {
             "in a shallow clone, fetch the history: `git fetch --unshallow`".into()
@@ -59,6 +65,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         | Error::TooManyFiles { .. }
         | Error::TooManyEntries { .. }
         | Error::TooMuch { .. }
+        | Error::TooMuchToSearch { .. }
         | Error::TooDeep { .. } => "read less: name folders or files with `--path` or `-f`".into(),
         Error::NoManifests { .. } => super::WHERE_MANIFESTS_ARE.into(),
         Error::BadUrl { .. } | Error::UnsupportedScheme { .. } => {
@@ -95,6 +102,19 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         | Error::KustomizeStart { .. } => return None,
     };
     Some(text)
+}
+
+/// What to do about a commit that `--require-ref` does not take.
+fn reference_hint(error: &Error) -> &'static str {
+    match error {
+        Error::NotInHistory { shallow: true, .. } => {
+            "this is a shallow clone; fetch the history: `git fetch --unshallow`"
+        }
+        Error::NotInHistory { shallow: false, .. } => {
+            "have it reviewed and merged, then plan again"
+        }
+        _ => "fetch it first (`git fetch`), or name another with `--require-ref`",
+    }
 }
 
 /// A path as a shell takes it.

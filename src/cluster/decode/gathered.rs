@@ -1,12 +1,15 @@
 //! The objects read so far: each is decoded as it comes, and its text dropped.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::event::{self, PodWarning};
 use super::{
     Cause, Context, Kind, ObjectError, Wire, controller_revision, daemon_set, lease, ledger,
-    namespace, node, pod, service,
+    namespace, node, pod, rest, service,
 };
 use crate::model::{
     ClusterInfo, Coverage, DaemonSet, Interner, Lease, Namespace, Node, Pod, Revision, Service,
@@ -28,11 +31,15 @@ pub(in crate::cluster) struct Gathered {
     namespaces: Vec<Namespace>,
     services: Vec<Service>,
     leases: Vec<Lease>,
-    /// Leases that remember nothing are counted, not kept: each node of a cluster has one.
+    /// Leases that remember nothing and are not ours are counted, not kept: each node of a cluster has one.
     other_leases: usize,
+    /// The last warning about each pod.
+    warnings: BTreeMap<Uid, PodWarning>,
     interner: Interner,
     /// Uid of the namespace `kube-system`, once it was seen.
     pub(in crate::cluster) kube_system: Option<Uid>,
+    /// Objects of which something could not be read.
+    unreadable: Vec<ObjectError>,
     /// Whether any object had `managedFields`.
     pub(in crate::cluster) managed_fields: bool,
     /// The newest moment that any object speaks of.
@@ -73,7 +80,7 @@ impl Gathered {
     pub(in crate::cluster) fn take_last(&mut self, kind: Kind) -> Option<Object> {
         match kind {
             // Not watched.
-            Kind::Namespace | Kind::Service | Kind::Lease => None,
+            Kind::Namespace | Kind::Service | Kind::Lease | Kind::Event => None,
             Kind::Ledger => self.ledgers.pop().map(Object::DaemonSet),
             Kind::Node => self.nodes.pop().map(Object::Node),
             Kind::DaemonSet => self.daemon_sets.pop().map(Object::DaemonSet),
@@ -82,7 +89,8 @@ impl Gathered {
         }
     }
 
-    /// Decodes one object, which was number `index` (from 0) of its list.
+    /// Decodes one object, which was number `index` (from 0) of its list. What others than the API
+    /// server decide, such as a status, keeps nobody from reading the other objects.
     ///
     /// # Errors
     /// It is not what the API server serves for its kind.
@@ -92,7 +100,38 @@ impl Gathered {
         index: usize,
         json: &str,
     ) -> Result<(), ObjectError> {
-        self.decode(kind, json).map_err(|cause| explain(kind, index, json, &cause))
+        let Err(cause) = self.decode(kind, json) else { return Ok(()) };
+        let error = explain(kind, index, json, &cause);
+        if self.rest(&error, json) {
+            self.unreadable.push(error);
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// Keeps of an object what can be read. Whether the rest can be done without.
+    fn rest(&mut self, error: &ObjectError, json: &str) -> bool {
+        let mut again =
+            |field| rest::without(json, field).map(|json| self.decode(error.kind, &json));
+        match error.kind {
+            Kind::Pod | Kind::Node => {
+                let is_read = matches!(again("status"), Some(Ok(())));
+                if let (true, Kind::Pod, Some(pod)) = (is_read, error.kind, self.pods.last_mut()) {
+                    rest::is_not_ready(pod, error, json);
+                }
+                is_read
+            }
+            Kind::ControllerRevision => matches!(again("data"), Some(Ok(()))),
+            // Anybody who may write ConfigMaps writes these; nothing of them is believed.
+            Kind::Ledger => error.name.as_ref().is_some_and(|name| name.contains('/')),
+            Kind::Namespace | Kind::DaemonSet | Kind::Service | Kind::Lease | Kind::Event => false,
+        }
+    }
+
+    /// A record of a DaemonSet that cannot be read, if there is one.
+    pub(in crate::cluster) fn unreadable_record(&mut self) -> Option<ObjectError> {
+        let at = self.unreadable.iter().position(|error| error.kind == Kind::Ledger)?;
+        Some(self.unreadable.swap_remove(at))
     }
 
     fn decode(&mut self, kind: Kind, json: &str) -> Result<(), Cause> {
@@ -121,13 +160,18 @@ impl Gathered {
                 let service = self.one::<service::Wire<'_>>(json)?;
                 self.services.push(service);
             }
+            Kind::Event => {
+                if let Some(warning) = self.one::<event::Wire<'_>>(json)? {
+                    self.warn(warning);
+                }
+            }
             Kind::Ledger => {
                 let ledger = self.one::<ledger::Wire<'_>>(json)?;
                 self.ledgers.extend(ledger);
             }
             Kind::Lease => {
                 let lease = self.one::<lease::Wire<'_>>(json)?;
-                if lease.failed.is_empty() {
+                if lease.failed.is_empty() && lease.holder.is_none() {
                     self.other_leases += 1;
                 } else {
                     self.leases.push(lease);
@@ -135,6 +179,26 @@ impl Gathered {
             }
         }
         Ok(())
+    }
+
+    /// Keeps a warning, unless a later one about the same pod is known.
+    fn warn(&mut self, warning: PodWarning) {
+        let known = self.warnings.get(&warning.pod);
+        if known.is_none_or(|known| known.at <= warning.at) {
+            self.warnings.insert(warning.pod.clone(), warning);
+        }
+    }
+
+    /// Tells pods that are not Ready the last warning about each.
+    pub(in crate::cluster) fn tell_warnings(&self, pods: &mut [Pod]) {
+        if self.warnings.is_empty() {
+            return;
+        }
+        for pod in pods.iter_mut().filter(|pod| !pod.is_ready() && !pod.terminating) {
+            if let Some(warning) = self.warnings.get(&pod.uid) {
+                pod.unready.get_or_insert_default().warning = Some(warning.text.clone());
+            }
+        }
     }
 
     fn one<'a, W: Wire<'a>>(&mut self, json: &'a str) -> Result<W::Slim, Cause> {
@@ -171,7 +235,11 @@ impl Gathered {
         self.services.append(&mut other.services);
         self.leases.append(&mut other.leases);
         self.other_leases += other.other_leases;
+        for warning in other.warnings.into_values() {
+            self.warn(warning);
+        }
         self.kube_system = self.kube_system.take().or(other.kube_system);
+        self.unreadable.append(&mut other.unreadable);
         self.managed_fields |= other.managed_fields;
         self.newest = self.newest.max(other.newest);
     }
@@ -209,7 +277,7 @@ impl Gathered {
     }
 
     /// How many objects of each kind were read.
-    pub(in crate::cluster) fn counts(&self) -> [(Kind, usize); 8] {
+    pub(in crate::cluster) fn counts(&self) -> [(Kind, usize); 9] {
         Kind::ALL.map(|kind| {
             let count = match kind {
                 Kind::Namespace => self.namespaces.len(),
@@ -220,6 +288,7 @@ impl Gathered {
                 Kind::Service => self.services.len(),
                 Kind::Lease => self.leases.len() + self.other_leases,
                 Kind::Ledger => self.ledgers.len(),
+                Kind::Event => self.warnings.len(),
             };
             (kind, count)
         })
@@ -230,11 +299,13 @@ impl Gathered {
     /// # Errors
     /// The kind and name of an object that is there twice.
     pub(in crate::cluster) fn into_snapshot(
-        self,
+        mut self,
         cluster: ClusterInfo,
         observed_at: Timestamp,
         coverage: Coverage,
     ) -> Result<Snapshot, (Kind, String)> {
+        let mut pods = std::mem::take(&mut self.pods);
+        self.tell_warnings(&mut pods);
         let mut ledgers = self.ledgers;
         ledgers.sort_by(|a, b| a.key.cmp(&b.key));
         if let Some(key) = twice(&ledgers, |it| it.key.clone()) {
@@ -249,7 +320,7 @@ impl Gathered {
             cluster,
             observed_at,
             nodes: self.nodes,
-            pods: self.pods,
+            pods,
             daemon_sets,
             ledgers_beside: beside.into_iter().map(|it| it.key).collect(),
             revisions: self.revisions,
@@ -257,6 +328,7 @@ impl Gathered {
             services: self.services,
             leases: self.leases,
             coverage,
+            unreadable: self.unreadable.into_iter().map(rest::told).collect(),
         };
         snapshot.sort();
         match duplicate(&snapshot) {
@@ -316,6 +388,7 @@ fn explain(kind: Kind, index: usize, json: &str, cause: &Cause) -> ObjectError {
             Kind::Service => field_at_fault::<service::Wire<'_>>(json),
             Kind::Lease => field_at_fault::<lease::Wire<'_>>(json),
             Kind::Ledger => field_at_fault::<ledger::Wire<'_>>(json),
+            Kind::Event => field_at_fault::<event::Wire<'_>>(json),
         },
     };
     ObjectError { kind, index, name: name_of(json), path, reason }
@@ -343,11 +416,16 @@ pub(in crate::cluster) fn reason_alone(error: &serde_json::Error) -> String {
 
 /// `NAMESPACE/NAME`, as far as they can be read in an object that could not be decoded.
 fn name_of(json: &str) -> Option<String> {
-    let whole: Value = serde_json::from_str(json).ok()?;
-    let field = |name: &str| whole.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
-    match (field("namespace"), field("name")) {
-        (Some(namespace), Some(name)) => Some(format!("{namespace}/{name}")),
-        (None, Some(name)) => Some(name.to_owned()),
-        (_, None) => None,
+    #[derive(Deserialize)]
+    struct Whole {
+        metadata: Named,
     }
+    #[derive(Deserialize)]
+    struct Named {
+        namespace: Option<String>,
+        name: String,
+    }
+    // Whatever else it holds, and however deep that is, is passed over.
+    let Whole { metadata: Named { namespace, name } } = serde_json::from_str(json).ok()?;
+    Some(namespace.map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}")))
 }

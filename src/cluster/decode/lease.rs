@@ -1,18 +1,21 @@
-//! `coordination.k8s.io/v1` Lease: only what `ds-apply` remembers in one. Who holds it is the
-//! lock's affair.
+//! `coordination.k8s.io/v1` Lease: only what `ds-apply` remembers in one, and whether a run of it
+//! holds it. Locking is the lock's affair.
 
 use serde::Deserialize;
 
 use super::metadata::{Annotated, Pairs};
 use super::{Cause, Context};
 use crate::cluster::Kind;
-use crate::model::{FAILED_TEMPLATES_ANNOTATION, Lease, failed_templates};
+use crate::cluster::lock::{HOLDER_ANNOTATION, LeaseSpec, lock_holder};
+use crate::model::{FAILED_TEMPLATES_ANNOTATION, Lease, failed_templates, null_as_default};
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 pub(super) struct Wire<'a> {
     #[serde(borrow, default)]
     metadata: Annotated<'a>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    spec: LeaseSpec,
 }
 
 impl<'a> super::Wire<'a> for Wire<'a> {
@@ -25,11 +28,15 @@ impl<'a> super::Wire<'a> for Wire<'a> {
     }
 
     fn slim(self, _json: &str, context: &mut Context<'_>) -> Result<Lease, Cause> {
+        // Others hold leases, too; only ours say by whom they are held.
+        let told = self.metadata.annotation(HOLDER_ANNOTATION);
+        let holder = told.and_then(|told| lock_holder(&self.spec, Some(told)));
         let remembered = self.metadata.annotation(FAILED_TEMPLATES_ANNOTATION).unwrap_or_default();
         Ok(Lease {
             namespace: self.metadata.namespace(context.interner)?,
             name: self.metadata.name()?.into(),
             failed: failed_templates(remembered).map(Box::from).collect(),
+            holder,
         })
     }
 }
@@ -58,8 +65,36 @@ mod tests {
                 namespace: "ns".into(),
                 name: "l".into(),
                 failed: digests.map(Box::from).into(),
+                holder: None,
             });
             assert_eq!(leases, want.into_iter().collect::<Vec<_>>(), "{annotations}");
+        }
+    }
+
+    #[test]
+    fn who_holds_ours_is_kept_and_others_leases_are_not() {
+        let told = r#"{\"host\":\"h\",\"pid\":1,\"user\":\"a\",\"id\":\"x\"}"#;
+        for (annotations, holder, kept) in [
+            (format!(r#"{{"ds-plan.dev/holder":"{told}"}}"#), "h_1_x", Some("a on h (process 1)")),
+            // Somebody took it who does not say who it is.
+            (format!(r#"{{"ds-plan.dev/holder":"{told}"}}"#), "other", Some("other")),
+            // Given back.
+            (format!(r#"{{"ds-plan.dev/holder":"{told}"}}"#), "", None),
+            ("{}".to_owned(), "some-controller", None),
+        ] {
+            let json = format!(
+                r#"{{"metadata":{{"namespace":"ns","name":"l","annotations":{annotations}}},
+                "spec":{{"holderIdentity":"{holder}","leaseDurationSeconds":15,
+                "acquireTime":"2026-01-01T00:00:00.000000Z","renewTime":"soon"}}}}"#
+            );
+            let leases = decoded(&[(Kind::Lease, &json)]).leases;
+            let holder = leases.first().and_then(|lease| lease.holder.as_ref());
+            assert_eq!(holder.map(|it| &*it.name), kept, "{annotations}");
+            if let Some(holder) = holder {
+                let since = holder.since.map(|it| it.to_string());
+                assert_eq!(since.as_deref(), Some("2026-01-01T00:00:00Z"));
+                assert_eq!((holder.renewed, holder.lease_seconds), (None, 15));
+            }
         }
     }
 }

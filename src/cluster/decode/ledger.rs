@@ -198,7 +198,10 @@ mod tests {
             ("a-copy", json!({"daemonSet": object().to_string()}), "has another name"),
         ] {
             let json = config_map(name, &ledger, &data);
-            let error = Gathered::default().add(Kind::Ledger, 0, &json).unwrap_err().to_string();
+            // It fails alone.
+            let mut gathered = Gathered::default();
+            gathered.add(Kind::Ledger, 0, &json).unwrap();
+            let error = gathered.unreadable_record().unwrap().to_string();
             assert!(error.contains(want), "{error}");
             assert!(error.starts_with("ConfigMap `ns/"), "{error}");
         }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::{Cause, Context, Text};
+use super::{Cause, Context, Text, lenient};
 use crate::model::{ControllerRef, Interner, Labels, NamespaceName, Uid, null_as_default};
 
 /// `metadata` of a kind whose annotations are kept.
@@ -29,7 +29,9 @@ pub(super) struct Metadata<'a, A = IgnoredAny> {
     owner_references: Vec<OwnerReference<'a>>,
     #[serde(deserialize_with = "null_as_default")]
     managed_fields: Vec<ManagedFields>,
+    #[serde(deserialize_with = "lenient::moment")]
     pub(super) creation_timestamp: Option<Timestamp>,
+    #[serde(deserialize_with = "lenient::moment")]
     deletion_timestamp: Option<Timestamp>,
     pub(super) generation: i64,
 }
@@ -47,6 +49,7 @@ struct OwnerReference<'a> {
 
 #[derive(Deserialize)]
 struct ManagedFields {
+    #[serde(default, deserialize_with = "lenient::moment")]
     time: Option<Timestamp>,
 }
 

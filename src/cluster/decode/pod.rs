@@ -1,18 +1,19 @@
 //! `v1` Pod: to which node it belongs, how it is, and what keeps it from running.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::metadata::Metadata;
-use super::{Cause, Condition, Context, Text};
+use super::{Cause, Condition, Context, Text, cut, lenient};
 use crate::cluster::Kind;
 use crate::model::{
-    ContainerTrouble, Interner, NodeName, Pod, PodPhase, PodReadiness, PodTarget, null_as_default,
+    ContainerTrouble, Interner, NodeName, Pod, PodPhase, PodReadiness, PodTarget, Unready,
+    null_as_default,
 };
 
-/// Messages of kubelets may be long; so much of one is kept, in characters.
-const MESSAGE_LENGTH: usize = 512;
+/// A kubelet writes a pod's start and its first conditions in one go, in whole seconds.
+const TAKEN_UP: SignedDuration = SignedDuration::from_secs(1);
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
@@ -80,6 +81,7 @@ struct Status<'a> {
     reason: Option<Text<'a>>,
     #[serde(borrow)]
     message: Option<Text<'a>>,
+    #[serde(deserialize_with = "lenient::moment")]
     start_time: Option<Timestamp>,
     #[serde(borrow, deserialize_with = "null_as_default")]
     conditions: Vec<Condition<'a>>,
@@ -95,6 +97,9 @@ struct ContainerStatus<'a> {
     #[serde(borrow, default)]
     name: Text<'a>,
     #[serde(default)]
+    ready: bool,
+    started: Option<bool>,
+    #[serde(default, deserialize_with = "lenient::count")]
     restart_count: u32,
     #[serde(borrow, default, deserialize_with = "null_as_default")]
     state: State<'a>,
@@ -123,6 +128,7 @@ struct Waiting<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Running {
+    #[serde(default, deserialize_with = "lenient::moment")]
     started_at: Option<Timestamp>,
 }
 
@@ -135,7 +141,9 @@ struct Terminated<'a> {
     reason: Option<Text<'a>>,
     #[serde(borrow)]
     message: Option<Text<'a>>,
+    #[serde(default, deserialize_with = "lenient::moment")]
     started_at: Option<Timestamp>,
+    #[serde(default, deserialize_with = "lenient::moment")]
     finished_at: Option<Timestamp>,
 }
 
@@ -159,10 +167,12 @@ impl<'a> super::Wire<'a> for Wire<'a> {
             controller: self.metadata.controller(interner),
             target: self.spec.target(interner),
             phase: self.status.phase(),
-            readiness: self.status.readiness(),
+            readiness: self.status.readiness(self.metadata.creation_timestamp),
             created: self.metadata.creation_timestamp,
             terminating: self.metadata.is_terminating(),
             restarts: self.status.restarts(),
+            containers_changed: self.status.containers_changed(),
+            unready: self.status.unready(self.metadata.is_terminating()).map(Box::new),
             trouble: self.status.trouble().map(Box::new),
         })
     }
@@ -202,13 +212,25 @@ impl<'a> Status<'a> {
         }
     }
 
-    fn readiness(&self) -> PodReadiness {
+    /// A kubelet says `False` from the moment on at which it takes a pod up, or it was `True` before.
+    fn readiness(&self, created: Option<Timestamp>) -> PodReadiness {
         match self.condition("Ready") {
             Some(ready) if ready.status.0 == "True" => {
                 PodReadiness::Ready { since: ready.last_transition_time }
             }
-            Some(_) | None => PodReadiness::NotReady,
+            Some(ready) => {
+                let begun = self.start_time.or(created);
+                let was_ready =
+                    |since: &Timestamp| begun.is_none_or(|it| since.duration_since(it) > TAKEN_UP);
+                PodReadiness::NotReady { since: ready.last_transition_time.filter(was_ready) }
+            }
+            None => PodReadiness::NotReady { since: None },
         }
+    }
+
+    /// When a container was started last, or ended. One that runs again was started after it ended.
+    fn containers_changed(&self) -> Option<Timestamp> {
+        self.containers().filter_map(|it| it.state.newest()).max()
     }
 
     fn condition(&self, kind: &str) -> Option<&Condition<'a>> {
@@ -238,10 +260,48 @@ impl<'a> Status<'a> {
         self.containers().find_map(ContainerStatus::trouble)
     }
 
+    /// What it waits for, where it is to become Ready and nothing is wrong as yet.
+    fn unready(&self, terminating: bool) -> Option<Unready> {
+        let is_ready = matches!(self.readiness(None), PodReadiness::Ready { .. });
+        let may_come = matches!(self.phase(), PodPhase::Pending | PodPhase::Running);
+        if is_ready || terminating || !may_come || self.trouble().is_some() {
+            return None;
+        }
+        let waits_for = self.waits_for()?;
+        Some(Unready { waits_for: Some(waits_for), warning: None })
+    }
+
+    /// The first container that has not come so far as it should; else what the conditions say.
+    fn waits_for(&self) -> Option<ContainerTrouble> {
+        if let Some(found) = self.init_container_statuses.iter().find_map(ContainerStatus::starts) {
+            return Some(self.with_sandbox(found));
+        }
+        if let Some(found) = self.container_statuses.iter().find_map(ContainerStatus::unready) {
+            return Some(self.with_sandbox(found));
+        }
+        let ready = self.condition("Ready").filter(|ready| ready.reason.is_some());
+        if let Some(Condition { reason: Some(reason), message, .. }) = ready {
+            return Some(trouble("", &reason.0, message.as_ref()));
+        }
+        let scheduled = self.condition("PodScheduled").filter(|it| it.status.0 == "True");
+        let is_silent = scheduled.is_some() && self.containers().next().is_none();
+        is_silent.then(|| coined("", "NoStatus", "its kubelet has said nothing of it yet"))
+    }
+
+    /// The same, with what the kubelet says of the pod's sandbox (Kubernetes 1.29).
+    fn with_sandbox(&self, mut found: ContainerTrouble) -> ContainerTrouble {
+        let condition = self.condition("PodReadyToStartContainers");
+        let has_none = condition.is_some_and(|condition| condition.status.0 == "False");
+        if has_none && found.message.is_empty() {
+            found.message = "its sandbox, network or volumes are not ready".into();
+        }
+        found
+    }
+
     fn newest(&self) -> Option<Timestamp> {
         let conditions = self.conditions.iter().filter_map(Condition::newest).max();
-        let states = self.containers().flat_map(|c| [c.state.newest(), c.last_state.newest()]);
-        self.start_time.max(conditions).max(states.max().flatten())
+        let ended = self.containers().filter_map(|it| it.last_state.newest()).max();
+        self.start_time.max(conditions).max(self.containers_changed()).max(ended)
     }
 }
 
@@ -250,8 +310,9 @@ impl ContainerStatus<'_> {
         if let Some(waiting) = &self.state.waiting {
             let reason = waiting.reason.as_ref().map_or("", |reason| &reason.0);
             // These wait for their turn.
-            return (!matches!(reason, "" | "PodInitializing" | "ContainerCreating"))
-                .then(|| trouble(&self.name.0, reason, waiting.message.as_ref()));
+            return (!matches!(reason, "" | "PodInitializing" | "ContainerCreating")).then(|| {
+                self.with_last_end(trouble(&self.name.0, reason, waiting.message.as_ref()))
+            });
         }
         let ended = self.state.terminated.as_ref().filter(|ended| ended.exit_code != 0)?;
         let reason = ended.reason.as_ref().map_or("Error", |reason| &reason.0);
@@ -260,6 +321,45 @@ impl ContainerStatus<'_> {
             found.message = format!("exit code {}", ended.exit_code).into();
         }
         Some(found)
+    }
+
+    /// A container that waits to be started again: how it ended before.
+    fn with_last_end(&self, mut found: ContainerTrouble) -> ContainerTrouble {
+        if let Some(ended) = self.last_state.terminated.as_ref().filter(|_| found.is_crash_loop()) {
+            let word = ended.reason.as_ref().map_or("Error", |reason| &reason.0);
+            let said = ended.message.as_ref().map(|message| format!(": {}", message.0.trim()));
+            let (code, said) = (ended.exit_code, said.unwrap_or_default());
+            let before = if found.message.is_empty() { "" } else { "; " };
+            let text =
+                format!("{}{before}it ended with {word}, exit code {code}{said}", found.message);
+            found.message = cut(&text);
+        }
+        found
+    }
+
+    /// What is waited for with a container that is to be made, and has not ended badly.
+    fn is_made(&self) -> Option<ContainerTrouble> {
+        let waiting = self.state.waiting.as_ref()?;
+        let reason = waiting.reason.as_ref().map_or("ContainerCreating", |reason| &reason.0);
+        Some(trouble(&self.name.0, reason, waiting.message.as_ref()))
+    }
+
+    /// Of an init container: that it has not done its work. One that goes on beside the others
+    /// (a sidecar) has, when it has started.
+    fn starts(&self) -> Option<ContainerTrouble> {
+        let runs = self.state.running.is_some() && self.started != Some(true);
+        let runs = runs.then(|| coined(&self.name.0, "PodInitializing", "it runs"));
+        runs.or_else(|| self.is_made())
+    }
+
+    /// Of another container: that it is not Ready.
+    fn unready(&self) -> Option<ContainerTrouble> {
+        let runs = self.state.running.is_some() && !self.ready;
+        let (word, message) = match self.started {
+            Some(false) => ("StartupProbe", "it runs, and its startup probe has not passed yet"),
+            Some(true) | None => ("ReadinessProbe", "it runs, and its readiness probe fails"),
+        };
+        runs.then(|| coined(&self.name.0, word, message)).or_else(|| self.is_made())
     }
 }
 
@@ -273,132 +373,14 @@ impl State<'_> {
 }
 
 fn trouble(container: &str, reason: &str, message: Option<&Text<'_>>) -> ContainerTrouble {
-    let message = message.map(|message| &*message.0).unwrap_or_default();
-    let message = match message.char_indices().nth(MESSAGE_LENGTH) {
-        Some((end, _)) => format!("{}…", &message[..end]).into(),
-        None => message.into(),
-    };
+    let message = cut(message.map(|message| &*message.0).unwrap_or_default());
     ContainerTrouble { container: container.into(), reason: reason.into(), message }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::tests::{at, pod};
-    use super::*;
-
-    #[test]
-    fn the_node_a_pod_belongs_to() {
-        let aimed = |terms: &str| {
-            format!(
-                r#"{{"affinity":{{"nodeAffinity":{{
-                    "requiredDuringSchedulingIgnoredDuringExecution":{{"nodeSelectorTerms":{terms}}}}}}}}}"#
-            )
-        };
-        let name = |values: &str| {
-            format!(r#"{{"key":"metadata.name","operator":"In","values":{values}}}"#)
-        };
-        let (a, ab, b) = (name(r#"["a"]"#), name(r#"["a","b"]"#), name(r#"["b"]"#));
-        let to_a = || PodTarget::Aimed("a".into());
-        for (spec, want) in [
-            (r#"{"nodeName":"n"}"#.to_owned(), PodTarget::Bound("n".into())),
-            (r#"{"nodeName":""}"#.to_owned(), PodTarget::Nowhere),
-            ("null".to_owned(), PodTarget::Nowhere),
-            (r#"{"affinity":{}}"#.to_owned(), PodTarget::Nowhere),
-            (aimed("null"), PodTarget::Nowhere),
-            (aimed("[]"), PodTarget::Nowhere),
-            (aimed(&format!(r#"[{{"matchFields":[{a}]}}]"#)), to_a()),
-            (aimed(&format!(r#"[{{"matchFields":[{ab}]}}]"#)), PodTarget::Nowhere),
-            (aimed(&format!(r#"[{{"matchFields":[{}]}}]"#, name("[]"))), PodTarget::Nowhere),
-            // The first one decides, across terms and inside of them.
-            (aimed(&format!(r#"[{{}},{{"matchFields":[{a},{b}]}}]"#)), to_a()),
-            (aimed(&format!(r#"[{{"matchFields":[{a}]}},{{"matchFields":[{b}]}}]"#)), to_a()),
-            (
-                aimed(&format!(r#"[{{"matchFields":[{ab}]}},{{"matchFields":[{a}]}}]"#)),
-                PodTarget::Nowhere,
-            ),
-            // Other fields and operators are passed over.
-            (
-                aimed(&format!(
-                    r#"[{{"matchFields":[{{"key":"metadata.name","operator":"NotIn","values":["x"]}},{a}]}}]"#
-                )),
-                to_a(),
-            ),
-            (
-                aimed(&format!(
-                    r#"[{{"matchFields":[{{"key":"x","operator":"In","values":["x"]}},{a}]}}]"#
-                )),
-                to_a(),
-            ),
-            (
-                aimed(
-                    r#"[{"matchExpressions":[{"key":"metadata.name","operator":"In","values":["a"]}]}]"#,
-                ),
-                PodTarget::Nowhere,
-            ),
-        ] {
-            assert_eq!(pod(&spec, "{}").target, want, "{spec}");
-        }
-    }
-
-    #[test]
-    fn what_keeps_a_pod_from_running() {
-        let state =
-            |state: &str| format!(r#"{{"containerStatuses":[{{"name":"c","state":{state}}}]}}"#);
-        for (status, want) in [
-            ("{}".to_owned(), None),
-            (state(r#"{"running":{"startedAt":"2026-01-01T00:00:00Z"}}"#), None),
-            (state(r#"{"waiting":{"reason":"ContainerCreating"}}"#), None),
-            (state(r#"{"waiting":{"reason":"PodInitializing"}}"#), None),
-            (state(r#"{"waiting":{}}"#), None),
-            (state(r#"{"terminated":{"exitCode":0,"reason":"Completed"}}"#), None),
-            (state(r#"{"waiting":{"reason":"ImagePullBackOff","message":"m"}}"#),
-                Some(("c", "ImagePullBackOff", "m"))),
-            (state(r#"{"terminated":{"exitCode":137,"reason":"OOMKilled"}}"#),
-                Some(("c", "OOMKilled", "exit code 137"))),
-            (state(r#"{"terminated":{"exitCode":1,"message":"boom"}}"#), Some(("c", "Error", "boom"))),
-            (r#"{"initContainerStatuses":[{"name":"i","state":{"waiting":{"reason":"CrashLoopBackOff"}}}],
-                "containerStatuses":[{"name":"c","state":{"waiting":{"reason":"PodInitializing"}}}]}"#.to_owned(),
-                Some(("i", "CrashLoopBackOff", ""))),
-            (r#"{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/3"}]}"#.to_owned(),
-                Some(("", "Unschedulable", "0/3"))),
-            (r#"{"phase":"Failed","reason":"Evicted","message":"low on memory"}"#.to_owned(),
-                Some(("", "Evicted", "low on memory"))),
-        ] {
-            let found = pod("{}", &status).trouble;
-            let found = found.as_ref().map(|t| (&*t.container, &*t.reason, &*t.message));
-            assert_eq!(found, want, "{status}");
-        }
-    }
-
-    #[test]
-    fn long_messages_are_cut_between_characters() {
-        let long = "ä".repeat(MESSAGE_LENGTH + 1);
-        let status = format!(r#"{{"reason":"R","message":"{long}"}}"#);
-        let kept = pod("{}", &status).trouble.unwrap().message;
-        assert_eq!(*kept, format!("{}…", "ä".repeat(MESSAGE_LENGTH)));
-    }
-
-    #[test]
-    fn phase_readiness_and_restarts() {
-        for (status, phase) in [
-            ("null", PodPhase::Pending),
-            (r#"{"phase":"Running"}"#, PodPhase::Running),
-            (r#"{"phase":"Succeeded"}"#, PodPhase::Succeeded),
-            (r#"{"phase":"Failed"}"#, PodPhase::Failed),
-            (r#"{"phase":"Sleeping"}"#, PodPhase::Unknown),
-        ] {
-            assert_eq!(pod("{}", status).phase, phase, "{status}");
-        }
-        let ready = |status: &str| {
-            format!(
-                r#"{{"conditions":[{{"type":"Ready","status":"{status}","lastTransitionTime":"2026-01-01T00:00:00Z"}}]}}"#
-            )
-        };
-        let since = Some(at("2026-01-01T00:00:00Z"));
-        assert_eq!(pod("{}", &ready("True")).readiness, PodReadiness::Ready { since });
-        assert_eq!(pod("{}", &ready("False")).readiness, PodReadiness::NotReady);
-        let restarts = r#"{"initContainerStatuses":[{"restartCount":2}],
-            "containerStatuses":[{"restartCount":3},{}]}"#;
-        assert_eq!(pod("{}", restarts).restarts, 5);
-    }
+/// What follows from a status that has no word for it.
+fn coined(container: &str, reason: &str, message: &str) -> ContainerTrouble {
+    ContainerTrouble { container: container.into(), reason: reason.into(), message: message.into() }
 }
+
+#[cfg(test)]
+mod tests;

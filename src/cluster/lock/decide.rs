@@ -22,20 +22,21 @@ pub(super) enum Move {
 /// What to do about a lease whose record was seen, and was the same for `unchanged` on our clock.
 ///
 /// A taker waits out the lease and one request: the holder's last one may have been sent at the
-/// very end of the lease.
+/// very end of the lease. No lease counts for longer than `longest`, ours: a run of `ds-apply` has
+/// none, and whoever may write leases in the namespace could make one that lasts for ever.
 pub(super) fn claim(
     record: Option<&LeaseRecord>,
     identity: &str,
     unchanged: Duration,
-    request: Duration,
+    (longest, request): (Duration, Duration),
 ) -> Move {
     let Some(record) = record else { return Move::Create };
     // Ours already: the answer to our own write was lost.
     if record.holder.is_empty() || record.holder == identity {
         return Move::Take;
     }
-    let patience =
-        planted!(record.lease + request, "a lock is taken that is held" => Duration::ZERO);
+    let lease = record.lease.min(longest);
+    let patience = planted!(lease + request, "a lock is taken that is held" => Duration::ZERO);
     match patience.checked_sub(unchanged) {
         None | Some(Duration::ZERO) => Move::Take,
         Some(rest) => Move::Wait(rest),
@@ -48,6 +49,12 @@ pub(super) fn claim(
 pub(super) fn is_fresh(confirmed: Duration, now: Duration, lease: Duration) -> bool {
     let is_fresh = now.saturating_sub(confirmed) < lease * 2 / 3;
     planted!(is_fresh, "a stale holder writes on" => true)
+}
+
+/// Whether a lease that was confirmed by a request sent at `confirmed` has run out: what was begun
+/// under it is given up.
+pub(super) fn is_over(confirmed: Duration, now: Duration, lease: Duration) -> bool {
+    now.saturating_sub(confirmed) >= lease
 }
 
 /// Whether the lease is still ours. Another version of it may be: a renewal whose answer was lost,
@@ -70,9 +77,15 @@ mod tests {
             holder: holder.to_owned(),
             lease: seconds(15),
             transitions: 0,
+            since: None,
+            renewed: None,
             version: "1".to_owned(),
             annotations: Labels::default(),
         }
+    }
+
+    fn lasting(lease: u64) -> LeaseRecord {
+        LeaseRecord { lease: seconds(lease), ..held_by("other") }
     }
 
     #[test]
@@ -83,12 +96,16 @@ mod tests {
             ("given back", Some(held_by("")), 0, Move::Take),
             ("our own answer was lost", Some(held_by("me")), 0, Move::Take),
             ("seen for the first time", Some(held_by("other")), 0, wait(25)),
+            ("one that lasts for ever", Some(lasting(u64::MAX)), 0, wait(25)),
+            ("the same, not renewed", Some(lasting(i32::MAX as u64)), 25, Move::Take),
+            ("a shorter one", Some(lasting(2)), 0, wait(12)),
             ("the lease is over, its last request is not", Some(held_by("other")), 15, wait(10)),
             ("a second is left", Some(held_by("other")), 24, wait(1)),
             ("all over", Some(held_by("other")), 25, Move::Take),
             ("long over", Some(held_by("other")), 1_000, Move::Take),
         ] {
-            let got = claim(record.as_ref(), "me", seconds(unchanged), seconds(10));
+            let limits = (seconds(15), seconds(10));
+            let got = claim(record.as_ref(), "me", seconds(unchanged), limits);
             assert_eq!(got, want, "{case}");
         }
     }
@@ -118,7 +135,8 @@ mod tests {
         for age in 0..60 {
             let may_send = is_fresh(Duration::ZERO, seconds(age), lease);
             let under_way_until = seconds(age) + request;
-            let taken = claim(Some(&held_by("other")), "me", under_way_until, request);
+            let limits = (lease, request);
+            let taken = claim(Some(&held_by("other")), "me", under_way_until, limits);
             assert!(!may_send || taken != Move::Take, "sent at {age} s");
         }
     }

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::model::{DaemonSetKey, Labels, lease_name, null_as_default};
+use crate::cluster::decode::lenient;
+use crate::model::{DaemonSetKey, Labels, LockHolder, lease_name, null_as_default};
 
 /// What a lease lasts when its record does not say so.
 pub(super) const DEFAULT_LEASE: Duration = Duration::from_secs(15);
 
 /// Annotation that says who holds the lock, for people and error messages.
-const HOLDER_ANNOTATION: &str = "ds-plan.dev/holder";
+pub(in crate::cluster) const HOLDER_ANNOTATION: &str = "ds-plan.dev/holder";
 
 /// Who holds a lock, or wants it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +66,10 @@ pub struct LeaseRecord {
     pub(super) lease: Duration,
     /// `leaseTransitions`.
     pub(super) transitions: i64,
+    /// `acquireTime`, for people.
+    pub(super) since: Option<Timestamp>,
+    /// `renewTime`, for people.
+    pub(super) renewed: Option<Timestamp>,
     /// `metadata.resourceVersion`: changes with every write.
     pub(super) version: String,
     /// All annotations.
@@ -75,7 +81,7 @@ pub struct LeaseRecord {
 struct Wire {
     metadata: Metadata,
     #[serde(default, deserialize_with = "null_as_default")]
-    spec: Spec,
+    spec: LeaseSpec,
 }
 
 #[derive(Deserialize)]
@@ -86,21 +92,65 @@ struct Metadata {
     annotations: Labels,
 }
 
+/// Who holds a lease, and for how long (upstream: `LeaseSpec`).
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Spec {
+pub(in crate::cluster) struct LeaseSpec {
     holder_identity: Option<String>,
-    lease_duration_seconds: Option<u32>,
+    lease_duration_seconds: Option<i64>,
     lease_transitions: Option<i64>,
+    // As text: nobody's lock hangs on whether it is a time.
+    acquire_time: Option<String>,
+    renew_time: Option<String>,
+}
+
+impl LeaseSpec {
+    fn lease(&self) -> Duration {
+        let seconds = self.lease_duration_seconds.and_then(|it| u64::try_from(it).ok());
+        seconds.filter(|it| *it > 0).map_or(DEFAULT_LEASE, Duration::from_secs)
+    }
+}
+
+fn time(text: Option<&String>) -> Option<Timestamp> {
+    lenient::clamped(text?).ok()
+}
+
+/// Who holds a lease: what our annotation on it says, if it speaks of the same holder; else what
+/// the lease itself says. `None` when nobody does.
+pub(in crate::cluster) fn lock_holder(
+    spec: &LeaseSpec,
+    annotation: Option<&str>,
+) -> Option<LockHolder> {
+    let identity = spec.holder_identity.as_deref().filter(|it| !it.is_empty())?;
+    Some(LockHolder {
+        name: named(identity, annotation).into(),
+        since: time(spec.acquire_time.as_ref()),
+        renewed: time(spec.renew_time.as_ref()),
+        lease_seconds: told_seconds(spec.lease()),
+    })
+}
+
+/// How long a lease counts: for no longer than ours.
+fn told_seconds(lease: Duration) -> i64 {
+    i64::try_from(lease.min(DEFAULT_LEASE).as_secs()).unwrap_or(i64::MAX)
+}
+
+fn named(identity: &str, annotation: Option<&str>) -> String {
+    let told = annotation.and_then(|text| serde_json::from_str::<Holder>(text).ok());
+    match told.filter(|told| told.identity() == identity) {
+        Some(holder) => holder.to_string(),
+        None => identity.to_owned(),
+    }
 }
 
 impl LeaseRecord {
     pub(in crate::cluster) fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
         let Wire { metadata, spec } = serde_json::from_slice(json)?;
-        let seconds = spec.lease_duration_seconds.filter(|seconds| *seconds > 0);
         Ok(Self {
+            lease: spec.lease(),
+            since: time(spec.acquire_time.as_ref()),
+            renewed: time(spec.renew_time.as_ref()),
             holder: spec.holder_identity.unwrap_or_default(),
-            lease: seconds.map_or(DEFAULT_LEASE, |seconds| Duration::from_secs(seconds.into())),
             transitions: spec.lease_transitions.unwrap_or_default(),
             version: metadata.resource_version,
             annotations: metadata.annotations,
@@ -118,11 +168,16 @@ impl LeaseRecord {
         if !self.is_held() {
             return None;
         }
-        let told = self.annotations.get(HOLDER_ANNOTATION);
-        let told = told.and_then(|text| serde_json::from_str::<Holder>(text).ok());
-        Some(match told.filter(|told| told.identity() == self.holder) {
-            Some(holder) => holder.to_string(),
-            None => self.holder.clone(),
+        Some(named(&self.holder, self.annotations.get(HOLDER_ANNOTATION)))
+    }
+
+    /// Who holds it, since when, and when it was renewed.
+    pub fn lock_holder(&self) -> Option<LockHolder> {
+        Some(LockHolder {
+            name: self.holder()?.into(),
+            since: self.since,
+            renewed: self.renewed,
+            lease_seconds: told_seconds(self.lease),
         })
     }
 
@@ -161,7 +216,7 @@ pub(super) fn taken(before: &LeaseRecord, holder: &Holder, lease: Duration, now:
             "leaseDurationSeconds": seconds(lease),
             "acquireTime": now,
             "renewTime": now,
-            "leaseTransitions": before.transitions + 1,
+            "leaseTransitions": next(before.transitions),
         },
     })
 }
@@ -188,6 +243,11 @@ pub(super) fn released(before: &LeaseRecord) -> Value {
 /// What notes something in a lease; `None` takes the note away.
 pub(super) fn noted(before: &LeaseRecord, notes: &BTreeMap<&str, Option<&str>>) -> Value {
     json!({"metadata": {"resourceVersion": before.version, "annotations": notes}})
+}
+
+/// The server keeps it in 32 bits, and whoever writes leases may have written the greatest number.
+fn next(transitions: i64) -> i64 {
+    transitions.saturating_add(1).clamp(0, i32::MAX.into())
 }
 
 fn annotations(holder: &Holder) -> Value {

@@ -40,12 +40,12 @@ impl Renewal {
     /// Renews until the lock is lost.
     pub(super) async fn run(self: Arc<Self>) {
         let interval = self.fence.lease() / 3;
-        while !self.fence.is_lost() {
+        while !self.fence.is_gone() {
             tokio::time::sleep(interval).await;
             // One that failed is tried again soon: the lease may still be saved.
             while let Err(error) = self.renew().await {
                 tracing::warn!(%error, daemon_set = %self.key, "cannot renew the lock");
-                if self.fence.is_lost() {
+                if self.fence.is_gone() {
                     return;
                 }
                 tokio::time::sleep(interval / 5).await;
@@ -62,6 +62,9 @@ impl Renewal {
     }
 
     pub(super) async fn set_note(&self, key: &str, value: Option<&str>) -> Result<(), WriteError> {
+        if self.fence.is_gone() {
+            return Err(self.unlocked());
+        }
         let notes = BTreeMap::from([(key, value)]);
         self.write(|before, _| record::noted(before, &notes)).await
     }
@@ -94,7 +97,7 @@ impl Renewal {
                         Some(live) if !last => *record = live,
                         Some(_) => return Err(error),
                         None => {
-                            self.fence.close();
+                            self.fence.lose();
                             return Err(self.unlocked());
                         }
                     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::decide::{self, Move};
 use super::record::{self, Holder, LeaseRecord};
 use super::renewal::Renewal;
-use super::{Fence, LockError, LockOptions};
+use super::{Fence, LockError, LockOptions, LockWait};
 use crate::cluster::WriteError;
 use crate::cluster::request::Requests;
 use crate::model::DaemonSetKey;
@@ -20,6 +20,8 @@ pub(super) struct Taker<'a> {
     pub(super) key: &'a DaemonSetKey,
     pub(super) holder: &'a Holder,
     pub(super) options: &'a LockOptions,
+    /// Is told whom it waits for: at once, and again when that is somebody else.
+    pub(super) waits: &'a (dyn Fn(&LockWait) + Sync),
 }
 
 /// A version of the record, and when it was first seen.
@@ -32,8 +34,9 @@ impl Taker<'_> {
     pub(super) async fn take(self) -> Result<Renewal, LockError> {
         let LockOptions { lease, wait, request, clock } = self.options;
         let (identity, begun) = (self.holder.identity(), clock.now());
+        let limits = ((*lease).max(record::DEFAULT_LEASE), *request);
         let mut seen: Option<Seen> = None;
-        let mut troubles = 0;
+        let (mut troubles, mut told) = (0, None);
         loop {
             let record = self.requests.lease(self.key).await?;
             let now = clock.now();
@@ -45,7 +48,7 @@ impl Taker<'_> {
                 seen = Some(Seen { version: record.version.clone(), since });
                 now.saturating_sub(since)
             });
-            let rest = match decide::claim(record.as_ref(), &identity, unchanged, *request) {
+            let rest = match decide::claim(record.as_ref(), &identity, unchanged, limits) {
                 Move::Create | Move::Take => {
                     match self.write(record.as_ref(), now).await {
                         Ok(renewal) => return Ok(renewal),
@@ -65,8 +68,21 @@ impl Taker<'_> {
                 let holder = record.and_then(|record| record.holder()).unwrap_or_default();
                 return Err(LockError::Held { daemon_set: self.key.clone(), holder, waited });
             }
+            let holder = record.as_ref().map(|it| it.holder.clone());
+            if told != holder {
+                told = holder;
+                self.tell(record.as_ref(), rest, wait.saturating_sub(waited));
+            }
             let pause = rest.min(wait.saturating_sub(waited)).min(*lease / 8);
             tokio::time::sleep(pause.max(Duration::from_millis(20))).await;
+        }
+    }
+
+    /// Tells whom it waits for.
+    fn tell(&self, record: Option<&LeaseRecord>, rest: Duration, patience: Duration) {
+        if let Some(holder) = record.and_then(LeaseRecord::lock_holder) {
+            let now = self.requests.server_time();
+            (self.waits)(&LockWait { holder, now, unless_renewed: rest, patience });
         }
     }
 

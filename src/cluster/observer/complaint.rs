@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::Complaint;
+use crate::cluster::decode::lenient;
 use crate::model::null_as_default;
 
 /// So much of a message is kept, in characters.
@@ -19,9 +20,11 @@ struct Wire {
     reason: String,
     #[serde(default, deserialize_with = "null_as_default")]
     message: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "lenient::count")]
     count: u32,
+    #[serde(default, deserialize_with = "lenient::moment")]
     last_timestamp: Option<Timestamp>,
+    #[serde(default, deserialize_with = "lenient::moment")]
     event_time: Option<Timestamp>,
     #[serde(default, deserialize_with = "null_as_default")]
     series: Series,
@@ -31,6 +34,7 @@ struct Wire {
 #[serde(rename_all = "camelCase")]
 struct Metadata {
     name: String,
+    #[serde(default, deserialize_with = "lenient::moment")]
     creation_timestamp: Option<Timestamp>,
 }
 
@@ -44,7 +48,9 @@ struct Involved {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Series {
+    #[serde(deserialize_with = "lenient::count")]
     count: u32,
+    #[serde(deserialize_with = "lenient::moment")]
     last_observed_time: Option<Timestamp>,
 }
 

@@ -40,7 +40,7 @@ pub(super) fn complaints(target: &Target) -> Feed {
     let name = &target.key.name;
     let fields = format!("involvedObject.kind=DaemonSet,involvedObject.name={name},type=Warning");
     Feed {
-        resource: Resource::Event,
+        resource: Resource::Of(Kind::Event),
         namespace: Some(target.key.namespace.clone()),
         narrowed: Narrowed { fields, ..Narrowed::default() },
     }

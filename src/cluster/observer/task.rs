@@ -105,7 +105,10 @@ pub(super) struct Ear {
 impl Ear {
     /// Puts a whole list into the view, and says where the watch after it begins.
     pub(super) fn replace(&self, kind: Kind, decoder: Decoder) -> Result<Option<String>, Error> {
-        let Decoder { gathered, version, .. } = decoder;
+        let Decoder { mut gathered, version, .. } = decoder;
+        if let Some(object) = gathered.unreadable_record() {
+            return Err(Error::Object { origin: Arc::clone(&self.server), object });
+        }
         let coverage = Coverage {
             scope: None,
             managed_fields: true,
@@ -147,6 +150,9 @@ impl Listener for Ear {
             return Ok(());
         };
         self.gathered.add(kind, 0, json).map_err(|error| error.to_string())?;
+        if let Some(error) = self.gathered.unreadable_record() {
+            return Err(error.to_string());
+        }
         if let Some(object) = self.gathered.take_last(kind) {
             self.shared.change(|view| match change {
                 Change::Put => view.put(object),

@@ -54,7 +54,7 @@ impl View {
             Kind::DaemonSet | Kind::Ledger => replace(&mut known.daemon_sets, listed.daemon_sets),
             Kind::ControllerRevision => replace(&mut known.revisions, listed.revisions),
             // Not observed.
-            Kind::Namespace | Kind::Service | Kind::Lease => false,
+            Kind::Namespace | Kind::Service | Kind::Lease | Kind::Event => false,
         }
     }
 

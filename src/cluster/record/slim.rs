@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::cluster::Kind;
 use crate::cluster::decode::ledger::OBJECT_KEY;
 use crate::model::FAILED_TEMPLATES_ANNOTATION;
-use crate::model::mask::{Salt, mask_template};
+use crate::model::mask::{Salt, mask_annotations, mask_template};
 
 /// Where `kubectl apply` keeps the manifest, values and all.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -60,8 +60,15 @@ const POD: &[Keep] = &[
     ),
 ];
 
-const CONTAINER_STATUS: &[Keep] =
-    &[Whole("name"), Whole("image"), Whole("ready"), Whole("restartCount"), Whole("state")];
+const CONTAINER_STATUS: &[Keep] = &[
+    Whole("name"),
+    Whole("image"),
+    Whole("ready"),
+    Whole("started"),
+    Whole("restartCount"),
+    Whole("state"),
+    Whole("lastState"),
+];
 
 const NODE: &[Keep] = &[
     Parts(
@@ -117,6 +124,20 @@ const LEDGER: &[Keep] = &[
     Whole("data"),
 ];
 
+const EVENT: &[Keep] = &[
+    Parts(
+        "metadata",
+        &[Whole("name"), Whole("namespace"), Whole("uid"), Whole("creationTimestamp")],
+    ),
+    Parts("involvedObject", &[Whole("kind"), Whole("namespace"), Whole("name"), Whole("uid")]),
+    Whole("type"),
+    Whole("reason"),
+    Whole("message"),
+    Whole("lastTimestamp"),
+    Whole("eventTime"),
+    Parts("series", &[Whole("lastObservedTime")]),
+];
+
 /// The object as it is recorded.
 pub(super) fn slim(kind: Kind, whole: Value, mask: Option<&Salt>) -> Value {
     let mut object = match kind {
@@ -124,6 +145,7 @@ pub(super) fn slim(kind: Kind, whole: Value, mask: Option<&Salt>) -> Value {
         Kind::Node => kept(NODE, whole),
         Kind::Service => kept(SERVICE, whole),
         Kind::Lease => kept(LEASE, whole),
+        Kind::Event => kept(EVENT, whole),
         Kind::Ledger => masked_ledger(kept(LEDGER, whole), mask),
         Kind::Namespace => without_managed_fields(whole),
         Kind::DaemonSet => masked(whole, "/spec/template", mask),
@@ -174,6 +196,7 @@ fn masked(mut object: Value, template: &str, salt: Option<&Salt>) -> Value {
     if let Some(Value::String(manifest)) = annotations.and_then(|all| all.get_mut(LAST_APPLIED)) {
         *manifest = masked_manifest(manifest, salt);
     }
+    mask_annotations(&mut object, salt);
     object
 }
 
@@ -194,5 +217,6 @@ fn masked_manifest(manifest: &str, salt: &Salt) -> String {
     if let Some(template) = object.pointer_mut("/spec/template") {
         mask_template(template, salt);
     }
+    mask_annotations(&mut object, salt);
     object.to_string()
 }

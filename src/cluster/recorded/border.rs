@@ -10,7 +10,7 @@ const BLOCK: usize = 64;
 
 /// The way through one object, whose text may come in pieces. Begins at its `{`.
 #[derive(Debug, Default)]
-pub(super) struct Border {
+pub(in crate::cluster) struct Border {
     depth: u32,
     /// All bits when the last byte was within a string, else none.
     in_string: u64,
@@ -54,7 +54,7 @@ impl Bits {
 
 impl Border {
     /// Goes on through `bytes`: where the object ends in them, or `None` when it does not.
-    pub(super) fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+    pub(in crate::cluster) fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
         for (at, chunk) in bytes.chunks(BLOCK).enumerate() {
             let mut padded = [b' '; BLOCK];
             let block = chunk.first_chunk().unwrap_or_else(|| {

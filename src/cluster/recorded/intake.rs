@@ -12,6 +12,11 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use crate::cluster::decode::Gathered;
 use crate::cluster::{Error, Kind};
 
+/// The longest name of a kind that is told, in bytes.
+const LONGEST_NAME: usize = 253;
+/// How many other kinds are told apart.
+const MOST_KINDS: usize = 200;
+
 /// What has been read of a recording by one thread.
 pub(super) struct Intake {
     file: Arc<str>,
@@ -60,8 +65,16 @@ impl Intake {
     pub(super) fn absorb(&mut self, other: Self) {
         self.gathered.absorb(other.gathered);
         for (kind, count) in other.passed_over {
-            *self.passed_over.entry(kind).or_default() += count;
+            self.pass_over(kind, count);
         }
+    }
+
+    /// Counts objects of another kind. What is no name of one, or one of too many, is not kept.
+    fn pass_over(&mut self, kind: String, count: usize) {
+        let is_known = self.passed_over.contains_key(&kind);
+        let is_name = kind.len() <= LONGEST_NAME && self.passed_over.len() < MOST_KINDS;
+        let kind = if is_known || is_name { kind } else { "of other kinds".to_owned() };
+        *self.passed_over.entry(kind).or_default() += count;
     }
 
     /// The error of an item that is no object.
@@ -99,7 +112,7 @@ impl Intake {
                 })
             }
             Some(_) | None => {
-                *self.passed_over.entry(word.to_owned()).or_default() += 1;
+                self.pass_over(word.to_owned(), 1);
                 Ok(None)
             }
         }

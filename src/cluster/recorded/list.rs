@@ -18,7 +18,8 @@ use serde_json::value::RawValue;
 use super::batches::Decoders;
 use super::bytes::reading;
 use super::intake::Intake;
-use super::outline::{Notes, Outline};
+use super::meter::Metered;
+use super::outline::{LARGEST_OBJECT, Notes, Outline};
 use super::place::Place;
 use crate::cluster::decode::reason_alone;
 use crate::cluster::header::{self, Header};
@@ -72,7 +73,7 @@ impl Recording {
             match json.end() {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_io() => return Err(self.json_error(error, notes)),
-                Err(_another_document) => {}
+                Err(_another_document) => notes.meter.document_done(),
             }
         }
     }
@@ -92,15 +93,16 @@ impl Recording {
             legacy_octal_numbers: true,
             with_snippet: false,
         };
+        let bytes = Metered::new(bytes, &notes.meter);
         let read =
             serde_saphyr::with_deserializer_from_reader_with_options(bytes, options, |yaml| {
                 Document::<Value>::of(self, &notes).deserialize(yaml)
             });
-        read.map_err(|error| self.yaml_error(error))
+        read.map_err(|error| self.yaml_error(error, &notes))
     }
 
     fn json_error(&mut self, error: serde_json::Error, notes: &Notes) -> Error {
-        if let Some(failure) = self.failure.take() {
+        if let Some(failure) = self.failure.take().or_else(|| self.too_much(notes)) {
             return failure;
         }
         if let Some(number) = notes.too_large() {
@@ -122,8 +124,17 @@ impl Recording {
         }
     }
 
-    fn yaml_error(&mut self, error: serde_saphyr::Error) -> Error {
-        if let Some(failure) = self.failure.take() {
+    /// The error of a recording that has too much beside its objects, if it does.
+    fn too_much(&self, notes: &Notes) -> Option<Error> {
+        let reason = || {
+            let most = LARGEST_OBJECT >> 20;
+            format!("it has more than {most} MiB beside its objects, or in one of them")
+        };
+        notes.meter.is_passed().then(|| self.intake.not_a_list(reason()))
+    }
+
+    fn yaml_error(&mut self, error: serde_saphyr::Error, notes: &Notes) -> Error {
+        if let Some(failure) = self.failure.take().or_else(|| self.too_much(notes)) {
             return failure;
         }
         let file = Arc::clone(&self.file);
@@ -222,7 +233,8 @@ impl<'de, W: Item> Visitor<'de> for Document<'_, W> {
                     let of = what.kind.as_deref().and_then(|kind| kind.strip_suffix("List"));
                     let of = of.and_then(Kind::of);
                     notes.items_follow(of);
-                    map.next_value_seed(Items::<W> { recording, of, whole: PhantomData })?;
+                    notes.meter.items_begin();
+                    map.next_value_seed(Items::<W> { recording, notes, of, whole: PhantomData })?;
                 }
                 _ => {
                     fields.insert(key, map.next_value()?);
@@ -252,6 +264,7 @@ struct SingleObject<W> {
 /// Reads `items`.
 struct Items<'r, W> {
     recording: &'r mut Recording,
+    notes: &'r Notes,
     /// What the items are when the list says so.
     of: Option<Kind>,
     whole: PhantomData<W>,
@@ -281,6 +294,7 @@ impl<'de, W: Item> Visitor<'de> for Items<'_, W> {
         while let Some(item) = items.next_element::<W>()? {
             let taken = item.take(&mut self.recording.intake, self.of, index);
             taken.map_err(|failure| self.recording.stop(failure))?;
+            self.notes.meter.item_done();
             index += 1;
         }
         Ok(())

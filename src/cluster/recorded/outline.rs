@@ -9,12 +9,13 @@ use std::io::{self, BufRead, Read};
 
 use super::batches::Decoders;
 use super::border::Border;
+use super::meter::Meter;
 use super::place::Place;
 use crate::cluster::Kind;
 
 /// The API server takes no object of more than some 1.5 MiB; indented, it may be several times as
 /// large. More than this is not read into memory, in bytes.
-const LARGEST_OBJECT: usize = 32 << 20;
+pub(super) const LARGEST_OBJECT: usize = 32 << 20;
 
 /// What the outline and its reader tell each other.
 #[derive(Debug, Default)]
@@ -29,6 +30,8 @@ pub(super) struct Notes {
     left_out: Cell<(usize, usize)>,
     /// Whether an object was too large.
     too_large: Cell<bool>,
+    /// What stands beside the objects.
+    pub(super) meter: Meter,
 }
 
 /// Where in a document the outline is.
@@ -90,9 +93,8 @@ impl<'o, 'scope, R: BufRead> Outline<'o, 'scope, R> {
         }
         let Some(&byte) = self.text.fill_buf()?.first() else { return Ok(None) };
         match (self.notes.within.get(), byte) {
-            (Within::Elsewhere, _)
-            | (_, b' ' | b'\t' | b'\r' | b'\n')
-            | (Within::BeforeItems, b':') => {}
+            (Within::Elsewhere, _) | (Within::BeforeItems, b':') => self.notes.meter.count(1)?,
+            (_, b' ' | b'\t' | b'\r' | b'\n') => {}
             (Within::BeforeItems, b'[') | (Within::AfterItem, b',') => {
                 self.notes.within.set(Within::BeforeItem);
             }

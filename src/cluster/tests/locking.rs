@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::scripted::{Reply, count, server};
 use super::writing::{Hand, agent, holder};
-use crate::cluster::{Clock, LockError, LockOptions, WritableCluster, WriteError};
+use crate::cluster::{Clock, LockError, LockOptions, LockWait, WritableCluster, WriteError};
 
 const RENEWALS: &str = "PATCH /apis/coordination.k8s.io/v1/namespaces/team/leases/ds-plan-agent";
 
@@ -53,6 +53,25 @@ async fn a_taker_waits_out_the_lease_and_one_request() {
         "it looks for itself: {:?}",
         start.elapsed()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_waited_for_is_told_at_once_and_once() {
+    let (cluster, _) = server(|_| None);
+    let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
+    lock.die();
+    let told = std::sync::Mutex::new(Vec::new());
+    let start = Instant::now();
+    let waits = |wait: &LockWait| told.lock().unwrap().push((start.elapsed(), wait.clone()));
+    cluster.lock_telling(&agent(), &holder("other"), &options(60), &waits).await.unwrap();
+    let told = told.into_inner().unwrap();
+    let [(after, LockWait { holder, now: Some(_), unless_renewed, patience })] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!(*after, Duration::ZERO);
+    assert_eq!((unless_renewed.as_secs(), patience.as_secs()), (25, 60));
+    assert_eq!((&*holder.name, holder.lease_seconds), ("h (process 1)", 15));
+    assert!(holder.since.is_some() && holder.renewed.is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -318,6 +318,20 @@ async fn a_server_that_answered_is_waited_for() {
     assert_eq!(requests, 3);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_page_without_its_end_is_fetched_again() {
+    let whole = r#"{"metadata":{},"items":[{"metadata":{"name":"n","uid":"u"}}]}"#;
+    for end in [whole.len() - 1, whole.len() - 2, whole.len() / 2, 1, 0] {
+        let (snapshot, requests, _) = nodes_answered(move |before| {
+            let end = if before == 0 { end } else { whole.len() };
+            Some(Answer::Body(whole[..end].to_owned()))
+        })
+        .await;
+        assert_eq!(snapshot.unwrap().nodes.len(), 1);
+        assert_eq!(requests, 2, "{end}");
+    }
+}
+
 #[tokio::test]
 async fn everything_that_is_forbidden_is_told_at_once() {
     let (cluster, _) = cluster(|uri, _| {

@@ -13,6 +13,7 @@ use http_body::{Body as _, Frame};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tower_test::mock;
 
 use super::{DATE, refusal};
@@ -40,6 +41,7 @@ impl Seen {
 /// How the server answers.
 pub(super) enum Reply {
     Json(Value),
+    Text(&'static str),
     Status(u16, Option<&'static str>),
     /// A `Status` of that code.
     Refusal(u16, Value),
@@ -71,6 +73,7 @@ pub(super) fn server(
     let client = Client::new(service, "default");
     let log = Log::default();
     let seen = Arc::clone(&log);
+    let start = Instant::now();
     tokio::spawn(async move {
         let (mut silent, mut leases) = (Vec::new(), Leases::default());
         while let Some((request, respond)) = handle.next_request().await {
@@ -78,7 +81,10 @@ pub(super) fn server(
             seen.lock().unwrap().push(request.clone());
             let reply = answer(&request).unwrap_or_else(|| leases.reply(&request));
             match reply {
-                Reply::Json(json) => respond.send_response(good(Answer::whole(&json.to_string()))),
+                Reply::Json(json) => {
+                    respond.send_response(good(start, Answer::whole(&json.to_string())));
+                }
+                Reply::Text(text) => respond.send_response(good(start, Answer::whole(text))),
                 Reply::Status(code, retry_after) => {
                     let (head, body) = refusal(code, retry_after).into_parts();
                     respond.send_response(Response::from_parts(head, Answer::of(body)));
@@ -91,7 +97,7 @@ pub(super) fn server(
                 Reply::Silence => silent.push(respond),
                 Reply::Stream(receiver) => {
                     let answer = Answer { ready: VecDeque::new(), later: Some(receiver) };
-                    respond.send_response(good(answer));
+                    respond.send_response(good(start, answer));
                 }
             }
         }
@@ -113,8 +119,12 @@ fn read(request: Request<Body>) -> Seen {
     }
 }
 
-fn good(answer: Answer) -> Response<Answer> {
-    Response::builder().header("Date", DATE).body(answer).unwrap()
+/// The server's clock goes by the test's time.
+fn good(start: Instant, answer: Answer) -> Response<Answer> {
+    let parser = jiff::fmt::rfc2822::DateTimeParser::new();
+    let now = parser.parse_timestamp(DATE).unwrap() + start.elapsed();
+    let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now);
+    Response::builder().header("Date", date.unwrap()).body(answer).unwrap()
 }
 
 /// One lease, as a server keeps it: every write makes a version, and old versions are refused.

@@ -254,6 +254,17 @@ async fn what_may_have_happened_is_sent_again_only_if_that_is_harmless() {
     assert!(deleted.is_ok() && applied.unwrap_err().is_outcome_unknown());
     assert_eq!((sent, tries), (2, 1));
 
+    // An answer without its end is none.
+    let [(deleted, sent, _), (applied, tries, _)] =
+        attempts(|| Reply::Text(r#"{"metadata":{"name":"x""#), 1).await;
+    assert!(deleted.is_ok(), "{deleted:?}");
+    assert_eq!(
+        applied.unwrap_err().to_string(),
+        "patch daemonsets.apps team/agent: it is not known whether it happened: \
+         the connection broke off: the answer ends in the middle"
+    );
+    assert_eq!((sent, tries), (2, 1));
+
     let [(deleted, sent, waited), (applied, tries, took)] = attempts(|| Reply::Silence, 9).await;
     assert_eq!(
         deleted.unwrap_err().to_string(),
@@ -302,9 +313,9 @@ async fn the_lock_is_looked_at_before_each_attempt() {
     let hand = Hand::default();
     let stops = hand.clone();
     let (cluster, log) = server(move |seen| {
-        // The process is stopped for a minute, right after it was refused.
+        // The process is stopped for a while, right after it was refused.
         seen.is(REVISIONS).then(|| {
-            stops.set(60);
+            stops.set(12);
             Reply::Status(429, None)
         })
     });
@@ -314,6 +325,47 @@ async fn the_lock_is_looked_at_before_each_attempt() {
     assert!(matches!(error, WriteError::Unlocked { .. }), "{error:?}");
     assert_eq!(count(&log, REVISIONS), 1);
     assert!(!lock.is_fresh());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_under_way_ends_with_the_lock() {
+    for (late, lost) in [(60, false), (0, true)] {
+        let hand = Hand::default();
+        let (cluster, log) = server(|seen| seen.is(REVISIONS).then_some(Reply::Silence));
+        let lock = locked(&cluster, hand.clock()).await;
+        let (writer, start) = (lock.writer(), Instant::now());
+        let namespace = "team".into();
+        let uid = "u".into();
+        let delete = writer.delete_revision(&namespace, "x", &uid);
+        let meanwhile = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            hand.set(late);
+            if lost {
+                cluster.unlock(&agent()).await.unwrap();
+            }
+        };
+        let (deleted, ()) = futures::join!(delete, meanwhile);
+        assert_eq!(
+            deleted.unwrap_err().to_string(),
+            "delete controllerrevisions.apps team/x: it is not known whether it happened: \
+             the lock was lost before an answer came"
+        );
+        assert_eq!(count(&log, REVISIONS), 1);
+        // Who was robbed finds it out by its next renewal.
+        let limit = if lost { 5 } else { 1 };
+        assert!(start.elapsed() <= Duration::from_secs(limit), "{:?}", start.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_pause_is_made_for_a_lock_that_is_lost() {
+    let (cluster, _) = server(|seen| seen.is(REVISIONS).then_some(Reply::Status(429, Some("25"))));
+    let lock = locked(&cluster, Hand::default().clock()).await;
+    let (writer, start) = (lock.writer(), Instant::now());
+    cluster.unlock(&agent()).await.unwrap();
+    let deleted = writer.delete_revision(&"team".into(), "x", &"u".into()).await;
+    assert!(matches!(deleted, Err(WriteError::Unlocked { .. })), "{deleted:?}");
+    assert!(start.elapsed() <= Duration::from_secs(6), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -60,8 +60,10 @@ fn knows_no_such_version(failure: &Failure) -> bool {
         | Failure::Tls(_)
         | Failure::BrokenOff(_)
         | Failure::Timeout(_)
+        | Failure::TooLarge(_)
         | Failure::Credentials { .. }
-        | Failure::Unlocked => false,
+        | Failure::Unlocked
+        | Failure::LockRanOut => false,
     }
 }
 
@@ -71,11 +73,12 @@ fn described(failure: &Failure) -> String {
         Failure::Tls(reason) => format!("no trusted connection: {reason}"),
         Failure::BrokenOff(reason) => format!("the connection broke off: {reason}"),
         Failure::Timeout(limit) => format!("no answer within {} s", limit.as_secs()),
+        Failure::TooLarge(limit) => format!("an answer of more than {} MiB", limit >> 20),
         Failure::Credentials { command, outcome } => {
             format!("the credential plugin `{command}` {outcome}")
         }
         Failure::Status(refusal) => format!("{}: {}", refusal.code, refusal.message),
-        Failure::Unlocked => "the lock was lost".to_owned(),
+        Failure::Unlocked | Failure::LockRanOut => "the lock was lost".to_owned(),
     }
 }
 

@@ -15,17 +15,25 @@ use crate::planted::planted;
 /// Asks whether this user may do something.
 pub(super) fn access_review(access: &Access) -> Vec<u8> {
     let Access { verb, resource, namespace, name } = access;
-    let review = json!({
+    let (group, resource) = (resource.group(), resource.name());
+    let (resource, subresource) = match resource.split_once('/') {
+        Some((resource, subresource)) => (resource, Some(subresource)),
+        None => (resource, None),
+    };
+    let mut review = json!({
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {
             "verb": verb.as_str(),
-            "group": resource.group(),
-            "resource": resource.name(),
+            "group": group,
+            "resource": resource,
             "namespace": namespace,
             "name": name,
         }},
     });
+    if let Some(subresource) = subresource {
+        review["spec"]["resourceAttributes"]["subresource"] = subresource.into();
+    }
     review.to_string().into()
 }
 

@@ -268,7 +268,7 @@ fn surge_keeps_an_old_pod_while_it_is_needed() {
             0,
             1000,
             None,
-            PodReadiness::NotReady,
+            PodReadiness::NotReady { since: None },
             (3, 2),
             &["-003", "-002"],
         ),

@@ -131,7 +131,7 @@ fn daemon_set_updates_all_old_not_ready_pods_and_new_not_ready_pods() {
     expect(&mut cluster, name, &[(0, 0)]);
     for (at, pod) in cluster.pods.iter_mut().enumerate() {
         if at >= 10 {
-            pod.readiness = PodReadiness::NotReady;
+            pod.readiness = PodReadiness::NotReady { since: None };
         }
         if at < 12 {
             let hash = [(REVISION_HASH_LABEL, old.as_str())];
@@ -172,7 +172,7 @@ fn daemon_set_updates_all_old_pods_not_ready_max_surge() {
     let surged: Vec<_> =
         cluster.pods.iter().filter(|p| p.has_hash(&hash)).map(|p| p.target.clone()).collect();
     let lonely = cluster.pods.iter_mut().find(|pod| !surged.contains(&pod.target));
-    lonely.unwrap().readiness = PodReadiness::NotReady;
+    lonely.unwrap().readiness = PodReadiness::NotReady { since: None };
     expect_at(&mut cluster, 310, (1, 0));
     expect_at(&mut cluster, 320, (1, 3));
     cluster.make_ready(3, |pod| pod.has_hash(&hash));
@@ -281,7 +281,7 @@ fn unhealthy_fleets() {
         let hash = cluster.hash();
         for (at, pod) in cluster.pods.iter_mut().enumerate() {
             if at < old_unavailable + new_unavailable {
-                pod.readiness = PodReadiness::NotReady;
+                pod.readiness = PodReadiness::NotReady { since: None };
             }
             if at < new_unavailable {
                 let new = [(REVISION_HASH_LABEL, hash.as_str())];
@@ -305,7 +305,7 @@ fn a_terminating_pod_counts_as_unavailable() {
 fn a_vanished_node_counts_as_unavailable() {
     let mut cluster = outdated();
     cluster.set_limits(&json!(3), &json!(0));
-    cluster.pods[0].readiness = PodReadiness::NotReady;
+    cluster.pods[0].readiness = PodReadiness::NotReady { since: None };
     cluster.pods[0].target = PodTarget::Bound("gone".into());
     // The unavailable one is deleted outside the budget, node-0 is empty now.
     assert_eq!(step(&cluster), (0, 2, Usage::Unavailable { nodes: 2 }));
@@ -316,7 +316,7 @@ fn surge_beside_unavailable_pods_is_outside_the_budget() {
     let mut cluster = outdated();
     cluster.set_limits(&json!(0), &json!(3));
     for pod in &mut cluster.pods[..2] {
-        pod.readiness = PodReadiness::NotReady;
+        pod.readiness = PodReadiness::NotReady { since: None };
     }
     assert_eq!(step(&cluster), (5, 0, Usage::Surge { surging: 0, available: 8 }));
 }
@@ -330,7 +330,7 @@ fn sunset_pods_go_when_enough_others_are_available() {
             node.taints = Box::new([taint("gpu:NoSchedule")]);
         }
         for pod in &mut cluster.pods[5..5 + unavailable] {
-            pod.readiness = PodReadiness::NotReady;
+            pod.readiness = PodReadiness::NotReady { since: None };
         }
         let (creates, deletes, _) = step(&cluster);
         assert_eq!((creates, deletes), want, "{unavailable} of 8 desired unavailable");
@@ -342,7 +342,7 @@ fn an_unavailable_pod_goes_where_no_new_one_may_start() {
     let mut cluster = outdated();
     cluster.set_limits(&json!(0), &json!(3));
     cluster.nodes[0].taints = Box::new([taint("gpu:NoSchedule")]);
-    cluster.pods[0].readiness = PodReadiness::NotReady;
+    cluster.pods[0].readiness = PodReadiness::NotReady { since: None };
     cluster.with_view(|view| {
         let step = rolling_update(view).unwrap().unwrap();
         let reason = &step.delete[0].reason;
@@ -405,7 +405,7 @@ fn the_old_pod_decides_whether_a_surging_node_is_available() {
         cluster.add_pods("node-2", OURS, 1);
         let old = cluster.pods.iter_mut().find(|pod| pod.node() == Some(&"node-1".into()));
         if unready {
-            old.unwrap().readiness = PodReadiness::NotReady;
+            old.unwrap().readiness = PodReadiness::NotReady { since: None };
         }
         assert!(!cluster.pods[new].is_ready());
         let (_, deletes, usage) = step(&cluster);

@@ -1,5 +1,7 @@
 //! Affinity to nodes and to other pods (upstream: `validateAffinity`).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::at::{At, Errors};
 use super::{names, selector};
 
@@ -125,8 +127,8 @@ pub(super) fn check_label_keys(term: &At<'_>, errors: &mut Errors) {
         }
     }
     check_keys_of_selector(term, &matching, &selector, errors);
-    let differing = differing.texts();
-    for key in matching.items().filter(|key| differing.contains(&key.text())) {
+    let differing: BTreeSet<&str> = differing.texts().into_iter().collect();
+    for key in matching.items().filter(|key| differing.contains(key.text())) {
         errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
     }
 }
@@ -134,17 +136,19 @@ pub(super) fn check_label_keys(term: &At<'_>, errors: &mut Errors) {
 /// The server merges the keys into the selector when it makes a pod, so only a key that the
 /// selector has twice is one too many. Reported at the term, with the key's index.
 fn check_keys_of_selector(term: &At<'_>, keys: &At<'_>, selector: &At<'_>, errors: &mut Errors) {
-    let keys = keys.texts();
-    let mut selected: Vec<&str> =
+    // Of one that is listed twice, the last one's index.
+    let keys: BTreeMap<&str, usize> =
+        keys.texts().into_iter().enumerate().map(|(i, key)| (key, i)).collect();
+    let mut selected: BTreeSet<&str> =
         selector.get("matchLabels").entries().map(|(key, _)| key).collect();
     for requirement in selector.get("matchExpressions").items() {
         let key = requirement.get("key");
-        let listed = keys.iter().rposition(|listed| *listed == key.text());
-        if let Some(i) = listed.filter(|_| selected.contains(&key.text())) {
+        let listed = keys.get(key.text());
+        if let Some(i) = listed.filter(|_| selected.contains(key.text())) {
             let key = key.clone().reported_at(format!("{}[{i}]", term.path()));
             errors.push(key.invalid("exists in both matchLabelKeys and labelSelector"));
         }
-        selected.push(key.text());
+        selected.insert(key.text());
     }
 }
 

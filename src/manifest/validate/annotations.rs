@@ -4,6 +4,8 @@
 //!
 //! Not here: tolerations as JSON in an annotation, which nothing has read since 1.6.
 
+use std::collections::BTreeSet;
+
 use super::at::{At, Errors};
 use super::containers::visit_all;
 use super::go_text::quoted;
@@ -37,9 +39,11 @@ pub(super) fn check(annotations: &At<'_>, pod: &At<'_>, errors: &mut Errors) {
             check_seccomp(&value.reported_at(annotations.path_of(key)), errors);
         }
     }
+    let containers = visit_all(pod);
+    let containers: BTreeSet<&str> = containers.iter().map(|one| one.get("name").text()).collect();
     for (key, value) in annotations.entries() {
         if let Some(container) = key.strip_prefix(APP_ARMOR_CONTAINER) {
-            check_app_armor(container, &value, pod, errors);
+            check_app_armor(container, &value, &containers, errors);
         }
     }
 }
@@ -64,8 +68,13 @@ fn check_seccomp(profile: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_app_armor(container: &str, profile: &At<'_>, pod: &At<'_>, errors: &mut Errors) {
-    if !visit_all(pod).iter().any(|c| c.get("name").text() == container) {
+fn check_app_armor(
+    container: &str,
+    profile: &At<'_>,
+    containers: &BTreeSet<&str>,
+    errors: &mut Errors,
+) {
+    if !containers.contains(container) {
         errors.push(profile.invalid_as(quoted(container), "container not found"));
     }
     let text = profile.text();

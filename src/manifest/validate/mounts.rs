@@ -11,6 +11,7 @@ use super::volumes::Volumes;
 pub(super) fn check(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let mounts = container.get("volumeMounts");
     let devices = places(&container.get("volumeDevices"), "devicePath");
+    let device_paths: BTreeSet<&str> = devices.values().copied().collect();
     let mut taken = BTreeSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
@@ -25,7 +26,7 @@ pub(super) fn check(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Erro
         if devices.contains_key(name.text()) {
             errors.push(name.invalid("must not already exist in volumeDevices"));
         }
-        if is_taken(&devices, path.text()) {
+        if device_paths.contains(path.text()) {
             errors.push(path.invalid("must not already exist as a path in volumeDevices"));
         }
         check_sub_path(&mount, mounts.path(), errors);
@@ -37,10 +38,6 @@ pub(super) fn check(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Erro
 /// Where each volume is, by name. Of one that is there twice upstream knows the last place only.
 fn places<'a>(list: &At<'a>, field: &str) -> BTreeMap<&'a str, &'a str> {
     list.items().map(|item| (item.get("name").text(), item.get(field).text())).collect()
-}
-
-fn is_taken(places: &BTreeMap<&str, &str>, path: &str) -> bool {
-    places.values().any(|taken| *taken == path)
 }
 
 fn check_sub_path(mount: &At<'_>, mounts: &str, errors: &mut Errors) {
@@ -84,6 +81,7 @@ fn check_recursive_read_only(mount: &At<'_>, mounts: &str, errors: &mut Errors) 
 pub(super) fn check_devices(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let devices = container.get("volumeDevices");
     let mounts = places(&container.get("volumeMounts"), "mountPath");
+    let mount_paths: BTreeSet<&str> = mounts.values().copied().collect();
     let (mut taken_names, mut taken_paths) = (BTreeSet::new(), BTreeSet::new());
     for device in devices.items() {
         let (name, path) = (device.get("name"), device.get("devicePath"));
@@ -104,7 +102,7 @@ pub(super) fn check_devices(container: &At<'_>, volumes: &Volumes<'_>, errors: &
         if mounts.contains_key(name.text()) {
             errors.push(name.invalid("must not already exist in volumeMounts"));
         }
-        if is_taken(&mounts, path.text()) {
+        if mount_paths.contains(path.text()) {
             errors.push(path.invalid("must not already exist as a path in volumeMounts"));
         }
     }

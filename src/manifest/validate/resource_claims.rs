@@ -7,6 +7,9 @@ use super::at::{At, Errors};
 use super::go_text::{json_struct, quoted};
 use super::names;
 
+/// How much of the pod's claims an error lists, in bytes.
+const LONGEST_LIST: usize = 500;
+
 /// Judges the pod's claims; their names are for the containers.
 pub(super) fn check<'a>(claims: &At<'a>, errors: &mut Errors) -> BTreeSet<&'a str> {
     let mut taken = BTreeSet::new();
@@ -56,6 +59,7 @@ fn shown(claim: &At<'_>) -> String {
 /// Judges `resources.claims` of a container against the pod's claims.
 pub(super) fn check_references(claims: &At<'_>, of_pod: &BTreeSet<&str>, errors: &mut Errors) {
     let mut taken: BTreeSet<String> = BTreeSet::new();
+    let listed = listed(of_pod);
     for claim in claims.items() {
         let (name, request) = (claim.get("name").text(), claim.get("request"));
         if name.is_empty() {
@@ -64,15 +68,26 @@ pub(super) fn check_references(claims: &At<'_>, of_pod: &BTreeSet<&str>, errors:
         }
         check_unique(&claim, name, &request, &mut taken, errors);
         if !of_pod.contains(name) {
-            let names: Vec<&str> = of_pod.iter().copied().collect();
-            let listed = match names.as_slice() {
-                [] => " which is empty".to_owned(),
-                names => format!(": {}", names.join(", ")),
-            };
             let why = format!("must be one of the names in pod.spec.resourceClaims{listed}");
             errors.push(claim.not_found_as(quoted(name), &why));
         }
     }
+}
+
+/// The pod's claims, as upstream lists them; it knows no bound, but each error has them all.
+fn listed(of_pod: &BTreeSet<&str>) -> String {
+    if of_pod.is_empty() {
+        return " which is empty".to_owned();
+    }
+    let mut listed = String::from(": ");
+    for (at, name) in of_pod.iter().enumerate() {
+        let separator = if at == 0 { "" } else { ", " };
+        if listed.len() + name.len() > LONGEST_LIST {
+            return format!("{listed}{separator}…");
+        }
+        listed.extend([separator, name]);
+    }
+    listed
 }
 
 /// A whole claim and one of its requests overlap.
@@ -97,7 +112,8 @@ fn check_unique(
     if taken.contains(&key) {
         errors.push(claim.duplicate_as(quoted(&key)));
     } else if request.is_empty() {
-        let overlaps = taken.iter().filter(|other| other.starts_with(&of_request)).count();
+        let from_there = taken.range(of_request.clone()..);
+        let overlaps = from_there.take_while(|other| other.starts_with(&of_request)).count();
         errors.extend((0..overlaps).map(|_| claim.duplicate_as(quoted(name))));
     }
     taken.insert(key);

@@ -1,11 +1,15 @@
 //! Topology spread constraints (upstream: `validateTopologySpreadConstraints`).
 
+use std::collections::BTreeMap;
+
 use super::at::{At, Errors};
 use super::go_text::quoted;
 use super::{affinity, selector};
 
 /// Judges `topologySpreadConstraints`.
 pub(super) fn check(constraints: &At<'_>, errors: &mut Errors) {
+    let last: BTreeMap<String, usize> =
+        constraints.items().enumerate().map(|(i, constraint)| (kind(&constraint), i)).collect();
     for (i, constraint) in constraints.items().enumerate() {
         positive(&constraint.get("maxSkew"), errors);
         let (topology, action) =
@@ -14,7 +18,7 @@ pub(super) fn check(constraints: &At<'_>, errors: &mut Errors) {
             errors.push(topology.required("can not be empty"));
         }
         action.one_of(&["DoNotSchedule", "ScheduleAnyway"], errors);
-        check_unique(&constraint, constraints.items().skip(i + 1), errors);
+        check_unique(&constraint, last.get(&kind(&constraint)) == Some(&i), errors);
         check_min_domains(&constraint, errors);
         for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
             constraint.get(policy).one_of_if_set(&["Honor", "Ignore"], errors);
@@ -31,21 +35,18 @@ fn positive(number: &At<'_>, errors: &mut Errors) {
 }
 
 /// One constraint for each key and action; reported at the first of two.
-fn check_unique<'a>(
-    constraint: &At<'_>,
-    mut later: impl Iterator<Item = At<'a>>,
-    errors: &mut Errors,
-) {
-    let kind = |constraint: &At<'_>| {
-        let [key, action] = ["topologyKey", "whenUnsatisfiable"]
-            .map(|field| constraint.get(field).text().to_owned());
-        format!("{{{key}, {action}}}")
-    };
-    let own = kind(constraint);
-    if later.any(|other| kind(&other) == own) {
+fn check_unique(constraint: &At<'_>, is_last: bool, errors: &mut Errors) {
+    if !is_last {
         let at = constraint.get("{topologyKey, whenUnsatisfiable}");
-        errors.push(at.duplicate_as(quoted(&own)));
+        errors.push(at.duplicate_as(quoted(&kind(constraint))));
     }
+}
+
+/// What there may be one constraint of.
+fn kind(constraint: &At<'_>) -> String {
+    let [key, action] =
+        ["topologyKey", "whenUnsatisfiable"].map(|field| constraint.get(field).text().to_owned());
+    format!("{{{key}, {action}}}")
 }
 
 fn check_min_domains(constraint: &At<'_>, errors: &mut Errors) {

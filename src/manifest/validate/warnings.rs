@@ -282,6 +282,10 @@ fn says_same(annotation: &str, profile: &At<'_>) -> bool {
     }
 }
 
+/// With how many definitions of the same port a later one is compared. Upstream knows no bound, and
+/// makes a warning of each pair.
+const MOST_COMPARED: usize = 3;
+
 fn ports(pod: &At<'_>, warnings: &mut Warnings) {
     let ports: Vec<At<'_>> =
         visit_all(pod).iter().flat_map(|container| container.get("ports").items()).collect();
@@ -299,7 +303,9 @@ fn ports(pod: &At<'_>, warnings: &mut Warnings) {
                 warn(port.path(), message, warnings);
             }
         }
-        same.push(port);
+        if same.len() < MOST_COMPARED {
+            same.push(port);
+        }
     }
     let mut named: BTreeMap<&str, &At<'_>> = BTreeMap::new();
     for port in ports.iter().filter(|port| !port.get("name").is_empty()) {

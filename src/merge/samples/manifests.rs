@@ -107,7 +107,9 @@ fn pod(random: &mut Random) -> Value {
     }
     maybe(random, fields, "initContainers", 4, |random| {
         let mut container = container(random, "init");
-        container.as_object_mut().unwrap().remove("livenessProbe");
+        for of_main_containers in ["livenessProbe", "lifecycle"] {
+            container.as_object_mut().unwrap().remove(of_main_containers);
+        }
         json!([container])
     });
     maybe(random, fields, "nodeSelector", 3, |random| texts(random, &["disk", "zone"]));
@@ -137,12 +139,13 @@ fn pod(random: &mut Random) -> Value {
         };
         some(random, &["DoNotSchedule", "ScheduleAnyway"]).iter().map(spread).collect()
     });
-    maybe(random, fields, "affinity", 5, |_| {
-        json!({ "nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
-            { "matchExpressions": [{ "key": "disk", "operator": "Exists" }] },
-        ] },
-    } })
+    maybe(random, fields, "affinity", 4, |random| {
+        let required = json!({ "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
+                { "matchExpressions": [{ "key": "disk", "operator": "Exists" }] },
+            ] },
+        } });
+        one(random, &[required.clone(), required, json!({ "nodeAffinity": {} }), json!({})])
     });
     maybe(
         random,
@@ -236,13 +239,16 @@ fn container_details(random: &mut Random, container: &mut Value) {
         |random| json!({ "httpGet": { "port": random.pick(&[80, 81]) }, "periodSeconds": 10 }),
     );
     maybe(random, fields, "imagePullPolicy", 5, |_| json!("IfNotPresent"));
-    maybe(
-        random,
-        fields,
-        "securityContext",
-        5,
-        |random| json!({ "capabilities": { "drop": ["ALL"] }, "runAsUser": random.below(2) }),
-    );
+    maybe(random, fields, "securityContext", 5, |random| {
+        let hardened = json!({
+            "capabilities": { "drop": ["ALL"] }, "runAsUser": random.below(2),
+        });
+        one(random, &[hardened.clone(), hardened, json!({ "capabilities": {} }), json!({})])
+    });
+    maybe(random, fields, "lifecycle", 6, |random| {
+        let stop = json!({ "preStop": { "exec": { "command": ["stop"] } } });
+        one(random, &[stop, json!({})])
+    });
 }
 
 /// Sets a field now and then; sometimes to nothing, in the ways that people write it.

@@ -6,13 +6,18 @@ use serde_json::Value;
 use super::super::fields_of::fields_of;
 use super::super::remove::remove;
 use super::super::schema::Shape;
-use super::super::{FieldSet, ManagedFields, Manager, own_part, owned_by};
+use super::super::{Attempt, FieldSet, ManagedFields, Manager, Manifest, own_part, owned_by};
 use super::random::Random;
-use super::{apply, defaulted, manifests, served, updated_by};
+use super::{apply, defaulted, manifests, now, served, updated_by};
 use crate::model::{FieldPath, PathStep};
 
 /// An object that some managers have written to, if there is one, and what is applied next.
 fn history(seed: u64) -> (Option<Value>, Value) {
+    history_of(seed, meaningful)
+}
+
+/// The same, of manifests as `shaped` leaves them.
+fn history_of(seed: u64, shaped: fn(Value) -> Value) -> (Option<Value>, Value) {
     let mut random = Random::seeded(seed);
     let mut live = None;
     for _ in 0..random.below(5) {
@@ -23,14 +28,14 @@ fn history(seed: u64) -> (Option<Value>, Value) {
         } else {
             manifests::part(&mut random, "ds")
         };
-        let applied = meaningful(applied);
+        let applied = shaped(applied);
         let mut object = served(live.as_ref(), &applied, manager);
         if random.one_in(3) {
             updated_by(&mut object, "third");
         }
         live = Some(object);
     }
-    (live, meaningful(manifests::whole(&mut random, "ds")))
+    (live, shaped(manifests::whole(&mut random, "ds")))
 }
 
 /// Without `null` and what is empty. To own an empty map is a thing of its own: the server does
@@ -87,6 +92,25 @@ proptest! {
         prop_assert_eq!(&twice.conflicts, &[]);
         prop_assert_eq!(&twice.managed_fields.to_value(), &once["metadata"]["managedFields"]);
         prop_assert_eq!(own_part(&defaulted(&twice.object)), own_part(&once));
+    }
+
+    /// Whatever is empty in the manifest.
+    #[test]
+    fn one_apply_of_what_settles_comes_to_where_a_second_one_does(seed: u64) {
+        let (live, applied) = history_of(seed, |it| it);
+        let defaults = defaulted(&applied);
+        let manifest = Manifest { applied: &applied, defaulted: &defaults };
+        let attempt = Attempt::new(live.as_ref(), manifest, "ds-apply", now()).unwrap();
+        let settling = attempt.under(attempt.owners()).settling();
+        let sent = settling.map_or_else(|| applied.clone(), |settling| settling.applied);
+        let once = served(live.as_ref(), &sent, "ds-apply");
+        let plainly = served(live.as_ref(), &applied, "ds-apply");
+        let plainly = served(Some(&plainly), &applied, "ds-apply");
+        prop_assert_eq!(&own_part(&once), &own_part(&plainly), "of {}", &sent);
+        let twice = served(Some(&once), &applied, "ds-apply");
+        prop_assert_eq!(&own_part(&twice), &own_part(&once));
+        let spec = |owners: &ManagedFields| owned_by_us(owners).child(&PathStep::field("spec")).cloned();
+        prop_assert_eq!(spec(&owners(Some(&twice))), spec(&owners(Some(&plainly))));
     }
 
     /// So another manager's field survives, unless it is a conflict.

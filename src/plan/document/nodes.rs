@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{NodeName, PodName, RevisionHash, Uid};
+use crate::model::{MinReady, NodeName, PodName, Ramp, RevisionHash, Uid};
 use crate::plan::coded::Coded;
 use crate::plan::reason::Reason;
 
@@ -19,8 +19,56 @@ pub struct Wave {
     pub max_unavailable: u32,
     /// So many nodes may run two pods while it runs.
     pub max_surge: u32,
+    /// How fast the number of nodes in flight grows up to that.
+    #[serde(default)]
+    pub ramp: Ramp,
+    /// How long a new pod must stay up to count as available.
+    #[serde(default)]
+    pub min_ready_seconds: MinReady,
     /// Its nodes, in the order in which they become candidates.
     pub nodes: Vec<NodeName>,
+}
+
+impl Wave {
+    /// How many nodes may be in flight at once: replaced, or with two pods.
+    pub fn at_a_time(&self) -> u32 {
+        self.max_unavailable.max(self.max_surge).max(1)
+    }
+
+    /// How many nodes go in each round, where those of one are available before the next one begins.
+    pub fn rounds(&self) -> impl Iterator<Item = u32> {
+        rounds(self.nodes.len(), self.at_a_time(), self.ramp)
+    }
+}
+
+/// So many nodes in rounds, at most so many at a time.
+pub(in crate::plan) fn rounds(
+    nodes: usize,
+    at_a_time: u32,
+    ramp: Ramp,
+) -> impl Iterator<Item = u32> {
+    let left = u32::try_from(nodes).unwrap_or(u32::MAX);
+    Rounds { ramp, at_a_time, gone: 0, left }
+}
+
+/// The rounds of a wave, one after the other.
+struct Rounds {
+    ramp: Ramp,
+    at_a_time: u32,
+    gone: u32,
+    left: u32,
+}
+
+impl Iterator for Rounds {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let available = usize::try_from(self.gone).unwrap_or(usize::MAX);
+        let nodes = self.ramp.window(available, self.at_a_time).min(self.left);
+        self.gone += nodes;
+        self.left -= nodes;
+        (nodes > 0).then_some(nodes)
+    }
 }
 
 /// What happens on one node: the net effect, and the fate of each pod.
@@ -103,4 +151,31 @@ pub enum Fate {
     Keep,
     /// It goes.
     Delete,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_node_alone_then_twice_as_many_up_to_the_budget() {
+        for (nodes, budget, ramp, want) in [
+            (0, 3, Ramp::Double, &[][..]),
+            (3, 1, Ramp::Double, &[1, 1, 1]),
+            (20, 6, Ramp::Double, &[1, 2, 4, 6, 6, 1]),
+            (20, 6, Ramp::None, &[6, 6, 6, 2]),
+            (2, 0, Ramp::None, &[1, 1]),
+        ] {
+            let wave = Wave {
+                index: 1,
+                name: "all nodes".into(),
+                max_unavailable: budget,
+                max_surge: 0,
+                ramp,
+                min_ready_seconds: MinReady::default(),
+                nodes: (0..nodes).map(|at| format!("n-{at}").into()).collect(),
+            };
+            assert_eq!(wave.rounds().collect::<Vec<_>>(), want, "{nodes} by {budget}");
+        }
+    }
 }

@@ -47,6 +47,8 @@ pub enum GuardCode {
     ManagedBy,
     /// What is to be deleted was applied from another place, under the same id.
     OtherSource,
+    /// The request deletes or loosens the policy that judges it.
+    PolicyChange,
 }
 
 /// Something that a careful reader should know before going on.

@@ -1,10 +1,12 @@
 //! Where a plan comes from: the source of its manifests, and the cluster that was looked at.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Cascade, Uid};
+use crate::model::{Cascade, NamespaceName, Uid};
 
 /// Where the manifests came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +33,10 @@ pub struct SourceInfo {
     /// (`--prune`); none when they are left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prune: Option<Cascade>,
+    /// Namespaces in which the id counts, besides those of the DaemonSets in the source: those that
+    /// it creates, and those that were named (`--prune-namespace`).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub prune_namespaces: BTreeSet<NamespaceName>,
 }
 
 /// Which cluster was looked at.

@@ -10,7 +10,7 @@ use crate::plan::coded::Coded;
 use crate::plan::document::{
     ApiVersion, ClusterSummary, FieldChange, RevisionRef, SourceInfo, Warning,
 };
-use crate::plan::hold::{Hold, HoldState};
+use crate::plan::hold::{Hold, HoldState, LeftHold};
 use crate::plan::reason::Reason;
 use crate::plan::writers::Writer;
 
@@ -163,6 +163,11 @@ pub enum Deviation {
         /// Why.
         problem: String,
     },
+    /// The annotation of a rollout is left over: somebody has set the strategy back.
+    HoldLeftOver {
+        /// What it remembers.
+        left: LeftHold,
+    },
     /// The controller has not seen the object as it is.
     NotObserved {
         /// `metadata.generation`.
@@ -271,6 +276,7 @@ impl Deviation {
             Self::Held { .. }
             | Self::Parked { .. }
             | Self::HoldUnreadable { .. }
+            | Self::HoldLeftOver { .. }
             | Self::NotObserved { .. }
             | Self::Unfinished { .. } => DriftClass::Rollout,
             Self::RevisionMissing
@@ -304,6 +310,7 @@ impl Deviation {
             | Self::Held { .. }
             | Self::Parked { .. }
             | Self::HoldUnreadable { .. }
+            | Self::HoldLeftOver { .. }
             | Self::NotObserved { .. }
             | Self::Unfinished { .. }
             | Self::RevisionMissing
@@ -344,6 +351,7 @@ impl fmt::Display for Deviation {
             }
             Self::Held { hold } | Self::Parked { hold } => hold.fmt(f),
             Self::HoldUnreadable { problem } => f.write_str(problem),
+            Self::HoldLeftOver { left } => left.fmt(f),
             Self::NotObserved { generation, observed_generation } => write!(
                 f,
                 "the controller is at generation {observed_generation}, the object at {generation}"

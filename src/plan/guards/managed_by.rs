@@ -2,8 +2,11 @@
 //! would make pods of its own on every node. Not here: how either of them acts.
 
 use super::guard;
-use crate::model::{DaemonSet, DaemonSetKey, ManagedBy, Revision, Snapshot, ledger_name};
+use crate::model::{
+    DaemonSet, DaemonSetKey, ManagedBy, Revision, Snapshot, Unreadable, ledger_name,
+};
 use crate::plan::document::{DaemonSetPlan, Guard, GuardCode};
+use crate::plan::ledger::written_by_others;
 
 /// What stands in the way when it is not the one that the plan is for.
 pub(super) fn other(
@@ -13,6 +16,22 @@ pub(super) fn other(
 ) -> Option<Guard> {
     let key = plan.key();
     let refused = |message: String| guard(plan, GuardCode::ManagedBy, message, None, Vec::new());
+    if let Some(Unreadable { namespace: _, name, reason, .. }) = snapshot.unreadable_record(&key) {
+        return Some(refused(format!(
+            "the record of {key}, ConfigMap {name}, cannot be read ({reason}): somebody else has \
+             written it. To make it anew, with every pod staying: {}, and apply again",
+            orphaning(&key, ManagedBy::DsApply)
+        )));
+    }
+    let record = live.filter(|live| live.managed_by == ManagedBy::DsApply);
+    if let Some(why) = record.and_then(written_by_others) {
+        return Some(refused(format!(
+            "the record of {key}, ConfigMap {}, is not as ds-apply has written it: {why}. To make it \
+             anew, with every pod staying: {}, and apply again",
+            ledger_name(&key.name),
+            orphaning(&key, ManagedBy::DsApply)
+        )));
+    }
     if snapshot.ledgers_beside.contains(&key) {
         return Some(refused(format!(
             "there is both a DaemonSet and a ledger for {key}, and two controllers would act on \

@@ -200,6 +200,7 @@ fn a_template_that_the_lease_remembers_is_guarded_until_it_is_live_everywhere() 
         namespace: "default".into(),
         name: name.into(),
         failed: ["sha256:other", failed].map(Box::from).into(),
+        holder: None,
     };
     let begun = snapshot(&cluster);
     settle(&mut cluster);

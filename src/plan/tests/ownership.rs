@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::plan::{FieldOwner, Hold, HoldState, ROLLOUT_ANNOTATION};
+use crate::plan::{FieldOwner, Hold, HoldState, ROLLOUT_ANNOTATION, template_digest};
 
 /// The live object after `manager` applied it in place of us.
 fn owned_by(snapshot: &mut Snapshot, manager: &str, operation: &str) {
@@ -63,6 +63,37 @@ fn what_we_applied_and_git_no_longer_has_goes() {
     let (plan, guards) = planned_with(&before, &wanted, &[]);
     assert_eq!(paths(&plan), [ENV, IMAGE, PRIORITY]);
     assert_eq!((plan.leftovers, plan.conflicts, guards), (vec![], vec![], vec![]));
+}
+
+#[test]
+fn the_target_is_where_further_applies_stay_and_an_emptied_field_is_warned_about() {
+    let context = |value: Value| {
+        move |spec: &mut Value| {
+            spec["template"]["spec"]["containers"][0]["securityContext"] = value.clone();
+        }
+    };
+    for (live, owner, warned) in [
+        (json!({"runAsUser": 1}), "ds-apply", true),
+        (json!({"runAsUser": 1}), "helm", true),
+        (json!({}), "ds-apply", false),
+    ] {
+        let mut cluster = settled(2);
+        cluster.edit(context(live.clone()));
+        settle(&mut cluster);
+        let mut before = snapshot(&cluster);
+        owned_by(&mut before, owner, "Apply");
+        cluster.edit(context(json!({})));
+        let wanted = desired(&cluster);
+        let take_over: BTreeSet<String> = [owner.to_owned()].into();
+        let plan = plan(Input {
+            take_over: &take_over,
+            ..Input::of(&before, std::slice::from_ref(&wanted))
+        });
+        let target = &plan.daemon_sets[0].target_template;
+        assert_eq!(*target, template_digest(wanted.spec.template.raw()), "{live} of {owner}");
+        let codes: Vec<&str> = plan.warnings.iter().map(|it| it.code.as_str()).collect();
+        assert_eq!(codes.contains(&"emptiedFields"), warned, "{live} of {owner}: {codes:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! DaemonSets that a source applied before and does not contain any more.
 
 use super::*;
-use crate::model::{Cascade, DaemonSetKey, Pod, Uid};
+use crate::model::{Cascade, DaemonSetKey, NamespaceName, Pod, Uid};
 
 /// `default/NAME` with a pod on each of two nodes, applied by `manager` from `paths` of this source.
 fn applied(name: &str, mark: Option<(&str, &str)>, manager: &str) -> (DaemonSet, Vec<Pod>) {
@@ -50,7 +50,8 @@ fn pruned(snapshot: &Snapshot, declared: &[&str], cascade: Cascade) -> Plan {
         prune: Some(cascade),
         ..SourceInfo::default()
     };
-    let prune = Some(Prune { id: "prod", cascade, declared: &declared });
+    let namespaces = [NamespaceName::from("default")].into();
+    let prune = Some(Prune { id: "prod", cascade, declared: &declared, namespaces: &namespaces });
     plan(Input { prune, source, ..Input::of(snapshot, &[]) })
 }
 

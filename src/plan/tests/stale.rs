@@ -113,6 +113,14 @@ fn what_makes_a_plan_stale() {
             &[],
         ),
         (
+            "a pod is on its way out",
+            nothing(),
+            edit(|cluster| cluster.pods[0].terminating = true),
+            nothing(),
+            &[],
+            &[],
+        ),
+        (
             "somebody applied another template",
             nothing(),
             edit(|cluster| cluster.set_image("foo/bar:9")),

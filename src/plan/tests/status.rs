@@ -24,6 +24,7 @@ fn a_node_is_explained_rule_by_rule() {
 fn status_counts_by_both_rules() {
     let mut cluster = settled(3);
     cluster.pods[0].terminating = true;
+    cluster.now += jiff::SignedDuration::from_secs(10);
     let status = status(&snapshot(&cluster), |_| true);
     let one = &status.daemon_sets[0];
     assert_eq!((one.reported.available, one.counted.available), (3, 2));
@@ -41,14 +42,14 @@ fn status_says_what_ails_pods_that_nothing_is_done_about() {
     cluster.nodes[1].taints = [taint("gpu=a100:NoSchedule")].into();
     cluster.nodes[2].readiness = NodeReadiness::Unknown { since: Some(at(99_400)) };
     for at in [2, 3, 4] {
-        cluster.pods[at].readiness = PodReadiness::NotReady;
+        cluster.pods[at].readiness = PodReadiness::NotReady { since: None };
     }
     cluster.pods[3].trouble = Some(Box::new(ContainerTrouble {
         container: "c".into(),
         reason: "CrashLoopBackOff".into(),
         message: "back-off 5m0s".into(),
     }));
-    cluster.pods[5].readiness = PodReadiness::Ready { since: Some(at(99_990)) };
+    cluster.pods[5].containers_changed = Some(at(99_990));
     let status = status(&snapshot(&cluster), |_| true);
     let told = |node: &NodeObstacles| {
         let sentences: Vec<String> = node.reasons.iter().map(Coded::to_string).collect();
@@ -62,7 +63,7 @@ fn status_says_what_ails_pods_that_nothing_is_done_about() {
             "node-2: node NotReady for 10m; pod is not Ready",
             "node-3: pod is not Ready: CrashLoopBackOff in container c",
             "node-4: pod is not Ready",
-            "node-5: pod is not yet Ready for 30s",
+            "node-5: pod Ready without a restart for less than minReadySeconds (30s)",
         ]
     );
 }

@@ -60,7 +60,10 @@ fn creates_beyond_the_budget_are_warned_about_where_pods_run_already() {
     cluster.pods.clear();
     let mut none = snapshot(&cluster);
     none.daemon_sets.clear();
-    assert_eq!(planned(&none, &[desired]).warnings, []);
+    let plan = planned(&none, std::slice::from_ref(&desired));
+    assert_eq!(codes(&plan), ["createsAtOnce"], "nothing paces the built-in controller");
+    let managed = DesiredDaemonSet { managed_by: ManagedBy::DsApply, ..desired };
+    assert_eq!(codes(&planned(&none, &[managed])), [""; 0]);
 }
 
 fn codes(plan: &Plan) -> Vec<&str> {

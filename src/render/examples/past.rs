@@ -7,8 +7,8 @@ use crate::model::RevisionNumber;
 use crate::plan::{
     Action, ApiVersion, Change, Classified, DaemonSetDiff, DaemonSetDrift, DaemonSetHistory,
     Deviation, Diff, DiffKind, Drift, DriftKind, DriftTotals, History, HistoryKind, Hold,
-    HoldState, NodeDrift, Reason, RevisionDifference, RevisionEntry, RevisionRef, WriteOperation,
-    Writer,
+    HoldState, LeftHold, NodeDrift, Reason, RevisionDifference, RevisionEntry, RevisionRef,
+    WriteOperation, Writer,
 };
 
 fn entry(number: i64, change_cause: Option<&str>, pods: u32) -> RevisionEntry {
@@ -222,6 +222,7 @@ fn orphaned() -> Deviation {
 fn of_revisions() -> Vec<Deviation> {
     vec![
         Deviation::HoldUnreadable { problem: "annotation cannot be read".into() },
+        Deviation::HoldLeftOver { left: LeftHold { hold: None, removed: true } },
         Deviation::RevisionMissing,
         Deviation::RevisionDuplicate { revision: reference(7), of: reference(8) },
         Deviation::RevisionNumberTwice {

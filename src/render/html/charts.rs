@@ -22,31 +22,24 @@ const TALLEST_ROW: f64 = 9.0;
 /// All rows together are about so high.
 const ROWS: f64 = 320.0;
 
-/// Nodes that change together, so many at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rounds {
-    pub nodes: u32,
-    pub at_a_time: u32,
-}
-
-impl Rounds {
-    fn count(self) -> u32 {
-        self.nodes.div_ceil(self.at_a_time.max(1))
-    }
-}
-
-/// Waves one after the other, round by round: how many nodes are in change at once.
-pub(super) fn rounds(name: &str, waves: &[Rounds]) -> Html {
-    let total = waves.iter().map(|wave| wave.count()).sum::<u32>().max(1);
-    let most = waves.iter().map(|wave| wave.at_a_time.min(wave.nodes)).max().unwrap_or(1).max(1);
+/// Waves one after the other, by the nodes of each round: how many are in change at once.
+pub(super) fn rounds(name: &str, waves: &[Vec<u32>]) -> Html {
+    let total = waves.iter().map(Vec::len).sum::<usize>().max(1);
+    let total = u32::try_from(total).unwrap_or(u32::MAX);
+    let most = waves.iter().flatten().copied().max().unwrap_or(1);
     let scale = Scale { most_x: f64::from(total), most_y: f64::from(most) };
     let (mut bars, mut cuts, mut begun) = (String::new(), String::new(), 0);
     for wave in waves {
-        let budget = wave.at_a_time.max(1);
-        let (full, rest) = (wave.nodes / budget, wave.nodes % budget);
-        scale.bar(&mut bars, begun, begun + full, budget);
-        scale.bar(&mut bars, begun + full, begun + wave.count(), rest);
-        begun += wave.count();
+        // Rounds of one size are one bar.
+        let mut alike = wave.iter().copied().peekable();
+        while let Some(nodes) = alike.next() {
+            let from = begun;
+            begun += 1;
+            while alike.next_if_eq(&nodes).is_some() {
+                begun += 1;
+            }
+            scale.bar(&mut bars, from, begun, nodes);
+        }
         if begun < total {
             let x = scale.x(f64::from(begun));
             let _ = write!(cuts, "M{x:.1} {ABOVE}V{:.1}", ABOVE + HEIGHT);
@@ -274,11 +267,11 @@ mod tests {
 
     #[test]
     fn a_last_round_is_lower_and_thin_rounds_are_one_bar() {
-        let drawn = rounds("r", &[Rounds { nodes: 5, at_a_time: 2 }]);
+        let drawn = rounds("r", &[vec![2, 2, 1]]);
         assert_eq!(drawn.as_str().matches('z').count(), 3, "{drawn:?}");
-        let drawn = rounds("r", &[Rounds { nodes: 5_000, at_a_time: 1 }]);
+        let drawn = rounds("r", &[vec![1; 5_000]]);
         assert_eq!(drawn.as_str().matches('z').count(), 1, "{drawn:?}");
-        let nothing = rounds("r", &[Rounds { nodes: 0, at_a_time: 0 }]);
+        let nothing = rounds("r", &[Vec::new()]);
         assert_eq!(nothing.as_str().matches('z').count(), 0, "{nothing:?}");
     }
 

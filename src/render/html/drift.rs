@@ -187,6 +187,7 @@ fn nodes(deviation: &Deviation) -> (Case, Vec<(&NodeName, String)>) {
         | Deviation::Held { .. }
         | Deviation::Parked { .. }
         | Deviation::HoldUnreadable { .. }
+        | Deviation::HoldLeftOver { .. }
         | Deviation::NotObserved { .. }
         | Deviation::Unfinished { .. }
         | Deviation::RevisionMissing

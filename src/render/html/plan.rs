@@ -1,6 +1,6 @@
 //! A plan as a page: what becomes of each node and why, the waves, the fields that change.
 
-use super::charts::{Rounds, rounds};
+use super::charts::rounds;
 use super::markup::Html;
 use super::picture::{Gathering, Heads, Kind, Picture, Row, Shape, Tone};
 use super::words::{about, code, diff, folded, list, section, seen, table, tiles, warnings};
@@ -12,8 +12,9 @@ use crate::plan::{
 use crate::render::daemon_set_text::{
     counters_words, managed_words, revision_words, strategy_words,
 };
-use crate::render::markdown::{effect, node_words, object_words, rounds as rounds_words};
+use crate::render::markdown::{effect, node_words, object_words};
 use crate::render::nodes::sentence;
+use crate::render::pace::{pace, rounds as rounds_words, stays_up};
 use crate::render::page::count;
 use crate::render::plan_text::{changes, forecast_words, key, source_words};
 use crate::render::{Error, TextOptions};
@@ -110,7 +111,8 @@ fn refused(guards: &[Guard]) -> Html {
 fn waves_of(daemon_sets: &[DaemonSetPlan]) -> Html {
     let figures = daemon_sets.iter().filter(|it| !it.waves.is_empty()).map(|daemon_set| {
         let told: Vec<String> = daemon_set.waves.iter().map(wave_words).collect();
-        let waves: Vec<Rounds> = daemon_set.waves.iter().map(round).collect();
+        let waves: Vec<Vec<u32>> =
+            daemon_set.waves.iter().map(|wave| wave.rounds().collect()).collect();
         let name = format!("{}: nodes in change, round by round", key(daemon_set));
         let caption = Html::of(
             "figcaption",
@@ -127,17 +129,11 @@ fn waves_of(daemon_sets: &[DaemonSetPlan]) -> Html {
     section("waves", "Waves", [Html::class("p", "note", note), figures].into())
 }
 
-fn round(wave: &Wave) -> Rounds {
-    let Wave { index: _, name: _, max_unavailable, max_surge, nodes } = wave;
-    let nodes = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
-    Rounds { nodes, at_a_time: (*max_unavailable).max(*max_surge) }
-}
-
 fn wave_words(wave: &Wave) -> String {
-    let Wave { index, name, max_unavailable, max_surge, nodes } = wave;
-    let rounds = rounds_words(nodes.len(), (*max_unavailable).max(*max_surge));
-    let rounds = rounds.map(|words| format!(", {words}")).unwrap_or_default();
-    format!("wave {index} ({name}): {}{rounds}", count(nodes.len(), "node"))
+    let Wave { index, name, nodes, .. } = wave;
+    let rounds = rounds_words(wave).map(|words| format!(", {words}")).unwrap_or_default();
+    let (pace, up) = (pace(wave), stays_up(wave));
+    format!("wave {index} ({name}): {}{rounds}{pace}{up}", count(nodes.len(), "node"))
 }
 
 /// A row for each DaemonSet, and the details of those with something to say.

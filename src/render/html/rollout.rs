@@ -171,7 +171,7 @@ impl<'a> Story<'a> {
                 let (unavailable, allowed, wave) = (*unavailable, *allowed, *wave);
                 self.uses.push(Use { at, unavailable, allowed, wave });
             }
-            Report::Writing(_) | Report::Revision(_) => {}
+            Report::Writing(_) | Report::Revision(_) | Report::LostReady { .. } => {}
         }
     }
 
@@ -239,7 +239,10 @@ impl<'a> Story<'a> {
             clock(u32::try_from(seconds).unwrap_or_default())
         };
         let events = self.record.events.iter().filter(|(_, report)| match report {
-            Report::Writing(_) | Report::Revision(_) | Report::Failed { .. } => true,
+            Report::Writing(_)
+            | Report::Revision(_)
+            | Report::LostReady { .. }
+            | Report::Failed { .. } => true,
             Report::Deleting(_) | Report::Recovered { .. } | Report::Progress(_) => false,
         });
         let items = events.map(|(at, report)| {

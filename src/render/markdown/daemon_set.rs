@@ -4,12 +4,13 @@ use std::iter;
 
 use super::fields::{Depth, fields};
 use super::fit::Tellings;
-use super::nodes::{Fates, counted_groups, group_words, node_words, rounds};
+use super::nodes::{Fates, counted_groups, group_words, node_words};
 use super::{MARKDOWN_LIMIT, MarkdownOptions, few, folded, html_code, items, prose};
 use crate::model::Cascade;
 use crate::plan::{Change, DaemonSetPlan, FieldOwner, NodePlan, Strategy, Wave};
 use crate::render::daemon_set_text::{counters_words, managed_words, strategy_words};
 use crate::render::nodes::fate;
+use crate::render::pace::{pace, rounds, stays_up};
 use crate::render::page::count;
 use crate::render::plan_text::key;
 
@@ -131,11 +132,8 @@ fn waves_told(
         .iter()
         .take(most)
         .map(|wave| {
-            let Wave { index, name: _, max_unavailable, max_surge, nodes } = wave;
-            let budget = match (nodes.len(), (*max_surge).max(*max_unavailable)) {
-                (0 | 1, _) => String::new(),
-                (_, budget) => format!(", at most {budget} at a time"),
-            };
+            let Wave { index, nodes, .. } = wave;
+            let budget = prose(&format!("{}{}", pace(wave), stays_up(wave)));
             let name =
                 if waves.len() > 1 { format!(" ({})", prose(&wave.name)) } else { String::new() };
             let title = format!("**Wave {index}**{name}: {}{budget}", count(nodes.len(), "node"));
@@ -190,10 +188,7 @@ fn every_node(nodes: &[NodePlan]) -> String {
 
 /// What can be said beforehand about how long it takes.
 fn forecast(strategy: Strategy, waves: &[Wave]) -> String {
-    let in_rounds: Vec<String> = waves
-        .iter()
-        .filter_map(|wave| rounds(wave.nodes.len(), wave.max_unavailable.max(wave.max_surge)))
-        .collect();
+    let in_rounds: Vec<String> = waves.iter().filter_map(rounds).collect();
     match (strategy, in_rounds.as_slice()) {
         (Strategy::OnDelete, _) => format!("**Forecast**: {}.", strategy_words(strategy)),
         (Strategy::RollingUpdate { .. }, []) => String::new(),

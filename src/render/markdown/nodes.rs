@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::{LONGEST_COUNTED, MarkdownOptions, clipped, code, counted, prose};
 use crate::plan::{Action, ActionTotals, DaemonSetPlan, NodePlan};
 use crate::render::nodes::{Group, groups};
-use crate::render::page::count;
 use crate::render::ranges::{fold, natural_order};
 
 /// So many zones are named.
@@ -166,11 +165,4 @@ fn done(action: Action, nodes: impl std::fmt::Display) -> String {
         Action::Keep => "kept",
     };
     format!("{nodes} {word}")
-}
-
-/// How many rounds it takes to go through `nodes`, `budget` at a time.
-pub(in crate::render) fn rounds(nodes: usize, budget: u32) -> Option<String> {
-    let budget = usize::try_from(budget).ok().filter(|budget| *budget > 0)?;
-    let rounds = count(nodes.div_ceil(budget), "round");
-    Some(format!("{rounds} of at most {}", count(budget, "node")))
 }

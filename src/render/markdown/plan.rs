@@ -257,6 +257,7 @@ fn guard_words(code: GuardCode) -> &'static str {
         GuardCode::MassDeletion => "deletes more than half of the source",
         GuardCode::ManagedBy => "somebody else acts on it",
         GuardCode::OtherSource => "was applied from another place",
+        GuardCode::PolicyChange => "loosens its policy",
     }
 }
 
@@ -340,7 +341,16 @@ fn footer(plan: &Plan) -> String {
 
 /// `` `4f2c9e1` in `deploy/prod` ``.
 pub(super) fn from(source: &SourceInfo) -> String {
-    let SourceInfo { repository: _, commit, subject: _, base, paths, id: _, prune: _ } = source;
+    let SourceInfo {
+        repository: _,
+        commit,
+        subject: _,
+        base,
+        paths,
+        id: _,
+        prune: _,
+        prune_namespaces: _,
+    } = source;
     let commit = commit.as_deref().map_or("Plain files".to_owned(), |id| code(short_commit(id)));
     let base = base.as_deref().map(|id| format!(", since {}", code(short_commit(id))));
     let paths = match paths.as_slice() {

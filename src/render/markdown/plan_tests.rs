@@ -196,12 +196,12 @@ fn what_has_no_room_is_grouped_by_reason_zone_and_wave() {
     let text = shown(&plan(sets));
     let (_, rest) = text.split_once("Without room for their details").unwrap();
     insta::assert_snapshot!(rest.lines().skip(2).take(6).collect::<Vec<_>>().join("\n"), @"
-    `logging/agent-053`, `logging/agent-054`, `logging/agent-055`, `logging/agent-056`, `logging/agent-057` and 142 more
+    `logging/agent-044`, `logging/agent-045`, `logging/agent-046`, `logging/agent-047`, `logging/agent-048` and 151 more
 
-    - nodes: 147 deleted, 8820 replaced
-    - by reason: notEligible 147, outdated 8820
-    - by zone: a 2205, b 2205, c 2205, d 2205, e 147
-    - by wave: at once 147, wave 1 8820
+    - nodes: 156 deleted, 9360 replaced
+    - by reason: notEligible 156, outdated 9360
+    - by zone: a 2340, b 2340, c 2340, d 2340, e 156
+    - by wave: at once 156, wave 1 9360
     ");
     let (_, rest) = text.split_once("\n\nand ").unwrap();
     insta::assert_snapshot!(rest.lines().next().unwrap(), @"47 more DaemonSets: 47 updated; nodes: 47 deleted, 2820 replaced.");

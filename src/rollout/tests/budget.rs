@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::run::{Post, Run};
 use super::sim::{Fate, Sim};
+use crate::controller::test_cluster::taint;
 use crate::model::{Deadline, IntOrPercent, PodReadiness, SkipUnreadyNodes};
 use crate::plan::Reason;
 use crate::rollout::{Cost, Held, Outcome, Report};
@@ -33,25 +34,35 @@ fn first_deletes(sim: Sim) -> Vec<(String, Cost)> {
 #[test]
 fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
     type Prepare = fn(&mut Sim);
-    let rows: [(&str, Prepare, &[&str], &[&str]); 9] = [
+    let rows: [(&str, Prepare, &[&str], &[&str]); 10] = [
         ("a healthy fleet", |_| {}, &[], &["node-0", "node-1", "node-2"]),
         (
-            "not Ready on a Ready node: goes first, and counts",
+            "not Ready for a minute on a Ready node: goes first, and counts",
             |sim| {
                 sim.picky.insert("node-4".into(), "v2".into());
+                sim.pass(60);
             },
             &["node-4"],
             &["node-0", "node-1"],
         ),
         (
-            "those that cost nothing go beyond the budget",
+            "those that cost nothing go beyond the budget, and no more than may be in flight",
             |sim| {
                 for node in ["node-1", "node-3", "node-5", "node-7"] {
                     sim.picky.insert(node.into(), "v2".into());
                 }
+                sim.pass(60);
             },
-            &["node-1", "node-3", "node-5", "node-7"],
+            &["node-1", "node-3", "node-5"],
             &[],
+        ),
+        (
+            "one that was Ready a moment ago goes within the budget",
+            |sim| {
+                sim.picky.insert("node-4".into(), "v2".into());
+            },
+            &["node-4"],
+            &["node-0", "node-1"],
         ),
         (
             "a node that is not Ready is skipped and does not count",
@@ -90,9 +101,8 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
         (
             "a cordoned node with an available pod is an ordinary one",
             |sim| {
-                let taint = "node.kubernetes.io/unschedulable:NoSchedule";
-                let taint = crate::controller::test_cluster::taint(taint);
-                sim.cluster.nodes[0].taints = [taint].into();
+                sim.cluster.nodes[0].taints =
+                    [taint("node.kubernetes.io/unschedulable:NoSchedule")].into();
             },
             &[],
             &["node-0", "node-1", "node-2"],
@@ -100,8 +110,7 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
         (
             "where none may start, the last one goes within the budget",
             |sim| {
-                let taint = crate::controller::test_cluster::taint("gpu:NoSchedule");
-                sim.cluster.nodes[0].taints = [taint].into();
+                sim.cluster.nodes[0].taints = [taint("gpu:NoSchedule")].into();
             },
             &[],
             &["node-0", "node-1", "node-2"],
@@ -242,17 +251,17 @@ fn ready_pods_on_nodes_that_are_not_keep_the_hold() {
 /// deletes came to nothing, and were sent again when the pods were Ready.
 #[test]
 fn a_delete_that_came_to_nothing_does_not_cost_more_once_its_pod_is_well() {
-    let mut sim = Sim::of(5, &json!(1));
+    let mut sim = Sim::of(5, &json!(3));
     sim.fate("v1", Fate::NeverReady);
     sim.fate("v2", Fate::ReadyAfter(30));
-    sim.pass(1);
+    sim.pass(61);
     let mut run = Run::apply(sim, "v2");
     let sent = |run: &Run| {
         run.reports.iter().filter(|report| matches!(report, Report::Deleting(_))).count()
     };
     run.look();
     run.until(|run| sent(run) > 0);
-    assert!(sent(&run) > 1, "all of them at once");
+    assert!(sent(&run) > 1, "several at once");
     while run.post(Post::RequestLost) {}
     run.sim.fate("v1", Fate::ReadyAfter(0));
     run.sim.pass(1);
@@ -261,5 +270,5 @@ fn a_delete_that_came_to_nothing_does_not_cost_more_once_its_pod_is_well() {
         run.settle();
         most = most.max(run.sim.unavailable().len());
     }
-    assert_eq!((run.outcome(), most), (&Outcome::Done, 1));
+    assert_eq!((run.outcome(), most), (&Outcome::Done, 3));
 }

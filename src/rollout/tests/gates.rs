@@ -46,6 +46,66 @@ fn each_failure_is_seen_in_its_time() {
     assert!((628..=633).contains(&seconds), "{seconds}");
 }
 
+/// What the controller says when it does not reach the server says nothing of the pod.
+#[test]
+fn a_controller_that_does_not_reach_the_server_shortens_no_deadline() {
+    let lost = "Error creating: Post \"https://x/pods\": dial tcp: connect: connection refused";
+    for (first, then, seconds) in
+        [(lost, lost, 600..=603), (REFUSED, lost, 30..=33), (lost, REFUSED, 30..=33)]
+    {
+        let mut sim = Sim::of(2, &json!(1));
+        sim.fate("v2", Fate::NotCreated);
+        sim.refusal = first.to_owned();
+        let mut run = Run::apply(sim, "v2");
+        run.look();
+        run.until(|run| !run.deletes.is_empty());
+        let began = run.sim.now();
+        run.until(|run| run.sim.create_failed.is_some());
+        for _ in 0..3 {
+            run.settle();
+        }
+        run.sim.refusal = then.to_owned();
+        run.until(|run| run.reports.iter().any(|it| matches!(it, Report::Failed { .. })));
+        let took = run.sim.now().duration_since(began).as_secs();
+        assert!(seconds.contains(&took), "{first} {then}: {took}");
+    }
+}
+
+/// The API server is away for longer than a pod may take.
+#[test]
+fn time_in_which_nothing_can_be_seen_counts_against_no_deadline() {
+    for (fate, after, done) in [
+        // Ready so many seconds after the server is back. Who acts in the cluster gets the time that
+        // the server was away, to come back as well.
+        (Fate::NeverReady, 20, true),
+        (Fate::NeverReady, 70, true),
+        (Fate::NeverReady, 100, false),
+        (Fate::NotCreated, 20, true),
+        (Fate::NoImage, 20, true),
+    ] {
+        let mut sim = Sim::of(2, &json!(1));
+        sim.fate("v2", fate);
+        let mut run = Run::apply(sim, "v2");
+        run = run.with(|task| task.pace.progress_deadline = Deadline(40));
+        run.look();
+        run.until(|run| !run.deletes.is_empty());
+        for _ in 0..5 {
+            run.settle();
+        }
+        run.sim.hidden = true;
+        for _ in 0..50 {
+            run.settle();
+        }
+        run.sim.hidden = false;
+        for _ in 0..after {
+            run.settle();
+        }
+        run.sim.fate("v2", Fate::ReadyAfter(0));
+        let run = run.finish();
+        assert_eq!(*run.outcome() == Outcome::Done, done, "{fate:?} {after}: {}", run.outcome());
+    }
+}
+
 #[test]
 fn pods_that_restart_again_and_again_have_failed_though_available_between() {
     let (trouble, seconds) = failed(Sim::of(30, &json!(1)), Fate::Crashes);

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::run::{Post, Run};
-use super::sim::{Fate, Sim, rolling};
-use crate::model::{Deadline, IntOrPercent, OnFailure, SkipUnreadyNodes};
+use super::run::{Post, Run, plain_pace};
+use super::sim::{Fate, REFUSED, Sim, rolling};
+use crate::model::{Deadline, IntOrPercent, OnFailure, PolicySpec, SkipUnreadyNodes};
 use crate::plan::HoldState;
 use crate::rollout::{Event, Held, Outcome};
 
@@ -133,7 +133,7 @@ fn perform(run: &mut Run, image: &str, at: usize, op: Op) {
             }
         }
         Op::CreateFailed => {
-            run.feed(Event::CreateFailed { message: "quota exceeded".into() }, 0);
+            run.feed(Event::CreateFailed { message: REFUSED.to_owned() }, 0);
         }
     }
 }
@@ -157,6 +157,11 @@ fn assert_only_outdated(run: &Run) {
     assert_eq!(updated.filter(|pod| !pod.terminating).count(), 0);
 }
 
+/// As it is by default, or as the controller paces.
+fn pace(careful: bool) -> PolicySpec {
+    if careful { PolicySpec::default() } else { plain_pace() }
+}
+
 fn fleet(nodes: usize, budget: u32) -> Sim {
     let mut sim = Sim::of(nodes, &json!(budget));
     sim.stop = 2;
@@ -172,12 +177,13 @@ proptest! {
     fn whatever_befalls_the_shell_the_budget_is_kept_and_it_ends_done(
         budget in 1..4_u32,
         min_ready in prop_oneof![Just(0_u32), Just(4)],
+        careful in any::<bool>(),
         ops in prop::collection::vec(killed(), 0..160),
     ) {
         let mut sim = fleet(6, budget);
         sim.edit(|spec| spec["minReadySeconds"] = min_ready.into());
         sim.pass(5);
-        let mut run = through(Run::apply(sim, "v2"), "v2", &ops);
+        let mut run = through(Run::apply(sim, "v2").with(|it| it.pace = pace(careful)), "v2", &ops);
         assert_done(&mut run, budget);
         assert_only_outdated(&run);
         // Nothing else takes pods away: the budget holds for the fleet as a whole.
@@ -208,11 +214,13 @@ proptest! {
             Just(Fate::NoImage), Just(Fate::NeverReady), Just(Fate::NotCreated)
         ],
         rollback in any::<bool>(),
+        careful in any::<bool>(),
         ops in prop::collection::vec(killed(), 0..160),
     ) {
         let mut sim = fleet(6, budget);
         sim.fate("v2", fate);
         let run = Run::apply(sim, "v2").with(|task| {
+            task.pace = pace(careful);
             task.pace.progress_deadline = Deadline(300);
             if rollback {
                 task.pace.on_failure = OnFailure::Rollback;
@@ -225,6 +233,10 @@ proptest! {
         prop_assert_eq!(hold.state, HoldState::Parked);
         prop_assert_eq!(run.sim.remembered.iter().next(), hold.failed.as_ref());
         prop_assert!(run.most_unavailable <= budget as usize, "{}", run.most_unavailable);
+        if careful {
+            let nodes: BTreeSet<_> = run.deletes.iter().map(|delete| &delete.node).collect();
+            prop_assert_eq!(nodes.len(), 1, "what fails everywhere costs one node: {:?}", nodes);
+        }
         if rollback {
             let mut run = run;
             run.pass(10);

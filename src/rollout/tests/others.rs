@@ -189,8 +189,8 @@ fn the_time_of_the_run_ends_it_safely() {
     assert!(run.hold().is_some());
 }
 
-#[test]
-fn a_lost_lock_ends_it_once_all_answers_are_in() {
+/// A run whose first three deletes have no answer yet.
+fn with_three_deletes_out() -> Run {
     let mut run = Run::apply(Sim::of(6, &json!(3)), "v2");
     run.look();
     for _ in 0..20 {
@@ -203,6 +203,25 @@ fn a_lost_lock_ends_it_once_all_answers_are_in() {
             run.observe();
         }
     }
+    run
+}
+
+#[test]
+fn an_interrupt_ends_at_once_what_has_lost_its_lock() {
+    for events in [[Event::LockLost, Event::Interrupt], [Event::Interrupt, Event::LockLost]] {
+        let mut run = with_three_deletes_out();
+        for event in events {
+            assert!(run.ended.is_none());
+            run.feed(event, 0);
+        }
+        assert_eq!(*run.outcome(), Outcome::LockLost);
+        assert!(run.ended.is_some_and(|it| it.interrupted), "no other DaemonSet has its turn");
+    }
+}
+
+#[test]
+fn a_lost_lock_ends_it_once_all_answers_are_in() {
+    let mut run = with_three_deletes_out();
     run.feed(Event::LockLost, 0);
     assert!(run.ended.is_none(), "three deletes are out");
     while run.post(Post::Delivered) {}
@@ -259,6 +278,16 @@ fn what_the_server_will_not_do_ends_it() {
         run.feed(Event::Answer(Answer::Written(Err(failure.clone()))), 0);
         assert_eq!(*run.outcome(), Outcome::Failed { request: Attempt::Write, failure });
     }
+    for failure in [forbidden(), refused()] {
+        let run = refused_a_delete(&failure);
+        assert_eq!(run.sim.strategy(), on_delete());
+        let why = Held::Refused { request: Attempt::Delete, failure };
+        assert_eq!(*run.outcome(), Outcome::Held { why }, "its pods wait for a run");
+    }
+}
+
+/// A run that holds the DaemonSet, and whose first delete is answered so.
+fn refused_a_delete(failure: &Failure) -> Run {
     let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
     run.look();
     let deleting = |run: &Run| {
@@ -277,9 +306,8 @@ fn what_the_server_will_not_do_ends_it() {
     }
     run.drop_request();
     let uid = deleting(&run).unwrap();
-    run.feed(Event::Answer(Answer::Deleted { uid, result: Err(refused()) }), 0);
-    let failure = refused();
-    assert_eq!(*run.outcome(), Outcome::Failed { request: Attempt::Delete, failure });
+    run.feed(Event::Answer(Answer::Deleted { uid, result: Err(failure.clone()) }), 0);
+    run
 }
 
 #[test]

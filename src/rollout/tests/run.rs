@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::sim::{Seen, Sim};
-use crate::model::{OnFailure, PodTemplate, PolicySpec, Uid};
+use crate::model::{OnFailure, PodTemplate, PolicySpec, Ramp, Uid};
 use crate::plan::{Hold, template_digest};
+use crate::rollout::state::Stop;
 use crate::rollout::{
     Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Leave, Outcome,
     Provenance, Report, State, Target, Task, Write, is_on_the_way_back, step,
@@ -59,10 +60,15 @@ pub(super) struct Run {
     pub most_unavailable: usize,
 }
 
+/// As the controller paces: the whole budget at once, and Ready is available.
+pub(super) fn plain_pace() -> PolicySpec {
+    PolicySpec { ramp: Ramp::None, min_ready_seconds: Some(0), ..PolicySpec::default() }
+}
+
 pub(super) fn task(goal: Goal) -> Task {
     Task {
         goal,
-        pace: PolicySpec::default(),
+        pace: plain_pace(),
         waves: Vec::new(),
         provenance: Provenance {
             commit: Some("c0ffee".into()),
@@ -181,11 +187,17 @@ impl Run {
                 Effect::Report(report) => self.reports.push(report),
                 Effect::WakeAt(at) => self.wake = Some(at),
                 Effect::Finish(ending) => {
-                    assert!(self.requests.is_empty() && self.delayed.is_empty());
+                    let hurries = self.state.stop.is_some_and(Stop::leaves);
+                    assert!(hurries || self.requests.is_empty() && self.delayed.is_empty());
                     self.ended = Some(*ending);
                 }
             }
         }
+    }
+
+    /// When it wants to look again at the latest.
+    pub(super) fn wake(&self) -> Option<Timestamp> {
+        self.wake
     }
 
     /// What a controller of the run's own may do.

@@ -24,6 +24,9 @@ pub(super) enum Fate {
     NeverReady,
     /// Ready, then crashing, over and over.
     Crashes,
+    /// Ready as soon as it runs, and ends after so many seconds: started again at once for the first
+    /// time, then after 10 s, 20 s, 40 s and so on.
+    EndsAfter(i64),
     /// The API server refuses to create them.
     NotCreated,
 }
@@ -35,6 +38,7 @@ pub(super) struct Seen {
     nodes: Vec<Node>,
     pods: Vec<Pod>,
     revisions: Vec<Revision>,
+    is_current: bool,
 }
 
 impl Seen {
@@ -45,7 +49,7 @@ impl Seen {
             pods: &self.pods,
             revisions: &self.revisions,
             ground: None,
-            is_current: true,
+            is_current: self.is_current,
         }
     }
 }
@@ -66,6 +70,10 @@ pub(super) struct Sim {
     pub idle: bool,
     /// What the controller said when it could not create a pod.
     pub create_failed: Option<String>,
+    /// What it says then.
+    pub refusal: String,
+    /// What happens cannot be seen.
+    pub hidden: bool,
     version: u64,
     /// What was remembered as failed.
     pub remembered: BTreeSet<String>,
@@ -93,6 +101,8 @@ impl Sim {
             deleted: false,
             idle: false,
             create_failed: None,
+            refusal: REFUSED.to_owned(),
+            hidden: false,
             version: 7,
             remembered: BTreeSet::new(),
             writes: Vec::new(),
@@ -118,6 +128,7 @@ impl Sim {
             nodes: self.cluster.nodes.clone(),
             pods: self.cluster.pods.clone(),
             revisions: self.cluster.revisions.clone(),
+            is_current: !self.hidden,
         }
     }
 
@@ -158,7 +169,7 @@ impl Sim {
         for pod in self.cluster.pods.iter_mut().filter(|pod| !pod.terminating) {
             let node = pod.node().unwrap().clone();
             if !nodes.iter().any(|it| it.name == node && it.readiness.is_ready()) {
-                pod.readiness = PodReadiness::NotReady;
+                set_ready(pod, false, now);
                 continue;
             }
             let image = pod.labels.get(REVISION_HASH_LABEL).and_then(|hash| images.get(hash));
@@ -212,7 +223,7 @@ impl Sim {
         let before = self.cluster.pods.len();
         self.cluster.pods.retain(|pod| !pod.has_hash(&hash));
         if self.cluster.pods.len() < before {
-            self.create_failed = Some(REFUSED.to_owned());
+            self.create_failed = Some(self.refusal.clone());
         }
     }
 
@@ -323,14 +334,14 @@ impl Sim {
     }
 
     pub(super) fn set_ready(&mut self, at: usize, ready: bool) {
-        let since = Some(self.now());
+        let now = self.now();
         let node = &mut self.cluster.nodes[at];
         node.readiness =
-            if ready { NodeReadiness::Ready } else { NodeReadiness::NotReady { since } };
+            if ready { NodeReadiness::Ready } else { NodeReadiness::NotReady { since: Some(now) } };
         if !ready {
             let name = node.name.clone();
             for pod in self.cluster.pods.iter_mut().filter(|pod| pod.node() == Some(&name)) {
-                pod.readiness = PodReadiness::NotReady;
+                set_ready(pod, false, now);
             }
         }
     }
@@ -354,11 +365,7 @@ impl Sim {
 
 /// One pod at its age.
 fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
-    let mut set = |ready: bool| match (ready, pod.readiness) {
-        (true, PodReadiness::NotReady) => pod.readiness = PodReadiness::Ready { since: Some(now) },
-        (true, PodReadiness::Ready { .. }) => {}
-        (false, _) => pod.readiness = PodReadiness::NotReady,
-    };
+    let mut set = |ready: bool| set_ready(pod, ready, now);
     match fate {
         Fate::ReadyAfter(seconds) => {
             set(age >= seconds);
@@ -369,14 +376,56 @@ fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
             set(false);
             pod.trouble = Some(trouble("ImagePullBackOff", "Back-off pulling image").into());
         }
+        Fate::EndsAfter(seconds) => {
+            let (up, since, restarts) = life(seconds, age);
+            set(up);
+            pod.phase = PodPhase::Running;
+            pod.restarts = restarts;
+            pod.containers_changed = Some(now - SignedDuration::from_secs(age - since));
+            pod.trouble = (!up).then(|| trouble("CrashLoopBackOff", "back-off restarting").into());
+        }
         Fate::Crashes => {
             // Ready for two seconds, in the back-off for eight.
             let up = age % 10 < 2;
             set(up);
             pod.restarts = u32::try_from(age / 10).unwrap();
+            if up && age % 10 == 0 {
+                pod.containers_changed = Some(now);
+            }
             pod.trouble =
                 (!up).then(|| trouble("CrashLoopBackOff", "back-off 10s restarting").into());
         }
+    }
+}
+
+/// A condition keeps its time while its status stays; one that was never true has none.
+fn set_ready(pod: &mut Pod, ready: bool, now: Timestamp) {
+    match (ready, pod.readiness) {
+        (true, PodReadiness::NotReady { .. }) => {
+            pod.readiness = PodReadiness::Ready { since: Some(now) };
+        }
+        (false, PodReadiness::Ready { .. }) => {
+            pod.readiness = PodReadiness::NotReady { since: Some(now) };
+        }
+        (true, PodReadiness::Ready { .. }) | (false, PodReadiness::NotReady { .. }) => {}
+    }
+}
+
+/// How a container stands at this age that ends `up` seconds after each start: whether it runs, since
+/// when it does or does not, and how often it was started again.
+fn life(up: i64, age: i64) -> (bool, i64, u32) {
+    let (mut start, mut restarts, mut wait) = (0, 0, 0);
+    loop {
+        let end = start + up;
+        if age < end {
+            return (true, start, restarts);
+        }
+        if age < end + wait {
+            return (false, end, restarts);
+        }
+        start = end + wait;
+        restarts += 1;
+        wait = (wait * 2).max(10);
     }
 }
 

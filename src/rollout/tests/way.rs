@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
-use crate::model::{IntOrPercent, REVISION_HASH_LABEL};
+use crate::model::{IntOrPercent, MinReady, REVISION_HASH_LABEL, Ramp};
 use crate::plan::{COMMIT_ANNOTATION, HoldState, Reason, Wave};
 use crate::rollout::{Extent, Goal, Outcome, Precondition, Purpose, Report, first_write};
 
@@ -48,6 +48,8 @@ fn an_object_that_adopts_outdated_pods_is_held_from_birth() {
         name: "all".into(),
         max_unavailable: 1,
         max_surge: 0,
+        ramp: Ramp::None,
+        min_ready_seconds: MinReady::default(),
         nodes: vec!["node-0".into(), "node-1".into()],
     };
     for (waves, held) in [(vec![wave], true), (vec![], false)] {
@@ -275,6 +277,8 @@ fn waves_follow_one_another() {
         name: format!("wave {index}"),
         max_unavailable: 3,
         max_surge: 0,
+        ramp: Ramp::None,
+        min_ready_seconds: MinReady::default(),
         nodes: nodes.iter().map(|name| (*name).into()).collect(),
     };
     let run = Run::apply(sim, "v2")

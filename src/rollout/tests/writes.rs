@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::model::{Labels, RevisionNumber};
-use crate::plan::{COMMIT_ANNOTATION, Hold, HoldState, ROLLOUT_ANNOTATION, RevisionRef};
+use crate::plan::{
+    COMMIT_ANNOTATION, Hold, HoldState, ROLLOUT_ANNOTATION, RevisionRef, keeps_template,
+    ledger_after,
+};
 use crate::rollout::world::is_older;
 use crate::rollout::write::{PLAN_DIGEST_ANNOTATION, provenance};
 use crate::rollout::{Precondition, Provenance, Purpose, Write};
@@ -26,6 +29,8 @@ fn hold() -> Hold {
 fn written(write: impl FnOnce(&mut Write)) -> Value {
     let mut this = Write {
         precondition: Precondition::Unchanged { uid: "u".into(), resource_version: "41".into() },
+        live: None,
+        keeps_template: false,
         purpose: Purpose::Apply,
         written: Arc::new(json!({
             "apiVersion": "apps/v1", "kind": "DaemonSet",
@@ -80,6 +85,44 @@ fn what_is_not_wanted_is_not_sent() {
     });
     assert_eq!(object["metadata"], json!({"name": "agent", "annotations": {"note": "kept"}}));
     assert_eq!(object["spec"]["template"], json!({"spec": {"image": "good"}}));
+}
+
+#[test]
+fn restoring_the_strategy_keeps_the_live_template_and_what_is_owned_of_it() {
+    let container = |more: &Value| {
+        let mut container = json!({"name": "c", "image": "a:1"});
+        container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"spec": {"containers": [container]}})
+    };
+    // `(live, the manifest, what is sent)`; a `{}` that is not live would make another template.
+    let stop = json!({"lifecycle": {"preStop": {"exec": {"command": ["x"]}}}});
+    for (live, manifest, sent) in [
+        (json!({}), json!({}), json!({})),
+        (json!({}), json!({"lifecycle": {}}), json!({})),
+        (json!({"lifecycle": {}}), json!({"lifecycle": {}}), json!({"lifecycle": {}})),
+        (stop.clone(), json!({"lifecycle": {}}), stop.clone()),
+        (stop.clone(), json!({"image": "a:2"}), stop.clone()),
+    ] {
+        let stated = |more: &Value| {
+            json!({
+                "apiVersion": "apps/v1", "kind": "DaemonSet",
+                "metadata": {"name": "agent", "namespace": "default"},
+                "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": container(more)},
+            })
+        };
+        let now = "2026-08-01T12:00:00Z".parse().unwrap();
+        let raw = ledger_after(None, &stated(&live), now).unwrap();
+        let object = written(|write| {
+            write.live = Some(Arc::new(raw.clone()));
+            write.keeps_template = true;
+            write.written = Arc::new(stated(&manifest));
+            write.strategy = json!({"type": "RollingUpdate"});
+            write.hold = None;
+        });
+        assert_eq!(object["spec"]["template"], container(&sent), "{live} and {manifest}");
+        assert_eq!(object["spec"]["updateStrategy"], json!({"type": "RollingUpdate"}));
+        assert!(keeps_template(&raw, &object), "{live} and {manifest}");
+    }
 }
 
 #[test]

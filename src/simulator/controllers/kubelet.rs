@@ -166,7 +166,10 @@ impl Kubelets {
         let images: Vec<&str> = spec.containers.iter().map(|it| &*it.image).collect();
         let start = moment.timings.start_of(images.iter().copied());
         let start = stretched(moment, start, &["start", object.meta().uid.as_str()]);
-        let plan = StartUp { creating: start / 2, ready: start / 2, trouble: None };
+        // Without a probe, a container is ready as soon as it has started.
+        let (creating, ready) =
+            if spec.is_probed() { (start / 2, start / 2) } else { (start, Duration::ZERO) };
+        let plan = StartUp { creating, ready, trouble: None };
         match moment.cache.node(node) {
             Some(node) => struck(plan, &self.faults, &images, node),
             None => plan,

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use crate::simulator::{Route, Status, Store};
 
 /// A request, as hooks see it.
@@ -37,6 +39,8 @@ pub enum Fault {
     Silence,
     /// A watch breaks off so long after it began.
     CutAfter(Duration),
+    /// It is answered by an API server whose clock is so far ahead, or behind.
+    Clock(SignedDuration),
 }
 
 /// Decides what goes wrong, and sees what was done.

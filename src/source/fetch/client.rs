@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use git2::Oid;
 
 use super::cache::Cache;
+use super::login::{self, Login};
 use crate::source::location::{Protocol, Remote};
 use crate::source::{Error, Git, child, redact, shown};
 
@@ -69,8 +70,9 @@ impl Client<'_> {
         /// `ls-remote --exit-code` found nothing.
         const NOTHING: i32 = 2;
         let name = if revision == "@" { "HEAD" } else { revision };
-        let arguments = ["ls-remote", "--exit-code", "--", &self.remote.url, name];
-        let outcome = self.run(&arguments.map(str::to_owned))?;
+        let (url, login) = login::apart(&self.remote.url);
+        let arguments = ["ls-remote", "--exit-code", "--", &url, name];
+        let outcome = self.run(&arguments.map(str::to_owned), login)?;
         if outcome.status.code() == Some(NOTHING) {
             return Ok(None);
         }
@@ -94,18 +96,20 @@ impl Client<'_> {
         let fixed = fixed.into_iter().chain(["--no-recurse-submodules", "--no-prune-tags"]);
         let mut arguments: Vec<String> =
             fixed.chain(options.iter().copied()).map(str::to_owned).collect();
-        arguments.extend(["--".to_owned(), self.remote.url.clone()]);
+        let (url, login) = login::apart(&self.remote.url);
+        arguments.extend(["--".to_owned(), url]);
         arguments.extend_from_slice(refspecs);
-        let outcome = self.run(&arguments)?;
+        let outcome = self.run(&arguments, login)?;
         self.succeeded(&outcome)
     }
 
-    fn run(&self, arguments: &[String]) -> Result<Outcome, Error> {
+    fn run(&self, arguments: &[String], login: Option<Login>) -> Result<Outcome, Error> {
         let folder = &self.cache.folder;
         let output = || tempfile::tempfile_in(folder);
         let opened = output().and_then(|stdout| Ok((stdout, output()?)));
         let (mut stdout, mut stderr) = opened.map_err(|error| self.no_files(error))?;
         let mut command = self.command(arguments);
+        command.envs(login.into_iter().flat_map(|it| it.variables(&self.git.environment)));
         let handles = stdout.try_clone().and_then(|out| Ok((out, stderr.try_clone()?)));
         let handles = handles.map_err(|error| self.no_files(error))?;
         command.stdin(Stdio::null()).stdout(handles.0).stderr(handles.1);

@@ -200,7 +200,7 @@ fn no_merge_base_without_history() {
     let world = World::new();
     let request = GitRequest {
         repository: Some(world.url().into()),
-        merge_base_with: Some("main".into()),
+        instead: Some(crate::source::Instead::MergeBase("main".into())),
         ..GitRequest::default()
     };
     let result = world.fixture.read_in("home", &Request::Git(request));
@@ -241,6 +241,21 @@ fn credentials_are_the_users_own_and_stay_secret() {
     );
     let message = denied(&world.url());
     assert!(message.contains("Authentication failed"), "{message}");
+}
+
+#[test]
+fn a_password_in_a_url_is_in_no_list_of_processes() {
+    let mut world = World::new();
+    world.server.set(Mode::Private);
+    let trace = world.fixture.path("trace");
+    world.fixture.variables.push(("GIT_TRACE".into(), trace.clone().into()));
+    // Helpers of the user's own that know another password do not count.
+    world.configure("[credential]\nhelper = \"!f() { echo password=wr0ng; }; f\"\n");
+    let read = world.from(&world.server.url("me:s3cret@", "work/.git"), "main").unwrap();
+    assert_eq!(names(&read), ["a.yaml", "b.yaml"]);
+    let trace = fs::read_to_string(trace).unwrap();
+    assert!(trace.contains("run_command: git remote-http "), "{trace}");
+    assert!(!trace.contains("s3cret"), "{trace}");
 }
 
 #[test]

@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 
-use git2::ErrorClass;
-
 use super::*;
 use crate::source::fixture::{Fixture, WANTED, names, paths, revision};
 use crate::source::{Request, Warning};
@@ -128,28 +126,6 @@ fn what_is_not_a_repository() {
         let reason = reason.unwrap_or_default();
         assert!(reason.contains(source.unwrap_or_default()), "{source:?}");
         assert!(!reason.contains("class="), "libgit2's own numbers: {reason}");
-    }
-}
-
-#[test]
-fn a_repository_of_another_user_is_refused() {
-    let refused = git2::Error::new(ErrorCode::Owner, ErrorClass::Config, "not owned");
-    let error = not_opened(Path::new("/srv/fleet"), refused);
-    assert_eq!(error.to_string(), "the git repository at `/srv/fleet` belongs to another user");
-}
-
-#[test]
-fn the_folder_to_be_trusted_is_the_top_of_the_repository() {
-    let fixture = Fixture::with_commit(&["x/a.yaml"]);
-    fixture.git("", &["clone", "--quiet", "--bare", "work", "bare.git"]);
-    for (start, expected) in [
-        ("work", "work"),
-        ("work/x", "work"),
-        ("bare.git", "bare.git"),
-        ("bare.git/objects", "bare.git"),
-        ("home", "home"),
-    ] {
-        assert_eq!(safe_directory(&fixture.path(start)), fixture.path(expected), "{start}");
     }
 }
 

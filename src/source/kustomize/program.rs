@@ -1,13 +1,13 @@
 //! Runs the user's kustomize, or kubectl, on a folder that was checked: with an empty environment,
 //! no programs to call and proxies that lead nowhere, and bounds on time, memory and output.
 
-use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use crate::search_path;
 use crate::source::{Error, Kustomize, child, shown};
 
 /// Memory that it may ask for, in KiB. What Go only reserves does not count (`RLIMIT_DATA`).
@@ -77,16 +77,10 @@ fn find(settings: &Kustomize) -> Result<Renderer, Error> {
     let path: &OsStr = settings.search.as_deref().unwrap_or_default();
     let renderers: [(&str, &[&str]); 2] = [("kustomize", &["build"]), ("kubectl", &["kustomize"])];
     let found = renderers.into_iter().find_map(|(name, arguments)| {
-        let program = installed(path, name)?;
+        let program = search_path::find(path, name)?;
         Some(Renderer { program, arguments })
     });
     found.ok_or(Error::KustomizeMissing)
-}
-
-/// The program of that name in the folders of `path`; relative folders do not count.
-fn installed(path: &OsStr, name: &str) -> Option<PathBuf> {
-    let mut folders = env::split_paths(path).filter(|folder| folder.is_absolute());
-    folders.find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
 }
 
 fn read_back(file: &mut File) -> io::Result<Vec<u8>> {

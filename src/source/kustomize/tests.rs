@@ -409,7 +409,7 @@ fn a_folder_is_rendered_at_any_revision() {
     let request = |revision: &str, base: Option<&str>| {
         Request::Git(GitRequest {
             revision: Some(revision.to_owned()),
-            merge_base_with: base.map(str::to_owned),
+            instead: base.map(|base| crate::source::Instead::MergeBase(base.to_owned())),
             kustomize: Some("app".into()),
             ..GitRequest::default()
         })

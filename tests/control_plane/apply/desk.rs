@@ -9,7 +9,7 @@ use assert_cmd::cargo::cargo_bin;
 use tempfile::TempDir;
 
 use super::{at_most, manifest};
-use crate::harness::{ControlPlane, Program, kubectl_path, stdout};
+use crate::harness::{AT_ONCE, ControlPlane, Program, kubectl_path, stdout};
 
 /// The repository that is committed to, and the commands that are run in it.
 pub(super) struct Desk<'p> {
@@ -17,11 +17,18 @@ pub(super) struct Desk<'p> {
     folder: TempDir,
     /// What `PATH` has first: the programs, kubectl, and stand-ins for what is not tried here.
     programs: TempDir,
+    /// Whether `ds-apply` goes by its default pace, which takes its time.
+    is_careful: bool,
 }
 
 impl<'p> Desk<'p> {
-    /// An empty desk in front of a cluster.
+    /// An empty desk in front of a cluster, where `ds-apply` does all at once.
     pub(super) fn at(plane: &'p ControlPlane) -> Self {
+        Self { is_careful: false, ..Self::careful(plane) }
+    }
+
+    /// The same, where it goes by its default pace.
+    pub(super) fn careful(plane: &'p ControlPlane) -> Self {
         let programs = tempfile::tempdir().unwrap();
         for (name, path) in [
             ("ds-plan", cargo_bin!("ds-plan").to_path_buf()),
@@ -38,7 +45,7 @@ impl<'p> Desk<'p> {
         )
         .unwrap();
         fs::set_permissions(&gh, fs::Permissions::from_mode(0o755)).unwrap();
-        Self { plane, folder: tempfile::tempdir().unwrap(), programs }
+        Self { plane, folder: tempfile::tempdir().unwrap(), programs, is_careful: true }
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -90,6 +97,7 @@ impl<'p> Desk<'p> {
             .env("PR", "17")
             .env("TOKEN", "secret")
             .env("GITHUB_STEP_SUMMARY", self.path("summary.md"))
+            .envs(AT_ONCE.into_iter().filter(|_| !self.is_careful))
             .env_remove("GITHUB_RUN_ID")
             .env("GIT_CONFIG_GLOBAL", "/dev/null");
         for who in ["AUTHOR", "COMMITTER"] {

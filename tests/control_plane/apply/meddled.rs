@@ -230,3 +230,55 @@ fn whatever_becomes_of_the_nodes() {
     let next = it.fleet.plan(&version("nodes", "v2"));
     assert_eq!(next.status.code(), Some(0), "{}", told(&next));
 }
+
+/// Somebody ends a hold by hand: the annotation of it stays behind. It is told, read as no pause of an
+/// `OnDelete` that is declared later, and removed.
+#[test]
+fn what_is_left_of_a_hold_that_somebody_ended_is_told_and_removed() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(4));
+    let fleet = Fleet::new(&plane, "left", 4, &version("left", "v1"));
+    let mut run = fleet.start(&version("left", "v2"), &[]);
+    let watcher = fleet.watch();
+    wait_until("a pod to go", SOON, || watcher.gone() > 0 || run.has_ended());
+    run.kill();
+    let strategy = |value: &str| {
+        let patch = format!("{{\"spec\":{{\"updateStrategy\":{value}}}}}");
+        fleet.kubectl(&["patch", "daemonset", "agent", "--type=merge", "--patch", &patch]);
+    };
+    strategy(
+        "{\"type\":\"RollingUpdate\",\"rollingUpdate\":{\"maxUnavailable\":1,\"maxSurge\":0}}",
+    );
+    fleet.wait_until_available();
+    wait_for("the rest by the controller", SOON, ["v2".to_owned()].into(), || fleet.images());
+    let told_by = |arguments: &[&str]| {
+        let text = version("left", "v2");
+        told(&plane.ds_plan(arguments, &[("agent.yaml", &text)]))
+    };
+    let said = "ds-plan.dev/rollout is left over (held by";
+    for arguments in [
+        &["plan", "-f", "agent.yaml"][..],
+        &["status", "left/agent"],
+        &["drift", "-f", "agent.yaml"],
+    ] {
+        let text = told_by(arguments);
+        assert!(text.contains(said), "{arguments:?}: {text}");
+        assert!(!text.contains("ds-apply goes on"), "{arguments:?}: {text}");
+    }
+
+    // Now OnDelete is declared: nothing is held, and nothing to be released.
+    strategy("{\"type\":\"OnDelete\",\"rollingUpdate\":null}");
+    let text = told_by(&["status", "left/agent"]);
+    assert!(text.contains(said) && !text.contains("ds-apply goes on"), "{text}");
+    let released = plane.ds_apply(&["release", "left/agent", "--yes"], &[]).run();
+    assert!(told(&released).contains("left/agent is not held"), "{}", told(&released));
+    assert_eq!(fleet.strategy(), "OnDelete");
+
+    let declared =
+        version("left", "v2").replace(&at_most("1"), "  updateStrategy: {type: OnDelete}");
+    let applied = fleet.apply(&declared, &["--take-over=kubectl-patch"]);
+    assert_eq!(applied.status.code(), Some(0), "{}", told(&applied));
+    assert_eq!(fleet.strategy(), "OnDelete");
+    let annotations = fleet.json(&["get", "daemonset", "agent"])["metadata"]["annotations"].clone();
+    assert_eq!(annotations["ds-plan.dev/rollout"], Value::Null, "{annotations}");
+}

@@ -36,6 +36,32 @@ fn the_api_server_and_its_store_go_and_come_back() {
     assert_eq!(next.status.code(), Some(0), "{}", told(&next));
 }
 
+/// Longer than a pod may take, and the controller says that it cannot create pods: it does not reach
+/// the server. Neither says anything of the template.
+#[test]
+fn an_api_server_that_is_away_for_longer_than_the_deadline_fails_no_rollout() {
+    let plane = ControlPlane::start();
+    plane.create_nodes(three_zones(NODES));
+    let version = |image: &str| slowly(&manifest("away", image, &at_most("2")));
+    let fleet = Fleet::new(&plane, "away", NODES, &version("v1"));
+    let watcher = fleet.watch();
+    let run = fleet.start(&version("v2"), &["--progress-deadline=25s"]);
+    for (gone, away) in [(2, 15), (5, 35)] {
+        wait_until("pods to go", SOON, || watcher.gone() >= gone);
+        plane.kill_component(Component::ApiServer);
+        thread::sleep(Duration::from_secs(away));
+        plane.start_component(Component::ApiServer);
+        // kwok gives up a status that the server could not store; a kubelet does not.
+        plane.kill_component(Component::Kwok);
+        plane.start_component(Component::Kwok);
+    }
+    let output = run.wait();
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    fleet.is_replaced_within(2, &watcher.end().without_surplus(), 2);
+    let next = fleet.plan(&version("v2"));
+    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+}
+
 /// What befalls a request of one namespace's run on its way to the server.
 type Trouble = fn(&mut Random, &Method) -> Option<Fault>;
 

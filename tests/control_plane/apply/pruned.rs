@@ -158,13 +158,13 @@ fn made_anew_meanwhile(plane: &ControlPlane) {
     fleet.is_pruned("anew", &["a", "b"], &[], 0);
     let plan = stdout(&planned);
     let files = [("agent.yaml", &*manifest), ("plan.json", &*plan)];
-    let stale = plane.ds_apply(&["plan.json", "-f", "agent.yaml"], &files).run();
+    let stale = plane.ds_apply(&["--plan", "plan.json", "-f", "agent.yaml"], &files).run();
     assert_eq!(stale.status.code(), Some(5), "{}", told(&stale));
     assert_eq!(fleet.daemon_sets(), names(&["a", "b"]));
     // As it is now, it goes.
     let planned = stdout(&plane.ds_plan(&flags, &[("agent.yaml", &*manifest)]));
     let files = [("agent.yaml", &*manifest), ("plan.json", &*planned)];
-    let done = plane.ds_apply(&["plan.json", "-f", "agent.yaml"], &files).run();
+    let done = plane.ds_apply(&["--plan", "plan.json", "-f", "agent.yaml"], &files).run();
     assert_eq!(done.status.code(), Some(0), "{}", told(&done));
     assert_eq!(fleet.daemon_sets(), names(&["a"]));
 }

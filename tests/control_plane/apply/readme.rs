@@ -46,7 +46,7 @@ fn the_readmes_walk_is_what_happens() {
     let plane = ControlPlane::start();
     plane.create_nodes(["a-1", "a-2", "b-1"].map(FakeNode::new));
     plane.kubectl(&["create", "namespace", "logging"]);
-    let desk = Desk::at(&plane);
+    let desk = Desk::careful(&plane);
     desk.init();
     desk.commit("3.1", "Ship agent 3.1");
     let first = desk.run("ds-apply --yes");

@@ -1,5 +1,5 @@
-//! The role that is shipped for `ds-apply`: under it nothing is ever denied, everything in it is
-//! used, and without any one verb something is denied or no longer done.
+//! The roles that are shipped for `ds-apply`: under them nothing is ever denied, everything in the
+//! first is used, and without any one verb a run says so before it writes anything, or does without.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,13 +16,17 @@ const NODES: usize = 3;
 const USERS: usize = 24;
 
 /// Worth having, not needing: asked for first, and done without where they are not allowed.
-const OPTIONAL: [(&str, &str); 2] = [("events", "watch"), ("pods", "create")];
+const OPTIONAL: [(&str, &str); 4] =
+    [("events", "watch"), ("events", "list"), ("pods", "create"), ("pods/log", "get")];
+
+/// The same, of what is listed: tried, and done without.
+const OPTIONAL_LISTS: [&str; 3] = ["namespaces", "services", "leases"];
 
 /// Resource and verb.
-type Right = (String, String);
+pub(super) type Right = (String, String);
 
 /// A file of `deploy/`.
-fn shipped(name: &str) -> Value {
+pub(super) fn shipped(name: &str) -> Value {
     let path = format!("{}/deploy/{name}", env!("CARGO_MANIFEST_DIR"));
     serde_yaml::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
@@ -32,7 +36,7 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 /// Each right of a role.
-fn rights(role: &Value) -> BTreeSet<Right> {
+pub(super) fn rights(role: &Value) -> BTreeSet<Right> {
     let of_rule = |rule: &Value| {
         let verbs = texts(&rule["verbs"]);
         let resources = texts(&rule["resources"]).into_iter();
@@ -44,7 +48,7 @@ fn rights(role: &Value) -> BTreeSet<Right> {
 }
 
 /// The role, named otherwise and without one right.
-fn without(role: &Value, missing: &Right, name: &str) -> Value {
+pub(super) fn without(role: &Value, missing: &Right, name: &str) -> Value {
     let mut rules = Vec::new();
     for rule in role["rules"].as_array().unwrap() {
         for resource in texts(&rule["resources"]) {
@@ -66,14 +70,22 @@ fn version(namespace: &str, image: &str) -> String {
     manifest(namespace, image, &at_most("3"))
 }
 
+/// One run.
+pub(super) struct Step {
+    pub(super) code: Option<i32>,
+    pub(super) told: String,
+    /// What it changed.
+    writes: Vec<String>,
+}
+
 /// Somebody with a role, and a namespace of his own.
-struct Worker<'p> {
+pub(super) struct Worker<'p> {
     plane: &'p ControlPlane,
     user: String,
 }
 
 impl<'p> Worker<'p> {
-    fn new(plane: &'p ControlPlane, user: &str, role: &str) -> Self {
+    pub(super) fn new(plane: &'p ControlPlane, user: &str, role: &str) -> Self {
         plane.kubectl(&["create", "namespace", user]);
         let binding = ["create", "clusterrolebinding", user];
         let (role, who) = (format!("--clusterrole={role}"), format!("--user={user}"));
@@ -95,20 +107,72 @@ impl<'p> Worker<'p> {
     /// Enough of its work to need every right: made, changed, back again on the first revision,
     /// one beside it deleted when the source has it no longer.
     fn works(&self) -> bool {
-        let again = "v1'}] # from another version of the file\n#";
-        ["v1", "v2", again].iter().all(|image| self.apply(image, &[]) == Some(0)) && self.prunes()
+        self.each_step().all(|step| step.code == Some(0))
     }
 
-    fn prunes(&self) -> bool {
+    /// The same step by step, as far as the first that fails.
+    fn each_step(&self) -> impl Iterator<Item = Step> + '_ {
+        let again = "v1'}] # from another version of the file\n#";
         let agent = version(&self.user, "v1");
         let both = format!("{agent}---{}", agent.replace("agent", "other"));
         let id = format!("--source-id={}", self.user);
-        let applies = |manifest: &str, flags: &[&str]| {
-            let arguments = [&["--yes", "-f", "agent.yaml", &*id], flags].concat();
-            let files = [("agent.yaml", manifest)];
-            self.plane.ds_apply_as(&self.user, &arguments, &files).run().status.success()
-        };
-        applies(&both, &[]) && applies(&agent, &["--prune"])
+        let mut steps: Vec<(String, Vec<String>)> =
+            ["v1", "v2", again].map(|image| (version(&self.user, image), Vec::new())).into();
+        steps.push((both, vec![id.clone()]));
+        steps.push((agent, vec![id, "--prune".to_owned()]));
+        let mut failed = false;
+        steps.into_iter().map_while(move |(manifest, flags)| {
+            if failed {
+                return None;
+            }
+            let step = self.step(&manifest, &flags);
+            failed = step.code != Some(0);
+            Some(step)
+        })
+    }
+
+    pub(super) fn step(&self, manifest: &str, flags: &[String]) -> Step {
+        let before = self.writes();
+        let first = ["--yes", "-f", "agent.yaml", "--progress-deadline=5s"];
+        let flags = flags.iter().map(String::as_str);
+        let arguments: Vec<&str> = first.into_iter().chain(flags).collect();
+        let files = [("agent.yaml", manifest)];
+        let output = self.plane.ds_apply_as(&self.user, &arguments, &files).run();
+        let writes = self.writes().split_off(before.len());
+        Step { code: output.status.code(), told: told(&output), writes }
+    }
+
+    /// `can-i` has the right among those that are missing, and says whether that matters.
+    fn table_says_so(&self, missing: &Right) {
+        let output = self.run(&["can-i", "--prune", &format!("{}/agent", self.user)], "");
+        let (resource, verb) = (missing.0.as_str(), missing.1.as_str());
+        let is_optional = OPTIONAL.contains(&(resource, verb))
+            || verb == "list" && OPTIONAL_LISTS.contains(&resource);
+        let table = stdout(&output);
+        let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let denied: BTreeSet<Right> = rows
+            .filter(|row| row.get(3) == Some(&"no"))
+            .map(|row| (row[0].split('.').next().unwrap().to_owned(), row[1].to_owned()))
+            .collect();
+        assert_eq!(denied, [missing.clone()].into(), "without {missing:?}: {table}");
+        let code = i32::from(!is_optional);
+        assert_eq!(output.status.code(), Some(code), "without {missing:?}: {table}");
+    }
+
+    /// What it has changed, in order.
+    fn writes(&self) -> Vec<String> {
+        let log = self.plane.audit_log();
+        let writes = log.iter().filter(|event| {
+            let verb = event["verb"].as_str().unwrap_or_default();
+            let uri = event["requestURI"].as_str().unwrap_or_default();
+            let code = event["responseStatus"]["code"].as_i64();
+            event["user"]["username"] == self.user.as_str()
+                && matches!(verb, "create" | "update" | "patch" | "delete")
+                && event["objectRef"]["resource"] != "selfsubjectaccessreviews"
+                && !uri.contains("dryRun=All")
+                && code.is_some_and(|code| code < 300)
+        });
+        writes.map(|event| format!("{} {}", event["verb"], event["requestURI"])).collect()
     }
 
     /// What it asked the server for, apart from questions about rights; and whether it might.
@@ -122,6 +186,8 @@ impl<'p> Worker<'p> {
         });
         let one = |event: &Value| {
             let resource = event["objectRef"]["resource"].as_str().unwrap();
+            let is_log = event["objectRef"]["subresource"] == "log";
+            let resource = if is_log { "pods/log" } else { resource };
             let verb = event["verb"].as_str().unwrap();
             let code = event["responseStatus"]["code"].as_i64();
             let mut rights = vec![verb];
@@ -180,8 +246,9 @@ fn everything_is_used(plane: &ControlPlane, role: &Value) {
     let worker = Worker::new(plane, "whole", "ds-apply");
     let name = "whole/agent";
     assert!(worker.works());
+    assert_eq!(worker.run(&["can-i", "--prune", name], "").status.code(), Some(0));
     // Broken, remembered, undone.
-    assert_eq!(worker.apply("v3-bad", &[]), Some(4));
+    assert_eq!(worker.apply("v3-bad", &["--logs"]), Some(4));
     assert_eq!(worker.run(&["undo", name, "--yes"], "").status.code(), Some(0));
     // Somebody else's, taken over.
     plane.kubectl(&["--namespace=whole", "rollout", "restart", "daemonset/agent"]);
@@ -200,18 +267,39 @@ fn everything_is_used(plane: &ControlPlane, role: &Value) {
     assert_eq!(used, rights(role), "the role has what is used, and nothing else");
 }
 
-/// Without one right, something is denied; what is optional is not even tried.
+/// Without one right, a run says so and writes nothing; what is optional is done without.
 fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &str) {
     plane.kubectl_stdin(&["apply", "--filename=-"], &without(role, missing, user).to_string());
     let worker = Worker::new(plane, user, user);
-    let works = worker.works();
-    let optional = OPTIONAL.contains(&(missing.0.as_str(), missing.1.as_str()));
+    worker.table_says_so(missing);
+    let steps: Vec<Step> = worker.each_step().collect();
+    let last = steps.last().unwrap();
+    let (resource, verb) = (missing.0.as_str(), missing.1.as_str());
     let tried = worker.requests().iter().any(|(right, _)| right == missing);
-    if optional {
-        assert!(works && !tried, "without {missing:?}");
+    if OPTIONAL.contains(&(resource, verb)) {
+        assert!(last.code == Some(0) && !tried, "without {missing:?}: {}", last.told);
         assert_eq!(worker.denied(), BTreeSet::new(), "without {missing:?}");
-    } else {
+    } else if verb == "list" && OPTIONAL_LISTS.contains(&resource) {
+        assert_eq!(last.code, Some(0), "without {missing:?}: {}", last.told);
         assert!(worker.denied().contains(missing), "without {missing:?}: {:?}", worker.denied());
+    } else {
+        last.says_what_is_missing(missing, "ds-apply");
+        // What cannot be read is found out by reading; the rest is asked for.
+        let denied = if verb == "list" { [missing.clone()].into() } else { BTreeSet::new() };
+        assert_eq!(worker.denied(), denied, "without {missing:?}");
+    }
+}
+
+impl Step {
+    /// The right and a role that has it are in the message, and nothing was written.
+    pub(super) fn says_what_is_missing(&self, missing: &Right, role: &str) {
+        let Self { code, told, writes } = self;
+        let (resource, verb) = missing;
+        assert_eq!(*code, Some(1), "without {missing:?}: {told}");
+        let words = format!("{verb} {resource}");
+        assert!(told.contains(&words), "without {missing:?}: {told}");
+        assert!(told.contains(&format!("ClusterRole {role}")), "without {missing:?}: {told}");
+        assert_eq!(*writes, Vec::<String>::new(), "without {missing:?}");
     }
 }
 

@@ -67,7 +67,7 @@ impl<'p> Repository<'p> {
 
     /// `ds-apply` of the saved plan.
     fn carry_out(&self, flags: &[&str]) -> Output {
-        let arguments = [&["plan.json"], flags].concat();
+        let arguments = [&["--plan", "plan.json"], flags].concat();
         self.command(cargo_bin!("ds-apply")).args(arguments).output().unwrap()
     }
 
@@ -205,7 +205,8 @@ fn a_plan_that_was_broken_off_goes_on(plane: &ControlPlane) {
     repository.save();
     let watcher = repository.fleet.watch();
     let mut run = repository.command(cargo_bin!("ds-apply"));
-    let mut run = run.args(["plan.json", "--lease=2s"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut run =
+        run.args(["--plan", "plan.json", "--lease=2s"]).stdout(Stdio::null()).spawn().unwrap();
     wait_until("pods to go", SOON, || watcher.gone() > 0);
     run.kill().unwrap();
     run.wait().unwrap();

@@ -114,6 +114,8 @@ impl<'p> Situation<'p> {
                 it.settled();
                 it.version_ready_after("3s");
                 it.desk.run("timeout --signal=KILL 4 ds-apply --yes");
+                // Before that it might be alive.
+                std::thread::sleep(Duration::from_secs(15));
             }
             "a hotfix" => {
                 it.settled();

@@ -40,4 +40,15 @@ fn on_a_terminal_it_asks_and_draws_a_bar() {
     let (code, drawn) = on_a_terminal("v3", "dumb", "yes\n");
     assert_eq!(code, Some(0), "{drawn}");
     assert!(drawn.contains("deleting pod") && !drawn.contains("updated, "), "{drawn:?}");
+
+    // A plan that was approved elsewhere is not carried out unasked either.
+    let manifest = version("v4");
+    let files = [("agent.yaml", &*manifest)];
+    let planned = stdout(&plane.ds_plan(&["-f", "agent.yaml", "-o", "json"], &files));
+    let files = [("agent.yaml", &*manifest), ("plan.json", &*planned)];
+    let program = plane.ds_apply(&["--plan", "plan.json", "-f", "agent.yaml"], &files);
+    let (status, drawn) = program.run_on_a_terminal("dumb", "no\n");
+    assert_eq!(status.code(), Some(1), "{drawn}");
+    assert!(drawn.contains("Carry this out? Only `yes` goes on: "), "{drawn}");
+    assert_eq!(fleet.images(), ["v3".to_owned()].into());
 }

@@ -37,7 +37,7 @@ impl Program {
     ];
 
     /// The file's name, the same as in an envtest folder.
-    pub(crate) fn file_name(self) -> &'static str {
+    pub(crate) const fn file_name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
@@ -76,7 +76,8 @@ impl Binaries {
         let missing: Vec<Program> =
             Program::ALL.into_iter().filter(|program| !paths.contains_key(program)).collect();
         if !missing.is_empty() {
-            let built = go_build::folder_with(&missing);
+            let names: Vec<&str> = missing.iter().map(|it| it.file_name()).collect();
+            let built = go_build::folder_with(&go_build::CONTROL_PLANE, &names);
             paths.extend(
                 missing.into_iter().map(|program| (program, built.join(program.file_name()))),
             );

@@ -1,4 +1,4 @@
-//! Builds the control plane's programs with Go, once a machine.
+//! Builds the programs that the tests need with Go, once a machine.
 //!
 //! Each set of versions has a folder of its own, named by a hash of all that goes into the build.
 //! A program is moved into it only when it is complete, so a build that was cut off is never taken
@@ -17,32 +17,37 @@ use super::cache;
 use super::watchdog::{Watched, log_tail};
 
 /// A Go module below `tools/`, which pins the versions of what is built from it.
-struct Tool {
-    folder: &'static str,
-    programs: &'static [(Program, &'static str)],
+pub(crate) struct Tool {
+    pub(crate) folder: &'static str,
+    /// Each program's file and its package; one that begins with `./` is our own.
+    pub(crate) programs: &'static [(&'static str, &'static str)],
     /// What to expect when nothing of it is in Go's own cache yet, on two cores.
-    cold: &'static str,
+    pub(crate) cold: &'static str,
 }
 
-const TOOLS: [Tool; 3] = [
+/// What the control plane is made of.
+pub(crate) const CONTROL_PLANE: [Tool; 3] = [
     Tool {
         folder: "etcd",
-        programs: &[(Program::Etcd, "go.etcd.io/etcd/server/v3")],
+        programs: &[(Program::Etcd.file_name(), "go.etcd.io/etcd/server/v3")],
         cold: "half a minute",
     },
     Tool {
         folder: "kubernetes",
         programs: &[
-            (Program::KubeApiserver, "k8s.io/kubernetes/cmd/kube-apiserver"),
-            (Program::KubeControllerManager, "k8s.io/kubernetes/cmd/kube-controller-manager"),
-            (Program::KubeScheduler, "k8s.io/kubernetes/cmd/kube-scheduler"),
-            (Program::Kubectl, "k8s.io/kubernetes/cmd/kubectl"),
+            (Program::KubeApiserver.file_name(), "k8s.io/kubernetes/cmd/kube-apiserver"),
+            (
+                Program::KubeControllerManager.file_name(),
+                "k8s.io/kubernetes/cmd/kube-controller-manager",
+            ),
+            (Program::KubeScheduler.file_name(), "k8s.io/kubernetes/cmd/kube-scheduler"),
+            (Program::Kubectl.file_name(), "k8s.io/kubernetes/cmd/kubectl"),
         ],
         cold: "5 minutes",
     },
     Tool {
         folder: "kwok",
-        programs: &[(Program::Kwok, "sigs.k8s.io/kwok/cmd/kwok")],
+        programs: &[(Program::Kwok.file_name(), "sigs.k8s.io/kwok/cmd/kwok")],
         cold: "a minute",
     },
 ];
@@ -50,10 +55,10 @@ const TOOLS: [Tool; 3] = [
 /// How everything is built; part of the folder's name.
 const FLAGS: [&str; 3] = ["-mod=readonly", "-buildvcs=false", "-trimpath"];
 
-/// The folder in which all of `programs` are, after building what is not there yet.
-pub(crate) fn folder_with(programs: &[Program]) -> PathBuf {
+/// The folder in which all of `programs` are, after building those of `tools` that are not there yet.
+pub(crate) fn folder_with(tools: &[Tool], programs: &[&str]) -> PathBuf {
     let cache = cache::folder();
-    let folder = cache.join(key());
+    let folder = cache.join(key(tools));
     if complete(&folder, programs) {
         return folder;
     }
@@ -62,7 +67,7 @@ pub(crate) fn folder_with(programs: &[Program]) -> PathBuf {
     let scratch = cache.join("building");
     let _ = fs::remove_dir_all(&scratch);
     cache::make(&folder);
-    for tool in &TOOLS {
+    for tool in tools {
         build(tool, programs, &scratch, &folder);
     }
     let _ = fs::remove_dir_all(&scratch);
@@ -70,24 +75,24 @@ pub(crate) fn folder_with(programs: &[Program]) -> PathBuf {
 }
 
 /// Whether every one of `programs` is there.
-fn complete(folder: &Path, programs: &[Program]) -> bool {
-    programs.iter().all(|program| folder.join(program.file_name()).is_file())
+fn complete(folder: &Path, programs: &[&str]) -> bool {
+    programs.iter().all(|program| folder.join(program).is_file())
 }
 
 /// Builds those of `programs` that come from `tool` and are missing.
-fn build(tool: &Tool, programs: &[Program], scratch: &Path, folder: &Path) {
-    let missing: Vec<(Program, &str)> = tool
+fn build(tool: &Tool, programs: &[&str], scratch: &Path, folder: &Path) {
+    let missing: Vec<(&str, &str)> = tool
         .programs
         .iter()
         .copied()
         .filter(|(program, _)| programs.contains(program))
-        .filter(|(program, _)| !folder.join(program.file_name()).is_file())
+        .filter(|(program, _)| !folder.join(program).is_file())
         .collect();
     if missing.is_empty() {
         return;
     }
     cache::make(scratch);
-    let names: Vec<_> = missing.iter().map(|(it, _)| it.file_name()).collect();
+    let names: Vec<_> = missing.iter().map(|(program, _)| *program).collect();
     let names = names.join(", ");
     progress(&format!("building {names}: about {} the first time, on two cores", tool.cold));
     let start = Instant::now();
@@ -96,21 +101,21 @@ fn build(tool: &Tool, programs: &[Program], scratch: &Path, folder: &Path) {
     let status = go.wait();
     assert!(status.success(), "building {names} with Go failed\n{}", log_tail(&log));
     for (program, _) in &missing {
-        let name = program.file_name();
-        fs::rename(scratch.join(name), folder.join(name)).expect("both are in the cache folder");
+        fs::rename(scratch.join(program), folder.join(program))
+            .expect("both are in the cache folder");
     }
     progress(&format!("built {names} in {} s", start.elapsed().as_secs()));
 }
 
 /// The `go build` for some programs of one module.
-fn go_build(tool: &Tool, programs: &[(Program, &str)], scratch: &Path) -> Command {
+fn go_build(tool: &Tool, programs: &[(&str, &str)], scratch: &Path) -> Command {
     let mut go = go(&module(tool));
     go.arg("build").args(FLAGS);
     go.args(["-ldflags", &linker_flags(tool), "-o"]);
     go.env("GOTMPDIR", scratch); // swept with the rest when the build is cut off
     match programs {
         // Go would name it after the last part of the package's path, which is `v3` for etcd.
-        [(program, _)] => go.arg(scratch.join(program.file_name())),
+        [(program, _)] => go.arg(scratch.join(program)),
         _ => go.arg(format!("{}/", scratch.display())),
     };
     go.args(programs.iter().map(|(_, package)| package));
@@ -141,11 +146,14 @@ fn version_of<'a>(module: &str, go_mod: &'a str) -> Option<&'a str> {
     })
 }
 
-/// A name for all that goes into the build: versions, checksums, flags and the compiler.
-fn key() -> String {
+/// A name for all that goes into the build: versions, checksums, sources of our own, flags and the
+/// compiler.
+fn key(tools: &[Tool]) -> String {
     let mut hash = Sha256::new();
-    for tool in &TOOLS {
-        for file in ["go.mod", "go.sum"] {
+    for tool in tools {
+        let own = tool.programs.iter().filter_map(|(_, package)| package.strip_prefix("./"));
+        let own = own.map(|package| format!("{package}/main.go"));
+        for file in ["go.mod".to_owned(), "go.sum".to_owned()].into_iter().chain(own) {
             let path = module(tool).join(file);
             let text = fs::read(&path)
                 .unwrap_or_else(|err| panic!("cannot read {}: {err}", path.display()));
@@ -154,15 +162,15 @@ fn key() -> String {
         hash.update(linker_flags(tool));
     }
     hash.update(FLAGS.concat());
-    hash.update(compiler());
+    hash.update(compiler(&tools[0]));
     let start = hash.finalize().first_chunk().copied();
     let start = start.expect("SHA-256 has 32 bytes");
     format!("{:016x}", u64::from_be_bytes(start))
 }
 
 /// What `go version` says, for the toolchain that the modules ask for.
-fn compiler() -> Vec<u8> {
-    let output = go(&module(&TOOLS[0])).arg("version").output();
+fn compiler(tool: &Tool) -> Vec<u8> {
+    let output = go(&module(tool)).arg("version").output();
     let output = output.unwrap_or_else(|err| {
         panic!(
             "the tests on a real Kubernetes build it with Go, but `go` cannot be started ({err}).\n\
@@ -196,7 +204,7 @@ fn module(tool: &Tool) -> PathBuf {
 fn locked(cache: &Path) -> File {
     let lock = cache::lock_file(&cache.join("build.lock"));
     if lock.try_lock().is_err() {
-        progress("waiting for another test process, which is building the control plane");
+        progress("waiting for another test process, which is building");
         lock.lock().expect("the lock's file is open");
     }
     lock

@@ -57,10 +57,16 @@ impl ControlPlane {
             .arg(kubeconfig)
             .current_dir(folder.path())
             .env_remove("KUBECONFIG")
+            .envs(AT_ONCE)
             .stdin(Stdio::null());
         Program { command, _folder: Some(folder) }
     }
 }
+
+/// As the controller paces: the whole budget from the beginning, and Ready is available. Fake pods
+/// are Ready or not, as a test says; those that stay up are waited for on real nodes.
+pub(crate) const AT_ONCE: [(&str, &str); 2] =
+    [("DS_APPLY_MIN_READY_SECONDS", "0"), ("DS_APPLY_RAMP", "none")];
 
 /// A program that can be started, and the folder that it runs in.
 pub(crate) struct Program {

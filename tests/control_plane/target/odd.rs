@@ -8,7 +8,7 @@ use super::{APPLIER, Case, Count, api_server};
 const AGENT: &str = "/spec/template/spec/containers/0";
 
 /// A DaemonSet with these fields in its container, and these in its pod.
-fn daemon_set(name: &str, container: &Value, pod: &Value) -> Value {
+pub(super) fn daemon_set(name: &str, container: &Value, pod: &Value) -> Value {
     let mut agent = json!({ "name": "agent", "image": "cr.example/a:1" });
     agent.as_object_mut().unwrap().extend(container.as_object().unwrap().clone());
     let mut spec = json!({ "containers": [agent] });
@@ -31,7 +31,7 @@ struct Row {
     now: [Value; 2],
 }
 
-fn env(pairs: &[(&str, &str)]) -> Value {
+pub(super) fn env(pairs: &[(&str, &str)]) -> Value {
     let variable = |(name, value): &(&str, &str)| match *value {
         "" => json!({ "name": name }),
         value => json!({ "name": name, "value": value }),

@@ -86,3 +86,9 @@ pub(super) async fn get(client: &Client, name: &str) -> Option<Value> {
         Err(error) => panic!("{error:?}"),
     }
 }
+
+/// Deletes an object that nothing holds back.
+pub(super) async fn delete(client: &Client, name: &str) {
+    let request = http::Request::delete(format!("{DAEMON_SETS}/{name}")).body(Vec::new()).unwrap();
+    client.request::<Value>(request).await.unwrap();
+}

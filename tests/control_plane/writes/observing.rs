@@ -109,7 +109,7 @@ async fn a_rollout_is_seen_with_one_watch_a_resource() {
         assert_eq!(counts.of(Verb::List, resource), 1, "{resource}");
         assert_eq!(counts.of(Verb::Watch, resource), 1, "{resource}");
     }
-    assert_eq!((counts.of(Verb::Watch, Resource::Event), counts.total()), (1, 9));
+    assert_eq!((counts.of(Verb::Watch, Resource::Of(Kind::Event)), counts.total()), (1, 9));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,6 +22,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) api: &'a Api,
     /// Which repository the request's branch is in.
     pub(crate) head: &'static str,
+    /// Where the request goes to; empty for a push.
+    pub(crate) base: &'static str,
     /// Whether ds-plan is on `PATH`.
     pub(crate) installed: bool,
 }
@@ -109,7 +111,7 @@ impl Runner<'_> {
             .env("GITHUB_ACTIONS", "true")
             .env("GITHUB_ACTION_PATH", ROOT)
             .env("GITHUB_API_URL", &self.api.url)
-            .env("GITHUB_BASE_REF", "main")
+            .env("GITHUB_BASE_REF", self.base)
             .env("GITHUB_EVENT_PATH", self.sandbox.path("event.json"))
             .env("GITHUB_OUTPUT", output)
             .env("GITHUB_PATH", self.sandbox.path("path"))
@@ -165,6 +167,9 @@ fn filled(text: &str, values: &BTreeMap<String, String>) -> String {
 /// Whether `NAME == 'TEXT'`, or `!=`, is so.
 fn holds(condition: Option<&str>, values: &BTreeMap<String, String>) -> bool {
     let Some(condition) = condition else { return true };
+    if let Some((one, other)) = condition.split_once(" && ") {
+        return holds(Some(one), values) && holds(Some(other), values);
+    }
     let words: Vec<&str> = condition.split(' ').collect();
     let [name, operator, text] = words[..] else { panic!("not understood: {condition}") };
     let same = values.get(name).map_or("", String::as_str) == text.trim_matches('\'');

@@ -43,7 +43,10 @@ impl Bar {
             }
             // So many that they are a number.
             Report::Deleting(_) | Report::Recovered { .. } => true,
-            Report::Writing(_) | Report::Revision(_) | Report::Failed { .. } => false,
+            Report::Writing(_)
+            | Report::Revision(_)
+            | Report::LostReady { .. }
+            | Report::Failed { .. } => false,
         }
     }
 

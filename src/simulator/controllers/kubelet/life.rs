@@ -75,7 +75,9 @@ pub(super) struct Life {
     pub(super) started: Option<Timestamp>,
     /// How often a container was started again.
     pub(super) restarts: u32,
-    /// When the container in trouble last ended.
+    /// When the container in trouble was last started.
+    pub(super) began: Option<Timestamp>,
+    /// When it last ended.
     pub(super) ended: Option<Timestamp>,
     /// The next wait.
     wait: Duration,
@@ -90,7 +92,8 @@ impl Life {
     /// A pod that was found in that stage.
     pub(super) fn at(stage: Stage, now: Timestamp) -> Self {
         let started = matches!(stage, Stage::Running | Stage::Ready).then_some(now);
-        Self { stage, since: now, started, restarts: 0, ended: None, wait: FIRST_WAIT }
+        let (began, wait) = (started, FIRST_WAIT);
+        Self { stage, since: now, started, restarts: 0, began, ended: None, wait }
     }
 
     /// When it goes on; `None` when it stays as it is.
@@ -127,30 +130,40 @@ impl Life {
             (Stage::PullBackOff, _) => self.enter(Stage::Creating, now),
             (Stage::Creating, _) => {
                 self.started = Some(now);
-                self.enter(Stage::Running, now);
+                self.run(plan, now);
             }
-            (Stage::Running, Some(Cause::Ends(after))) if after <= plan.ready => self.end(now),
+            (Stage::Running, Some(Cause::Ends(after))) if after <= plan.ready => {
+                self.end(plan, now);
+            }
             (Stage::Running, _) => self.enter(Stage::Ready, now),
-            (Stage::Ready, Some(Cause::Ends(_))) => self.end(now),
+            (Stage::Ready, Some(Cause::Ends(_))) => self.end(plan, now),
             (Stage::Ready, _) => {}
-            (Stage::CrashBackOff, _) => self.restart(now),
+            (Stage::CrashBackOff, _) => self.restart(plan, now),
         }
     }
 
     /// A container ends. The first time it is started again at once, later after a wait.
-    fn end(&mut self, now: Timestamp) {
+    fn end(&mut self, plan: &StartUp, now: Timestamp) {
         let first = self.ended.replace(now).is_none();
         if first {
-            self.restart(now);
+            self.restart(plan, now);
         } else {
             self.enter(Stage::CrashBackOff, now);
             self.double();
         }
     }
 
-    fn restart(&mut self, now: Timestamp) {
+    fn restart(&mut self, plan: &StartUp, now: Timestamp) {
         self.restarts += 1;
-        self.enter(Stage::Running, now);
+        self.run(plan, now);
+    }
+
+    /// Containers start. Without a probe they are ready at once, unless one ends at once.
+    fn run(&mut self, plan: &StartUp, now: Timestamp) {
+        let ends = plan.trouble.is_some_and(|it| it.cause == Cause::Ends(Duration::ZERO));
+        let is_ready = plan.ready.is_zero() && !ends;
+        self.began = Some(now);
+        self.enter(if is_ready { Stage::Ready } else { Stage::Running }, now);
     }
 
     fn enter(&mut self, stage: Stage, now: Timestamp) {
@@ -228,6 +241,23 @@ mod tests {
             life.double();
         }
         assert_eq!(life.next(&ends), Some(at(last.0 + 300)));
+    }
+
+    #[test]
+    fn without_a_probe_it_is_ready_when_it_starts() {
+        let unprobed = |cause| StartUp { ready: Duration::ZERO, ..plan(cause) };
+        assert_eq!(lived(&unprobed(None), 10_000), [(4, Stage::Ready, 0)]);
+        let seen = lived(&unprobed(Some(Cause::Ends(Duration::from_secs(3)))), 30);
+        let want = [
+            (4, Stage::Ready, 0),
+            (7, Stage::Ready, 1),
+            (10, Stage::CrashBackOff, 1),
+            (20, Stage::Ready, 2),
+            (23, Stage::CrashBackOff, 2),
+        ];
+        assert_eq!(seen, want);
+        let seen = lived(&unprobed(Some(Cause::Ends(Duration::ZERO))), 5);
+        assert_eq!(seen[..2], [(4, Stage::Running, 0), (4, Stage::Running, 1)]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::life::{Life, Stage, StartUp};
@@ -27,6 +28,14 @@ pub(super) struct Container {
     pub(super) image: Box<str>,
     /// `Always` for a sidecar among those that begin first.
     restart_policy: Option<Box<str>>,
+    readiness_probe: Option<IgnoredAny>,
+}
+
+impl Spec {
+    /// Whether anything but its start makes a container ready.
+    pub(super) fn is_probed(&self) -> bool {
+        self.containers.iter().any(|container| container.readiness_probe.is_some())
+    }
 }
 
 /// The status of a pod that is on a node; `before` is what it was.
@@ -100,7 +109,7 @@ fn containers(spec: &Spec, life: &Life, plan: &StartUp) -> Vec<Value> {
 
 /// The container in trouble is as its pod; the others do as they should.
 fn container(container: &Container, life: &Life, troubled: bool) -> Value {
-    let Container { name, image, restart_policy: _ } = container;
+    let Container { name, image, restart_policy: _, readiness_probe: _ } = container;
     let since = life.started.map(whole_second);
     let (state, ready) = match (life.stage, troubled) {
         (Stage::Creating, _) | (Stage::PullFailed | Stage::PullBackOff, false) => {
@@ -117,13 +126,14 @@ fn container(container: &Container, life: &Life, troubled: bool) -> Value {
         (Stage::CrashBackOff, true) => {
             (waiting("CrashLoopBackOff", "back-off restarting failed container"), false)
         }
-        (Stage::Running, true) => {
-            (json!({"running": {"startedAt": whole_second(life.since)}}), false)
+        (Stage::Running | Stage::Ready, true) => {
+            let began = life.began.map(whole_second);
+            (json!({"running": {"startedAt": began}}), life.stage == Stage::Ready)
         }
         (Stage::Running | Stage::CrashBackOff, false) => {
             (json!({"running": {"startedAt": since}}), life.restarts > 0)
         }
-        (Stage::Ready, _) => (json!({"running": {"startedAt": since}}), true),
+        (Stage::Ready, false) => (json!({"running": {"startedAt": since}}), true),
     };
     let is_running = !state["running"].is_null();
     let mut status = json!({
@@ -154,7 +164,7 @@ fn waiting(reason: &str, message: &str) -> Value {
 
 /// Init containers have ended well when the others run; sidecars among them run.
 fn init_containers(spec: &Spec, life: &Life) -> Vec<Value> {
-    let one = |Container { name, image, restart_policy }: &Container| {
+    let one = |Container { name, image, restart_policy, readiness_probe: _ }: &Container| {
         let state = match life.started.map(whole_second) {
             None => waiting("PodInitializing", ""),
             Some(since) if restart_policy.as_deref() == Some("Always") => {

@@ -1,6 +1,46 @@
-//! The role that is shipped for it is enough, and asks for nothing that is denied.
+//! The role that is shipped for it is enough, and asks for nothing that is denied; without any one
+//! verb of it, a run says so before it writes anything.
 
+use super::super::roles::{Right, Worker, rights, shipped, without};
 use super::*;
+
+/// Users that have both roles but for one verb each; more than the second role has verbs.
+const USERS: usize = 14;
+
+fn user(number: usize) -> String {
+    format!("keeper-{number:02}")
+}
+
+#[test]
+fn each_right_is_missed_before_anything_is_written() {
+    let builder = ControlPlane::builder().without_controller("daemonset-controller").audit();
+    let plane = (0..USERS).fold(builder, |builder, at| builder.user(&user(at), &[])).start();
+    plane.create_nodes(three_zones(2));
+    let second = shipped("managed-by-ds-apply.yaml");
+    let mut both = shipped("ds-apply.yaml");
+    let rules = both["rules"].as_array_mut().unwrap();
+    rules.extend(second["rules"].as_array().unwrap().iter().cloned());
+    let missing: Vec<Right> = rights(&second).into_iter().collect();
+    assert!(missing.len() <= USERS, "{} rights", missing.len());
+    for (number, missing) in missing.iter().enumerate() {
+        let user = user(number);
+        let role = without(&both, missing, &user).to_string();
+        plane.kubectl_stdin(&["apply", "--filename=-"], &role);
+        let worker = Worker::new(&plane, &user, &user);
+        let one = format!("{}{}", manifest(&user, "v1", &at_most("2")), policy(&user));
+        let id = format!("--source-id={user}");
+        let two =
+            format!("{one}---{}", manifest(&user, "v1", &at_most("2")).replace("agent", "other"));
+        let two = two.replace(&format!("[{user}/agent]"), &format!("[{user}/agent, {user}/other]"));
+        let mut last = worker.step(&two, std::slice::from_ref(&id));
+        // Only what is to be deleted needs the right to.
+        if *missing == ("configmaps".to_owned(), "delete".to_owned()) {
+            assert_eq!(last.code, Some(0), "without {missing:?}: {}", last.told);
+            last = worker.step(&one, &[id, "--prune".to_owned()]);
+        }
+        last.says_what_is_missing(missing, "ds-apply-as-controller");
+    }
+}
 
 #[test]
 fn the_shipped_role_is_enough() {

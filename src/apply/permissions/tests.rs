@@ -1,0 +1,105 @@
+//! What each work needs, and what is asked by name.
+
+use super::*;
+
+fn errand(managed_by: ManagedBy, work: Work) -> Errand {
+    Errand::with(&DaemonSetKey::new("log", "agent"), managed_by, work)
+}
+
+/// `verb resource`, those in the whole cluster with a star; optional ones in brackets.
+fn words(errands: &[Errand]) -> Vec<String> {
+    let word = |need: &Need| {
+        let Permission { verb, resource, namespace } = &need.permission;
+        let place = if namespace.is_none() { "*" } else { "" };
+        match need.weight {
+            Weight::Required => format!("{verb} {}{place}", resource.name()),
+            Weight::Optional => format!("[{verb} {}{place}]", resource.name()),
+        }
+    };
+    needs(errands).iter().map(word).collect()
+}
+
+#[test]
+fn each_work_needs_what_it_does_and_no_more() {
+    let by = ManagedBy::DaemonSetController;
+    let read = ["list nodes*", "list daemonsets", "list controllerrevisions", "list pods"];
+    let lock = ["get leases", "create leases", "patch leases"];
+    let watch = ["watch nodes*", "watch daemonsets", "watch controllerrevisions", "watch pods"];
+    let rolling = [&read[..], &lock, &watch].concat();
+    for (work, more) in [
+        (Work::Roll, vec!["delete pods"]),
+        (Work::Release, vec!["patch daemonsets"]),
+        (
+            Work::Change { creates: false },
+            vec!["delete pods", "patch daemonsets", "patch controllerrevisions"],
+        ),
+        (
+            Work::Change { creates: true },
+            vec![
+                "create daemonsets",
+                "delete pods",
+                "patch daemonsets",
+                "patch controllerrevisions",
+            ],
+        ),
+    ] {
+        let want: BTreeSet<&str> = rolling.iter().chain(&more).copied().collect();
+        let got = words(&[errand(by, work)]);
+        let required = got.iter().map(String::as_str).filter(|word| !word.starts_with('['));
+        assert_eq!(required.collect::<BTreeSet<_>>(), want, "{work:?}");
+    }
+    let got = words(&[errand(by, Work::Look)]);
+    let required = got.iter().map(String::as_str).filter(|word| !word.starts_with('['));
+    let want: BTreeSet<&str> = read.iter().chain(&lock).copied().collect();
+    assert_eq!(required.collect::<BTreeSet<_>>(), want);
+}
+
+#[test]
+fn who_is_the_controller_has_to_create_pods() {
+    let beside = words(&[errand(ManagedBy::DaemonSetController, Work::Change { creates: true })]);
+    assert!(beside.contains(&"[create pods]".to_owned()), "{beside:?}");
+    let instead = [errand(ManagedBy::DsApply, Work::Change { creates: true })];
+    let all = words(&instead);
+    for word in ["create pods", "create configmaps", "create controllerrevisions"] {
+        assert!(all.contains(&word.to_owned()), "{word}: {all:?}");
+    }
+    assert!(!all.contains(&"patch daemonsets".to_owned()), "{all:?}");
+    // Where both are asked for, what one can do without the other still needs.
+    let mixed = [
+        errand(ManagedBy::DaemonSetController, Work::Change { creates: false }),
+        instead[0].clone(),
+    ];
+    assert!(words(&mixed).contains(&"create pods".to_owned()));
+    let role = |verb, resource| {
+        let is_it = |need: &Need| {
+            (need.permission.verb, need.permission.resource) == (verb, Resource::Of(resource))
+        };
+        needs(&instead).into_iter().find(is_it).unwrap().role
+    };
+    assert_eq!(role(Create, Kind::Ledger), Role::AsController);
+    assert_eq!(role(Create, Kind::Pod), Role::AsController);
+    assert_eq!(role(Delete, Kind::Pod), Role::DsApply);
+}
+
+#[test]
+fn each_permission_is_asked_once_and_of_objects_by_name() {
+    let name = |name| {
+        Errand::with(
+            &DaemonSetKey::new("log", name),
+            ManagedBy::DaemonSetController,
+            Work::Change { creates: false },
+        )
+    };
+    let all = needs(&[name("a"), name("b")]);
+    assert_eq!(all.len(), needs(&[name("a")]).len());
+    let names = |verb, kind| {
+        let found = all.iter().find(|need| {
+            (need.permission.verb, need.permission.resource) == (verb, Resource::Of(kind))
+        });
+        found.unwrap().names.clone()
+    };
+    assert_eq!(names(Patch, Kind::DaemonSet), Some(["a".into(), "b".into()].into()));
+    assert_eq!(names(Delete, Kind::Pod), None, "pods have names that nobody knows before");
+    let patch = all.iter().find(|need| need.purpose == Purpose::Lock).unwrap();
+    assert_eq!(patch.of(Some(&"a".into())).name.as_deref(), Some("ds-plan-a"));
+}

@@ -1,0 +1,93 @@
+//! `ds-apply unlock`: the lock of a run that is gone is taken away; by force, that of one that is
+//! not.
+
+use super::agree::ask;
+use super::session::Session;
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::cluster::LeaseRecord;
+use crate::model::DaemonSetKey;
+use crate::plan::LockStanding;
+use crate::render::neutral;
+
+/// Take the lock away from a run that is gone
+///
+/// Says who has it, since when, and how long ago it was renewed, and asks. The lock of a run that is
+/// gone ends by itself after 25 s. A run that is under way keeps its lock, unless `--force` is given:
+/// then it finds that out within some seconds, and ends with exit code 7.
+#[derive(clap::Args, Clone, Debug)]
+pub(in crate::cli) struct Args {
+    /// Which DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME", required = true)]
+    names: Vec<DaemonSetKey>,
+
+    /// Take it away without asking
+    #[arg(short, long)]
+    yes: bool,
+
+    /// Take it away from a run that is under way, too
+    #[arg(long)]
+    force: bool,
+}
+
+/// A DaemonSet's lock, which somebody has.
+struct Held<'a> {
+    key: &'a DaemonSetKey,
+    record: LeaseRecord,
+    standing: LockStanding,
+}
+
+pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
+    let Args { names, yes, force } = args;
+    let mut held = Vec::new();
+    for key in names {
+        let found = look(key, session).await?;
+        let words = match &found {
+            Some(Held { standing, .. }) => format!("{key} is {standing}"),
+            None => format!("{key} is not locked"),
+        };
+        say(&words, session)?;
+        held.extend(found);
+    }
+    if let Some(Held { key, standing, .. }) = held.iter().find(|it| it.standing.live && !force) {
+        return Err(Error::HolderIsLive { daemon_set: (*key).clone(), lock: standing.clone() });
+    }
+    if held.is_empty() {
+        return Ok(Exit::Done);
+    }
+    if !yes {
+        ask(&session.shell)?;
+    }
+    for Held { key, record, standing } in &held {
+        session
+            .unless_interrupted(async |_, cluster| {
+                if *force {
+                    cluster.unlock(key).await?;
+                } else {
+                    cluster.unlock_as(key, record).await?;
+                }
+                Ok(())
+            })
+            .await?;
+        say(&format!("{key} was locked by {}, and is no longer", standing.holder), session)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Who has the lock, if anybody does.
+async fn look<'a>(key: &'a DaemonSetKey, session: &mut Session) -> Result<Option<Held<'a>>, Error> {
+    session
+        .unless_interrupted(async |shell, cluster| {
+            let record = cluster.live().lease(key).await?;
+            let now = cluster.live().server_time().unwrap_or(shell.now);
+            Ok(record.and_then(|record| {
+                let standing = LockStanding::of(&record.lock_holder()?, now);
+                Some(Held { key, record, standing })
+            }))
+        })
+        .await
+}
+
+fn say(words: &str, session: &Session) -> Result<(), Error> {
+    session.shell.printer.out(format!("{}\n", neutral::line(words))).map_err(Error::Output)
+}

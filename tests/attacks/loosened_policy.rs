@@ -1,0 +1,247 @@
+//! A pull request that would choose the policy that judges it.
+
+use serde_json::Value;
+
+use crate::fixture::{AGENT, cluster};
+use crate::sandbox::{Run, Sandbox};
+
+/// A policy `p` for the DaemonSets of tier `node`.
+const POLICY: &str = "\
+apiVersion: ds-plan.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: p}
+spec:
+  selects: {labels: {tier: node}}
+  maxUnavailable: 1
+  minReadySeconds: 30
+  progressDeadline: 5m
+  skipUnreadyNodes: {max: 1}
+  maxRestarts: 1
+";
+
+fn agent() -> String {
+    AGENT.replace(
+        "  template:",
+        "  updateStrategy: {rollingUpdate: {maxUnavailable: 100%}}\n  template:",
+    )
+}
+
+/// A newer version of the DaemonSet.
+fn newer() -> String {
+    agent().replace("agent:1", "agent:2")
+}
+
+/// A repository whose branch `main` and `origin/main` has the policy; `topic` is checked out.
+fn repository() -> Sandbox {
+    let sandbox = Sandbox::with(&[("deploy/agent.yaml", &agent())]);
+    sandbox.write("cluster.json", cluster().to_string());
+    // The cluster after the first rollout, with managed fields and all.
+    let line = "-f deploy --snapshot cluster.json --rehearse --save cluster.json --yes";
+    let run = sandbox.ds_apply(line);
+    assert_eq!(run.code, Some(0), "{run}");
+    sandbox.commit();
+    sandbox.git(&["branch", "before"]);
+    sandbox.write("deploy/policy.yaml", POLICY);
+    sandbox.commit();
+    sandbox.git(&["remote", "add", "origin", "."]);
+    sandbox.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    sandbox.git(&["checkout", "-q", "-b", "topic"]);
+    sandbox.write("deploy/agent.yaml", newer());
+    sandbox
+}
+
+fn plan(sandbox: &Sandbox, line: &str) -> Value {
+    let run = sandbox.ds_plan(&format!("{line} --snapshot cluster.json -o json"));
+    serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"))
+}
+
+fn guards(plan: &Value) -> Vec<&str> {
+    plan["guards"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect()
+}
+
+fn is_judged_by_p(plan: &Value) -> bool {
+    let agent = &plan["daemonSets"][0];
+    agent["policy"] == "p" && agent["waves"][0]["maxUnavailable"] == 1
+}
+
+const BASE: &str = "--path deploy --base origin/main";
+
+#[test]
+fn another_label_leads_to_no_other_policy() {
+    let sandbox = repository();
+    sandbox.write("deploy/agent.yaml", newer().replace("tier: node", "tier: other"));
+    sandbox.commit();
+    let by_base = plan(&sandbox, BASE);
+    assert!(is_judged_by_p(&by_base), "{by_base}");
+    // Nor where only the live object has it.
+    let live = plan(&sandbox, "-f deploy");
+    assert!(is_judged_by_p(&live), "{live}");
+    // A looser one for the new label is a second one.
+    let loose = POLICY.replace("name: p", "name: q").replace("tier: node", "tier: other");
+    let loose = loose.replace("maxUnavailable: 1", "maxUnavailable: 100%");
+    sandbox.write("deploy/policy.yaml", format!("{POLICY}---\n{loose}"));
+    sandbox.git(&["stash", "-q"]);
+    sandbox.git(&["checkout", "-q", "main"]);
+    sandbox.git(&["stash", "pop", "-q"]);
+    sandbox.commit();
+    sandbox.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    sandbox.git(&["checkout", "-q", "topic"]);
+    let run = sandbox.ds_plan(&format!("{BASE} --snapshot cluster.json"));
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stderr.contains("a second RolloutPolicy for DaemonSet logging/agent"), "{run}");
+}
+
+#[test]
+fn a_saved_plan_is_carried_out_under_the_policy_of_the_live_labels() {
+    let sandbox = repository();
+    sandbox.write("deploy/agent.yaml", newer().replace("tier: node", "tier: other"));
+    sandbox.commit();
+    let saved = sandbox.ds_plan("--path deploy --snapshot cluster.json --out plan.json");
+    assert_eq!(saved.code, Some(0), "{saved}");
+    for what in ["--plan plan.json", "--path deploy"] {
+        let run =
+            sandbox.ds_apply(&format!("{what} --snapshot cluster.json --rehearse --yes --seed 7"));
+        assert_eq!(run.code, Some(0), "{what}: {run}");
+        assert_one_at_a_time(&run);
+    }
+}
+
+/// Each of the two nodes' pods had to stay up for 30 s; without the policy, for 10 s.
+#[track_caller]
+fn assert_one_at_a_time(run: &Run) {
+    let took = run.stderr.lines().find(|line| line.starts_with("rehearsed on")).unwrap();
+    assert!(took.contains("nodes: 1m "), "{run}");
+}
+
+#[test]
+fn a_tag_is_not_the_remote_branch() {
+    let sandbox = repository();
+    // The request's own policy, under a tag and a branch that are called as the remote branch is.
+    sandbox
+        .write("deploy/policy.yaml", POLICY.replace("maxUnavailable: 1", "maxUnavailable: 100%"));
+    sandbox.commit();
+    for reference in ["refs/tags/origin/main", "refs/heads/origin/main", "refs/origin/main"] {
+        sandbox.git(&["update-ref", reference, "HEAD"]);
+    }
+    for base in ["origin/main", "origin/main^{commit}", "origin/main~0", "refs/remotes/origin/main"]
+    {
+        let plan = plan(&sandbox, &format!("--path deploy --base {base}"));
+        assert!(is_judged_by_p(&plan), "{base}: {plan}");
+    }
+    // One that is not there is not found under another name.
+    sandbox.git(&["tag", "origin/gone"]);
+    let run = sandbox.ds_plan("--path deploy --base origin/gone --snapshot cluster.json");
+    assert_eq!(run.code, Some(1), "{run}");
+    // A local branch comes before a tag, too.
+    sandbox.git(&["tag", "main"]);
+    let plan = plan(&sandbox, "--path deploy --base main");
+    assert!(is_judged_by_p(&plan), "{plan}");
+}
+
+#[test]
+fn a_named_policy_is_the_bases() {
+    let sandbox = repository();
+    sandbox.git(&["mv", "deploy/policy.yaml", "policy.yaml"]);
+    sandbox.commit();
+    sandbox.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    let loose = POLICY.replace("maxUnavailable: 1", "maxUnavailable: 100%");
+    sandbox.write("policy.yaml", &loose);
+    sandbox.commit();
+    let absolute = sandbox.path("policy.yaml");
+    for name in
+        ["policy.yaml", "./policy.yaml", "deploy/../policy.yaml", absolute.to_str().unwrap()]
+    {
+        let plan = plan(&sandbox, &format!("{BASE} --policy {name}"));
+        assert!(is_judged_by_p(&plan), "{name}: {plan}");
+        assert_eq!(guards(&plan), ["policyChange"], "{name}: {plan}");
+    }
+    // One outside of the repository is the pipeline's own.
+    let outside = Sandbox::with(&[("policy.yaml", &loose)]);
+    let outside = outside.path("policy.yaml");
+    let plan = plan(&sandbox, &format!("{BASE} --policy {}", outside.display()));
+    assert_eq!(plan["daemonSets"][0]["waves"][0]["maxUnavailable"], 2, "{plan}");
+}
+
+#[test]
+fn a_branch_from_before_the_policy_is_judged_by_it() {
+    let sandbox = repository();
+    sandbox.git(&["stash", "-q"]);
+    sandbox.git(&["checkout", "-q", "-B", "topic", "before"]);
+    sandbox.git(&["stash", "pop", "-q"]);
+    sandbox.commit();
+    let plan = plan(&sandbox, BASE);
+    assert!(is_judged_by_p(&plan), "{plan}");
+    // It has not deleted what it never had.
+    assert_eq!(guards(&plan), Vec::<&str>::new());
+}
+
+#[test]
+fn a_path_that_the_request_brings_hides_no_policy() {
+    let sandbox = repository();
+    sandbox.write("new/other.yaml", agent().replace("name: agent\n  n", "name: other\n  n"));
+    sandbox.commit();
+    let plan = plan(&sandbox, "--path deploy --path new --base origin/main");
+    assert!(is_judged_by_p(&plan), "{plan}");
+    assert_eq!(plan["daemonSets"].as_array().unwrap().len(), 2, "{plan}");
+}
+
+#[test]
+fn a_request_that_loosens_a_policy_is_told() {
+    for (from, to, told) in [
+        (POLICY, "", "RolloutPolicy `p` would be gone"),
+        ("maxUnavailable: 1", "maxUnavailable: 2", "maxUnavailable from 1 to 2"),
+        ("maxUnavailable: 1", "maxUnavailable: 100%", "maxUnavailable from 1 to 100%"),
+        ("  maxUnavailable: 1\n", "", "maxUnavailable from 1 to none"),
+        ("minReadySeconds: 30", "minReadySeconds: 29", "minReadySeconds from 30 to 29"),
+        ("  minReadySeconds: 30\n", "", "minReadySeconds from 30 to the default"),
+        ("maxRestarts: 1", "maxRestarts: 2", "maxRestarts from 1 to 2"),
+        ("progressDeadline: 5m", "progressDeadline: 6m", "progressDeadline from 300 s to 360 s"),
+        ("max: 1", "max: 50%", "skipUnreadyNodes from 1 to 50%"),
+        ("spec:\n", "spec:\n  ramp: none\n", "ramp from double to none"),
+        ("spec:\n", "spec:\n  onFailure: hold\n", "onFailure from park to hold"),
+        ("tier: node", "tier: other", "RolloutPolicy `p` would be gone"),
+        ("name: p", "name: q", ""),
+        ("maxRestarts: 1", "maxRestarts: 0", ""),
+        ("minReadySeconds: 30", "minReadySeconds: 31", ""),
+        ("maxUnavailable: 1", "maxUnavailable: 0", ""),
+    ] {
+        let sandbox = repository();
+        sandbox.write("deploy/policy.yaml", POLICY.replace(from, to));
+        sandbox.commit();
+        let found = plan(&sandbox, BASE);
+        assert!(is_judged_by_p(&found), "{to}: {found}");
+        let run = sandbox.ds_plan(&format!("{BASE} --snapshot cluster.json --fail-on-guards"));
+        if told.is_empty() {
+            assert_eq!(guards(&found), Vec::<&str>::new(), "{to}: {found}");
+            assert_eq!(run.code, Some(0), "{to}: {run}");
+            continue;
+        }
+        assert_eq!(guards(&found), ["policyChange"], "{to}: {found}");
+        let message = found["guards"][0]["message"].as_str().unwrap();
+        assert!(message.contains(told), "{to}: {message}");
+        assert!(message.contains("Before the merge: at most 1 of 2"), "{to}: {message}");
+        assert!(message.contains("after it: at most "), "{to}: {message}");
+        assert_eq!(run.code, Some(6), "{to}: {run}");
+        let markdown = sandbox.ds_plan(&format!("{BASE} --snapshot cluster.json -o markdown"));
+        assert!(markdown.stdout.contains("Before the merge"), "{to}: {markdown}");
+    }
+}
+
+#[test]
+fn policies_can_be_read_at_a_revision_of_their_own() {
+    let sandbox = repository();
+    sandbox
+        .write("deploy/policy.yaml", POLICY.replace("maxUnavailable: 1", "maxUnavailable: 100%"));
+    sandbox.commit();
+    let found = plan(&sandbox, "--path deploy --policy-from origin/main");
+    assert!(is_judged_by_p(&found), "{found}");
+    let line =
+        "--path deploy --policy-from origin/main --snapshot cluster.json --rehearse --yes --seed 7";
+    let run = sandbox.ds_apply(line);
+    assert_eq!(run.code, Some(0), "{run}");
+    assert_one_at_a_time(&run);
+    let run = sandbox.ds_apply(&line.replace("origin/main", "origin/gone"));
+    assert_eq!(run.code, Some(1), "{run}");
+    let run = sandbox.ds_plan("-f deploy --policy-from main --snapshot cluster.json");
+    assert_eq!(run.code, Some(64), "{run}");
+}

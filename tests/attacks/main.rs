@@ -1,0 +1,29 @@
+//! Attacks: what hostile manifests, repositories, recordings and servers try, one module a class of
+//! attack. `docs/security.md` has a row for each.
+
+// Clippy's leave for tests (clippy.toml) ends at functions marked as such; the sandbox is none.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
+
+mod broken_objects;
+mod embedded_repository;
+mod endless_answers;
+mod equal_names;
+#[allow(dead_code, reason = "tests/it uses the rest of it")]
+#[path = "../it/fixture.rs"]
+mod fixture;
+mod hidden_kinds;
+mod large_recording;
+mod large_repository;
+mod loosened_policy;
+mod pipelines;
+mod recordings;
+mod records;
+#[allow(dead_code, reason = "tests/it uses the rest of it")]
+#[path = "../it/sandbox.rs"]
+mod sandbox;
+mod saved_plans;
+mod special_files;
+mod supply_chain;
+mod surroundings;
+mod tenants;
+mod watched;

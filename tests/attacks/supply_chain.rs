@@ -1,0 +1,147 @@
+//! What comes with the programs: an action, pipelines to copy, manifests of jobs, an image. What they
+//! fetch is named by what it is, tokens stay out of lists of processes, and no job runs for ever.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize as _;
+use serde_yaml::Value;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Files below a folder with one of these ends.
+fn files(folder: &str, ends: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new(ROOT).join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if ends.iter().any(|end| path.to_str().unwrap().ends_with(end)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn every_job_has_a_deadline() {
+    let mut jobs = 0;
+    let pages = files("docs", &[".md"]).into_iter().chain([Path::new(ROOT).join("README.md")]);
+    let blocks = pages.flat_map(|page| {
+        let text = text(&page);
+        let blocks = text.split("```yaml\n").skip(1).map(|it| it.split("```").next().unwrap());
+        blocks.map(|block| (page.clone(), block.to_owned())).collect::<Vec<_>>()
+    });
+    let manifests = ["deploy", "examples"].into_iter().flat_map(|it| files(it, &[".yaml"]));
+    let manifests = manifests.filter(|it| !it.to_str().unwrap().contains("helm/chart"));
+    let manifests = manifests.map(|path| (path.clone(), text(&path)));
+    for (path, text) in manifests.chain(blocks) {
+        for document in serde_yaml::Deserializer::from_str(&text) {
+            let Ok(document) = Value::deserialize(document) else { continue };
+            let job = match document["kind"].as_str() {
+                Some("Job") => &document["spec"],
+                Some("CronJob") => &document["spec"]["jobTemplate"]["spec"],
+                _ => continue,
+            };
+            jobs += 1;
+            let deadline = job["activeDeadlineSeconds"].as_u64();
+            assert!(deadline.is_some_and(|it| it > 0), "{}", path.display());
+        }
+    }
+    assert!(jobs >= 3, "{jobs}");
+}
+
+#[test]
+fn actions_and_images_are_named_by_what_they_are() {
+    let mut seen = 0;
+    let workflows = files("examples/ci/github", &[".yml"]);
+    for path in workflows.into_iter().chain([Path::new(ROOT).join("action.yml")]) {
+        for line in text(&path).lines().filter(|line| line.contains("uses: ")) {
+            let name = line.split("uses: ").nth(1).unwrap();
+            if name.starts_with("YOUR-ORG/") {
+                continue;
+            }
+            let (_, version) = name.split_once('@').unwrap();
+            let (id, comment) = version.split_once(" # v").unwrap_or_else(|| panic!("{line}"));
+            let is_id = id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+            assert!(is_id && comment.starts_with(|c: char| c.is_ascii_digit()), "{line}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "{seen}");
+    for line in text(&Path::new(ROOT).join("Containerfile")).lines() {
+        if let Some(image) = line.strip_prefix("FROM ").filter(|image| *image != "scratch") {
+            assert!(image.contains("@sha256:"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_is_applied_comes_from_no_cache() {
+    let action: Value = serde_yaml::from_str(&text(&Path::new(ROOT).join("action.yml"))).unwrap();
+    for step in action["runs"]["steps"].as_sequence().unwrap() {
+        if step["uses"].as_str().is_some_and(|uses| uses.starts_with("actions/cache@")) {
+            let condition = step["if"].as_str().unwrap();
+            assert!(condition.contains("&& inputs.cache == 'true'"), "{condition}");
+        }
+    }
+    let path = Path::new(ROOT).join("examples/ci/github/ds-apply.yml");
+    let workflow: Value = serde_yaml::from_str(&text(&path)).unwrap();
+    for (_, job) in workflow["jobs"].as_mapping().unwrap() {
+        for step in job["steps"].as_sequence().unwrap() {
+            let uses = step["uses"].as_str().unwrap_or_default();
+            assert!(!uses.starts_with("actions/cache"), "{uses}");
+            if uses.contains("/ds-plan@") {
+                assert_eq!(step["with"]["cache"].as_str(), Some("false"), "{step:?}");
+            }
+        }
+    }
+}
+
+/// Arguments of a process are there for all to see.
+#[test]
+fn tokens_are_in_no_arguments() {
+    let scripts = files("action", &[".sh"]).into_iter();
+    let scripts = scripts.chain(files("examples/ci", &[".yml"]));
+    let mut tokens = 0;
+    for path in scripts {
+        for line in text(&path).lines().filter(|line| line.contains("_TOKEN")) {
+            let line = line.trim();
+            if line.starts_with('#') || !line.contains('$') || line.contains(": ${{ ") {
+                continue;
+            }
+            // Into a pipe that curl reads its header from; `printf` is the shell's own.
+            assert!(line.contains("--header @<(printf '"), "{}: {line}", path.display());
+            tokens += 1;
+        }
+    }
+    assert!(tokens >= 3, "{tokens}");
+}
+
+/// Whoever opens a merge request writes the jobs of its pipeline.
+#[test]
+fn pipelines_of_merge_requests_have_no_token_that_writes() {
+    let path = Path::new(ROOT).join("examples/ci/gitlab/ds-plan.gitlab-ci.yml");
+    let pipeline: Value = serde_yaml::from_str(&text(&path)).unwrap();
+    let mut jobs = 0;
+    for (name, job) in pipeline.as_mapping().unwrap() {
+        let rules = serde_yaml::to_string(&job["rules"]).unwrap();
+        let whole = serde_yaml::to_string(job).unwrap();
+        if rules.contains("merge_request_event") {
+            jobs += 1;
+            assert!(!whole.contains("DS_PLAN_TOKEN"), "{name:?}");
+            assert!(!whole.contains("KUBECONFIG"), "{name:?}");
+        } else if whole.contains("DS_PLAN_TOKEN") {
+            assert!(rules.contains("CI_COMMIT_REF_PROTECTED"), "{name:?}");
+        }
+    }
+    assert_eq!(jobs, 1);
+}

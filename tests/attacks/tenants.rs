@@ -1,0 +1,161 @@
+//! Somebody who may edit one namespace, and means another: what stands there makes the programs more
+//! careful about the DaemonSets there, and about no other.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::fixture::{AGENT, cluster, of_kind};
+use crate::sandbox::{Run, Sandbox};
+
+/// With another seed than before, so that new pods get other names and uids than the first ones had.
+const REHEARSE: &str = "--rehearse --seed 1 --snapshot before.json --save after.json";
+
+/// `a-shop/web` is a tenant's, and comes first by name; `logging/agent` is not.
+fn sandbox() -> Sandbox {
+    let mut cluster = cluster();
+    let mut namespace = of_kind(&mut cluster, "Namespace").next().unwrap().clone();
+    namespace["metadata"] = json!({"name": "a-shop", "uid": "uid-a-shop"});
+    cluster["items"].as_array_mut().unwrap().push(namespace);
+    let sandbox = Sandbox::with(&[("cluster.json", &cluster.to_string())]);
+    version(&sandbox, "1");
+    let run = sandbox.ds_apply(
+        "--rehearse --snapshot cluster.json --save before.json -f deploy --source-id prod",
+    );
+    assert_eq!(run.code, Some(0), "{run}");
+    sandbox
+}
+
+fn version(sandbox: &Sandbox, version: &str) {
+    let image = format!("agent:{version}");
+    let agent = AGENT.replace("agent:1", &image);
+    sandbox.write("deploy/agent.yaml", &agent);
+    let web = agent.replace("namespace: logging", "namespace: a-shop");
+    sandbox.write("deploy/web.yaml", web.replace("agent", "web"));
+}
+
+fn apply(sandbox: &Sandbox, flags: &str) -> Run {
+    sandbox.ds_apply(&format!("{REHEARSE} -f deploy --source-id prod {flags}"))
+}
+
+fn recorded(sandbox: &Sandbox, file: &str) -> Value {
+    serde_json::from_slice(&fs::read(sandbox.path(file)).unwrap()).unwrap()
+}
+
+/// Adds an object to the cluster, as a tenant would.
+fn add(sandbox: &Sandbox, object: Value) {
+    let mut cluster = recorded(sandbox, "before.json");
+    let items = cluster["items"].as_array_mut().unwrap();
+    let same = |it: &Value| {
+        ["kind", "/metadata/name", "/metadata/namespace"].iter().all(|path| {
+            let at = |it: &Value| it.get(path).or_else(|| it.pointer(path)).cloned();
+            at(it) == at(&object)
+        })
+    };
+    items.retain(|it| !same(it));
+    items.push(object);
+    sandbox.write("before.json", cluster.to_string());
+}
+
+/// The image of each DaemonSet that is left, `NAMESPACE/NAME IMAGE`.
+fn images(sandbox: &Sandbox) -> Vec<String> {
+    let mut after = recorded(sandbox, "after.json");
+    let image = |one: &mut Value| {
+        let metadata = &one["metadata"];
+        let image = &one["spec"]["template"]["spec"]["containers"][0]["image"];
+        let [namespace, name, image] =
+            [&metadata["namespace"], &metadata["name"], image].map(|it| it.as_str().unwrap());
+        format!("{namespace}/{name} {}", image.rsplit_once(':').unwrap().1)
+    };
+    of_kind(&mut after, "DaemonSet").map(image).collect()
+}
+
+/// A DaemonSet of the cluster, under another name, mark and all.
+fn decoy(sandbox: &Sandbox, namespace: &str, name: &str) -> Value {
+    let mut cluster = recorded(sandbox, "before.json");
+    let mut all = of_kind(&mut cluster, "DaemonSet");
+    let agent = all.find(|it| it["metadata"]["name"] == "agent").unwrap().to_string();
+    let mut decoy: Value = serde_json::from_str(&agent.replace("agent", name)).unwrap();
+    decoy["metadata"]["namespace"] = json!(namespace);
+    // No node runs it.
+    decoy["spec"]["template"]["spec"]["nodeSelector"] = json!({"no": "node"});
+    decoy["metadata"]["uid"] = json!(format!("uid-{namespace}-{name}"));
+    decoy
+}
+
+#[test]
+fn templates_that_are_said_to_have_failed_refuse_one_daemon_set() {
+    let sandbox = sandbox();
+    version(&sandbox, "2");
+    let plan = sandbox.ds_plan("-f deploy --snapshot before.json --source-id prod -o json").stdout;
+    let plan: Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!(plan["daemonSets"][0]["namespace"], "a-shop");
+    let digest = &plan["daemonSets"][0]["targetTemplate"];
+    add(
+        &sandbox,
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {
+                "name": "ds-plan-web", "namespace": "a-shop", "uid": "forged",
+                "annotations": {"ds-plan.dev/failed-templates": digest},
+            },
+            "spec": {},
+        }),
+    );
+    let run = apply(&sandbox, "");
+    assert_eq!(run.code, Some(6), "{run}");
+    assert!(run.stderr.contains("a-shop/web: the rollout of this very template failed"), "{run}");
+    assert_eq!(images(&sandbox), ["a-shop/web 1", "logging/agent 2"], "{run}");
+}
+
+#[test]
+fn what_is_refused_stops_what_a_policy_puts_after_it() {
+    let sandbox = sandbox();
+    version(&sandbox, "2");
+    // Another selector, which no update can bring about.
+    let web = fs::read_to_string(sandbox.path("deploy/web.yaml")).unwrap();
+    sandbox.write("deploy/web.yaml", web.replace("app: web", "app: shop"));
+    let policy = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: last}\n\
+                  spec: {selects: {names: [logging/agent]}, order: 5}\n";
+    sandbox.write("deploy/policy.yaml", policy);
+    for (flags, image) in [("", "logging/agent 1"), ("--keep-going", "logging/agent 2")] {
+        let run = apply(&sandbox, flags);
+        assert_eq!(run.code, Some(6), "{run}");
+        assert_eq!(images(&sandbox), ["a-shop/web 1", image], "{run}");
+    }
+}
+
+#[test]
+fn marks_count_only_where_the_source_is() {
+    let sandbox = sandbox();
+    // The source takes out what it has in one namespace, and leaves the rest.
+    add(&sandbox, decoy(&sandbox, "logging", "old"));
+    for name in ["decoy-1", "decoy-2", "decoy-3", "decoy-4"] {
+        add(&sandbox, decoy(&sandbox, "default", name));
+    }
+    let run = apply(&sandbox, "--prune");
+    assert_eq!(run.code, Some(0), "{run}");
+    assert!(run.stderr.contains("default/decoy-1: it carries the mark of source `prod`"), "{run}");
+    let left = images(&sandbox);
+    assert_eq!(left.iter().filter(|it| it.starts_with("default/decoy")).count(), 4, "{left:?}");
+    assert!(!left.iter().any(|it| it.starts_with("logging/old")), "{left:?}");
+    // Whoever names the namespace means it, and the guard counts there.
+    let named = apply(&sandbox, "--prune --prune-namespace default");
+    assert_eq!(named.code, Some(6), "{named}");
+    assert!(named.stderr.contains("--allow-mass-deletion"), "{named}");
+}
+
+#[test]
+fn a_decoy_of_another_place_is_refused_alone() {
+    let sandbox = sandbox();
+    version(&sandbox, "2");
+    add(&sandbox, decoy(&sandbox, "logging", "old"));
+    let mut other = decoy(&sandbox, "a-shop", "decoy");
+    other["metadata"]["annotations"]["ds-plan.dev/source-paths"] = json!("elsewhere");
+    add(&sandbox, other);
+    let run = apply(&sandbox, "--prune");
+    assert_eq!(run.code, Some(6), "{run}");
+    assert!(run.stderr.contains("--allow-other-source"), "{run}");
+    let left = images(&sandbox);
+    assert_eq!(left, ["a-shop/decoy 1", "a-shop/web 2", "logging/agent 2"], "{run}");
+}

@@ -1,0 +1,94 @@
+//! A program run as a process, watched from outside: how long it takes, and how much memory it has
+//! at most. Limits of time are generous, for they tell seconds from hours.
+
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How often a process is looked at.
+const POLL: Duration = Duration::from_millis(5);
+
+/// How a process ended.
+pub(crate) struct Watched {
+    /// `None` when it was ended because it took too long.
+    pub(crate) status: Option<ExitStatus>,
+    /// About how long it took.
+    pub(crate) took: Duration,
+    /// The most memory that it was seen to have resident, in bytes.
+    pub(crate) peak: usize,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Watched {
+    /// Runs a command, and ends it after `limit`.
+    pub(crate) fn run(mut command: Command, limit: Duration) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stdout = drained(child.stdout.take().unwrap());
+        let stderr = drained(child.stderr.take().unwrap());
+        let (mut took, mut peak) = (Duration::ZERO, 0);
+        let status = loop {
+            peak = peak.max(resident_peak(&child));
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if took > limit {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break None;
+            }
+            thread::sleep(POLL);
+            took += POLL;
+        };
+        let (stdout, stderr) = (stdout.join().unwrap(), stderr.join().unwrap());
+        Self { status, took, peak, stdout, stderr }
+    }
+
+    /// Asserts that it ended by itself with `code`, and had at most so many MiB.
+    #[track_caller]
+    pub(crate) fn expect(&self, code: i32, mebibytes: usize) {
+        assert_eq!(self.status.and_then(|it| it.code()), Some(code), "{self}");
+        assert!(self.peak <= mebibytes << 20, "{self}");
+    }
+
+    /// Asserts that it did not tell more than a log can take.
+    #[track_caller]
+    pub(crate) fn expect_few_words(&self) {
+        let told = self.stdout.len() + self.stderr.len();
+        assert!(told < 1 << 20, "{told} bytes were told: {self}");
+    }
+}
+
+/// The most memory that a process had resident so far; 0 when it is gone (`VmHWM` of proc(5)).
+fn resident_peak(child: &Child) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    kibibytes.map_or(0, |number| number.parse::<usize>().unwrap() << 10)
+}
+
+/// What comes out of a pipe, all of it, so that nobody waits for its reader.
+fn drained(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, took, peak, stdout, stderr } = self;
+        let ended = status.map_or("ended for it took too long".to_owned(), |it| it.to_string());
+        writeln!(f, "{ended}, after {took:?} with {} MiB at most", peak >> 20)?;
+        for (name, text) in [("stdout", stdout), ("stderr", stderr)] {
+            let beginning: String = text.chars().take(500).collect();
+            writeln!(f, "--- {name}, {} bytes\n{beginning}", text.len())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! A run that is busy for ever while no time goes by: virtual time stands still for it, so that no
+//! timeout would ever end it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::time::Instant;
+
+/// More polls of a run at one moment than any needs: what has work to do makes some hundreds.
+const MOST_POLLS: u32 = 2_000;
+
+/// It does not stop, and time does not go by.
+#[derive(Debug)]
+pub(crate) struct Spins {
+    /// How often it was polled at one moment.
+    pub(crate) polls: u32,
+}
+
+/// A run that is given up when it spins.
+pub(crate) struct Bounded<R> {
+    run: Pin<Box<R>>,
+    moment: Instant,
+    polls: u32,
+}
+
+impl<R: Future> Bounded<R> {
+    pub(crate) fn new(run: R) -> Self {
+        Self { run: Box::pin(run), moment: Instant::now(), polls: 0 }
+    }
+}
+
+impl<R: Future> Future for Bounded<R> {
+    type Output = Result<R::Output, Spins>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let now = Instant::now();
+        if now != self.moment {
+            (self.moment, self.polls) = (now, 0);
+        }
+        self.polls += 1;
+        if self.polls > MOST_POLLS {
+            return Poll::Ready(Err(Spins { polls: self.polls }));
+        }
+        self.run.as_mut().poll(context).map(Ok)
+    }
+}
+
+#[test]
+fn who_is_busy_for_ever_is_given_up() {
+    let found = ds_plan::simulator::on_virtual_time(async {
+        let busy = Bounded::new(async {
+            loop {
+                tokio::task::yield_now().await;
+            }
+        });
+        let patient = Bounded::new(async {
+            for _ in 0..2 * MOST_POLLS {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        });
+        let _: Result<(), Spins> = patient.await;
+        let busy: Result<(), Spins> = busy.await;
+        busy.unwrap_err().polls
+    });
+    assert_eq!(found.unwrap(), MOST_POLLS + 1);
+}

@@ -1,0 +1,141 @@
+//! The nodes whose pod a run has replaced: how many of them are in flight, and whether what it has
+//! made stays up. Counted here by the words of the documentation, and not by the program's own code.
+
+use std::collections::BTreeMap;
+
+use ds_plan::model::{DaemonSet, DaemonSetKey, NodeName, Pod, PodReadiness, Uid};
+use ds_plan::simulator::Store;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::budget::{Nodes, desired_nodes, owns};
+use crate::objects::{is_updated, pods};
+
+/// What a run has made of nodes, by DaemonSet and user.
+#[derive(Default)]
+pub(crate) struct Flights {
+    runs: BTreeMap<(DaemonSetKey, String), Run>,
+}
+
+#[derive(Default)]
+struct Run {
+    /// The pod that was taken from each node, and whether one has become available in its place.
+    nodes: BTreeMap<NodeName, (Uid, bool)>,
+    /// How often a new pod has become available.
+    available: usize,
+}
+
+/// How long a new pod has to stay up, in seconds.
+#[derive(Clone, Copy)]
+struct Bar {
+    first: i64,
+    others: i64,
+}
+
+impl Bar {
+    fn of(live: &DaemonSet, policy: &Value) -> Self {
+        let own = i64::from(live.spec.min_ready_seconds);
+        let bar = |seconds: i64| seconds.max(own);
+        let probed = |it: &Value| !it["readinessProbe"].is_null();
+        let containers = live.spec.template.raw()["spec"]["containers"].as_array();
+        match policy["minReadySeconds"].as_i64() {
+            Some(asked) => Self { first: bar(asked), others: bar(asked) },
+            None if containers.is_some_and(|all| all.iter().all(probed)) => {
+                Self { first: bar(10), others: bar(0) }
+            }
+            None => Self { first: bar(10), others: bar(10) },
+        }
+    }
+}
+
+impl Flights {
+    /// Notes which new pods have become available since the last look.
+    pub(crate) fn look(&mut self, live: &DaemonSet, policy: &Value, store: &Store, now: Timestamp) {
+        let bar = Bar::of(live, policy);
+        let new = new_pods(live, store);
+        for ((key, _), run) in &mut self.runs {
+            if *key != live.key {
+                continue;
+            }
+            for (node, (_, is_back)) in run.nodes.iter_mut().filter(|(_, (_, back))| !back) {
+                let seconds = if run.available == 0 { bar.first } else { bar.others };
+                if new.get(node).is_some_and(|pod| stays_up(pod, seconds, now)) {
+                    *is_back = true;
+                    run.available += 1;
+                }
+            }
+        }
+    }
+
+    /// The program deletes an outdated pod of a desired node.
+    pub(crate) fn takes_off(&mut self, live: &DaemonSet, user: &str, pod: &Pod) {
+        let Some(node) = pod.node() else { return };
+        let run = self.runs.entry((live.key.clone(), user.to_owned())).or_default();
+        run.nodes.insert(node.clone(), (pod.uid.clone(), false));
+    }
+
+    /// Why the pod of `node` may not go now.
+    pub(crate) fn broken(
+        &self,
+        live: &DaemonSet,
+        (user, node): (&str, &NodeName),
+        policy: &Value,
+        (store, nodes, now): (&Store, &Nodes, Timestamp),
+    ) -> Option<String> {
+        let run = self.runs.get(&(live.key.clone(), user.to_owned()))?;
+        let bar = Bar::of(live, policy);
+        let (new, old) = (new_pods(live, store), old_pods(live, store));
+        let seen = nodes.seen_by(now);
+        let desired: Vec<&NodeName> = desired_nodes(live, store).map(|it| &it.name).collect();
+        let counts = |it: &NodeName| it != node && desired.contains(&it) && nodes.is_ready(it, now);
+        let made = || run.nodes.iter().filter(|(it, _)| counts(it));
+        // What has changed a moment ago, the program need not know.
+        let is_known = |pod: &Pod| pod.containers_changed.is_some_and(|at| at <= seen);
+        let restarted = made().find(|(it, _)| {
+            let pod = new.get(*it).filter(|pod| pod.restarts > 0 && is_known(pod));
+            pod.is_some_and(|pod| !stays_up(pod, bar.others, now))
+        });
+        if let Some((at, _)) = restarted {
+            return Some(format!(", while the new pod on {at} has restarted and is not available"));
+        }
+        if policy["ramp"] == "none" {
+            return None;
+        }
+        let flies = |it: &NodeName, taken: &Uid| {
+            let landed = |pod: &Pod| pod.uid != *taken || pod.terminating;
+            let has_old = old.get(it).is_some_and(|pod| !pod.terminating);
+            let is_up = new.get(it).is_some_and(|pod| {
+                stays_up(pod, bar.others, now) || pod.containers_changed.is_none_or(|at| at > seen)
+            });
+            !has_old && !is_up && old.get(it).is_none_or(|pod| landed(pod))
+        };
+        let flying: Vec<&NodeName> =
+            made().filter(|(it, (taken, _))| flies(it, taken)).map(|(it, _)| it).collect();
+        let may = 1 + run.available;
+        (flying.len() >= may)
+            .then(|| format!(", while {flying:?} are in flight, and {may} may be at once"))
+    }
+}
+
+/// Pods of the live template that stay, by node.
+fn new_pods<'s>(live: &DaemonSet, store: &'s Store) -> BTreeMap<NodeName, &'s Pod> {
+    let own = pods(store).filter(|pod| owns(live, pod) && !pod.terminating);
+    by_node(own.filter(|pod| is_updated(pod, live, store)))
+}
+
+/// Pods of other templates, by node.
+fn old_pods<'s>(live: &DaemonSet, store: &'s Store) -> BTreeMap<NodeName, &'s Pod> {
+    by_node(pods(store).filter(|pod| owns(live, pod) && !is_updated(pod, live, store)))
+}
+
+fn by_node<'s>(pods: impl Iterator<Item = &'s Pod>) -> BTreeMap<NodeName, &'s Pod> {
+    pods.filter_map(|pod| Some((pod.node()?.clone(), pod))).collect()
+}
+
+/// Whether a pod has been Ready for so long, and no container has started meanwhile.
+fn stays_up(pod: &Pod, seconds: i64, now: Timestamp) -> bool {
+    let PodReadiness::Ready { since } = pod.readiness else { return false };
+    let since = since.max(pod.containers_changed);
+    seconds == 0
+        || since.is_some_and(|at| now.duration_since(at) >= SignedDuration::from_secs(seconds))
+}
