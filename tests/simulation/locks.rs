@@ -50,10 +50,10 @@ impl Locks {
         if objects.kind != Kind::Lease {
             return None;
         }
-        let name = &objects.name;
-        let holder = store.get(Kind::Lease, NAMESPACE, name).map(|it| holder(&it.value()));
+        let name = if request.verb == "create" { name_sent(request) } else { objects.name.clone() };
+        let holder = store.get(Kind::Lease, NAMESPACE, &name).map(|it| holder(&it.value()));
         let after = (holder.unwrap_or_default(), now);
-        let before = self.written.insert(name.clone(), after.clone());
+        let before = self.written.insert(name, after.clone());
         let (old, at) = before.filter(|(old, _)| !old.is_empty() && *old != after.0)?;
         let age = now.duration_since(at);
         let is_taken = !old.starts_with(&request.user) && age < LEASE;
@@ -127,6 +127,12 @@ impl Locks {
     fn robbed_of(&self, user: &str, lease: &str) -> Option<&Robbed> {
         self.robbed.get(lease).filter(|it| it.from.starts_with(user))
     }
+}
+
+/// The name of what is to be created: its path does not have it.
+fn name_sent(request: &Seen) -> String {
+    let sent: serde_json::Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    sent["metadata"]["name"].as_str().unwrap_or_default().to_owned()
 }
 
 fn holder(lease: &serde_json::Value) -> String {
