@@ -25,6 +25,8 @@ struct Flight {
     user: String,
     pod: Uid,
     until: Timestamp,
+    /// Until when its sender waits for an answer.
+    awaited: Timestamp,
 }
 
 /// The nodes of the cluster, as they are to each DaemonSet.
@@ -140,9 +142,18 @@ impl Nodes {
         *most = desired.max(*most);
     }
 
-    /// A delete is sent.
-    pub(crate) fn takes_off(&mut self, number: u64, user: &str, pod: &Pod, now: Timestamp) {
-        let flight = Flight { user: user.to_owned(), pod: pod.uid.clone(), until: now + UNDER_WAY };
+    /// A delete is sent, under a lock that runs out.
+    pub(crate) fn takes_off(
+        &mut self,
+        number: u64,
+        user: &str,
+        pod: &Pod,
+        lock: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        let until = now + UNDER_WAY;
+        let awaited = lock.map_or(until, |it| it.min(until));
+        let flight = Flight { user: user.to_owned(), pod: pod.uid.clone(), until, awaited };
         self.flights.insert(number, flight);
     }
 
@@ -151,10 +162,11 @@ impl Nodes {
         self.flights.remove(&number);
     }
 
-    /// Whether a delete of the pod is under way already, sent by the same user.
+    /// Whether a delete of the pod is under way already, and the same user still waits for its
+    /// answer.
     pub(crate) fn is_under_way(&self, user: &str, pod: &Pod, now: Timestamp) -> bool {
         let is_it = |flight: &Flight| flight.user == user && flight.pod == pod.uid;
-        self.flights.values().any(|flight| is_it(flight) && now < flight.until)
+        self.flights.values().any(|flight| is_it(flight) && now < flight.awaited)
     }
 
     /// The program takes the pod from a node.

@@ -263,7 +263,8 @@ impl Ledger {
             self.breaks(now, format_args!("{name} is deleted, and the delete before is under way"));
         }
         if !refused {
-            self.nodes.takes_off(request.number, &request.user, pod, now);
+            let lock = self.locks.runs_out(&live.key);
+            self.nodes.takes_off(request.number, &request.user, pod, lock, now);
         }
         let upkeep = upkeep::of(pod, live, store, &self.nodes, now);
         if matches!(upkeep, Upkeep::Gone | Upkeep::Surplus { serves: true }) {

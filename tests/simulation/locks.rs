@@ -90,6 +90,13 @@ impl Locks {
             .then(|| format!("{user} writes on at {key}, and renewed its lock {age:#} ago"))
     }
 
+    /// When the lease of a DaemonSet runs out, unless it is renewed: its holder then gives up what
+    /// it has sent.
+    pub(crate) fn runs_out(&self, key: &DaemonSetKey) -> Option<Timestamp> {
+        let (_, renewed) = self.written.get(&lease_name(key.name.as_str()))?;
+        Some(*renewed + LEASE)
+    }
+
     /// A change has arrived: only whoever has the lock makes any, but for what was under way when
     /// it was taken away.
     pub(crate) fn broken_on_arrival(
