@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds ds-plan and ds-apply from this action's own source, unless they were kept; puts them on PATH.
+# Builds ds-plan and ds-apply from this action's own source, unless they are cached; adds them to
+# PATH.
 set -euo pipefail
 
 if ! [ -x "$DS_PLAN_BUILT/bin/ds-plan" ]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the comment on the pull request, or changes the one that it wrote before. Where that is not
-# permitted, the summary of the job has to do.
+# Writes the comment on the pull request, or updates the existing one. If that is not permitted,
+# only the job summary has the plan.
 set -euo pipefail
 
 if [ "${DS_PLAN_COMMENT:-none}" = none ]; then
@@ -12,11 +12,11 @@ if [ -z "$number" ]; then
 fi
 head=$(jq -r '.pull_request.head.repo.full_name // empty' "$GITHUB_EVENT_PATH")
 if [ "$head" != "$GITHUB_REPOSITORY" ]; then
-    echo "::notice::The token of a fork's pull request cannot comment; the plan is in the summary of this job."
+    echo "::notice::The token of a fork's pull request cannot comment; see the plan in the summary of this job."
     exit 0
 fi
 
-# The token goes by a file descriptor, where no list of processes shows it.
+# The token is passed by a file descriptor, so that no process list shows it.
 api() { # api METHOD PATH, with a body on standard input if there is one to send
     local body=()
     if [ "$1" != GET ]; then
@@ -29,9 +29,9 @@ api() { # api METHOD PATH, with a body on standard input if there is one to send
         "${body[@]}" "$GITHUB_API_URL/repos/$GITHUB_REPOSITORY/$2"
 }
 
-# Only comments of bots: whoever writes our marker into a comment does not have it overwritten.
+# Only comments of bots: a user's comment that contains the marker is not overwritten.
 marker="<!-- ds-plan:$DS_PLAN_COMMENT -->"
-ours() { # the ids of our comments on a page
+ours() { # the ids of our comments on one page of results
     jq --arg marker "$marker" '.[] | select(.user.type == "Bot")
         | select(.body | rtrimstr("\n") | endswith($marker)) | .id'
 }
@@ -47,13 +47,13 @@ find_ours() {
     done
 }
 not_permitted() {
-    echo "::warning::The comment could not be written; the job needs \`pull-requests: write\`. The plan is in its summary."
+    echo "::warning::The comment could not be written; grant the job \`pull-requests: write\`. See the plan in its summary."
     exit 0
 }
 
 found=$(find_ours) || not_permitted
 id=${found%%$'\n'*}
-# A failed run has no marker of its own.
+# The text of a failed run does not contain the marker.
 if ! grep -qF -- "$marker" "$DS_PLAN_TEXT"; then
     printf '\n%s\n' "$marker" >>"$DS_PLAN_TEXT"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs ds-plan once and leaves what a comment, a summary and later steps need. Never fails because
-# of what the plan says: that is the verdict's affair, after the comment was written.
+# Runs ds-plan once and writes the files for the comment, the summary and later steps. The content
+# of the plan never makes this step fail; verdict.sh decides that after the comment is written.
 set -euo pipefail
 
 folder=${DS_PLAN_FOLDER:-$RUNNER_TEMP/ds-plan}
@@ -23,7 +23,7 @@ drift)
     plan=
     ;;
 *)
-    echo "::error::the input \`command\` is \`plan\` or \`drift\`"
+    echo "::error::the input \`command\` must be \`plan\` or \`drift\`"
     exit 64
     ;;
 esac
@@ -33,7 +33,7 @@ fi
 if [ "${DS_PLAN_COMMENT:-none}" != none ]; then
     arguments+=(--comment "$DS_PLAN_COMMENT")
 fi
-# Words, and nothing that a shell would make of them.
+# Splits into words without expansion.
 read -r -d '' -a further <<<"${DS_PLAN_ARGS:-}" || true
 
 code=0
@@ -44,10 +44,10 @@ case $code in
 2 | 3 | 6) changes=true ;;
 *)
     changes=
-    echo "**ds-plan failed** with exit code $code; the log of this job says why, and errors of manifests are marked in the files." >"$comment"
+    echo "**ds-plan failed** with exit code $code; see the log of this job; errors in manifests are marked in the files." >"$comment"
     ;;
 esac
-# How old the recording is, and where it comes from, before the marker in the last line.
+# Adds the age and origin of the recording before the marker in the last line.
 if [ -n "${DS_PLAN_SNAPSHOT:-}" ] && [ -n "$plan" ] && [ -n "$changes" ]; then
     minutes=$(jq '((now - (.cluster.observedAt | sub("\\.[0-9]+"; "") | fromdate)) / 60) | floor' "$plan")
     told="Planned on a recording that is $((minutes / 60)) h $((minutes % 60)) min old"
@@ -64,7 +64,7 @@ if [ -n "${DS_PLAN_SNAPSHOT:-}" ] && [ -n "$plan" ] && [ -n "$changes" ]; then
     esac
 fi
 cat "$comment" >>"$GITHUB_STEP_SUMMARY"
-# Whoever approves the plan sees which file it is, and `ds-apply --sha256` takes no other.
+# The digest shows approvers which file they approve; `ds-apply --sha256` accepts no other file.
 sha256=
 if [ -n "$plan" ] && [ -n "$changes" ] && [ -z "${GITHUB_BASE_REF:-}" ]; then
     sha256=$(sha256sum "$plan" | cut -d' ' -f1)

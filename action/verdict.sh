@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whether the job goes on: by what ds-plan's exit code says, and what the job fails on.
+# Fails or passes the job, by the exit code of ds-plan and the input `fail-on`.
 set -euo pipefail
 
 case $DS_PLAN_FAIL_ON in

@@ -1,5 +1,5 @@
-//! A made-up cluster of any size, written as `kubectl get … -o json` would: objects as large as
-//! real ones, with images, `managedFields` and all. The same size gives the same bytes.
+//! A generated cluster of any size, written as `kubectl get … -o json` would: objects as large as
+//! real ones, including images and `managedFields`. The same size gives the same bytes.
 
 mod daemon_set;
 mod node;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// DaemonSets of the cluster.
 const DAEMON_SETS: usize = 20;
 
-/// So many of the DaemonSets run on every node; each of the others in one pool.
+/// The number of DaemonSets that run on every node; each of the others runs in one pool.
 const EVERYWHERE: usize = 2;
 
 /// Pools of nodes.
@@ -26,18 +26,18 @@ const POOLS: usize = 6;
 /// Namespaces of teams, each with a share of the ordinary pods.
 const TEAMS: usize = 20;
 
-/// A moment of the cluster's life.
+/// A time in the past of the cluster.
 const BORN: &str = "2026-03-04T05:06:07Z";
-/// The last moment that any object speaks of.
+/// The latest timestamp of any object.
 const SEEN: &str = "2026-07-14T09:14:07Z";
 
-/// Nodes of the clusters that are measured: those given on the command line, or these.
+/// The numbers of nodes to measure: those given on the command line, or the default.
 pub(crate) fn sizes() -> Vec<usize> {
     let given: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
     if given.is_empty() { vec![500, 5_000] } else { given }
 }
 
-/// A recording of so many nodes, made anew so that it is what this code makes.
+/// A recording of this many nodes, written again each time so that it matches this code.
 pub(crate) fn recording(nodes: usize) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fleet");
     fs::create_dir_all(&folder).unwrap();
@@ -46,7 +46,7 @@ pub(crate) fn recording(nodes: usize) -> PathBuf {
     file
 }
 
-/// Every DaemonSet as the manifests have it: each of them gets a new image.
+/// Every DaemonSet of the manifests: each of them gets a new image.
 pub(crate) fn desired(manifests: &[ManifestFile]) -> Vec<DesiredDaemonSet> {
     let options = Options {
         default_namespace: "default".into(),
@@ -64,7 +64,7 @@ pub(crate) fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan
     plan
 }
 
-/// Writes a cluster of so many nodes with six pods each, one object a line.
+/// Writes a cluster of this many nodes with six pods each, one object per line.
 fn write(path: &Path, nodes: usize) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     write!(out, r#"{{"apiVersion":"v1","items":["#)?;
@@ -94,7 +94,7 @@ fn write(path: &Path, nodes: usize) -> io::Result<()> {
     out.flush()
 }
 
-/// The manifests that ask for a new image in every DaemonSet.
+/// The manifests that set a new image in every DaemonSet.
 pub(crate) fn manifests() -> Vec<ManifestFile> {
     let file = |set| ManifestFile {
         path: format!("{}.json", daemon_set::name(set)).into(),
@@ -103,12 +103,12 @@ pub(crate) fn manifests() -> Vec<ManifestFile> {
     (0..DAEMON_SETS).map(file).collect()
 }
 
-/// Whether a DaemonSet has a pod on a node: five of them have.
+/// Whether a DaemonSet has a pod on a node; every node has pods of five DaemonSets.
 fn runs_on(set: usize, node: usize) -> bool {
     set < EVERYWHERE || set % POOLS == node % POOLS
 }
 
-/// The team's namespace that holds a node's ordinary pod.
+/// The team's namespace that contains a node's ordinary pod.
 fn team(node: usize) -> String {
     format!("team-{:02}", node % TEAMS)
 }
@@ -141,7 +141,7 @@ fn namespace(name: &str) -> Value {
 /// A number that looks random, and is the same for the same words.
 fn number(kind: &str, name: &str) -> u64 {
     let bytes = kind.bytes().chain([0]).chain(name.bytes());
-    // FNV-1a, and the finish of SplitMix64 to spread it over all bits.
+    // FNV-1a, and the final step of SplitMix64 to spread it over all bits.
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     });

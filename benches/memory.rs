@@ -1,8 +1,8 @@
-//! How much memory reading a recorded cluster and planning on it take, counted by the allocator:
-//! `cargo bench --bench memory`. Numbers of nodes can be given, as with `speed`, from which it is
-//! apart because counting takes time.
+//! The memory that reading a recorded cluster and planning on it take, counted by the allocator:
+//! `cargo bench --bench memory`. The numbers of nodes can be given, as with `speed`; it is separate
+//! because counting takes time.
 
-#![allow(clippy::unwrap_used, reason = "a bench that cannot set up its input has to stop")]
+#![allow(clippy::unwrap_used, reason = "a bench without input has to stop")]
 #![allow(clippy::print_stdout, reason = "what it measures goes to standard output")]
 
 mod fleet;

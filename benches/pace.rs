@@ -1,13 +1,13 @@
-//! How long `ds-apply` takes to replace the pods of a DaemonSet, beside the built-in controller:
-//! `cargo bench --bench pace --features control-plane`.
+//! The time that `ds-apply` takes to replace the pods of a DaemonSet, compared with the built-in
+//! controller: `cargo bench --bench pace --features control-plane`.
 //!
-//! One DaemonSet on one control plane goes from version to version, in turns under the strategy
-//! `RollingUpdate` and by `ds-apply`, with the same budget. Somebody who watches its pods takes the
-//! time from the first one that goes to the last one that is available. Fifteen minutes, nearly all
-//! of them waiting for pods to become ready. The number of pairs, and then that of the nodes, can
-//! be given: `-- 1 12`.
+//! One DaemonSet on one control plane goes from version to version, alternately under the strategy
+//! `RollingUpdate` and by `ds-apply`, with the same budget. An independent observer measures the
+//! time from the first deleted pod to the last one that becomes available. It takes fifteen
+//! minutes, nearly all of them waiting for pods to become ready. The number of pairs, and then that
+//! of the nodes, can be given: `-- 1 12`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot go on panics")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed bench panics")]
 #![allow(clippy::disallowed_methods, reason = "a bench has a clock and settings of its own")]
 #![allow(clippy::print_stdout, reason = "what it measures goes to standard output")]
 
@@ -23,20 +23,20 @@ use std::time::Duration;
 
 use ds_plan::model::{FIELD_MANAGER, IntOrPercent};
 
-// The watcher, too, knows the harness by `crate::harness`.
+// The watcher also refers to the harness as `crate::harness`.
 use control_plane::harness::{self, ControlPlane, FakeNode, wait_for};
 use control_plane::watcher::Watcher;
 
-/// How many rollouts of each kind are measured when no number is given.
+/// The default number of rollouts of each kind.
 const PAIRS: usize = 5;
 
-/// Nodes of the cluster when no number is given.
+/// The default number of nodes.
 const NODES: usize = 60;
 
-/// How many nodes may be without a pod at one time.
+/// The values of `maxUnavailable`.
 const BUDGETS: [IntOrPercent; 2] = [IntOrPercent::Percent(10), IntOrPercent::Int(3)];
 
-/// How long a rollout may take.
+/// The timeout of a rollout.
 const LIMIT: Duration = Duration::from_mins(10);
 
 fn main() {
@@ -71,7 +71,7 @@ impl<'p> Fleet<'p> {
         fleet
     }
 
-    /// Measures so many rollouts of each kind, in turns.
+    /// Measures this many rollouts of each kind, alternately.
     fn row(mut self, pairs: usize) -> String {
         let pair = |_| (self.measure(Self::by_controller), self.measure(Self::by_ds_apply));
         let measured: Vec<(f64, f64)> = (0..pairs).map(pair).collect();
@@ -90,7 +90,7 @@ impl<'p> Fleet<'p> {
         )
     }
 
-    /// Seconds of one rollout to the next version.
+    /// The seconds of one rollout to the next version.
     fn measure(&mut self, roll: fn(&Self)) -> f64 {
         self.version += 1;
         let watcher = Watcher::begin(self.plane.client(), &self.namespace, self.nodes);
@@ -99,11 +99,12 @@ impl<'p> Fleet<'p> {
         let seen = watcher.end();
         let allowed = self.budget.scaled(self.nodes.try_into().unwrap());
         assert!(seen.most_unavailable <= allowed.try_into().unwrap(), "{}", seen.most_unavailable);
-        assert_eq!(seen.deleted.len(), self.nodes, "each pod goes once");
+        assert_eq!(seen.deleted.len(), self.nodes, "each pod is replaced once");
         seen.took().as_secs_f64()
     }
 
-    /// Writes the same fields as `ds-apply` does, under its name, so that nobody takes any over.
+    /// Writes the same fields as `ds-apply` does, under its field manager, so that there are no
+    /// conflicts.
     fn by_controller(&self) {
         let manager = format!("--field-manager={FIELD_MANAGER}");
         let apply = ["apply", "--server-side", &manager, "--filename=-"];
@@ -123,7 +124,7 @@ impl<'p> Fleet<'p> {
                       {.status.updatedNumberScheduled} {.status.numberAvailable}";
         let get = ["--namespace", &self.namespace, "get", "daemonset", "agent", status];
         let nodes = self.nodes.to_string();
-        wait_for("the fleet's end", LIMIT, [true; 3], || {
+        wait_for("the rollout to complete", LIMIT, [true; 3], || {
             let status = self.plane.kubectl(&get);
             let mut words = status.split(' ');
             let seen = words.next().and_then(|generations| generations.split_once('='));

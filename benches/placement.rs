@@ -1,8 +1,8 @@
-//! Where the pods of many DaemonSets may be on a large cluster, as the plan decides it, beside
-//! deciding each pair of DaemonSet and node by itself with the same rules: `cargo bench --bench
-//! placement`. Both answers are compared.
+//! The placement of many DaemonSets on a large cluster, as the plan evaluates it, compared with
+//! evaluating each pair of DaemonSet and node separately with the same rules: `cargo bench --bench
+//! placement`. Both results are compared.
 
-#![allow(clippy::unwrap_used, reason = "a bench that cannot set up its input has to stop")]
+#![allow(clippy::unwrap_used, reason = "a bench without input has to stop")]
 #![allow(clippy::disallowed_methods, reason = "a bench has a clock of its own")]
 #![allow(clippy::print_stdout, reason = "what it measures goes to standard output")]
 
@@ -16,7 +16,6 @@ use serde_json::json;
 /// Nodes, unless a number is given.
 const NODES: usize = 65_000;
 
-/// DaemonSets.
 const DAEMON_SETS: usize = 100;
 
 /// Pools of nodes.
@@ -30,13 +29,13 @@ fn main() {
     let mut shared: Vec<Duration> = Vec::new();
     for _ in 0..5 {
         let (placed, took) = timed(|| together(&templates, &nodes));
-        assert_eq!(placed, of_pairs, "two ways, two answers");
+        assert_eq!(placed, of_pairs, "the two results differ");
         shared.push(took);
     }
     shared.sort_unstable();
     let ratio = |took: &Duration| by_pairs.as_secs_f64() / took.as_secs_f64();
     println!(
-        "{} nodes, {DAEMON_SETS} DaemonSets: together {:.0} times as fast as pair by pair",
+        "{} nodes, {DAEMON_SETS} DaemonSets: in classes {:.0} times as fast as pair by pair",
         nodes.len(),
         ratio(&shared[2])
     );
@@ -48,7 +47,7 @@ fn main() {
     );
 }
 
-/// For each template, for each node, whether a pod may start and whether it may stay.
+/// For each template and each node, whether a pod may start and whether it may stay.
 type Verdicts = Vec<Vec<(bool, bool)>>;
 
 fn verdict(placement: &Placement) -> (bool, bool) {
@@ -60,7 +59,7 @@ fn each_pair(templates: &[PodPlacement], nodes: &[Node]) -> Verdicts {
     templates.iter().map(of).collect()
 }
 
-/// As the plan does it: classes of nodes that look the same to all templates, judged once each.
+/// As the plan does it: classes of nodes that look the same to all templates, evaluated once each.
 fn together(templates: &[PodPlacement], nodes: &[Node]) -> Verdicts {
     let fleet = Fleet::seen_by(nodes, templates);
     let classes = fleet.judge().classes();
@@ -81,7 +80,7 @@ fn eligible(verdicts: &Verdicts) -> usize {
     verdicts.iter().flatten().filter(|(may_start, _)| *may_start).count()
 }
 
-/// One of a cluster of pools, zones and two architectures; some are tainted, some cordoned off.
+/// A node of a cluster with pools, zones and two architectures; some are tainted, some cordoned.
 fn node(at: usize) -> Node {
     let name = format!("node-{at:05}");
     let pool = format!("pool-{}", at % POOLS);
@@ -119,7 +118,8 @@ fn node(at: usize) -> Node {
     }
 }
 
-/// A third runs everywhere, a third in one pool, a third where an affinity says; half tolerate GPUs.
+/// A third runs everywhere, a third in one pool, a third according to an affinity; half tolerate
+/// GPUs.
 fn template(set: usize) -> PodPlacement {
     let pool = format!("pool-{}", set % POOLS);
     let mut spec = json!({});

@@ -1,9 +1,9 @@
 //! How planning grows with the fleet: `cargo bench --bench plan`.
 //!
-//! Absolute times depend on the machine. What counts is the ratio between the rows: planning must
-//! grow linearly with nodes, and little with DaemonSets that look at the same nodes.
+//! Absolute times depend on the machine. The ratio between the rows matters: planning must grow
+//! linearly with nodes, and little with DaemonSets that select the same nodes.
 
-#![allow(clippy::unwrap_used, reason = "a bench that cannot set up its input has to stop")]
+#![allow(clippy::unwrap_used, reason = "a bench without input has to stop")]
 
 use divan::Bencher;
 use ds_plan::model::{
@@ -113,7 +113,7 @@ fn pod(owner: &DaemonSet, node: &Node) -> Pod {
         terminating: false,
         restarts: 0,
         containers_changed: None,
-        trouble: None,
+        container_failure: None,
         unready: None,
     }
 }
@@ -133,14 +133,14 @@ fn snapshot(nodes: usize) -> Snapshot {
         namespaces: Vec::new(),
         services: Vec::new(),
         leases: Vec::new(),
-        ledgers_beside: std::collections::BTreeSet::new(),
+        records_beside: std::collections::BTreeSet::new(),
         coverage: Coverage {
             scope: None,
             managed_fields: false,
             namespaces: false,
             services: false,
             leases: false,
-            ledgers: false,
+            records: false,
             masked: None,
         },
     };

@@ -1,17 +1,18 @@
-//! How long the rehearsal of a rollout takes, and how much memory: `cargo bench --bench rehearsal`.
+//! The time and memory that the rehearsal of a rollout takes: `cargo bench --bench rehearsal`.
 //!
 //! One DaemonSet of a recorded cluster with twenty gets a new image on every node, within a budget
-//! of 10 %: the recording is read, the embedded cluster begins, and the real `ds-apply` carries the
-//! rollout out on it. Numbers of nodes can be given. The time is that of `ds-apply --rehearse` as it
-//! is shipped, from start to end, with the plan afterwards; the heap is counted by the allocator in a
-//! second run, because counting takes time. The seconds are those of one machine; beside them stands
-//! how often the recording could have been parsed meanwhile, into nothing.
+//! of 10 %: the recording is read, the embedded cluster begins, and the real `ds-apply` does the
+//! rollout on it. The numbers of nodes can be given. The time is that of the release build of
+//! `ds-apply --rehearse`, from start to end, with the plan afterwards; the heap is counted by the
+//! allocator in a second run, because counting takes time. The seconds depend on the machine; the
+//! next column is how often the recording could have been parsed in that time, with the result
+//! discarded.
 
-#![allow(clippy::unwrap_used, reason = "a bench that cannot set up its input has to stop")]
+#![allow(clippy::unwrap_used, reason = "a bench without input has to stop")]
 #![allow(clippy::disallowed_methods, reason = "a bench has a clock of its own")]
 #![allow(clippy::print_stdout, reason = "what it measures goes to standard output")]
 
-#[expect(dead_code, reason = "it is for the benches that plan, too")]
+#[expect(dead_code, reason = "other benches also use it")]
 mod fleet;
 
 use std::fs;
@@ -25,14 +26,14 @@ use ds_plan::simulator::{Rehearsal, Timings, World, on_virtual_time};
 use peak_alloc::PeakAlloc;
 use serde::de::IgnoredAny;
 
-/// What `ds-apply` is told, beside the DaemonSet.
-const ARGUMENTS: [&str; 5] = ["--yes", "--take-over", "helm", "-f", "agent.json"];
+/// The arguments of `ds-apply`, in addition to the DaemonSet.
+const ARGUMENTS: [&str; 5] = ["--yes", "--force-conflicts", "helm", "-f", "agent.json"];
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
 fn main() {
-    println!("| nodes | pods | cluster's time | wall | in parses of the recording | heap, MiB |");
+    println!("| nodes | pods | cluster's time | wall | parses of the recording | heap, MiB |");
     println!("|---|---|---|---|---|---|");
     for nodes in fleet::sizes() {
         println!("{}", row(nodes));
@@ -56,7 +57,7 @@ fn row(nodes: usize) -> String {
     format!("| {nodes} | {pods} | {rollout} s | {wall:.1} s | {ratio:.1} | {heap} |")
 }
 
-/// The manifest of a DaemonSet that runs on every node, in a folder of its own; and its name.
+/// The manifest of a DaemonSet that runs on every node, in a new folder; and its name.
 fn manifest() -> (PathBuf, String) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rehearsal");
     fs::create_dir_all(&folder).unwrap();
@@ -73,15 +74,15 @@ fn parse(file: &Path) -> Duration {
     start.elapsed()
 }
 
-/// The program, as its users run it.
+/// Runs the program as its users do.
 fn run(file: &Path, folder: &Path, name: &str) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_ds-apply"));
     let line = program.arg("--rehearse").arg("--snapshot").arg(file).args(ARGUMENTS).arg(name);
     let status = line.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    assert!(status.unwrap().success(), "{} is not rehearsed", file.display());
+    assert!(status.unwrap().success(), "cannot rehearse {}", file.display());
 }
 
-/// Reads the recording and rolls out on it; how long that took in the cluster's time.
+/// Reads the recording and rolls out on it; returns the duration by the cluster's clock.
 fn rehearse(file: &Path, folder: &Path, name: &str) -> Duration {
     let snapshot = read_recorded(file).unwrap();
     let timings = Timings::seen_in(&snapshot);

@@ -1,10 +1,10 @@
-//! How long reading a recorded cluster and planning on it take, beside a program that only parses
+//! The time to read a recorded cluster and to plan on it, compared with a program that only parses
 //! the same bytes with `serde_json`: `cargo bench --bench speed --bench memory`.
 //!
-//! Times of one machine say nothing on another, so every number is a ratio of times that were
-//! taken in turns. Numbers of nodes can be given: `cargo bench --bench speed -- 500 5000 50000`.
+//! Absolute times depend on the machine, so every number is a ratio of times that were taken
+//! alternately. The numbers of nodes can be given: `cargo bench --bench speed -- 500 5000 50000`.
 
-#![allow(clippy::unwrap_used, reason = "a bench that cannot set up its input has to stop")]
+#![allow(clippy::unwrap_used, reason = "a bench without input has to stop")]
 #![allow(clippy::disallowed_methods, reason = "a bench has a clock of its own")]
 #![allow(clippy::print_stdout, reason = "what it measures goes to standard output")]
 
@@ -18,15 +18,16 @@ use ds_plan::cluster::read_recorded;
 use ds_plan::model::ManifestFile;
 use serde::de::IgnoredAny;
 
-/// As the programs have it.
+/// The allocator of the programs.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// So many nodes are read in all repetitions of one size, at least three times each.
+/// The total number of nodes to read in all repetitions of one size, with at least three
+/// repetitions.
 const NODES_IN_ALL: usize = 75_000;
 
 fn main() {
-    println!("Times as multiples of parsing the same bytes: median (least) of all repetitions.\n");
+    println!("Times relative to parsing the same bytes: median (minimum) of all repetitions.\n");
     println!("| nodes | pods | MiB | read | plan | read and plan |");
     println!("|---|---|---|---|---|---|");
     for nodes in fleet::sizes() {
@@ -46,7 +47,7 @@ fn row(nodes: usize) -> String {
     let size = fs::metadata(&file).unwrap().len() >> 20;
     let manifests = fleet::manifests();
     let repetitions = (NODES_IN_ALL / nodes).clamp(3, 31);
-    // In memory before the clock starts, which is kinder to the parser than a mapped file.
+    // In memory before the clock starts, which favours the parser over a mapped file.
     let bytes = fs::read(&file).unwrap();
     let measured = (0..repetitions).map(|_| measure(&bytes, &file, &manifests));
     let measured: Vec<Measured> = measured.collect();

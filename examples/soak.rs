@@ -1,10 +1,11 @@
-//! The simulation for as long as one likes: `cargo run --release --example soak -- --seeds 100000`.
+//! Runs the simulation with any number of seeds: `cargo run --release --example soak -- --seeds
+//! 100000`.
 //!
-//! It tells which seed it has come to, so that `--from` goes on there. The first seed that breaks a
-//! law ends it, with the one line that shows it again, as small as it gets.
+//! It prints the last seed tried; continue there with `--from`. The first seed that breaks a law
+//! ends it, with the command that reproduces the failure, minimized.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
-#![allow(clippy::print_stdout, reason = "it is what it is for")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
+#![allow(clippy::print_stdout, reason = "it reports on standard output")]
 
 #[path = "../tests/simulation/bounded.rs"]
 mod bounded;
@@ -18,8 +19,8 @@ mod cluster;
 mod dice;
 #[path = "../tests/simulation/end.rs"]
 mod end;
-#[path = "../tests/simulation/eyes.rs"]
-mod eyes;
+#[path = "../tests/simulation/external_actors.rs"]
+mod external_actors;
 #[path = "../tests/simulation/flights.rs"]
 mod flights;
 #[path = "../tests/simulation/laws.rs"]
@@ -28,8 +29,8 @@ mod laws;
 mod locks;
 #[path = "../tests/simulation/objects.rs"]
 mod objects;
-#[path = "../tests/simulation/people.rs"]
-mod people;
+#[path = "../tests/simulation/observations.rs"]
+mod observations;
 #[path = "../tests/simulation/reasons.rs"]
 mod reasons;
 #[path = "../tests/simulation/scenario.rs"]
@@ -49,31 +50,31 @@ use std::time::Instant;
 use clap::Parser;
 use shrink::Shrunk;
 
-/// How many seeds between two words.
+/// The number of seeds between two lines of progress.
 const PORTION: u64 = 1000;
 
-/// Runs the real ds-apply on small clusters where things go wrong
+/// Run the real ds-apply on small clusters with random faults
 #[derive(Parser)]
 struct Args {
-    /// How many seeds
+    /// Number of seeds
     #[arg(long, default_value_t = 10_000)]
     seeds: u64,
-    /// The first of them
+    /// First seed
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Parts of the scenario that are left out, by number
+    /// Leave out these parts of the scenario, by number
     #[arg(long, value_delimiter = ',')]
     without: Vec<usize>,
-    /// Plant this fault, or `all` of them one after the other: each is to be found
+    /// Plant this fault, or `all` of them one after the other; each must be found
     #[cfg(feature = "planted")]
     #[arg(long)]
     planted: Option<String>,
-    /// Print every request and every change of what breaks, and the cluster at the end
+    /// Print every request and every change of a failed seed, and the cluster at the end
     #[arg(long)]
     history: bool,
 }
 
-#[expect(clippy::disallowed_methods, reason = "it tells how fast it is")]
+#[expect(clippy::disallowed_methods, reason = "it reports its speed")]
 fn main() -> ExitCode {
     let args = Args::parse();
     #[cfg(feature = "planted")]
@@ -94,12 +95,12 @@ fn main() -> ExitCode {
         }
         from = to;
         let took = began.elapsed().as_secs().max(1);
-        println!("come to seed {from}, {} a second", (from - args.from) / took);
+        println!("tried up to seed {from}, {} per second", (from - args.from) / took);
     }
     ExitCode::SUCCESS
 }
 
-/// Tries these seeds on all cores; the first that breaks a law.
+/// Tries these seeds on all cores; returns the first that breaks a law.
 fn portion(from: u64, to: u64, without: &[usize]) -> Option<Shrunk> {
     let next = AtomicU64::new(from);
     let work = || {
@@ -122,12 +123,12 @@ fn portion(from: u64, to: u64, without: &[usize]) -> Option<Shrunk> {
     })
 }
 
-/// Plants faults; those that no law finds are told, and make it fail.
+/// Plants faults; prints those that no law finds, and fails if there are any.
 #[cfg(feature = "planted")]
 fn planted(name: &str, from: u64, seeds: u64) -> ExitCode {
     let mut survived = 0;
     for fault in ds_plan::planted::ALL.iter().filter(|fault| name == "all" || name == **fault) {
-        // A seed that finds something anyhow shows nothing.
+        // A seed that also fails without the fault proves nothing.
         let found = (from..from.saturating_add(seeds)).find_map(|seed| {
             let law = with_fault(fault, seed)?;
             with_fault("", seed).is_none().then_some((seed, law))

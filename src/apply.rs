@@ -1,10 +1,10 @@
-//! Carries a rollout out: shows the world to `rollout::step`, performs what it wants, and tells it
-//! what came of that.
+//! Runs a rollout: passes the observed world to `rollout::step`, performs its effects, and passes
+//! their results to the next step.
 //!
-//! Nothing is decided here about nodes or pods. What comes before the first step (ownership,
+//! This module decides nothing about nodes or pods. What comes before the first step (ownership,
 //! preflight) is in `prepare`; requests and their answers are in `perform`.
 
-mod keeper;
+mod in_process_controller;
 mod perform;
 pub mod permissions;
 mod prepare;
@@ -19,68 +19,73 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::cluster::{Lock, LockError, Observer, View};
-use crate::controller::ground::Survey;
+use crate::controller::node_placements::PlacementCache;
 use crate::model::{DaemonSetKey, ManagedBy};
 use crate::rollout::{
-    Answer, Effect, Ending, Event, Leave, Outcome, Report, State, Task, World, Write, step,
+    AllowedActions, Answer, Effect, Ending, Event, Outcome, Report, State, Task, World, Write, step,
 };
-use keeper::Keeper;
-use perform::Hands;
+use in_process_controller::InProcessController;
+use perform::RequestSender;
 
-pub use prepare::{PreflightError, Trial, preflight, take_over, try_pod};
+pub use prepare::{PreflightError, Trial, force_conflicts, preflight, try_pod};
 
-/// Why an event says that no pod could be created (upstream: `FailedCreatePodReason`).
+/// Reason of the event for a pod that could not be created (upstream: `FailedCreatePodReason`).
 const FAILED_CREATE: &str = "FailedCreate";
 
-/// The longest sleep between two looks: a clock may jump.
+/// The longest sleep between two steps: a clock may jump.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
-/// The shortest one, so that what is overdue cannot spin.
+/// The shortest sleep, so that an overdue step cannot cause a busy loop.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
 
-/// A look at so many nodes is worth a millisecond of rest: what happens meanwhile is looked at
-/// together, else a large cluster would have each of its changes cost a look at all of it.
+/// Number of nodes per millisecond of rest after a step. Changes during the rest are evaluated
+/// together; otherwise each change in a large cluster would cost an evaluation of all nodes.
 const NODES_A_MILLISECOND: usize = 10;
 
-/// Something that interrupts a run from outside: Ctrl-C or SIGTERM.
+/// An interrupt of a run: Ctrl-C or SIGTERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupt;
 
-/// One rollout under way.
+/// A rollout of one DaemonSet.
 pub struct Run<'a> {
-    /// Which DaemonSet.
+    /// The DaemonSet.
     pub key: &'a DaemonSetKey,
-    /// The lock on it, held.
+    /// The lock on it, which this run holds.
     pub lock: Arc<Lock>,
-    /// Who acts on it: without a controller in the cluster, the run brings its own.
+    /// The controller of the DaemonSet. Without a DaemonSet controller in the cluster, the run
+    /// starts its in-process controller.
     pub managed_by: ManagedBy,
-    /// What is seen of it.
+    /// The observer of the DaemonSet, its nodes, pods and revisions.
     pub observer: Observer,
-    /// How it is asked to stop.
+    /// Receives the interrupts.
     pub interrupts: &'a mut mpsc::Receiver<Interrupt>,
-    /// What is asked for.
+    /// The task of the run.
     pub task: Task,
 }
 
 impl Run<'_> {
-    /// Takes steps until the rollout has ended, and says when that was. `tell` is told what happens,
-    /// and at what time by the server's clock. What the server refuses is in the ending.
+    /// Takes steps until the rollout has ended; returns the ending and its time. `tell` receives
+    /// each report with its time. Times are by the server's clock. Rejections by the server are in
+    /// the ending.
     pub async fn to_its_end(mut self, tell: impl FnMut(&Report, Timestamp)) -> (Ending, Timestamp) {
-        let mut keeper = match self.managed_by {
+        let mut controller = match self.managed_by {
             ManagedBy::DaemonSetController => None,
-            ManagedBy::DsApply => {
-                Some(Keeper::begin(self.key.clone(), &self.lock, self.observer.clone()))
-            }
+            ManagedBy::DsApply => Some(InProcessController::begin(
+                self.key.clone(),
+                &self.lock,
+                self.observer.clone(),
+            )),
         };
-        let (ending, leave, now) = self.steps(keeper.as_mut(), tell).await;
-        // Where nothing has been put in place, everything stays as it is.
-        let goes_on = ending.outcome != Outcome::LockLost && leave != Leave::Nothing;
-        if let Some(keeper) = keeper.filter(|_| goes_on) {
+        let (ending, allowed_actions, now) = self.steps(controller.as_mut(), tell).await;
+        // Without a write, everything stays as it is.
+        let resumes =
+            ending.outcome != Outcome::LockLost && allowed_actions != AllowedActions::None;
+        if let Some(controller) = controller.filter(|_| resumes) {
             tokio::select! {
                 biased;
                 Some(Interrupt) = self.interrupts.recv() => {}
                 () = self.lock.lost() => {}
-                () = keeper.settle(leave) => {}
+                () = controller.drain(allowed_actions) => {}
             }
         }
         (ending, now)
@@ -88,104 +93,109 @@ impl Run<'_> {
 
     async fn steps(
         &mut self,
-        mut keeper: Option<&mut Keeper>,
+        mut controller: Option<&mut InProcessController>,
         mut tell: impl FnMut(&Report, Timestamp),
-    ) -> (Ending, Leave, Timestamp) {
-        let mut hands = Hands::new(self.key.clone(), Arc::clone(&self.lock));
+    ) -> (Ending, AllowedActions, Timestamp) {
+        let mut sender = RequestSender::new(self.key.clone(), Arc::clone(&self.lock));
         let provenance = self.task.provenance.clone();
         let mut state = State::new(self.task.clone());
         let mut heard = Heard::default();
-        let mut survey = Survey::default();
+        let mut placement_cache = PlacementCache::default();
         let mut event = Event::Look;
         loop {
-            let Looked { state: after, effects, now, nodes } = self.step(state, event, &mut survey);
+            let Looked { state: after, effects, now, nodes } =
+                self.step(state, event, &mut placement_cache);
             state = after;
-            if let Some(keeper) = &keeper {
-                keeper.may(state.leaves(), state.creates());
+            if let Some(controller) = &controller {
+                controller.may(state.allowed_actions(), state.creates());
             }
             let rested = Instant::now() + rest(nodes);
-            // Each step says anew when the next one is due.
+            // Each step sets the next wake-up again.
             let mut wake = None;
             for effect in effects {
                 match effect {
                     Effect::Report(report) => tell(&report, now),
                     Effect::WakeAt(at) => wake = Some(at),
-                    Effect::Finish(ending) => return (*ending, state.leaves(), now),
-                    Effect::Write(write) => self.write(&mut hands, *write, now),
-                    Effect::Delete(delete) => hands.delete(delete),
+                    Effect::Finish(ending) => return (*ending, state.allowed_actions(), now),
+                    Effect::Write(write) => self.write(&mut sender, *write, now),
+                    Effect::Delete(delete) => sender.delete(delete),
                     Effect::Remember { digest } => {
-                        hands.note(move |known| perform::remembered(known, &digest));
+                        sender.note(move |known| perform::remembered(known, &digest));
                     }
                     Effect::Forget { digest } => {
-                        hands.note(move |known| perform::forgotten(known, &digest));
+                        sender.note(move |known| perform::forgotten(known, &digest));
                     }
                     Effect::Record { revision, uid } => {
                         let seen = self.observer.look(|view| perform::revision(view, &uid));
-                        hands.record(revision, seen, provenance.clone());
+                        sender.record(revision, seen, provenance.clone());
                     }
                 }
             }
             let longest = until(wake, now);
-            event = self.next(&mut hands.answers, &mut heard, keeper.as_deref_mut(), longest).await;
+            event = self
+                .next(&mut sender.answers, &mut heard, controller.as_deref_mut(), longest)
+                .await;
             while can_wait(&event) && Instant::now() < rested {
                 state.note(event, self.now());
-                event = self.next_in_rest(&mut hands.answers, &mut heard, rested).await;
+                event = self.next_in_rest(&mut sender.answers, &mut heard, rested).await;
             }
         }
     }
 
-    /// Writes the DaemonSet, or the ledger that stands for it.
-    fn write(&self, hands: &mut Hands, write: Write, now: Timestamp) {
+    /// Writes the DaemonSet, or its record ConfigMap.
+    fn write(&self, sender: &mut RequestSender, write: Write, now: Timestamp) {
         match self.managed_by {
-            ManagedBy::DaemonSetController => hands.write(write),
+            ManagedBy::DaemonSetController => sender.write(write),
             ManagedBy::DsApply => {
                 let live = self.observer.look(|view| view.snapshot.daemon_set(self.key).cloned());
-                hands.write_ledger(write, live, now);
+                sender.write_record(write, live, now);
             }
         }
     }
 
-    /// One step on what is seen now, by the server's clock.
-    fn step(&self, state: State, event: Event, survey: &mut Survey) -> Looked {
+    /// Takes one step on the current view, by the server's clock.
+    fn step(&self, state: State, event: Event, placement_cache: &mut PlacementCache) -> Looked {
         let is_current = self.observer.is_current() && self.lock.is_fresh();
-        self.observer.look(|View { snapshot, nodes_version, complaints: _ }| {
+        self.observer.look(|View { snapshot, nodes_version, failed_creates: _ }| {
             let (now, nodes) = (snapshot.observed_at, &snapshot.nodes);
             let world = World::of(snapshot, self.key, is_current);
-            let ground = world.daemon_set.map(|live| survey.ground(live, nodes, *nodes_version));
-            let (state, effects) = step(state, event, &world.on(ground.as_deref()), now);
+            let node_placements = world
+                .daemon_set
+                .map(|live| placement_cache.node_placements(live, nodes, *nodes_version));
+            let (state, effects) = step(state, event, &world.on(node_placements.as_deref()), now);
             Looked { state, effects, now, nodes: nodes.len() }
         })
     }
 
-    /// What time it is, by the server's clock.
+    /// The current time, by the server's clock.
     fn now(&self) -> Timestamp {
         self.observer.look(|view| view.snapshot.observed_at)
     }
 
-    /// Waits for what happens next, and not longer than that.
+    /// Waits for the next event, at most for `longest`.
     async fn next(
         &mut self,
         answers: &mut JoinSet<Answer>,
         heard: &mut Heard,
-        keeper: Option<&mut Keeper>,
+        controller: Option<&mut InProcessController>,
         longest: Duration,
     ) -> Event {
         if let Some(message) = self.observer.look(|view| heard.news(view)) {
             return Event::CreateFailed { message };
         }
-        // In this order, so that the same happens each time, and nothing that stops a run waits.
+        // Biased order: deterministic, and what stops a run comes first.
         tokio::select! {
             biased;
             () = self.lock.lost(), if !heard.lock_lost => heard.loss(),
             Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
             Some(answer) = answers.join_next() => answered(answer),
-            Some(message) = complaint(keeper) => Event::CreateFailed { message },
+            Some(message) = failed_create(controller) => Event::CreateFailed { message },
             () = self.observer.changed() => Event::Look,
             () = tokio::time::sleep(longest) => Event::Look,
         }
     }
 
-    /// Waits until the rest is over, or something happens that has to be known before.
+    /// Waits until the rest is over, or until an event that cannot wait for its end.
     async fn next_in_rest(
         &mut self,
         answers: &mut JoinSet<Answer>,
@@ -202,25 +212,26 @@ impl Run<'_> {
     }
 }
 
-/// What the run's own controller could not create; never, without one.
-async fn complaint(keeper: Option<&mut Keeper>) -> Option<String> {
-    match keeper {
-        Some(keeper) => keeper.complaints.recv().await,
+/// The next failed pod creation of the in-process controller; never returns without one.
+async fn failed_create(controller: Option<&mut InProcessController>) -> Option<String> {
+    match controller {
+        Some(controller) => controller.create_failures.recv().await,
         None => std::future::pending().await,
     }
 }
 
-/// Does for a DaemonSet on which no controller acts what one would do at once: orphans are adopted,
-/// the history and the status put in order.
+/// Reconciles a DaemonSet that no DaemonSet controller acts on, as far as possible at once: adopts
+/// orphans, and updates the history and the status.
 ///
 /// # Errors
-/// The lock was lost before all of that was done.
-pub async fn tend(
+/// The lock was lost before that was done.
+pub async fn reconcile(
     key: &DaemonSetKey,
     lock: &Arc<Lock>,
     observer: Observer,
 ) -> Result<(), LockError> {
-    let settled = Keeper::begin(key.clone(), lock, observer).settle(Leave::Upkeep);
+    let settled =
+        InProcessController::begin(key.clone(), lock, observer).drain(AllowedActions::Reconcile);
     tokio::select! {
         biased;
         () = lock.lost() => Err(LockError::Lost { daemon_set: key.clone() }),
@@ -228,22 +239,22 @@ pub async fn tend(
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 struct Looked {
     state: State,
     effects: Vec<Effect>,
-    /// When it was taken, by the server's clock.
+    /// The time of the step, by the server's clock.
     now: Timestamp,
-    /// How many nodes it looked at.
+    /// Number of nodes that were evaluated.
     nodes: usize,
 }
 
-/// How long to rest after a look at so many nodes.
+/// The rest after an evaluation of this many nodes.
 fn rest(nodes: usize) -> Duration {
     Duration::from_millis(u64::try_from(nodes / NODES_A_MILLISECOND).unwrap_or(u64::MAX))
 }
 
-/// Whether what is to be done about an event may wait for the next look.
+/// Whether an event may wait until the end of the rest.
 fn can_wait(event: &Event) -> bool {
     match event {
         Event::Look | Event::Answer(_) => true,
@@ -254,38 +265,38 @@ fn can_wait(event: &Event) -> bool {
 fn answered(answer: Result<Answer, tokio::task::JoinError>) -> Event {
     match answer {
         Ok(answer) => Event::Answer(answer),
-        // A request that panicked is a bug; the run must not wait for it for ever.
+        // A request that panicked is a bug; the run must not wait for its answer indefinitely.
         Err(failed) => std::panic::resume_unwind(failed.into_panic()),
     }
 }
 
-/// How long to sleep until then.
+/// The time to sleep until the wake-up.
 fn until(wake: Option<Timestamp>, now: Timestamp) -> Duration {
     let due = wake.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
     due.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
 }
 
-/// What has been passed on, and is not told again.
+/// The events that were passed to the run already.
 #[derive(Default)]
 struct Heard {
-    /// How often the controller had made each complaint.
-    complaints: BTreeMap<String, u32>,
-    /// The lock stays lost: whoever looked again would find nothing but that.
+    /// The count of each `FailedCreate` event.
+    failed_creates: BTreeMap<String, u32>,
+    /// Whether the loss of the lock was passed on: it stays lost, and would be reported again.
     lock_lost: bool,
 }
 
 impl Heard {
-    /// The lock is lost, which is told once.
+    /// The event of a lost lock, which is passed on once.
     fn loss(&mut self) -> Event {
         self.lock_lost = true;
         Event::LockLost
     }
 
-    /// A complaint that was not passed on yet.
+    /// A `FailedCreate` event that was not passed on yet.
     fn news(&mut self, view: &View) -> Option<String> {
-        let failed = view.complaints.iter().filter(|it| it.reason == FAILED_CREATE);
+        let failed = view.failed_creates.iter().filter(|it| it.reason == FAILED_CREATE);
         failed
-            .filter(|it| self.complaints.insert(it.event.clone(), it.count) != Some(it.count))
+            .filter(|it| self.failed_creates.insert(it.event.clone(), it.count) != Some(it.count))
             .last()
             .map(|it| it.message.clone())
     }

@@ -1,7 +1,7 @@
 //! The imperative shell of both programs: command line in, exit status out.
 //!
-//! Here: the list of commands, and how the command line becomes one of them. One file a command,
-//! in the order read, decide, show. Not here: any decision about DaemonSets.
+//! Here: the list of commands, and parsing the command line into one of them. Each command has its
+//! own file, in the order read, decide, show. Not here: decisions about DaemonSets.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 mod annotations;
 mod apply;
-mod called;
+mod atomic_write;
 mod comparison;
 mod completions;
 mod connection;
@@ -25,6 +25,7 @@ mod flags;
 mod hints;
 mod history;
 mod input;
+mod invocation;
 mod label_selector;
 mod man;
 mod plan;
@@ -36,14 +37,13 @@ mod signature;
 mod snapshot;
 mod status;
 mod warnings;
-mod whole_file;
 
 use apply::DsApply;
 pub use apply::{Ended, ds_apply_at};
-use called::Called;
 use error::Error;
 pub use exit::Exit;
 use flags::{Color, GlobalFlags};
+use invocation::Invocation;
 use printer::Printer;
 use shell::Shell;
 
@@ -64,7 +64,7 @@ struct DsPlan {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), \
-                          3 drift (drift), 6 refused by a guard (--fail-on-guards), 64 usage, \
+                          3 drift (drift), 6 blocked by a guard (--fail-on-guards), 64 usage, \
                           130 interrupted";
 
 #[derive(Subcommand, Debug)]
@@ -105,8 +105,8 @@ pub fn ds_apply() -> Exit {
     }
 }
 
-/// As [`run`], for the program that must not just end when it is interrupted.
-fn run_apply(global: GlobalFlags, command: apply::Command, called: Called) -> Exit {
+/// As [`run`], for `ds-apply`, which has to stop a rollout safely when it is interrupted.
+fn run_apply(global: GlobalFlags, command: apply::Command, called: Invocation) -> Exit {
     let printer = Printer::new(global.color.into()).speaking_as(called).marking(global.annotations);
     let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
         shell::run_with_interrupts(|interrupts| async move {
@@ -119,8 +119,8 @@ fn run_apply(global: GlobalFlags, command: apply::Command, called: Called) -> Ex
     done.unwrap_or_else(|error| report(&error, printer))
 }
 
-/// Runs one command, and explains what stood in its way.
-fn run(global: GlobalFlags, command: Command, called: Called) -> Exit {
+/// Runs one command, and prints its error if it fails.
+fn run(global: GlobalFlags, command: Command, called: Invocation) -> Exit {
     let printer = Printer::new(global.color.into()).speaking_as(called).marking(global.annotations);
     let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
         let work = async move {
@@ -154,16 +154,16 @@ async fn dispatch(command: &Command, global: &GlobalFlags, shell: &Shell) -> Res
     }
 }
 
-/// Reads the command line of a program, and by which name it was called.
-fn parse<P: Parser>(line: impl Iterator<Item = OsString>) -> (Called, Result<P, clap::Error>) {
+/// Parses the command line of a program, and detects the name by which it was called.
+fn parse<P: Parser>(line: impl Iterator<Item = OsString>) -> (Invocation, Result<P, clap::Error>) {
     let mut line = line.peekable();
-    let called = Called::of(line.peek().map(OsString::as_os_str));
+    let called = Invocation::of(line.peek().map(OsString::as_os_str));
     (called, parse_called(line, called))
 }
 
 fn parse_called<P: Parser>(
     line: impl Iterator<Item = OsString>,
-    called: Called,
+    called: Invocation,
 ) -> Result<P, clap::Error> {
     let name = called.name(P::command().get_name());
     let mut command = P::command().bin_name(name);
@@ -181,7 +181,7 @@ fn parse_called<P: Parser>(
     P::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// A flag of `plan` that was given before the name of a command, where it would go unread.
+/// A flag of `plan` that was given before the name of a command, where it would be ignored.
 fn misplaced(command: &clap::Command, matches: &clap::ArgMatches) -> Option<String> {
     let given = |arg: &&clap::Arg| {
         let id = arg.get_id().as_str();
@@ -191,7 +191,7 @@ fn misplaced(command: &clap::Command, matches: &clap::ArgMatches) -> Option<Stri
     Some(arg.get_long().map_or_else(|| arg.get_id().to_string(), |long| format!("--{long}")))
 }
 
-/// `ds-plan statsu` reads as a name of a DaemonSet; say that a command may have been meant.
+/// Suggests a command for `ds-plan statsu`, which parses as the name of a DaemonSet.
 fn with_similar_command(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
         && error.kind() == ErrorKind::ValueValidation
@@ -205,8 +205,8 @@ fn with_similar_command(mut error: clap::Error, command: &clap::Command) -> clap
     error
 }
 
-/// Prints what clap says: help and version are output, everything else is an error.
-fn usage(error: &clap::Error, called: Called) -> Exit {
+/// Prints the message of clap: help and version are output, everything else is an error.
+fn usage(error: &clap::Error, called: Invocation) -> Exit {
     let printer = Printer::new(Color::Auto.into()).speaking_as(called);
     let text = called.speak(&error.render().ansi().to_string());
     if error.use_stderr() {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_would_go_unread_are_refused() {
+    fn ignored_flags_are_refused() {
         for (line, want) in [
             ("ds-plan -f a.yaml status", "`--filename` belongs after `ds-plan status`, not before"),
             ("ds-plan --rev main plan", "`--rev` belongs after `ds-plan plan`, not before"),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_of_kubectl_speaks_of_itself_as_such() {
+    fn a_kubectl_plugin_prints_its_kubectl_name() {
         for (line, want) in [
             ("kubectl-ds_plan --nonsense", "Usage: kubectl ds-plan [OPTIONS]"),
             ("kubectl-ds_plan status --nonsense", "Usage: kubectl ds-plan status [OPTIONS]"),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn global_flags_stand_on_either_side() {
+    fn global_flags_work_before_and_after_the_command() {
         for line in ["ds-plan --snapshot a -n b status", "ds-plan status --snapshot a -n b"] {
             let global = parsed(line).unwrap().global;
             assert_eq!(global.snapshot.unwrap().to_str(), Some("a"), "{line}");

@@ -1,13 +1,13 @@
-//! Where a [`Snapshot`](crate::model::Snapshot) comes from: the live cluster, or a recording; and
-//! the one way in which anything is written to a cluster.
+//! Access to a cluster: reads a [`Snapshot`](crate::model::Snapshot) from the live cluster or from
+//! a recording, and sends all writes.
 //!
-//! Dull on purpose: one method a verb, conversion at the border, retry as a table by verb. Live
-//! and recorded objects go through the same decoder, so that equal clusters are equal snapshots.
+//! Kept simple: one method per verb, conversion at the edge, retries as a table by verb. Live and
+//! recorded objects go through the same decoder, so that equal clusters give equal snapshots.
 //! Not here: any decision about a DaemonSet.
 //!
-//! A [`LiveCluster`] only reads. A [`WritableCluster`] also asks for permissions, tries writes out
-//! and takes locks. Only a [`Writer`] writes, and only a [`Lock`] has one, so what is written
-//! without the lock does not compile.
+//! A [`LiveCluster`] only reads. A [`WritableCluster`] also checks permissions, does dry runs and
+//! takes locks. Only a [`Writer`] writes, and only a [`Lock`] provides one, so a write without the
+//! lock does not compile.
 
 mod answer;
 mod connect;
@@ -43,10 +43,10 @@ pub use kind::Kind;
 pub use live::{LiveCluster, Scope};
 pub use lock::{Clock, Holder, LeaseRecord, Lock, LockError, LockOptions, LockWait};
 pub use log::LogOf;
-pub use observer::{Complaint, Observer, Target, View, WatchHealth};
+pub use observer::{FailedCreate, Observer, Target, View, WatchHealth};
 pub use record::Recorded;
 pub use recorded::{read_recorded, read_recorded_from};
 pub use verb::{RequestCounts, Resource, Verb};
-pub(crate) use write::ledger::config_map;
-pub use write::{Access, Apply, LedgerWrite, Owned, Verdict, WritableCluster, Writer};
+pub(crate) use write::record::config_map;
+pub use write::{Access, Apply, Owned, RecordWrite, Verdict, WritableCluster, Writer};
 pub use write_error::{Attempted, InvalidField, OwnedField, WriteError};

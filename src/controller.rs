@@ -1,33 +1,33 @@
-//! What the DaemonSet controller would do, as pure functions of plain data (Kubernetes 1.36).
+//! The rules of the DaemonSet controller as pure functions of plain data (Kubernetes 1.36).
 //!
-//! The pieces stand in the order of one sync (upstream: `syncDaemonSet`): whose pods and revisions
-//! these are ([`claims`]), which revision is current ([`history`]), where pods may run
-//! ([`placement`]), what each node needs at once ([`manage`]), what rolling replaces next
-//! ([`rolling_update`]), which revisions go, and what the status says ([`status`]). [`sync`] puts
-//! them together.
+//! The modules in the order of one sync (upstream: `syncDaemonSet`): claiming pods and revisions
+//! ([`claims`]), the current revision ([`history`]), nodes on which pods may run ([`placement`]),
+//! creating missing and deleting surplus pods ([`manage`]), replacing outdated pods
+//! ([`rolling_update`]), pruning revisions ([`history`]), and the status ([`status`]). [`sync`]
+//! combines them.
 //!
-//! Where upstream iterates over a hash map, these functions go by node name, so equal inputs give
-//! equal answers. Not here: writing anything, queues, expectations, and the pace of a rollout.
+//! Where upstream iterates over a hash map, these functions iterate by node name, so equal inputs
+//! give equal results. Writes, queues, expectations and the pace of a rollout are elsewhere.
 
 pub mod backoff;
 pub mod batches;
 pub mod claims;
-pub mod ground;
 pub mod hash;
 pub mod history;
 pub mod limits;
 pub mod manage;
 pub mod node_affinity;
+pub mod node_placements;
 pub mod node_pods;
 pub mod placement;
 pub mod pod;
-pub(crate) mod program;
 pub mod reasons;
 pub mod revision_data;
 pub mod rolling_update;
 pub mod start_times;
 pub mod status;
 pub mod sync;
+pub(crate) mod sync_requests;
 pub mod tolerations;
 pub mod updated;
 

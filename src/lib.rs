@@ -1,11 +1,11 @@
 //! Plans and paces changes to Kubernetes DaemonSets.
 //!
-//! Data goes one way: `source` and `manifest` make what is desired, `cluster` makes a snapshot,
-//! `merge` knows what the server makes of an apply, `controller` what the DaemonSet controller would
-//! do, `plan` decides, `render` shows. `rollout` decides step by step how a plan is carried out, and
-//! `apply` carries it out.
-//! `simulator` is a cluster inside the process, to rehearse on.
-//! `cli` is the shell around them: command line in, exit status out.
+//! Data flows in one direction: `source` and `manifest` read the desired objects, `cluster` reads a
+//! snapshot, `merge` computes the result of a server-side apply, `controller` the actions of the
+//! DaemonSet controller, `plan` decides, and `render` prints. `rollout` decides each step of
+//! applying a plan, and `apply` performs the steps.
+//! `simulator` is an embedded cluster for rehearsals.
+//! `cli` parses the command line and returns the exit status.
 
 pub mod apply;
 pub mod cli;

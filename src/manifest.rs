@@ -1,9 +1,9 @@
-//! Manifest files to DaemonSets, in the API server's order: read, type, default, validate.
+//! Reads manifest files to DaemonSets, in the API server's order: parse, decode, default, validate.
 //!
-//! Decides what a file's bytes mean (as kubectl reads them), and what the API server would make of
-//! the object (upstream: `SetObjectDefaults_DaemonSet`, and what decoding and encoding do to it).
-//! Collects every error of every file, each with its place. Not here: where bytes come from
-//! (`source`), and what a change does to the cluster (`plan`).
+//! Parses a file's bytes as kubectl does, and converts the object as the API server would
+//! (upstream: `SetObjectDefaults_DaemonSet`, decoding and encoding). Collects every error of every
+//! file, each with its place. Not here: reading the bytes (`source`), and the effect of a change on
+//! the cluster (`plan`).
 
 mod daemon_set;
 mod decode;
@@ -48,57 +48,57 @@ pub use single::{NotOneDocument, single_document};
 pub use validate::{FieldWarning, selector_changes, validate, validate_update, warnings};
 pub use warning::{FieldHint, UnknownField, Warning};
 
-/// What the caller decides about reading.
+/// Options for reading manifests.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Namespace of DaemonSets whose manifest names none.
+    /// Namespace of DaemonSets whose manifest has no namespace.
     pub default_namespace: NamespaceName,
-    /// What happens to fields that the API does not know.
+    /// Treatment of fields that the API does not have.
     pub validate: FieldValidation,
-    /// The policies that count instead of those beside the DaemonSets. None: those beside them.
+    /// Policies to use instead of those in the manifests; `None` uses those in the manifests.
     pub policies: Option<Policies>,
-    /// Parse every file, not only those that mention what is read: for whoever tells what is *not*
-    /// there.
+    /// Parse every file, not only those that mention a kind that is read: for callers that report
+    /// what is *not* there.
     pub every_file: bool,
 }
 
-/// kubectl's `--validate`: what happens to unknown fields. Duplicate keys are warned about in
-/// every case, as kubectl lets them pass in every case.
+/// kubectl's `--validate`: the treatment of unknown fields. Duplicate keys are always a warning
+/// only, as with kubectl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// They are errors.
+    /// Unknown fields are errors.
     #[default]
     Strict,
-    /// They are warned about and dropped, as the server drops them.
+    /// Unknown fields are dropped with a warning, as the server drops them.
     Warn,
-    /// They are dropped.
+    /// Unknown fields are dropped.
     Ignore,
 }
 
-/// What the files ask for.
+/// The desired state in the files.
 #[derive(Clone, Debug, Default)]
 pub struct Desired {
     /// Every DaemonSet, defaulted and valid, sorted by key.
     pub daemon_sets: Vec<DesiredDaemonSet>,
-    /// Namespaces that the files create beside them.
+    /// Namespaces that the files create too.
     pub namespaces: BTreeSet<NamespaceName>,
-    /// How many objects of other kinds were passed over, by kind (`Kind`, or `Kind.group` for a
-    /// DaemonSet of another API group).
+    /// Number of skipped objects of other kinds, by kind (`Kind`, or `Kind.group` for a DaemonSet
+    /// of another API group).
     pub other_kinds: BTreeMap<String, usize>,
-    /// What deserves a look but is no error, in order of place.
+    /// Warnings, in order of place.
     pub warnings: Vec<Warning>,
-    /// The policies that count.
+    /// The policies in use: those of the options, or those in the files.
     pub policies: Policies,
 }
 
-/// Reads every DaemonSet in `files`, and gives each the `RolloutPolicy` that selects it.
+/// Reads every DaemonSet in `files`, and assigns to each the `RolloutPolicy` that selects it.
 ///
-/// Files that mention neither `DaemonSet` nor `RolloutPolicy` in any spelling, nor have a line that
-/// misspells the first one's case, are not parsed, unless the options say so.
+/// Files are parsed only if they mention `DaemonSet` or `RolloutPolicy` in any spelling, or contain
+/// a line with `kind: DaemonSet` in the wrong case; with the option `every_file`, all are parsed.
 ///
 /// # Errors
-/// All errors of all files: bytes that are no text, syntax, wrong types, unknown fields, rules of
-/// the API server, the same DaemonSet twice, or no DaemonSet at all.
+/// All errors of all files: invalid encoding, syntax, wrong types, unknown fields, rules of the API
+/// server, a duplicate DaemonSet, or no DaemonSet at all.
 pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
     let Objects { daemon_sets, policies, namespaces, seen, mut warnings, mut errors } =
         objects::collect(files, options.every_file);
@@ -140,18 +140,18 @@ pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors
     }
 }
 
-/// Reads the policies in `files`, and nothing else of them.
+/// Reads the policies in `files`, and ignores everything else.
 ///
 /// # Errors
-/// All errors of the policies, and of files that cannot be taken apart.
+/// All errors of the policies, and of files that cannot be parsed.
 pub fn read_policies(files: &[ManifestFile]) -> Result<Policies, Errors> {
     let Objects { policies, mut errors, .. } = objects::collect(files, false);
     let policies = Policies::read(&policies, &mut errors);
     if errors.is_empty() { Ok(policies) } else { Err(Errors(errors)) }
 }
 
-/// A DaemonSet as the API server would serve it right after it was created from `object`, but for
-/// `status` and what the server adds to `metadata`. Fields that the API does not know are dropped.
+/// A DaemonSet as the API server would serve it right after creating it from `object`, except
+/// `status` and server-written `metadata`. Fields that the API does not have are dropped.
 ///
 /// # Errors
 /// Every value of the wrong type, by path.
@@ -171,14 +171,14 @@ pub fn default_daemon_set(object: Value) -> Result<Value, Vec<(String, TypeProbl
     Ok(object)
 }
 
-/// The paths of all fields of a DaemonSet that the API does not know.
+/// The paths of all fields of a DaemonSet that the API does not have.
 pub fn unknown_fields(object: Value) -> Vec<String> {
     decode::unknown_paths(&decode::daemon_set(object).1).into_iter().collect()
 }
 
-/// How many DaemonSets `bytes` look to hold, without parsing them: lines that say
-/// `kind: DaemonSet`, or one when there may be a kind in another spelling. For folders that must be
-/// rendered first, such as Helm charts.
+/// Estimates the number of DaemonSets in `bytes` without parsing them: lines with `kind:
+/// DaemonSet`, or 1 if the kind may be spelled with escapes. For folders that must be rendered
+/// first, such as Helm charts.
 pub fn count_daemon_sets(bytes: &[u8]) -> usize {
     let written = bytes.split(|&byte| byte == b'\n').filter(|line| says_daemon_set(line)).count();
     written.max(usize::from(mentions::is_spelt_otherwise(bytes)))

@@ -1,9 +1,10 @@
-//! What server-side apply makes of a live DaemonSet and a manifest, and who owns what afterwards.
+//! Server-side apply of a manifest to a live DaemonSet, with the field ownership afterwards.
 //!
 //! Follows structured-merge-diff v6.3 and the API server's field managers as of Kubernetes 1.36:
-//! fields that others own stay, fields that this applier applied before and no longer applies go,
-//! fields that others set to something else are conflicts. Pure: time comes in, defaults are the
-//! caller's. Not here: whether the object is valid (`manifest`), what the change does (`plan`).
+//! fields of other managers stay, fields that this manager applied before and no longer applies are
+//! removed, fields that other managers set to a different value are conflicts. Pure: the time is an
+//! argument, and defaulting is up to the caller. Not here: whether the object is valid
+//! (`manifest`), the effects of the change (`plan`).
 
 mod check;
 mod combine;
@@ -45,11 +46,11 @@ pub use managers::{Entry, ManagedFields, ManagedFieldsError, Manager, Operation}
 pub use migrate::{LAST_APPLIED_ANNOTATION, ownership};
 pub use update::update;
 
-/// The one version of the API that DaemonSets are served in. What managers own in another one
-/// counts for nothing: the server cannot look at the object through it.
+/// The only API version in which DaemonSets are served. Ownership recorded in another version is
+/// ignored, as the server does.
 pub(crate) const API_VERSION: &str = "apps/v1";
 
-/// Fields that nobody owns (upstream: `stripMetaManager`).
+/// Fields that have no owner (upstream: `stripMetaManager`).
 static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     let of_names = |names: &&[&str]| FieldPath::of_fields(names.iter().copied());
     UNOWNED_NAMES.iter().map(of_names).collect()
@@ -70,66 +71,66 @@ const UNOWNED_NAMES: [&[&str]; 12] = [
     &["metadata", "resourceVersion"],
 ];
 
-/// The manifest, twice.
+/// The manifest, as applied and with defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Manifest<'m> {
-    /// What is sent to the server: only what is written here will be owned.
+    /// The object sent to the server: the manager will own exactly these fields.
     pub applied: &'m Value,
-    /// The same with the server's defaults. Decides what a leftover is, and nothing else.
+    /// The same with the server's defaults. Used only to find leftovers.
     pub defaulted: &'m Value,
 }
 
-/// What an apply makes of an object.
+/// The result of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
-    /// The object, not yet defaulted, without `status` and `managedFields`.
+    /// The object before defaulting, without `status` and `managedFields`.
     pub object: Value,
-    /// Who owns what afterwards.
+    /// The field ownership afterwards.
     pub managed_fields: ManagedFields,
-    /// What the server would answer instead, unless it is told to force. With any of them, the
-    /// rest is what a forced apply makes.
+    /// The conflicts that the server would answer with unless the apply is forced. The other fields
+    /// are the result of a forced apply.
     pub conflicts: Vec<Conflict>,
-    /// Fields that stay although the manifest does not have them.
+    /// Fields that stay although they are not in the manifest.
     pub leftovers: Vec<Leftover>,
 }
 
-/// A field that the manifest sets to something else than its owner did.
+/// A field that the manifest sets to a different value than its owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conflict {
-    /// Where it is.
+    /// The path of the field.
     pub path: FieldPath,
-    /// Who owns it; never empty.
+    /// Its owners; never empty.
     pub managers: Vec<Manager>,
 }
 
-/// Why there is nothing to apply.
+/// The reason why an apply is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The live object's ownership cannot be read.
-    #[error("cannot read who owns the fields of the live object")]
+    /// The field ownership of the live object cannot be read.
+    #[error("cannot read the field ownership of the live object")]
     ManagedFields(#[from] ManagedFieldsError),
-    /// Two elements of a list that server-side apply cannot tell apart. It answers 500, though a
-    /// create would be accepted.
-    #[error("`{path}` is there twice, and server-side apply refuses that")]
+    /// Two elements of a list have the same key. Server-side apply answers 500, though a create
+    /// would be accepted.
+    #[error("`{path}` is a duplicate; server-side apply rejects it")]
     Duplicate {
         /// The element.
         path: FieldPath,
     },
-    /// An element of a list that has nothing to be known by.
-    #[error("`{path}` has no key, and server-side apply refuses that")]
+    /// An element of a list has no key.
+    #[error("`{path}` has no key; server-side apply rejects it")]
     Unnamed {
         /// The element, by position.
         path: FieldPath,
     },
 }
 
-/// What a server-side apply of `manifest` at `now`, under the name of `manager`, makes of the live
-/// object, which is as served; of none, when there is none yet.
+/// The result of a server-side apply of `manifest` by `manager` at `now` to the live object as
+/// served, or to none if there is none yet.
 ///
-/// The manager must not be `kubectl`: for that name the server has rules of its own.
+/// The manager must not be `kubectl`: the server has special rules for that name.
 ///
 /// # Errors
-/// Lists in the manifest whose elements cannot be told apart, or ownership that cannot be read.
+/// Ambiguous list elements in the manifest, or ownership that cannot be read.
 pub fn apply(
     live: Option<&Value>,
     manifest: Manifest<'_>,
@@ -140,17 +141,17 @@ pub fn apply(
     Ok(attempt.under(&attempt.owners).merged())
 }
 
-/// An apply that can be tried under one ownership after another: what does not depend on who owns
-/// what is worked out once.
+/// An apply that can be evaluated with different ownerships; what does not depend on the ownership
+/// is computed once.
 #[derive(Debug)]
 pub struct Attempt<'m> {
     live: Value,
     owners: ManagedFields,
     applied: Value,
     manifest: Manifest<'m>,
-    /// What the applier will own.
+    /// The entry of the manager that applies, after the apply.
     own: Entry,
-    /// Live and applied together, before anything is taken away.
+    /// The live and the applied object combined, before fields are removed.
     combined: Value,
     now: Timestamp,
 }
@@ -159,7 +160,7 @@ impl<'m> Attempt<'m> {
     /// The arguments and errors are those of [`apply`].
     ///
     /// # Errors
-    /// Lists in the manifest whose elements cannot be told apart, or ownership that cannot be read.
+    /// Ambiguous list elements in the manifest, or ownership that cannot be read.
     pub fn new(
         live: Option<&Value>,
         manifest: Manifest<'m>,
@@ -182,12 +183,12 @@ impl<'m> Attempt<'m> {
         Ok(Self { live, owners, applied, manifest, own, combined, now })
     }
 
-    /// Who owns the live object's fields.
+    /// The field ownership of the live object.
     pub fn owners(&self) -> &ManagedFields {
         &self.owners
     }
 
-    /// What comes of it when these are the owners.
+    /// Evaluates the apply with this ownership.
     pub fn under(&self, owners: &ManagedFields) -> Tried<'_> {
         let mut owners = served(owners);
         let last = owners.replace(self.own.clone());
@@ -203,31 +204,31 @@ impl<'m> Attempt<'m> {
     }
 }
 
-/// An apply as it comes out under one ownership.
+/// An apply evaluated with one ownership.
 #[derive(Debug)]
 pub struct Tried<'a> {
     attempt: &'a Attempt<'a>,
     object: Value,
     owners: ManagedFields,
     conflicts: Vec<Conflict>,
-    /// When the applier last changed anything.
+    /// The time when the manager last changed anything.
     last: Option<Timestamp>,
 }
 
 impl Tried<'_> {
-    /// What the server would answer instead, unless it is told to force.
+    /// The conflicts that the server would answer with unless the apply is forced.
     pub fn conflicts(&self) -> &[Conflict] {
         &self.conflicts
     }
 
-    /// What to apply instead, so that one apply comes to where a second one would; `None` when the
-    /// manifest itself does.
+    /// The object to apply instead, so that one apply has the result of two; `None` when the
+    /// manifest itself has it.
     pub fn settling(&self) -> Option<Settling> {
         let Attempt { live, manifest, .. } = self.attempt;
         emptied::settling(manifest.applied, live, &self.object)
     }
 
-    /// All of it.
+    /// The complete result.
     pub fn merged(self) -> Merged {
         let Self { attempt, object, mut owners, conflicts, last } = self;
         let Attempt { live, applied, manifest, own, now, .. } = attempt;
@@ -239,8 +240,8 @@ impl Tried<'_> {
     }
 }
 
-/// Takes every field that changes from those who own it, but for `manager`. Those that somebody
-/// owns and that do not merely vanish are conflicts (upstream: `Updater.update`).
+/// Removes the changed fields from all owners except `manager`. Changed fields with another owner
+/// are conflicts, unless they are only removed (upstream: `Updater.update`).
 fn take(owners: &mut ManagedFields, manager: &Manager, changes: &Comparison) -> Vec<Conflict> {
     let taken = changes.modified.union(&changes.added);
     let mut conflicts: BTreeMap<FieldPath, Vec<Manager>> = BTreeMap::new();
@@ -256,14 +257,14 @@ fn take(owners: &mut ManagedFields, manager: &Manager, changes: &Comparison) -> 
 }
 
 impl ManagedFields {
-    /// What all managers own together.
+    /// The fields of all managers together.
     fn all(&self) -> FieldSet {
         let mut all = FieldSet::default();
         self.0.iter().for_each(|entry| all.extend(&entry.fields));
         all
     }
 
-    /// Takes away from a manager what nobody owns, and says when it wrote.
+    /// Removes fields without owners from a manager's entry, and sets its time.
     fn finish(&mut self, manager: &Manager, time: Option<Timestamp>) {
         for entry in self.0.iter_mut().filter(|entry| entry.manager.is(manager)) {
             entry.fields = entry.fields.difference(&UNOWNED);
@@ -272,7 +273,7 @@ impl ManagedFields {
     }
 }
 
-/// The owners that count: those of the version that is served, brought to its schema.
+/// The entries of the served API version, converted to its schema.
 fn served(owners: &ManagedFields) -> ManagedFields {
     let known = owners.0.iter().filter(|entry| entry.manager.api_version == API_VERSION);
     let reconciled = known.cloned().map(|Entry { manager, time, fields }| {
@@ -282,7 +283,7 @@ fn served(owners: &ManagedFields) -> ManagedFields {
     ManagedFields(reconciled.collect())
 }
 
-/// The owner of everything in an object whose fields nobody tracked (upstream:
+/// The ownership of an object without `managedFields`: one manager owns everything (upstream:
 /// `skipNonAppliedManager`).
 fn before_first_apply(live: &Value, now: Timestamp) -> ManagedFields {
     let Comparison { added, modified, removed: _ } =
@@ -294,18 +295,18 @@ fn before_first_apply(live: &Value, now: Timestamp) -> ManagedFields {
     all.tidied()
 }
 
-/// An object without what apply does not look at: `status`, which the server resets, and the
-/// record of ownership itself.
+/// The object without the fields that apply ignores: `status`, which the server resets, and
+/// `managedFields`.
 fn own_part(object: &Value) -> Value {
     copied_without(object, &["status"])
 }
 
-/// An object without the record of ownership.
+/// The object without `managedFields`.
 fn without_record(object: &Value) -> Value {
     copied_without(object, &[])
 }
 
-/// An object without those fields and without the record of ownership.
+/// The object without those fields and without `managedFields`.
 fn copied_without(object: &Value, left_out: &[&str]) -> Value {
     let without = |value: &Value, left_out: &[&str]| match value {
         Value::Object(fields) => {
@@ -321,7 +322,7 @@ fn copied_without(object: &Value, left_out: &[&str]) -> Value {
     copy
 }
 
-/// A DaemonSet in which nothing is set, as Go writes it.
+/// An empty DaemonSet, as Go marshals it.
 fn empty() -> Value {
     json!({
         "metadata": {},

@@ -1,9 +1,9 @@
-//! Plain data that every room speaks: nodes, pods, DaemonSets, revisions, and a cluster at one
-//! moment. No Kubernetes client types, no input or output, no clock.
+//! Plain data types that all modules share: nodes, pods, DaemonSets, revisions, and a cluster at
+//! one moment. No Kubernetes client types, no input or output, no clock.
 //!
-//! The types are slim: they hold what planning needs and drop the rest of an object as soon as it
-//! is read. Two things stay whole as JSON, because bytes decide there: the pod template and the
-//! data of a revision.
+//! The types are slim: they contain what planning needs; the rest of an object is dropped while it
+//! is read. Two values are kept whole as JSON, because they are compared byte by byte: the pod
+//! template and the data of a revision.
 
 mod cascade;
 mod cluster_size;
@@ -15,13 +15,13 @@ mod field_path;
 mod label_syntax;
 mod labels;
 mod lease;
-mod ledger;
 pub mod mask;
 mod min_ready;
 mod names;
 mod node;
 mod pod;
 mod policy;
+mod record;
 mod revision;
 mod scheduling;
 mod selector;
@@ -45,15 +45,15 @@ pub use field_path::{FieldPath, Literal, PathStep, extend_path};
 pub use label_syntax::{is_label_key, is_label_value};
 pub use labels::{Interner, Labels};
 pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates, lease_name};
-pub use ledger::{LEDGER_LABEL, ManagedBy, ledger_name};
 pub use min_ready::MinReady;
 pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
 pub use node::{Node, NodeReadiness};
-pub use pod::{ContainerTrouble, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};
+pub use pod::{ContainerFailure, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};
 pub use policy::{
     Deadline, OnFailure, PolicyKind, PolicyMetadata, PolicySpec, PolicyVersion, Ramp,
     RolloutPolicy, Selects, SkipUnreadyNodes,
 };
+pub use record::{ManagedBy, RECORD_LABEL, record_name};
 pub use revision::{Revision, RevisionNumber};
 pub(crate) use scheduling::null_as_default;
 pub use scheduling::{
@@ -78,5 +78,5 @@ pub const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";
 /// `DeprecatedTemplateGeneration`).
 pub const TEMPLATE_GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
 
-/// Annotation that says why a revision was made; `kubectl rollout history` prints it.
+/// Annotation with the reason for a revision; `kubectl rollout history` prints it.
 pub const CHANGE_CAUSE_ANNOTATION: &str = "kubernetes.io/change-cause";

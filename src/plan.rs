@@ -1,13 +1,14 @@
-//! What applying the source would do to the cluster: a pure function from a snapshot and the
-//! desired DaemonSets to a [`Plan`].
+//! Plans the changes that applying the source would make to the cluster: a pure function from a
+//! snapshot and the desired DaemonSets to a [`Plan`].
 //!
-//! The target is what server-side apply makes of a manifest and the live object (`applied`). Not
-//! here: carrying it out.
+//! The target is the result of server-side apply on the live object (`applied`). Not here: applying
+//! the plan.
 
 mod applied;
 mod changes;
 mod coded;
 mod daemon_set;
+mod daemon_set_view;
 mod diff;
 mod digest;
 mod document;
@@ -18,17 +19,16 @@ mod git_ops;
 mod guards;
 mod health;
 mod history;
-mod hold;
-mod ledger;
 pub mod lint;
 mod lock;
 mod measures;
 mod nodes;
 mod object;
+mod pause;
 mod prune;
 mod reason;
+mod record;
 mod revision;
-mod scene;
 mod secrets;
 mod settle;
 mod stale;
@@ -66,14 +66,14 @@ pub use history::{
     DaemonSetHistory, History, HistoryKind, HistoryQuestion, NoSuchRevision, RevisionDifference,
     RevisionEntry, history,
 };
-pub use hold::{Hold, HoldError, HoldState, LeftHold, ROLLOUT_ANNOTATION};
-pub use ledger::{LedgerError, ledger_after};
 pub use lock::LockStanding;
 pub use measures::{Measured, RolloutState, measures};
 pub(crate) use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;
+pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError, ROLLOUT_ANNOTATION};
 pub use prune::{Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, source_paths};
 pub use reason::{Age, Reason};
+pub use record::{DaemonSetRecordError, record_after};
 pub use settle::{keeps_template, owned, settled};
 pub use stale::{Binding, Difference, Stale, stale};
 pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
@@ -87,43 +87,43 @@ use crate::model::{
     ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Snapshot,
 };
 use applied::Applied;
-use daemon_set::{Asked, Planned};
+use daemon_set::{PlanRequest, Planned};
 
-/// Everything that a plan is made from.
+/// Input of a plan.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
-    /// The cluster.
+    /// Snapshot of the cluster.
     pub snapshot: &'a Snapshot,
-    /// What the source asks for, each DaemonSet once.
+    /// The DaemonSets of the source, each once.
     pub desired: &'a [DesiredDaemonSet],
-    /// Namespaces that the source creates beside them. A plan does not, but whoever applies the
-    /// whole source does.
+    /// Namespaces in the source. A plan does not create them, but applying the whole source does.
     pub created_namespaces: &'a BTreeSet<NamespaceName>,
-    /// Field managers whose fields become ours, besides those in conflict with the source.
-    pub take_over: &'a BTreeSet<String>,
-    /// What becomes of DaemonSets that the source applied before and has no longer; `None` leaves
-    /// them alone.
+    /// Field managers whose fields are overwritten or removed (`--force-conflicts`), in addition
+    /// to those in conflict.
+    pub force_conflicts: &'a BTreeSet<String>,
+    /// Pruning of DaemonSets that were applied from the source and are no longer in it; `None`
+    /// keeps them.
     pub prune: Option<Prune<'a>>,
-    /// What the merge base of a pull request asks for, to tell what the request itself changes.
+    /// The DaemonSets at the merge base of a pull request, to show its own changes.
     pub base: Option<&'a [DesiredDaemonSet]>,
-    /// Where it came from.
+    /// Origin of the manifests.
     pub source: SourceInfo,
-    /// What was noticed while reading it.
+    /// Warnings from reading the source.
     pub warnings: Vec<Warning>,
-    /// The moment the plan is made.
+    /// Time at which the plan is made.
     pub created_at: Timestamp,
-    /// How much the document tells.
+    /// Level of detail of the document.
     pub detail: Detail,
 }
 
 impl<'a> Input<'a> {
-    /// What these DaemonSets are to become on that cluster, and nothing else asked for.
+    /// Input for these DaemonSets on this cluster, with defaults for everything else.
     pub fn of(snapshot: &'a Snapshot, desired: &'a [DesiredDaemonSet]) -> Self {
         Self {
             snapshot,
             desired,
             created_namespaces: const { &BTreeSet::new() },
-            take_over: const { &BTreeSet::new() },
+            force_conflicts: const { &BTreeSet::new() },
             prune: None,
             base: None,
             source: SourceInfo::default(),
@@ -134,12 +134,12 @@ impl<'a> Input<'a> {
     }
 }
 
-/// How much a plan tells. Neither changes what it decides, nor its digest.
+/// Level of detail of a plan. It changes neither the planned actions nor the digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
-    /// Nodes with nothing to do are in it too.
+    /// Whether nodes with nothing to do are included.
     pub all_nodes: bool,
-    /// Values that may be secret are in it.
+    /// Whether values that may be secret are shown.
     pub show_values: bool,
 }
 
@@ -149,7 +149,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         snapshot,
         desired,
         created_namespaces,
-        take_over,
+        force_conflicts,
         prune,
         base,
         source,
@@ -157,21 +157,21 @@ pub fn plan(input: Input<'_>) -> Plan {
         created_at,
         detail,
     } = input;
-    let asked = Asked { take_over, created: created_namespaces, detail };
+    let request = PlanRequest { force_conflicts, created: created_namespaces, detail };
     warnings.extend(warnings::about_server(&snapshot.cluster));
     warnings.extend(warnings::unreadable::warnings(snapshot));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
     warnings.extend(applied::about_ownership(snapshot, manifests));
-    let applied = applied::applied(snapshot, manifests, take_over);
+    let applied = applied::applied(snapshot, manifests, force_conflicts);
     let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
     let live = snapshot.daemon_sets.iter().map(|live| &live.spec);
     let specs = desired.iter().map(|desired| &desired.spec).chain(live);
     let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
-    // Each DaemonSet by itself, on all cores; the order stays.
+    // DaemonSets are planned in parallel; their order is kept.
     let of_one = |(applied, manifest): (&Applied, _)| {
         let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
-        daemon_set::plan(snapshot, &fleet, applied, since, asked)
+        daemon_set::plan(snapshot, &fleet, applied, since, request)
     };
     let (mut planned, (of_ports, of_requests, starts)) = rayon::join(
         || applied.par_iter().zip(manifests).map(of_one).collect::<Vec<Planned>>(),
@@ -218,13 +218,13 @@ pub fn plan(input: Input<'_>) -> Plan {
     plan
 }
 
-/// The cluster has no such object.
+/// An object that does not exist in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFound {
-    /// No DaemonSet of that namespace and name.
+    /// No DaemonSet with this namespace and name.
     #[error("the cluster has no DaemonSet {0}")]
     DaemonSet(DaemonSetKey),
-    /// No node of that name.
+    /// No node with this name.
     #[error("the cluster has no node {0}")]
     Node(NodeName),
 }

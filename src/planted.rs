@@ -1,11 +1,11 @@
-//! Faults that can be planted into the code that decides, one at a time, to see that the laws of the
-//! simulation find each of them. Without the feature `planted` there is nothing of it.
+//! Faults that can be planted into the decision code, one at a time, to check that the simulation's
+//! invariants detect each of them. Without the feature `planted` no fault is compiled in.
 
 #[cfg(feature = "planted")]
 use std::sync::RwLock;
 
-/// `planted!(right, "name" => wrong)` is `right`; in a build with the feature `planted`, `wrong` while
-/// the fault of that name is planted.
+/// `planted!(right, "name" => wrong)` is `right`; in a build with the feature `planted`, `wrong`
+/// while the fault of that name is planted.
 #[cfg(not(feature = "planted"))]
 macro_rules! planted {
     ($right:expr, $name:literal => $wrong:expr) => {
@@ -23,7 +23,7 @@ macro_rules! planted {
 
 pub(crate) use planted;
 
-/// Every fault that can be planted; a test holds it against the code.
+/// Every fault that can be planted; a test compares the list with the code.
 #[cfg(feature = "planted")]
 pub const ALL: &[&str] = &[
     "a failed gate is passed over",
@@ -42,11 +42,11 @@ pub const ALL: &[&str] = &[
     "an interrupt is not heard",
     "an updated pod is outdated",
     "another strategy is given back",
-    "applied without a hold",
+    "applied without a pause",
     "decides on what may be old",
     "deleted by name alone",
     "deletes are forgotten",
-    "deletes without a hold",
+    "deletes without a pause",
     "done before the last pods are Ready",
     "given back when the budget is used up",
     "minReadySeconds do not count",
@@ -54,12 +54,12 @@ pub const ALL: &[&str] = &[
     "one answer sets the clock",
     "one more node is skipped",
     "one more than the budget",
-    "orphans are adopted without a hold",
+    "orphans are adopted without a pause",
     "other people's pods are ours",
-    "parked with the failed template",
+    "aborted with the failed template",
     "percentages are rounded wrongly",
     "the change is not recorded",
-    "the hold forgets what was declared",
+    "the pause forgets what was declared",
     "the policy's budget does not count",
     "the run's own controller deletes after an interrupt",
     "the run's own controller does not wait for it",
@@ -69,17 +69,17 @@ pub const ALL: &[&str] = &[
     "written over changes",
 ];
 
-/// The one fault that is planted.
+/// The planted fault; empty if there is none.
 #[cfg(feature = "planted")]
 static PLANTED: RwLock<&str> = RwLock::new("");
 
-/// Plants a fault in this process, in place of the one before.
+/// Plants a fault in this process and removes the previous one.
 #[cfg(feature = "planted")]
 pub fn plant(name: &'static str) {
     *PLANTED.write().unwrap_or_else(std::sync::PoisonError::into_inner) = name;
 }
 
-/// Whether this is the fault that is planted.
+/// Whether this fault is planted.
 #[cfg(feature = "planted")]
 pub(crate) fn is(name: &str) -> bool {
     *PLANTED.read().unwrap_or_else(std::sync::PoisonError::into_inner) == name

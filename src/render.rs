@@ -1,10 +1,10 @@
-//! Shows what was found and decided: plans, status, explanations, history, diffs and drift as text;
-//! plans, drift and diffs as Markdown ([`plan_markdown`]); plans, drift and rollouts as HTML
-//! ([`plan_html`]); and any document as JSON ([`json`], the interface for programs) or YAML ([`yaml`]).
+//! Output formats: plans, status, explanations, history, diffs and drift as text; plans, drift and
+//! diffs as Markdown ([`plan_markdown`]); plans, drift and rollouts as HTML ([`plan_html`]); and
+//! any document as JSON ([`json`], the interface for programs) or YAML ([`yaml`]).
 //!
-//! Words come from the types' own `Display`; here they are only laid out.
+//! Messages come from the `Display` implementations of the types; this module only lays them out.
 //!
-//! Whatever a manifest or a cluster says is made harmless on the way out ([`neutral`]).
+//! All text from manifests and clusters is made harmless before it is printed ([`neutral`]).
 
 mod daemon_set_text;
 mod data;
@@ -13,12 +13,12 @@ mod drift;
 #[cfg(test)]
 mod examples;
 mod explain;
-#[cfg(test)]
-#[path = "../tests/it/fertile.rs"]
-mod fertile;
 mod history;
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+#[path = "../tests/it/hostile_text.rs"]
+mod hostile_text;
 mod html;
 mod markdown;
 mod metrics;
@@ -51,27 +51,27 @@ pub use plan_text::{plan_name, plan_text};
 pub use schema::{Document, schema};
 pub use status::{status_name, status_text};
 
-/// How text is laid out.
+/// Options of text output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Every node with its pods, and values in full length.
+    /// Whether every node is listed with its pods, and values are shown in full length.
     pub verbose: bool,
-    /// With colours; the text means the same without.
+    /// Whether output is coloured. Colours carry no information of their own.
     pub color: bool,
-    /// Lines of words are broken at this width, in columns. `None`: never.
+    /// The width, in columns, at which lines of prose are broken; `None` for no limit.
     pub width: Option<usize>,
 }
 
-/// A document cannot be written.
+/// A document could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not as JSON.
+    /// Serializing to JSON failed.
     #[error("cannot write JSON")]
     Json(#[source] serde_json::Error),
-    /// Not as OpenMetrics.
+    /// Encoding as OpenMetrics failed.
     #[error("cannot write metrics")]
     Metrics(#[source] std::fmt::Error),
-    /// Not as YAML.
+    /// Serializing to YAML failed.
     #[error("cannot write YAML")]
     Yaml(#[source] serde_saphyr::ser::Error),
 }

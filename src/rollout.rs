@@ -1,15 +1,16 @@
-//! A paced rollout of one DaemonSet, one step at a time: from what is seen and what is remembered
-//! to what is wanted next.
+//! A paced rollout of one DaemonSet as a pure state machine: each step takes the observed cluster
+//! and the state of the run, and returns the next effects.
 //!
-//! [`step`] is the only door. It is level-triggered: whatever the [`Event`], the step looks at the
-//! whole [`World`] and decides afresh, so a run that is thrown away and begun anew ends where it
-//! would have ended. A [`State`] remembers only what cannot be seen: requests without an answer,
-//! pods that were sent a delete, how long a node has waited, which gate has failed.
+//! [`step`] is the only entry point. It is level-triggered: whatever the [`Event`], the step
+//! evaluates the whole [`World`], so a run that is started again reaches the same end. A [`State`]
+//! contains only what cannot be observed: pending requests, pods that were sent a delete, how long
+//! a node has waited, which gate has failed.
 //!
-//! The order of a run: apply and hold in one write ([`Purpose::Apply`]), wait until the controller
-//! has seen it and made its one revision, record the provenance there, replace outdated pods within
-//! the budget (`waves`), each through the gates (`gate`), give the strategy back, end. When a gate
-//! fails: nothing more is deleted, and the policy decides what is written ([`Purpose::Park`]).
+//! The order of a run: apply and pause in one write ([`Purpose::Apply`]), wait until the controller
+//! has observed it and has one revision of it, record the provenance there, replace outdated pods
+//! within the budget (`waves`), each through the gates (`gate`), restore the strategy, end. When a
+//! gate fails, no more pods are deleted, and the policy decides what is written
+//! ([`Purpose::Abort`]).
 //!
 //! Not here: sending requests, the lock, guards and preflight, which come before a run.
 
@@ -21,42 +22,42 @@ mod forward;
 mod gate;
 mod outcome;
 mod pace;
-mod patience;
 mod progress;
 mod record;
 mod refusal;
 mod request;
 mod roll;
-mod sight;
 mod state;
 mod task;
 #[cfg(test)]
 mod tests;
+mod timeouts;
 mod unseen;
+mod view;
 mod waves;
 mod world;
 pub mod write;
 
 pub use effect::{Cost, Delete, Effect, Precondition, Purpose, Write};
 pub use event::{Answer, Event, Failure, Written};
-pub use failure::is_on_the_way_back;
+pub use failure::is_rolling_back;
 pub use outcome::{
-    Attempt, ControllerStep, Ending, Held, Interference, NotParked, Outcome, Replaced, RolledBack,
-    Trouble,
+    Attempt, ControllerStep, Ending, Interference, NotAborted, Outcome, PauseReason, PodFailure,
+    Replaced, RolledBack,
 };
 pub use progress::{Progress, Report};
 pub use record::Record;
-pub use state::{Creates, Leave, State};
+pub use state::{AllowedActions, Creates, State};
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
 pub use world::World;
 pub use write::PLAN_DIGEST_ANNOTATION;
 
 use jiff::Timestamp;
 
-/// What a run on this world would write first, if it wants to write the DaemonSet at once: what can
-/// be tried out before the run begins. `None` when everything is in place.
+/// The first write of a run on this world, for a dry run before the run begins. `None` when the
+/// DaemonSet needs no write.
 ///
-/// The time that it may take does not count: the run itself sees to that.
+/// The deadline of the task is ignored; the run itself checks it.
 pub fn first_write(task: &Task, world: &World<'_>, now: Timestamp) -> Option<Write> {
     let task = Task { deadline: None, ..task.clone() };
     let (_, effects) = step(State::new(task), Event::Look, world, now);
@@ -72,11 +73,11 @@ pub fn first_write(task: &Task, world: &World<'_>, now: Timestamp) -> Option<Wri
     })
 }
 
-/// One step: takes in what happened, looks at the world, and says what is wanted now.
+/// One step: records the event, evaluates the world and returns the effects to perform now.
 ///
-/// The shell feeds every event, and [`Event::Look`] whenever the world has changed (many changes
-/// may make one step). Effects are performed in their order; each request is answered once, by a
-/// further step. Once [`Effect::Finish`] was given, steps do nothing.
+/// The caller passes every event, and [`Event::Look`] whenever the world has changed (one step may
+/// cover many changes). Effects are performed in order; each request is answered once, by a further
+/// step. After [`Effect::Finish`], steps do nothing.
 pub fn step(
     mut state: State,
     event: Event,

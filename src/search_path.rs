@@ -1,5 +1,5 @@
-//! Where programs are looked for: in the absolute folders of `$PATH`, and nowhere else. A relative or
-//! an empty entry is the current folder, which may be a repository that somebody else wrote.
+//! Finds programs in the absolute folders of `$PATH` only. A relative or empty entry depends on the
+//! current folder, which may be an untrusted repository.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// `path` without its relative and empty entries.
 pub(crate) fn absolute(path: &OsStr) -> OsString {
     let folders = env::split_paths(path).filter(|folder| folder.is_absolute());
-    // What was taken apart can be put together again.
+    // Entries of a split `$PATH` can always be joined again.
     env::join_paths(folders).unwrap_or_default()
 }
 

@@ -1,10 +1,10 @@
-//! A cluster inside the process: an API server's subset, behind the same HTTP as a real one, and
-//! the controllers and kubelets that act on it, on virtual time.
+//! The embedded cluster: a subset of the API server behind the same HTTP API, and the controllers
+//! and kubelets that act on it, on virtual time.
 //!
 //! The `store` keeps objects and their history; `verbs` are the API's rules, for HTTP and for
-//! controllers alike; `http` is a service under a real `kube::Client`. The store and the verbs are
-//! pure: time comes in as an argument, and all randomness from a seed. Whatever is not known here
-//! is answered with 404 or 501 and named; nothing is pretended. `world` puts it all together.
+//! controllers; `http` is a service for a real `kube::Client`. The store and the verbs are pure:
+//! time is an argument, and all random values come from a seed. Unsupported requests are answered
+//! with 404 or 501 and a message. `world` puts everything together.
 
 mod clock;
 mod controllers;

@@ -1,14 +1,14 @@
-//! Where manifest bytes come from: git objects at a revision, as they are or rendered by kustomize;
-//! files and folders; standard input.
+//! Reads the bytes of manifests: from git objects at a revision, as they are or rendered by
+//! kustomize; from files and folders; from standard input.
 //!
 //! A commit is read object by object: no checkout, no hooks, no filters, no attributes. Symbolic
-//! links and submodules are never followed. A folder with a `Chart.yaml` or a kustomization holds
-//! no whole objects; it is passed over and reported as [`Unrendered`].
+//! links and submodules are never followed. A folder with a `Chart.yaml` or a kustomization does
+//! not contain complete objects; it is skipped and reported as [`Unrendered`].
 //!
-//! This room does not know what a manifest says. The caller's `wanted` looks at the bytes of each
-//! file and says whether to keep them; that bounds memory on repositories with many other files.
-//! Not here: parsing (`manifest`), advice and words around an error (`cli`), reading the process's
-//! environment (`cli`, which hands it over in [`Surroundings`]).
+//! This module does not parse manifests. The caller's `wanted` decides by the bytes of each file
+//! whether to keep it; that bounds memory on repositories with many other files. Not here: parsing
+//! (`manifest`), hints for an error (`cli`), reading the process's environment (`cli`, which passes
+//! it in [`Surroundings`]).
 
 use std::ffi::OsString;
 use std::io;
@@ -48,23 +48,24 @@ pub use warning::Warning;
 /// The path under which standard input is reported.
 pub const STANDARD_INPUT: &str = "<stdin>";
 
-/// A file larger than this is refused when the caller wants it, in bytes.
+/// Size limit of one wanted file, in bytes; a larger file is an error.
 pub const FILE_LIMIT: usize = 3 << 20;
 
-/// How long one call of `git` may take before it is ended.
+/// Timeout of one call of `git`.
 pub const FETCH_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// How long kustomize may take before it is ended.
+/// Timeout of kustomize.
 pub const KUSTOMIZE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What to read.
+/// The manifests to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// One commit of a git repository.
     Git(GitRequest),
     /// Plain files, folders and standard input, by kubectl's rules for `-f`.
     Files {
-        /// Read in this order; a file reached twice is read once.
+        /// Files and folders, in the order in which they are read; a file reached twice is read
+        /// once.
         names: Vec<FileName>,
         /// Descend into sub-folders (`-R`).
         recursive: bool,
@@ -80,7 +81,7 @@ pub struct GitRequest {
     /// Any revision expression of git; for a URL a branch, a tag, a full reference name or a
     /// commit. Default: `HEAD`.
     pub revision: Option<String>,
-    /// Read another commit instead, which a branch that is trusted leads to.
+    /// Read another commit instead, one that is found through a trusted branch.
     pub instead: Option<Instead>,
     /// Files and folders to read; none means all. As with `git -C FOLDER`, relative to the folder
     /// from which the repository was found, and to the top for a bare or a fetched one. An absolute
@@ -92,20 +93,21 @@ pub struct GitRequest {
     pub require_ref: Option<ReferenceName>,
 }
 
-/// A commit that is read instead of the revision. A name is that of a remote branch, or else of a
-/// local one, before it is anything else: whoever can push may call a tag as a branch is called.
+/// A commit that is read instead of the revision. A name is looked up as a remote branch first,
+/// then as a local branch, and only then as anything else: anyone who can push could create a tag
+/// with the name of a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instead {
-    /// Where the revision and this one parted.
+    /// The merge base of the revision and this branch.
     MergeBase(String),
-    /// This one itself.
+    /// The tip of this branch.
     Tip(String),
 }
 
-/// A file as `-f` names it.
+/// A value of `-f`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileName {
-    /// `-`
+    /// `-`, standard input.
     StandardInput,
     /// A file or a folder. A symbolic link that is named here is followed, as kubectl does.
     Path(PathBuf),
@@ -117,60 +119,60 @@ impl From<OsString> for FileName {
     }
 }
 
-/// What the process hands over, so that nothing here reads it by itself.
+/// Settings of the process that reading depends on; nothing in this module reads them itself.
 pub struct Surroundings<'a> {
-    /// Relative paths start here.
+    /// The folder that relative paths are resolved against.
     pub current_dir: PathBuf,
     /// `$XDG_CACHE_HOME` or `~/.cache`; fetched repositories go to `ds-plan/repositories` in it.
     pub cache_dir: Option<PathBuf>,
-    /// Read to its end when `-` is asked for.
+    /// Standard input; read to its end when `-` is requested.
     pub stdin: &'a mut dyn io::Read,
-    /// How to run git.
+    /// Settings for running git.
     pub git: Git,
-    /// How to run kustomize.
+    /// Settings for running kustomize.
     pub kustomize: Kustomize,
 }
 
 /// The user's own kustomize, or the one that is built into kubectl.
 #[derive(Clone, Debug)]
 pub struct Kustomize {
-    /// `$PATH`: where the programs are looked for.
+    /// `$PATH`, which is searched for the programs.
     pub search: Option<OsString>,
-    /// How long it may take ([`KUSTOMIZE_TIMEOUT`]).
+    /// Timeout of one rendering ([`KUSTOMIZE_TIMEOUT`]).
     pub timeout: Duration,
-    /// Reads the only YAML document of a file as kubectl does; or says what is wrong with it.
+    /// Parses a file with exactly one YAML document as kubectl does; returns the problem otherwise.
     pub parse: fn(&[u8]) -> Result<serde_json::Value, String>,
 }
 
 /// The user's own git, which fetches URLs with the user's credentials and proxies.
 #[derive(Clone, Debug)]
 pub struct Git {
-    /// `git`, or the path of one.
+    /// `git`, or a path to it.
     pub program: OsString,
-    /// Its whole environment, as the process has it.
+    /// The complete environment of git: that of this process.
     pub environment: Vec<(OsString, OsString)>,
-    /// Whether git may ask for a password on the terminal.
+    /// `true` if git may ask for a password on the terminal.
     pub terminal: bool,
-    /// How long each call may take ([`FETCH_TIMEOUT`]).
+    /// Timeout of each call ([`FETCH_TIMEOUT`]).
     pub timeout: Duration,
 }
 
-/// What was read.
+/// The result of [`read`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Read {
-    /// The files that the caller wanted: from git by path, else in the order of the request.
+    /// The wanted files: from git sorted by path, otherwise in the order of the request.
     pub files: Vec<ManifestFile>,
-    /// Manifest files that were looked at and not wanted.
+    /// Number of manifest files that were searched and not wanted.
     pub passed_over: usize,
-    /// Folders that need rendering first.
+    /// Folders that must be rendered first, and were not read.
     pub unrendered: Vec<Unrendered>,
-    /// Where all of it came from.
+    /// The origin of the files, for provenance.
     pub origin: Origin,
-    /// What the reader should know although nothing failed.
+    /// Warnings, for example about files that were skipped.
     pub warnings: Vec<Warning>,
 }
 
-/// Where manifests came from.
+/// The origin of manifests, for provenance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The repository without credentials: the URL it was fetched from, else the `origin` remote
@@ -178,11 +180,12 @@ pub struct Origin {
     pub repository: Option<String>,
     /// The commit that was read. `None` for plain files.
     pub commit: Option<Commit>,
-    /// What was read: paths from the top of the repository (none: all of it), or the names given.
+    /// The paths that were read, from the top of the repository (empty: all of it), or the names
+    /// given.
     pub paths: Vec<String>,
 }
 
-/// A commit, as far as provenance needs it.
+/// A commit, for provenance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Full object name, 40 hexadecimal digits.
@@ -191,10 +194,10 @@ pub struct Commit {
     pub subject: String,
 }
 
-/// Reads what is asked for and keeps the files whose bytes are `wanted`.
+/// Reads the requested manifests and keeps the files whose bytes are `wanted`.
 ///
 /// # Errors
-/// The first thing that stands in the way; never half of the input. See [`Error`].
+/// The first problem; a part of the input is never returned. See [`Error`].
 pub fn read(
     request: &Request,
     wanted: &dyn Fn(&[u8]) -> bool,

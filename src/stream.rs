@@ -1,4 +1,4 @@
-//! Files to write that are none: devices, pipes, and descriptors of a process.
+//! Output paths that are not regular files: devices, pipes, and descriptors of a process.
 
 use std::fs::File;
 use std::io;
@@ -6,14 +6,14 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-/// Opens a path that leads to one: what is written goes into it, and nothing takes its place. `None`
-/// for a path of a plain file, there or not.
+/// Opens such a path for appending, so that it is not replaced by a regular file. `None` for the
+/// path of a regular file, whether it exists or not.
 pub(crate) fn open(path: &Path) -> io::Result<Option<File>> {
     #[cfg(unix)]
     if let Some(own) = own(path)? {
         return Ok(Some(own));
     }
-    // What they lead to may be a plain file, when a shell has redirected it.
+    // These paths may refer to a regular file if the shell redirected the descriptor.
     let is_of_system = path.starts_with("/dev") || path.starts_with("/proc");
     let is_special = || path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
     if is_of_system || is_special() {
@@ -22,8 +22,8 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// This process's own output, which goes on where it was: another descriptor of the same file would
-/// begin at its start.
+/// A duplicate of this process's own output descriptor, which keeps its offset: reopening the same
+/// file would start at its beginning.
 #[cfg(unix)]
 fn own(path: &Path) -> io::Result<Option<File>> {
     let is = |names: [&str; 3]| names.into_iter().any(|name| path == Path::new(name));

@@ -15,7 +15,7 @@ pub(crate) fn namespace(set: usize) -> &'static str {
     NAMESPACES[set % NAMESPACES.len()]
 }
 
-/// The hash of the template that its pods were made from.
+/// The hash of the template that its pods were created from.
 pub(crate) fn hash(set: usize, version: u64) -> String {
     format!("{:010x}", number("hash", &format!("{set}-{version}")) >> 24)
 }
@@ -24,7 +24,7 @@ pub(crate) fn set_uid(set: usize) -> String {
     uid("daemonset", &name(set))
 }
 
-/// What a user writes; version 3 is not in the cluster yet.
+/// The manifest of a user; version 3 is not in the cluster yet.
 pub(crate) fn manifest(set: usize) -> Value {
     json!({
         "apiVersion": "apps/v1",

@@ -12,7 +12,7 @@ pub(crate) fn address(at: usize) -> String {
     format!("10.{}.{}.{}", at >> 16, (at >> 8) & 255, at & 255)
 }
 
-/// One in a hundred is NotReady, and one in two hundred is cordoned off.
+/// One in a hundred is NotReady, and one in two hundred is cordoned.
 pub(crate) fn is_ready(at: usize) -> bool {
     at % 100 != 42
 }
@@ -177,7 +177,7 @@ fn conditions(at: usize) -> Value {
     ])
 }
 
-/// 27 to 37 of them, as the kubelet reports at most 50.
+/// 27 to 37 images; the kubelet reports at most 50.
 fn images(at: usize) -> Value {
     let count = 27 + at % 11;
     let image = |place: usize| {

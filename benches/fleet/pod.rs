@@ -6,7 +6,7 @@ use super::daemon_set::{hash, image, labels, name, namespace, owner, pod_spec};
 use super::node;
 use super::{BORN, SEEN, managed, number, sha256, team, uid};
 
-/// The version of the template that pods in the cluster come from.
+/// The template version of the pods in the cluster.
 const VERSION: u64 = 2;
 
 pub(crate) fn of_daemon_set(set: usize, at: usize) -> Value {
@@ -79,7 +79,7 @@ fn object(
     })
 }
 
-/// What admission, the controller and the scheduler add.
+/// Adds the fields that admission, the controller and the scheduler set.
 fn complete(spec: &mut Value, at: usize) {
     let toleration = |key: &str, effect: &str| json!({ "effect": effect, "key": format!("node.kubernetes.io/{key}"), "operator": "Exists" });
     spec["enableServiceLinks"] = true.into();

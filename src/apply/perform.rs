@@ -1,4 +1,4 @@
-//! Effects that are requests: each is sent by itself, and has one answer.
+//! The effects that are requests: each is sent concurrently, and has one answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::cluster::{Apply, Error, LedgerWrite, Lock, View, WriteError, Writer};
+use crate::cluster::{Apply, Error, Lock, RecordWrite, View, WriteError, Writer};
 use crate::model::{
     DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Revision, RevisionName, Uid,
     failed_templates,
 };
-use crate::plan::ledger_after;
+use crate::plan::record_after;
 use crate::planted::planted;
 use crate::rollout::{Answer, Delete, Failure, Precondition, Provenance, Write, Written, write};
 
-/// Failed templates that are remembered; older ones are forgotten first.
+/// Maximum number of recorded failed templates; the oldest are removed first.
 const REMEMBERED: usize = 16;
 
-/// Sends requests, without waiting for any.
-pub(super) struct Hands {
+/// Sends requests without waiting for their answers.
+pub(super) struct RequestSender {
     key: DaemonSetKey,
     writer: Writer,
     lock: Arc<Lock>,
-    /// The answers that are still to come.
+    /// The pending answers.
     pub(super) answers: JoinSet<Answer>,
 }
 
-impl Hands {
+impl RequestSender {
     pub(super) fn new(key: DaemonSetKey, lock: Arc<Lock>) -> Self {
         Self { key, writer: lock.writer(), lock, answers: JoinSet::new() }
     }
@@ -39,7 +39,7 @@ impl Hands {
             let object = write.object();
             let apply = against(&write.precondition, &object);
             if let Some(template) = template_to_keep(&write) {
-                // Of the same version, the write itself makes the same.
+                // The precondition is the same, so the write has the same result.
                 match writer.try_apply(&key, &apply).await {
                     Ok(it) if it.spec.template.raw() == template => {}
                     Ok(_) => return Answer::Written(Err(Failure::ChangesTemplate)),
@@ -51,14 +51,15 @@ impl Hands {
         });
     }
 
-    /// As [`write`](Self::write), into the ledger: onto what is live, if that is what was looked at.
-    pub(super) fn write_ledger(&mut self, write: Write, live: Option<DaemonSet>, now: Timestamp) {
+    /// Like [`write`](Self::write), but writes the record, if the live object still meets the
+    /// precondition.
+    pub(super) fn write_record(&mut self, write: Write, live: Option<DaemonSet>, now: Timestamp) {
         let (writer, key) = (self.writer.clone(), self.key.clone());
         self.answers.spawn(async move {
             if !is_unchanged(&write.precondition, live.as_ref()) {
                 return Answer::Written(Err(Failure::Conflict));
             }
-            let object = match ledger_after(live.as_ref(), &write.object(), now) {
+            let object = match record_after(live.as_ref(), &write.object(), now) {
                 Ok(object) => object,
                 Err(error) => {
                     let message = error.to_string();
@@ -70,7 +71,7 @@ impl Hands {
                 return Answer::Written(Err(Failure::ChangesTemplate));
             }
             let seen = live.as_ref();
-            let written = writer.write_ledger(&key, &LedgerWrite { object: &object, seen }).await;
+            let written = writer.write_record(&key, &RecordWrite { object: &object, seen }).await;
             Answer::Written(written.map(|it| as_written(&it)).map_err(|error| failure(&error)))
         });
     }
@@ -85,7 +86,7 @@ impl Hands {
         });
     }
 
-    /// Records the change on the revision, as it was last seen.
+    /// Records the change on the revision, as it was last observed.
     pub(super) fn record(
         &mut self,
         name: RevisionName,
@@ -100,7 +101,7 @@ impl Hands {
             let added = write::provenance(&revision.annotations, &change);
             let added: BTreeMap<&str, Option<&str>> =
                 added.iter().map(|(key, value)| (*key, Some(value.as_str()))).collect();
-            // Only whoever has the lock records anything, so no version is needed.
+            // Only the holder of the lock records changes, so no version is needed.
             let written = writer.annotate_revision(&revision, None, &added).await;
             Answer::Recorded {
                 revision: name,
@@ -109,7 +110,7 @@ impl Hands {
         });
     }
 
-    /// Changes what is noted of failed templates.
+    /// Changes the list of failed templates on the lock.
     pub(super) fn note(&mut self, change: impl FnOnce(&str) -> String + Send + 'static) {
         let lock = Arc::clone(&self.lock);
         self.answers.spawn(async move {
@@ -129,7 +130,7 @@ fn as_written(daemon_set: &DaemonSet) -> Written {
     }
 }
 
-/// Whether what is there is what was looked at.
+/// Whether the live object meets the precondition.
 fn is_unchanged(precondition: &Precondition, live: Option<&DaemonSet>) -> bool {
     match (precondition, live) {
         (Precondition::Absent, live) => live.is_none(),
@@ -140,7 +141,7 @@ fn is_unchanged(precondition: &Precondition, live: Option<&DaemonSet>) -> bool {
     }
 }
 
-/// The live pod template, where the write must not change it.
+/// The live pod template, if the write must not change it.
 fn template_to_keep(write: &Write) -> Option<&Value> {
     let live = write.live.as_deref().filter(|_| write.keeps_template)?;
     live.pointer("/spec/template")
@@ -157,7 +158,7 @@ fn against<'a>(precondition: &'a Precondition, object: &'a Value) -> Apply<'a> {
     Apply { object, force: false, uid, resource_version }
 }
 
-/// The digests with one more, each once, the latest last.
+/// The digests with this one added, each once, the latest last.
 pub(super) fn remembered(known: &str, digest: &str) -> String {
     let mut all = but_for(known, digest);
     all.push(digest);
@@ -173,12 +174,12 @@ fn but_for<'a>(known: &'a str, digest: &str) -> Vec<&'a str> {
     failed_templates(known).filter(|one| *one != digest).collect()
 }
 
-/// The revision, as it is seen.
+/// The revision in this view.
 pub(super) fn revision(view: &View, uid: &Uid) -> Option<Revision> {
     view.snapshot.revisions.iter().find(|revision| revision.uid == *uid).cloned()
 }
 
-/// What a rollout has to know of an error.
+/// The failure of a request as the rollout distinguishes it.
 fn failure(error: &WriteError) -> Failure {
     let message = with_sources(error);
     match error {
@@ -187,7 +188,7 @@ fn failure(error: &WriteError) -> Failure {
         WriteError::Forbidden { .. } | WriteError::Cluster(Error::Forbidden { .. }) => {
             Failure::Forbidden { message }
         }
-        // Somebody took fields of ours meanwhile: what was agreed to holds no longer.
+        // Another client took fields that `ds-apply` owned: the approved plan is stale.
         WriteError::Conflict { .. }
         | WriteError::Invalid { .. }
         | WriteError::Denied { .. }
@@ -195,7 +196,7 @@ fn failure(error: &WriteError) -> Failure {
         WriteError::Unlocked { .. }
         | WriteError::TooManyRequests { .. }
         | WriteError::OutcomeUnknown { .. }
-        // The preflight was accepted, so it is the server that is in trouble.
+        // The preflight succeeded, so this is a fault of the server.
         | WriteError::Refused { .. }
         | WriteError::Cluster(_) => Failure::Unknown { message },
     }
@@ -219,7 +220,7 @@ mod tests {
     use crate::cluster::{Attempted, Kind, Resource, Verb};
 
     #[test]
-    fn a_server_in_trouble_is_asked_again_and_one_that_says_no_is_not() {
+    fn server_faults_are_retried_and_rejections_are_not() {
         let attempted = || Attempted {
             verb: Verb::Delete,
             resource: Resource::Of(Kind::Pod),
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_is_a_precondition() {
+    fn the_evaluated_version_is_a_precondition() {
         let object = json!({"kind": "DaemonSet"});
         let unchanged =
             Precondition::Unchanged { uid: "u".into(), resource_version: "41".to_owned() };

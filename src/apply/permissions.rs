@@ -1,95 +1,95 @@
-//! What a run has to be permitted, so that it is asked in one go before anything is written: a
-//! table by what the run does. What is asked, and how the answers are taken, is here too.
+//! The permissions that a run needs, in a table by the work of the run, so that they are reviewed
+//! in one go before anything is written. The review itself is here too.
 //!
-//! Not here: what becomes of a run that lacks something (`cli`).
+//! Not here: the handling of missing permissions (`cli`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::cluster::{Access, Kind, Permission, Resource, Verb, Verdict, WritableCluster};
 use crate::model::{
-    DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, lease_name, ledger_name,
+    DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, lease_name, record_name,
 };
 
-/// What a run does with a DaemonSet.
+/// The work of a run on a DaemonSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Looks whether anything is to be done, under its lock.
+    /// Checks under the lock whether anything is to be done.
     Look,
-    /// Applies it, and replaces its pods.
+    /// Applies the DaemonSet and replaces its pods.
     Change {
-        /// Whether it may have to be made.
+        /// Whether the DaemonSet may have to be created.
         creates: bool,
     },
-    /// Replaces its pods, and never writes it.
+    /// Replaces its pods without writing the DaemonSet.
     Roll,
-    /// Gives its strategy back.
+    /// Restores its strategy.
     Release,
-    /// Deletes it.
+    /// Deletes the DaemonSet.
     Remove,
 }
 
-/// One thing to be done.
+/// The work on one DaemonSet, or on any in a namespace.
 #[derive(Clone, Debug)]
 pub struct Errand {
-    /// Where.
+    /// The namespace.
     pub namespace: NamespaceName,
-    /// With which DaemonSet; `None` is any.
+    /// The DaemonSet; `None` is any.
     pub name: Option<DaemonSetName>,
-    /// Who acts on it.
+    /// The controller of the DaemonSet.
     pub managed_by: ManagedBy,
-    /// What.
+    /// The work.
     pub work: Work,
 }
 
 impl Errand {
-    /// Whether it is about this DaemonSet, and no other.
+    /// Whether it is for exactly this DaemonSet.
     pub fn is_of(&self, key: &DaemonSetKey) -> bool {
         self.namespace == key.namespace && self.name.as_ref() == Some(&key.name)
     }
 
-    /// Something to be done with one DaemonSet.
+    /// The work on one DaemonSet.
     pub fn with(key: &DaemonSetKey, managed_by: ManagedBy, work: Work) -> Self {
         Self { namespace: key.namespace.clone(), name: Some(key.name.clone()), managed_by, work }
     }
 }
 
-/// What a permission is for.
+/// The purpose of a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// The plan.
+    /// Reading the cluster for the plan.
     Read,
-    /// Defaults of namespaces.
+    /// Default node selectors of namespaces.
     NodeSelectors,
     /// Services that gain or lose endpoints.
     Services,
     /// Templates that failed before.
     FailedTemplates,
-    /// The lock.
+    /// The lock (a Lease).
     Lock,
-    /// Following each pod.
+    /// Watching the rollout.
     Watch,
-    /// The object.
+    /// Applying the DaemonSet.
     Apply,
-    /// A new object.
+    /// Creating the DaemonSet.
     Create,
-    /// Old pods.
+    /// Replacing outdated pods.
     Replace,
-    /// Whether admission takes the pods.
+    /// Checking whether admission accepts the pods (dry run).
     TryPods,
-    /// The controller's warnings.
+    /// `FailedCreate` events of the controller.
     Complaints,
-    /// Warnings about pods.
+    /// Warning events of pods.
     PodWarnings,
-    /// What containers print.
+    /// Container logs (`--logs`).
     Logs,
-    /// The revision's annotations.
+    /// Annotating the revision.
     Record,
-    /// What is not in the source any more.
+    /// Deleting DaemonSets that are no longer in the source (`--prune`).
     Prune,
-    /// The ConfigMap that stands for a DaemonSet.
-    Ledger,
-    /// The part of the controller.
+    /// The record ConfigMap of a DaemonSet that is managed by `ds-apply`.
+    DaemonSetRecord,
+    /// The requests of the in-process controller.
     Controller,
 }
 
@@ -101,32 +101,32 @@ impl fmt::Display for Purpose {
             Self::Services => "Services that gain or lose endpoints",
             Self::FailedTemplates => "templates that failed before",
             Self::Lock => "the lock",
-            Self::Watch => "following the rollout",
+            Self::Watch => "watching the rollout",
             Self::Apply => "applying the DaemonSet",
             Self::Create => "creating the DaemonSet",
             Self::Replace => "replacing pods",
-            Self::TryPods => "trying out whether admission takes the pods (dry run)",
-            Self::Complaints => "telling why the controller creates no pod",
-            Self::PodWarnings => "telling why a pod is not ready",
+            Self::TryPods => "checking whether admission accepts the pods (dry run)",
+            Self::Complaints => "reporting why the controller creates no pod",
+            Self::PodWarnings => "reporting why a pod is not ready",
             Self::Logs => "--logs",
             Self::Record => "recording the change on its revision",
             Self::Prune => "--prune",
-            Self::Ledger => "the ledger",
-            Self::Controller => "acting as the controller",
+            Self::DaemonSetRecord => "the record ConfigMap",
+            Self::Controller => "acting as the in-process controller",
         })
     }
 }
 
-/// Whether a run can do without.
+/// Whether the run requires it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// It says less.
+    /// Optional: without it, the run reports less.
     Optional,
-    /// It cannot.
+    /// Required: the run cannot work without it.
     Required,
 }
 
-/// The `ClusterRole` that has it.
+/// The `ClusterRole` that grants a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// In `deploy/ds-apply.yaml`.
@@ -136,7 +136,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its name.
+    /// The name of the `ClusterRole`.
     pub fn name(self) -> &'static str {
         match self {
             Self::DsApply => "ds-apply",
@@ -144,7 +144,7 @@ impl Role {
         }
     }
 
-    /// The file that it is in.
+    /// The file that contains the `ClusterRole`.
     pub fn file(self) -> &'static str {
         match self {
             Self::DsApply => "deploy/ds-apply.yaml",
@@ -156,15 +156,15 @@ impl Role {
 /// One permission that a run needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// Which one.
+    /// The permission.
     pub permission: Permission,
-    /// To the objects of which DaemonSets; `None` is all of them.
+    /// The DaemonSets whose objects it is for; `None` is all of them.
     pub names: Option<BTreeSet<DaemonSetName>>,
-    /// What for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// Whether a run can do without.
+    /// Whether the run requires it.
     pub weight: Weight,
-    /// Where it is to be had.
+    /// The `ClusterRole` that grants it.
     pub role: Role,
 }
 
@@ -177,12 +177,12 @@ impl fmt::Display for Need {
 }
 
 impl Need {
-    /// The same of one object.
+    /// The access to review for one object.
     fn of(&self, name: Option<&DaemonSetName>) -> Access {
         let Permission { verb, resource, namespace } = self.permission.clone();
         let name = name.map(|name| match resource {
             Resource::Of(Kind::Lease) => lease_name(name.as_str()),
-            Resource::Of(Kind::Ledger) => ledger_name(name),
+            Resource::Of(Kind::DaemonSetRecord) => record_name(name),
             Resource::Of(_) | Resource::PodLog | Resource::AccessReview | Resource::Version => {
                 name.to_string()
             }
@@ -191,7 +191,7 @@ impl Need {
     }
 }
 
-/// What all of this needs, each permission once, in the order of verbs.
+/// The permissions that all errands need, each once, in the order of verbs.
 pub fn needs(errands: &[Errand]) -> Vec<Need> {
     let mut all = Needs::default();
     for errand in errands {
@@ -203,25 +203,25 @@ pub fn needs(errands: &[Errand]) -> Vec<Need> {
 #[derive(Default)]
 struct Needs(BTreeMap<Permission, Need>);
 
-/// Verbs on a kind in the errand's namespace, and what they are for.
+/// Verbs on a kind in the errand's namespace, with their purpose.
 type Row = (&'static [Verb], Kind, Purpose);
 
 use Verb::{Create, Delete, Get, List, Patch, Watch};
 
-/// What every run reads, and locks with.
+/// Resources that every run reads.
 const ALWAYS: [Row; 3] = [
     (&[List], Kind::Pod, Purpose::Read),
     (&[List], Kind::DaemonSet, Purpose::Read),
     (&[List], Kind::ControllerRevision, Purpose::Read),
 ];
 
-/// What is followed during a rollout.
+/// Resources that are watched during a rollout.
 const FOLLOWED: [Row; 2] =
     [(&[Watch], Kind::Pod, Purpose::Watch), (&[Watch], Kind::ControllerRevision, Purpose::Watch)];
 
-/// What it takes to be the controller.
+/// Permissions of the in-process controller.
 const AS_CONTROLLER: [Row; 3] = [
-    (&[Get, List, Watch, Create, Patch], Kind::Ledger, Purpose::Ledger),
+    (&[Get, List, Watch, Create, Patch], Kind::DaemonSetRecord, Purpose::DaemonSetRecord),
     (&[Get, Create, Patch, Delete], Kind::Pod, Purpose::Controller),
     (&[Get, Create, Patch, Delete], Kind::ControllerRevision, Purpose::Controller),
 ];
@@ -254,7 +254,7 @@ impl Needs {
             self.optional(errand, List, Resource::Of(kind), purpose);
         }
         if errand.work == Work::Remove {
-            // What the source has no longer may be anywhere.
+            // DaemonSets that are no longer in the source may be in any namespace.
             for (_, kind, purpose) in ALWAYS {
                 self.cluster_wide(List, kind, purpose, Weight::Required);
             }
@@ -273,19 +273,19 @@ impl Needs {
                 if creates {
                     self.rows(errand, &[(&[Create], Kind::DaemonSet, Purpose::Create)]);
                 }
-                self.told_by_the_server(errand);
+                self.reported_by_the_server(errand);
             }
             Work::Roll => {
                 self.rows(errand, &[watch, replace]);
-                self.told_by_the_server(errand);
+                self.reported_by_the_server(errand);
             }
             Work::Release => self.rows(errand, &[watch, apply]),
             Work::Remove => self.rows(errand, &[(&[Delete], Kind::DaemonSet, Purpose::Prune)]),
         }
     }
 
-    /// Worth having, not needing.
-    fn told_by_the_server(&mut self, errand: &Errand) {
+    /// Optional permissions, for reports.
+    fn reported_by_the_server(&mut self, errand: &Errand) {
         self.optional(errand, Create, Resource::Of(Kind::Pod), Purpose::TryPods);
         self.optional(errand, Watch, Resource::Of(Kind::Event), Purpose::Complaints);
         self.optional(errand, List, Resource::Of(Kind::Event), Purpose::PodWarnings);
@@ -298,7 +298,9 @@ impl Needs {
             Work::Change { creates: _ } | Work::Roll | Work::Release => {
                 self.rows(errand, &AS_CONTROLLER);
             }
-            Work::Remove => self.rows(errand, &[(&[Delete], Kind::Ledger, Purpose::Prune)]),
+            Work::Remove => {
+                self.rows(errand, &[(&[Delete], Kind::DaemonSetRecord, Purpose::Prune)]);
+            }
         }
     }
 
@@ -334,7 +336,7 @@ impl Needs {
         self.put(Need { permission, names: None, purpose, weight, role: Role::DsApply });
     }
 
-    /// A permission that is needed for several things is told for the one that needs it most.
+    /// A permission with several purposes is listed with the one that requires it.
     fn put(&mut self, need: Need) {
         let Some(known) = self.0.get_mut(&need.permission) else {
             self.0.insert(need.permission.clone(), need);
@@ -353,10 +355,10 @@ impl Needs {
     }
 }
 
-/// Roles can name the objects of some resources (`resourceNames`), where the run names them too.
+/// The names to review: roles can limit some resources to named objects (`resourceNames`).
 fn names(verb: Verb, kind: Kind, errand: &Errand) -> Option<BTreeSet<DaemonSetName>> {
     let has_its_name = match kind {
-        Kind::DaemonSet | Kind::Lease | Kind::Ledger => true,
+        Kind::DaemonSet | Kind::Lease | Kind::DaemonSetRecord => true,
         Kind::Namespace
         | Kind::Node
         | Kind::ControllerRevision
@@ -372,30 +374,31 @@ fn names(verb: Verb, kind: Kind, errand: &Errand) -> Option<BTreeSet<DaemonSetNa
 }
 
 fn role(verb: Verb, kind: Kind, purpose: Purpose) -> Role {
-    let is_its = matches!(purpose, Purpose::Ledger | Purpose::Controller) || kind == Kind::Ledger;
-    // Whoever paces deletes pods.
+    let is_its = matches!(purpose, Purpose::DaemonSetRecord | Purpose::Controller)
+        || kind == Kind::DaemonSetRecord;
+    // Every run deletes pods.
     let is_shared = kind == Kind::Pod && verb == Delete;
     if is_its && !is_shared { Role::AsController } else { Role::DsApply }
 }
 
-/// A need, and whether it is met.
+/// A needed permission and the result of its review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The need.
+    /// The needed permission.
     pub need: Need,
-    /// What the server says of it.
+    /// The server's verdict.
     pub verdict: Verdict,
 }
 
 impl Finding {
-    /// Whether the run cannot do without, and may not.
+    /// Whether a required permission is denied.
     pub fn is_missing(&self) -> bool {
         self.need.weight == Weight::Required && self.verdict == Verdict::Denied
     }
 }
 
-/// Asks the server about all of them at once. Where a role names its objects, it is asked for each
-/// by name.
+/// Reviews all permissions in one go. A denied permission that a role can limit to named objects is
+/// reviewed again for each name.
 pub async fn ask(cluster: &WritableCluster, needs: Vec<Need>) -> Vec<Finding> {
     let verdicts = cluster.review(needs.iter().map(|need| need.of(None)).collect()).await;
     let mut findings = Vec::new();
@@ -410,7 +413,7 @@ pub async fn ask(cluster: &WritableCluster, needs: Vec<Need>) -> Vec<Finding> {
     findings
 }
 
-/// Whether it is permitted, or not needed, for each of these.
+/// The verdict for all of these names: allowed only if each is allowed or not needed.
 async fn of_each(
     cluster: &WritableCluster,
     need: &Need,
@@ -426,7 +429,7 @@ async fn of_each(
     Verdict::Allowed
 }
 
-/// Whether it is about making a lease that was made before.
+/// Whether it is for the creation of a Lease that already exists.
 async fn is_there(cluster: &WritableCluster, need: &Need, name: &DaemonSetName) -> bool {
     let Permission { verb, resource, namespace } = &need.permission;
     let Some(namespace) = namespace else { return false };

@@ -1,11 +1,11 @@
-//! What comes before the first step: taking ownership over, and asking the server whether it would
-//! accept what is to come.
+//! The stages before the first step: forcing conflicts, and the preflight (a dry run against the
+//! server).
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster::{
-    Access, Apply, Error, Kind, LedgerWrite, Resource, Verb, Verdict, WritableCluster, WriteError,
+    Access, Apply, Error, Kind, RecordWrite, Resource, Verb, Verdict, WritableCluster, WriteError,
     Writer,
 };
 use crate::controller::Owner;
@@ -13,50 +13,50 @@ use crate::controller::pod::PodMaker;
 use crate::controller::updated::CurrentTemplate;
 use crate::merge::{self, ManagedFieldsError};
 use crate::model::{DaemonSet, FIELD_MANAGER, ManagedBy, NamespaceName, NodeName, RevisionHash};
-use crate::plan::{LedgerError, ledger_after};
+use crate::plan::{DaemonSetRecordError, record_after};
 
-/// Why nothing is begun.
+/// The reason why a run does not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum PreflightError {
-    /// The server does not accept the DaemonSet.
-    #[error("the server does not accept the DaemonSet")]
+    /// The server rejects the DaemonSet.
+    #[error("the server rejected the DaemonSet")]
     DaemonSet(#[source] WriteError),
-    /// The server would not accept its pods: a node whose pod is deleted would have none.
-    #[error("the server would not accept the pods of the DaemonSet")]
+    /// The server would reject its pods: a node whose pod is deleted would stay without one.
+    #[error("the server would reject the pods of the DaemonSet")]
     Pod(#[source] WriteError),
-    /// No pod that is deleted would be followed by another.
-    #[error("the user may not create pods in {namespace}, and no controller does it instead")]
+    /// The user may not create pods, so deleted pods would not be replaced.
+    #[error("the user may not create pods in {namespace}; no DaemonSet controller creates them")]
     MayNotCreate {
-        /// Where.
+        /// The namespace of the pods.
         namespace: NamespaceName,
     },
-    /// A ledger cannot be made of it.
+    /// The DaemonSet cannot be written as a record.
     #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// Who owns the live object's fields cannot be read.
+    DaemonSetRecord(#[from] DaemonSetRecordError),
+    /// The field ownership of the live object cannot be read.
     #[error(transparent)]
     Ownership(#[from] ManagedFieldsError),
-    /// Ownership cannot be taken over.
-    #[error("cannot take over the fields of others")]
-    TakeOver(#[source] WriteError),
+    /// The conflicts cannot be forced.
+    #[error("cannot force conflicts with other field managers")]
+    ForceConflicts(#[source] WriteError),
     /// The cluster cannot be read.
     #[error(transparent)]
     Cluster(#[from] Error),
 }
 
-/// How often ownership is tried to be taken over while the controller writes the status in between.
+/// Attempts to force conflicts while the controller writes the status in between.
 const ATTEMPTS: usize = 10;
 
-/// Makes what `from` own of the live object ours, in one compare-and-swap write that changes
-/// nothing else; the object afterwards. Tried again when only the status has changed meanwhile, as
-/// it does with every pod that comes or goes.
+/// Transfers the fields of the live object that the managers `from` own to `ds-apply`, in one
+/// compare-and-swap write that changes nothing else; returns the new object. Retried when only the
+/// status has changed, which it does with every pod that is created or deleted.
 ///
-/// Before the apply, not after it: only then does the apply remove what git has no longer, and
+/// This comes before the apply: only then does the apply remove fields that are not in git, and
 /// there is one new revision instead of two.
 ///
 /// # Errors
-/// The object has changed meanwhile, or the server does not accept it.
-pub async fn take_over(
+/// Another client changed the object, or the server rejects the write.
+pub async fn force_conflicts(
     cluster: &WritableCluster,
     writer: &Writer,
     live: &DaemonSet,
@@ -67,7 +67,9 @@ pub async fn take_over(
     let mut seen = live.clone();
     for _ in 1..ATTEMPTS {
         let taken = take(writer, &seen, &names, now).await;
-        let Err(PreflightError::TakeOver(WriteError::Stale { .. })) = taken else { return taken };
+        let Err(PreflightError::ForceConflicts(WriteError::Stale { .. })) = taken else {
+            return taken;
+        };
         let fresh = cluster.live().daemon_set_listed(&live.key).await?;
         match fresh.filter(|fresh| is_as_it_was(fresh, live)) {
             Some(fresh) => seen = fresh,
@@ -83,9 +85,9 @@ async fn take(
     names: &[&str],
     now: Timestamp,
 ) -> Result<DaemonSet, PreflightError> {
-    let owners = merge::ownership(&seen.raw, now)?.taken_over(names, FIELD_MANAGER);
+    let owners = merge::ownership(&seen.raw, now)?.transferred(names, FIELD_MANAGER);
     let taken = writer.replace_managed_fields(seen, &owners.to_value()).await;
-    taken.map_err(PreflightError::TakeOver)
+    taken.map_err(PreflightError::ForceConflicts)
 }
 
 /// Whether nothing but the status has changed.
@@ -95,25 +97,24 @@ fn is_as_it_was(fresh: &DaemonSet, before: &DaemonSet) -> bool {
         && fresh.raw.get("spec") == before.raw.get("spec")
 }
 
-/// What the server is asked to try.
+/// The write that the preflight tries as a dry run.
 #[derive(Clone, Copy, Debug)]
 pub enum Trial<'a> {
     /// The server-side apply of this object.
     Apply(&'a Value),
-    /// The live object, were it changed into this one: what the apply makes of it once the fields
-    /// of others have been taken over. Until then the apply itself is a conflict, or leaves what
-    /// will be gone.
+    /// An update of the live object to this one: the result of the apply after conflicts were
+    /// forced. Before that, the apply itself would conflict, or leave fields that it will remove.
     Outcome(&'a Value),
 }
 
-/// Asks the server what it would make of the DaemonSet, and of a pod of it; what it would make of
-/// the DaemonSet. Nothing is changed.
+/// Tries the DaemonSet and one pod of it as dry runs; returns the DaemonSet as the server would
+/// store it. Nothing is changed.
 ///
-/// The controller, not we, creates the pods; but what admission says to us, it says to everybody.
-/// Whoever may not create pods does not ask.
+/// The DaemonSet controller creates the pods, not this program, but admission applies to both. A
+/// user who may not create pods skips the pod.
 ///
 /// # Errors
-/// The server would refuse either of them.
+/// The server would reject either of them.
 pub async fn preflight(
     cluster: &WritableCluster,
     live: Option<&DaemonSet>,
@@ -123,8 +124,8 @@ pub async fn preflight(
 ) -> Result<DaemonSet, PreflightError> {
     let answer = match (trial, live) {
         (Trial::Apply(object), live) if desired.managed_by == ManagedBy::DsApply => {
-            let object = ledger_after(live, object, now)?;
-            cluster.try_ledger(desired.key, &LedgerWrite { object: &object, seen: live }).await
+            let object = record_after(live, object, now)?;
+            cluster.try_record(desired.key, &RecordWrite { object: &object, seen: live }).await
         }
         (Trial::Outcome(object), Some(live)) => cluster.try_outcome(live, object).await,
         (Trial::Apply(object) | Trial::Outcome(object), live) => {
@@ -138,10 +139,10 @@ pub async fn preflight(
     Ok(answer)
 }
 
-/// Asks the server whether it would take a pod of the DaemonSet.
+/// Tries a pod of the DaemonSet as a dry run.
 ///
 /// # Errors
-/// It would not.
+/// The server would reject it.
 pub async fn try_pod(cluster: &WritableCluster, owner: &Owner<'_>) -> Result<(), PreflightError> {
     let create_pods = Access {
         verb: Verb::Create,
@@ -156,11 +157,11 @@ pub async fn try_pod(cluster: &WritableCluster, owner: &Owner<'_>) -> Result<(),
         return if is_controller { Err(may_not()) } else { Ok(()) };
     }
     let unlabelled = CurrentTemplate::new(RevisionHash::from(""), None);
-    // Any node will do: the server does not look whether there is one of that name.
+    // Any node name works: the server does not check that the node exists.
     let pod = PodMaker::new(owner, &unlabelled).pod_for(&NodeName::from("preflight"));
     match cluster.try_pod(&owner.key.namespace, &pod).await {
         Ok(_) => {}
-        // Where the server does not say what is permitted, trying says it.
+        // Without an access review, the dry run shows whether it is allowed.
         Err(WriteError::Forbidden { .. }) if !is_controller => {}
         Err(WriteError::Forbidden { .. }) => return Err(may_not()),
         Err(error) => return Err(PreflightError::Pod(error)),

@@ -1,9 +1,9 @@
-//! `ds-apply`: carries out what `ds-plan` says, node by node.
+//! `ds-apply`: applies DaemonSets from git, node by node.
 
 use std::process::ExitCode;
 
-/// Decoding a cluster is millions of small allocations on all cores; libc's allocator, musl's above
-/// all, makes the threads wait for each other.
+/// Decoding a cluster makes millions of small allocations on all cores. The allocator of libc,
+/// especially of musl, makes the threads wait for each other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

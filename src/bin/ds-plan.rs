@@ -1,10 +1,10 @@
-//! `ds-plan`: says what applying DaemonSets from git would do to every node. Never writes to the
+//! `ds-plan`: shows the effect of applying DaemonSets from git on every node. Never writes to the
 //! cluster.
 
 use std::process::ExitCode;
 
-/// Decoding a cluster is millions of small allocations on all cores; libc's allocator, musl's above
-/// all, makes the threads wait for each other.
+/// Decoding a cluster makes millions of small allocations on all cores. The allocator of libc,
+/// especially of musl, makes the threads wait for each other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,7 +1,7 @@
-//! Errors in manifests as the CI system marks them, on the lines of the files.
+//! Errors of manifests as annotations of a CI system, on the lines of the files.
 //!
-//! Orders to a CI system come from here alone. What a manifest says is only ever data in them:
-//! it is made harmless as all text is, and escaped as the system asks for.
+//! Only this file prints commands of a CI system. Text of a manifest is only data in them: its
+//! control characters are escaped, and then it is escaped by the rules of the CI system.
 
 use std::fmt::Write as _;
 
@@ -12,18 +12,18 @@ use crate::manifest;
 use crate::model::Place;
 use crate::render::neutral;
 
-/// So many are marked; GitHub shows ten a step.
+/// The most errors that are annotated; GitHub shows ten per step.
 const MOST: usize = 10;
 
-/// Which system marks them.
+/// The CI system that shows the annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Annotations {
-    /// Workflow commands of GitHub Actions, which Forgejo and Gitea know as well
+    /// Workflow commands of GitHub Actions, also for Forgejo and Gitea
     Github,
 }
 
 impl Annotations {
-    /// A line for each place where a manifest is wrong; nothing of other errors.
+    /// One line for each error of a manifest; empty for other errors.
     pub(super) fn of(self, error: &Error) -> String {
         let Error::Manifest(errors) = error else { return String::new() };
         match self {
@@ -36,13 +36,13 @@ impl Annotations {
 fn github(error: &manifest::Error) -> Option<String> {
     let Place { path, line, column } = error.place()?;
     let path = escaped(&neutral::line(path), &[':', ',']);
-    // The place stands in front of the message already.
+    // The message begins with the place already.
     let (said, at) = (error.to_string(), format!("{}: ", error.place()?));
     let message = escaped(&neutral::text(said.strip_prefix(&at).unwrap_or(&said)), &[]);
     Some(format!("::error file={path},line={line},col={column}::{message}\n"))
 }
 
-/// As workflow commands ask for it: whatever would end a line, or a property, by its number.
+/// Escaped for workflow commands: characters that end a line or a property become `%XX`.
 fn escaped(text: &str, besides: &[char]) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_marked_where_it_is() {
+    fn errors_are_annotated_at_their_place() {
         let text =
             "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: a}\nspec:\n  selector: 3\n";
         assert_eq!(
@@ -85,13 +85,13 @@ mod tests {
     }
 
     #[test]
-    fn content_gives_no_orders() {
+    fn content_injects_no_commands() {
         let path = "a,line=9::x\n::warning::y%.yaml";
         let text = "kind: DaemonSet\napiVersion: \"apps/v0\\n::error::z%0A\"\n";
         assert_eq!(
             annotated(path, text),
             "::error file=a%2Cline=9%3A%3Ax\\n%3A%3Awarning%3A%3Ay%25.yaml,line=1,col=1::DaemonSet of \
-             apps/v0%0A\\u{3a}:error::z%250A, which no server has any more; write apps/v1\n"
+             apps/v0%0A\\u{3a}:error::z%250A, which servers no longer support; use apps/v1\n"
         );
     }
 }

@@ -1,26 +1,26 @@
-//! `ds-apply`: its commands, and `apply` itself, which carries a plan out.
+//! `ds-apply`: its commands.
 
-mod agree;
-mod at;
+mod approve;
 mod can_i;
-mod carry_out;
+mod command;
+mod daemon_set_apply;
+mod embedded_run;
 mod evidence;
 mod flags;
 mod identity;
-mod on_live;
+mod in_sequence;
+mod live_object;
 mod permitted;
+mod progress;
 mod rehearse;
 mod release;
 mod removal;
+mod resume_rollback;
 mod roll;
 mod saved;
 mod session;
-mod told;
-mod turn;
-mod turns;
 mod undo;
 mod unlock;
-mod way_back;
 
 use std::slice;
 
@@ -34,19 +34,19 @@ use super::shell::Shell;
 use super::{completions, man};
 use crate::apply::Interrupt;
 use crate::model::DaemonSetKey;
-pub use at::{Ended, ds_apply_at};
+pub use embedded_run::{Ended, ds_apply_at};
 use flags::CommonFlags;
+use progress::Format;
 use session::Session;
-use told::Format;
 
-/// Carry out DaemonSet changes from git, node by node, within the budget
+/// Apply DaemonSet changes from git, node by node, within the budget
 ///
-/// Without a command, `ds-apply` means `ds-apply apply`. Running it again goes on where it was.
+/// Without a command, `ds-apply` means `ds-apply apply`. Run it again to resume.
 #[derive(Parser, Debug)]
 #[command(name = "ds-apply", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(super) struct DsApply {
     #[command(flatten)]
-    pub(super) apply: carry_out::Args,
+    pub(super) apply: command::Args,
 
     #[command(flatten)]
     pub(super) global: GlobalFlags,
@@ -55,13 +55,14 @@ pub(super) struct DsApply {
     pub(super) command: Option<Command>,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 4 held or parked (run again, or go back), \
-                          5 stale (plan again), 6 refused by a guard, 7 locked by another run, \
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 4 paused or aborted (run again, or roll \
+                          back), 5 stale (plan again), 6 blocked by a guard, 7 locked by another \
+                          run, \
                           64 usage, 130 interrupted, 143 terminated";
 
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
-    Apply(Box<carry_out::Args>),
+    Apply(Box<command::Args>),
     Roll(Box<roll::Args>),
     Step(Box<roll::StepArgs>),
     Undo(Box<undo::Args>),
@@ -73,7 +74,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// The flags of those that carry something out.
+    /// The common flags of the commands that change the cluster.
     fn common(&self) -> Option<&CommonFlags> {
         match self {
             Self::Apply(args) => Some(&args.common),
@@ -85,13 +86,13 @@ impl Command {
         }
     }
 
-    /// How it tells what happens.
+    /// The output format of the command.
     fn output(&self) -> Format {
         self.common().map_or(Format::Text, |common| common.output)
     }
 
-    /// The same, agreed to already.
-    fn agreed_to(mut self) -> Self {
+    /// The same command with `--yes`.
+    fn approved(mut self) -> Self {
         match &mut self {
             Self::Apply(args) => args.common.yes = true,
             Self::Roll(args) => args.named.common.yes = true,
@@ -103,7 +104,7 @@ impl Command {
         self
     }
 
-    /// The DaemonSets that it names; `None` when a source says which they are.
+    /// The DaemonSets named on the command line; `None` when they come from a source.
     fn names(&self) -> Option<&[DaemonSetKey]> {
         match self {
             Self::Roll(args) => Some(&args.named.names),
@@ -119,7 +120,7 @@ impl Command {
     }
 }
 
-/// Runs one command. The interrupts are for those that can stop in the middle.
+/// Runs one command. The interrupts are for commands that can stop in the middle.
 pub(super) async fn run(
     command: Command,
     global: GlobalFlags,
@@ -142,7 +143,7 @@ pub(super) async fn run(
     session.reported(done, false, shell.printer)
 }
 
-/// Carries one command out on the session's cluster.
+/// Runs one command on the session's cluster.
 async fn in_session(
     command: Command,
     global: &GlobalFlags,
@@ -150,7 +151,7 @@ async fn in_session(
 ) -> Result<Exit, Error> {
     session.logs = command.common().is_some_and(|common| common.logs);
     match command {
-        Command::Apply(args) => carry_out::run(&args, global, session).await,
+        Command::Apply(args) => command::run(&args, global, session).await,
         Command::Roll(args) => roll::run(&args, session).await,
         Command::Step(args) => roll::step(&args, session).await,
         Command::Undo(args) => undo::run(&args, session).await,

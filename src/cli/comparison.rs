@@ -1,4 +1,4 @@
-//! Manifests and the cluster that they are compared with, read for every command that compares.
+//! Reads the manifests and the cluster for every command that compares them.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use crate::model::Snapshot;
 
 /// Both sides of a comparison.
 pub(super) struct Compared {
-    /// The cluster, as far as the manifests are about it.
+    /// The cluster, as far as the command needs it.
     pub(super) snapshot: Snapshot,
-    /// What the source asks for.
+    /// The DaemonSets that the source declares.
     pub(super) desired: Desired,
 }
 
-/// Reads the manifests, those of the merge base with `base` too, then what the cluster has in
-/// their namespaces.
+/// Reads the manifests, also those of the merge base with `base`, then the objects of the cluster
+/// in their namespaces.
 pub(super) async fn read(
     source: &SourceFlags,
     base: Option<&str>,
@@ -47,7 +47,7 @@ pub(super) async fn read(
     Ok(Compared { snapshot, desired })
 }
 
-/// Standard input has one end; it cannot be the manifests and the cluster.
+/// Refuses standard input as both the manifests and the cluster.
 fn refuse_one_input_for_two(source: &SourceFlags, global: &GlobalFlags) -> Result<(), Error> {
     let manifests = source.filename.iter().any(|name| is_standard_input(Path::new(name)));
     let cluster = global.snapshot.as_deref().is_some_and(is_standard_input);

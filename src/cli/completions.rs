@@ -11,7 +11,7 @@ use super::shell::Shell;
 /// For example: `source <(ds-plan completions bash)`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Which shell
+    /// Shell
     #[arg(value_name = "SHELL")]
     target: Target,
 }

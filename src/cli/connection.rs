@@ -1,4 +1,4 @@
-//! The cluster that a command looks at: a live one, or a recording.
+//! The cluster that a command reads: a live one, or a recording.
 //!
 //! With a recording no network call is made. Not here: reading either (`cluster`).
 
@@ -16,26 +16,26 @@ use crate::cluster::{self, ConnectOptions, LiveCluster, Scope};
 use crate::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, Pod, Snapshot};
 use crate::source::STANDARD_INPUT;
 
-/// The namespace of manifests that name none, where nothing else says so.
+/// The namespace of manifests without one, if neither `-n` nor a kubeconfig sets it.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Where a snapshot comes from.
+/// The origin of a snapshot.
 pub(super) enum Connection<'a> {
     /// The file of a recording; `-` is standard input.
     Recorded(Recording<'a>),
-    /// A cluster that can be asked.
+    /// A live cluster.
     Live(Box<LiveCluster>),
 }
 
-/// A file to read.
+/// The file of a recorded cluster.
 pub(super) struct Recording<'a> {
-    /// As it was named.
+    /// The path on the command line.
     file: &'a Path,
-    /// What of it was signed, if that was demanded: this is read instead.
+    /// A copy whose signature was checked, if `--require-signature` is given; it is read instead.
     signed: Option<NamedTempFile>,
 }
 
-/// Makes ready to read the cluster that the flags name; nothing is sent yet.
+/// Opens the cluster that the flags name; no request is sent yet.
 pub(super) async fn open<'a>(
     flags: &'a GlobalFlags,
     shell: &Shell,
@@ -66,7 +66,7 @@ pub(super) async fn open<'a>(
     Ok(Connection::Live(Box::new(cluster::connect(&options).await?)))
 }
 
-/// The cluster, and which of its DaemonSets a command asks about that reads no source.
+/// Reads the cluster, and selects DaemonSets, for a command that reads no source.
 pub(super) async fn read_chosen(
     narrow: &NarrowFlags,
     global: &GlobalFlags,
@@ -75,7 +75,7 @@ pub(super) async fn read_chosen(
     choose(&open(global, shell).await?, narrow, global, shell).await
 }
 
-/// The same, with the last warning about each of their pods that is not Ready.
+/// As [`read_chosen`], with the last warning event of each of their pods that is not Ready.
 pub(super) async fn read_chosen_with_warnings(
     narrow: &NarrowFlags,
     global: &GlobalFlags,
@@ -83,11 +83,11 @@ pub(super) async fn read_chosen_with_warnings(
 ) -> Result<(Snapshot, BTreeSet<DaemonSetKey>), Error> {
     let connection = open(global, shell).await?;
     let (mut snapshot, chosen) = choose(&connection, narrow, global, shell).await?;
-    connection.tell_warnings(&mut snapshot, &chosen).await;
+    connection.report_warnings(&mut snapshot, &chosen).await;
     Ok((snapshot, chosen))
 }
 
-/// Refuses to look at a live cluster where a signature is demanded: nobody signs that.
+/// Refuses a live cluster together with `--require-signature`: it has no signature.
 pub(super) fn refuse_unsigned(global: &GlobalFlags) -> Result<(), Error> {
     let unsigned = global.snapshot.is_none() && global.signature.is_demanded();
     if unsigned { Err(Error::NothingSigned) } else { Ok(()) }
@@ -109,7 +109,7 @@ async fn choose(
 }
 
 impl Connection<'_> {
-    /// The namespace of manifests that name none, when `-n` does not say.
+    /// The namespace of manifests without one, if `-n` is not given.
     pub(super) fn default_namespace(&self) -> NamespaceName {
         match self {
             Self::Recorded(_) => DEFAULT_NAMESPACE.into(),
@@ -117,18 +117,22 @@ impl Connection<'_> {
         }
     }
 
-    /// Adds the last warning about each pod of these DaemonSets that is not Ready. A recording has
-    /// them in it.
-    pub(super) async fn tell_warnings(&self, snapshot: &mut Snapshot, of: &BTreeSet<DaemonSetKey>) {
+    /// Adds the last warning event of each pod of these DaemonSets that is not Ready. A recording
+    /// contains them already.
+    pub(super) async fn report_warnings(
+        &self,
+        snapshot: &mut Snapshot,
+        of: &BTreeSet<DaemonSetKey>,
+    ) {
         let Self::Live(cluster) = self else { return };
         let chosen = snapshot.daemon_sets.iter().filter(|live| of.contains(&live.key));
         let owners: BTreeSet<_> = chosen.map(|live| live.uid.clone()).collect();
         let is_theirs =
             |pod: &Pod| pod.controller.as_ref().is_some_and(|owner| owners.contains(&owner.uid));
-        cluster.tell_warnings(&mut snapshot.pods, is_theirs).await;
+        cluster.report_warnings(&mut snapshot.pods, is_theirs).await;
     }
 
-    /// The cluster as it is, or was. A recording is read whole, whatever the scope.
+    /// Reads a snapshot of the cluster. A recording is read completely, regardless of the scope.
     pub(super) async fn snapshot(&self, scope: &Scope, shell: &Shell) -> Result<Snapshot, Error> {
         self.snapshot_for(&[], scope, shell).await
     }

@@ -1,20 +1,20 @@
-//! `--logs`: the last lines of the container that keeps a pod from being Ready; of the one before,
-//! where it has ended and was started again.
+//! `--logs`: the last log lines of the container that keeps a pod from being Ready; of its previous
+//! instance, if it crashed and was restarted.
 //!
-//! What a container prints is anybody's text: few lines, short ones, and made harmless where they
-//! are shown.
+//! Container logs are untrusted text: only a few short lines are kept, and control characters are
+//! escaped when they are shown.
 
 use crate::cluster::{LiveCluster, LogOf};
 use crate::model::Pod;
 use crate::plan::ContainerLog;
 
-/// Lines that are shown.
+/// Number of lines that are shown.
 const LINES: usize = 10;
 
-/// Characters of a line that are shown.
+/// Number of characters of a line that are shown.
 const LENGTH: usize = 200;
 
-/// Reads the last lines of a pod.
+/// Reads the last log lines of a pod.
 pub(super) async fn read(cluster: &LiveCluster, pod: &Pod) -> ContainerLog {
     let container = container(pod);
     let of = |previous| LogOf {
@@ -26,7 +26,7 @@ pub(super) async fn read(cluster: &LiveCluster, pod: &Pod) -> ContainerLog {
     let mut previous = has_ended(pod);
     let mut read = cluster.log(of(previous)).await;
     if previous && read.is_err() {
-        // A node keeps the logs of ended containers for a while only.
+        // A node keeps the logs of terminated containers only for a while.
         previous = false;
         read = cluster.log(of(previous)).await;
     }
@@ -37,15 +37,19 @@ pub(super) async fn read(cluster: &LiveCluster, pod: &Pod) -> ContainerLog {
     ContainerLog { pod: pod.name.clone(), container, previous, lines, error }
 }
 
-/// The container that is in trouble, if it is known.
+/// The container that keeps the pod from being Ready, if known.
 fn container(pod: &Pod) -> Option<String> {
     let name = &pod.why_unready()?.container;
     (!name.is_empty()).then(|| name.to_string())
 }
 
-/// Whether the container that failed is not there any more.
+/// Whether the failed container has been restarted, so that its log is the previous one.
 fn has_ended(pod: &Pod) -> bool {
-    pod.restarts > 0 && pod.trouble.as_ref().is_some_and(|trouble| trouble.is_crash_loop())
+    pod.restarts > 0
+        && pod
+            .container_failure
+            .as_ref()
+            .is_some_and(|container_failure| container_failure.is_crash_loop())
 }
 
 fn last_lines(text: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! `ds-plan diff`: the objects as they are against what they will be.
+//! `ds-plan diff`: the live objects compared with the result of applying the source.
 
 use clap::ValueEnum;
 
@@ -15,7 +15,7 @@ use super::warnings;
 use crate::plan::{self, Diff};
 use crate::render::{self, MarkdownOptions};
 
-/// Show live DaemonSets against what applying the source would make of them
+/// Show what applying the source would change in live DaemonSets
 ///
 /// The unified diff of `kubectl diff`, without the permission to write that `kubectl diff` needs.
 #[derive(clap::Args, Clone, Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Args {
     #[command(flatten)]
     ownership: OwnershipFlags,
 
-    /// The mark that ds-apply puts on what it applies from here
+    /// The source id that ds-apply writes on the DaemonSets of this source
     #[arg(long, value_name = "ID", help_heading = heading::SOURCE, value_parser = prune::source_id)]
     source_id: Option<String>,
 
@@ -74,7 +74,7 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
     Ok(plan::diff(plan::DiffInput {
         snapshot: &snapshot,
         desired: &daemon_sets,
-        take_over: &args.ownership.names(),
+        force_conflicts: &args.ownership.names(),
         source,
         warnings,
         show_values: args.values.show_values,

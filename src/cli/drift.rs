@@ -1,4 +1,4 @@
-//! `ds-plan drift`: where the cluster deviates from the source, and from itself.
+//! `ds-plan drift`: differences between the cluster and the source, and inside the cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +13,18 @@ use super::flags::{
 use super::input::Desired;
 use super::prune::PruneFlags;
 use super::shell::Shell;
-use super::{warnings, whole_file};
+use super::{atomic_write, warnings};
 use crate::model::Node;
 use crate::plan::{self, Drift, Measured};
 use crate::render::{self, HtmlOptions, MarkdownOptions};
 
-/// Report where the cluster is not as the source has it, of which kind that is, and who did it
+/// Report drift: where the cluster differs from the source, and which client caused it
 ///
 /// Exits with 3 when there is drift, and with 0 when there is none: for a cron job.
 ///
 /// Kinds: `spec` (the object), `pod` (missing, surplus, outdated, failed or misscheduled pods),
-/// `rollout` (held, parked or unfinished), `history` (revisions), `eligibility` (pods where none
-/// may start).
+/// `rollout` (paused, aborted or unfinished), `history` (revisions), `eligibility` (pods on nodes
+/// where a new pod may not start).
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(super) struct Args {
 
     /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet with drift
     ///
-    /// `html` is a page of its own, with a map of the fleet and a table of nodes to search.
+    /// `html` is a self-contained page, with a map of the fleet and a searchable table of nodes.
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
@@ -43,16 +43,16 @@ pub(super) struct Args {
     #[command(flatten)]
     comment: CommentFlags,
 
-    /// Also write OpenMetrics to this file, whole or not at all, for a collector of text files
+    /// Also write OpenMetrics to this file, atomically, for a textfile collector
     ///
     /// Deviations by class, nodes by state, the state of the rollout and the age of the oldest
     /// outdated pod of each DaemonSet, and when this run succeeded. A run that fails leaves the
-    /// file as it was.
+    /// file unchanged.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = heading::OUTPUT)]
     metrics: Option<PathBuf>,
 
-    /// Also write the page that -o html makes, whole or not at all
+    /// Also write the page of -o html to this file, atomically
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = heading::OUTPUT)]
     report: Option<PathBuf>,
@@ -84,14 +84,14 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
     }
     let html = HtmlOptions { nodes: &nodes, verbose: args.verbosity.verbose };
     if let Some(file) = &args.report {
-        let written = whole_file::write(file, &render::drift_html(&drift, &html)?);
+        let written = atomic_write::write(file, &render::drift_html(&drift, &html)?);
         written.map_err(|source| Error::Save { file: file.clone(), source })?;
     }
     show(drift, &markdown, html, args, shell)?;
     Ok(exit)
 }
 
-/// What was found, and where.
+/// The drift, and the data for metrics and HTML.
 struct Decided {
     drift: Drift,
     measured: Vec<Measured>,
@@ -120,7 +120,7 @@ async fn read_and_decide(
 }
 
 fn save(measured: &[Measured], file: &Path, shell: &Shell) -> Result<(), Error> {
-    let written = whole_file::write_for_all(file, &render::metrics(measured, shell.now)?);
+    let written = atomic_write::write_for_all(file, &render::metrics(measured, shell.now)?);
     written.map_err(|source| Error::Save { file: file.to_owned(), source })
 }
 

@@ -1,7 +1,7 @@
-//! Why a run failed, and how that is said: what failed, where, and what to do now.
+//! The errors of a run, and how they are printed: message, causes, and hints.
 //!
-//! The words of the failure are the library's own; the advice is in `hints`. Not here: the number
-//! that the process ends with (`exit`).
+//! The messages of the library's errors are its own; the hints are in `hints`. Not here: the exit
+//! code (`exit`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,72 +18,74 @@ use crate::apply::permissions::Need;
 use crate::cluster::{LockError, WriteError};
 use crate::merge::ManagedFieldsError;
 use crate::model::{DaemonSetKey, NodeName, RevisionName, Uid};
-use crate::plan::{FieldOwner, Guard, Hold, HoldError, LockStanding, NoSuchRevision, Stale};
+use crate::plan::{
+    FieldOwner, Guard, LockStanding, NoSuchRevision, PausedRollout, PausedRolloutError, Stale,
+};
 use crate::render::neutral;
 use crate::simulator::UnreadableObject;
 use crate::{cluster, manifest, source};
 
-/// Why a run failed.
+/// The reason why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// The manifests' bytes could not be had.
+    /// The files of the manifests cannot be read.
     #[error(transparent)]
     Source(#[from] source::Error),
-    /// The manifests are wrong.
+    /// The manifests are invalid.
     #[error("{}", manifest_errors(_0))]
     Manifest(manifest::Errors),
-    /// No file so much as mentions a DaemonSet.
+    /// No file contains the word DaemonSet.
     #[error("no DaemonSet found: {}", none_mentions(*files))]
     NoDaemonSet {
-        /// How many were looked at.
+        /// Number of files that were read.
         files: usize,
     },
     /// The cluster, live or recorded, could not be read.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
-    /// `-n`, `-l` and the names leave nothing over.
-    #[error("no DaemonSet in the {place} is left by -n, -l and the names given")]
+    /// No DaemonSet matches `-n`, `-l` and the names.
+    #[error("no DaemonSet in the {place} matches -n, -l and the names given")]
     NothingSelected {
-        /// What is there, sorted.
+        /// The DaemonSets that exist there, sorted.
         known: Vec<DaemonSetKey>,
-        /// Where it is.
+        /// Where they were searched.
         place: Place,
     },
-    /// DaemonSets that were named and are not there.
+    /// DaemonSets that were named do not exist.
     #[error("DaemonSet {} not found in the {place}", listed(missing))]
     NotFound {
-        /// Those that are missing.
+        /// The missing DaemonSets.
         missing: Vec<DaemonSetKey>,
-        /// Where they were looked for.
+        /// Where they were searched.
         place: Place,
-        /// What is there instead, sorted.
+        /// The DaemonSets that exist there, sorted.
         known: Vec<DaemonSetKey>,
     },
-    /// A node that was named and is not there.
+    /// A node that was named does not exist.
     #[error("node {node} not found in the cluster")]
     NoSuchNode {
-        /// As named.
+        /// The name that was given.
         node: NodeName,
-        /// A node of almost that name.
+        /// A node with a similar name.
         similar: Option<NodeName>,
     },
-    /// A revision that was asked for and is not there.
+    /// A revision that was requested does not exist.
     #[error(transparent)]
     NoSuchRevision(#[from] NoSuchRevision),
-    /// A command that has no manual page.
+    /// The command has no manual page.
     #[error("there is no command {command}")]
     NoSuchPage {
-        /// As named.
+        /// The name that was given.
         command: String,
-        /// The commands that there are.
+        /// The names of all commands.
         known: Vec<String>,
     },
     /// A manual page cannot be written.
     #[error("cannot write {}", path.display())]
     Page {
-        /// Where to.
+        /// The file of the page.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The commit where a pull request branched off cannot be read.
@@ -91,7 +93,7 @@ pub(super) enum Error {
     Base {
         /// The revision that `--base` names.
         revision: String,
-        /// What is wrong there.
+        /// The errors of its manifests.
         errors: manifest::Errors,
     },
     /// A saved plan could not be written.
@@ -99,11 +101,11 @@ pub(super) enum Error {
     Save {
         /// The file.
         file: PathBuf,
-        /// What stood in the way.
+        /// The cause.
         source: io::Error,
     },
     /// `--comment` without `-o markdown`.
-    #[error("--comment names a comment in Markdown")]
+    #[error("--comment requires `-o markdown`")]
     CommentUnread,
     /// `-f -` together with `--snapshot -`.
     #[error("standard input cannot be both the manifests and the snapshot")]
@@ -116,110 +118,114 @@ pub(super) enum Error {
     OpenFaults {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A file of faults says something else.
-    #[error("{} is no document of faults: {reason}", file.display())]
+    /// A file of faults is not a Faults document.
+    #[error("{} is not a Faults document: {reason}", file.display())]
     Faults {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and where.
+        /// The parse error, with its position.
         reason: String,
     },
-    /// The embedded cluster cannot be loaded.
-    #[error("the cluster cannot be rehearsed on")]
+    /// The snapshot cannot be loaded into the embedded cluster.
+    #[error("cannot rehearse on this cluster")]
     Rehearsal(#[source] UnreadableObject),
     /// `ds-apply` together with `--snapshot`.
-    #[error("a recorded cluster cannot be changed; only a rehearsal reads --snapshot")]
+    #[error("a recorded cluster cannot be changed; --snapshot requires --rehearse")]
     WritingToRecording,
     /// `release --rehearse`.
-    #[error("a release cannot be rehearsed: it ends when the controller takes over")]
+    #[error("a release cannot be rehearsed: it ends when the controller resumes")]
     ReleaseRehearsed,
-    /// `--prune` of a part of the source.
-    #[error("--prune is for a whole source: names, --selector and -n leave a part of it")]
+    /// `--prune` together with flags that select a part of the source.
+    #[error("--prune needs the whole source: leave out names, --selector and -n")]
     PruneNarrowed,
-    /// `--prune` of a source of which something was passed over.
-    #[error("--prune is for a whole source, and a part of it was not read\n{}", _0.join("\n"))]
+    /// `--prune` of a source of which a part was skipped.
+    #[error("--prune needs the whole source, but a part of it was not read\n{}", _0.join("\n"))]
     PruneUnread(Vec<String>),
-    /// A DaemonSet that was to be deleted is still there.
+    /// A DaemonSet could not be deleted.
     #[error("cannot delete DaemonSet {daemon_set}")]
     Remove {
-        /// Which one.
+        /// The DaemonSet.
         daemon_set: DaemonSetKey,
-        /// What the server says.
+        /// The error of the server.
         source: Box<WriteError>,
     },
     /// A file where the name of a DaemonSet is expected.
-    #[error("`{0}` is a file, and no DaemonSet of the manifests")]
+    #[error("`{0}` is a file, not a DaemonSet of the manifests")]
     FileAsName(String),
     /// A saved plan cannot be opened.
     #[error("cannot read the plan {}", file.display())]
     OpenPlan {
         /// The file.
         file: PathBuf,
-        /// What stood in the way.
+        /// The cause.
         source: io::Error,
     },
-    /// A file that is no saved plan.
-    #[error("{} is no saved plan", file.display())]
+    /// A file that is not a saved plan.
+    #[error("{} is not a saved plan", file.display())]
     PlanFile {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The parse error.
         source: serde_json::Error,
     },
-    /// Another file than the one that was approved.
-    #[error("{} is not the plan that was approved: it has {found}, not {approved}", file.display())]
+    /// The digest of the file is not that of the approved plan.
+    #[error("{} is not the approved plan: its digest is {found}, not {approved}", file.display())]
     PlanDigest {
         /// The file.
         file: PathBuf,
-        /// What `--sha256` says.
+        /// The digest in `--sha256`.
         approved: FileDigest,
-        /// What the file has.
+        /// The digest of the file.
         found: FileDigest,
     },
-    /// A signature is demanded of something that has none: a live cluster, standard input.
-    #[error("--require-signature is for a file: --snapshot FILE, or --plan FILE")]
+    /// A signature is required, but a live cluster or standard input has none.
+    #[error("--require-signature requires a file: --snapshot FILE, or --plan FILE")]
     NothingSigned,
-    /// The verifier is not there.
-    #[error("cosign was not found on PATH, and only it can check --require-signature")]
+    /// The verifier, cosign, is not installed.
+    #[error("--require-signature needs cosign, which was not found on PATH")]
     NoCosign,
-    /// A file that is not signed as it has to be.
+    /// A file is not signed by the required identity.
     #[error("{} is not signed by {identity}\n{said}", file.display())]
     NotSigned {
         /// The file.
         file: PathBuf,
-        /// Who had to.
+        /// The required identity.
         identity: String,
-        /// What cosign says.
+        /// The output of cosign.
         said: String,
     },
-    /// Whether a file is signed cannot be found out.
-    #[error("the signature of {} cannot be checked", file.display())]
+    /// The signature of a file cannot be checked.
+    #[error("cannot check the signature of {}", file.display())]
     SignatureUnchecked {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A saved plan that names its commit by something that changes.
+    /// A saved plan names its commit by a branch or an abbreviated id, which can change.
     #[error("{} has no full commit id: `{commit}`", file.display())]
     PlanCommit {
         /// The file.
         file: PathBuf,
-        /// What it has.
+        /// The commit as it is written in the plan.
         commit: String,
     },
-    /// A saved plan of no commit, and no files to read.
+    /// A saved plan of plain files, without `-f`.
     #[error("{} is a plan of files, not of a commit", file.display())]
     PlanOfFiles {
         /// The file.
         file: PathBuf,
     },
-    /// A saved plan that was made for another cluster, or for nobody knows which.
-    #[error("{} is of another cluster: {}; nothing was changed", file.display(), uids(planned.as_ref(), found.as_ref()))]
+    /// A saved plan was made for another or an unknown cluster.
+    #[error(
+        "{} is for another cluster: {}; nothing was changed",
+        file.display(),
+        uids(planned.as_ref(), found.as_ref())
+    )]
     OtherCluster {
         /// The file.
         file: PathBuf,
@@ -231,146 +237,146 @@ pub(super) enum Error {
     /// Ctrl-C or SIGTERM, before any pod was touched.
     #[error("interrupted before any pod was touched")]
     Interrupted,
-    /// `--timeout`, before its turn began.
-    #[error("{0} was not begun: the time of the run is over")]
+    /// `--timeout` was reached before the apply of this DaemonSet started.
+    #[error("{0} was not started: the run timed out")]
     TimeIsOver(DaemonSetKey),
-    /// A rollout that `ds-apply` holds is not rolled by another way.
-    #[error("{daemon_set} is {hold}")]
-    HeldByApply {
-        /// Which one.
+    /// `ds-apply roll` does not continue a rollout that `ds-apply apply` has paused.
+    #[error("{daemon_set} is {pause}")]
+    PausedByApply {
+        /// The DaemonSet.
         daemon_set: DaemonSetKey,
-        /// The hold.
-        hold: Box<Hold>,
+        /// The paused rollout.
+        pause: Box<PausedRollout>,
     },
-    /// The controller replaces the pods.
+    /// The update strategy is not `OnDelete`, so the controller replaces the pods.
     #[error("{0} does not declare OnDelete: the controller replaces its pods")]
     NotOnDelete(DaemonSetKey),
     /// The plan has no such wave.
     #[error("there is no wave {index}, the plan has {waves}")]
     NoSuchWave {
-        /// As asked for.
+        /// The index that was requested.
         index: u32,
-        /// How many there are.
+        /// Number of waves in the plan.
         waves: usize,
     },
     /// There is no revision before the live one.
-    #[error("{0} has no earlier revision to go back to")]
+    #[error("{0} has no earlier revision to roll back to")]
     NothingBefore(DaemonSetKey),
     /// No revision was applied from that commit.
     #[error("no revision of {daemon_set} was applied from commit {commit}")]
     NoRevisionOf {
-        /// Of which DaemonSet.
+        /// The DaemonSet.
         daemon_set: DaemonSetKey,
-        /// As asked for.
+        /// The commit that was requested.
         commit: String,
     },
     /// The template in a revision cannot be read.
     #[error("the template of revision {revision} cannot be read")]
     RevisionUnreadable {
-        /// Which one.
+        /// The revision.
         revision: RevisionName,
-        /// What is wrong with it.
+        /// The parse error.
         source: serde_json::Error,
     },
-    /// Going back would leave fields that others own.
-    #[error("{daemon_set} would not be as it was: {}", stay(fields))]
+    /// Rolling back would keep fields that other field managers own.
+    #[error("{daemon_set} cannot be restored exactly: {}", stay(fields))]
     FieldsStay {
-        /// Which one.
+        /// The DaemonSet.
         daemon_set: DaemonSetKey,
-        /// What stays.
+        /// The fields that are kept, with their owners.
         fields: Vec<FieldOwner>,
     },
-    /// Who owns the fields of the live object cannot be read.
+    /// `metadata.managedFields` of the live object cannot be read.
     #[error(transparent)]
     Ownership(#[from] ManagedFieldsError),
-    /// The memory of a hold cannot be read.
-    #[error("what {daemon_set} is held for cannot be read")]
-    Hold {
-        /// Which one.
+    /// The annotation of a paused rollout cannot be read.
+    #[error("cannot read why {daemon_set} is paused")]
+    PausedRollout {
+        /// The DaemonSet.
         daemon_set: DaemonSetKey,
-        /// What is wrong with it.
-        source: HoldError,
+        /// The parse error.
+        source: PausedRolloutError,
     },
-    /// Nobody has agreed, and nobody can be asked.
-    #[error("nothing was changed: nobody can be asked here")]
-    NobodyToAsk,
-    /// The answer was not `yes`.
-    #[error("nothing was changed: not agreed to")]
+    /// The plan is not approved, and there is no terminal to ask on.
+    #[error("nothing was changed: no terminal; pass `--yes`")]
+    NoTerminal,
+    /// The user did not answer `yes`.
+    #[error("nothing was changed: cancelled")]
     Declined,
     /// The answer cannot be read.
-    #[error("the answer cannot be read")]
+    #[error("cannot read the answer")]
     Answer(#[source] io::Error),
-    /// Guards that nobody has allowed.
+    /// Guards block the plan, and no flag allows them.
     #[error("{}", refused(_0))]
     Refused(Vec<Guard>),
-    /// The cluster is no longer the one that was planned for.
-    #[error("the plan no longer fits the cluster; nothing was changed\n{}", lines(_0))]
+    /// The cluster or the source has changed since the plan was made.
+    #[error("the plan no longer matches the cluster; nothing was changed\n{}", lines(_0))]
     Stale(Vec<Stale>),
-    /// Admission changes the template.
-    #[error("the server changes the pod template of {0}: an admission webhook or policy does")]
+    /// Admission changes the pod template.
+    #[error("an admission webhook or policy changes the pod template of {0}")]
     Mutated(DaemonSetKey),
-    /// The strategy cannot be read.
+    /// The update strategy of the manifest cannot be parsed.
     #[error("spec.updateStrategy cannot be read")]
     Declared(#[source] serde_json::Error),
-    /// What a run needs, and this user may not do.
+    /// The user does not have permissions that the run needs.
     #[error("not permitted; nothing was changed\n{}", needed(missing, held))]
     NotPermitted {
-        /// What is missing.
+        /// The missing permissions.
         missing: Vec<Need>,
-        /// What earlier runs have left held.
+        /// The DaemonSets that earlier runs have left paused.
         held: Vec<DaemonSetKey>,
     },
-    /// A rollout that an earlier run has begun cannot be gone on with.
-    #[error("{daemon_set} stays held: its update strategy is OnDelete")]
-    StaysHeld {
-        /// Which one.
+    /// A rollout that an earlier run has paused cannot be resumed.
+    #[error("{daemon_set} stays paused: its update strategy is OnDelete")]
+    StaysPaused {
+        /// The DaemonSet.
         daemon_set: DaemonSetKey,
-        /// What is not permitted.
+        /// The request that is forbidden.
         source: Box<Error>,
     },
-    /// The lock was not to be had.
+    /// The lock could not be taken, or was lost.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// A lock is to be taken away from a run that is under way.
-    #[error("{daemon_set} stays locked by {}, which is under way", lock.holder)]
+    /// `unlock` without `--force`, and the holder of the lock is a run in progress.
+    #[error("{daemon_set} stays locked by {}: the run is in progress", lock.holder)]
     HolderIsLive {
-        /// Whose lock.
+        /// The DaemonSet.
         daemon_set: DaemonSetKey,
-        /// How it stands.
+        /// The lock, with its holder and age.
         lock: LockStanding,
     },
-    /// The server does not accept what is to come.
+    /// The dry run failed.
     #[error(transparent)]
     Preflight(#[from] PreflightError),
-    /// It was carried out, and yet something is to be done.
-    #[error("{daemon_set} was carried out, and still differs: {}", paths.join(", "))]
+    /// The DaemonSet was applied, but a new plan still has changes.
+    #[error("{daemon_set} was applied, but still differs: {}", paths.join(", "))]
     NotSettled {
-        /// Which one.
+        /// The DaemonSet.
         daemon_set: DaemonSetKey,
         /// The fields that differ.
         paths: Vec<String>,
     },
     /// The system has no random numbers.
-    #[error("no random numbers to be had")]
+    #[error("cannot get random numbers from the system")]
     Random(#[source] getrandom::Error),
-    /// The document could not be put into words.
+    /// The output cannot be rendered.
     #[error(transparent)]
     Render(#[from] crate::render::Error),
-    /// Standard output does not take what is written.
+    /// Writing to standard output failed.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
-    /// The folder that the process was started in is gone, or may not be entered.
+    /// The current folder does not exist or is not accessible.
     #[error("the current folder cannot be found")]
     CurrentFolder(#[source] io::Error),
-    /// The process's surroundings are not as they should be.
+    /// The runtime or its signal handlers cannot be started.
     #[error("cannot start")]
     Process(#[source] io::Error),
 }
 
-/// Where DaemonSets are looked for.
+/// Where DaemonSets are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In what was read from git, files or standard input.
+    /// In the manifests from git, files or standard input.
     Manifests,
     /// In the cluster.
     Cluster,
@@ -386,7 +392,7 @@ impl fmt::Display for Place {
 }
 
 impl Error {
-    /// Whether the server says that this user may not.
+    /// Whether the server answered 403 Forbidden.
     pub(super) fn is_forbidden(&self) -> bool {
         let by_write = |error: &WriteError| {
             matches!(
@@ -402,40 +408,40 @@ impl Error {
             Self::Preflight(
                 PreflightError::DaemonSet(error)
                 | PreflightError::Pod(error)
-                | PreflightError::TakeOver(error),
+                | PreflightError::ForceConflicts(error),
             ) => by_write(error),
             Self::Preflight(PreflightError::MayNotCreate { .. }) => true,
             _others => false,
         }
     }
 
-    /// Whether it says something about one DaemonSet alone, and of what stands in its namespace: the
-    /// others have their turns.
+    /// Whether the error is limited to one DaemonSet and the objects of its namespace. The other
+    /// DaemonSets are still applied then.
     pub(super) fn is_about_one(&self) -> bool {
         match self {
             Self::Refused(_)
             | Self::Stale(_)
             | Self::Mutated(_)
             | Self::NotSettled { .. }
-            | Self::HeldByApply { .. }
+            | Self::PausedByApply { .. }
             | Self::FieldsStay { .. }
-            | Self::Hold { .. }
+            | Self::PausedRollout { .. }
             | Self::Ownership(_)
             | Self::HolderIsLive { .. }
             | Self::Lock(LockError::Held { .. })
             | Self::Preflight(
                 PreflightError::DaemonSet(_)
                 | PreflightError::Pod(_)
-                | PreflightError::Ledger(_)
+                | PreflightError::DaemonSetRecord(_)
                 | PreflightError::Ownership(_)
-                | PreflightError::TakeOver(_),
+                | PreflightError::ForceConflicts(_),
             ) => !self.is_forbidden(),
             Self::Cluster(cluster::Error::Object { .. }) => true,
             _others => false,
         }
     }
 
-    /// How a run that failed with this ends.
+    /// The outcome of a run that failed with this error.
     pub(super) fn exit(&self) -> Exit {
         match self {
             Self::Source(_)
@@ -460,7 +466,7 @@ impl Error {
             | Self::NoRevisionOf { .. }
             | Self::RevisionUnreadable { .. }
             | Self::Ownership(_)
-            | Self::Hold { .. }
+            | Self::PausedRollout { .. }
             | Self::PlanFile { .. }
             | Self::PlanDigest { .. }
             | Self::NoCosign
@@ -468,7 +474,7 @@ impl Error {
             | Self::SignatureUnchecked { .. }
             | Self::PlanCommit { .. }
             | Self::FileAsName(_)
-            | Self::NobodyToAsk
+            | Self::NoTerminal
             | Self::Declined
             | Self::Answer(_)
             | Self::Declared(_)
@@ -484,9 +490,13 @@ impl Error {
             | Self::Mutated(_)
             | Self::NotSettled { .. } => Exit::Stale,
             Self::NotPermitted { missing: _, held } if held.is_empty() => Exit::Failed,
-            Self::TimeIsOver(_) | Self::NotPermitted { .. } | Self::StaysHeld { .. } => Exit::Held,
+            Self::TimeIsOver(_) | Self::NotPermitted { .. } | Self::StaysPaused { .. } => {
+                Exit::Paused
+            }
             Self::Interrupted => Exit::Interrupted,
-            Self::HeldByApply { .. } | Self::FieldsStay { .. } | Self::Refused(_) => Exit::Refused,
+            Self::PausedByApply { .. } | Self::FieldsStay { .. } | Self::Refused(_) => {
+                Exit::Refused
+            }
             Self::Lock(LockError::Held { .. } | LockError::Lost { .. })
             | Self::HolderIsLive { .. } => Exit::Locked,
             Self::CommentUnread
@@ -515,47 +525,48 @@ fn listed(keys: &[DaemonSetKey]) -> String {
 
 fn stay(fields: &[FieldOwner]) -> String {
     let words = fields.iter().map(|FieldOwner { path, manager }| {
-        format!("{path} stays, owned by {}", manager.as_deref().unwrap_or("nobody"))
+        format!("{path} is kept, owned by {}", manager.as_deref().unwrap_or("no field manager"))
     });
     words.collect::<Vec<_>>().join("; ")
 }
 
 fn uids(planned: Option<&Uid>, found: Option<&Uid>) -> String {
-    let shown = |uid: Option<&Uid>| uid.map_or_else(|| "not known".to_owned(), ToString::to_string);
-    format!("the uid in it is {}, the cluster's is {}", shown(planned), shown(found))
+    let shown = |uid: Option<&Uid>| uid.map_or_else(|| "unknown".to_owned(), ToString::to_string);
+    format!("the plan has uid {}, this cluster has {}", shown(planned), shown(found))
 }
 
 fn lines(all: &[Stale]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// A line each.
+/// Missing permissions and paused DaemonSets, one per line.
 fn needed(missing: &[Need], held: &[DaemonSetKey]) -> String {
     let missing = missing.iter().map(ToString::to_string);
-    let held = held.iter().map(|key| format!("{key} stays held: its update strategy is OnDelete"));
+    let held =
+        held.iter().map(|key| format!("{key} stays paused: its update strategy is OnDelete"));
     missing.chain(held).collect::<Vec<_>>().join("\n")
 }
 
-/// Each guard with the flag that allows it, a line each.
+/// The guards with the flags that allow them, one per line.
 fn refused(guards: &[Guard]) -> String {
     let words = guards.iter().map(|guard| {
         let about = guard.daemon_set.as_deref().map(|key| format!("{key}: ")).unwrap_or_default();
-        let flag = guard.allow_flag.as_ref().map(|flag| format!(" (allowed by {flag})"));
+        let flag = guard.allow_flag.as_ref().map(|flag| format!(" (allow with {flag})"));
         format!("{about}{}{}", guard.message, flag.unwrap_or_default())
     });
     let words: Vec<String> = words.collect();
-    format!("refused; nothing was changed\n{}", words.join("\n"))
+    format!("blocked by guards; nothing was changed\n{}", words.join("\n"))
 }
 
 fn none_mentions(files: usize) -> String {
     match files {
         0 => "there are no manifest files".to_owned(),
-        1 => "the one manifest file mentions none".to_owned(),
-        files => format!("none of the {files} manifest files mentions one"),
+        1 => "the only manifest file has none".to_owned(),
+        files => format!("none of the {files} manifest files has one"),
     }
 }
 
-/// One error stands for itself; several get a heading.
+/// A single error is printed alone, several below a heading.
 fn manifest_errors(errors: &manifest::Errors) -> String {
     match errors.len() {
         1 => errors.to_string(),
@@ -567,7 +578,7 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default().bold();
 pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
-/// An error as people read it: message, causes, advice; harmless whatever the input said.
+/// An error as it is printed: message, causes, hints. Control characters of the input are escaped.
 pub(super) struct Report<'a>(pub(super) &'a Error);
 
 impl fmt::Display for Report<'_> {
@@ -602,7 +613,7 @@ pub(super) fn paragraph(
     Ok(())
 }
 
-/// The longest line of a message, in characters: what it quotes may be as long as the input.
+/// The longest line of a message, in characters. Messages can quote input of any length.
 const LONGEST_LINE: usize = 8_000;
 
 fn shortened(line: &str) -> Cow<'_, str> {

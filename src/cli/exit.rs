@@ -1,29 +1,29 @@
-//! How a run ended, and the one place where that becomes a number.
+//! The outcome of a run, and its exit code.
 //!
-//! The codes are a promise to scripts. With several DaemonSets the gravest outcome wins.
+//! Scripts rely on the codes. With several DaemonSets, the most severe outcome wins.
 
 use std::process::ExitCode;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Exit {
-    /// Everything that was asked for was done.
+    /// The command succeeded.
     Done,
     /// `--detailed-exitcode`: there are changes.
     Changes,
-    /// Live differs from the source.
+    /// `drift`: the cluster differs from the source.
     Drift,
-    /// Stopped safely; running again goes on.
-    Held,
-    /// The cluster is no longer the one that the plan was made for.
+    /// A rollout is paused or aborted; running again resumes it.
+    Paused,
+    /// The cluster has changed since the plan was made.
     Stale,
-    /// A guard says no.
+    /// A guard blocks the plan.
     Refused,
     /// Another run holds the lock.
     Locked,
-    /// An error, already explained.
+    /// An error, which has been printed.
     Failed,
-    /// The command line is not understood.
+    /// The command line is invalid.
     Usage,
     /// SIGINT.
     Interrupted,
@@ -32,12 +32,12 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Every outcome, the mildest first: the order in which one outweighs another.
-    pub const BY_GRAVITY: [Self; 11] = [
+    /// Every outcome, ordered from the least to the most severe.
+    pub const BY_SEVERITY: [Self; 11] = [
         Self::Done,
         Self::Changes,
         Self::Drift,
-        Self::Held,
+        Self::Paused,
         Self::Locked,
         Self::Stale,
         Self::Refused,
@@ -47,24 +47,24 @@ impl Exit {
         Self::Interrupted,
     ];
 
-    /// The graver of two outcomes.
+    /// The more severe of two outcomes.
     #[must_use]
-    pub fn or_graver(self, other: Self) -> Self {
-        if other.gravity() > self.gravity() { other } else { self }
+    pub fn or_more_severe(self, other: Self) -> Self {
+        if other.severity() > self.severity() { other } else { self }
     }
 
-    fn gravity(self) -> Option<usize> {
-        Self::BY_GRAVITY.iter().position(|exit| *exit == self)
+    fn severity(self) -> Option<usize> {
+        Self::BY_SEVERITY.iter().position(|exit| *exit == self)
     }
 
-    /// The process's exit status. `clap`'s own 2 never gets out, so 2 always means changes.
+    /// The exit code of the process. `clap`'s own 2 is replaced by 64, so 2 always means changes.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
             Self::Changes => 2,
             Self::Drift => 3,
-            Self::Held => 4,
+            Self::Paused => 4,
             Self::Stale => 5,
             Self::Refused => 6,
             Self::Locked => 7,
@@ -88,18 +88,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gravest_wins() {
-        let codes: Vec<u8> = Exit::BY_GRAVITY.iter().map(|exit| exit.code()).collect();
+    fn the_most_severe_wins() {
+        let codes: Vec<u8> = Exit::BY_SEVERITY.iter().map(|exit| exit.code()).collect();
         assert_eq!(codes, [0, 2, 3, 4, 7, 5, 6, 1, 64, 143, 130]);
-        for (mild, grave) in Exit::BY_GRAVITY.iter().zip(&Exit::BY_GRAVITY[1..]) {
-            assert_eq!(mild.or_graver(*grave), *grave);
-            assert_eq!(grave.or_graver(*mild), *grave);
+        for (mild, grave) in Exit::BY_SEVERITY.iter().zip(&Exit::BY_SEVERITY[1..]) {
+            assert_eq!(mild.or_more_severe(*grave), *grave);
+            assert_eq!(grave.or_more_severe(*mild), *grave);
         }
     }
 
     #[test]
-    fn every_outcome_has_a_number_of_its_own() {
-        let codes: BTreeSet<u8> = Exit::BY_GRAVITY.iter().map(|exit| exit.code()).collect();
-        assert_eq!(codes.len(), Exit::BY_GRAVITY.len());
+    fn every_outcome_has_its_own_code() {
+        let codes: BTreeSet<u8> = Exit::BY_SEVERITY.iter().map(|exit| exit.code()).collect();
+        assert_eq!(codes.len(), Exit::BY_SEVERITY.len());
     }
 }

@@ -1,4 +1,4 @@
-//! `ds-plan explain`: every rule in the controller's order, and how it came out for one node.
+//! `ds-plan explain`: every rule in the controller's order, with its result for one node.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::render;
 
 /// Explain one DaemonSet on one node, rule by rule in the controller's order
 ///
-/// Looks at the DaemonSet as it is in the cluster.
+/// Explains the DaemonSet as it is in the cluster; git is not read.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The DaemonSet
@@ -28,7 +28,7 @@ pub(super) struct Args {
     #[arg(value_name = "NODE")]
     node: NodeName,
 
-    /// Show the last lines that the containers of its pods have printed
+    /// Show the last log lines of the containers of its pods
     #[arg(long, conflicts_with = "snapshot", help_heading = heading::OUTPUT)]
     logs: bool,
 
@@ -64,7 +64,7 @@ async fn read_and_decide(
     let scope = Scope::Namespaces([daemon_set.namespace.clone()].into());
     let connection = connection::open(global, shell).await?;
     let mut snapshot = connection.snapshot(&scope, shell).await?;
-    connection.tell_warnings(&mut snapshot, &[daemon_set.clone()].into()).await;
+    connection.report_warnings(&mut snapshot, &[daemon_set.clone()].into()).await;
     let explained = plan::explain(&snapshot, daemon_set, node);
     let mut explained = explained.map_err(|missing| not_found(missing, &snapshot))?;
     if let Connection::Live(cluster) = &connection
@@ -90,7 +90,7 @@ fn not_found(missing: NotFound, snapshot: &Snapshot) -> Error {
     }
 }
 
-/// The node whose name is most like `name`, when one is.
+/// The node with the most similar name, if one is similar enough.
 fn similar(name: &NodeName, snapshot: &Snapshot) -> Option<NodeName> {
     let likeness = |node: &NodeName| strsim::jaro_winkler(name.as_str(), node.as_str());
     let nodes = snapshot.nodes.iter().map(|node| (likeness(&node.name), &node.name));

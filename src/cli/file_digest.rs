@@ -1,22 +1,22 @@
-//! The SHA-256 of a file, by which somebody who approved it knows it again.
+//! The SHA-256 of a file, which identifies an approved plan.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-/// How it may be written, besides its digits alone.
+/// The optional prefix of a digest.
 const PREFIX: &str = "sha256:";
 
-/// Hexadecimal digits of a SHA-256.
+/// Number of hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// The digest; 64 hexadecimal digits in lower case.
+/// A SHA-256 as 64 hexadecimal digits in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileDigest(String);
 
 impl FileDigest {
-    /// That of a file with this content.
+    /// The digest of a file with this content.
     pub(super) fn of(content: &[u8]) -> Self {
         let digits = Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
             // Writing to a String cannot fail.
@@ -30,7 +30,7 @@ impl FileDigest {
 impl FromStr for FileDigest {
     type Err = &'static str;
 
-    /// With or without `sha256:` before it, as `sha256sum` prints it.
+    /// Parses a digest with or without the prefix `sha256:`, in upper or lower case.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.strip_prefix(PREFIX).unwrap_or(text);
         if digits.len() != DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -1,7 +1,7 @@
 //! The flags that several commands share; their doc comments are the help texts.
 //!
-//! Names and meanings are kubectl's where kubectl has them. Not here: what the flags lead to
-//! (`input`), and flags of a single command (that command's file).
+//! Names and meanings are kubectl's where kubectl has them. Not here: reading the input that the
+//! flags name (`input`), and flags of a single command (that command's file).
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use crate::model::{DaemonSetKey, LabelSelector, ManagedBy, NamespaceName, Node};
 use crate::render::{CommentId, MarkdownOptions};
 use crate::source::ReferenceName;
 
-/// Headings of the help.
+/// Headings of the help text.
 pub(super) mod heading {
     pub(in crate::cli) const SOURCE: &str = "Source";
     pub(in crate::cli) const CLUSTER: &str = "Cluster";
@@ -39,11 +39,12 @@ pub(super) struct GlobalFlags {
     #[arg(help_heading = heading::CLUSTER, conflicts_with = "snapshot")]
     pub(super) context: Option<String>,
 
-    /// Read a recorded cluster instead of asking a live one
+    /// Read a recorded cluster instead of a live one
     ///
     /// The file is what `ds-plan snapshot` writes, or `kubectl get
     /// nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases -A -o json
-    /// --show-managed-fields`: JSON or YAML, plain or gzip. `-` is standard input. No network call is made.
+    /// --show-managed-fields`: JSON or YAML, plain or gzip. `-` is standard input. No network call
+    /// is made.
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = heading::CLUSTER)]
     pub(super) snapshot: Option<PathBuf>,
@@ -51,26 +52,26 @@ pub(super) struct GlobalFlags {
     #[command(flatten)]
     pub(super) signature: SignatureFlags,
 
-    /// Only DaemonSets of this namespace, and the namespace of manifests that name none
+    /// Only DaemonSets of this namespace; also the namespace of manifests without one
     ///
-    /// Unlike `kubectl apply -n`, manifests of other namespaces are passed over, not refused.
-    /// Default for manifests that name none: the context's namespace, or `default` with --snapshot.
+    /// Unlike `kubectl apply -n`, manifests of other namespaces are skipped, not refused.
+    /// Default for manifests without one: the context's namespace, or `default` with --snapshot.
     #[arg(short, long, global = true, value_name = "NAMESPACE")]
     #[arg(help_heading = heading::NARROW)]
     pub(super) namespace: Option<NamespaceName>,
 
-    /// When to use colours; `auto` heeds `NO_COLOR`, `CLICOLOR_FORCE` and `TERM`
+    /// When to use colours; `auto` honours `NO_COLOR`, `CLICOLOR_FORCE` and `TERM`
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     #[arg(help_heading = heading::OUTPUT)]
     pub(super) color: Color,
 
-    /// Also mark errors of manifests on the lines of the files, for this CI system
+    /// Also annotate the lines of the manifests with their errors, for this CI system
     #[arg(long, global = true, value_name = "SYSTEM")]
     #[arg(help_heading = heading::OUTPUT)]
     pub(super) annotations: Option<Annotations>,
 }
 
-/// When to use colours.
+/// `--color`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Color {
     Auto,
@@ -88,10 +89,10 @@ impl From<Color> for anstream::ColorChoice {
     }
 }
 
-/// Where manifests come from: git objects, or files.
+/// The source of manifests: git objects, or files.
 #[derive(Args, Clone, Debug)]
 pub(super) struct SourceFlags {
-    /// Git repository: a folder in it, or a URL; default: the one around the current folder
+    /// Git repository: a folder in it, or a URL; default: that of the current folder
     #[arg(long, value_name = "DIR or URL", value_hint = ValueHint::AnyPath)]
     #[arg(help_heading = heading::SOURCE)]
     pub(super) repo: Option<OsString>,
@@ -100,22 +101,22 @@ pub(super) struct SourceFlags {
     #[arg(long, value_name = "REV", help_heading = heading::SOURCE)]
     pub(super) rev: Option<String>,
 
-    /// File or folder inside the repository; repeatable; default: all of it
+    /// File or folder inside the repository; repeatable; default: the whole repository
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     #[arg(help_heading = heading::SOURCE)]
     pub(super) path: Vec<PathBuf>,
 
-    /// Folder of the repository that the installed kustomize, or kubectl, renders at the revision
+    /// Folder of the repository to render at the revision, with the installed kustomize or kubectl
     ///
-    /// Kustomizations can name any file and any URL, and plugins; so each one that can be reached
-    /// from the folder is read first, and anything but files of the same commit is refused. What
-    /// then runs has an empty environment, 60 s and 512 MiB of memory. For whatever is refused:
-    /// `kubectl kustomize DIR | ds-plan -f -`.
+    /// A kustomization can name any file, any URL and plugins. So every kustomization that the
+    /// folder refers to is read first, and anything but files of the same commit is refused. The
+    /// program then runs with an empty environment, 60 s and 512 MiB of memory. If yours is
+    /// refused: `kubectl kustomize DIR | ds-plan -f -`.
     #[arg(short = 'k', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     #[arg(help_heading = heading::SOURCE, conflicts_with = "path", requires = "allow_kustomize")]
     pub(super) kustomize: Option<PathBuf>,
 
-    /// Let -k run a program on what the repository holds
+    /// Allow -k to run kustomize or kubectl on files of the repository
     #[arg(long, help_heading = heading::SOURCE, requires = "kustomize")]
     pub(super) allow_kustomize: bool,
 
@@ -124,7 +125,7 @@ pub(super) struct SourceFlags {
     #[arg(help_heading = heading::SOURCE, conflicts_with_all = ["repo", "rev", "path", "kustomize"])]
     pub(super) filename: Vec<OsString>,
 
-    /// Go into the sub-folders of the folders that -f names
+    /// Also read the sub-folders of the folders that -f names
     #[arg(short = 'R', long, help_heading = heading::SOURCE, requires = "filename")]
     pub(super) recursive: bool,
 
@@ -133,21 +134,21 @@ pub(super) struct SourceFlags {
     #[arg(help_heading = heading::SOURCE)]
     pub(super) policy: Vec<OsString>,
 
-    /// Read RolloutPolicy documents at this revision, not at the one that is read
+    /// Read RolloutPolicy documents at this revision, not at that of the manifests
     ///
-    /// For pipelines that must not go by the policies of what they apply: `--policy-from
-    /// origin/policies`. A name is that of a remote branch before it is that of a tag.
+    /// For pipelines that must not use the policies of the commit that they apply: `--policy-from
+    /// origin/policies`. A remote branch takes precedence over a tag of the same name.
     #[arg(long, value_name = "REV", help_heading = heading::SOURCE, conflicts_with = "filename")]
     pub(super) policy_from: Option<String>,
 
-    /// Who acts on the DaemonSets, whatever their policies say; default: daemonset-controller
-    #[arg(long, value_name = "WHO", help_heading = heading::SOURCE)]
+    /// Controller of the DaemonSets, overriding their policies; default: daemonset-controller
+    #[arg(long, value_name = "CONTROLLER", help_heading = heading::SOURCE)]
     pub(super) managed_by: Option<ManagedByFlag>,
 
-    /// What fields that the API does not know are: errors, warnings, or nothing
+    /// Treat fields that the API does not know as errors, as warnings, or ignore them
     ///
-    /// As with kubectl, `true` means `strict` and `false` means `ignore`. Of a field that is given
-    /// twice, the later one counts, and there is always a warning.
+    /// As with kubectl, `true` means `strict` and `false` means `ignore`. A field that is
+    /// given twice is always a warning; the later value counts.
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true)]
     #[arg(default_value = "strict", default_missing_value = "strict")]
     #[arg(help_heading = heading::SOURCE)]
@@ -158,32 +159,33 @@ pub(super) struct SourceFlags {
     pub(super) require_ref: Option<ReferenceName>,
 }
 
-/// What to do about fields that the API does not know.
+/// `--validate`: the treatment of fields that the API does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Validate {
-    /// They are errors.
+    /// Unknown fields are errors.
     #[value(alias = "true")]
     Strict,
-    /// They are warnings.
+    /// Unknown fields are warnings.
     Warn,
-    /// They are dropped in silence.
+    /// Unknown fields are dropped silently.
     #[value(alias = "false")]
     Ignore,
 }
 
-/// What a document in Markdown is called.
+/// The name in the hidden marker of a Markdown document.
 #[derive(Args, Clone, Debug)]
 pub(super) struct CommentFlags {
     /// Name in the hidden marker of -o markdown, `<!-- ds-plan:NAME -->`; default: `default`
     ///
-    /// A bot finds the comment that it wrote before by the marker, and updates it. Pipelines that
-    /// write several comments to one pull request, one a cluster say, give each its name.
+    /// A bot finds its earlier comment by the marker, and updates it. If a pipeline writes several
+    /// comments to one pull request, for example one per cluster, give each its own name.
     #[arg(long = "comment", value_name = "NAME", help_heading = heading::OUTPUT)]
     name: Option<CommentId>,
 }
 
 impl CommentFlags {
-    /// How a document becomes Markdown; an error when it does not and the flag would go unread.
+    /// The options of a Markdown document; an error when the output is not Markdown but the flag is
+    /// given.
     pub(super) fn options(
         &self,
         is_markdown: bool,
@@ -200,7 +202,7 @@ impl CommentFlags {
     }
 }
 
-/// Which DaemonSets a command is about.
+/// The flags that select DaemonSets.
 #[derive(Args, Clone, Debug)]
 pub(super) struct NarrowFlags {
     /// Only these DaemonSets
@@ -214,8 +216,8 @@ pub(super) struct NarrowFlags {
 }
 
 impl NarrowFlags {
-    /// No more namespaces of a cluster than asked for: the user may not be permitted to read the
-    /// others.
+    /// The namespaces to read: only those that were requested, because the user may not be
+    /// permitted to read the others.
     pub(super) fn scope(&self, namespace: Option<&NamespaceName>) -> Scope {
         let names = self.names.iter().map(|name| name.namespace.clone());
         let namespaces: BTreeSet<_> = names.chain(namespace.cloned()).collect();
@@ -223,26 +225,27 @@ impl NarrowFlags {
     }
 }
 
-/// Whose fields are taken.
+/// `--force-conflicts`: the field managers whose conflicts are forced.
 #[derive(Args, Clone, Debug)]
 pub(super) struct OwnershipFlags {
-    /// Take over the fields of these field managers: what git has is set, what it lacks goes
+    /// Force conflicts with these managers: fields in git are set, fields not in git are removed
     ///
-    /// Whoever else writes the DaemonSet owns what it wrote. Without this, a plan assumes that the
-    /// managers in conflict are taken over, and ds-apply refuses until they are named here.
-    #[arg(long = "take-over", value_name = "MANAGER", value_delimiter = ',')]
+    /// Another client that writes the DaemonSet owns the fields that it wrote. Without this flag, a
+    /// plan assumes that all conflicts are forced, and a guard blocks ds-apply until their managers
+    /// are named here.
+    #[arg(long = "force-conflicts", value_name = "MANAGER", value_delimiter = ',')]
     #[arg(help_heading = heading::SOURCE, value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    take_over: Vec<String>,
+    force_conflicts: Vec<String>,
 }
 
 impl OwnershipFlags {
-    /// The managers, each once.
+    /// The names of the managers, without duplicates.
     pub(super) fn names(&self) -> BTreeSet<String> {
-        self.take_over.iter().cloned().collect()
+        self.force_conflicts.iter().cloned().collect()
     }
 }
 
-/// Whether secrets are shown.
+/// `--show-values`: whether sensitive values are shown.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct ValueFlags {
     /// Show values that may be secret: of env vars, HTTP headers, and flags such as --token
@@ -250,7 +253,7 @@ pub(super) struct ValueFlags {
     pub(super) show_values: bool,
 }
 
-/// How much a command shows.
+/// `--verbose`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct VerbosityFlags {
     /// List every node instead of ranges
@@ -263,7 +266,7 @@ pub(super) struct VerbosityFlags {
 pub(super) enum ManagedByFlag {
     /// Kubernetes' own controller creates pods and revisions
     DaemonsetController,
-    /// ds-apply is the controller for the length of its run, where no other acts
+    /// ds-apply acts as the controller during its run; no other controller does
     DsApply,
 }
 

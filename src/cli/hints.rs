@@ -1,7 +1,6 @@
-//! What the reader can do now; the only place where advice is written.
+//! The hints below error messages; the only place where they are written.
 //!
-//! Every kind of failure is named, so that somebody has thought about it, even when there is
-//! nothing to advise.
+//! Every kind of error is listed, so that a hint is considered for each, even when there is none.
 
 mod cluster;
 mod source;
@@ -17,26 +16,25 @@ use crate::manifest;
 use crate::model::DaemonSetKey;
 use crate::plan::{NoSuchRevision, ROLLOUT_ANNOTATION};
 
-/// For whoever looked in the wrong place.
+/// Hint when no manifests were found.
 const WHERE_MANIFESTS_ARE: &str =
-    "say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)";
+    "name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)";
 
-/// For whoever would take the lock away from a run that is under way.
-const LIVE_HOLDER: &str =
-    "wait for that run, or interrupt it; to take its lock away all the same: `--force`";
+/// Hint when the holder of a lock is a run in progress.
+const LIVE_HOLDER: &str = "wait for that run, or interrupt it; to take its lock anyway: `--force`";
 
-const PRUNE_UNREAD: &str = "render the whole source and hand it over: `-f -`, or name the part with \
-     DaemonSets: `--path`";
+const PRUNE_UNREAD: &str = "render the whole source and pipe it in: `-f -`, or name the folder \
+     with the DaemonSets: `--path`";
 
-/// What to do about `error`, the best first.
+/// The hints for `error`, the most useful one first.
 pub(super) fn hints(error: &Error) -> Vec<String> {
     match error {
         Error::Source(error) => source::hint(error).into_iter().collect(),
         Error::Manifest(errors) => manifest_hints(errors),
         Error::Base { revision: _, errors: _ } => {
-            vec!["bring the branch up to date with a base that is sound".into()]
+            vec!["rebase the branch onto a base with valid manifests".into()]
         }
-        Error::Save { .. } => vec!["name a file in a folder that can be written".into()],
+        Error::Save { .. } => vec!["name a file in a writable folder".into()],
         Error::NoDaemonSet { .. } => vec![WHERE_MANIFESTS_ARE.into()],
         Error::Cluster(error) => cluster::hint(error).into_iter().collect(),
         Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
@@ -46,7 +44,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             vec![format!("a similar node exists: {similar}")]
         }
         Error::NoSuchNode { node: _, similar: None } => {
-            vec!["nodes go by `metadata.name`: `kubectl get nodes`".into()]
+            vec!["use the `metadata.name` of the node: `kubectl get nodes`".into()]
         }
         Error::NoSuchRevision(NoSuchRevision { known, .. }) => {
             let known: Vec<String> = known.iter().map(ToString::to_string).collect();
@@ -73,39 +71,42 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         | Error::PlanOfFiles { .. }
         | Error::OtherCluster { .. } => saved_plan_hints(error),
         Error::PlanFile { .. } | Error::OpenPlan { .. } => {
-            vec!["make it with `ds-plan --out FILE`".into()]
+            vec!["create it with `ds-plan --out FILE`".into()]
         }
-        Error::HeldByApply { .. } => vec![
-            "go on with `ds-apply apply`, back with `ds-apply undo`, or `ds-apply release` it"
+        Error::PausedByApply { .. } => vec![
+            "resume with `ds-apply apply`, roll back with `ds-apply undo`, or restore the \
+             strategy with `ds-apply release`"
                 .into(),
         ],
-        Error::NotOnDelete(_) => vec!["change and pace it with `ds-apply apply`".into()],
+        Error::NotOnDelete(_) => vec!["use `ds-apply apply` to change it in waves".into()],
         Error::NoRevisionOf { .. } | Error::NothingBefore(_) | Error::RevisionUnreadable { .. } => {
-            vec!["see what there is: `ds-plan history`".into()]
+            vec!["list the revisions: `ds-plan history`".into()]
         }
         Error::FieldsStay { .. } => {
-            vec!["take those fields over: `--take-over=MANAGER`".into()]
+            vec!["remove those fields too: `--force-conflicts=MANAGER`".into()]
         }
-        Error::NobodyToAsk => {
-            vec!["say `--yes`, or hand over a saved plan: `ds-apply --plan FILE`".into()]
+        Error::NoTerminal => {
+            vec!["or apply a saved plan: `ds-apply --plan FILE`".into()]
         }
-        Error::Stale(_) => vec!["plan again, look at it, and carry that out".into()],
+        Error::Stale(_) => vec!["plan again, review the plan, and apply it".into()],
         Error::Mutated(_) => {
-            vec!["to take what the server makes of it as the target, use `--allow-mutation`".into()]
+            vec!["to accept the template as the server changes it, use `--allow-mutation`".into()]
         }
-        Error::PruneNarrowed => vec!["leave out --prune, or what narrows the source".into()],
+        Error::PruneNarrowed => {
+            vec!["leave out --prune, or the flags that narrow the source".into()]
+        }
         Error::PruneUnread(_) => vec![PRUNE_UNREAD.into()],
         Error::NoSuchWave { .. } => vec!["see the waves: `ds-plan`".into()],
-        Error::Hold { .. } => vec![format!(
+        Error::PausedRollout { .. } => vec![format!(
             "correct its annotation {ROLLOUT_ANNOTATION}, or remove it and set the update strategy \
              by hand"
         )],
         Error::TimeIsOver(_) | Error::Interrupted | Error::Remove { .. } => {
-            vec!["to go on: run it again".into()]
+            vec!["to resume: run it again".into()]
         }
         Error::NotSettled { .. } => vec!["see what differs: `ds-plan diff`".into()],
         Error::NotPermitted { missing, held: _ } => permission_hints(missing),
-        Error::StaysHeld { daemon_set, source } => stays_held_hints(daemon_set, source),
+        Error::StaysPaused { daemon_set, source } => stays_paused_hints(daemon_set, source),
         Error::Lock(error) => lock_hint(error).into_iter().collect(),
         Error::HolderIsLive { .. } => vec![LIVE_HOLDER.into()],
         Error::Preflight(error) => preflight_hint(error).into_iter().collect(),
@@ -126,7 +127,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
     }
 }
 
-/// What to do about a rehearsal.
+/// The hints for errors of a rehearsal.
 fn rehearsal_hints(error: &Error) -> Vec<String> {
     match error {
         Error::WritingToRecording => vec![
@@ -134,7 +135,7 @@ fn rehearsal_hints(error: &Error) -> Vec<String> {
             "or rehearse it: `ds-apply --rehearse --snapshot FILE`".into(),
         ],
         Error::ReleaseRehearsed => {
-            vec!["without --rehearse it shows what the controller will do, and asks".into()]
+            vec!["run it without --rehearse: it shows what the controller will do, and asks".into()]
         }
         Error::Faults { .. } => {
             vec!["see its schema: `ds-plan schema faults`".into()]
@@ -143,46 +144,47 @@ fn rehearsal_hints(error: &Error) -> Vec<String> {
     }
 }
 
-/// What to do about a saved plan, or a file that has to be signed.
+/// The hints for errors of saved plans and signed files.
 fn saved_plan_hints(error: &Error) -> Vec<String> {
     match error {
         Error::FileAsName(file) => {
-            vec![format!("a saved plan is carried out with `ds-apply --plan {file}`")]
+            vec![format!("to apply a saved plan: `ds-apply --plan {file}`")]
         }
         Error::PlanDigest { .. } => {
-            vec!["take the file that the run made in which the plan was shown".into()]
+            vec!["use the file of the run that printed the approved plan".into()]
         }
         Error::NoCosign => vec!["install it: https://docs.sigstore.dev".into()],
         Error::NotSigned { .. } => {
-            vec!["take the file of the workflow that signs, with its FILE.sigstore.json".into()]
+            vec!["use the file of the signing workflow, with its FILE.sigstore.json".into()]
         }
         Error::PlanCommit { .. } => {
             vec!["plan again: `ds-plan --out FILE` writes the full id".into()]
         }
         Error::PlanOfFiles { .. } => {
-            vec!["give the files that it was made of: `ds-apply --plan FILE -f DIR`".into()]
+            vec!["pass the files that it was made from: `ds-apply --plan FILE -f DIR`".into()]
         }
         Error::OtherCluster { .. } => {
-            vec!["plan on this cluster, or name the other: `--context`, `--kubeconfig`".into()]
+            vec!["plan on this cluster, or select the other: `--context`, `--kubeconfig`".into()]
         }
         _others => vec![],
     }
 }
 
-fn stays_held_hints(daemon_set: &DaemonSetKey, source: &Error) -> Vec<String> {
+fn stays_paused_hints(daemon_set: &DaemonSetKey, source: &Error) -> Vec<String> {
     let mut all = hints(source);
     all.push(format!("see what is not permitted: `ds-apply can-i {daemon_set}`"));
-    all.push(format!("to go back: `ds-apply undo {daemon_set}`"));
+    all.push(format!("to roll back: `ds-apply undo {daemon_set}`"));
     all
 }
 
 fn lock_hint(error: &LockError) -> Option<String> {
     match error {
         LockError::Held { .. } => Some(
-            "wait longer with `--lock-timeout`; a run that is gone loses its lock by itself".into(),
+            "wait longer with `--lock-timeout`; the lock of a run that is gone expires by itself"
+                .into(),
         ),
         LockError::Lost { .. } => {
-            Some("see who has it: `ds-plan status`; then run this again".into())
+            Some("see the lock holder: `ds-plan status`; then run this again".into())
         }
         LockError::Read(error) => cluster::hint(error),
         LockError::Write { .. } => None,
@@ -196,21 +198,21 @@ fn preflight_hint(error: &PreflightError) -> Option<String> {
             Some("grant what `deploy/managed-by-ds-apply.yaml` lists".to_owned())
         }
         PreflightError::DaemonSet(_)
-        | PreflightError::Ledger(_)
+        | PreflightError::DaemonSetRecord(_)
         | PreflightError::Pod(_)
         | PreflightError::Ownership(_)
-        | PreflightError::TakeOver(_) => None,
+        | PreflightError::ForceConflicts(_) => None,
     }
 }
 
-/// Which roles to bind, and how to see all that is needed.
+/// The roles to bind, and the command that lists all needed permissions.
 fn permission_hints(missing: &[Need]) -> Vec<String> {
     let roles: BTreeSet<_> = missing.iter().map(|need| need.role).collect();
     let files = roles.iter().map(|role| format!("ClusterRole {} ({})", role.name(), role.file()));
     let files: Vec<String> = files.collect();
     vec![
-        format!("bind what has it: {}", files.join(", ")),
-        "see all that is needed: `ds-apply can-i NAMESPACE/NAME`".to_owned(),
+        format!("bind {}", files.join(", ")),
+        "list all permissions that are needed: `ds-apply can-i NAMESPACE/NAME`".to_owned(),
     ]
 }
 
@@ -218,7 +220,7 @@ fn listed_or_none(texts: &[String]) -> String {
     if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
 }
 
-/// The first few of many.
+/// The first few DaemonSets, and the number of the others.
 fn some_of(keys: &[DaemonSetKey]) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<String> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
@@ -230,7 +232,7 @@ fn some_of(keys: &[DaemonSetKey]) -> String {
     }
 }
 
-/// Advice on manifests: once for each kind of error, not for each error.
+/// The hints for errors of manifests, each only once.
 fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
     let mut hints = Vec::new();
     for error in errors {
@@ -238,7 +240,7 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
             manifest::Error::UnknownField { field, .. }
                 if field.hint == Some(manifest::FieldHint::PatchDirective) =>
             {
-                "render what it patches first: `kubectl kustomize DIR | ds-plan -f -`"
+                "render the kustomization first: `kubectl kustomize DIR | ds-plan -f -`"
             }
             manifest::Error::UnknownField { .. } => {
                 "the API drops unknown fields; to do the same, use `--validate=warn`"
@@ -246,7 +248,7 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
             manifest::Error::Duplicate { .. } => {
                 "remove one of the two, or read fewer files with `--path` or `-f`"
             }
-            manifest::Error::TwoPolicies { .. } => "let one of the two select fewer DaemonSets",
+            manifest::Error::TwoPolicies { .. } => "make one of the two select fewer DaemonSets",
             manifest::Error::NoDaemonSet { .. } => WHERE_MANIFESTS_ARE,
             manifest::Error::Encoding { .. }
             | manifest::Error::Limit { .. }

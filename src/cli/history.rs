@@ -1,4 +1,4 @@
-//! `ds-plan history`: the revisions of DaemonSets, one of them, or how two differ.
+//! `ds-plan history`: the revisions of DaemonSets, one revision, or the difference of two.
 
 use std::str::FromStr;
 
@@ -23,7 +23,8 @@ pub(super) struct Args {
     narrow: NarrowFlags,
 
     /// Show the template of one revision, as `kubectl rollout history --revision` does
-    #[arg(long, value_name = "N", requires = "names", value_parser = clap::value_parser!(i64).range(1..))]
+    #[arg(long, value_name = "N", requires = "names")]
+    #[arg(value_parser = clap::value_parser!(i64).range(1..))]
     revision: Option<i64>,
 
     /// Show how the templates of two revisions differ
@@ -50,7 +51,7 @@ enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Between(RevisionNumber, RevisionNumber);
 
-/// The text is not `N..M`.
+/// Error: the text is not `N..M`.
 #[derive(Debug, thiserror::Error)]
 #[error("write it as two revisions, such as 3..5")]
 struct NotBetween;

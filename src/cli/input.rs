@@ -1,6 +1,6 @@
-//! From flags to what the commands work on: the manifests that were asked for.
+//! Reads the manifests that the flags name, and selects DaemonSets.
 //!
-//! Reading is all or nothing. Not here: the cluster (`connection`), and what is made of either.
+//! One invalid manifest fails the whole read. Not here: reading the cluster (`connection`).
 
 mod policies;
 
@@ -23,52 +23,52 @@ use crate::source::{
     Request, Surroundings,
 };
 
-/// What the source asks for.
+/// The content of the source.
 #[derive(Debug)]
 pub(super) struct Desired {
-    /// The DaemonSets that the command is about; at least one.
+    /// The DaemonSets that are selected; at least one.
     pub(super) daemon_sets: Vec<DesiredDaemonSet>,
-    /// Namespaces that the source creates beside them.
+    /// Namespaces that the source creates in addition to them.
     pub(super) namespaces: BTreeSet<NamespaceName>,
-    /// What the merge base with `--base` asks for.
+    /// The DaemonSets at the merge base with `--base`.
     pub(super) base: Option<Vec<DesiredDaemonSet>>,
-    /// Where they came from.
+    /// The origin of the manifests.
     pub(super) source: SourceInfo,
-    /// Which version plain files are; `None` for those of a commit.
+    /// The version of plain files; `None` for files of a commit.
     pub(super) version: Option<FilesVersion>,
-    /// What was noticed on the way.
+    /// Warnings of reading the source.
     pub(super) warnings: Vec<Warning>,
-    /// Gives each its policy, once the live labels are known.
+    /// Assigns policies, once the live labels are known.
     pub(super) judge: Judge,
 }
 
 impl Desired {
-    /// Gives each DaemonSet its policy, by the labels that it has here, at the base and live.
+    /// Assigns each DaemonSet its policy, by its labels in the source, at the base and live.
     ///
     /// # Errors
-    /// Two policies select one.
+    /// Two policies select one DaemonSet.
     pub(super) fn judged(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
         let base = self.base.as_deref().unwrap_or_default();
         self.judge.all(&mut self.daemon_sets, base, Some(snapshot))
     }
 }
 
-/// How a command reads its source.
+/// The way in which a command reads its source.
 pub(super) struct Reading<'a> {
-    /// Where the manifests are.
+    /// The location of the manifests.
     pub(super) flags: &'a SourceFlags,
     /// `--base`
     pub(super) base: Option<&'a str>,
-    /// Whether it matters what is *not* in the source; then every file is parsed.
+    /// Whether every file is parsed, because absence from the source matters (`--prune`).
     pub(super) every_file: bool,
-    /// Namespace of manifests that name none.
+    /// Namespace of manifests without one.
     pub(super) default_namespace: NamespaceName,
 }
 
-/// Reads the manifests, all of them, and keeps the DaemonSets that the command is about.
+/// Reads all manifests, and keeps the DaemonSets that are selected.
 ///
-/// With a `base`, policies are read from there, so that a pull request cannot loosen the policy
-/// that judges it; those that `--policy` names count in any case.
+/// With a `base`, policies are read at its revision, so that a pull request cannot loosen the
+/// policy that applies to it; policies that `--policy` names always apply.
 pub(super) fn desired(
     reading: Reading<'_>,
     selection: &Selection<'_>,
@@ -78,7 +78,7 @@ pub(super) fn desired(
     let read = read_source(&request(flags, None), every_file, shell)?;
     let mut warnings = warnings::of_source(&read, every_file);
     if read.files.is_empty() {
-        // Folders that must be rendered may be why there is nothing: say so before failing.
+        // Folders that must be rendered may be the cause: print their warnings before failing.
         warnings::print(&warnings, shell.printer);
         return Err(Error::NoDaemonSet { files: read.passed_over });
     }
@@ -101,7 +101,7 @@ pub(super) fn desired(
     let (of_base, base) = base.map(|base| (base.policies, base.daemon_sets)).unzip();
     let judge = Judge::new(desired.policies, own.zip(of_base), flags.managed_by);
     let mut daemon_sets = selection.narrow_to_some(desired.daemon_sets)?;
-    // What is read of the cluster depends on who manages them. The live labels count later.
+    // Reading the cluster depends on the controller of each. Live labels are considered later.
     judge.all(&mut daemon_sets, base.as_deref().unwrap_or_default(), None)?;
     Ok(Desired {
         daemon_sets,
@@ -125,7 +125,7 @@ pub(super) fn desired(
 
 /// The commit where a pull request branched off.
 struct Base {
-    /// What `--base` says.
+    /// The revision in `--base`.
     revision: String,
     commit: Option<String>,
     policies: Policies,
@@ -147,7 +147,7 @@ impl Base {
         let policies = manifest::read_policies(&files).map_err(failed)?;
         let daemon_sets = match manifest::read(&read.files, options) {
             Ok(desired) => desired.daemon_sets,
-            // No DaemonSet at all: the pull request brings the first one.
+            // No DaemonSet at all: the pull request adds the first one.
             Err(errors) if errors.iter().all(|error| error.place().is_none()) => Vec::new(),
             Err(errors) => return Err(failed(errors)),
         };
@@ -156,8 +156,8 @@ impl Base {
     }
 }
 
-/// What the source has at another commit. Of several paths, each that is not there is nothing by
-/// itself: one that the request brings must not hide the policies in the others.
+/// Reads the source at another commit. Several paths are read one by one: a path that the pull
+/// request adds is empty there, and must not hide the policies in the other paths.
 fn read_instead(
     flags: &SourceFlags,
     instead: impl Fn() -> Instead,
@@ -181,8 +181,8 @@ fn read_instead(
     Ok(whole)
 }
 
-/// What was read at another commit than the request's; nothing when the request brings the folder, or
-/// makes the first kustomization of it.
+/// The files that were read at another commit; none if the pull request adds the folder, or its
+/// first kustomization.
 fn or_nothing(
     read: Result<source::Read, Error>,
     flags: &SourceFlags,
@@ -218,7 +218,7 @@ fn request(flags: &SourceFlags, instead: Option<Instead>) -> Request {
         rev,
         path,
         kustomize,
-        allow_kustomize: _, // clap has seen to it
+        allow_kustomize: _, // checked by clap
         filename,
         recursive,
         policy: _,
@@ -242,12 +242,12 @@ fn request(flags: &SourceFlags, instead: Option<Instead>) -> Request {
 
 fn git(shell: &Shell) -> Git {
     let mut environment = shell.environment.clone();
-    // What git starts in its turn is looked for in the same places.
+    // Programs that git starts are searched in the same folders.
     let search = shell.variable("PATH").map(search_path::absolute).unwrap_or_default();
     let program = search_path::find(&search, "git");
     environment.insert("PATH".into(), search);
     Git {
-        // One that is not there cannot be started, wherever it is looked for.
+        // Starting git then fails with an error that names it.
         program: program.map_or_else(|| "/nowhere/git".into(), Into::into),
         environment: environment.into_iter().collect(),
         terminal: shell.terminal,
@@ -271,18 +271,18 @@ fn field_validation(flag: Validate) -> FieldValidation {
     }
 }
 
-/// Which DaemonSets a command is about: `-n`, `-l` and names, all of which must fit.
+/// The selected DaemonSets: those that match `-n`, `-l` and the names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selection<'a> {
     /// `-n`
     pub(super) namespace: Option<&'a NamespaceName>,
     /// Names and `-l`
     pub(super) flags: &'a NarrowFlags,
-    /// Where they are looked for.
+    /// Where they are searched.
     pub(super) place: Place,
 }
 
-/// What a selection looks at.
+/// An object that a selection can match.
 pub(super) trait Selectable {
     /// Namespace and name.
     fn key(&self) -> &DaemonSetKey;
@@ -309,7 +309,7 @@ impl Selectable for &DaemonSet {
 }
 
 impl Selection<'_> {
-    /// Keeps what was asked for; a name that is not there is an error.
+    /// Keeps the selected DaemonSets; a name that does not exist is an error.
     pub(super) fn narrow<T: Selectable>(&self, mut all: Vec<T>) -> Result<Vec<T>, Error> {
         let known: Vec<DaemonSetKey> = all.iter().map(T::key).cloned().collect();
         let names = self.flags.names.iter();
@@ -321,8 +321,8 @@ impl Selection<'_> {
         Ok(all)
     }
 
-    /// As [`narrow`](Self::narrow); and to be left with nothing is an error too, because that is a
-    /// typing mistake more often than not, and would look like a fleet with nothing to do.
+    /// As [`narrow`](Self::narrow); an empty selection is an error too. It is mostly a typing
+    /// mistake, and would look like a fleet with nothing to do.
     fn narrow_to_some<T: Selectable>(&self, all: Vec<T>) -> Result<Vec<T>, Error> {
         let known: Vec<DaemonSetKey> = all.iter().map(T::key).cloned().collect();
         let left = self.narrow(all)?;
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_was_asked_for_must_fit() {
+    fn namespace_names_and_labels_must_all_match() {
         let fleet = || {
             let tiers = [("log/agent", "node"), ("log/gpu", "gpu"), ("net/agent", "node")];
             let named = |(key, tier): (&str, &str)| {
@@ -372,8 +372,8 @@ mod tests {
             (None, vec!["net/agent"], "", Ok("net/agent")),
             (None, vec![], "tier!=node", Ok("log/gpu")),
             (None, vec!["net/gpu"], "", Err("DaemonSet net/gpu not found in the manifests")),
-            (Some("log"), vec!["net/agent"], "", Err("no DaemonSet in the manifests is left")),
-            (Some("none"), vec![], "", Err("no DaemonSet in the manifests is left")),
+            (Some("log"), vec!["net/agent"], "", Err("no DaemonSet in the manifests matches")),
+            (Some("none"), vec![], "", Err("no DaemonSet in the manifests matches")),
         ] {
             let namespace = namespace.map(NamespaceName::from);
             let flags = NarrowFlags {

@@ -1,30 +1,30 @@
 //! `-l`: label selectors as kubectl writes them (upstream: `labels.Parse`).
 //!
-//! Equality (`=`, `==`, `!=`), sets (`in`, `notin`) and existence (`key`, `!key`). Not here: the
-//! numeric `>` and `<`, which no list of DaemonSets is narrowed by.
+//! Equality (`=`, `==`, `!=`), sets (`in`, `notin`) and existence (`key`, `!key`). Not supported:
+//! the numeric `>` and `<`.
 
 use crate::model::{LabelSelector, LabelSelectorRequirement, is_label_key, is_label_value};
 
-/// Why a selector cannot be read.
+/// A parse error of a selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
-    /// Something else was expected.
+    /// Another token was expected.
     #[error("expected {expected}, found {found}")]
     Unexpected {
-        /// What may stand there.
+        /// The tokens that are valid there.
         expected: &'static str,
-        /// What stands there.
+        /// The token that was found.
         found: String,
     },
-    /// A key that no object can carry.
+    /// The key is not a valid label key.
     #[error("`{0}` is not a label key")]
     Key(String),
-    /// A value that no label can have.
+    /// The value is not a valid label value.
     #[error("`{0}` is not a label value")]
     Value(String),
 }
 
-/// Reads a comma-separated list of requirements, all of which must hold.
+/// Parses a comma-separated list of requirements, all of which must match.
 pub(super) fn parse(text: &str) -> Result<LabelSelector, Error> {
     let mut tokens = Tokens { rest: text };
     let mut selector = LabelSelector::default();
@@ -73,7 +73,7 @@ fn key(tokens: &mut Tokens<'_>) -> Result<String, Error> {
     }
 }
 
-/// One value; nothing at all is the empty value.
+/// One value; a missing value is the empty value.
 fn value(tokens: &mut Tokens<'_>) -> Result<String, Error> {
     match tokens.peek() {
         Token::Word(word) if is_label_value(word) => {
@@ -135,7 +135,7 @@ struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// The signs; the longer ones first.
+    /// The operators and separators; longer ones first.
     const SIGNS: [(&'static str, Token<'static>); 7] = [
         ("==", Token::Equals),
         ("!=", Token::NotEquals),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_token() {
         for (selector, want) in [
             ("=a", "expected a label key, found `=`"),
             ("a,", "expected a label key, found the end"),

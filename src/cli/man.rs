@@ -1,4 +1,4 @@
-//! `man`: manual pages, made from the same words as the help.
+//! `man`: manual pages, generated from the help texts.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use super::shell::Shell;
 /// For example: `ds-plan man | man -l -`, or `ds-plan man --out ~/.local/share/man/man1`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Of which command; default: of the program itself
+    /// Command; default: the program itself
     #[arg(value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
     #[arg(conflicts_with = "out")]
     command: Option<String>,
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, program: clap::Command, shell: &Shell) -> Result<
     Ok(Exit::Done)
 }
 
-/// Each page's name, and the command that it is about.
+/// The name of each page, with its command.
 fn pages(mut program: clap::Command) -> Vec<(String, clap::Command)> {
     program.build();
     let commands = program.get_subcommands().filter(|command| command.get_name() != "help");

@@ -1,4 +1,4 @@
-//! `ds-plan plan`: what applying the source would do to every node.
+//! `ds-plan plan`: the effect of applying the source on every node.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::flags::{
 use super::input::Desired;
 use super::prune::PruneFlags;
 use super::shell::Shell;
-use super::{warnings, whole_file};
+use super::{atomic_write, warnings};
 use crate::model::Node;
 use crate::plan::{self, Detail, Plan};
 use crate::render::{self, HtmlOptions, MarkdownOptions};
@@ -40,10 +40,10 @@ pub(super) struct Args {
 
     /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet that changes
     ///
-    /// `markdown` is for the comment on a pull request, or the summary of a job: what merging does
-    /// in the first line, a row a DaemonSet, the rest folded away, at most 60,000 characters.
-    /// `html` is a page of its own, with a map of the fleet and a table of nodes to search: it asks
-    /// nobody for anything, so it can be kept as a job's artifact and opened anywhere.
+    /// `markdown` is for a pull request comment or a job summary: the effect of merging in the
+    /// first line, one row per DaemonSet, the rest collapsed, at most 60,000 characters. `html` is
+    /// a self-contained page, with a map of the fleet and a searchable table of nodes: it loads
+    /// nothing, so it can be kept as a job's artifact and opened anywhere.
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
@@ -57,20 +57,21 @@ pub(super) struct Args {
     #[command(flatten)]
     detail: DetailFlags,
 
-    /// Tell what changed since the merge base with this revision, apart from older drift
+    /// Show changes since the merge base with this revision apart from existing drift
     ///
-    /// For pull requests: `--base origin/main`, which is the remote branch before it is a tag of that
-    /// name. Policies are read where that is now, those of `--policy` too, so that a pull request
-    /// cannot loosen the policy that judges it; guard `policyChange` tells of one that tries.
+    /// For pull requests: `--base origin/main`; a remote branch takes precedence over a tag of the
+    /// same name. Policies, those of `--policy` too, are read at the tip of this revision, so that
+    /// a pull request cannot loosen the policy that applies to it; guard `policyChange` reports one
+    /// that tries.
     #[arg(long, value_name = "REV", help_heading = heading::SOURCE, conflicts_with = "filename")]
     base: Option<String>,
 
-    /// Also save the plan as JSON, whole or not at all, and print its SHA-256
+    /// Also save the plan as JSON, atomically, and print its SHA-256
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = heading::OUTPUT)]
     out: Option<PathBuf>,
 
-    /// Also write the page that -o html makes, whole or not at all
+    /// Also write the page of -o html to this file, atomically
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = heading::OUTPUT)]
     report: Option<PathBuf>,
@@ -79,7 +80,7 @@ pub(super) struct Args {
     exit: ExitFlags,
 }
 
-/// How much the document tells.
+/// The flags for the content of the plan.
 #[derive(clap::Args, Clone, Copy, Debug)]
 struct DetailFlags {
     /// Include nodes with nothing to do
@@ -90,14 +91,14 @@ struct DetailFlags {
     values: ValueFlags,
 }
 
-/// What the exit code tells.
+/// The flags for the exit code.
 #[derive(clap::Args, Clone, Copy, Debug)]
 struct ExitFlags {
     /// Exit with 2 when there are changes, and with 0 only when there are none
     #[arg(long, help_heading = heading::OUTPUT)]
     detailed_exitcode: bool,
 
-    /// Exit with 6 when ds-apply would refuse the plan
+    /// Exit with 6 when a guard blocks the plan
     #[arg(long, help_heading = heading::OUTPUT)]
     fail_on_guards: bool,
 }
@@ -128,7 +129,7 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
     Ok(exit)
 }
 
-/// What a document is laid out with, besides itself.
+/// Data for rendering the plan, in addition to the plan itself.
 struct Surroundings {
     markdown: MarkdownOptions,
     nodes: Vec<Node>,
@@ -157,7 +158,7 @@ async fn read_and_decide(
         snapshot: &snapshot,
         desired: &daemon_sets,
         created_namespaces: &namespaces,
-        take_over: &args.ownership.names(),
+        force_conflicts: &args.ownership.names(),
         prune: args.prune.of(&declared, &pruned),
         base: base.as_deref(),
         source,
@@ -169,7 +170,7 @@ async fn read_and_decide(
 }
 
 fn save(text: &str, file: &Path) -> Result<(), Error> {
-    let written = whole_file::write(file, text);
+    let written = atomic_write::write(file, text);
     written.map_err(|source| Error::Save { file: file.to_owned(), source })
 }
 
@@ -179,7 +180,7 @@ fn show(
     args: &Args,
     shell: &Shell,
 ) -> Result<(), Error> {
-    // JSON, YAML, Markdown and HTML carry the warnings; the others leave standard output to what was asked for.
+    // JSON, YAML, Markdown and HTML contain the warnings; for the others they go to standard error.
     match args.output {
         Format::Text | Format::Name => {
             warnings::print(&std::mem::take(&mut plan.warnings), shell.printer);
@@ -205,5 +206,5 @@ fn exit(plan: &Plan, ExitFlags { detailed_exitcode, fail_on_guards }: ExitFlags)
     let changes = detailed_exitcode && plan.has_changes();
     let refused = fail_on_guards && !plan.guards.is_empty();
     let exit = if changes { Exit::Changes } else { Exit::Done };
-    exit.or_graver(if refused { Exit::Refused } else { Exit::Done })
+    exit.or_more_severe(if refused { Exit::Refused } else { Exit::Done })
 }

@@ -1,7 +1,7 @@
-//! The only way to standard output and standard error.
+//! All writes to standard output and standard error.
 //!
-//! Text may carry ANSI styles; they reach a terminal that wants them and are taken out everywhere
-//! else (`--color`, `NO_COLOR`, `CLICOLOR_FORCE`, `TERM`). Not here: any words.
+//! Text may contain ANSI styles; they are removed unless the terminal supports them and the user
+//! wants them (`--color`, `NO_COLOR`, `CLICOLOR_FORCE`, `TERM`). Not here: the texts.
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -9,58 +9,58 @@ use std::io::{self, BufWriter, Write};
 use anstream::{AutoStream, ColorChoice};
 
 use super::annotations::Annotations;
-use super::called::Called;
+use super::invocation::Invocation;
 
-/// Hands text to the two streams.
+/// Writes text to the two streams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Printer {
     color: ColorChoice,
-    called: Called,
+    called: Invocation,
     annotations: Option<Annotations>,
-    /// Standard output is for something else.
+    /// Text for standard output goes to standard error.
     aside: bool,
-    /// Nobody listens: a rehearsal that is one of thousands.
+    /// Nothing is printed, for embedded runs in tests.
     silent: bool,
 }
 
 impl Printer {
-    /// A printer that colours as `color` says.
+    /// A printer with this colour choice.
     pub(super) fn new(color: ColorChoice) -> Self {
-        Self { color, called: Called::Directly, annotations: None, aside: false, silent: false }
+        Self { color, called: Invocation::Directly, annotations: None, aside: false, silent: false }
     }
 
-    /// A printer that says nothing.
+    /// A printer that prints nothing.
     pub(super) fn silent() -> Self {
         Self { silent: true, ..Self::new(ColorChoice::Never) }
     }
 
-    /// The same for a program that was called so.
-    pub(super) fn speaking_as(self, called: Called) -> Self {
+    /// The same printer for a program that was called by this name.
+    pub(super) fn speaking_as(self, called: Invocation) -> Self {
         Self { called, ..self }
     }
 
-    /// The same, but what it would write to standard output goes to standard error: standard output
-    /// is kept for a document.
+    /// The same printer, but text for standard output goes to standard error: standard output is
+    /// reserved for a document.
     pub(super) fn aside(self) -> Self {
         Self { aside: true, ..self }
     }
 
-    /// The same for a run whose errors a CI system marks.
+    /// The same printer for a run whose errors a CI system annotates.
     pub(super) fn marking(self, annotations: Option<Annotations>) -> Self {
         Self { annotations, ..self }
     }
 
-    /// Which system that is.
+    /// The CI system that annotates errors, if any.
     pub(super) fn annotations(self) -> Option<Annotations> {
         self.annotations
     }
 
-    /// By which name the user knows the program.
-    pub(super) fn called(self) -> Called {
+    /// The name by which the program was called.
+    pub(super) fn called(self) -> Invocation {
         self.called
     }
 
-    /// Writes `text` to standard output: what was asked for, and nothing else.
+    /// Writes `text` to standard output: the result of the command, and nothing else.
     pub(super) fn out(self, text: impl fmt::Display) -> io::Result<()> {
         if self.silent {
             return Ok(());
@@ -73,7 +73,7 @@ impl Printer {
         forgiving(write!(stream, "{text}").and_then(|()| stream.flush()))
     }
 
-    /// Standard output for data that is written piece by piece.
+    /// Standard output as a stream, for large data.
     pub(super) fn stdout(self) -> impl Write {
         let Self { color: _, called: _, annotations: _, aside: _, silent } = self;
         let stdout: Box<dyn Write> =
@@ -81,18 +81,18 @@ impl Printer {
         Forgiving(BufWriter::new(stdout))
     }
 
-    /// Writes `text` to standard error: warnings, errors, advice.
+    /// Writes `text` to standard error: warnings, errors, hints.
     pub(super) fn err(self, text: impl fmt::Display) {
         if self.silent {
             return;
         }
         let mut stream = BufWriter::new(AutoStream::new(io::stderr().lock(), self.color));
-        // When even standard error is gone, there is nobody left to tell.
+        // A failed write to standard error cannot be reported anywhere.
         drop(write!(stream, "{text}").and_then(|()| stream.flush()));
     }
 }
 
-/// A reader that went away (`ds-plan | head`) has read what it wanted; that is no failure.
+/// Ignores a broken pipe: the reader (`ds-plan | head`) has read what it wanted.
 fn forgiving(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

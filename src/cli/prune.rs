@@ -1,8 +1,8 @@
-//! `--source-id` and `--prune`: the mark of a source on what it applies, and when what it contains
-//! no longer may be told at all.
+//! `--source-id` and `--prune`: the id of a source on the DaemonSets that it applies, and the
+//! conditions for deleting those that it no longer contains.
 //!
-//! "Not in the source" can only be said of a source that was read whole. Not here: what deleting
-//! does (`plan`).
+//! A DaemonSet is "not in the source" only if the whole source was read. Not here: the plan of a
+//! deletion (`plan`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,38 +19,37 @@ use crate::plan::{
     Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, SourceInfo, Warning, source_paths,
 };
 
-/// The longest id.
+/// The longest id, in characters.
 const LONGEST_ID: usize = 253;
 
-/// What of a source was passed over, by the codes of its warnings: there may be DaemonSets in it.
+/// Codes of warnings about skipped parts of a source, which may contain DaemonSets.
 const UNREAD: [&str; 5] = ["notRendered", "symbolicLink", "submodule", "specialFile", "lfsPointer"];
 
-/// Which source it is, and what becomes of what it has no longer.
+/// The flags for the id of the source, and for deleting DaemonSets that it no longer contains.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct PruneFlags {
-    /// Mark what is applied as this source's (annotation `ds-plan.dev/source-id`); use one id for
+    /// Mark applied DaemonSets with this id (annotation `ds-plan.dev/source-id`); use one id for
     /// each source
     #[arg(long, value_name = "ID", help_heading = heading::SOURCE, value_parser = source_id)]
     source_id: Option<String>,
 
     /// Delete DaemonSets that carry the --source-id and are not in the source any more
     ///
-    /// They go last, after everything else has succeeded. The source must be read whole, and the
-    /// DaemonSets of all namespaces are looked at.
+    /// They are deleted last, after everything else has succeeded. The whole source must be read,
+    /// and DaemonSets of all namespaces are read.
     #[arg(long, help_heading = heading::SOURCE, requires = "source_id")]
     prune: bool,
 
-    /// Also do so in this namespace, of which the source has nothing any more; repeatable
+    /// Also delete in this namespace, in which the source no longer has anything; repeatable
     ///
-    /// Elsewhere than in the namespaces that the source declares the --source-id counts for nothing:
-    /// whoever may write DaemonSets there could have written it.
+    /// In other namespaces than those of the source, the --source-id is ignored: any user who may
+    /// write DaemonSets there could have set it.
     #[arg(long = "prune-namespace", value_name = "NAMESPACE", help_heading = heading::SOURCE)]
     #[arg(requires = "prune")]
     namespaces: Vec<NamespaceName>,
 
-    /// What becomes of the pods of those: `background` deletes them all at once, `orphan` leaves
-    /// them
-    #[arg(long, value_name = "HOW", default_value = "background", requires = "prune")]
+    /// Pods of the deleted DaemonSets: `background` deletes them all at once, `orphan` keeps them
+    #[arg(long, value_name = "MODE", default_value = "background", requires = "prune")]
     #[arg(help_heading = heading::SOURCE)]
     cascade: CascadeFlag,
 }
@@ -64,12 +63,12 @@ enum CascadeFlag {
 }
 
 impl PruneFlags {
-    /// Only the mark.
+    /// Only the source id, without pruning.
     pub(super) fn marking(source_id: Option<String>) -> Self {
         Self { source_id, ..Self::default() }
     }
 
-    /// What a saved plan says.
+    /// The flags as a saved plan records them.
     pub(super) fn of_plan(source: &SourceInfo) -> Self {
         let SourceInfo { id, prune, prune_namespaces, .. } = source;
         Self {
@@ -83,10 +82,10 @@ impl PruneFlags {
         }
     }
 
-    /// Refuses to tell what is not in a source of which only a part is looked at.
+    /// Refuses to prune if only a part of the source is selected.
     ///
     /// # Errors
-    /// Names, a selector or a namespace narrow it.
+    /// `--prune` together with names, a selector or a namespace.
     pub(super) fn refuse_narrowed(
         &self,
         narrow: &NarrowFlags,
@@ -97,13 +96,13 @@ impl PruneFlags {
         if self.prune && narrowed { Err(Error::PruneNarrowed) } else { Ok(()) }
     }
 
-    /// Whether every file of the source is parsed, whatever it looks like: one that is passed over
-    /// may hold what is thought to be missing.
+    /// Whether every file of the source is parsed, even without the word DaemonSet: a skipped file
+    /// could contain a DaemonSet that would be deleted.
     pub(super) fn every_file(&self) -> bool {
         self.prune
     }
 
-    /// How much of the cluster has to be looked at: what the source has no longer may be anywhere.
+    /// The namespaces to read. With `--prune` all of them, to find every DaemonSet of the source.
     pub(super) fn scope(&self, desired: &[DesiredDaemonSet]) -> Scope {
         if self.prune {
             return Scope::All;
@@ -111,10 +110,10 @@ impl PruneFlags {
         Scope::Namespaces(desired.iter().map(|one| one.key.namespace.clone()).collect())
     }
 
-    /// Puts the marks on everything that the source asks for.
+    /// Annotates all DaemonSets of the source with its id.
     ///
     /// # Errors
-    /// With `--prune`, a part of the source was passed over.
+    /// With `--prune`, a part of the source was skipped.
     pub(super) fn mark(&self, desired: &mut Desired) -> Result<(), Error> {
         let Some(id) = &self.source_id else { return Ok(()) };
         if self.prune {
@@ -134,7 +133,7 @@ impl PruneFlags {
         Ok(())
     }
 
-    /// What a plan has to know; `declared` is all of the source.
+    /// The input of a plan for pruning; `declared` is the whole source.
     pub(super) fn of<'a>(
         &'a self,
         declared: &'a BTreeSet<DaemonSetKey>,
@@ -161,7 +160,7 @@ fn refuse_unread(warnings: &[Warning]) -> Result<(), Error> {
 fn annotate(desired: &mut DesiredDaemonSet, key: &str, value: &str) {
     for object in [&mut desired.raw, &mut desired.written] {
         let metadata = &mut Arc::make_mut(object)["metadata"];
-        // `annotations: null` is none, as for the API server.
+        // `annotations: null` means no annotations, as for the API server.
         if !metadata["annotations"].is_object() {
             metadata["annotations"] = Value::Object(serde_json::Map::new());
         }
@@ -171,7 +170,7 @@ fn annotate(desired: &mut DesiredDaemonSet, key: &str, value: &str) {
     desired.annotations = own.collect();
 }
 
-/// Something that can be said, copied and compared without harm.
+/// Parses a source id: characters that are safe in annotations, shells and messages.
 pub(super) fn source_id(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._/:@-".contains(c);
     if text.is_empty() || text.len() > LONGEST_ID || !text.chars().all(allowed) {
@@ -188,7 +187,7 @@ mod tests {
     use crate::model::LabelSelector;
 
     #[test]
-    fn ids_are_plain() {
+    fn ids_have_safe_characters() {
         for (text, fits) in [
             ("prod", true),
             ("git.example/fleet:deploy/prod", true),
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_source_says_nothing_of_the_rest() {
+    fn pruning_a_part_of_a_source_is_refused() {
         let all = NarrowFlags { names: Vec::new(), selector: None };
         let named = NarrowFlags { names: vec!["log/agent".parse().unwrap()], ..all.clone() };
         let labelled = NarrowFlags { selector: Some(LabelSelector::default()), ..all.clone() };
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_passed_over_may_be_what_is_missing() {
+    fn pruning_is_refused_when_a_part_was_skipped() {
         let warning = |code: &str| Warning {
             code: code.to_owned(),
             message: format!("`x` {code}"),

@@ -1,4 +1,4 @@
-//! `ds-plan schema`: the contract of `-o json`, generated from the Rust types.
+//! `ds-plan schema`: the JSON schemas of `-o json`, generated from the Rust types.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -7,10 +7,10 @@ use super::exit::Exit;
 use super::shell::Shell;
 use crate::render::{self, Document};
 
-/// Print the JSON schema of what -o json prints
+/// Print the JSON schema of a document that -o json prints
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Of which document
+    /// Document
     #[arg(value_name = "DOCUMENT", default_value = Document::Plan.name(), value_parser = document())]
     document: Document,
 }

@@ -1,6 +1,6 @@
-//! What the programs take from their process: one clock, one environment, one way out.
+//! The process of the programs: clock, environment, terminal, signals and output.
 //!
-//! Everything below the shell gets these as values. Not here: what is done with them.
+//! The rest of the code gets these as values.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,28 +17,28 @@ use crate::apply::Interrupt;
 use crate::model::mask::Salt;
 use crate::render::TextOptions;
 
-/// The process around a command.
+/// The environment of a command.
 #[derive(Clone, Debug)]
 pub(super) struct Shell {
-    /// The way to standard output and standard error.
+    /// The printer for standard output and standard error.
     pub(super) printer: Printer,
-    /// All environment variables, as they were at the start.
+    /// All environment variables at the start.
     pub(super) environment: BTreeMap<OsString, OsString>,
-    /// Where relative paths start.
+    /// The folder in which relative paths start.
     pub(super) current_dir: PathBuf,
-    /// When the run began.
+    /// The start of the run.
     pub(super) now: Timestamp,
-    /// Whether somebody can be asked: standard input and standard error are a terminal.
+    /// Whether the user can be asked: standard input and standard error are a terminal.
     pub(super) terminal: bool,
-    /// Whether something can be drawn and redrawn: standard output and standard error are a
-    /// terminal that understands more than lines.
+    /// Whether a progress bar can be drawn: standard output and standard error are a terminal that
+    /// supports it.
     pub(super) draws: bool,
-    /// Columns of the terminal that standard output is; `None` when it is none.
+    /// Columns of the terminal of standard output; `None` if it is not a terminal.
     pub(super) width: Option<usize>,
 }
 
 impl Shell {
-    /// Looks around once.
+    /// Reads the environment of the process, once.
     ///
     /// # Errors
     /// There is no current folder.
@@ -64,16 +64,16 @@ impl Shell {
         (!value.is_empty()).then_some(value)
     }
 
-    /// A salt that nobody can guess: the one place for random numbers.
+    /// A random salt; the only use of random numbers.
     pub(super) fn salt() -> Result<Salt, Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(Error::Random)?;
         Ok(Salt::from_bytes(bytes))
     }
 
-    /// How text is laid out for the reader of standard output.
+    /// The layout of text for standard output.
     pub(super) fn text_options(&self, verbose: bool) -> TextOptions {
-        // Styles are always there; the printer takes them out where they are not wanted.
+        // Styles are always rendered; the printer removes them if they are not wanted.
         TextOptions { verbose, color: true, width: self.width }
     }
 
@@ -85,16 +85,16 @@ impl Shell {
     }
 }
 
-/// Runs `work` to its end, or until somebody interrupts it.
+/// Runs `work` to its end, or until a signal interrupts it.
 ///
-/// Nothing is written to a cluster here, so an interrupted run just ends. The signals are handled
+/// `ds-plan` writes nothing to a cluster, so an interrupted run just ends. The signals are handled
 /// because process 1 of a container would otherwise ignore them.
 pub(super) fn run_until_interrupted(
     work: impl Future<Output = Exit> + Send + 'static,
 ) -> io::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
-        // Listening begins before the work does, so that no signal falls in between.
+        // Signal handlers are installed before the work starts, so that no signal is missed.
         let mut interruption = Interruption::listen()?;
         tokio::select! {
             done = tokio::spawn(work) => match done {
@@ -111,21 +111,21 @@ pub(super) fn run_until_interrupted(
     exit
 }
 
-/// Runs `work`, which is told of the first signals and stops as it can, and returns its exit
-/// status; with [`Exit::Interrupted`], that of the signal that it was.
+/// Runs `work`, which receives the first two signals and stops safely, and returns its outcome; for
+/// [`Exit::Interrupted`], the outcome of the signal.
 ///
-/// While a rollout goes on, an interrupted process must not just end. The third signal ends it.
+/// An interrupted process must not just end during a rollout. The third signal ends it.
 pub(super) fn run_with_interrupts<W>(
     work: impl FnOnce(mpsc::Receiver<Interrupt>) -> W,
 ) -> io::Result<Exit>
 where
     W: Future<Output = Exit> + Send + 'static,
 {
-    const PATIENCE: usize = 2;
+    const MAX_INTERRUPTS: usize = 2;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
         let mut interruption = Interruption::listen()?;
-        let (sender, receiver) = mpsc::channel(PATIENCE);
+        let (sender, receiver) = mpsc::channel(MAX_INTERRUPTS);
         let mut work = tokio::spawn(work(receiver));
         let mut signal = Exit::Interrupted;
         let mut told = 0;
@@ -142,10 +142,11 @@ where
                 exit = interruption.wait() => {
                     signal = exit?;
                     told += 1;
-                    if told > PATIENCE {
+                    if told > MAX_INTERRUPTS {
                         return Ok(signal);
                     }
-                    // Full only when nobody listens any more, and then the work is at its end.
+                    // The channel is full only if the work no longer receives, because it is
+                    // ending.
                     let _ = sender.try_send(Interrupt);
                 }
             }

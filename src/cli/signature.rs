@@ -1,7 +1,8 @@
-//! `--require-signature`: a recording or a saved plan counts only if a workflow has signed it, keyless.
+//! `--require-signature`: accept a recording or a saved plan only with a keyless signature of a
+//! workflow.
 //!
-//! What is checked is what is read: a copy that nobody else can write. The check is the installed
-//! cosign's, which knows Sigstore's roots of trust. Not here: signing, which the workflow does.
+//! The file is copied, so that no other user can change it between the check and reading it. The
+//! installed cosign does the check. Not here: signing, which the workflow does.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,47 +20,47 @@ use super::shell::Shell;
 use crate::search_path;
 use crate::source::wait_for_child;
 
-/// The verifier.
+/// The program that verifies signatures.
 const COSIGN: &str = "cosign";
 
-/// What follows the name of a signed file in that of its bundle.
+/// Suffix of a signed file's bundle.
 const BUNDLE: &str = ".sigstore.json";
 
-/// How long the check may take; it may fetch Sigstore's roots of trust.
+/// Timeout of the check, which may fetch Sigstore's trust roots.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// So much of what cosign says is quoted, in characters.
+/// Number of characters of the output of cosign that are quoted.
 const QUOTED: usize = 500;
 
-/// Who must have signed what is read.
+/// The required signer of a file.
 #[derive(Args, Clone, Debug)]
 pub(super) struct SignatureFlags {
-    /// Take a recording (--snapshot), or a saved plan (--plan), only if this identity has signed it;
-    /// the signature is in FILE.sigstore.json beside it
+    /// Accept a recording (--snapshot), or a saved plan (--plan), only if this identity signed it;
+    /// the signature is in FILE.sigstore.json next to it
     ///
-    /// The identity is what the certificate says: for a workflow of GitHub,
-    /// `https://github.com/OWNER/REPO/.github/workflows/FILE@refs/heads/BRANCH`. The check is done by
-    /// the installed cosign (`cosign verify-blob`), which may ask the network for Sigstore's roots.
+    /// The identity is that of the certificate: for a GitHub workflow,
+    /// `https://github.com/OWNER/REPO/.github/workflows/FILE@refs/heads/BRANCH`. The
+    /// installed cosign checks it (`cosign verify-blob`) and may fetch Sigstore's trust roots.
     #[arg(long, global = true, value_name = "IDENTITY", help_heading = heading::CLUSTER)]
     require_signature: Option<String>,
 
-    /// Who must have issued that identity
+    /// Issuer of that identity
     #[arg(long, global = true, value_name = "URL", help_heading = heading::CLUSTER)]
     #[arg(default_value = "https://token.actions.githubusercontent.com")]
     signature_issuer: String,
 }
 
 impl SignatureFlags {
-    /// Whether a signature is demanded.
+    /// Whether a signature is required.
     pub(super) fn is_demanded(&self) -> bool {
         self.require_signature.is_some()
     }
 
-    /// Checks the signature of `file`, if one is demanded: a copy of what was checked, to be read
-    /// instead of it. `None` when none is demanded.
+    /// Checks the signature of `file`, if one is required. Returns a copy of the checked content,
+    /// to be read instead of the file; `None` if no signature is required.
     ///
     /// # Errors
-    /// It is not signed so, or that cannot be found out.
+    /// The file is not signed by the identity, or the signature cannot be checked.
     pub(super) fn checked(
         &self,
         file: &Path,
@@ -101,12 +102,12 @@ fn copied(file: &Path) -> io::Result<NamedTempFile> {
     Ok(copy)
 }
 
-/// Cosign, as `PATH` has it.
+/// The path of cosign, searched in `PATH`.
 fn cosign(shell: &Shell) -> Option<PathBuf> {
     search_path::find(shell.variable("PATH")?, COSIGN)
 }
 
-/// Whether it ended well, and what it said.
+/// Runs a program: whether it succeeded, and the start of its standard error.
 fn run(mut command: Command) -> io::Result<(bool, String)> {
     let mut stderr = tempfile()?;
     command.stderr(stderr.try_clone()?);
@@ -116,7 +117,7 @@ fn run(mut command: Command) -> io::Result<(bool, String)> {
     let said = said.chars().take(QUOTED).collect();
     match ended {
         Some(status) => Ok((status.success(), said)),
-        None => Ok((false, format!("no answer within {} s", TIMEOUT.as_secs()))),
+        None => Ok((false, format!("cosign did not finish within {} s", TIMEOUT.as_secs()))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `ds-plan snapshot`: records a live cluster, so that plans need no credentials.
+//! `ds-plan snapshot`: records a live cluster, so that planning needs no credentials.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,19 +14,20 @@ use crate::cluster::{Kind, Recorded, Scope};
 
 /// Record the cluster, so that others can plan on it without credentials
 ///
-/// Everything of all namespaces, or of the one that -n names; slim, in the form of `kubectl get -o
-/// json`. Templates stay whole, because they decide revisions: the recording may hold secrets.
+/// Records all namespaces, or the one that -n names, in the form of `kubectl get -o json`, without
+/// the fields that plans do not need. Templates are kept whole, because revisions depend on them:
+/// the recording may contain secrets.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Write to a file, whole or not at all, packed when it ends in .gz; default: standard output
+    /// Write to a file, atomically, compressed when it ends in .gz; default: standard output
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = heading::OUTPUT)]
     out: Option<PathBuf>,
 
     /// Replace values that may be secret by salted digests
     ///
-    /// Equal values have equal digests, so that plans come out the same. The salt is in the file:
-    /// this keeps honest people honest and long secrets safe, and short ones can be guessed.
+    /// Equal values have equal digests, so that plans are the same. The salt is in the file: long
+    /// secrets are safe, short ones can be guessed.
     #[arg(long, help_heading = heading::OUTPUT)]
     mask_values: bool,
 }
@@ -62,8 +63,8 @@ async fn record(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Reco
 fn summary(recorded: &Recorded) -> String {
     let counts = recorded.counts().into_iter();
     let counts: Vec<_> = counts
-        // Most clusters have none, and then there is nothing to be told of them.
-        .filter(|(kind, count)| !matches!(kind, Kind::Ledger | Kind::Event) || *count > 0)
+        // Most clusters have none of these; a count of zero is not shown.
+        .filter(|(kind, count)| !matches!(kind, Kind::DaemonSetRecord | Kind::Event) || *count > 0)
         .map(|(kind, count): (Kind, usize)| match (count, kind.resource().strip_suffix('s')) {
             (1, Some(one)) => format!("1 {one}"),
             _ => format!("{count} {}", kind.resource()),

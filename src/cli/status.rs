@@ -1,4 +1,4 @@
-//! `ds-plan status`: where DaemonSets stand, and what stands in the way of each node.
+//! `ds-plan status`: the state of DaemonSets, and the reasons that block each node.
 
 use clap::ValueEnum;
 
@@ -10,9 +10,10 @@ use super::{connection, warnings};
 use crate::plan::{self, Status};
 use crate::render;
 
-/// Show where DaemonSets stand, and what is in the way of each node
+/// Show the state of DaemonSets, and what blocks each node
 ///
-/// The table is that of `kubectl get daemonsets`; below it, what the table hides. Without -n, -l and names: all DaemonSets of all namespaces.
+/// The table is that of `kubectl get daemonsets`; the nodes that are not up to date follow below.
+/// Without -n, -l and names: all DaemonSets of all namespaces.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]

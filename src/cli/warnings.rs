@@ -1,4 +1,4 @@
-//! Warnings of the rooms, as the plan carries them and as standard error shows them.
+//! Conversion of warnings into those of the plan, and printing them on standard error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,30 +9,29 @@ use crate::manifest;
 use crate::plan::Warning;
 use crate::source::{self, Renderer, Unrendered, Warning as Source};
 
-/// What reading the source passed over; with `every_file`, folders that must be rendered are among
-/// it even when nothing in them looks like a DaemonSet.
+/// Warnings about parts of the source that were skipped; with `every_file`, also about folders that
+/// must be rendered but contain no DaemonSet as they are.
 pub(super) fn of_source(read: &source::Read, every_file: bool) -> Vec<Warning> {
     let unrendered = read.unrendered.iter().filter_map(|folder| unrendered(folder, every_file));
     fold(read.warnings.iter().map(source_warning).chain(unrendered))
 }
 
-/// How many warnings of one code are told one by one.
-const TOLD: usize = 50;
+/// Number of warnings of one code that are shown; the rest is counted.
+const MAX_PRINTED: usize = 50;
 
-/// Counts what comes too often to be told one by one, by code: somebody else may have written the
-/// repository.
+/// Replaces the warnings of a code above the limit by their number: the repository is untrusted.
 fn fold(warnings: impl Iterator<Item = Warning>) -> Vec<Warning> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut told = Vec::new();
     for warning in warnings {
         let count = counts.entry(warning.code.clone()).or_default();
         *count += 1;
-        if *count <= TOLD {
+        if *count <= MAX_PRINTED {
             told.push(warning);
         }
     }
-    for (code, count) in counts.into_iter().filter(|(_, count)| *count > TOLD) {
-        let more = count - TOLD;
+    for (code, count) in counts.into_iter().filter(|(_, count)| *count > MAX_PRINTED) {
+        let more = count - MAX_PRINTED;
         let what = match code.as_str() {
             "symbolicLink" => "symbolic links were",
             "submodule" => "submodules were",
@@ -45,7 +44,7 @@ fn fold(warnings: impl Iterator<Item = Warning>) -> Vec<Warning> {
     told
 }
 
-/// What reading the manifests noticed.
+/// Warnings of parsing the manifests.
 pub(super) fn of_manifests(desired: &manifest::Desired) -> impl Iterator<Item = Warning> {
     desired.warnings.iter().map(|warning| plain(warning.code(), warning.to_string()))
 }
@@ -60,7 +59,7 @@ fn source_warning(warning: &Source) -> Warning {
         Source::WorkingTreeUnknown { .. } => "workingTreeUnknown",
     };
     let advice = match warning {
-        Source::WorkingTreeDiffers { .. } => "; the commit is planned (plain files: -f)",
+        Source::WorkingTreeDiffers { .. } => "; the plan is of the commit (plain files: -f)",
         Source::Submodule { .. } => "; plan it on its own with --repo",
         Source::LfsPointer { .. } => "; check it out and use -f",
         Source::Symlink { .. } | Source::Special { .. } | Source::WorkingTreeUnknown { .. } => "",
@@ -68,8 +67,8 @@ fn source_warning(warning: &Source) -> Warning {
     plain(code, format!("{warning}{advice}"))
 }
 
-/// A folder that must be rendered, unless nothing in it looks like a DaemonSet and `always` is not
-/// wanted.
+/// The warning about a folder that must be rendered; without `always`, only if it contains a
+/// DaemonSet.
 fn unrendered(folder: &Unrendered, always: bool) -> Option<Warning> {
     let files = folder.files.iter();
     let count: usize = files.map(|file| manifest::count_daemon_sets(&file.bytes)).sum();
@@ -92,7 +91,7 @@ fn plain(code: &str, message: String) -> Warning {
     Warning { code: code.to_owned(), message, daemon_set: None, nodes: Vec::new() }
 }
 
-/// Shows warnings where they do not disturb the output.
+/// Prints warnings on standard error.
 pub(super) fn print(warnings: &[Warning], printer: Printer) {
     for warning in warnings {
         printer.err(Shown(warning));

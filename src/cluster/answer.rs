@@ -1,4 +1,4 @@
-//! The body of an answer, piece by piece, and no more of it than is due.
+//! Reads the body of an answer, up to a size limit.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -8,17 +8,17 @@ use http_body::Body as _;
 use kube::client::Body;
 
 use super::failure::{self, Failure};
-use super::recorded::border::Border;
+use super::recorded::object_scanner::ObjectScanner;
 use super::verb::Verb;
 
-/// The largest page of a list that is read, in bytes: 500 objects of 256 KiB.
+/// The largest accepted page of a list, in bytes: 500 objects of 256 KiB.
 const LARGEST_PAGE: usize = 128 << 20;
-/// The largest other answer. No object is larger than its store allows, which is 1.5 MB.
+/// The largest accepted other answer. etcd allows objects of 1.5 MB.
 const LARGEST_ANSWER: usize = 16 << 20;
-/// How much of a refusal is read.
+/// The bytes read of an error answer.
 const LARGEST_REFUSAL: usize = 1 << 20;
 
-/// The body of a good answer to a request of this verb.
+/// The body of a 2xx answer to a request of this verb.
 pub(super) async fn read(answer: Response<Body>, verb: Verb) -> Result<Vec<u8>, Failure> {
     let limit = if verb == Verb::List { LARGEST_PAGE } else { LARGEST_ANSWER };
     let (body, is_whole) = beginning(answer.into_body(), limit).await?;
@@ -26,17 +26,17 @@ pub(super) async fn read(answer: Response<Body>, verb: Verb) -> Result<Vec<u8>, 
         return Err(Failure::TooLarge(limit));
     }
     if ends_in_the_middle(&body) {
-        return Err(Failure::BrokenOff("the answer ends in the middle".to_owned()));
+        return Err(Failure::BrokenOff("the answer is incomplete".to_owned()));
     }
     Ok(body)
 }
 
-/// The body of a refusal, as far as it may say why.
+/// The beginning of the body of an error answer.
 pub(super) async fn read_refusal(body: Body) -> Result<Vec<u8>, Failure> {
     Ok(beginning(body, LARGEST_REFUSAL).await?.0)
 }
 
-/// At most so many bytes of a body, and whether that is all of it.
+/// At most `limit` bytes of a body, and whether that is all of it.
 async fn beginning(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), Failure> {
     let mut bytes = Vec::new();
     while let Some(frame) = frame(&mut body).await {
@@ -65,11 +65,11 @@ pub(super) async fn frame(
     }
 }
 
-/// Whether an answer is an object whose end is missing: a proxy may cut one off without a sign of
-/// it. What is no object at all is for whoever decodes it.
+/// Whether an answer is an incomplete JSON object: a proxy may truncate one without an error. A
+/// body that is not an object is left to the decoder.
 fn ends_in_the_middle(body: &[u8]) -> bool {
     let body = body.trim_ascii_start();
-    body.is_empty() || body.starts_with(b"{") && Border::default().end_in(body).is_none()
+    body.is_empty() || body.starts_with(b"{") && ObjectScanner::default().end_in(body).is_none()
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_without_its_end_was_cut_off() {
+    fn an_object_without_its_end_is_incomplete() {
         for (body, cut) in [
             (r#"{"kind":"Pod","a":["}",{}]}"#, false),
             ("\n {}\n", false),
@@ -85,7 +85,7 @@ mod tests {
             (r#"{"kind":"Pod","a":"}"#, true),
             ("{", true),
             ("", true),
-            // Some gateway's page: no answer, but a whole one.
+            // A gateway's error page: not JSON, but complete.
             ("<html>", false),
         ] {
             assert_eq!(ends_in_the_middle(body.as_bytes()), cut, "{body}");

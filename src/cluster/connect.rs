@@ -1,10 +1,10 @@
-//! From a kubeconfig, or the service account of a pod, to a connection; after kubectl's rules
-//! (upstream: `ClientConfigLoadingRules`, `DeferredLoadingClientConfig`).
+//! Connects by a kubeconfig or the service account of a pod, with kubectl's rules (upstream:
+//! `ClientConfigLoadingRules`, `DeferredLoadingClientConfig`).
 //!
-//! `--kubeconfig` is the one file and must exist. Else the files of `$KUBECONFIG` are merged, the
-//! first to say something wins, and missing ones are passed over. Else `~/.kube/config`. Without
-//! any of them, the pod's service account. kube itself reads `HTTPS_PROXY`, `NO_PROXY` and the
-//! address of the API server that pods have in their environment.
+//! The file of `--kubeconfig` must exist. Without the flag, the files of `$KUBECONFIG` are merged:
+//! the first file that sets a value wins, and missing files are skipped. Without the variable,
+//! `~/.kube/config`. Without any file, the pod's service account. kube itself reads `HTTPS_PROXY`,
+//! `NO_PROXY` and the address of the API server from the pod's environment.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -22,29 +22,29 @@ use super::request::Requests;
 use super::{Error, failure};
 use crate::search_path;
 
-/// How long to wait for a TCP and TLS connection.
+/// The timeout of a TCP and TLS connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Where to look for the cluster.
+/// How to find the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectOptions {
     /// `--kubeconfig`.
     pub kubeconfig: Option<PathBuf>,
     /// The environment variable `KUBECONFIG`.
     pub kubeconfig_env: Option<OsString>,
-    /// The user's home folder.
+    /// The user's home directory.
     pub home: Option<PathBuf>,
-    /// `--context`; without it, the current one.
+    /// `--context`; without it, the `current-context`.
     pub context: Option<String>,
-    /// `$PATH`: where credential plugins are looked for. `None`: as the system does it.
+    /// `$PATH`: the directories of credential plugins. `None`: the system's lookup.
     pub search: Option<OsString>,
 }
 
-/// Makes ready to speak to the cluster. Nothing is sent yet, but a credential plugin may run, and
-/// may ask the user something.
+/// Creates the client of a cluster. Nothing is sent yet, but a credential plugin may run and may
+/// prompt the user.
 ///
 /// # Errors
-/// There is no kubeconfig, or it cannot be used; or the credential plugin fails.
+/// There is no usable kubeconfig, or the credential plugin fails.
 pub async fn connect(options: &ConnectOptions) -> Result<LiveCluster, Error> {
     let Found { mut config, cluster } = find(options).await?;
     config.default_retry = false;
@@ -58,10 +58,11 @@ pub async fn connect(options: &ConnectOptions) -> Result<LiveCluster, Error> {
     Ok(LiveCluster::new(requests, cluster, default_namespace))
 }
 
-/// Names credential plugins by where they are, so that none is taken from the current folder.
+/// Replaces the commands of credential plugins by absolute paths, so that none is run from the
+/// current directory.
 ///
 /// # Errors
-/// One is in no absolute folder of `search`.
+/// A command is not in any absolute directory of `search`.
 fn pin_plugins(config: &mut Config, search: &OsStr) -> Result<(), Error> {
     let pinned = |command: &str| -> Result<String, Error> {
         if command.contains('/') {
@@ -80,7 +81,7 @@ fn pin_plugins(config: &mut Config, search: &OsStr) -> Result<(), Error> {
         *command = pinned(command)?;
         let search = search_path::absolute(search).to_string_lossy().into_owned();
         let own = exec.env.get_or_insert_default();
-        // What the kubeconfig says of it counts; it comes last.
+        // First, so that a `PATH` in the kubeconfig overrides it.
         let path = [("name", "PATH".to_owned()), ("value", search)];
         own.insert(0, path.into_iter().map(|(key, value)| (key.to_owned(), value)).collect());
     }
@@ -92,7 +93,7 @@ fn pin_plugins(config: &mut Config, search: &OsStr) -> Result<(), Error> {
     Ok(())
 }
 
-/// A way to a cluster, and the cluster's name in the kubeconfig.
+/// The client configuration, and the cluster's name in the kubeconfig.
 #[derive(Debug)]
 struct Found {
     config: Config,
@@ -106,7 +107,7 @@ async fn find(options: &ConnectOptions) -> Result<Found, Error> {
     }
 }
 
-/// The merged kubeconfig and the first file that it came from; `None` when there is no file.
+/// The merged kubeconfig and the first of its files; `None` when there is no file.
 fn load(options: &ConnectOptions) -> Result<Option<(Kubeconfig, PathBuf)>, Error> {
     if let Some(path) = &options.kubeconfig {
         return Ok(Some((read(path)?, path.clone())));
@@ -124,7 +125,7 @@ fn load(options: &ConnectOptions) -> Result<Option<(Kubeconfig, PathBuf)>, Error
     Ok(merged)
 }
 
-/// The files that are looked for without `--kubeconfig`.
+/// The files to try without `--kubeconfig`.
 fn candidates(options: &ConnectOptions) -> Vec<PathBuf> {
     let listed: Vec<PathBuf> = options.kubeconfig_env.iter().flat_map(env::split_paths).collect();
     let listed: Vec<PathBuf> =
@@ -137,7 +138,7 @@ fn candidates(options: &ConnectOptions) -> Vec<PathBuf> {
 
 fn read(path: &Path) -> Result<Kubeconfig, Error> {
     let mut kubeconfig = Kubeconfig::read_from(path).map_err(|error| unreadable(path, &error))?;
-    // To kubectl an empty name is none, and the next file may give one.
+    // Like kubectl, ignore an empty name, so that the next file may set it.
     kubeconfig.current_context = kubeconfig.current_context.filter(|name| !name.is_empty());
     Ok(kubeconfig)
 }
@@ -145,12 +146,13 @@ fn read(path: &Path) -> Result<Kubeconfig, Error> {
 fn unreadable(path: &Path, error: &KubeconfigError) -> Error {
     let reason = match error {
         KubeconfigError::ReadConfig(source, _) => source.to_string(),
-        // The parser's own words show the lines around the error, and those may be a token.
+        // The parser's message shows the lines around the error, which may contain a token.
         KubeconfigError::Parse(error) => match error.location() {
             Some(place) => {
-                format!("it is no kubeconfig at line {}, column {}", place.line(), place.column())
+                let (line, column) = (place.line(), place.column());
+                format!("not a valid kubeconfig at line {line}, column {column}")
             }
-            None => "it is no kubeconfig".to_owned(),
+            None => "not a valid kubeconfig".to_owned(),
         },
         other => other.to_string(),
     };
@@ -165,7 +167,7 @@ async fn from_kubeconfig(
     let known: Vec<String> = kubeconfig.contexts.iter().map(|c| c.name.clone()).collect();
     let name = options.context.as_ref().or(kubeconfig.current_context.as_ref()).cloned();
     let Some(name) = name else {
-        // An empty kubeconfig is none.
+        // Ignore an empty kubeconfig.
         return if known.is_empty() && kubeconfig.clusters.is_empty() {
             from_service_account(options)
         } else {
@@ -190,7 +192,7 @@ async fn from_kubeconfig(
 fn from_service_account(options: &ConnectOptions) -> Result<Found, Error> {
     match Config::incluster() {
         Ok(config) => Ok(Found { config, cluster: None }),
-        // The variables that every pod has.
+        // Every pod has these variables: not in a pod.
         Err(InClusterError::ReadEnvironmentVariable(_)) => {
             Err(Error::NoKubeconfig { tried: candidates(options) })
         }
@@ -198,7 +200,7 @@ fn from_service_account(options: &ConnectOptions) -> Result<Found, Error> {
     }
 }
 
-/// Scheme, host and port, as messages name the server; never the user information of a URL.
+/// Scheme, host and port of the server, for messages; never the user information of the URL.
 fn server_of(config: &Config) -> String {
     let uri = &config.cluster_url;
     let host = uri.host().unwrap_or_default();
@@ -208,7 +210,7 @@ fn server_of(config: &Config) -> String {
     }
 }
 
-/// Builds the client on a thread where a credential plugin may take its time.
+/// Builds the client on a blocking thread, because a credential plugin may be slow.
 async fn requests(config: Config, plugin: Plugin) -> Result<Requests, Error> {
     let server = server_of(&config);
     let built = tokio::task::spawn_blocking(move || Client::try_from(config)).await;
@@ -220,7 +222,7 @@ async fn requests(config: Config, plugin: Plugin) -> Result<Requests, Error> {
         Ok(Err(error)) => Err(failure::of_client(&error, &plugin, &server)),
         Err(panic) => Err(Error::PluginFailed {
             command: plugin.to_string(),
-            outcome: format!("could not be waited for: {panic}"),
+            outcome: format!("failed: {panic}"),
         }),
     }
 }
@@ -239,7 +241,7 @@ mod tests {
 
     const TOKEN: &str = "s3cr3t-t0k3n";
 
-    /// A kubeconfig with the contexts of `names`, each with a cluster and a namespace of that name.
+    /// A kubeconfig with one context per name, each with a cluster and a namespace of that name.
     fn kubeconfig(current: &str, names: &[&str], server: &str, user: &str) -> String {
         use std::fmt::Write as _;
         let mut text = format!("apiVersion: v1\nkind: Config\ncurrent-context: \"{current}\"\n");
@@ -261,7 +263,7 @@ mod tests {
         kubeconfig(current, names, "http://127.0.0.1:1", "{}")
     }
 
-    /// A folder with these files.
+    /// A directory with these files.
     fn folder(files: &[(&str, &str)]) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_are_looked_for_as_kubectl_does() {
+    async fn kubeconfig_files_are_found_like_kubectl_does() {
         let home = folder(&[(".kube/config", &plain("home", &["home"]))]);
         let listed = folder(&[
             ("no-current", &plain("", &["x"])),
@@ -322,10 +324,10 @@ mod tests {
             ("an empty variable", Some(OsString::new()), None, "ns-home"),
             ("variable before home", env(&["one"]), None, "ns-one"),
             ("first current context", env(&["two", "one"]), None, "ns-two"),
-            ("an empty one is none", env(&["no-current", "one"]), None, "ns-one"),
-            ("missing files are passed over", env(&["missing", "", "one"]), None, "ns-one"),
+            ("an empty current context is ignored", env(&["no-current", "one"]), None, "ns-one"),
+            ("missing files are skipped", env(&["missing", "", "one"]), None, "ns-one"),
             ("contexts are merged", env(&["one", "two"]), Some("two"), "ns-two"),
-            ("the first to say something wins", env(&["one", "two"]), Some("shared"), "ns-shared"),
+            ("the first file wins", env(&["one", "two"]), Some("shared"), "ns-shared"),
         ] {
             let options = ConnectOptions {
                 kubeconfig: None,
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_used_is_told() {
+    async fn unusable_kubeconfigs_are_reported() {
         let cut = "apiVersion: v1\nusers:\n- name: me\n  user: {token: s3cr3t-t0k3n\n";
         let not_text = format!("users: [{{name: me, user: {{token: [{TOKEN}]}}}}]\n");
         for (text, context, want) in [
@@ -349,9 +351,9 @@ mod tests {
             (
                 cut.to_owned(),
                 None,
-                "the kubeconfig PATH cannot be read: it is no kubeconfig at line ",
+                "the kubeconfig PATH cannot be read: not a valid kubeconfig at line ",
             ),
-            (not_text, None, "the kubeconfig PATH cannot be read: it is no kubeconfig"),
+            (not_text, None, "the kubeconfig PATH cannot be read: not a valid kubeconfig"),
             (
                 plain("a", &["a"]).replace("name: cluster-a", "name: other"),
                 None,
@@ -407,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn no_kubeconfig_at_all_is_no_error_yet() {
+    fn a_missing_kubeconfig_is_not_an_error_of_load() {
         let home = tempfile::tempdir().unwrap();
         let options =
             ConnectOptions { home: Some(home.path().into()), ..ConnectOptions::default() };
@@ -417,11 +419,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_not_there_or_not_to_be_trusted() {
+    async fn unreachable_and_untrusted_servers_are_reported() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let plain = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = plain.local_addr().unwrap();
-        // It speaks, but no TLS; until the test ends.
+        // A server without TLS, until the test ends.
         std::thread::spawn(move || {
             for stream in plain.incoming().flatten() {
                 let mut stream = stream;

@@ -1,29 +1,29 @@
-//! Objects as the API server serves them (JSON text) → the slim model. Live and recorded objects
-//! go through this one door, so the two cannot differ.
+//! Decodes objects from the API server's JSON into the slim model. Live and recorded objects use
+//! the same decoder, so that the two cannot differ.
 //!
-//! Missing fields read as Go's zero values, as upstream's decoder reads them; but an object
-//! without a name or an identity is no object. Not here: where the text comes from.
+//! Missing fields become Go's zero values, as in upstream's decoder; but an object without a name
+//! or uid is an error. Not here: reading the text.
 
 mod controller_revision;
 mod daemon_set;
 mod event;
-mod gathered;
 mod lease;
-pub(super) mod ledger;
 pub(super) mod lenient;
 mod metadata;
 mod namespace;
 mod node;
 mod pod;
+pub(super) mod record;
 mod rest;
 mod service;
 mod slim;
+mod snapshot_builder;
 
-pub(crate) use gathered::Object;
-pub(super) use gathered::{
-    Gathered, KUBE_SYSTEM, one_daemon_set, one_ledger, one_revision, reason_alone,
-};
 pub(crate) use slim::SlimDecoder;
+pub(crate) use snapshot_builder::Object;
+pub(super) use snapshot_builder::{
+    KUBE_SYSTEM, SnapshotBuilder, one_daemon_set, one_record, one_revision, reason_alone,
+};
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,19 +35,19 @@ use self::metadata::Metadata;
 use super::Kind;
 use crate::model::Interner;
 
-/// What an object is, and why it cannot be read.
+/// An object that cannot be decoded, and the cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{kind}{} (number {} of its list): {}{reason}", quoted(name.as_deref()), index + 1, at(path))]
+#[error("{kind}{} (item {} of its list): {}{reason}", quoted(name.as_deref()), index + 1, at(path))]
 pub struct ObjectError {
-    /// Its kind.
+    /// The object's kind.
     pub kind: Kind,
-    /// Its place in the list that it came in, from 0.
+    /// Its index in the list, from 0.
     pub index: usize,
     /// `NAMESPACE/NAME` or `NAME`, as far as they can be read.
     pub name: Option<String>,
-    /// The field, such as `spec.taints[0].effect`; empty when it is the object as a whole.
+    /// The path of the invalid field, such as `spec.taints[0].effect`; empty for the whole object.
     pub path: String,
-    /// What is wrong with it.
+    /// The cause.
     pub reason: String,
 }
 
@@ -59,38 +59,38 @@ fn at(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!("{path}: ") }
 }
 
-/// How the API server serves one kind, and what is kept of it.
+/// The JSON form of one kind, and its conversion to the model.
 trait Wire<'a>: Deserialize<'a> {
     /// The kind's type in the model.
     type Slim;
-    /// What is read of its annotations.
+    /// The form in which its annotations are kept.
     type Annotations;
     const KIND: Kind;
 
     fn metadata(&self) -> &Metadata<'a, Self::Annotations>;
 
-    /// Makes the model's object; `json` is the text it was read from.
+    /// Converts to the model; `json` is the text it was decoded from.
     fn slim(self, json: &str, context: &mut Context<'_>) -> Result<Self::Slim, Cause>;
 }
 
-/// Why an object could not be decoded, before it is told which one it was.
+/// Why an object could not be decoded, without its name.
 enum Cause {
-    /// Not of the kind's shape.
+    /// The JSON does not match the kind.
     Shape,
-    /// A field that it cannot do without is missing.
+    /// A required field is missing.
     Missing(&'static str),
-    /// What stands in a field as text is not what it should be; which field, and why.
+    /// The text in a field cannot be parsed: the field's path, and the cause.
     Inside(&'static str, String),
 }
 
 impl From<serde_json::Error> for Cause {
-    /// The error is found again, with its path, when it is told: the first reading is the fast one.
+    /// Drops the error: the slow path decodes again to find the path for the message.
     fn from(_: serde_json::Error) -> Self {
         Self::Shape
     }
 }
 
-/// Text that is borrowed from the page wherever it holds no escapes.
+/// Text that is borrowed from the page unless it has escapes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -101,24 +101,23 @@ impl Text<'_> {
     }
 }
 
-/// What decoding learns beside the object itself.
+/// State that is shared by the decoding of several objects.
 struct Context<'c> {
     interner: &'c mut Interner,
     newest: &'c mut Option<Timestamp>,
 }
 
 impl Context<'_> {
-    /// Notes a moment that the object speaks of as past; the newest one is when a recording was
-    /// made at the earliest.
+    /// Records a past time in an object. A recording was made at the newest one or later.
     fn saw(&mut self, moment: impl Into<Option<Timestamp>>) {
         *self.newest = (*self.newest).max(moment.into().filter(lenient::is_plausible));
     }
 }
 
-/// So much of what kubelets and others say is kept, in characters.
+/// The longest message that is kept, in characters.
 const MESSAGE_LENGTH: usize = 512;
 
-/// A message that is not too long.
+/// Truncates a message to the longest length.
 fn cut(message: &str) -> Box<str> {
     match message.char_indices().nth(MESSAGE_LENGTH) {
         Some((end, _)) => format!("{}…", &message[..end]).into(),
@@ -161,14 +160,14 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A node of this `spec` and `status`, decoded.
+    /// Decodes a node with this `spec` and `status`.
     pub(super) fn node(spec: &str, status: &str) -> Node {
         let json =
             format!(r#"{{"metadata":{{"name":"n","uid":"u"}},"spec":{spec},"status":{status}}}"#);
         decoded(&[(Kind::Node, &json)]).nodes.remove(0)
     }
 
-    /// A pod of this `spec` and `status`, decoded.
+    /// Decodes a pod with this `spec` and `status`.
     pub(super) fn pod(spec: &str, status: &str) -> Pod {
         let json = format!(
             r#"{{"metadata":{{"namespace":"ns","name":"p","uid":"u"}},"spec":{spec},"status":{status}}}"#
@@ -177,9 +176,9 @@ mod tests {
     }
 
     pub(super) fn decoded(objects: &[(Kind, &str)]) -> Snapshot {
-        let mut gathered = Gathered::default();
+        let mut snapshot_builder = SnapshotBuilder::default();
         for (index, (kind, json)) in objects.iter().enumerate() {
-            gathered.add(*kind, index, json).unwrap();
+            snapshot_builder.add(*kind, index, json).unwrap();
         }
         let coverage = Coverage {
             scope: None,
@@ -187,10 +186,12 @@ mod tests {
             namespaces: true,
             services: true,
             leases: true,
-            ledgers: true,
+            records: true,
             masked: None,
         };
-        gathered.into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage).unwrap()
+        snapshot_builder
+            .into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage)
+            .unwrap()
     }
 
     #[test]
@@ -201,51 +202,51 @@ mod tests {
             "]".repeat(200)
         );
         for (kind, json, want) in [
-            (Kind::Node, "{}", "Node (number 5 of its list): metadata.name: is missing"),
+            (Kind::Node, "{}", "Node (item 5 of its list): metadata.name: is missing"),
             (
                 Kind::Node,
                 "7",
-                "Node (number 5 of its list): invalid type: integer `7`, expected an object",
+                "Node (item 5 of its list): invalid type: integer `7`, expected an object",
             ),
             (
                 Kind::Node,
                 r#"{"metadata":{"name":""}}"#,
-                "Node `` (number 5 of its list): metadata.name: is missing",
+                "Node `` (item 5 of its list): metadata.name: is missing",
             ),
             (
                 Kind::Node,
                 r#"{"metadata":{"name":"n"}}"#,
-                "Node `n` (number 5 of its list): metadata.uid: is missing",
+                "Node `n` (item 5 of its list): metadata.uid: is missing",
             ),
             (
                 Kind::Node,
                 r#"{"metadata":{"name":"n","uid":"u"},"spec":{"taints":[{"key":1}]}}"#,
-                "Node `n` (number 5 of its list): spec.taints[0].key: invalid type: integer `1`, expected a string",
+                "Node `n` (item 5 of its list): spec.taints[0].key: invalid type: integer `1`, expected a string",
             ),
             (
                 Kind::Pod,
                 r#"{"metadata":{"name":"p","uid":"u"}}"#,
-                "Pod `p` (number 5 of its list): metadata.namespace: is missing",
+                "Pod `p` (item 5 of its list): metadata.namespace: is missing",
             ),
             (
                 Kind::DaemonSet,
                 r#"{"metadata":{"namespace":"a","name":"b","uid":"u"},"spec":{"selector":{}}}"#,
-                "DaemonSet `a/b` (number 5 of its list): spec: missing field `template`",
+                "DaemonSet `a/b` (item 5 of its list): spec: missing field `template`",
             ),
             (
                 Kind::ControllerRevision,
                 r#"{"metadata":{"namespace":"a","name":"b","uid":"u","creationTimestamp":"yesterday"}}"#,
-                "ControllerRevision `a/b` (number 5 of its list): metadata.creationTimestamp: ",
+                "ControllerRevision `a/b` (item 5 of its list): metadata.creationTimestamp: ",
             ),
-            (Kind::DaemonSet, &deep, "DaemonSet `a/b` (number 5 of its list): is nested too deep"),
+            (Kind::DaemonSet, &deep, "DaemonSet `a/b` (item 5 of its list): is nested too deeply"),
         ] {
-            let error = Gathered::default().add(kind, 4, json).unwrap_err().to_string();
+            let error = SnapshotBuilder::default().add(kind, 4, json).unwrap_err().to_string();
             assert!(error.starts_with(want), "{json}\n got {error}\nwant {want}");
         }
     }
 
     #[test]
-    fn a_daemon_set_stays_whole_but_for_its_status() {
+    fn a_daemon_set_keeps_all_fields_except_its_status() {
         let json = r#"{"metadata":{"namespace":"a","name":"b","uid":"u","generation":3,
             "managedFields":[{"manager":"m","fieldsV1":{"f:spec":{}},"time":"2026-01-01T00:00:00Z"}]},
             "spec":{"selector":{"matchLabels":{"app":"x"}},"unknown":1,
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_is_the_owner_that_says_so() {
+    fn the_controller_is_the_owner_with_controller_true() {
         let json = r#"{"metadata":{"namespace":"a","name":"b","uid":"u","ownerReferences":[
             {"kind":"Node","name":"n","uid":"1"},
             {"kind":"DaemonSet","name":"d","uid":"2","controller":true},
@@ -278,11 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_moment_is_a_past_one() {
+    fn the_newest_time_ignores_future_times() {
         let newest = |kind, json: &str| {
-            let mut gathered = Gathered::default();
-            gathered.add(kind, 0, json).unwrap();
-            gathered.newest.map(|moment| moment.to_string())
+            let mut snapshot_builder = SnapshotBuilder::default();
+            snapshot_builder.add(kind, 0, json).unwrap();
+            snapshot_builder.newest.map(|moment| moment.to_string())
         };
         let metadata = r#""metadata":{"namespace":"a","name":"b","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z","deletionTimestamp":"2030-01-01T00:00:00Z"}"#;
         let managed = metadata
@@ -329,11 +330,11 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_there_twice_is_refused() {
+    fn a_duplicate_object_is_an_error() {
         let pod = r#"{"metadata":{"namespace":"ns","name":"p","uid":"u"}}"#;
-        let mut gathered = Gathered::default();
+        let mut snapshot_builder = SnapshotBuilder::default();
         for index in 0..2 {
-            gathered.add(Kind::Pod, index, pod).unwrap();
+            snapshot_builder.add(Kind::Pod, index, pod).unwrap();
         }
         let coverage = Coverage {
             scope: None,
@@ -341,11 +342,11 @@ mod tests {
             namespaces: true,
             services: true,
             leases: true,
-            ledgers: true,
+            records: true,
             masked: None,
         };
         let result =
-            gathered.into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage);
+            snapshot_builder.into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage);
         assert_eq!(result.unwrap_err(), (Kind::Pod, "ns/p".to_owned()));
     }
 

@@ -1,5 +1,5 @@
-//! What can go wrong between here and a cluster, or a recording of one. Each variant carries the
-//! values that a hint needs; none carries a token, a password or the output of a credential plugin.
+//! The errors of reading a cluster or a recording of one. Each variant carries the values that a
+//! hint needs; none carries a token, a password or the output of a credential plugin.
 
 use std::fmt;
 use std::io;
@@ -11,14 +11,14 @@ use super::decode::ObjectError;
 use super::{Kind, Resource, Verb};
 use crate::model::NamespaceName;
 
-/// Something that the user may not do in the cluster, and needs to.
+/// A permission that the user needs and does not have in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
-    /// What to do.
+    /// The RBAC verb.
     pub verb: Verb,
-    /// To what.
+    /// The RBAC resource.
     pub resource: Resource,
-    /// Where; `None` is the whole cluster.
+    /// The namespace; `None` is the whole cluster.
     pub namespace: Option<NamespaceName>,
 }
 
@@ -36,13 +36,13 @@ fn listed(missing: &[Permission]) -> String {
     missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What went wrong between here and a cluster, or a recording of one.
+/// An error of reading a cluster or a recording of one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Neither a kubeconfig nor a service account was found.
-    #[error("no kubeconfig was found, and this is no pod with a service account")]
+    #[error("no kubeconfig found, and not running in a pod with a service account")]
     NoKubeconfig {
-        /// Where one was looked for.
+        /// The files that were tried.
         tried: Vec<PathBuf>,
     },
     /// A kubeconfig could not be read or parsed.
@@ -50,65 +50,65 @@ pub enum Error {
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         reason: String,
     },
-    /// No context was asked for, and the kubeconfig has no current one.
+    /// No context was given, and the kubeconfig has no `current-context`.
     #[error("the kubeconfig {} has no current context", path.display())]
     NoContext {
         /// The kubeconfig, or the first of several.
         path: PathBuf,
-        /// The contexts that it has.
+        /// The names of its contexts.
         known: Vec<String>,
     },
-    /// The kubeconfig has no such context.
+    /// The kubeconfig does not have the context.
     #[error("the kubeconfig {} has no context `{name}`", path.display())]
     UnknownContext {
         /// The kubeconfig, or the first of several.
         path: PathBuf,
-        /// The context asked for, or the current one.
+        /// The context given by the user, or the current one.
         name: String,
-        /// The contexts that it has.
+        /// The names of its contexts.
         known: Vec<String>,
     },
-    /// The context cannot be used: its cluster or its certificates, say.
+    /// The context cannot be used, for example because of its cluster or its certificates.
     #[error("the context `{context}` of the kubeconfig cannot be used: {reason}")]
     Context {
         /// Name of the context.
         context: String,
-        /// What is wrong with it.
+        /// The cause.
         reason: String,
     },
-    /// The service account of the pod that this runs in cannot be used.
+    /// The service account of the pod that this program runs in cannot be used.
     #[error("the service account of this pod cannot be used: {reason}")]
     ServiceAccount {
-        /// What is wrong with it.
+        /// The cause.
         reason: String,
     },
-    /// The program that fetches credentials is not installed.
+    /// The credential plugin is not installed.
     #[error("the credential plugin `{command}` cannot be started")]
     PluginMissing {
-        /// Its name, from the kubeconfig.
+        /// The plugin's command in the kubeconfig.
         command: String,
-        /// What the system says.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// The program that fetches credentials failed, or said something else than credentials.
+    /// The credential plugin failed, or did not print credentials.
     #[error("the credential plugin `{command}` {outcome}")]
     PluginFailed {
-        /// Its name, from the kubeconfig.
+        /// The plugin's command in the kubeconfig.
         command: String,
-        /// How it ended; never what it wrote to its standard output.
+        /// Its exit status and error; never its standard output.
         outcome: String,
     },
 
-    /// Nothing answers at the server's address.
+    /// The server cannot be reached.
     #[error("cannot reach the API server {server}: {reason}")]
     Unreachable {
         /// Scheme, host and port.
         server: String,
-        /// What the system says.
+        /// The error of the operating system.
         reason: String,
     },
     /// The server cannot be trusted, or does not speak TLS.
@@ -116,35 +116,35 @@ pub enum Error {
     Tls {
         /// Scheme, host and port.
         server: String,
-        /// What TLS says.
+        /// The TLS error.
         reason: String,
     },
-    /// The connection broke off while answering, again and again.
-    #[error("the connection to the API server {server} broke off: {reason}")]
+    /// The connection was lost during the answer, in every attempt.
+    #[error("lost the connection to the API server {server}: {reason}")]
     BrokenOff {
         /// Scheme, host and port.
         server: String,
-        /// What the system says.
+        /// The error of the operating system.
         reason: String,
     },
-    /// The server did not answer in time, again and again.
+    /// The server did not answer in time, in every attempt.
     #[error("the API server {server} did not answer {request} within {} s", limit.as_secs())]
     Timeout {
         /// Scheme, host and port.
         server: String,
         /// Method and path.
         request: String,
-        /// How long each attempt took.
+        /// The time limit of each attempt.
         limit: Duration,
     },
-    /// An answer is larger than any that is due.
-    #[error("the API server {server} answers {request} with more than {} MiB", limit >> 20)]
+    /// An answer is larger than the limit.
+    #[error("the API server {server} answered {request} with more than {} MiB", limit >> 20)]
     AnswerTooLarge {
         /// Scheme, host and port.
         server: String,
         /// Method and path.
         request: String,
-        /// In bytes.
+        /// The limit in bytes.
         limit: usize,
     },
     /// The server does not accept the credentials (401).
@@ -153,15 +153,16 @@ pub enum Error {
         /// Scheme, host and port.
         server: String,
     },
-    /// The user may not read what is needed (403); all that is missing, at once.
+    /// The user is not permitted to read something that is needed (403). Has all missing
+    /// permissions.
     #[error("not permitted: {}", listed(missing))]
     Forbidden {
-        /// What the user may not do.
+        /// The missing permissions.
         missing: Vec<Permission>,
-        /// What the server says of the first one.
+        /// The server's message for the first one.
         message: String,
     },
-    /// The server refused, for any other reason.
+    /// The server refused the request for any other reason.
     #[error("the API server {server} answered {request} with {status}: {message}")]
     Refused {
         /// Scheme, host and port.
@@ -170,29 +171,32 @@ pub enum Error {
         request: String,
         /// HTTP status code.
         status: u16,
-        /// What it says.
+        /// The server's message.
         message: String,
     },
-    /// A list expired again and again while its pages were read (410).
+    /// A list expired while its pages were read (410), in every attempt.
     #[error("the list of {} expired while it was read, {attempts} times", kind.resource())]
     Expired {
-        /// Of what.
+        /// The kind of the listed objects.
         kind: Kind,
-        /// How often it was begun.
+        /// The number of attempts.
         attempts: u32,
     },
-    /// The server gave a page token that it had given before.
-    #[error("the API server's list of {} does not end: a page token came twice", kind.resource())]
+    /// The server returned the same `continue` token twice.
+    #[error(
+        "the API server's list of {} does not end: the server repeated a `continue` token",
+        kind.resource()
+    )]
     EndlessList {
-        /// Of what.
+        /// The kind of the listed objects.
         kind: Kind,
     },
-    /// The server's answer is not what the API is.
+    /// The server's answer does not match the API.
     #[error("the API server's answer to {request} cannot be read: {reason}")]
     NotAnAnswer {
         /// Method and path.
         request: String,
-        /// What is wrong with it.
+        /// The cause.
         reason: String,
     },
 
@@ -201,7 +205,7 @@ pub enum Error {
     Open {
         /// The file as named by the user.
         file: Arc<str>,
-        /// What the system says.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -210,7 +214,7 @@ pub enum Error {
     Read {
         /// The file as named by the user.
         file: Arc<str>,
-        /// What the system says.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -220,20 +224,20 @@ pub enum Error {
         /// The file as named by the user.
         file: Arc<str>,
     },
-    /// A recording ends in the middle.
+    /// A recording is incomplete.
     #[error("the snapshot {file} is cut off{}", after(*at))]
     CutOff {
         /// The file as named by the user.
         file: Arc<str>,
-        /// Line and column at which it ends; `None` when its compressed form does.
+        /// The line and column where it ends; `None` when the gzip stream is incomplete.
         at: Option<(usize, usize)>,
     },
-    /// The bytes of a recording are damaged: its gzip form, or its text.
+    /// The bytes of a recording are damaged: the gzip stream, or the text.
     #[error("the snapshot {file} is damaged: {reason}")]
     Damaged {
         /// The file as named by the user.
         file: Arc<str>,
-        /// What is wrong with it.
+        /// The cause.
         reason: String,
     },
     /// A recording is in an encoding other than UTF-8.
@@ -241,7 +245,7 @@ pub enum Error {
     Encoding {
         /// The file as named by the user.
         file: Arc<str>,
-        /// What it seems to be.
+        /// The detected encoding.
         encoding: &'static str,
     },
     /// A recording is neither JSON nor YAML.
@@ -249,71 +253,74 @@ pub enum Error {
     Syntax {
         /// The file as named by the user.
         file: Arc<str>,
-        /// `JSON` or `YAML`, as its first character promises.
+        /// `JSON` or `YAML`, by its first character.
         format: &'static str,
-        /// What is wrong, with line and column.
+        /// The cause, with line and column.
         reason: String,
     },
-    /// A recording is not what `kubectl get -o json` prints.
-    #[error("the snapshot {file} is no List of objects: {reason}")]
+    /// A recording does not have the format of `kubectl get -o json`.
+    #[error("the snapshot {file} is not a List of objects: {reason}")]
     NotAList {
         /// The file as named by the user.
         file: Arc<str>,
-        /// What it is instead.
+        /// The difference.
         reason: String,
     },
-    /// A recording has objects of a version that is not read.
-    #[error("{file}: {kind} (number {} of its list) is of {found}; only {wanted} is read", index + 1)]
+    /// A recording has objects of an unsupported API version.
+    #[error(
+        "{file}: {kind} (item {} of its list) has apiVersion {found}; only {wanted} is supported",
+        index + 1
+    )]
     Version {
         /// The file as named by the user.
         file: Arc<str>,
-        /// Its place in the list that it came in, from 0.
+        /// The object's index in its list, from 0.
         index: usize,
-        /// Of what kind.
+        /// The object's kind.
         kind: Kind,
-        /// Its `apiVersion`.
+        /// The object's `apiVersion`.
         found: String,
-        /// The one that is read.
+        /// The supported `apiVersion`.
         wanted: &'static str,
     },
-    /// A recording without a single node: nothing can be planned on it.
+    /// A recording has no nodes: nothing can be planned on it.
     #[error("the snapshot {file} has no nodes{}", instead(found))]
     NoNodes {
         /// The file as named by the user.
         file: Arc<str>,
-        /// What it has, such as `12 Pod, 3 Deployment`; empty when it has nothing at all.
+        /// Its objects, such as `12 Pod, 3 Deployment`; empty when it has none.
         found: String,
     },
-    /// A recording without a kind that its other objects speak of.
-    #[error("the snapshot {file} has no {}, although there were some", kind.resource())]
+    /// A recording does not have objects of a kind that its other objects refer to.
+    #[error("the snapshot {file} has no {}, but its other objects refer to some", kind.resource())]
     Incomplete {
         /// The file as named by the user.
         file: Arc<str>,
-        /// The kind that was not recorded.
+        /// The missing kind.
         kind: Kind,
     },
-    /// A recording has no moment at all: not one timestamp.
-    #[error("the snapshot {file} has not a single timestamp")]
+    /// A recording has no timestamps, so its time is unknown.
+    #[error("the snapshot {file} has no timestamps")]
     NoMoment {
         /// The file as named by the user.
         file: Arc<str>,
     },
-    /// An object is not what the API server serves.
+    /// An object is invalid.
     #[error("{origin}: {object}")]
     Object {
-        /// The server, or the file.
+        /// The server or the file.
         origin: Arc<str>,
-        /// The object, and what is wrong with it.
+        /// The object and the cause.
         object: ObjectError,
     },
-    /// An object is there twice.
-    #[error("{origin}: {kind} `{name}` is there twice")]
+    /// An object appears twice.
+    #[error("{origin}: {kind} `{name}` appears twice")]
     Duplicate {
-        /// The server, or the file.
+        /// The server or the file.
         origin: Arc<str>,
-        /// Its kind.
+        /// The object's kind.
         kind: Kind,
-        /// Its name, with namespace.
+        /// The object's name, with its namespace.
         name: String,
     },
     /// A recording cannot be written.

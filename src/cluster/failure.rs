@@ -1,7 +1,7 @@
-//! What kube's errors mean: which of them may pass by themselves, and what to call them.
+//! Maps kube's errors to [`Failure`]s, which can be retried or reported.
 //!
-//! kube's own messages repeat their sources, and those about credential plugins hold the plugin's
-//! environment and output. So causes are told apart here, by type, and said in our own words.
+//! kube's own messages repeat their sources, and those about credential plugins contain the
+//! plugin's environment and output. So errors are classified here by type, with our own messages.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -16,12 +16,12 @@ use serde::Deserialize;
 use super::Error;
 use super::connect::CONNECT_TIMEOUT;
 
-/// The program that fetches credentials, as the kubeconfig names it.
+/// The command of the credential plugin in the kubeconfig.
 #[derive(Clone, Debug)]
 pub(super) struct Plugin(Option<String>);
 
 impl Plugin {
-    /// Credentials come from no plugin.
+    /// The kubeconfig does not use a plugin.
     pub(super) fn none() -> Self {
         Self(None)
     }
@@ -40,41 +40,41 @@ impl fmt::Display for Plugin {
     }
 }
 
-/// Why one attempt at a request did not bring an answer.
+/// Why one attempt at a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// No connection.
+    /// The connection could not be made.
     Unreachable(String),
-    /// A connection, but not one that can be trusted.
+    /// The connection is not trusted.
     Tls(String),
-    /// The connection ended before the answer did.
+    /// The connection was lost before the answer was complete.
     BrokenOff(String),
-    /// No complete answer within this time.
+    /// The answer was not complete within this time.
     Timeout(Duration),
-    /// An answer of more than so many bytes, of which the rest was not read.
+    /// The answer has more than this many bytes; the rest was not read.
     TooLarge(usize),
-    /// No credentials.
+    /// The credential plugin did not provide credentials.
     Credentials { command: String, outcome: String },
-    /// An answer that is none of 2xx.
+    /// The status of the answer is not 2xx.
     Status(Refusal),
-    /// Nothing was sent: the lock was not confirmed recently enough.
+    /// Nothing was sent: the lock was not renewed recently enough.
     Unlocked,
-    /// Given up, because the lock was lost before the answer came.
+    /// Cancelled: the lock was lost before the answer came.
     LockRanOut,
 }
 
-/// An answer that is none of 2xx (upstream: `metav1.Status`).
+/// An answer whose status is not 2xx (upstream: `metav1.Status`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// HTTP status code.
     pub(super) code: u16,
-    /// The server's words.
+    /// The server's message.
     pub(super) message: String,
-    /// One word for it, such as `Conflict`; empty when what was answered is no `Status`.
+    /// The reason, such as `Conflict`; empty when the body is not a `Status`.
     pub(super) reason: String,
-    /// What exactly, field by field.
+    /// The causes, one per field.
     pub(super) causes: Vec<StatusCause>,
-    /// What the server asks for in `Retry-After`.
+    /// The value of `Retry-After`.
     pub(super) retry_after: Option<Duration>,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct StatusCause {
 }
 
 impl Refusal {
-    /// Reads a `Status`; of anything else, the beginning is the message.
+    /// Reads a `Status`. For any other body, the message is the beginning of the body.
     pub(super) fn read(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         #[derive(Deserialize)]
         struct Status {
@@ -113,7 +113,7 @@ impl Refusal {
 }
 
 impl Failure {
-    /// The error that this is for whoever sent `request`, such as `GET /version`.
+    /// The error for the sender of `request`, such as `GET /version`.
     pub(super) fn into_error(self, server: &str, request: String) -> Error {
         let server = server.to_owned();
         match self {
@@ -127,7 +127,7 @@ impl Failure {
             Self::Status(Refusal { code, message, .. }) => {
                 Error::Refused { server, request, status: code, message }
             }
-            // Nothing that is read needs the lock.
+            // Reads do not need the lock.
             Self::Unlocked | Self::LockRanOut => {
                 Error::BrokenOff { server, reason: "the lock was lost".to_owned() }
             }
@@ -135,7 +135,7 @@ impl Failure {
     }
 }
 
-/// Why a request could not be sent, or no answer came.
+/// Classifies an error of sending a request or receiving its answer.
 pub(super) fn of_request(error: &kube::Error, plugin: &Plugin) -> Failure {
     if let Some(auth) = chain(error).find_map(|cause| cause.downcast_ref::<AuthError>()) {
         let outcome = plugin_outcome(auth);
@@ -144,13 +144,13 @@ pub(super) fn of_request(error: &kube::Error, plugin: &Plugin) -> Failure {
     let root = root(error);
     let client = chain(error).find_map(|cause| cause.downcast_ref::<legacy::Error>());
     if client.is_some_and(|client| !client.is_connect()) {
-        // There was a connection, so the server may have the request.
+        // There was a connection, so the server may have received the request.
         return Failure::BrokenOff(root);
     }
-    // The innermost one knows best.
+    // The innermost error is the most specific.
     let io = chain(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last();
     match io.map(io::Error::kind) {
-        // How rustls reports what it cannot trust or understand.
+        // rustls reports untrusted certificates and protocol errors this way.
         Some(io::ErrorKind::InvalidData) => Failure::Tls(root),
         Some(io::ErrorKind::TimedOut) => {
             Failure::Unreachable(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()))
@@ -165,7 +165,7 @@ pub(super) fn of_request(error: &kube::Error, plugin: &Plugin) -> Failure {
     }
 }
 
-/// Why the client could not be made ready.
+/// Classifies an error of creating the client.
 pub(super) fn of_client(error: &kube::Error, plugin: &Plugin, server: &str) -> Error {
     match error {
         kube::Error::Auth(AuthError::AuthExecStart(source)) => Error::PluginMissing {
@@ -179,7 +179,7 @@ pub(super) fn of_client(error: &kube::Error, plugin: &Plugin, server: &str) -> E
     }
 }
 
-/// How a credential plugin ended, without anything that may be a credential.
+/// The outcome of a credential plugin, without anything that may be a credential.
 fn plugin_outcome(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecStart(source) => format!("cannot be started: {source}"),
@@ -197,13 +197,13 @@ fn plugin_outcome(error: &AuthError) -> String {
             "printed no token".to_owned()
         }
         AuthError::InvalidBasicAuth(_) | AuthError::InvalidBearerToken(_) => {
-            "gave credentials that no header can carry".to_owned()
+            "returned credentials that are not valid in an HTTP header".to_owned()
         }
         other => format!("cannot be used: {other}"),
     }
 }
 
-/// The cause of all causes, in its own words.
+/// The message of the innermost cause.
 pub(super) fn root(error: &kube::Error) -> String {
     chain(error).last().map(ToString::to_string).unwrap_or_default()
 }
@@ -213,7 +213,7 @@ fn chain<'e>(
     error: &'e (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |error| match error.downcast_ref::<io::Error>() {
-        // Its `source` would pass over what it holds.
+        // Its `source` would skip the error that it wraps.
         Some(io) => io.get_ref().map(|held| held as &(dyn StdError + 'static)),
         None => (*error).source(),
     })

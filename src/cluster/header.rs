@@ -1,6 +1,6 @@
-//! What `ds-plan snapshot` writes beside the objects: when and from what they were taken.
+//! The header that `ds-plan snapshot` writes in addition to the objects: the time and the cluster.
 //!
-//! It stands in the `List` under a key of its own, which readers of kubectl's format pass over.
+//! It is a separate key of the `List`, which readers of kubectl's format ignore.
 
 use std::collections::BTreeSet;
 
@@ -10,41 +10,41 @@ use serde::{Deserialize, Serialize};
 use crate::model::mask::Salt;
 use crate::model::{NamespaceName, Uid};
 
-/// The key in the `List`.
+/// The header's key in the `List`.
 pub(super) const KEY: &str = "dsPlan";
 
-/// When and from what a recording was taken. Unknown fields are passed over: later versions may
-/// say more.
+/// The time and the cluster of a recording. Unknown fields are ignored: later versions may add
+/// some.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a list that was read or was not")]
+#[expect(clippy::struct_excessive_bools, reason = "one flag per optional list")]
 pub(super) struct Header {
-    /// Version of the program that wrote it.
+    /// The version of ds-plan that wrote it.
     pub(super) tool_version: String,
-    /// The server's clock.
+    /// The server's time when the cluster was read.
     pub(super) observed_at: Timestamp,
-    /// Which cluster.
+    /// The recorded cluster.
     pub(super) cluster: HeaderCluster,
     /// The namespaces whose pods, DaemonSets and revisions are in it; absent means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scope: Option<BTreeSet<NamespaceName>>,
-    /// Whether every namespace is in it.
+    /// Whether all Namespace objects are in it.
     pub(super) all_namespaces: bool,
     /// Whether the Services are in it.
     #[serde(default)]
     pub(super) services: bool,
-    /// Whether the leases are in it that remember something.
+    /// Whether the leases with failed templates are in it.
     #[serde(default)]
     pub(super) leases: bool,
-    /// Whether the ledgers are in it.
+    /// Whether the records are in it.
     #[serde(default)]
-    pub(super) ledgers: bool,
+    pub(super) records: bool,
     /// Salt of the digests in place of secret values; absent when the values are the real ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) salt: Option<Salt>,
 }
 
-/// The cluster that a recording was taken from.
+/// The identity of the recorded cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HeaderCluster {
     /// Its name in the kubeconfig.

@@ -1,10 +1,10 @@
-//! The kinds that a snapshot is made of, as the API server names and serves them.
+//! The kinds of a snapshot's objects, with their names and paths in the API.
 
 use std::fmt;
 
 use crate::model::NamespaceName;
 
-/// A kind of object that snapshots hold.
+/// A kind of object in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `v1` Namespace.
@@ -19,16 +19,16 @@ pub enum Kind {
     Pod,
     /// `v1` Service.
     Service,
-    /// `coordination.k8s.io/v1` Lease: our lock.
+    /// `coordination.k8s.io/v1` Lease: the lock of a DaemonSet.
     Lease,
-    /// `v1` ConfigMap: one that stands for a DaemonSet; the others are passed over.
-    Ledger,
+    /// `v1` ConfigMap: only the record of a DaemonSet managed by `ds-apply`; others are ignored.
+    DaemonSetRecord,
     /// `v1` Event: the last warning about each pod that is not Ready.
     Event,
 }
 
 impl Kind {
-    /// All of them, in the order in which a recording holds them.
+    /// All kinds, in the order of a recording.
     pub const ALL: [Self; 9] = [
         Self::Namespace,
         Self::Node,
@@ -37,11 +37,11 @@ impl Kind {
         Self::Pod,
         Self::Service,
         Self::Lease,
-        Self::Ledger,
+        Self::DaemonSetRecord,
         Self::Event,
     ];
 
-    /// The word in the field `kind`.
+    /// The value of the field `kind`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Namespace => "Namespace",
@@ -51,12 +51,12 @@ impl Kind {
             Self::Pod => "Pod",
             Self::Service => "Service",
             Self::Lease => "Lease",
-            Self::Ledger => "ConfigMap",
+            Self::DaemonSetRecord => "ConfigMap",
             Self::Event => "Event",
         }
     }
 
-    /// The kind of that word.
+    /// The kind for a value of the field `kind`.
     pub(super) fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
@@ -71,7 +71,7 @@ impl Kind {
             Self::Pod => "pods",
             Self::Service => "services",
             Self::Lease => "leases",
-            Self::Ledger => "configmaps",
+            Self::DaemonSetRecord => "configmaps",
             Self::Event => "events",
         }
     }
@@ -83,7 +83,7 @@ impl Kind {
             | Self::Node
             | Self::Pod
             | Self::Service
-            | Self::Ledger
+            | Self::DaemonSetRecord
             | Self::Event => "",
             Self::DaemonSet | Self::ControllerRevision => "apps",
             Self::Lease => "coordination.k8s.io",
@@ -97,14 +97,14 @@ impl Kind {
             | Self::Node
             | Self::Pod
             | Self::Service
-            | Self::Ledger
+            | Self::DaemonSetRecord
             | Self::Event => "v1",
             Self::DaemonSet | Self::ControllerRevision => "apps/v1",
             Self::Lease => "coordination.k8s.io/v1",
         }
     }
 
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub(super) fn is_namespaced(self) -> bool {
         match self {
             Self::Namespace | Self::Node => false,
@@ -113,16 +113,16 @@ impl Kind {
             | Self::Pod
             | Self::Service
             | Self::Lease
-            | Self::Ledger
+            | Self::DaemonSetRecord
             | Self::Event => true,
         }
     }
 
-    /// Whether a snapshot can do without it: what needs it is not checked then.
+    /// Whether the kind is optional in a snapshot; checks that need it are skipped without it.
     pub(super) fn is_optional(self) -> bool {
         match self {
             Self::Service | Self::Lease | Self::Event => true,
-            Self::Ledger
+            Self::DaemonSetRecord
             | Self::Namespace
             | Self::Node
             | Self::DaemonSet
@@ -131,14 +131,14 @@ impl Kind {
         }
     }
 
-    /// The path to list it, in one namespace or in the whole cluster.
+    /// The path of its collection, in one namespace or in the whole cluster.
     pub(super) fn path(self, namespace: Option<&NamespaceName>) -> String {
         let root = match self {
             Self::Namespace
             | Self::Node
             | Self::Pod
             | Self::Service
-            | Self::Ledger
+            | Self::DaemonSetRecord
             | Self::Event => "/api/v1",
             Self::DaemonSet | Self::ControllerRevision => "/apis/apps/v1",
             Self::Lease => "/apis/coordination.k8s.io/v1",

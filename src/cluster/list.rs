@@ -1,7 +1,7 @@
-//! One list, page by page (upstream: `limit` and `continue`).
+//! Reads one list, page by page (upstream: `limit` and `continue`).
 //!
-//! The first page is read without a resource version, so it is consistent; the pages after it are
-//! of the same moment. When that moment is forgotten (410) the list begins anew.
+//! The first page is read without a resource version, so it is consistent; the next pages have the
+//! same resource version. When that version expires (410), the list starts again.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -17,25 +17,25 @@ use super::request::{Call, Requests};
 use super::{Error, Kind, Permission, Resource, Verb, uri};
 use crate::model::NamespaceName;
 
-/// How often a list that expired is begun anew.
+/// How often a list that expired is started again.
 const NEW_BEGINNINGS: u32 = 3;
 
-/// The most pages of one list: far more objects than any cluster holds.
+/// The limit of pages of one list: far more objects than any cluster has.
 const MOST_PAGES: usize = 20_000;
-/// The longest token for a next page, in bytes; real ones have some hundred.
+/// The longest `continue` token, in bytes; real ones have some hundred.
 const LONGEST_TOKEN: usize = 64 << 10;
 
-/// What to list.
+/// A list to read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct List {
     pub(super) kind: Kind,
     /// `None` is the whole cluster.
     pub(super) namespace: Option<NamespaceName>,
-    /// Which of them; empty is all.
+    /// The selectors; empty is all objects.
     pub(super) narrowed: Narrowed,
 }
 
-/// Which objects of a list or watch, as the server decides it; each is empty for all.
+/// The selectors of a list or watch, which the server evaluates; empty selects all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Narrowed {
     /// `labelSelector`.
@@ -45,7 +45,7 @@ pub(super) struct Narrowed {
 }
 
 impl Narrowed {
-    /// What they are in a query.
+    /// The query parameters.
     pub(super) fn pairs(&self) -> [(&'static str, Option<&dyn Display>); 2] {
         [("labelSelector", &self.labels), ("fieldSelector", &self.fields)]
             .map(|(key, text)| (key, (!text.is_empty()).then_some(text as &dyn Display)))
@@ -53,12 +53,12 @@ impl Narrowed {
 }
 
 impl List {
-    /// All of them.
+    /// All objects of a kind.
     pub(super) fn all(kind: Kind, namespace: Option<NamespaceName>) -> Self {
         Self { kind, namespace, narrowed: Narrowed::default() }
     }
 
-    /// The request for one page of it.
+    /// The request for one page.
     fn call(&self, page_size: u32, token: Option<&str>) -> Call {
         let path = self.kind.path(self.namespace.as_ref());
         let limit: Option<&dyn Display> = Some(&page_size);
@@ -69,15 +69,15 @@ impl List {
     }
 }
 
-/// Who takes the objects of one list.
+/// Receives the objects of one list.
 pub(super) trait Sink: Send + 'static {
-    /// Takes one object, which is number `index` (from 0) of the list.
+    /// Adds one object; `index` is its place in the list, from 0.
     fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error>;
 
-    /// Whether anything that it took belongs to a ledger.
-    fn has_seen_ledger(&self) -> bool;
+    /// Whether any of the objects is owned by a record.
+    fn has_seen_record(&self) -> bool;
 
-    /// The moment of the list, from which a watch goes on. Told before any object.
+    /// Sets the resource version of the list, where a watch can continue. Called before any object.
     fn version(&mut self, _version: &str) {}
 }
 
@@ -98,7 +98,7 @@ struct PageMetadata {
 }
 
 /// Reads a whole list into a sink, `page_size` objects at a time; into a new sink when the list
-/// begins anew.
+/// starts again.
 pub(super) async fn read<S: Sink>(
     requests: &Requests,
     list: &List,
@@ -115,7 +115,7 @@ pub(super) async fn read<S: Sink>(
     Err(Error::Expired { kind: list.kind, attempts: NEW_BEGINNINGS + 1 })
 }
 
-/// Why a list was not read to its end.
+/// Why a list was not read completely.
 enum Stopped {
     Expired,
     For(Error),
@@ -127,8 +127,8 @@ impl From<Error> for Stopped {
     }
 }
 
-/// Each page is decoded on another thread while the next one is fetched, so that two pages of a
-/// list are in memory at most.
+/// Reads the pages of a list. Each page is decoded on another thread while the next one is fetched,
+/// so that at most two pages of a list are in memory.
 async fn pages<S: Sink>(
     requests: &Requests,
     list: &List,
@@ -145,9 +145,9 @@ async fn pages<S: Sink>(
     let mut taker = Taker { kind: list.kind, path, taken: 0, sink };
     let mut body = fetch(None).await?;
     loop {
-        let (tell_next, next) = oneshot::channel();
-        let decoding = requests.decode(move || taker.take(&body, tell_next));
-        // Nothing is told of a page that cannot be read; why, the decoding says.
+        let (report_next, next) = oneshot::channel();
+        let decoding = requests.decode(move || taker.take(&body, report_next));
+        // If the page cannot be read, nothing is sent; the error comes from decoding.
         let Some(next) = next.await.unwrap_or_default() else {
             return Ok(finished(decoding.await)?.sink);
         };
@@ -161,7 +161,7 @@ async fn pages<S: Sink>(
     }
 }
 
-/// Takes the objects of one page after the other.
+/// Decodes pages into a sink.
 struct Taker<S> {
     kind: Kind,
     path: String,
@@ -170,11 +170,11 @@ struct Taker<S> {
 }
 
 impl<S: Sink> Taker<S> {
-    /// Tells the token of the next page, if there is one, then takes the objects of this one.
+    /// Sends the token of the next page, if there is one, then adds the objects of this page.
     fn take(
         mut self,
         body: &[u8],
-        tell_next: oneshot::Sender<Option<String>>,
+        report_next: oneshot::Sender<Option<String>>,
     ) -> Result<Self, Error> {
         let page: Page<'_> = serde_json::from_slice(body).map_err(|error| Error::NotAnAnswer {
             request: format!("GET {}", self.path),
@@ -183,8 +183,8 @@ impl<S: Sink> Taker<S> {
         if let Some(version) = page.metadata.version.filter(|_| self.taken == 0) {
             self.sink.version(&version);
         }
-        // Nobody listens when reading was given up.
-        let _ = tell_next.send(page.metadata.next.filter(|next| !next.is_empty()));
+        // The receiver is gone when reading was cancelled.
+        let _ = report_next.send(page.metadata.next.filter(|next| !next.is_empty()));
         for item in page.items.into_iter().flatten() {
             self.sink.object(self.kind, self.taken, item.get())?;
             self.taken += 1;
@@ -193,7 +193,7 @@ impl<S: Sink> Taker<S> {
     }
 }
 
-/// What a decoding thread brought; its panic goes on here.
+/// The result of a decoding thread; its panic is resumed here.
 fn finished<T>(decoded: Result<Result<T, Error>, JoinError>) -> Result<T, Error> {
     decoded.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
 }

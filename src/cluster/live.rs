@@ -1,4 +1,4 @@
-//! The live cluster: which lists a snapshot is made of, and what may be missing of them.
+//! The live cluster: the lists of a snapshot, and which of them are optional.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,42 +7,43 @@ use futures::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::decode::{Gathered, KUBE_SYSTEM};
+use super::decode::{KUBE_SYSTEM, SnapshotBuilder};
 use super::failure::{Failure, Plugin, Refusal};
 use super::list::{self, List, Narrowed, Sink};
 use super::request::{Call, Decoding, Requests};
 use super::{Error, Kind, RequestCounts, Resource, WritableCluster};
 use crate::model::{
-    ClusterInfo, Coverage, DesiredDaemonSet, LEDGER_LABEL, ManagedBy, NamespaceName, Pod, Snapshot,
+    ClusterInfo, Coverage, DesiredDaemonSet, ManagedBy, NamespaceName, Pod, RECORD_LABEL, Snapshot,
 };
 
-/// Objects a page.
+/// The objects per page.
 const PAGE_SIZE: u32 = 500;
 
-/// What messages call a server that has no address.
+/// The name of a server without an address, for messages.
 const EMBEDDED: &str = "the embedded cluster";
 
-/// Lists that are read at the same time.
+/// The number of lists read concurrently.
 const AT_ONCE: usize = 8;
 
-/// Whose pods, DaemonSets and revisions are read.
+/// The namespaces whose objects are read.
 ///
-/// Each namespace is listed by itself, however many there are: a user may be permitted some
-/// namespaces only, and a list of the whole cluster would bring the pods of all others along.
+/// Each namespace is listed separately, however many there are: a user may be permitted only some
+/// namespaces, and a list of the whole cluster would include the pods of all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of all namespaces.
+    /// All namespaces.
     All,
-    /// Those of these namespaces.
+    /// Only these namespaces.
     Namespaces(BTreeSet<NamespaceName>),
 }
 
 impl Scope {
-    /// Everything that is listed for it. Namespaces come apart: they can be missing.
+    /// The lists to read, without Namespaces, which may be forbidden.
     pub(super) fn lists(&self) -> Vec<List> {
         let mut lists = vec![List::all(Kind::Node, None)];
-        let is_wanted =
-            |kind: &Kind| kind.is_namespaced() && !matches!(kind, Kind::Ledger | Kind::Event);
+        let is_wanted = |kind: &Kind| {
+            kind.is_namespaced() && !matches!(kind, Kind::DaemonSetRecord | Kind::Event)
+        };
         for kind in Kind::ALL.into_iter().filter(is_wanted) {
             match self {
                 Self::All if kind == Kind::Lease => lists.push(leases_but_those_of_nodes()),
@@ -55,12 +56,12 @@ impl Scope {
         lists
     }
 
-    /// The ledgers, of all ConfigMaps.
-    fn ledgers(&self) -> Vec<List> {
+    /// The lists of records, which are ConfigMaps with a label.
+    fn records(&self) -> Vec<List> {
         let list = |namespace| {
-            let labels = format!("{LEDGER_LABEL}=true");
+            let labels = format!("{RECORD_LABEL}=true");
             let narrowed = Narrowed { labels, ..Narrowed::default() };
-            List { kind: Kind::Ledger, namespace, narrowed }
+            List { kind: Kind::DaemonSetRecord, namespace, narrowed }
         };
         match self {
             Self::All => vec![list(None)],
@@ -68,8 +69,8 @@ impl Scope {
         }
     }
 
-    /// The warnings about pods, of all events. Not among what a plan reads: a server keeps many,
-    /// and looks through all of them each time.
+    /// The lists of warning events about pods. A plan does not read them by default: a server
+    /// stores many events and scans all of them for each list.
     pub(super) fn pod_warnings(&self) -> Vec<List> {
         let list = |namespace| {
             let fields = "involvedObject.kind=Pod,type=Warning".to_owned();
@@ -82,7 +83,7 @@ impl Scope {
         }
     }
 
-    /// The namespaces, unless it is all of them.
+    /// The namespaces; `None` is all of them.
     pub(super) fn namespaces(&self) -> Option<BTreeSet<NamespaceName>> {
         match self {
             Self::All => None,
@@ -90,7 +91,7 @@ impl Scope {
         }
     }
 
-    /// The namespaces to ask for one by one when they cannot be listed.
+    /// The namespaces to read one by one when they cannot be listed.
     fn names(&self) -> BTreeSet<NamespaceName> {
         let mut names = self.namespaces().unwrap_or_default();
         names.insert(KUBE_SYSTEM.into());
@@ -98,14 +99,15 @@ impl Scope {
     }
 }
 
-/// Each kubelet has a lease that it renews every few seconds; none of them is ours.
+/// All leases except those of kubelets: they are many, change every few seconds and are never
+/// locks.
 fn leases_but_those_of_nodes() -> List {
     let fields = "metadata.namespace!=kube-node-lease".to_owned();
     let narrowed = Narrowed { labels: String::new(), fields };
     List { kind: Kind::Lease, namespace: None, narrowed }
 }
 
-/// A cluster that can be asked.
+/// A client that reads a live cluster.
 pub struct LiveCluster {
     pub(super) requests: Arc<Requests>,
     name: Option<String>,
@@ -113,30 +115,30 @@ pub struct LiveCluster {
     pub(super) page_size: u32,
 }
 
-/// Whether ledgers are read, too.
+/// Whether records are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ledgers {
-    /// Where something belongs to one, and they may be.
+pub(super) enum Records {
+    /// If a revision is owned by one, and the user may list them.
     WhereSeen,
-    /// In any case.
+    /// Always; an error if the user may not list them.
     All,
 }
 
-/// What several lists brought, each into a sink of its own.
+/// The results of several lists, each with its own sink.
 pub(super) struct Lists<S> {
     pub(super) read: Vec<(List, S)>,
-    /// Whether all namespaces are among it.
+    /// Whether all namespaces were read.
     pub(super) namespaces: bool,
-    /// Kinds that a snapshot can do without, of which something is forbidden.
+    /// The optional kinds that the user may not list.
     unread: BTreeSet<Kind>,
-    /// Whether the ledgers are among it, or there are none.
-    pub(super) ledgers: bool,
+    /// Whether the records were read, or there are none.
+    pub(super) records: bool,
     /// The API server's `gitVersion`.
     pub(super) version: Option<String>,
 }
 
 impl<S> Lists<S> {
-    /// Whether everything of a kind was read.
+    /// Whether all objects of a kind were read.
     pub(super) fn has_all(&self, kind: Kind) -> bool {
         !self.unread.contains(&kind)
     }
@@ -151,7 +153,7 @@ impl LiveCluster {
         Self { requests: Arc::new(requests), name, default_namespace, page_size: PAGE_SIZE }
     }
 
-    /// The embedded cluster, behind its client.
+    /// The embedded cluster, accessed by its client.
     pub fn embedded(
         client: kube::Client,
         name: Option<String>,
@@ -161,59 +163,59 @@ impl LiveCluster {
         Self::new(requests.decoding(Decoding::InPlace), name, default_namespace)
     }
 
-    /// The same cluster, read in pages of so many objects instead of 500; 0 is one page for all.
+    /// Sets the number of objects per page, 500 by default; 0 is no limit.
     #[must_use]
     pub fn with_page_size(mut self, objects: u32) -> Self {
         self.page_size = objects;
         self
     }
 
-    /// The same cluster, to be written to: only `ds-apply` asks for it.
+    /// Allows writes to the cluster. Only `ds-apply` calls this.
     pub fn writable(self) -> WritableCluster {
         WritableCluster::new(self)
     }
 
-    /// How many requests were sent so far.
+    /// The number of requests sent so far.
     pub fn request_counts(&self) -> RequestCounts {
         self.requests.counts()
     }
 
-    /// The server's clock now, reckoned from its answers: at most a second or so behind; where
-    /// several API servers disagree, the earlier one. `None` when none has told the time.
+    /// The server's time now, estimated from its answers: at most about a second behind. Where
+    /// several API servers disagree, the earlier time. `None` before the first answer.
     pub fn server_time(&self) -> Option<Timestamp> {
         self.requests.server_time()
     }
 
-    /// How much the clocks of the API servers differ, if it is more than some seconds.
+    /// The difference between the clocks of the API servers, if it is more than some seconds.
     pub fn clocks_differ(&self) -> Option<SignedDuration> {
         self.requests.clocks_differ()
     }
 
-    /// The namespace that the kubeconfig's context or the service account names, else `default`.
+    /// The namespace of the kubeconfig's context or of the service account, else `default`.
     pub fn default_namespace(&self) -> &NamespaceName {
         &self.default_namespace
     }
 
-    /// The cluster's name in the kubeconfig; a service account has none for it.
+    /// The cluster's name in the kubeconfig; `None` with a service account.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Reads the cluster. `now` is the local clock, for a server that does not say what time it is.
-    /// Ledgers are read where revisions belong to one, if they may be: most clusters have none.
+    /// Reads the cluster. `now` is the local time, for a server that sends no `Date`. Records are
+    /// read only if a revision is owned by one and the user may list them: most clusters have none.
     ///
     /// # Errors
-    /// The server cannot be reached or trusted, does not answer in time, or refuses. Everything
-    /// that the user may not list is in one error.
+    /// The server cannot be reached or trusted, does not answer in time, or refuses. All missing
+    /// permissions are in one error.
     pub async fn snapshot(&self, scope: &Scope, now: Timestamp) -> Result<Snapshot, Error> {
-        self.read(scope, Ledgers::WhereSeen, now).await
+        self.read(scope, Records::WhereSeen, now).await
     }
 
-    /// As [`snapshot`](Self::snapshot), for a plan of these DaemonSets: with the ledgers in any
-    /// case, if one of them is to have one.
+    /// As [`snapshot`](Self::snapshot), for a plan of these DaemonSets. Always reads the records if
+    /// one of the DaemonSets is managed by `ds-apply`.
     ///
     /// # Errors
-    /// As there, and that ConfigMaps may not be listed.
+    /// As [`snapshot`](Self::snapshot), or the user may not list ConfigMaps.
     pub async fn snapshot_for(
         &self,
         desired: &[DesiredDaemonSet],
@@ -221,13 +223,13 @@ impl LiveCluster {
         now: Timestamp,
     ) -> Result<Snapshot, Error> {
         let any = desired.iter().any(|one| one.managed_by == ManagedBy::DsApply);
-        let ledgers = if any { Ledgers::All } else { Ledgers::WhereSeen };
-        self.read(scope, ledgers, now).await
+        let records = if any { Records::All } else { Records::WhereSeen };
+        self.read(scope, records, now).await
     }
 
-    /// Adds to pods that are not Ready, and of which `wanted` says so, the last warning event about
-    /// each. Worth having only: whoever may not list events, or cannot, goes without.
-    pub async fn tell_warnings(&self, pods: &mut [Pod], wanted: impl Fn(&Pod) -> bool) {
+    /// Adds the last warning event to each pod that is not Ready and `wanted`. Best effort: without
+    /// permission to list events, or on an error, nothing is added.
+    pub async fn report_warnings(&self, pods: &mut [Pod], wanted: impl Fn(&Pod) -> bool) {
         let unready = |pod: &&Pod| !pod.is_ready() && !pod.terminating && wanted(pod);
         let asked = pods.iter().filter(unready);
         let namespaces: BTreeSet<_> = asked.map(|pod| pod.namespace.clone()).collect();
@@ -238,55 +240,55 @@ impl LiveCluster {
         match self.read_all(Scope::Namespaces(namespaces).pod_warnings(), &sink).await {
             Ok(read) => {
                 for (_, decoder) in read {
-                    decoder.gathered.tell_warnings(pods);
+                    decoder.snapshot_builder.report_warnings(pods);
                 }
             }
-            Err(error) => tracing::debug!(%error, "warnings about pods cannot be read"),
+            Err(error) => tracing::debug!(%error, "cannot list the warning events of pods"),
         }
     }
 
     async fn read(
         &self,
         scope: &Scope,
-        ledgers: Ledgers,
+        records: Records,
         now: Timestamp,
     ) -> Result<Snapshot, Error> {
-        let lists = self.lists(scope, ledgers, || Decoder::new(&self.requests.server)).await?;
+        let lists = self.lists(scope, records, || Decoder::new(&self.requests.server)).await?;
         let coverage = Coverage {
             scope: scope.namespaces(),
             managed_fields: true,
             namespaces: lists.namespaces,
             services: lists.has_all(Kind::Service),
             leases: lists.has_all(Kind::Lease),
-            ledgers: lists.ledgers,
+            records: lists.records,
             masked: None,
         };
-        let mut gathered = Gathered::default();
+        let mut snapshot_builder = SnapshotBuilder::default();
         for (_, decoder) in lists.read {
-            gathered.absorb(decoder.gathered);
+            snapshot_builder.merge(decoder.snapshot_builder);
         }
         let cluster = ClusterInfo {
             name: self.name.clone(),
-            uid: gathered.kube_system.clone(),
+            uid: snapshot_builder.kube_system.clone(),
             version: lists.version,
             file: None,
         };
         let observed_at = self.requests.server_clock().unwrap_or(now);
-        gathered.into_snapshot(cluster, observed_at, coverage).map_err(|(kind, name)| {
+        snapshot_builder.into_snapshot(cluster, observed_at, coverage).map_err(|(kind, name)| {
             Error::Duplicate { origin: self.requests.server.clone(), kind, name }
         })
     }
 
-    /// Reads everything of `scope`, several lists at once, each into a sink that `sink` makes.
+    /// Reads all lists of `scope` concurrently, each into its own `sink()`.
     pub(super) async fn lists<S: Sink>(
         &self,
         scope: &Scope,
-        ledgers: Ledgers,
+        records: Records,
         sink: impl Fn() -> S,
     ) -> Result<Lists<S>, Error> {
         let mut wanted = scope.lists();
-        if ledgers == Ledgers::All {
-            wanted.extend(scope.ledgers());
+        if records == Records::All {
+            wanted.extend(scope.records());
         }
         let (version, (of_namespaces, namespaces), mut read) = futures::try_join!(
             self.version(),
@@ -296,8 +298,8 @@ impl LiveCluster {
         let is_read = |wanted: &List| read.iter().any(|(list, _)| list == wanted);
         let unread = wanted.iter().filter(|list| !is_read(list)).map(|list| list.kind).collect();
         let mut known = true;
-        if ledgers == Ledgers::WhereSeen && read.iter().any(|(_, sink)| sink.has_seen_ledger()) {
-            match self.read_all(scope.ledgers(), &sink).await {
+        if records == Records::WhereSeen && read.iter().any(|(_, sink)| sink.has_seen_record()) {
+            match self.read_all(scope.records(), &sink).await {
                 Ok(found) => read.extend(found),
                 Err(Error::Forbidden { .. }) => known = false,
                 Err(error) => return Err(error),
@@ -305,11 +307,11 @@ impl LiveCluster {
         }
         read.push(of_namespaces);
         read.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(Lists { read, namespaces, unread, ledgers: known, version })
+        Ok(Lists { read, namespaces, unread, records: known, version })
     }
 
-    /// Reads lists, and says of all at once which ones are forbidden. Forbidden ones that a
-    /// snapshot can do without are left out.
+    /// Reads lists concurrently, and reports all forbidden ones in one error. Forbidden lists of
+    /// optional kinds are left out.
     pub(super) async fn read_all<S: Sink>(
         &self,
         lists: Vec<List>,
@@ -344,7 +346,8 @@ impl LiveCluster {
         }
     }
 
-    /// All namespaces; or those in question, one by one, when they cannot be listed; or none.
+    /// Lists the namespaces; if that is forbidden, reads those of `scope` one by one, as far as
+    /// permitted. Returns whether all were read.
     async fn namespaces<S: Sink>(
         &self,
         scope: &Scope,
@@ -365,7 +368,7 @@ impl LiveCluster {
                     let json = String::from_utf8_lossy(&body);
                     sink.object(Kind::Namespace, index, &json)?;
                 }
-                // Forbidden as well, or not there.
+                // Forbidden as well, or does not exist.
                 Err(Failure::Status(Refusal { code: 403 | 404, .. })) => {}
                 Err(failure) => return Err(self.requests.error(failure, &call)),
             }
@@ -373,7 +376,7 @@ impl LiveCluster {
         Ok(((list, sink), false))
     }
 
-    /// The server's `gitVersion`, unless it does not tell this user.
+    /// The server's `gitVersion`; `None` if the user may not read it.
     async fn version(&self) -> Result<Option<String>, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -394,23 +397,27 @@ impl LiveCluster {
     }
 }
 
-/// Decodes each object as it comes.
+/// A sink that decodes each object at once.
 pub(super) struct Decoder {
     server: Arc<str>,
-    pub(super) gathered: Gathered,
-    /// The moment of the list.
+    pub(super) snapshot_builder: SnapshotBuilder,
+    /// The resource version of the list.
     pub(super) version: Option<String>,
 }
 
 impl Decoder {
     pub(super) fn new(server: &Arc<str>) -> Self {
-        Self { server: Arc::clone(server), gathered: Gathered::default(), version: None }
+        Self {
+            server: Arc::clone(server),
+            snapshot_builder: SnapshotBuilder::default(),
+            version: None,
+        }
     }
 }
 
 impl Sink for Decoder {
     fn object(&mut self, kind: Kind, index: usize, json: &str) -> Result<(), Error> {
-        self.gathered
+        self.snapshot_builder
             .add(kind, index, json)
             .map_err(|object| Error::Object { origin: self.server.clone(), object })
     }
@@ -419,7 +426,7 @@ impl Sink for Decoder {
         self.version = Some(version.to_owned());
     }
 
-    fn has_seen_ledger(&self) -> bool {
-        self.gathered.has_seen_ledger()
+    fn has_seen_record(&self) -> bool {
+        self.snapshot_builder.has_seen_record()
     }
 }

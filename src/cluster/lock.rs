@@ -1,9 +1,10 @@
-//! One run at a time for each DaemonSet: a Lease in its namespace (upstream: `coordination.k8s.io`,
-//! as leader election uses it).
+//! The lock of a DaemonSet: one run at a time, by a Lease in its namespace (upstream:
+//! `coordination.k8s.io`, as in leader election).
 //!
-//! Every write to the lease is compare-and-swap on its resource version. A taker measures on its
-//! own clock how long the record has not changed; no two clocks are compared. What the holder may
-//! still send is up to the fence. Not here: what is done under the lock.
+//! Every write to the lease is compare-and-swap on its resource version. A run that waits for the
+//! lock measures on its own clock how long the lease has not changed; clocks of two machines are
+//! never compared. The fence decides whether the holder may still send requests. Not here: the
+//! writes done under the lock.
 
 mod clock;
 mod decide;
@@ -31,25 +32,25 @@ use super::request::{REQUEST_LIMIT, Requests};
 use super::{Error, WriteError, Writer};
 use crate::model::{DaemonSetKey, LockHolder};
 
-/// How often a lock is broken open whose holder comes in between: it renews it every few seconds.
+/// Attempts to release a lock by force when its holder renews it in between.
 const RENEWED: u32 = 3;
 
-/// How a lock is taken and kept.
+/// Options of taking and renewing a lock.
 #[derive(Clone, Debug)]
 pub struct LockOptions {
-    /// How long it lasts without being renewed; renewed three times as often.
+    /// The lease duration. The lease is renewed three times as often.
     pub lease: Duration,
-    /// How long to wait for somebody else to give it back or to lose it (`--lock-timeout`).
+    /// How long to wait for another holder to release or lose the lock (`--lock-timeout`).
     pub wait: Duration,
-    /// How long the last request of a holder that is gone may be under way. Shorter than the 10 s
-    /// after which requests are given up is for tests.
+    /// How long the last request of a dead holder may still be in flight. Values below the 10 s
+    /// request timeout are for tests.
     pub request: Duration,
-    /// What time is measured with.
+    /// The clock that measures all times.
     pub clock: Clock,
 }
 
 impl LockOptions {
-    /// A lease of 15 s, waited for 30 s.
+    /// A lease of 15 s and a wait of 30 s.
     pub fn new(clock: Clock) -> Self {
         Self {
             lease: record::DEFAULT_LEASE,
@@ -60,37 +61,37 @@ impl LockOptions {
     }
 }
 
-/// Somebody else has the lock, and is waited for.
+/// Another holder has the lock, and this run waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockWait {
-    /// Who has it.
+    /// The current holder.
     pub holder: LockHolder,
-    /// The server's clock.
+    /// The time of the server's clock.
     pub now: Option<Timestamp>,
-    /// After how long it is ours, if its holder does not renew it: the lease and one request are
-    /// waited out, from when it was first looked at.
+    /// The time until the lock can be taken if its holder does not renew it: the lease duration
+    /// plus one request, from the first read of the lease.
     pub unless_renewed: Duration,
-    /// How long it is waited for at most.
-    pub patience: Duration,
+    /// The rest of the timeout.
+    pub timeout: Duration,
 }
 
-/// Why there is no lock.
+/// Why the lock could not be taken, or was lost.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else has it (exit 7).
-    #[error("{daemon_set} is locked by {holder}, and was for {} s", waited.as_secs())]
+    /// Another holder has it (exit code 7).
+    #[error("{daemon_set} is locked by {holder} for {} s", waited.as_secs())]
     Held {
-        /// Whose lock.
+        /// The locked DaemonSet.
         daemon_set: DaemonSetKey,
-        /// Who has it.
+        /// The current holder.
         holder: String,
-        /// How long it was waited for.
+        /// The time waited.
         waited: Duration,
     },
-    /// Another run has taken it over, or somebody broke it open (exit 7).
+    /// Another run took the lock, or a user released it by force (exit code 7).
     #[error("another run took the lock of {daemon_set}")]
     Lost {
-        /// Whose lock.
+        /// The locked DaemonSet.
         daemon_set: DaemonSetKey,
     },
     /// The lease cannot be read.
@@ -99,9 +100,9 @@ pub enum LockError {
     /// The lease cannot be written.
     #[error("cannot lock {daemon_set}")]
     Write {
-        /// Whose lock.
+        /// The locked DaemonSet.
         daemon_set: DaemonSetKey,
-        /// What the server says.
+        /// The error of the write.
         #[source]
         source: Box<WriteError>,
     },
@@ -113,56 +114,55 @@ impl LockError {
     }
 }
 
-/// A DaemonSet's lock. It is renewed in the background; dropping it gives it back as well as can
-/// be done without waiting.
+/// A DaemonSet's lock. It is renewed in the background. Dropping it releases it on a best-effort
+/// basis; call [`release`](Self::release) to wait for that.
 pub struct Lock {
     renewal: Arc<Renewal>,
     task: JoinHandle<()>,
 }
 
 impl Lock {
-    /// Writes, while the lock is fresh.
+    /// A writer whose requests are sent only while the lock is fresh.
     pub fn writer(&self) -> Writer {
         Writer::new(Arc::clone(&self.renewal.requests), Arc::clone(&self.renewal.fence))
     }
 
-    /// Whether the server has confirmed the lock recently enough to write. What is not fresh may
-    /// become so again, unless it is lost. On a clock that runs through suspends, so a process that
-    /// was stopped for long finds its lock stale before it writes again.
+    /// Whether the lock was renewed recently enough to write. A stale lock becomes fresh again when
+    /// it is renewed, unless it is lost. Measured on a clock that counts suspends, so a process
+    /// that was stopped for long finds its lock stale before it writes again.
     pub fn is_fresh(&self) -> bool {
         self.renewal.fence.is_fresh()
     }
 
-    /// Waits until the lock is known to be gone for good: somebody took it over, or broke it open.
+    /// Waits until the lock is lost: another run took it, or a user released it by force.
     pub async fn lost(&self) {
         self.renewal.fence.lost().await;
     }
 
-    /// What is noted in the lease under this annotation, such as what failed before.
+    /// The value of an annotation of the lease, such as the templates that failed before.
     pub async fn note(&self, key: &str) -> Option<String> {
         self.renewal.note(key).await
     }
 
-    /// Notes something in the lease, compare-and-swap; `None` takes the note away. Notes outlive
+    /// Sets an annotation of the lease, compare-and-swap; `None` removes it. Annotations outlive
     /// the lock: the lease is never deleted.
     ///
     /// # Errors
-    /// The lease cannot be written; [`WriteError::Unlocked`] when it is somebody else's.
+    /// The lease cannot be written; [`WriteError::Unlocked`] when another run holds it.
     pub async fn set_note(&self, key: &str, value: Option<&str>) -> Result<(), WriteError> {
         self.renewal.set_note(key, value).await
     }
 
-    /// Gives the lock back, after the writes that are under way have ended. Nothing is written
-    /// through it any more.
+    /// Releases the lock after the writes in flight have ended. No more writes are sent.
     ///
     /// # Errors
-    /// The lease cannot be written; it then runs out by itself.
+    /// The lease cannot be written; it then expires.
     pub async fn release(self) -> Result<(), WriteError> {
         self.task.abort();
         self.renewal.release().await
     }
 
-    /// What is left of a lock whose process was killed: nobody renews it or gives it back.
+    /// Simulates a killed process: the lock is neither renewed nor released.
     #[cfg(test)]
     pub(super) fn die(self) {
         self.task.abort();
@@ -182,7 +182,7 @@ impl Lock {
         Ok(Self { renewal, task })
     }
 
-    pub(super) async fn break_open(
+    pub(super) async fn force_unlock(
         requests: &Requests,
         key: &DaemonSetKey,
     ) -> Result<Option<LeaseRecord>, LockError> {
@@ -194,7 +194,7 @@ impl Lock {
             attempts += 1;
             match Self::break_open_as(requests, key, &record).await {
                 Ok(()) => return Ok(Some(record)),
-                // Its holder has renewed it in between.
+                // The holder has renewed it in between.
                 Err(LockError::Write { source, .. })
                     if matches!(*source, WriteError::Stale { .. }) && attempts < RENEWED => {}
                 Err(error) => return Err(error),

@@ -1,4 +1,4 @@
-//! The last lines that a container has printed (`pods/log`).
+//! Reads the last lines of a container's log (`pods/log`).
 
 use std::fmt::Display;
 
@@ -7,31 +7,31 @@ use super::request::Call;
 use super::{Error, Kind, LiveCluster, Permission, Resource, Verb, uri};
 use crate::model::{NamespaceName, PodName};
 
-/// So many lines are asked for.
+/// The value of `tailLines`.
 const LINES: u32 = 20;
 
-/// At most so many bytes of them.
+/// The value of `limitBytes`.
 const BYTES: u32 = 16 << 10;
 
-/// Whose lines.
+/// The container whose log is read.
 #[derive(Clone, Copy, Debug)]
 pub struct LogOf<'a> {
-    /// Where the pod is.
+    /// The namespace of the pod.
     pub namespace: &'a NamespaceName,
-    /// The pod.
+    /// The name of the pod.
     pub pod: &'a PodName,
-    /// Which of its containers; `None` where it has one only.
+    /// The name of the container; `None` for a pod with only one.
     pub container: Option<&'a str>,
-    /// Of the container before, which has ended.
+    /// Reads the log of the previous, terminated container (kubectl: `--previous`).
     pub previous: bool,
 }
 
 impl LiveCluster {
-    /// The end of what a container has printed. Asked for once: it may be long in coming from a
-    /// node that is not well, and is worth having only.
+    /// The end of a container's log. Not retried: the log is optional, and an unhealthy node may
+    /// be slow to answer.
     ///
     /// # Errors
-    /// The user may not, or the server or the kubelet has none.
+    /// The user is not permitted to read it, or the server or the kubelet does not have it.
     pub async fn log(&self, of: LogOf<'_>) -> Result<String, Error> {
         let LogOf { namespace, pod, container, previous } = of;
         let path = uri::object(Resource::Of(Kind::Pod), namespace, pod.as_str());

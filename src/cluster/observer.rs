@@ -1,13 +1,12 @@
-//! What a rollout of one DaemonSet sees of the cluster: all nodes, and the DaemonSet's own pods,
-//! revisions and complaints, kept current by one watch each.
+//! The observer of a rollout of one DaemonSet: all nodes, and the DaemonSet's pods, revisions and
+//! `FailedCreate` events, each kept current by a watch.
 //!
-//! How stale it may be: a change is here as soon as the server tells of it, which takes
-//! milliseconds while the watch stands. When a connection dies without a word, nothing is heard
-//! until it is given up for dead (75 s without an event or bookmark) and the watch is
-//! resumed. A watch never stops silently: [`Observer::health`] says for each when it last gave a
-//! sign of life, and what has been wrong since when.
+//! Staleness: a change arrives within milliseconds while the watch works. When a connection dies
+//! silently, no changes arrive until the watch counts as dead (75 s without an event or bookmark)
+//! and is resumed. A watch never stops silently: [`Observer::health`] shows for each watch the time
+//! since the last event and the current error.
 
-mod complaint;
+mod failed_create;
 mod feeds;
 mod shared;
 mod task;
@@ -22,8 +21,8 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
 use self::shared::Shared;
-use self::task::{Ear, Task};
-use super::decode::Gathered;
+use self::task::{Task, WatchHandler};
+use super::decode::SnapshotBuilder;
 use super::failure::{Failure, Refusal};
 use super::live::Decoder;
 use super::request::{REQUEST_LIMIT, Requests};
@@ -31,83 +30,83 @@ use super::watch::{self, End, Feed};
 use super::{Clock, Error, Kind, LiveCluster, Permission, Resource, Verb};
 use crate::model::{ClusterInfo, Coverage, DaemonSetKey, LabelSelector, ManagedBy, Snapshot, Uid};
 
-/// How long a watch may be silent before it is begun anew. Servers send bookmarks every minute.
+/// The time without an event after which a watch is reopened. Servers send bookmarks every minute.
 const SILENCE: Duration = Duration::from_secs(75);
 
-/// What is to be observed.
+/// The DaemonSet to observe.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Which DaemonSet. It need not exist yet.
+    /// The DaemonSet's key. It need not exist yet.
     pub key: DaemonSetKey,
-    /// Who acts on it: whether a DaemonSet is watched, or the ledger that stands for it.
+    /// Its manager: decides whether the DaemonSet object or its record is watched.
     pub managed_by: ManagedBy,
-    /// `spec.selector`: narrows pods and revisions. A pod that does not match is none of the
-    /// DaemonSet's, whoever is its owner: the controller releases it.
+    /// `spec.selector`: selects pods and revisions. A pod that does not match does not belong to
+    /// the DaemonSet even if it has its owner reference: the controller releases it.
     pub selector: LabelSelector,
-    /// Whether to watch the events of the DaemonSet too. RBAC may not allow it.
+    /// Whether to watch the events of the DaemonSet too, which RBAC may forbid.
     pub events: bool,
 }
 
-/// Something that the controller complained of (upstream: `v1` Event on the DaemonSet).
+/// A warning of the DaemonSet controller (upstream: `v1` Event on the DaemonSet).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
-    /// Name of the event; told again under the same name when it happens again.
+pub struct FailedCreate {
+    /// The event's name; a repeated event keeps it.
     pub event: String,
-    /// Uid of the DaemonSet that it is about.
+    /// The uid of the DaemonSet.
     pub about: Uid,
-    /// One word, such as `FailedCreate`.
+    /// The reason, such as `FailedCreate`.
     pub reason: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// How often it was told.
+    /// The number of occurrences.
     pub count: u32,
-    /// When it was told last, by the server's clock.
+    /// The time of the last occurrence, by the server's clock.
     pub last: Option<Timestamp>,
 }
 
-/// Everything that is observed, at one moment.
+/// The observed objects at one moment.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// Nodes, pods, revisions and the DaemonSet, if it exists. `observed_at` is the server's clock.
+    /// Nodes, pods, revisions and the DaemonSet, if it exists. `observed_at` is the server's time.
     /// Namespaces and the cluster's name are not observed.
     pub snapshot: Snapshot,
-    /// Counts the changes of nodes.
+    /// A counter of the changes of nodes.
     pub nodes_version: u64,
-    /// The DaemonSet's warnings, oldest first.
-    pub complaints: Vec<Complaint>,
+    /// The warnings about the DaemonSet, oldest first.
+    pub failed_creates: Vec<FailedCreate>,
 }
 
-/// How one watch stands.
+/// The health of one watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchHealth {
-    /// Of what.
+    /// The watched resource.
     pub resource: Resource,
-    /// Time since the server last told anything, be it that nothing has changed.
+    /// The time since the last event or bookmark.
     pub silent: Duration,
-    /// What is wrong now; `None` while the watch stands.
-    pub trouble: Option<String>,
+    /// The current error; `None` while the watch works.
+    pub failure: Option<String>,
 }
 
-/// Keeps a [`View`] current until it is dropped. Clones look at the same view, and each is told of
-/// changes by itself.
+/// Keeps a [`View`] current until it is dropped. Clones share the view, and each is notified of
+/// changes separately.
 #[derive(Clone)]
 pub struct Observer {
     shared: Arc<Shared>,
     requests: Arc<Requests>,
     changes: channel::Receiver<u64>,
-    /// The local clock when it began, twice.
+    /// The start by the local wall clock and by the monotonic clock.
     begun: (Timestamp, Duration),
-    /// The watches. They end with the last clone.
+    /// The tasks of the watches. They end with the last clone.
     _watches: Arc<JoinSet<()>>,
 }
 
 impl LiveCluster {
-    /// Begins to observe. Returns when everything has been seen once; `now` is the local clock, for
-    /// a server that does not say what time it is.
+    /// Starts an observer. Returns when all objects have been listed. `now` is the local time, for
+    /// a server that sends no `Date`.
     ///
     /// # Errors
-    /// As [`LiveCluster::snapshot`]; everything that the user may not list, or not watch, is in one
-    /// error. Later troubles are told by [`Observer::health`], and passed over when they pass.
+    /// As [`LiveCluster::snapshot`]; all missing permissions to list or watch are in one error.
+    /// [`Observer::health`] reports later errors until they are resolved.
     pub async fn observe(
         &self,
         target: &Target,
@@ -126,12 +125,12 @@ impl LiveCluster {
         let mut tasks = Vec::new();
         for (list, decoder) in listed {
             let mut task = self.task(&shared, tasks.len(), feeds::feed_of(&list));
-            task.version = task.ear.replace(list.kind, decoder)?;
+            task.version = task.handler.replace(list.kind, decoder)?;
             task.list = Some(list);
             tasks.push(task);
         }
         if target.events {
-            tasks.push(self.task(&shared, tasks.len(), feeds::complaints(target)));
+            tasks.push(self.task(&shared, tasks.len(), feeds::failed_creates(target)));
         }
         let watches = self.begin(tasks).await?;
         let changes = shared.subscribe();
@@ -145,26 +144,26 @@ impl LiveCluster {
     }
 
     fn task(&self, shared: &Arc<Shared>, number: usize, feed: Feed) -> Task {
-        let ear = Ear {
+        let handler = WatchHandler {
             shared: Arc::clone(shared),
             number,
             server: Arc::clone(&self.requests.server),
             kind: match feed.resource {
-                // What is complained of is no object of the view.
+                // Events are not objects of the view.
                 Resource::Of(Kind::Event)
                 | Resource::PodLog
                 | Resource::AccessReview
                 | Resource::Version => None,
                 Resource::Of(kind) => Some(kind),
             },
-            gathered: Gathered::default(),
+            snapshot_builder: SnapshotBuilder::default(),
         };
         let (requests, page_size) = (Arc::clone(&self.requests), self.page_size);
-        Task { requests, feed, list: None, page_size, version: None, ear }
+        Task { requests, feed, list: None, page_size, version: None, handler }
     }
 
-    /// Begins all watches at once, so that all that are forbidden can be told at once. What else
-    /// goes wrong is up to each of them.
+    /// Opens all watches concurrently, and reports all forbidden ones in one error. Each task
+    /// handles other errors itself.
     async fn begin(&self, tasks: Vec<Task>) -> Result<JoinSet<()>, Error> {
         let opening = tasks
             .iter()
@@ -189,7 +188,7 @@ impl LiveCluster {
 }
 
 impl View {
-    /// A view of nothing yet.
+    /// An empty view.
     fn empty(cluster: Option<&str>, target: &Target) -> Self {
         let scope = Some([target.key.namespace.clone()].into());
         let snapshot = Snapshot {
@@ -199,7 +198,7 @@ impl View {
             nodes: Vec::new(),
             pods: Vec::new(),
             daemon_sets: Vec::new(),
-            ledgers_beside: BTreeSet::new(),
+            records_beside: BTreeSet::new(),
             revisions: Vec::new(),
             namespaces: Vec::new(),
             services: Vec::new(),
@@ -210,16 +209,16 @@ impl View {
                 namespaces: false,
                 services: false,
                 leases: false,
-                ledgers: false,
+                records: false,
                 masked: None,
             },
         };
-        Self { snapshot, nodes_version: 0, complaints: Vec::new() }
+        Self { snapshot, nodes_version: 0, failed_creates: Vec::new() }
     }
 }
 
 impl Observer {
-    /// Looks at the view. Nothing changes meanwhile, so be quick, and do not wait for anything.
+    /// Calls `look` with the view. The view is locked meanwhile: return quickly and do not block.
     pub fn look<R>(&self, look: impl FnOnce(&View) -> R) -> R {
         let mut view = self.shared.view();
         let (now, began) = self.begun;
@@ -229,25 +228,25 @@ impl Observer {
         look(&view)
     }
 
-    /// Waits until something has changed since this was last called, be it a watch's health. At
-    /// once when it already has; many changes are one.
+    /// Waits until the view or the health of a watch has changed since the last call. Returns at
+    /// once if it already has; several changes count as one.
     pub async fn changed(&mut self) {
-        // The sender is in `shared`, so there is always one.
+        // Cannot fail: `shared` owns the sender.
         let _ = self.changes.changed().await;
     }
 
-    /// How each watch stands.
+    /// The health of each watch.
     pub fn health(&self) -> Vec<WatchHealth> {
         self.shared.health()
     }
 
-    /// Whether all watches stand, and none has been silent for too long: whoever acts on what
-    /// was seen asks this first. After a machine's sleep it is false until the watches are back.
-    /// Never again when the servers' time went back: what was noted by it lies in the future.
+    /// Whether all watches work and none has been silent for too long. Check this before acting on
+    /// the view. After the machine was suspended it is false until the watches are reopened. It
+    /// stays false once the servers' time has gone back: recorded times are then in the future.
     pub fn is_current(&self) -> bool {
-        // A watch that is given up for dead gets the time of one request to come back.
+        // A watch that counts as dead has the time of one request to be reopened.
         let limit = SILENCE + REQUEST_LIMIT;
-        let stands = |watch: &WatchHealth| watch.trouble.is_none() && watch.silent < limit;
+        let stands = |watch: &WatchHealth| watch.failure.is_none() && watch.silent < limit;
         self.health().iter().all(stands) && !self.requests.clock_went_back()
     }
 }

@@ -1,4 +1,4 @@
-//! Reading one object.
+//! Reads single objects.
 
 use super::decode::{self, Object, ObjectError};
 use super::failure::{Failure, Refusal};
@@ -10,7 +10,7 @@ use super::{Error, Kind, LiveCluster, Permission, Resource, uri};
 use crate::model::{DaemonSet, DaemonSetKey, NamespaceName, Revision, RevisionName, lease_name};
 
 impl LiveCluster {
-    /// The DaemonSet as it is now; `None` when there is none.
+    /// Reads a DaemonSet; `None` when it does not exist.
     ///
     /// # Errors
     /// It cannot be read.
@@ -20,10 +20,10 @@ impl LiveCluster {
         found.map(|json| self.requests.daemon_set_of(&json)).transpose()
     }
 
-    /// The same for whoever may list DaemonSets and not get them.
+    /// As [`daemon_set`](Self::daemon_set), for a user who may list DaemonSets but not get them.
     ///
     /// # Errors
-    /// They cannot be listed.
+    /// DaemonSets cannot be listed.
     pub async fn daemon_set_listed(&self, key: &DaemonSetKey) -> Result<Option<DaemonSet>, Error> {
         let fields = format!("metadata.name={}", key.name);
         let narrowed = Narrowed { fields, ..Narrowed::default() };
@@ -31,13 +31,13 @@ impl LiveCluster {
         let list = List { kind: Kind::DaemonSet, namespace, narrowed };
         let sink = || Decoder::new(&self.requests.server);
         let mut read = list::read(&self.requests, &list, self.page_size, &sink).await?;
-        Ok(match read.gathered.take_last(Kind::DaemonSet) {
+        Ok(match read.snapshot_builder.take_last(Kind::DaemonSet) {
             Some(Object::DaemonSet(found)) => Some(found),
             Some(_) | None => None,
         })
     }
 
-    /// The revision as it is now; `None` when there is none.
+    /// Reads a revision; `None` when it does not exist.
     ///
     /// # Errors
     /// It cannot be read.
@@ -51,8 +51,8 @@ impl LiveCluster {
         found.map(|json| self.requests.revision_of(&json)).transpose()
     }
 
-    /// The DaemonSet's lease: who holds it, and what is noted in it. `None` when it was never
-    /// locked.
+    /// Reads the DaemonSet's lease, with its holder and annotations. `None` when the DaemonSet was
+    /// never locked.
     ///
     /// # Errors
     /// It cannot be read.
@@ -62,7 +62,7 @@ impl LiveCluster {
 }
 
 impl Requests {
-    /// The text of one object; `None` when there is none.
+    /// The JSON of one object; `None` when it does not exist.
     pub(super) async fn object(
         &self,
         resource: Resource,
@@ -102,12 +102,12 @@ impl Requests {
         self.decoded(decode::one_daemon_set(&String::from_utf8_lossy(json)))
     }
 
-    /// A ledger, which it has to be.
-    pub(super) fn ledger_of(&self, json: &[u8]) -> Result<DaemonSet, Error> {
-        let found = self.decoded(decode::one_ledger(&String::from_utf8_lossy(json)))?;
+    /// Decodes a record ConfigMap; an error for any other ConfigMap.
+    pub(super) fn record_of(&self, json: &[u8]) -> Result<DaemonSet, Error> {
+        let found = self.decoded(decode::one_record(&String::from_utf8_lossy(json)))?;
         found.ok_or_else(|| Error::NotAnAnswer {
-            request: format!("a write of {}", Resource::Of(Kind::Ledger)),
-            reason: "it is no ledger".to_owned(),
+            request: format!("a write of {}", Resource::Of(Kind::DaemonSetRecord)),
+            reason: "the ConfigMap is not a record of ds-apply".to_owned(),
         })
     }
 

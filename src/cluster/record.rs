@@ -1,9 +1,9 @@
-//! Recording a cluster: the same `List` that kubectl prints, slim, and with a header that says
-//! when and from what it was taken.
+//! Records a cluster: a `List` in kubectl's format with reduced objects, and a header with the time
+//! and the cluster.
 //!
-//! Objects are slimmed as they come and wait in a spool (in memory, and on disk when they are
-//! many), because a list that expires in the middle is begun anew. The file is for its owner only:
-//! templates may hold secrets. Not here: what is kept of an object (`slim`).
+//! Objects are reduced as they arrive and collected in a spool (in memory, on disk when they are
+//! many), because a list that expires in the middle starts again. Only the file's owner can read
+//! it: templates may contain secrets. Not here: the fields that are kept (`slim`).
 
 mod slim;
 
@@ -21,16 +21,16 @@ use tempfile::{NamedTempFile, SpooledTempFile};
 use super::decode::KUBE_SYSTEM;
 use super::header::{self, Header, HeaderCluster};
 use super::list::{List, Sink};
-use super::live::{Ledgers, LiveCluster, Scope};
+use super::live::{LiveCluster, Records, Scope};
 use super::{Error, Kind, ObjectError};
 use crate::model::mask::Salt;
 use crate::model::{FAILED_TEMPLATES_ANNOTATION, Uid};
 use crate::stream;
 
-/// So much of one list waits in memory, in bytes.
+/// The bytes of one list that are kept in memory.
 const IN_MEMORY: usize = 8 << 20;
 
-/// What was read of a cluster, ready to be written.
+/// The recorded objects of a cluster, ready to be written.
 #[derive(Debug)]
 pub struct Recorded {
     header: Header,
@@ -39,8 +39,7 @@ pub struct Recorded {
 
 impl LiveCluster {
     /// Reads the cluster for a recording. With a salt, secret values in templates and revisions
-    /// are replaced by digests. `now` is the local clock, for a server that does not say what
-    /// time it is.
+    /// are replaced by digests. `now` is the local time, for a server that sends no `Date`.
     ///
     /// # Errors
     /// As [`LiveCluster::snapshot`]; or the spool cannot be written.
@@ -51,7 +50,7 @@ impl LiveCluster {
         now: Timestamp,
     ) -> Result<Recorded, Error> {
         let spool = || Spool::new(self.requests.server.clone(), mask);
-        let mut lists = self.lists(scope, Ledgers::WhereSeen, spool).await?;
+        let mut lists = self.lists(scope, Records::WhereSeen, spool).await?;
         lists.read.extend(self.read_all(scope.pod_warnings(), &spool).await?);
         let uid = lists.read.iter().find_map(|(_, spool)| spool.kube_system.clone());
         let [services, leases] = [Kind::Service, Kind::Lease].map(|kind| lists.has_all(kind));
@@ -67,7 +66,7 @@ impl LiveCluster {
             all_namespaces: lists.namespaces,
             services,
             leases,
-            ledgers: lists.ledgers,
+            records: lists.records,
             salt: mask,
         };
         let spools = lists.read.into_iter().map(|(List { kind, .. }, spool)| (kind, spool));
@@ -76,7 +75,7 @@ impl LiveCluster {
 }
 
 impl Recorded {
-    /// How many objects of each kind are in it.
+    /// The number of objects of each kind.
     pub fn counts(&self) -> Vec<(Kind, usize)> {
         let of = |kind| self.spools.iter().filter(move |(of, _)| *of == kind);
         Kind::ALL
@@ -85,8 +84,7 @@ impl Recorded {
             .collect()
     }
 
-    /// Writes it to a file, packed when the name ends in `.gz`. The file appears when it is
-    /// complete, and never in part.
+    /// Writes it to a file atomically, compressed when the name ends in `.gz`.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -98,7 +96,7 @@ impl Recorded {
                 self.write(&mut plain)?;
                 return plain.flush();
             }
-            // Temporary files are for their owner only, and this one stays so.
+            // Temporary files are readable only by their owner; persisting keeps the mode.
             let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
             if path.extension() == Some(OsStr::new("gz")) {
                 let mut packed = GzEncoder::new(BufWriter::new(&mut file), Compression::default());
@@ -116,10 +114,10 @@ impl Recorded {
         write().map_err(Error::Write)
     }
 
-    /// Writes it as JSON, one object a line.
+    /// Writes it as JSON, one object per line.
     ///
     /// # Errors
-    /// `out` does not take it, or the spool cannot be read.
+    /// `out` cannot be written, or the spool cannot be read.
     pub fn write_to(self, out: impl Write) -> Result<(), Error> {
         self.write(out).map_err(Error::Write)
     }
@@ -138,7 +136,7 @@ impl Recorded {
     }
 }
 
-/// The slim objects of one list, one a line, with commas between them.
+/// The reduced objects of one list, one per line, separated by commas.
 #[derive(Debug)]
 struct Spool {
     server: Arc<str>,
@@ -146,13 +144,13 @@ struct Spool {
     file: SpooledTempFile,
     objects: usize,
     kube_system: Option<Uid>,
-    ledger: bool,
+    record: bool,
 }
 
 impl Spool {
     fn new(server: Arc<str>, mask: Option<Salt>) -> Self {
         let file = SpooledTempFile::new(IN_MEMORY);
-        Self { server, mask, file, objects: 0, kube_system: None, ledger: false }
+        Self { server, mask, file, objects: 0, kube_system: None, record: false }
     }
 
     fn copy_to(&mut self, out: &mut impl Write) -> io::Result<()> {
@@ -197,17 +195,17 @@ impl Sink for Spool {
         }
         if kind == Kind::ControllerRevision {
             let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-            self.ledger |= owners.any(|owner| owner["kind"] == Kind::Ledger.as_str());
+            self.record |= owners.any(|owner| owner["kind"] == Kind::DaemonSetRecord.as_str());
         }
         self.append(&slim::slim(kind, whole, self.mask.as_ref())).map_err(Error::Write)
     }
 
-    fn has_seen_ledger(&self) -> bool {
-        self.ledger
+    fn has_seen_record(&self) -> bool {
+        self.record
     }
 }
 
-/// Whether an event is of those that were asked for: not every server narrows lists.
+/// Whether an event matches the field selector, which not every server evaluates.
 fn is_pod_warning(event: &Value) -> bool {
     event["involvedObject"]["kind"] == "Pod" && event["type"] == "Warning"
 }

@@ -1,16 +1,17 @@
-//! A recorded cluster: what `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces -A
-//! -o json` prints, or what `ds-plan snapshot` writes; JSON or YAML, plain or gzip.
+//! Reads a recorded cluster: the output of `kubectl get
+//! nodes,pods,daemonsets,controllerrevisions,namespaces -A -o json` or of `ds-plan snapshot`; JSON
+//! or YAML, plain or gzip.
 //!
-//! Objects are decoded as they are read, on all cores, a few at a time; so memory is bounded by
-//! what is kept and by the largest objects. Not here: how an object is decoded (`decode`).
+//! Objects are decoded while the file is read, on several cores, a few at a time, so memory is
+//! bounded by the snapshot and the largest objects. Not here: decoding an object (`decode`).
 
 mod batches;
-pub(super) mod border;
 mod bytes;
 mod intake;
 mod list;
+mod list_skeleton;
 mod meter;
-mod outline;
+pub(super) mod object_scanner;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::decode::Gathered;
+use super::decode::SnapshotBuilder;
 use super::{Error, Kind};
 use crate::model::{ClusterInfo, Coverage, Snapshot};
 use bytes::Format;
@@ -31,16 +32,16 @@ use list::Recording;
 /// Reads a recorded cluster from a file.
 ///
 /// # Errors
-/// The file cannot be opened or read, is cut off or damaged, is no `List` of objects, has an
-/// object that the API server would not serve, has one twice, or has no nodes.
+/// The file cannot be opened or read, is truncated or damaged, is not a `List` of objects, has an
+/// invalid or duplicate object, or has no nodes.
 pub fn read_recorded(path: &Path) -> Result<Snapshot, Error> {
     let label: Arc<str> = path.display().to_string().into();
     let file = File::open(path).map_err(|source| Error::Open { file: label.clone(), source })?;
     read_recorded_from(file, &label)
 }
 
-/// Reads a recorded cluster from anything that has bytes, such as standard input; `label` names
-/// it in messages.
+/// Reads a recorded cluster from any reader, such as standard input; `label` is its name in
+/// messages.
 ///
 /// # Errors
 /// As [`read_recorded`].
@@ -55,50 +56,52 @@ pub fn read_recorded_from(reader: impl Read, label: &str) -> Result<Snapshot, Er
     snapshot(recording, file)
 }
 
-/// What the recording says, once all of it was read.
+/// Builds the snapshot of a completely read recording.
 fn snapshot(recording: Recording, file: Arc<str>) -> Result<Snapshot, Error> {
-    let Recording { intake: Intake { gathered, passed_over, .. }, header, .. } = recording;
-    if gathered.has_no_nodes() {
-        return Err(Error::NoNodes { file, found: summary(&gathered, &passed_over) });
+    let Recording { intake: Intake { snapshot_builder, skipped, .. }, header, .. } = recording;
+    if snapshot_builder.has_no_nodes() {
+        return Err(Error::NoNodes { file, found: summary(&snapshot_builder, &skipped) });
     }
-    if let Some(kind) = gathered.left_out() {
+    if let Some(kind) = snapshot_builder.left_out() {
         return Err(Error::Incomplete { file, kind });
     }
     let taken_at = header.as_ref().map(|header| header.observed_at);
-    let Some(observed_at) = taken_at.or(gathered.newest) else {
+    let Some(observed_at) = taken_at.or(snapshot_builder.newest) else {
         return Err(Error::NoMoment { file });
     };
     let coverage = Coverage {
         scope: header.as_ref().and_then(|header| header.scope.clone()),
-        // Ours keep those of DaemonSets, the only ones that a plan asks for.
-        managed_fields: gathered.managed_fields || header.is_some(),
-        namespaces: header.as_ref().map_or(gathered.has(Kind::Namespace), |h| h.all_namespaces),
-        // A cluster has some of both; with none in it, they were not asked for.
-        services: header.as_ref().map_or(gathered.has(Kind::Service), |h| h.services),
-        leases: header.as_ref().map_or(gathered.has(Kind::Lease), |h| h.leases),
-        // Most clusters have none. Whose revisions belong to one has some.
-        ledgers: header.as_ref().is_some_and(|header| header.ledgers)
-            || gathered.has(Kind::Ledger)
-            || !gathered.has_seen_ledger(),
+        // Our own recordings keep those of DaemonSets, the only ones that a plan reads.
+        managed_fields: snapshot_builder.managed_fields || header.is_some(),
+        namespaces: header
+            .as_ref()
+            .map_or(snapshot_builder.has(Kind::Namespace), |h| h.all_namespaces),
+        // Every cluster has some of both; without any, they were not recorded.
+        services: header.as_ref().map_or(snapshot_builder.has(Kind::Service), |h| h.services),
+        leases: header.as_ref().map_or(snapshot_builder.has(Kind::Lease), |h| h.leases),
+        // Most clusters have none. A revision owned by a record shows that there are some.
+        records: header.as_ref().is_some_and(|header| header.records)
+            || snapshot_builder.has(Kind::DaemonSetRecord)
+            || !snapshot_builder.has_seen_record(),
         masked: header.as_ref().and_then(|header| header.salt),
     };
     let recorded = header.map(|header| header.cluster).unwrap_or_default();
     let cluster = ClusterInfo {
         name: recorded.name,
-        uid: gathered.kube_system.clone().or(recorded.uid),
+        uid: snapshot_builder.kube_system.clone().or(recorded.uid),
         version: recorded.version,
         file: Some(file.to_string()),
     };
-    gathered
+    snapshot_builder
         .into_snapshot(cluster, observed_at, coverage)
         .map_err(|(kind, name)| Error::Duplicate { origin: file, kind, name })
 }
 
-/// What is in a recording that has no nodes, such as `12 Pod, 3 Deployment`.
-fn summary(gathered: &Gathered, passed_over: &BTreeMap<String, usize>) -> String {
-    let read = gathered.counts().into_iter().filter(|(_, count)| *count > 0);
+/// The objects of a recording without nodes, such as `12 Pod, 3 Deployment`.
+fn summary(snapshot_builder: &SnapshotBuilder, skipped: &BTreeMap<String, usize>) -> String {
+    let read = snapshot_builder.counts().into_iter().filter(|(_, count)| *count > 0);
     let read = read.map(|(kind, count)| format!("{count} {kind}"));
-    let others = passed_over.iter().map(|(kind, count)| format!("{count} {kind}"));
+    let others = skipped.iter().map(|(kind, count)| format!("{count} {kind}"));
     read.chain(others).collect::<Vec<_>>().join(", ")
 }
 
@@ -111,7 +114,7 @@ mod forms {
 
     use super::*;
 
-    /// As `kubectl get … -o json` prints it, with one object of each kind and one of another.
+    /// Output of `kubectl get … -o json` with one object of each kind and one of another kind.
     const LIST: &str = include_str!("recorded/test_list.json");
 
     fn read(bytes: impl AsRef<[u8]>) -> Result<Snapshot, Error> {
@@ -128,7 +131,7 @@ mod forms {
         encoder.finish().unwrap()
     }
 
-    /// The list as YAML, with sorted keys and quotes where YAML 1.1 needs them, as kubectl has it.
+    /// The list as YAML like kubectl's: sorted keys, and quotes where YAML 1.1 needs them.
     fn yaml() -> String {
         let value: serde_json::Value = serde_json::from_str(LIST).unwrap();
         serde_saphyr::to_string(&value).unwrap()
@@ -150,7 +153,7 @@ mod forms {
                 namespaces: true,
                 services: true,
                 leases: true,
-                ledgers: true,
+                records: true,
                 masked: None
             }
         );
@@ -187,7 +190,7 @@ mod forms {
     }
 
     #[test]
-    fn bad_recordings_are_told_what_is_wrong() {
+    fn errors_of_bad_recordings_name_the_cause() {
         let cut = &LIST[..LIST.rfind("ControllerRevision").unwrap()];
         let packed = gzip(LIST);
         let mut damaged = packed.clone();
@@ -207,29 +210,29 @@ mod forms {
             (packed[..packed.len() / 2].into(), "the snapshot s.json is cut off"),
             (damaged, "the snapshot s.json is damaged: "),
             (utf16, "the snapshot s.json is UTF-16, not UTF-8"),
-            (b"[]".to_vec(), "the snapshot s.json is no List of objects: expected mapping start at line 1"),
-            (b"NAME STATUS\n".to_vec(), "the snapshot s.json is no List of objects: expected mapping"),
+            (b"[]".to_vec(), "the snapshot s.json is not a List of objects: expected mapping start at line 1"),
+            (b"NAME STATUS\n".to_vec(), "the snapshot s.json is not a List of objects: expected mapping"),
             (b"a: \xff".to_vec(), "the snapshot s.json is damaged: "),
             (b"name: [".to_vec(), "the snapshot s.json is not YAML: "),
             (b"{\"a\":1,}".to_vec(), "the snapshot s.json is not JSON: trailing comma at line 1 column 8"),
             (b"{\"a\":\"\xff\"}".to_vec(), "the snapshot s.json is not JSON: "),
             (format!("{LIST}}}").into(), "the snapshot s.json is not JSON: expected value at line 128 column 1"),
-            (b"{\"items\":[]}".to_vec(), "the snapshot s.json is no List of objects: its kind is ``"),
+            (b"{\"items\":[]}".to_vec(), "the snapshot s.json is not a List of objects: its kind is ``"),
             (b"{\"kind\":\"List\",\"apiVersion\":\"v2\",\"items\":[]}".to_vec(),
-                "the snapshot s.json is no List of objects: its apiVersion is `v2`, not `v1`"),
-            (list("7").into(), "the snapshot s.json is no List of objects: number 1 of its items is no object"),
-            (list("{}").into(), "the snapshot s.json is no List of objects: number 1 of its items has no kind"),
+                "the snapshot s.json is not a List of objects: its apiVersion is `v2`, not `v1`"),
+            (list("7").into(), "the snapshot s.json is not a List of objects: item 1 is not an object"),
+            (list("{}").into(), "the snapshot s.json is not a List of objects: item 1 has no kind"),
             (list("").into(), "the snapshot s.json has no nodes"),
             (list(r#"{"kind":"Secret","apiVersion":"v1"},{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","uid":"b"}}"#).into(),
                 "the snapshot s.json has no nodes, only 1 Namespace, 1 Secret"),
             (b"{\"kind\":\"Status\",\"apiVersion\":\"v1\"}".to_vec(), "the snapshot s.json has no nodes, only 1 Status"),
-            (list(&format!("{node},{node}")).into(), "the snapshot s.json has not a single timestamp"),
+            (list(&format!("{node},{node}")).into(), "the snapshot s.json has no timestamps"),
             (list(&node.replace("\"uid\"", "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"uid\"").repeat(2).replace("}}{", "}},{")).into(),
-                "s.json: Node `n` is there twice"),
+                "s.json: Node `n` appears twice"),
             (list(r#"{"kind":"DaemonSet","apiVersion":"extensions/v1beta1"}"#).into(),
-                "s.json: DaemonSet (number 1 of its list) is of `extensions/v1beta1`; only apps/v1 is read"),
+                "s.json: DaemonSet (item 1 of its list) has apiVersion `extensions/v1beta1`; only apps/v1 is supported"),
             (list(r#"{"kind":"Node","apiVersion":"v1","metadata":{"uid":"u"}}"#).into(),
-                "s.json: Node (number 1 of its list): metadata.name: is missing"),
+                "s.json: Node (item 1 of its list): metadata.name: is missing"),
         ] {
             let found = message(&bytes);
             assert!(found.starts_with(want), "{}\n got {found}\nwant {want}", String::from_utf8_lossy(&bytes));
@@ -237,14 +240,14 @@ mod forms {
     }
 
     #[test]
-    fn other_kinds_are_passed_over_also_when_the_word_is_the_same() {
+    fn other_kinds_are_skipped_even_if_their_name_is_the_same() {
         let foreign = r#"{"kind":"Node","apiVersion":"example.io/v1","metadata":{"name":"x"}},"#;
         let list = LIST.replacen("\"items\": [", &format!("\"items\": [{foreign}"), 1);
         assert_eq!(read(list).unwrap(), read(LIST).unwrap());
     }
 
     #[test]
-    fn a_recording_that_left_out_a_kind_is_refused() {
+    fn a_recording_without_a_needed_kind_is_rejected() {
         let without = |kind: &str| {
             let mut list: serde_json::Value = serde_json::from_str(LIST).unwrap();
             list["items"][2]["status"]["currentNumberScheduled"] = 1.into();
@@ -260,14 +263,14 @@ mod forms {
             ("ControllerRevision", Err("controllerrevisions")),
         ] {
             let want = want.map_err(|kind| {
-                format!("the snapshot s.json has no {kind}, although there were some")
+                format!("the snapshot s.json has no {kind}, but its other objects refer to some")
             });
             assert_eq!(without(kind), want, "{kind}");
         }
     }
 
     #[test]
-    fn a_typed_list_says_what_its_items_are() {
+    fn items_of_a_typed_list_have_its_kind() {
         let list = r#"{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},
             "items":[{"metadata":{"name":"n","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z"}}]}"#;
         let snapshot = read(list).unwrap();
@@ -280,14 +283,14 @@ mod forms {
                 namespaces: false,
                 services: false,
                 leases: false,
-                ledgers: true,
+                records: true,
                 masked: None
             }
         );
     }
 
     #[test]
-    fn nesting_is_bounded_where_it_is_kept() {
+    fn nesting_is_bounded() {
         let deep = |open: &str, close: &str, depth: usize| {
             LIST.replacen(
                 "\"number\": 1",
@@ -299,7 +302,7 @@ mod forms {
         let yaml_60 = format!("{}\nx: {}{}", yaml(), "[".repeat(60), "]".repeat(60));
         assert_eq!(read(yaml_60).unwrap(), read(LIST).unwrap());
         for depth in [200, 100_000] {
-            // Of a revision that is all that is lost.
+            // Only the data of the revision is lost.
             let kept = read(deep("[", "]", depth)).unwrap();
             assert!(kept.unreadable[0].reason.contains("recursion limit exceeded"), "{depth}");
             assert_eq!(*kept.revisions[0].data, serde_json::Value::Null);
@@ -317,7 +320,7 @@ mod forms {
     }
 
     #[test]
-    fn a_file_that_is_not_there() {
+    fn a_missing_file_is_reported() {
         let error = read_recorded(Path::new("no/such.json")).unwrap_err();
         assert_eq!(error.to_string(), "cannot open the snapshot no/such.json");
     }

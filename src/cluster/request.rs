@@ -1,6 +1,6 @@
-//! One request: its time limit, and when it is tried again (`retry`).
+//! Sends one request, with a timeout and retries (`retry`).
 //!
-//! kube's own retry is off: it would repeat any verb, deletes and evictions too.
+//! kube's own retry is off: it would retry any verb, deletes and evictions too.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,26 +24,26 @@ use super::retry::{self, History, Repeat};
 use super::server_clock::ServerClock;
 use super::verb::{Counter, RequestCounts, Resource, Verb};
 
-/// A request that is yet to be sent.
+/// A request to send.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) verb: Verb,
     pub(super) resource: Resource,
-    /// Path and query.
+    /// The path and query.
     pub(super) uri: String,
-    /// Media type and bytes.
+    /// The media type and the bytes.
     pub(super) body: Option<(&'static str, Vec<u8>)>,
-    /// Whether sending it twice is the same as sending it once.
+    /// The effect of sending it twice.
     pub(super) repeat: Repeat,
-    /// How long one attempt may take.
+    /// The timeout of one attempt.
     pub(super) limit: Duration,
 }
 
-/// How long one attempt at anything but a list may take.
+/// The timeout of one attempt, except for lists.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 
 impl Call {
-    /// One object.
+    /// A request that reads one object.
     pub(super) fn get(resource: Resource, uri: impl Into<String>) -> Self {
         Self {
             verb: Verb::Get,
@@ -55,12 +55,12 @@ impl Call {
         }
     }
 
-    /// One page of a list.
+    /// A request that reads one page of a list.
     pub(super) fn list(resource: Resource, uri: impl Into<String>) -> Self {
         Self { verb: Verb::List, limit: Duration::from_mins(1), ..Self::get(resource, uri) }
     }
 
-    /// The path, without the query.
+    /// The path without the query.
     pub(super) fn path(&self) -> &str {
         self.uri.split('?').next().unwrap_or_default()
     }
@@ -71,7 +71,7 @@ impl Call {
             .uri(&self.uri)
             .header(ACCEPT, "application/json");
         if self.verb == Verb::Watch {
-            // Servers from 1.37 on compress each event by itself, and only the first would be read.
+            // Servers since 1.37 compress each event separately; only the first would be decoded.
             request = request.header(ACCEPT_ENCODING, "identity");
         }
         let body = match &self.body {
@@ -85,35 +85,35 @@ impl Call {
     }
 }
 
-/// As messages name it: `GET /api/v1/nodes`.
+/// The request as shown in messages: `GET /api/v1/nodes`.
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb.method(), self.path())
     }
 }
 
-/// The way to one API server.
+/// Sends requests to one API server.
 pub(super) struct Requests {
     client: Client,
     plugin: Plugin,
     /// Scheme, host and port, for messages.
     pub(super) server: Arc<str>,
-    /// Whether the server has ever answered: one that has is waited for when it goes away.
+    /// Whether the server has ever answered: only then an unreachable server is waited for.
     answered: AtomicBool,
-    /// What time it is by the answers.
+    /// The estimate of the server's time.
     server_clock: Mutex<ServerClock>,
-    /// What time between them is measured with.
+    /// The clock that measures the time between answers.
     clock: Clock,
     counter: Counter,
     decoding: Decoding,
 }
 
-/// Where pages are decoded.
+/// The place where pages are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoding {
-    /// On another thread, while the next page is fetched.
+    /// Another thread, while the next page is fetched.
     Beside,
-    /// At once: on virtual time, where other threads would finish in another order each time.
+    /// The same thread: with virtual time, other threads would make the order nondeterministic.
     InPlace,
 }
 
@@ -131,20 +131,19 @@ impl Requests {
         }
     }
 
-    /// The same, with time measured by that clock, and not by tokio's, which stands still while the
-    /// machine sleeps.
+    /// Measures time by this clock instead of tokio's, which stops while the machine is suspended.
     pub(super) fn measured_by(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The same, with pages decoded there.
+    /// Sets the place where pages are decoded.
     pub(super) fn decoding(mut self, decoding: Decoding) -> Self {
         self.decoding = decoding;
         self
     }
 
-    /// What the chance in the pauses of a watch comes from: `None` is nothing that repeats.
+    /// The seed of the jitter between the attempts of a watch; `None` is a random one.
     pub(super) fn jitter_seed(&self, watch: usize) -> Option<u64> {
         match self.decoding {
             Decoding::Beside => None,
@@ -152,7 +151,7 @@ impl Requests {
         }
     }
 
-    /// Decodes something.
+    /// Runs `work` at the place where pages are decoded.
     pub(super) fn decode<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -163,46 +162,46 @@ impl Requests {
         }
     }
 
-    /// The server's clock when it last answered.
+    /// The server's time at its last answer.
     pub(super) fn server_clock(&self) -> Option<Timestamp> {
-        self.heard(ServerClock::last)
+        self.with_clock(ServerClock::last)
     }
 
-    /// The server's clock now, as far as can be told from its answers (`server_clock`).
+    /// The server's time now, estimated from its answers (`server_clock`).
     pub(super) fn server_time(&self) -> Option<Timestamp> {
-        self.heard(|clock| clock.now(self.clock.now()))
+        self.with_clock(|clock| clock.now(self.clock.now()))
     }
 
-    /// How much the clocks of the API servers differ, if that is worth a word.
+    /// The difference between the clocks of the API servers, if it is worth reporting.
     pub(super) fn clocks_differ(&self) -> Option<SignedDuration> {
-        self.heard(ServerClock::disagreement)
+        self.with_clock(ServerClock::disagreement)
     }
 
-    /// Whether the API servers' time, as it was told for a while, was too late by far.
+    /// Whether the estimate of the servers' time was much too late for a while.
     pub(super) fn clock_went_back(&self) -> bool {
-        self.heard(ServerClock::went_back)
+        self.with_clock(ServerClock::went_back)
     }
 
-    fn heard<T>(&self, ask: impl FnOnce(&ServerClock) -> T) -> T {
+    fn with_clock<T>(&self, ask: impl FnOnce(&ServerClock) -> T) -> T {
         ask(&self.server_clock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What was sent so far.
+    /// The number of requests sent so far.
     pub(super) fn counts(&self) -> RequestCounts {
         self.counter.counts()
     }
 
-    /// The error that `failure` is for whoever sent `call`.
+    /// Converts the failure of `call` into an error.
     pub(super) fn error(&self, failure: Failure, call: &Call) -> Error {
         failure.into_error(&self.server, call.to_string())
     }
 
-    /// The body of a good answer.
+    /// Sends a request with retries, and returns the body of a 2xx answer.
     pub(super) async fn send(&self, call: &Call) -> Result<Vec<u8>, Failure> {
         self.send_under(None, call).await
     }
 
-    /// The same; each attempt only while the fence lets it pass, if there is one.
+    /// As [`send`](Self::send). With a fence, each attempt is sent only while the lock is fresh.
     pub(super) async fn send_under(
         &self,
         fence: Option<&Fence>,
@@ -219,7 +218,7 @@ impl Requests {
             let planned = waits.next().filter(|_| history.may_repeat(&failure, answered));
             let Some(planned) = planned else { return Err(history.outcome(failure)) };
             let wait = planned.max(retry::asked_for(&failure));
-            tracing::debug!(%call, ?failure, ?wait, "trying again");
+            tracing::debug!(%call, ?failure, ?wait, "retrying");
             pause(fence, wait).await;
         }
     }
@@ -235,14 +234,14 @@ impl Requests {
         }
     }
 
-    /// Sends a request once and reads the answer to its end.
+    /// Sends a request once and reads the whole answer.
     pub(super) async fn attempt(&self, call: &Call) -> Result<Vec<u8>, Failure> {
         let exchange = async { answer::read(self.open(call).await?, call.verb).await };
         let answer = tokio::time::timeout(call.limit, exchange).await;
         answer.unwrap_or(Err(Failure::Timeout(call.limit)))
     }
 
-    /// Sends a request once; the body of a good answer is still to be read.
+    /// Sends a request once. The caller reads the body of the 2xx answer.
     pub(super) async fn open(&self, call: &Call) -> Result<Response<Body>, Failure> {
         let request = call.request()?;
         self.counter.count(call.verb, call.resource);
@@ -262,17 +261,17 @@ impl Requests {
     fn note(&self, date: Option<Timestamp>, sent: Duration) {
         let Some(date) = date else { return };
         let mut clock = self.server_clock.lock().unwrap_or_else(PoisonError::into_inner);
-        clock.hear(date, sent, self.clock.now());
+        clock.observe(date, sent, self.clock.now());
     }
 }
 
-/// A clock that goes by tokio's time, which is virtual in a rehearsal.
+/// A clock of tokio's time, which is virtual in a rehearsal.
 fn tokio_clock() -> Clock {
     let start = Instant::now();
     Clock::new(move || start.elapsed())
 }
 
-/// Waits before the next attempt, and not for a lock that is lost.
+/// Waits before the next attempt, and stops waiting when the lock is lost.
 async fn pause(fence: Option<&Fence>, wait: Duration) {
     match fence {
         None => tokio::time::sleep(wait).await,
@@ -293,7 +292,7 @@ fn date_of(headers: &HeaderMap) -> Option<Timestamp> {
     http_date(headers.get(DATE)?.to_str().ok()?)
 }
 
-/// `Retry-After`: seconds, or a date, which is compared with the answer's own `Date`.
+/// Parses `Retry-After`: seconds, or a date, which is compared with the answer's `Date`.
 fn retry_after(headers: &HeaderMap, now: Option<Timestamp>) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
@@ -303,7 +302,7 @@ fn retry_after(headers: &HeaderMap, now: Option<Timestamp>) -> Option<Duration> 
     Some(wait.try_into().unwrap_or_default())
 }
 
-/// An HTTP date, which is what mail calls a date with the zone `GMT`.
+/// Parses an HTTP date, which has the RFC 2822 format with the zone `GMT`.
 fn http_date(text: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
 }

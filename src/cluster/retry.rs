@@ -1,5 +1,5 @@
-//! Which failures may pass by themselves, and whether a request may then be sent again. A table by
-//! what the request does; no clock and no connection here.
+//! Decides which failures are transient, and whether a request may be retried after one. A table
+//! by the kind of request; no clock and no connection here.
 
 use std::time::Duration;
 
@@ -7,29 +7,29 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 
 use super::failure::Failure;
 
-/// The longest wait that a server may ask for with `Retry-After`.
+/// The longest `Retry-After` that is honoured.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// How often a request may go unanswered. What hung once may hang again, and took long.
+/// The limit of attempts that time out.
 const TIMEOUTS: u32 = 2;
 
-/// What sending a request twice would do.
+/// The effect of sending a request twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// No more than sending it once: reads, dry runs, deletes of one identity.
+    /// The same as sending it once: reads, dry runs, deletes by uid.
     Harmless,
-    /// The same, but what the server cannot merge (500) it never will: server-side apply of two
-    /// elements with one key.
+    /// The same as sending it once. But a 500 because the server cannot merge the object is
+    /// permanent: server-side apply of two list elements with one key.
     HarmlessUnlessBroken,
-    /// Perhaps something else, because others may have written in between. It is sent again only
-    /// when it is certain that it was not carried out.
+    /// Possibly different, because another client may have written in between. It is retried only
+    /// when it was certainly not applied.
     Unwanted,
-    /// By then it may be wrong, even if nothing was carried out: whoever asked has to decide anew.
-    /// A pod that was to go may be a good one meanwhile.
+    /// Possibly wrong by then, even if nothing was applied: the caller has to decide again. A pod
+    /// that was to be deleted may have become Ready.
     Undecided,
 }
 
-/// Waits 0.5 s, 1 s, 2 s and 4 s: five attempts.
+/// The waits between attempts: 0.5 s, 1 s, 2 s and 4 s, so five attempts.
 pub(super) fn waits() -> impl Iterator<Item = Duration> {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(500))
@@ -38,7 +38,7 @@ pub(super) fn waits() -> impl Iterator<Item = Duration> {
         .build()
 }
 
-/// How long the server asks to be left alone.
+/// The server's `Retry-After`, up to a limit; zero without one.
 pub(super) fn asked_for(failure: &Failure) -> Duration {
     match failure {
         Failure::Status(refusal) => refusal.retry_after.unwrap_or_default().min(LONGEST_WAIT),
@@ -53,12 +53,12 @@ pub(super) fn asked_for(failure: &Failure) -> Duration {
     }
 }
 
-/// What became of the attempts at one request.
+/// The failed attempts of one request.
 #[derive(Debug)]
 pub(super) struct History {
     repeat: Repeat,
     timeouts: u32,
-    /// A failed attempt that may have been carried out all the same.
+    /// The first failed attempt that may have been applied.
     ambiguous: Option<Failure>,
 }
 
@@ -67,8 +67,8 @@ impl History {
         Self { repeat, timeouts: 0, ambiguous: None }
     }
 
-    /// Whether to try again after this failure. A server that never `answered` is not waited for:
-    /// its address is more likely wrong.
+    /// Whether to retry after this failure. A server that never `answered` is not waited for:
+    /// its address is probably wrong.
     pub(super) fn may_repeat(&mut self, failure: &Failure, answered: bool) -> bool {
         if matches!(failure, Failure::Timeout(_)) {
             self.timeouts += 1;
@@ -96,8 +96,8 @@ impl History {
             }
     }
 
-    /// What to report, now that `last` was the last failure: that nobody was there in the end says
-    /// less than that an earlier attempt may have been carried out.
+    /// The failure to report, after `last`: an earlier attempt that may have been applied matters
+    /// more than a server that is unreachable in the end.
     pub(super) fn outcome(self, last: Failure) -> Failure {
         if may_have_happened(&last) || matches!(last, Failure::Status(_)) && !is_status(&last, 429)
         {
@@ -107,8 +107,8 @@ impl History {
     }
 }
 
-/// Whether a server-side apply is at fault, though the server calls it its own fault (upstream:
-/// `structuredMergeManager.Apply` wraps what the merge library says of the object that was sent).
+/// Whether the applied object is invalid although the server answers 500 (upstream:
+/// `structuredMergeManager.Apply` wraps the merge library's error about the object).
 fn cannot_be_merged(failure: &Failure) -> bool {
     matches!(failure, Failure::Status(refusal)
         if refusal.code == 500 && refusal.message.contains("failed to create typed patch object"))
@@ -118,10 +118,10 @@ fn is_status(failure: &Failure, code: u16) -> bool {
     matches!(failure, Failure::Status(refusal) if refusal.code == code)
 }
 
-/// Whether the server may have carried the request out, although it did not say so.
+/// Whether the server may have applied the request although it did not confirm it.
 ///
-/// A server that sheds load (429, or 503 with `Retry-After`) does so before anything else. Other
-/// 5xx come from gateways that lost the answer, or from a store that did.
+/// A server that sheds load (429, or 503 with `Retry-After`) does so before it processes a request.
+/// Other 5xx come from a gateway that lost the answer, or from the server's store.
 pub(super) fn may_have_happened(failure: &Failure) -> bool {
     match failure {
         Failure::BrokenOff(_)
@@ -148,26 +148,26 @@ mod tests {
         Failure::Status(Refusal { code, ..Refusal::default() })
     }
 
-    fn told_to_wait(code: u16) -> Failure {
+    fn retry_after(code: u16) -> Failure {
         let retry_after = Some(Duration::from_secs(1));
         Failure::Status(Refusal { code, retry_after, ..Refusal::default() })
     }
 
-    /// An element is in a list twice.
+    /// The error of a list that has an element twice.
     fn twice() -> Failure {
         let message = "failed to create typed patch object (a/b; apps/v1, Kind=DaemonSet): errors";
         Failure::Status(Refusal { code: 500, message: message.to_owned(), ..Refusal::default() })
     }
 
     #[test]
-    fn what_is_sent_again() {
+    fn retries_depend_on_the_failure_and_the_request() {
         let timeout = || Failure::Timeout(Duration::from_secs(10));
         let (broken, refused) =
             (Failure::BrokenOff(String::new()), Failure::Unreachable(String::new()));
         for (failure, harmless, unless_broken, unwanted) in [
             (status(429), true, true, true),
-            (told_to_wait(429), true, true, true),
-            (told_to_wait(503), true, true, true),
+            (retry_after(429), true, true, true),
+            (retry_after(503), true, true, true),
             (status(503), true, true, false),
             (status(502), true, true, false),
             (status(504), true, true, false),
@@ -177,7 +177,7 @@ mod tests {
             (timeout(), true, true, false),
             // Nothing was sent.
             (refused, true, true, true),
-            // These are answers.
+            // The server answered.
             (status(409), false, false, false),
             (status(404), false, false, false),
             (status(422), false, false, false),
@@ -199,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_may_have_been_carried_out_is_not_forgotten() {
+    fn an_attempt_that_may_have_been_applied_is_reported() {
         let (broken, nobody) =
             (Failure::BrokenOff("cut".to_owned()), Failure::Unreachable("gone".to_owned()));
         for (first, last, want) in [
             (&broken, nobody.clone(), &broken),
             (&broken, status(429), &broken),
             (&broken, Failure::Unlocked, &broken),
-            // These say how it is.
+            // These show the object's state.
             (&broken, status(404), &status(404)),
             (&broken, status(409), &status(409)),
             (&nobody, nobody.clone(), &nobody),

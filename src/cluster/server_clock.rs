@@ -1,19 +1,18 @@
-//! What time it is in the cluster, by the `Date` of the API servers' answers. Pure: the process's
+//! Estimates the cluster's time from the `Date` headers of the API servers. Pure: the process's
 //! own clock comes in as an argument.
 //!
-//! A cluster has several API servers, and their clocks need not agree; a gateway answers with its
-//! own. Whoever believed one answer alone would take a pod that is Ready for a second for one that
-//! is Ready for a year. So:
+//! A cluster has several API servers whose clocks may differ, and a gateway may answer with its own
+//! clock. A single wrong answer could make a pod that is Ready for a second look Ready for a year.
+//! So:
 //!
-//! - Between answers, time goes by as the process's clock does, which no answer can change.
-//! - Several answers have to say the same: the earliest time that a quarter of the last ones agree
-//!   on is gone by. Where servers disagree, that makes things younger, and what is young is waited
-//!   for.
-//! - A later time is believed only little by little ([`SLEW`]) once the first answers are in; an
+//! - Between answers, time advances like the process's clock, which no answer can change.
+//! - Several answers have to agree: the estimate is the earliest time that a quarter of the last
+//!   answers support. Where servers disagree, objects look younger, and the caller waits longer.
+//! - After the first answers, the estimate moves to a later time only slowly ([`SLEW`]), to an
 //!   earlier one at once. Too early costs time, too late costs nodes.
 //!
-//! Not here: times of pods, which the kubelets' clocks tell; the local wall clock, which nothing is
-//! decided by.
+//! Not here: times of pods, which come from the kubelets' clocks; the local wall clock, which no
+//! decision depends on.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,63 +21,64 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::planted::planted;
 
-/// So many answers are remembered.
+/// The number of answers that are kept.
 const REMEMBERED: usize = 16;
 
-/// After so many answers, a later time is no longer believed at once.
+/// After this many answers, the estimate moves to a later time only slowly.
 const SETTLED: usize = 8;
 
-/// One in so many of the last answers has to say the time that is believed, or an earlier one.
+/// One in this many of the last answers has to show the estimated time or an earlier one.
 const SUPPORT: usize = 4;
 
-/// Answers that differ by no more than this are of one clock: a `Date` leaves out the fraction of a
-/// second, and an answer takes a while.
+/// Answers that differ by no more than this count as the same clock: a `Date` has no fractions of a
+/// second, and an answer takes time.
 const SAME: SignedDuration = SignedDuration::from_secs(2);
 
-/// A later time is approached by one second in so many.
+/// The estimate moves to a later time by one second in this many.
 const SLEW: i32 = 20;
 
-/// When what is believed turns out to be so much too late, whoever goes by it has to stop: what it
-/// has noted until then lies in the future.
+/// If the estimate was this much too late, its users have to stop: the times that they recorded
+/// are in the future.
 const TOO_LATE: SignedDuration = SignedDuration::from_secs(60);
 
-/// Clocks that differ by no more than this are not worth a word.
+/// Clocks that differ by no more than this are not reported.
 const NOTABLE: SignedDuration = SignedDuration::from_secs(5);
 
-/// The time in the cluster, as well as it can be told.
+/// The estimated time in the cluster.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ServerClock {
     /// The last answers, oldest first.
     answers: VecDeque<Answer>,
-    /// How many there were, all in all.
+    /// The number of all answers so far.
     count: usize,
     belief: Option<Belief>,
     went_back: bool,
 }
 
-/// What one answer says: what the server's clock showed when the process's clock was at zero, since
-/// the Unix epoch.
+/// One answer: the time of the server's clock, since the Unix epoch, when the process's clock was
+/// at zero.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
-    /// At least: the answer was not older when it came.
+    /// The lower bound: the `Date` was not older when the answer came.
     earliest: SignedDuration,
-    /// At most: it was not made before it was asked for, and may leave out a fraction of a second.
+    /// The upper bound: the answer was not made before the request, and the `Date` may omit a
+    /// fraction of a second.
     latest: SignedDuration,
 }
 
-/// What is believed of the server's clock at zero of the process's clock.
+/// The estimate of the server's clock when the process's clock was at zero.
 #[derive(Clone, Copy, Debug)]
 struct Belief {
-    /// As of `at`.
+    /// The estimate as of `at`.
     zero: SignedDuration,
-    /// When the last answer came.
+    /// The arrival of the last answer.
     at: Duration,
-    /// What the last answers agree on: where `zero` moves to.
+    /// The time that the last answers support, which `zero` moves to.
     goal: SignedDuration,
 }
 
 impl Belief {
-    /// What is believed at a later moment.
+    /// The estimate at a later moment.
     fn zero_at(self, now: Duration) -> SignedDuration {
         let gone = SignedDuration::try_from(now.saturating_sub(self.at));
         let most = self.zero.saturating_add(gone.unwrap_or(SignedDuration::MAX) / SLEW);
@@ -87,9 +87,9 @@ impl Belief {
 }
 
 impl ServerClock {
-    /// An answer says `date`, that was asked for at `sent` and came at `came` by the process's
-    /// clock.
-    pub(super) fn hear(&mut self, date: Timestamp, sent: Duration, came: Duration) {
+    /// Adds an answer with this `Date`. Its request was sent at `sent` and it arrived at `came`,
+    /// both by the process's clock.
+    pub(super) fn observe(&mut self, date: Timestamp, sent: Duration, came: Duration) {
         let since = |moment: Duration, date: SignedDuration| {
             date.saturating_sub(SignedDuration::try_from(moment).unwrap_or(SignedDuration::MAX))
         };
@@ -113,34 +113,35 @@ impl ServerClock {
         self.belief = Some(Belief { zero, at: came, goal });
     }
 
-    /// The time in the cluster, at that moment of the process's clock; `None` before any answer.
+    /// The time in the cluster at this moment of the process's clock; `None` before the first
+    /// answer.
     pub(super) fn now(&self, now: Duration) -> Option<Timestamp> {
         let zero = self.belief?.zero_at(now);
         let now = SignedDuration::try_from(now).unwrap_or(SignedDuration::MAX);
         Timestamp::from_duration(zero.saturating_add(now)).ok()
     }
 
-    /// Whether what was believed for a while was more than a minute too late, as others say.
+    /// Whether the estimate was more than a minute too late, judged by later answers.
     pub(super) fn went_back(&self) -> bool {
         self.went_back
     }
 
-    /// The time in the cluster when it last answered, in whole seconds.
+    /// The time in the cluster at the last answer, in whole seconds.
     pub(super) fn last(&self) -> Option<Timestamp> {
         let now = self.now(self.belief?.at)?;
         Timestamp::from_second(now.as_second()).ok()
     }
 
-    /// How far apart the clocks are that the last answers came from, at least; if that is worth a
-    /// word.
+    /// The smallest possible difference between the clocks of the last answers, if it is worth
+    /// reporting.
     pub(super) fn disagreement(&self) -> Option<SignedDuration> {
         let ahead = self.answers.iter().map(|answer| answer.earliest).max()?;
         let behind = self.answers.iter().map(|answer| answer.latest).min()?;
         Some(ahead.saturating_sub(behind)).filter(|apart| *apart > NOTABLE)
     }
 
-    /// The earliest time that enough of the last answers agree on; of those that are of the same
-    /// clock the latest, because no `Date` is ahead of its server.
+    /// The earliest time that enough of the last answers support; among answers of the same clock
+    /// the latest, because no `Date` is ahead of its server.
     fn agreed(&self) -> SignedDuration {
         let mut all: Vec<_> = self.answers.iter().map(|answer| answer.earliest).collect();
         all.sort_unstable();
@@ -159,7 +160,7 @@ mod tests {
 
     const YEAR: i64 = 365 * 24 * 3600;
 
-    /// When the process's clock was at zero.
+    /// The time when the process's clock was at zero.
     fn zero() -> Timestamp {
         "2026-01-01T00:00:00Z".parse().unwrap()
     }
@@ -168,25 +169,25 @@ mod tests {
         Duration::from_secs_f64(seconds)
     }
 
-    /// An answer of a clock that is so many seconds off, which takes no time.
-    fn hear(clock: &mut ServerClock, seconds: f64, off: i64) {
-        clock.hear(shown(seconds, off), at(seconds), at(seconds));
+    /// Adds an immediate answer of a clock that is `off` seconds off.
+    fn observe(clock: &mut ServerClock, seconds: f64, off: i64) {
+        clock.observe(shown(seconds, off), at(seconds), at(seconds));
     }
 
-    /// The `Date` that a clock shows which is so many seconds off.
+    /// The `Date` of a clock that is `off` seconds off.
     fn shown(seconds: f64, off: i64) -> Timestamp {
         let now = zero() + SignedDuration::try_from(at(seconds)).unwrap();
         Timestamp::from_second(now.as_second() + off).unwrap()
     }
 
-    /// How far the clock is off, in seconds.
+    /// The error of the estimate, in seconds.
     fn off(clock: &ServerClock, seconds: f64) -> f64 {
         let now = clock.now(at(seconds)).unwrap();
         now.duration_since(zero()).as_secs_f64() - seconds
     }
 
     #[test]
-    fn what_several_answers_come_to() {
+    fn outliers_and_disagreeing_servers_give_the_supported_time() {
         for (case, offs, want) in [
             ("one", &[0][..], 0.0),
             ("all the same", &[0; 20], 0.0),
@@ -203,7 +204,7 @@ mod tests {
         ] {
             let mut clock = ServerClock::default();
             for (number, it) in (0..).zip(offs) {
-                hear(&mut clock, f64::from(number), *it);
+                observe(&mut clock, f64::from(number), *it);
             }
             let seconds = f64::from(u32::try_from(offs.len()).unwrap());
             assert!(!clock.went_back(), "{case}");
@@ -212,35 +213,35 @@ mod tests {
     }
 
     #[test]
-    fn a_later_time_is_approached_and_an_earlier_one_taken() {
+    fn a_later_time_is_approached_slowly_and_an_earlier_one_used_at_once() {
         let mut clock = ServerClock::default();
-        (0..16).for_each(|second| hear(&mut clock, f64::from(second), 0));
-        // Another server answers from now on, and is a minute ahead.
-        (16..116).for_each(|second| hear(&mut clock, f64::from(second), 60));
+        (0..16).for_each(|second| observe(&mut clock, f64::from(second), 0));
+        // Now another server answers, which is a minute ahead.
+        (16..116).for_each(|second| observe(&mut clock, f64::from(second), 60));
         let ahead = off(&clock, 116.0);
         assert!((3.0..5.1).contains(&ahead), "{ahead}");
-        // And yet another, which is a minute behind.
-        (116..132).for_each(|second| hear(&mut clock, f64::from(second), -60));
+        // Then another one, which is a minute behind.
+        (116..132).for_each(|second| observe(&mut clock, f64::from(second), -60));
         let behind = off(&clock, 132.0);
         assert!((-60.5..=-60.0).contains(&behind), "{behind}");
         assert!(clock.went_back());
     }
 
     #[test]
-    fn fractions_of_a_second_are_found_out() {
+    fn fractions_of_a_second_are_estimated() {
         let mut clock = ServerClock::default();
-        // Each is up to a second old, and one is hardly so.
+        // Each is up to a second old, and one is almost exact.
         for seconds in [0.9, 1.5, 2.01, 3.7, 4.4] {
-            hear(&mut clock, seconds, 0);
+            observe(&mut clock, seconds, 0);
         }
         assert!((-0.02..=0.0).contains(&off(&clock, 5.0)), "{}", off(&clock, 5.0));
         assert_eq!(clock.last(), Some(zero() + SignedDuration::from_secs(4)));
     }
 
     #[test]
-    fn clocks_that_disagree_are_told_and_slow_answers_are_not() {
+    fn disagreeing_clocks_are_reported_and_slow_answers_are_not() {
         for (case, offs, took, want) in [
-            ("nothing to tell", &[0, 0, 1, -1][..], 0.0, None),
+            ("no disagreement", &[0, 0, 1, -1][..], 0.0, None),
             ("a minute ahead", &[0, 0, 0, 60, 0], 0.0, Some(60)),
             ("a minute behind", &[0, 0, 0, -60, 0], 0.0, Some(60)),
             ("slow answers", &[0, -8, 0, 0, -9, 0], 9.0, None),
@@ -248,7 +249,7 @@ mod tests {
             let mut clock = ServerClock::default();
             for (number, it) in (20..).zip(offs) {
                 let came = f64::from(number);
-                clock.hear(shown(came, *it), at(came - took), at(came));
+                clock.observe(shown(came, *it), at(came - took), at(came));
             }
             let told = clock.disagreement().map(|it| it.as_secs());
             assert_eq!(
@@ -260,10 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn no_date_is_too_odd() {
+    fn extreme_dates_do_not_panic() {
         let mut clock = ServerClock::default();
         for date in [Timestamp::MAX, Timestamp::MIN, Timestamp::UNIX_EPOCH, Timestamp::MAX] {
-            clock.hear(date, Duration::ZERO, Duration::MAX);
+            clock.observe(date, Duration::ZERO, Duration::MAX);
             let _ = (clock.now(Duration::ZERO), clock.now(Duration::MAX), clock.disagreement());
         }
         assert_eq!(ServerClock::default().now(Duration::ZERO), None);
@@ -272,10 +273,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
-        /// Whatever is answered: once the first answers are in, no more time goes by than the
-        /// process's clock says, and the twentieth part of it.
+        /// After the first answers, the estimate never advances faster than the process's clock
+        /// plus one twentieth, for any answers.
         #[test]
-        fn time_goes_by_as_the_processs_own_does(
+        fn time_advances_like_the_processs_clock(
             answers in prop::collection::vec((0.0..30.0_f64, -2 * YEAR..2 * YEAR, 0.0..10.0_f64), 1..80),
             looks in prop::collection::vec(0.0..40.0_f64, 80),
         ) {
@@ -283,7 +284,7 @@ mod tests {
             let mut seconds = 100.0;
             let mut before: Option<(f64, f64)> = None;
             for (number, (pause, off, took)) in answers.into_iter().enumerate() {
-                // Looked at on the way to the next answer, and right before and after it.
+                // Read between answers, and right before and after each.
                 for moment in [seconds + looks[number].min(pause), seconds + pause] {
                     if let Some(now) = clock.now(at(moment)) {
                         let now = now.duration_since(zero()).as_secs_f64();
@@ -295,13 +296,13 @@ mod tests {
                     }
                 }
                 seconds += pause;
-                clock.hear(shown(seconds, off), at(seconds - took), at(seconds));
+                clock.observe(shown(seconds, off), at(seconds - took), at(seconds));
             }
         }
 
-        /// One answer of five that is off by anything up to two years changes next to nothing.
+        /// One answer in five that is off by up to two years has almost no effect.
         #[test]
-        fn outliers_change_nothing(
+        fn outliers_have_no_effect(
             wrong in -2 * YEAR..2 * YEAR,
             pauses in prop::collection::vec(0.0..5.0_f64, 60),
             first in 1..5_usize,
@@ -311,9 +312,9 @@ mod tests {
             for (number, pause) in pauses.into_iter().enumerate() {
                 seconds += pause;
                 let is_wrong = number % 5 == first;
-                hear(&mut clock, seconds, if is_wrong { wrong } else { 0 });
+                observe(&mut clock, seconds, if is_wrong { wrong } else { 0 });
                 if !is_wrong {
-                    hear(&mut honest, seconds, 0);
+                    observe(&mut honest, seconds, 0);
                 }
                 let differs = (off(&clock, seconds) - off(&honest, seconds)).abs();
                 prop_assert!(number < SETTLED || differs <= 3.0, "{differs} at {number}");

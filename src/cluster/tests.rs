@@ -1,5 +1,5 @@
-//! A real client over a service in this process: the tests play the server, count its requests,
-//! and let its time pass.
+//! Tests with a real client and a fake server in this process: a test scripts the answers, counts
+//! the requests, and controls the time.
 
 mod locking;
 mod observing;
@@ -24,10 +24,10 @@ use super::failure::Plugin;
 use super::request::Requests;
 use super::{LiveCluster, Scope};
 
-/// The server's clock, as its `Date` says it.
+/// The `Date` of all answers.
 const DATE: &str = "Wed, 04 Mar 2026 05:06:07 GMT";
 
-/// The local clock.
+/// The local time.
 fn now() -> Timestamp {
     "2001-01-01T00:00:00Z".parse().unwrap()
 }
@@ -36,7 +36,7 @@ fn namespaces(names: &[&str]) -> Scope {
     Scope::Namespaces(names.iter().map(|name| (*name).into()).collect())
 }
 
-/// How the server answers one request.
+/// The server's answer to one request.
 #[derive(Clone, Debug)]
 enum Answer {
     Body(String),
@@ -46,7 +46,7 @@ enum Answer {
     },
     /// The connection fails.
     Fails(io::ErrorKind),
-    /// Nothing comes, ever.
+    /// The server never answers.
     Silence,
 }
 
@@ -64,11 +64,11 @@ impl Answer {
     }
 }
 
-/// Requests by path and query, in the order of the alphabet: how often each came.
+/// The number of requests by path and query, sorted.
 type Log = Arc<Mutex<BTreeMap<String, usize>>>;
 
-/// A cluster whose server answers as `answer` says, which is told the path and query, and how
-/// often they were asked for before. What it does not know (`None`) is an empty list.
+/// A cluster whose server answers by `answer`, which receives the path and query, and the number
+/// of the same requests before. The default answer (`None`) is an empty list.
 fn cluster(
     mut answer: impl FnMut(&str, usize) -> Option<Answer> + Send + 'static,
 ) -> (LiveCluster, Log) {
@@ -129,7 +129,7 @@ fn node(name: &str) -> Value {
     json!({"metadata": {"name": name, "uid": format!("uid-of-{name}")}})
 }
 
-/// How often paths (with query) that begin so were asked for.
+/// The number of requests whose path and query begin with `path`.
 fn count(log: &Log, path: &str) -> usize {
     log.lock().unwrap().iter().filter(|(uri, _)| uri.starts_with(path)).map(|(_, n)| n).sum()
 }

@@ -1,4 +1,4 @@
-//! Paths and queries of the API.
+//! Builds paths and queries of the API.
 
 use std::fmt::{Display, Write as _};
 
@@ -7,14 +7,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::{Kind, Resource};
 use crate::model::NamespaceName;
 
-/// What a value may hold without being escaped (RFC 3986: unreserved).
+/// The characters to escape: all but the unreserved ones of RFC 3986.
 const ESCAPED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The path of a resource's collection; `None` is the whole cluster.
+/// The path of a resource's collection; without a namespace, of the whole cluster.
 pub(super) fn collection(resource: Resource, namespace: Option<&NamespaceName>) -> String {
     let root = match resource {
         Resource::Of(kind) => return kind.path(namespace),
-        // A part of each pod, and no collection of its own.
+        // A subresource of pods, without a collection of its own.
         Resource::PodLog => return Kind::Pod.path(namespace),
         Resource::AccessReview => "/apis/authorization.k8s.io/v1",
         Resource::Version => return "/version".to_owned(),
@@ -25,12 +25,12 @@ pub(super) fn collection(resource: Resource, namespace: Option<&NamespaceName>) 
     }
 }
 
-/// The path of one object of a namespace.
+/// The path of one object in a namespace.
 pub(super) fn object(resource: Resource, namespace: &NamespaceName, name: &str) -> String {
     format!("{}/{}", collection(resource, Some(namespace)), utf8_percent_encode(name, &ESCAPED))
 }
 
-/// The path with a query; pairs without a value are left out.
+/// Adds a query to a path; pairs without a value are omitted.
 pub(super) fn with_query<'v>(
     mut path: String,
     pairs: impl IntoIterator<Item = (&'v str, Option<&'v dyn Display>)>,

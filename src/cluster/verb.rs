@@ -1,4 +1,4 @@
-//! What a request does and to what, in the words of RBAC; and how many of each were sent.
+//! Verbs and resources of requests, named as in RBAC, and the counts of sent requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,25 +6,25 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Kind;
 
-/// What a request does, as RBAC rules call it.
+/// The verb of a request, as in RBAC rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// One object.
+    /// Reads one object.
     Get,
-    /// One page of a list.
+    /// Reads one page of a list.
     List,
-    /// A stream of changes.
+    /// Reads a stream of changes.
     Watch,
-    /// A new object.
+    /// Creates an object.
     Create,
-    /// A change of an object: server-side apply, merge patch or JSON patch.
+    /// Changes an object: server-side apply, merge patch or JSON patch.
     Patch,
-    /// The end of an object.
+    /// Deletes an object.
     Delete,
 }
 
 impl Verb {
-    /// The word in RBAC rules.
+    /// The verb as written in RBAC rules.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -53,16 +53,16 @@ impl fmt::Display for Verb {
     }
 }
 
-/// What a request is about.
+/// The resource of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
-    /// One of the kinds that snapshots hold.
+    /// The resource of one of the kinds in a snapshot.
     Of(Kind),
-    /// What the containers of a pod have printed.
+    /// `pods/log`: the log of a container.
     PodLog,
-    /// `authorization.k8s.io/v1` `SelfSubjectAccessReview`: what this user may do.
+    /// `authorization.k8s.io/v1` `SelfSubjectAccessReview`: checks a permission of this user.
     AccessReview,
-    /// `/version`, which is no resource.
+    /// The non-resource URL `/version`.
     Version,
 }
 
@@ -76,7 +76,7 @@ impl Resource {
         }
     }
 
-    /// The name in paths and in RBAC rules.
+    /// The name of the resource in paths and in RBAC rules.
     pub fn name(self) -> &'static str {
         match self {
             Self::Of(kind) => kind.resource(),
@@ -87,7 +87,7 @@ impl Resource {
     }
 }
 
-/// `daemonsets.apps`, as RBAC and kubectl write it.
+/// `daemonsets.apps`, the notation of kubectl.
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
@@ -95,28 +95,27 @@ impl fmt::Display for Resource {
     }
 }
 
-/// How many requests were sent, by verb and resource. Each attempt counts: what was tried again
-/// was sent again.
+/// The number of requests sent, by verb and resource. Every attempt counts, retries included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestCounts(BTreeMap<(Verb, Resource), u64>);
 
 impl RequestCounts {
-    /// How many of this kind.
+    /// The number of requests with this verb and resource.
     pub fn of(&self, verb: Verb, resource: Resource) -> u64 {
         self.0.get(&(verb, resource)).copied().unwrap_or_default()
     }
 
-    /// How many altogether.
+    /// The number of all requests.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// All of them that were sent at all, in the order of verbs.
+    /// All counts above zero, in the order of verbs.
     pub fn iter(&self) -> impl Iterator<Item = (Verb, Resource, u64)> {
         self.0.iter().map(|(&(verb, resource), &count)| (verb, resource, count))
     }
 
-    /// What was sent since an earlier count of the same connection.
+    /// The requests sent since an earlier count of the same connection.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let more = self.iter().map(|(verb, resource, count)| {
@@ -126,7 +125,7 @@ impl RequestCounts {
     }
 }
 
-/// Where requests are counted.
+/// Counts requests.
 #[derive(Debug, Default)]
 pub(super) struct Counter(Mutex<RequestCounts>);
 

@@ -1,9 +1,8 @@
-//! One watch: a stream of changes from a version on (upstream: `watch=true`, client-go's
+//! One watch: a stream of changes after a resource version (upstream: `watch=true`, client-go's
 //! `Reflector`).
 //!
-//! A watch ends all the time: servers close it after a while, connections break, versions expire.
-//! What to do then is a function of how it ended (`again`). Not here: what is done with the
-//! changes.
+//! Watches end often: servers close them after a while, connections break, versions expire. The
+//! next step depends on how the watch ended (`again`). Not here: the handling of the changes.
 
 mod again;
 mod line;
@@ -24,10 +23,10 @@ use super::request::{Call, Requests};
 use super::{Resource, Verb, uri};
 use crate::model::NamespaceName;
 
-/// How often a silent watch is thought about.
+/// How often a silent watch is checked.
 const ATTENTION: Duration = Duration::from_secs(5);
 
-/// What is watched.
+/// The objects to watch.
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
     pub(super) resource: Resource,
@@ -36,25 +35,25 @@ pub(super) struct Feed {
     pub(super) narrowed: Narrowed,
 }
 
-/// How a watch ended.
+/// Why a watch ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The server closed it, or the connection broke: nothing is lost.
+    /// The server closed it, or the connection was lost: no change is missed.
     Closed,
-    /// Nothing was heard for so long that it must be dead.
+    /// Nothing was received for so long that the connection counts as dead.
     Silent,
-    /// The version is too old for the server (410), or the server has lost its thread: nobody
-    /// knows what was missed.
+    /// The version is too old for the server (410), or the server reported another error: changes
+    /// may have been missed.
     Expired,
-    /// It could not be begun.
+    /// It could not be opened.
     Failed(Failure),
-    /// What came is no change of an object.
+    /// A line is not a valid event.
     Garbled(String),
 }
 
 impl Feed {
-    /// The request for what changes after `version`. The server decides how long it lasts:
-    /// half an hour to an hour.
+    /// The request for the changes after `version`. The server decides how long it lasts: half an
+    /// hour to an hour.
     fn call(&self, version: Option<&str>) -> Call {
         let path = uri::collection(self.resource, self.namespace.as_ref());
         let version = version.as_ref().map(|version| version as &dyn Display);
@@ -68,25 +67,25 @@ impl Feed {
     }
 }
 
-/// Who listens to a watch.
+/// Receives the events of a watch.
 pub(super) trait Listener: Send {
-    /// The server has said something, be it that nothing has changed.
+    /// Called when any bytes are received, including bookmarks.
     fn life(&mut self);
 
-    /// How long ago it last did.
+    /// The time since the last call of [`life`](Self::life).
     fn silent(&self) -> Duration;
 
-    /// Something has changed.
+    /// Called for each change of an object.
     ///
     /// # Errors
-    /// The object is not what the API serves.
+    /// The object is invalid.
     fn change(&mut self, change: Change, json: &str) -> Result<(), String>;
 }
 
-/// Begins a watch after `version`; without one, what is there comes first.
+/// Opens a watch after `version`. Without one, all existing objects come first.
 ///
 /// # Errors
-/// How it ended before it began.
+/// The watch could not be opened.
 pub(super) async fn open(
     requests: &Requests,
     feed: &Feed,
@@ -101,7 +100,7 @@ pub(super) async fn open(
     }
 }
 
-/// Listens to a watch until it ends. `version` goes along: it is where the next one begins.
+/// Reads a watch until it ends. Updates `version`, where the next watch continues.
 pub(super) async fn follow(
     mut body: Body,
     version: &mut Option<String>,
@@ -116,7 +115,7 @@ pub(super) async fn follow(
             Err(_) => {}
             Ok(None) => return End::Closed,
             Ok(Some(Err(error))) => {
-                tracing::debug!(reason = failure::root(&error), "a watch broke off");
+                tracing::debug!(reason = failure::root(&error), "lost the connection of a watch");
                 return End::Closed;
             }
             Ok(Some(Ok(bytes))) => {
@@ -130,7 +129,7 @@ pub(super) async fn follow(
     }
 }
 
-/// Takes all lines that are complete; says so when one of them ends the watch.
+/// Handles all complete lines. Returns the end if one of them ends the watch.
 fn take(
     lines: &mut Lines,
     version: &mut Option<String>,

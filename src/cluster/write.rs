@@ -1,16 +1,16 @@
-//! Writing to a live cluster: one method a write, each with a time limit, each attempt only while
-//! the lock is fresh. What may be sent twice is told in `retry`.
+//! Writes to a live cluster: one method per write, each with a timeout, and each attempt only while
+//! the lock is fresh. `retry` decides which requests may be sent twice.
 //!
-//! Not here: what to write, and when.
+//! Not here: the decision to write, and the content.
 
 mod access;
 mod body;
-pub(super) mod ledger;
 mod owned;
+pub(super) mod record;
 
 pub use access::{Access, Verdict};
-pub use ledger::LedgerWrite;
 pub use owned::Owned;
+pub use record::RecordWrite;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -32,18 +32,18 @@ use crate::model::{
 /// A server-side apply of a DaemonSet.
 #[derive(Clone, Copy, Debug)]
 pub struct Apply<'a> {
-    /// What is applied, and will be owned: as written, without the server's defaults.
+    /// The object to apply, without the server's defaults. Its fields will be owned.
     pub object: &'a Value,
-    /// Whether to take fields from others.
+    /// Whether to force conflicts: take fields from other field managers.
     pub force: bool,
-    /// The one object that may be changed. Without it, one that was deleted meanwhile is created
-    /// anew.
+    /// The uid as a precondition. Without it, an object that was deleted meanwhile is created
+    /// again.
     pub uid: Option<&'a Uid>,
-    /// The one version that may be changed ([`DaemonSet::resource_version`]).
+    /// The resource version as a precondition ([`DaemonSet::resource_version`]).
     pub resource_version: Option<&'a str>,
 }
 
-/// A cluster that can be written to, once it is locked.
+/// A cluster that can be locked and then written to.
 pub struct WritableCluster {
     live: LiveCluster,
 }
@@ -53,16 +53,16 @@ impl WritableCluster {
         Self { live }
     }
 
-    /// The same cluster, for reading.
+    /// The client that reads the same cluster.
     pub fn live(&self) -> &LiveCluster {
         &self.live
     }
 
-    /// What an apply would make of the DaemonSet (`dryRun=All`). Admission is asked, nothing
-    /// changes.
+    /// The result of an apply of the DaemonSet, by a dry run (`dryRun=All`): admission runs,
+    /// nothing changes.
     ///
     /// # Errors
-    /// What the apply itself would answer.
+    /// As [`Writer::apply`].
     pub async fn try_apply(
         &self,
         key: &DaemonSetKey,
@@ -71,11 +71,12 @@ impl WritableCluster {
         self.requests().apply(None, key, apply).await
     }
 
-    /// What the server would make of the live DaemonSet if its spec, labels and annotations were
-    /// those of `object` (`dryRun=All`), whoever owns them. Admission is asked, nothing changes.
+    /// The result of replacing the spec, labels and annotations of the live DaemonSet by those of
+    /// `object`, regardless of field owners, by a dry run (`dryRun=All`): admission runs, nothing
+    /// changes.
     ///
     /// # Errors
-    /// The server would not accept it; [`WriteError::Stale`] when it is another object by now.
+    /// The server rejects it; [`WriteError::Stale`] when the object was replaced by another one.
     pub async fn try_outcome(
         &self,
         live: &DaemonSet,
@@ -98,12 +99,12 @@ impl WritableCluster {
         Ok(self.requests().daemon_set_of(&answer)?)
     }
 
-    /// What the server would make of a pod (`dryRun=All`): admission is asked, and nothing is
-    /// created. It is raw JSON as the API has it, with `generateName` or `name`.
+    /// The result of creating a pod, by a dry run (`dryRun=All`): admission runs, nothing is
+    /// created. `pod` is raw JSON of the API, with `generateName` or `name`.
     ///
     /// # Errors
-    /// What creating the pod would answer: [`WriteError::Denied`] by `PodSecurity` or a missing
-    /// `PriorityClass`, say.
+    /// The error of creating the pod, such as [`WriteError::Denied`] by `PodSecurity` or a missing
+    /// `PriorityClass`.
     pub async fn try_pod(
         &self,
         namespace: &NamespaceName,
@@ -123,25 +124,25 @@ impl WritableCluster {
         self.requests().write(None, &call, attempted).await
     }
 
-    /// Locks a DaemonSet, which need not exist. Waits for whoever has the lock, if the options say
-    /// so.
+    /// Locks a DaemonSet, which need not exist. Waits for another holder as long as the options
+    /// say.
     ///
     /// # Errors
-    /// Somebody else has it and keeps it; or the lease cannot be read or written.
+    /// Another run holds it beyond the timeout; or the lease cannot be read or written.
     pub async fn lock(
         &self,
         key: &DaemonSetKey,
         holder: &Holder,
         options: &LockOptions,
     ) -> Result<Lock, LockError> {
-        self.lock_telling(key, holder, options, &|_| {}).await
+        self.lock_reports(key, holder, options, &|_| {}).await
     }
 
-    /// The same; says whom it waits for as soon as it does.
+    /// As [`lock`](Self::lock); calls `waits` with the holder as soon as it waits for one.
     ///
     /// # Errors
     /// As [`lock`](Self::lock).
-    pub async fn lock_telling(
+    pub async fn lock_reports(
         &self,
         key: &DaemonSetKey,
         holder: &Holder,
@@ -151,16 +152,17 @@ impl WritableCluster {
         Lock::take(Arc::clone(&self.live.requests), key, holder, options, waits).await
     }
 
-    /// Takes the lock away from whoever has it, and says who that was. They find it out before
-    /// their next write but one, at the latest after five seconds.
+    /// Releases the lock by force, and returns its state before. The former holder notices it
+    /// within five seconds, and sends at most one more write.
     ///
     /// # Errors
     /// The lease cannot be read or written.
     pub async fn unlock(&self, key: &DaemonSetKey) -> Result<Option<LeaseRecord>, LockError> {
-        Lock::break_open(&self.live.requests, key).await
+        Lock::force_unlock(&self.live.requests, key).await
     }
 
-    /// The same, if nobody has written the lease since it was seen: a run that is alive has.
+    /// As [`unlock`](Self::unlock), if the lease has not changed since it was read: a live holder
+    /// would have renewed it.
     ///
     /// # Errors
     /// As [`unlock`](Self::unlock).
@@ -173,8 +175,8 @@ impl WritableCluster {
     }
 }
 
-/// Writes, as long as the lock is fresh; otherwise nothing is sent. Clones share the lock and the
-/// number of requests that may be under way.
+/// Sends writes as long as the lock is fresh; otherwise nothing is sent. Clones share the lock and
+/// the limit of requests in flight.
 #[derive(Clone)]
 pub struct Writer {
     requests: Arc<Requests>,
@@ -186,11 +188,11 @@ impl Writer {
         Self { requests, fence }
     }
 
-    /// What an apply would make of the DaemonSet (`dryRun=All`). Nothing changes, so it needs no
-    /// lock.
+    /// The result of an apply of the DaemonSet, by a dry run (`dryRun=All`). Nothing changes, so it
+    /// needs no lock.
     ///
     /// # Errors
-    /// What the apply itself would answer.
+    /// As [`Writer::apply`].
     pub async fn try_apply(
         &self,
         key: &DaemonSetKey,
@@ -199,12 +201,12 @@ impl Writer {
         self.requests.apply(None, key, apply).await
     }
 
-    /// Applies a DaemonSet on the server's side, and returns what became of it. Sent again only
-    /// when it is certain that nothing happened; never after a conflict or a 500.
+    /// Applies a DaemonSet (server-side apply), and returns the result. Retried only when it was
+    /// certainly not applied; never after a conflict or a 500.
     ///
     /// # Errors
     /// [`WriteError::Conflict`] without force; [`WriteError::Stale`] when `uid` or
-    /// `resource_version` are no longer the object's, or it is gone.
+    /// `resource_version` do not match the object, or it was deleted.
     pub async fn apply(
         &self,
         key: &DaemonSetKey,
@@ -213,11 +215,11 @@ impl Writer {
         self.requests.apply(Some(&self.fence), key, apply).await
     }
 
-    /// Replaces `metadata.managedFields`, and nothing else, of exactly this version of the
-    /// DaemonSet (compare-and-swap).
+    /// Replaces only `metadata.managedFields` of exactly this version of the DaemonSet
+    /// (compare-and-swap).
     ///
     /// # Errors
-    /// [`WriteError::Stale`] when it has changed meanwhile: then nothing is written.
+    /// [`WriteError::Stale`] when the object has changed: then nothing is written.
     pub async fn replace_managed_fields(
         &self,
         live: &DaemonSet,
@@ -235,11 +237,12 @@ impl Writer {
         Ok(self.requests.daemon_set_of(&answer)?)
     }
 
-    /// Sets annotations of a revision (`None` takes one away), and changes nothing else. With
-    /// `resource_version`, of exactly this version of it.
+    /// Sets annotations of a revision; `None` removes one. With `resource_version`, only if the
+    /// revision still has this version.
     ///
     /// # Errors
-    /// [`WriteError::Stale`] when it is another one by now; [`WriteError::NotFound`].
+    /// [`WriteError::Stale`] when the revision has changed or was replaced;
+    /// [`WriteError::NotFound`].
     pub async fn annotate_revision(
         &self,
         revision: &Revision,
@@ -249,7 +252,8 @@ impl Writer {
         let Revision { namespace, name, uid, .. } = revision;
         let patch = body::annotations(uid, resource_version, annotations);
         let call = Call {
-            // Setting them twice is the same, unless the first time makes the version another.
+            // Setting them twice has the same effect, unless a version is given, which the first
+            // write changes.
             repeat: match resource_version {
                 Some(_) => Repeat::Unwanted,
                 None => Repeat::Harmless,
@@ -265,12 +269,12 @@ impl Writer {
         Ok(self.requests.revision_of(&answer)?)
     }
 
-    /// Deletes one pod, with its own grace period. Returns when the server has accepted it; the pod
-    /// ends later. Sent once: whether it is still to go is decided anew.
+    /// Deletes one pod, with its own grace period. Returns when the server has accepted the delete;
+    /// the pod terminates later. Not retried: the caller decides again whether to delete it.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`] or [`WriteError::Stale`] when there is no pod of that name and uid
-    /// ([`WriteError::is_gone`]).
+    /// [`WriteError::NotFound`] or [`WriteError::Stale`] when a pod with that name and uid does not
+    /// exist ([`WriteError::is_gone`]).
     pub async fn delete_pod(
         &self,
         namespace: &NamespaceName,
@@ -281,10 +285,11 @@ impl Writer {
         self.delete(Kind::Pod, namespace, name.as_str(), body, Repeat::Undecided).await
     }
 
-    /// Deletes exactly this version of a DaemonSet, or of the ledger that stands for it.
+    /// Deletes exactly this version of a DaemonSet, or of its record if `ds-apply` manages it.
     ///
     /// # Errors
-    /// As [`delete_pod`](Self::delete_pod); [`WriteError::Stale`] also when it has changed.
+    /// As [`delete_pod`](Self::delete_pod); [`WriteError::Stale`] also when the object has
+    /// changed.
     pub async fn delete_daemon_set(
         &self,
         live: &DaemonSet,
@@ -294,7 +299,7 @@ impl Writer {
         let body = body::delete(&live.uid, live.resource_version(), Some(cascade));
         let kind = match live.managed_by {
             ManagedBy::DaemonSetController => Kind::DaemonSet,
-            ManagedBy::DsApply => Kind::Ledger,
+            ManagedBy::DsApply => Kind::DaemonSetRecord,
         };
         let name = live.managed_by.owner_name(name);
         self.delete(kind, namespace, &name, body, Repeat::Harmless).await
@@ -347,7 +352,7 @@ impl Requests {
         Ok(self.daemon_set_of(&answer)?)
     }
 
-    /// The answer to a write, as JSON.
+    /// Sends a write, and returns the answer as JSON.
     async fn write(
         &self,
         fence: Option<&Fence>,
@@ -361,7 +366,7 @@ impl Requests {
         })
     }
 
-    /// The answer to a write.
+    /// Sends a write, and returns the body of the answer.
     pub(super) async fn write_text(
         &self,
         fence: Option<&Fence>,
@@ -373,7 +378,7 @@ impl Requests {
     }
 }
 
-/// A patch of one object, sent once.
+/// A patch of one object, retried only when it was certainly not applied.
 fn patch_call(
     kind: Kind,
     (namespace, name): (&NamespaceName, &str),

@@ -1,5 +1,5 @@
-//! What a server answers to a write, told apart by what the writer can do about it
-//! (upstream: `metav1.StatusReason`, `metav1.CauseType`).
+//! The errors of a write, classified by what the writer can do about them (upstream:
+//! `metav1.StatusReason`, `metav1.CauseType`).
 
 use std::fmt;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::retry;
 use super::{Error, Permission, Resource, Verb};
 use crate::model::NamespaceName;
 
-/// A write, as messages name it: `patch daemonsets.apps logging/agent`.
+/// A write, as shown in messages: `patch daemonsets.apps logging/agent`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempted {
-    /// What was to be done.
+    /// The verb.
     pub verb: Verb,
-    /// To what.
+    /// The resource.
     pub resource: Resource,
-    /// In which namespace; `None` is the whole cluster.
+    /// The namespace; `None` is the whole cluster.
     pub namespace: Option<NamespaceName>,
-    /// The object's name; empty when the server was to choose one.
+    /// The object's name; empty when the server generates it.
     pub name: String,
-    /// Whether it was only tried out: nothing can have changed.
+    /// Whether it was a dry run, which cannot have changed anything.
     pub dry_run: bool,
 }
 
@@ -38,121 +38,125 @@ impl fmt::Display for Attempted {
     }
 }
 
-/// A field that others own and the write would change.
+/// A field that the write would change and another field manager owns.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnedField {
-    /// Where it is, in structured-merge-diff's spelling:
+    /// The path in structured-merge-diff's notation:
     /// `.spec.template.spec.containers[name="a"].image`.
     pub path: String,
-    /// Who owns it.
+    /// The field manager that owns it.
     pub manager: String,
-    /// With which version of the API it wrote, when it did not use server-side apply.
+    /// The API version that the manager wrote, when it did not use server-side apply.
     pub api_version: Option<String>,
 }
 
-/// What is wrong with one field.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidField {
-    /// Where it is, such as `spec.template.spec.containers[0].image`.
+    /// The path, such as `spec.template.spec.containers[0].image`.
     pub path: String,
-    /// What is wrong with it.
+    /// The server's message.
     pub message: String,
 }
 
-/// Why a write did not happen, or may not have.
+/// Why a write failed, or may have failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Nothing was sent: the lock is lost, or was not confirmed recently enough.
-    #[error("{attempted}: not sent, because the lock was not confirmed in time")]
+    /// Nothing was sent: the lock is lost, or was not renewed recently enough.
+    #[error("{attempted}: not sent: the lock was not renewed in time")]
     Unlocked {
-        /// What was to be written.
+        /// The write.
         attempted: Attempted,
     },
-    /// Server-side apply without force: others own fields that would change (409, with causes
-    /// `FieldManagerConflict`).
-    #[error("{attempted}: {} of its fields {} owned by others", fields.len(), are(fields.len()))]
+    /// Server-side apply without force: other field managers own fields that would change (409
+    /// with causes `FieldManagerConflict`).
+    #[error(
+        "{attempted}: {} of its fields {} owned by other field managers",
+        fields.len(),
+        are(fields.len())
+    )]
     Conflict {
-        /// What was to be written.
+        /// The write.
         attempted: Attempted,
         /// The fields, in the server's order.
         fields: Vec<OwnedField>,
     },
-    /// The object is no longer the one that was looked at: its resource version is another one
-    /// (409), or its uid (409 for deletes, 422 for patches). Read it again.
-    #[error("{attempted}: it has changed meanwhile: {message}")]
+    /// The object is no longer the one that was read: it has another resource version (409) or
+    /// another uid (409 for deletes, 422 for patches). Read it again.
+    #[error("{attempted}: the object has changed since it was read: {message}")]
     Stale {
-        /// What was to be written.
+        /// The write.
         attempted: Attempted,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// There is no such object (404).
+    /// The object does not exist (404).
     #[error("{attempted}: it does not exist")]
     NotFound {
-        /// What was to be written.
+        /// The write.
         attempted: Attempted,
     },
-    /// There is one already (409).
-    #[error("{attempted}: it exists already")]
+    /// The object already exists (409).
+    #[error("{attempted}: it already exists")]
     AlreadyExists {
-        /// What was to be written.
+        /// The write.
         attempted: Attempted,
     },
-    /// RBAC, or another authorizer, does not let this user (403).
+    /// RBAC or another authorizer denies the write to this user (403).
     #[error("not permitted: {missing}")]
     Forbidden {
-        /// What the user may not do.
+        /// The missing permission.
         missing: Permission,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// The object breaks the API's rules (422).
+    /// The object is invalid (422).
     #[error("{attempted}: {message}")]
     Invalid {
-        /// What was to be written.
+        /// The write.
         attempted: Attempted,
-        /// Field by field.
+        /// The invalid fields.
         fields: Vec<InvalidField>,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// Admission refused it: a webhook, a policy, `PodSecurity`, a quota, a missing
+    /// Admission denied it: a webhook, a policy, `PodSecurity`, a quota or a missing
     /// `PriorityClass`.
     #[error("{attempted}: {message}")]
     Denied {
-        /// What was to be written.
+        /// The write.
         attempted: Attempted,
-        /// HTTP status code, which webhooks choose as they like.
+        /// HTTP status code, which a webhook chooses freely.
         status: u16,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// The server sheds load (429), also after several attempts. Nothing was written.
-    #[error("{attempted}: the server has too many requests")]
+    /// The server still sheds load (429) after several attempts. Nothing was written.
+    #[error("{attempted}: the server is overloaded (429 Too Many Requests)")]
     TooManyRequests {
-        /// What was to be written.
+        /// The write.
         attempted: Attempted,
-        /// How long it asks to be left alone.
+        /// The value of `Retry-After`.
         retry_after: Option<Duration>,
     },
-    /// No answer, or one from a gateway that lost the real one. The write may have happened, or
-    /// still happen: read the object again. Never said of dry runs.
-    #[error("{attempted}: it is not known whether it happened: {reason}")]
+    /// No answer, or the answer of a gateway that lost the server's one. The write may have been
+    /// applied, or may still be applied: read the object again. Never returned for dry runs.
+    #[error("{attempted}: the outcome is unknown: {reason}")]
     OutcomeUnknown {
-        /// What was to be written.
+        /// The write.
         attempted: Attempted,
-        /// What came instead of an answer.
+        /// Why there is no answer.
         reason: String,
     },
-    /// The server cannot process it (500), as with two elements of one key in a server-side apply;
-    /// or it answered something else. Sending it again will not help.
+    /// The server cannot process it (500), for example two list elements with the same key in a
+    /// server-side apply; or any other status. Sending it again does not help.
     #[error("{attempted}: the server answered {status}: {message}")]
     Refused {
-        /// What was to be written.
+        /// The write.
         attempted: Attempted,
         /// HTTP status code.
         status: u16,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
     /// The server cannot be reached or trusted, or does not accept the credentials. Nothing was
@@ -166,17 +170,18 @@ fn are(count: usize) -> &'static str {
 }
 
 impl WriteError {
-    /// Whether the object is gone, or another one of the same name: for a delete, as good as done.
+    /// Whether the object is deleted, or replaced by another one of the same name: a delete has
+    /// nothing left to do.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::Stale { .. })
     }
 
-    /// Whether the write may have happened all the same.
+    /// Whether the write may have been applied although it failed.
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::OutcomeUnknown { .. })
     }
 
-    /// The error that `failure` is for whoever tried this.
+    /// Converts the failure of a request into the error of its write.
     pub(super) fn of(failure: Failure, attempted: Attempted, call: &Call, server: &str) -> Self {
         match failure {
             Failure::Unlocked => Self::Unlocked { attempted },
@@ -186,10 +191,10 @@ impl WriteError {
             Failure::Status(refusal) => Self::of_refusal(refusal, attempted),
             Failure::BrokenOff(ref reason) if !attempted.dry_run => Self::OutcomeUnknown {
                 attempted,
-                reason: format!("the connection broke off: {reason}"),
+                reason: format!("the connection was lost: {reason}"),
             },
             Failure::LockRanOut => {
-                let reason = "the lock was lost before an answer came".to_owned();
+                let reason = "the lock was lost before the server answered".to_owned();
                 Self::OutcomeUnknown { attempted, reason }
             }
             Failure::Timeout(limit) if !attempted.dry_run => {
@@ -197,7 +202,7 @@ impl WriteError {
                 Self::OutcomeUnknown { attempted, reason }
             }
             Failure::TooLarge(limit) if !attempted.dry_run => {
-                let reason = format!("its answer has more than {} MiB", limit >> 20);
+                let reason = format!("the answer is larger than {} MiB", limit >> 20);
                 Self::OutcomeUnknown { attempted, reason }
             }
             Failure::BrokenOff(_)
@@ -216,7 +221,7 @@ impl WriteError {
             let Refusal { code: status, message, .. } = refusal;
             return Self::Denied { attempted, status, message };
         }
-        // A 500 is an answer: the server tried. What a gateway says is none.
+        // A 500 comes from the server itself; other 5xx may come from a gateway.
         let unknown = refusal.code != 500
             && !attempted.dry_run
             && retry::may_have_happened(&Failure::Status(refusal.clone()));
@@ -232,7 +237,7 @@ impl WriteError {
                 let Attempted { verb, resource, namespace, .. } = attempted;
                 Self::Forbidden { missing: Permission { verb, resource, namespace }, message }
             }
-            // The uid that was sent is not the object's: so it is another object.
+            // The uid does not match: the object was replaced by another one.
             (422, _) if causes.iter().any(|cause| cause.field == "metadata.uid") => {
                 Self::Stale { attempted, message }
             }
@@ -247,9 +252,9 @@ impl WriteError {
 }
 
 impl Refusal {
-    /// Whether this is admission's word, and neither RBAC's nor the API's. Upstream has no field
-    /// for it: webhooks and policies say `denied`, plugins use RBAC's `Forbidden` with other words
-    /// (`WithAuthorizationError` says `User "…" cannot …`).
+    /// Whether admission refused the write, rather than RBAC or validation. Upstream has no field
+    /// for it: webhooks and policies say `denied`; admission plugins use RBAC's `Forbidden` with
+    /// another message (`WithAuthorizationError` says `User "…" cannot …`).
     fn is_denial(&self) -> bool {
         let by_policy = self.message.contains(" denied the request")
             || self.message.contains(" denied request: ");
@@ -269,8 +274,8 @@ fn owned_fields(causes: &[StatusCause]) -> Vec<OwnedField> {
         .collect()
 }
 
-/// Reads `conflict with "NAME" with subresource "status" using apps/v1 at TIME` (upstream:
-/// `printManager`); the name is quoted as Go does.
+/// Parses `conflict with "NAME" with subresource "status" using apps/v1 at TIME` (upstream:
+/// `printManager`); the name is quoted as in Go.
 fn manager_of(message: &str) -> (String, Option<String>) {
     let rest = message.strip_prefix("conflict with ").unwrap_or(message);
     let mut names = serde_json::Deserializer::from_str(rest).into_iter::<String>();
@@ -329,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_apart() {
+    fn answers_are_classified() {
         let say = |reason: &str, message: &str| json!({"reason": reason, "message": message});
         let caused = |reason: &str, cause: Value| json!({"reason": reason, "message": "m", "details": {"causes": [cause]}});
         let conflict = json!({
@@ -375,11 +380,11 @@ mod tests {
         ] {
             assert_eq!(word(&told(code, &status, false)), want, "{code} {status}");
         }
-        assert_eq!(word(&told(504, &say("Timeout", "m"), true)), "refused", "a dry run is none");
+        assert_eq!(word(&told(504, &say("Timeout", "m"), true)), "refused", "a dry run");
     }
 
     #[test]
-    fn managers_are_read_as_they_are_printed() {
+    fn managers_are_parsed_as_upstream_prints_them() {
         for (message, name, version) in [
             (r#"conflict with "kubectl""#, "kubectl", None),
             (r#"conflict with "a b" using apps/v1"#, "a b", Some("apps/v1")),
@@ -394,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_and_places_are_named() {
+    fn messages_name_the_permission_and_the_object() {
         let error = told(403, &json!({"message": "User \"u\" cannot delete"}), false);
         assert_eq!(error.to_string(), "not permitted: delete pods in namespace a");
         let error = told(404, &json!({"message": "m"}), true);

@@ -1,6 +1,7 @@
-//! How often failed pods may be deleted (upstream: `failedPodsBackoff`, `flowcontrol.Backoff`).
+//! The back-off between deletions of failed pods (upstream: `failedPodsBackoff`,
+//! `flowcontrol.Backoff`).
 //!
-//! The state lives in the controller's memory. Who plans does not know it and passes
+//! The state is in the controller's memory. A plan does not know it and passes
 //! [`FailedPods::Unknown`].
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,26 +9,26 @@ use jiff::{SignedDuration, Timestamp};
 use super::Owner;
 use crate::model::{NodeName, TextMap, Uid};
 
-/// The first delay.
+/// Initial delay.
 const INITIAL: SignedDuration = SignedDuration::from_secs(1);
 
-/// The longest delay.
+/// Maximum delay.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 
-/// After so long without a deletion, the delay starts again from the first.
+/// Time without a deletion after which the delay is reset.
 const EXPIRY: SignedDuration = SignedDuration::from_mins(30);
 
-/// What is known about the back-off of failed pods.
+/// The known state of the back-off of failed pods.
 #[derive(Clone, Copy, Debug)]
 pub enum FailedPods<'a> {
-    /// Nothing: each node is taken to be free to delete one failed pod now.
+    /// Unknown: each node is assumed to allow the deletion of one failed pod now.
     Unknown,
-    /// The state of the one who decides.
+    /// The controller's state.
     Known(&'a Backoff),
 }
 
 impl FailedPods<'_> {
-    /// How long the node's failed pods are left alone; `None` when one may be deleted now.
+    /// The time for which the node's failed pods are kept; `None` if one may be deleted now.
     pub(super) fn delay(
         self,
         owner: &Owner<'_>,
@@ -40,7 +41,7 @@ impl FailedPods<'_> {
         }
     }
 
-    /// The delay that begins when a failed pod of the node is deleted now.
+    /// The delay that starts if a failed pod of the node is deleted now.
     pub(super) fn next_delay(
         self,
         owner: &Owner<'_>,
@@ -54,7 +55,7 @@ impl FailedPods<'_> {
     }
 }
 
-/// Delays by DaemonSet, its observed generation, and node; a new generation starts afresh.
+/// Delays by DaemonSet, its observed generation, and node; a new generation resets the delays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backoff(TextMap<Key, Entry>);
 
@@ -86,7 +87,7 @@ impl Backoff {
         self.0.insert(key(owner, node), entry);
     }
 
-    /// Forgets what has expired.
+    /// Removes expired entries.
     pub fn forget_expired(&mut self, now: Timestamp) {
         self.0.retain(|_, entry| !entry.has_expired(now));
     }
@@ -99,7 +100,7 @@ impl Backoff {
     }
 
     fn entry(&self, owner: &Owner<'_>, node: &NodeName) -> Option<Entry> {
-        // Mostly nothing has failed.
+        // Usually no pod has failed.
         if self.0.is_empty() { None } else { self.0.get(&key(owner, node)).copied() }
     }
 }

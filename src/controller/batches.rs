@@ -1,12 +1,12 @@
-//! How many pods one call creates and deletes, and in which portions (upstream: `syncNodes`,
+//! The number of pods that one sync creates and deletes, and the batches (upstream: `syncNodes`,
 //! `BurstReplicas`, `SlowStartInitialBatchSize`).
 
-/// Creations, and likewise deletions, of one call; the rest waits for later syncs.
+/// Maximum number of creations, and of deletions, of one sync; the rest waits for later syncs.
 pub const BURST: usize = 250;
 
-/// The portions in which `count` pods are created: 1, 2, 4, 8 and so on, at most [`BURST`]
-/// together. After a portion with an error the following ones are given up, so that a fleet of
-/// equal failures costs few requests.
+/// The sizes of the batches in which `count` pods are created: 1, 2, 4, 8 and so on, at most
+/// [`BURST`] in total. After a batch with an error the following ones are skipped, so that equal
+/// failures on all nodes cost few requests.
 pub fn slow_start(count: usize) -> impl Iterator<Item = usize> {
     let mut left = count.min(BURST);
     let mut portion = 1;
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn portions_double_up_to_the_burst() {
+    fn batches_double_up_to_the_burst() {
         for (count, want) in [
             (0, vec![]),
             (1, vec![1]),

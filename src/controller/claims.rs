@@ -1,19 +1,19 @@
-//! Whose pods and revisions these are (upstream: `ClaimObject`, `FilterPodsByOwner`).
+//! Claims pods and revisions for DaemonSets (upstream: `ClaimObject`, `FilterPodsByOwner`).
 //!
-//! One set of rules for both. Not here: the live re-read before an adoption, and the patches.
+//! The same rules apply to both. The live re-read before an adoption and the patches are elsewhere.
 
 use super::Owner;
 use crate::model::{ControllerRef, Labels, Pod, Revision, TextMap, Uid};
 
-/// What the claiming rules ask of an object.
+/// The properties of an object that the claiming rules use.
 pub trait Claimable {
-    /// `metadata.labels`, which the selector looks at.
+    /// `metadata.labels`, which the selector matches.
     fn labels(&self) -> &Labels;
     /// The owner reference with `controller: true`.
     fn controller(&self) -> Option<&ControllerRef>;
-    /// Whether it is being deleted: an orphan is then not adopted.
+    /// Whether it is being deleted; such an orphan is not adopted.
     fn is_terminating(&self) -> bool;
-    /// Whether a reference to `owner`'s uid makes it the owner's.
+    /// Whether a reference to `owner`'s uid is sufficient for ownership.
     fn is_of(&self, reference: &ControllerRef, owner: &Owner<'_>) -> bool;
 }
 
@@ -30,7 +30,7 @@ impl Claimable for Pod {
         self.terminating
     }
 
-    /// Pods come out of an index by kind, name **and** uid.
+    /// Pods are indexed by kind, name **and** uid.
     fn is_of(&self, reference: &ControllerRef, owner: &Owner<'_>) -> bool {
         owner.is_named_by(reference)
     }
@@ -49,22 +49,22 @@ impl Claimable for Revision {
         self.terminating
     }
 
-    /// Revisions are listed whole; the uid decides alone.
+    /// Revisions are not indexed; only the uid is compared.
     fn is_of(&self, reference: &ControllerRef, owner: &Owner<'_>) -> bool {
         Some(&reference.uid) == owner.uid
     }
 }
 
-/// What the controller does with one object of its namespace.
+/// The controller's decision about one object of its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Its own, and the selector matches; kept even while terminating.
+    /// Owned, and the selector matches; kept even while terminating.
     Keep,
-    /// An orphan that matches, such as one that a deleted DaemonSet left behind: it takes it over.
+    /// An orphan that matches, such as one of a deleted DaemonSet; it is adopted.
     Adopt,
-    /// Its own, but the selector does not match any more: it lets go.
+    /// Owned, but the selector no longer matches; the owner reference is removed.
     Release,
-    /// Somebody else's, or an orphan that does not match or is being deleted.
+    /// Owned by another controller, or an orphan that does not match or is being deleted.
     Ignore,
 }
 
@@ -84,16 +84,16 @@ pub fn claim<T: Claimable>(owner: &Owner<'_>, object: &T) -> Claim {
 /// The objects that a DaemonSet claims, borrowed from the snapshot.
 #[derive(Clone, Debug)]
 pub struct Claims<'a, T> {
-    /// Kept and adopted ones, in the given order: all that later decisions look at.
+    /// Kept and adopted objects, in the given order: the input of later decisions.
     pub claimed: Vec<&'a T>,
-    /// Those of [`Claims::claimed`] that are orphans until now.
+    /// The objects of [`Claims::claimed`] that are still orphans.
     pub adopted: Vec<&'a T>,
-    /// Own ones that are let go.
+    /// Owned objects that are released.
     pub released: Vec<&'a T>,
 }
 
 impl<'a, T: Claimable> Claims<'a, T> {
-    /// Claims among `candidates`, all of them of the owner's namespace.
+    /// The claims of `owner` among `candidates`, all of its namespace.
     pub fn of(owner: &Owner<'_>, candidates: impl IntoIterator<Item = &'a T>) -> Self {
         let mut claims = Self { claimed: Vec::new(), adopted: Vec::new(), released: Vec::new() };
         for object in candidates {
@@ -111,8 +111,8 @@ impl<'a, T: Claimable> Claims<'a, T> {
     }
 }
 
-/// The objects of one namespace by the uid of their controller, so that claiming for each of many
-/// DaemonSets need not look at every object (upstream: `PodControllerIndex`).
+/// The objects of one namespace by the uid of their controller, so that claiming does not scan
+/// every object for each DaemonSet (upstream: `PodControllerIndex`).
 #[derive(Clone, Debug)]
 pub struct OwnerIndex<'a, T> {
     by_owner: TextMap<&'a Uid, Vec<&'a T>>,
@@ -135,8 +135,8 @@ impl<'a, T: Claimable> OwnerIndex<'a, T> {
         index
     }
 
-    /// What `owner` may have a claim on: its own objects, then the orphans, each in the order in
-    /// which they were indexed.
+    /// The objects that `owner` may claim: its own objects, then the orphans, each in the order of
+    /// the index.
     pub fn candidates(&self, owner: &Owner<'_>) -> impl Iterator<Item = &'a T> {
         let own = owner.uid.and_then(|uid| self.by_owner.get(uid));
         own.into_iter().flatten().chain(&self.orphans).copied()
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_exist_yet_claims_orphans_only() {
+    fn a_daemon_set_that_does_not_exist_yet_claims_orphans_only() {
         let cluster = Cluster::of(0);
         let owner = Owner { uid: None, ..Owner::from(&cluster.daemon_set) };
         let theirs = Pod { controller: Some(cluster.reference()), ..pod("p", "n") };
@@ -223,7 +223,7 @@ mod tests {
         cluster.pods.push(Pod { controller: foreign, ..pod("foreign", "n") });
         let owner = Owner::from(&cluster.daemon_set);
         let index = OwnerIndex::new(&cluster.pods);
-        assert_eq!(index.candidates(&owner).count(), 4, "the foreign one is not looked at");
+        assert_eq!(index.candidates(&owner).count(), 4, "the foreign one is not a candidate");
         let (indexed, all) = (index.claims(&owner), Claims::of(&owner, &cluster.pods));
         assert_eq!(indexed.claimed, all.claimed);
         assert_eq!(indexed.adopted, all.adopted);

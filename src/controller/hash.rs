@@ -1,8 +1,8 @@
-//! A name for a template (upstream: `ComputeHash`).
+//! The hash of a template, for the name of its revision (upstream: `ComputeHash`).
 //!
-//! Upstream hashes a dump of its own Go structs, so the same template has another hash in each
-//! minor version. Nothing depends on the value: the controller never computes it again for a
-//! revision that exists. Ours is of the same shape but made from the canonical data bytes.
+//! Upstream hashes a dump of its Go structs, so the same template has another hash in each minor
+//! version. Nothing depends on the value: the controller never computes it again for an existing
+//! revision. This hash has the same format but is computed from the canonical data bytes.
 
 use serde_json::Value;
 
@@ -13,11 +13,11 @@ use crate::model::RevisionHash;
 const OFFSET_BASIS: u32 = 0x811c_9dc5;
 const PRIME: u32 = 0x0100_0193;
 
-/// What each decimal digit becomes: no vowels, so no words (upstream: `SafeEncodeString`).
+/// Characters that replace decimal digits: no vowels, so no words (upstream: `SafeEncodeString`).
 const ALPHABET: &[u8; 10] = b"456789bcdf";
 
-/// The hash of a template as served, at most ten of `[4-9bcdf]`. `collision_count` tells apart
-/// templates that would else have one name; `None` and 0 differ.
+/// The hash of a template as served, at most ten characters of `[4-9bcdf]`. `collision_count`
+/// distinguishes templates with equal hashes; `None` and 0 differ.
 pub fn hash(template: &Value, collision_count: Option<u32>) -> RevisionHash {
     let mut state = OFFSET_BASIS;
     let mut write = |bytes: &[u8]| {

@@ -1,7 +1,7 @@
-//! Which revision is current, and which ones go (upstream: `constructHistory`, `snapshot`,
+//! The current revision, and the pruning of old ones (upstream: `constructHistory`, `snapshot`,
 //! `dedupCurHistories`, `cleanupHistory`).
 //!
-//! Not here: claiming (`claims`), what a revision's data is (`revision_data`), writing.
+//! Claiming is in `claims`, the data of revisions in `revision_data`.
 
 use std::collections::HashSet;
 
@@ -15,40 +15,40 @@ use crate::model::{
     Labels, Pod, REVISION_HASH_LABEL, Revision, RevisionHash, RevisionName, RevisionNumber,
 };
 
-/// The revisions of a DaemonSet, and what has to be done to them.
+/// The revisions of a DaemonSet, and the necessary changes to them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History<'a> {
     /// The revision of the template as it is now.
     pub current: Current<'a>,
     /// Revisions of earlier templates.
     pub old: Vec<&'a Revision>,
-    /// Revisions without a hash label, which get their own name as one.
+    /// Revisions without a hash label; the controller labels them with their own name.
     pub label: Vec<&'a Revision>,
     /// Further revisions of the current template, which are deleted.
     pub duplicates: Vec<&'a Revision>,
-    /// When there are duplicates: every claimed pod that does not carry the current hash gets it.
-    /// Upstream's quirk: pods of truly older templates too, which then look updated.
+    /// If there are duplicates: the claimed pods without the current hash, which is added to them.
+    /// As upstream, this includes pods of older templates, which then count as updated.
     pub relabel: Vec<&'a Pod>,
 }
 
 /// The revision of the current template.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Current<'a> {
-    /// There is none yet.
+    /// No revision exists yet.
     New(NewRevision),
-    /// The template is an earlier one again: its revision takes the next number, nothing else.
+    /// The template equals an earlier one: its revision gets the next number.
     Reused {
-        /// The revision as it is.
+        /// The existing revision.
         revision: &'a Revision,
-        /// The number that it gets.
+        /// Its new number.
         to: RevisionNumber,
     },
-    /// There is one of its name and template that is not the owner's. It is used as it is.
+    /// A revision with this name and template exists, but is not the owner's. It is used as it is.
     Found {
         /// The revision.
         revision: &'a Revision,
     },
-    /// It is there and has the highest number.
+    /// It exists and has the highest number.
     Unchanged {
         /// The revision.
         revision: &'a Revision,
@@ -62,11 +62,11 @@ pub struct NewRevision {
     pub name: RevisionName,
     /// Its hash.
     pub hash: RevisionHash,
-    /// Its number: the highest of the old ones, plus one.
+    /// Its number: the highest old number, plus one.
     pub number: RevisionNumber,
     /// The template's labels and the hash.
     pub labels: Labels,
-    /// All annotations that the DaemonSet has at this moment.
+    /// All annotations of the DaemonSet at this time.
     pub annotations: Labels,
     /// `data`.
     pub data: Value,
@@ -95,13 +95,13 @@ impl NewRevision {
 /// The history cannot be built in this sync.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The new revision's name is taken by another template. The controller writes the count into
-    /// the status, fails, and hashes with it in the next sync.
+    /// A revision with the same name has another template. The controller writes the collision
+    /// count into the status, fails, and uses it in the hash of the next sync.
     #[error("revision {name} exists with another template")]
     NameTaken {
         /// The name.
         name: RevisionName,
-        /// The collision count to go on with.
+        /// The next collision count.
         collision_count: u32,
     },
 }
@@ -112,12 +112,12 @@ impl Current<'_> {
         match self {
             Self::New(new) => new.hash.clone(),
             Self::Reused { revision, .. } | Self::Unchanged { revision } => hash_of(revision),
-            // Nobody labels it; without a label, its pods get none.
+            // It is not labelled; without a label, its pods get none.
             Self::Found { revision } => revision.hash().unwrap_or_else(|| RevisionHash::from("")),
         }
     }
 
-    /// Its number, after what has to be done.
+    /// Its number after the changes.
     pub fn number(&self) -> RevisionNumber {
         match self {
             Self::New(new) => new.number,
@@ -127,13 +127,13 @@ impl Current<'_> {
     }
 }
 
-/// The hash of a revision: its label, or its own name while it has none.
+/// The hash of a revision: its label, or its own name without a label.
 pub fn hash_of(revision: &Revision) -> RevisionHash {
     revision.hash().unwrap_or_else(|| RevisionHash::from(revision.name.as_str()))
 }
 
-/// Builds the history out of the `claimed` revisions and pods of the owner. `namespace` are all
-/// revisions of its namespace: a name may be taken by one that is not claimed.
+/// Builds the history from the `claimed` revisions and pods of the owner. `namespace` are all
+/// revisions of its namespace: a revision that is not claimed may have the same name.
 ///
 /// # Errors
 /// [`Error::NameTaken`] when the new revision cannot get its name.
@@ -163,7 +163,7 @@ pub fn construct<'a>(
     Ok(History { old, label: label.collect(), duplicates: same, relabel, current })
 }
 
-/// The one that stays of several revisions of one template: the highest, the later one in a tie.
+/// The revision to keep of several with one template: the highest number, then the later one.
 fn survivor<'a>(same: &[&'a Revision]) -> Option<&'a Revision> {
     same.iter().copied().max_by_key(|revision| revision.number)
 }
@@ -174,8 +174,8 @@ fn relabelled<'a>(current: &Current<'_>, pods: &[&'a Pod]) -> Vec<&'a Pod> {
     pods.iter().copied().filter(lacks).collect()
 }
 
-/// A new revision, or one of its name that is there already with the same template, whoever owns
-/// it (upstream: `snapshot`).
+/// A new revision, or an existing one with its name and template, whatever its owner (upstream:
+/// `snapshot`).
 fn snapshot<'a>(
     owner: &Owner<'_>,
     namespace: &'a [Revision],
@@ -208,8 +208,8 @@ fn snapshot<'a>(
     }
 }
 
-/// Old revisions that go, lowest first (upstream: `cleanupHistory`): as many as exceed the limit,
-/// passing over those that a pod still carries. `pods` must count ended ones
+/// Old revisions to delete, lowest number first (upstream: `cleanupHistory`): as many as exceed the
+/// limit, skipping those of existing pods. `pods` must include ended ones
 /// ([`super::node_pods::EndedPods::Counted`]). The current revision is neither counted nor deleted.
 pub fn prune<'a>(
     owner: &Owner<'_>,

@@ -1,4 +1,4 @@
-//! What `maxUnavailable` and `maxSurge` mean for a cluster (upstream: `UnavailableCount`,
+//! `maxUnavailable` and `maxSurge` as numbers of nodes of a cluster (upstream: `UnavailableCount`,
 //! `SurgeCount`, `updatedDesiredNodeCounts`).
 
 use schemars::JsonSchema;
@@ -10,17 +10,17 @@ use crate::model::UpdateStrategy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// How many nodes may be without an available pod.
+    /// Number of nodes that may be without an available pod.
     pub max_unavailable: u32,
-    /// How many nodes may run an old and a new pod side by side; 0 means delete first.
+    /// Number of nodes that may run an old and a new pod at the same time; 0 means delete first.
     pub max_surge: u32,
 }
 
 impl Limits {
     /// The limits for `desired` nodes; `None` under `OnDelete`, which never rolls.
     ///
-    /// Percentages are of `desired` and are rounded up, both of them. When both limits are zero,
-    /// one node may be unavailable: else nothing would ever move.
+    /// Percentages of `desired` are rounded up for both limits. If both limits are zero, one node
+    /// may be unavailable: otherwise the rollout could not progress.
     pub fn of(strategy: &UpdateStrategy, desired: u32) -> Option<Self> {
         let UpdateStrategy::RollingUpdate { max_unavailable, max_surge } = strategy else {
             return None;

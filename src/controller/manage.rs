@@ -1,6 +1,6 @@
-//! What each node needs at once, whatever the update strategy (upstream: `manage`,
-//! `podsShouldBeOnNode`): missing pods are created; failed, ended, surplus and misplaced ones are
-//! deleted. Outdated pods stay (`rolling_update`), except for what a surge leaves behind.
+//! Changes that do not depend on the update strategy (upstream: `manage`, `podsShouldBeOnNode`):
+//! missing pods are created; failed, ended, surplus and misplaced pods are deleted. Outdated pods
+//! are left to `rolling_update`, except for the old pods of a surge.
 
 use jiff::Timestamp;
 
@@ -13,71 +13,71 @@ use super::reasons::{CreateReason, Creation, DeleteReason, Deletion, WaitReason,
 use super::updated::CurrentTemplate;
 use crate::model::{NodeName, Pod, PodPhase, PodTarget};
 
-/// What the controller sees when it decides about pods.
+/// The input of the controller's decisions about pods.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'v, 'a> {
     /// The DaemonSet.
     pub owner: Owner<'v>,
     /// All nodes.
     pub fleet: &'v Fleet<'a>,
-    /// What its template says about each of them, in their order.
+    /// The placement of its template on each node, in their order.
     pub placements: &'v [Placement],
-    /// Its pods by node, without those that have ended and are being deleted.
+    /// Its pods by node, without pods that have ended and are being deleted.
     pub pods: &'v NodePods<'a>,
     /// The current template.
     pub current: &'v CurrentTemplate,
-    /// The moment of the decision.
+    /// The time of the decision.
     pub now: Timestamp,
 }
 
 impl View<'_, '_> {
-    /// How many nodes should run a pod.
+    /// Number of nodes that should run a pod.
     pub fn desired(&self) -> u32 {
         let desired = self.placements.iter().filter(|placement| placement.may_start).count();
         u32::try_from(desired).unwrap_or(u32::MAX)
     }
 
-    /// Upstream's availability of a pod now; terminating pods may have it too.
+    /// Whether a pod is available now by upstream's rule; terminating pods may be, too.
     pub(super) fn is_available(&self, pod: &Pod) -> bool {
         pod.is_available(self.owner.spec.min_ready_seconds, self.now)
     }
 }
 
-/// Everything that is done at once, by node name.
+/// Creations and deletions that do not depend on the update strategy, by node name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manage<'a> {
     /// Pods to create.
     pub create: Vec<Creation<'a>>,
     /// Pods to delete.
     pub delete: Vec<Deletion<'a>>,
-    /// Why a node that lacks a running pod, or has a failed one, gets nothing now.
+    /// Nodes without a running pod, or with a failed one, that have to wait, with the reason.
     pub waiting: Vec<Waiting<'a>>,
 }
 
 impl Manage<'_> {
-    /// Whether there is nothing to do. Only then does the same sync go on to roll.
+    /// Whether there is nothing to do. Only then does the same sync continue with a rolling update.
     pub fn is_idle(&self) -> bool {
         self.create.is_empty() && self.delete.is_empty()
     }
 }
 
-/// Decides on every node, and on unbound pods of nodes that do not exist any more. Bound ones of
-/// such nodes are left to the pod garbage collector.
+/// Decides on every node, and on unbound pods of nodes that no longer exist. Bound pods of such
+/// nodes are left to the pod garbage collector.
 pub fn manage<'a>(view: &View<'_, 'a>, failed_pods: FailedPods<'_>) -> Manage<'a> {
     let mut plan = Manage::default();
     let surge = limits::allows_surge(&view.owner.spec.update_strategy);
     for (at, node) in view.fleet.nodes().iter().enumerate() {
-        let site = Site {
+        let managed_node = ManagedNode {
             view,
             node: &node.name,
             placement: &view.placements[at],
             pods: view.pods.at(at),
             surge,
         };
-        site.decide(failed_pods, &mut plan);
+        managed_node.decide(failed_pods, &mut plan);
     }
     for pod in view.pods.vanished().flatten().copied() {
-        // Terminating ones are deleted again, as upstream does.
+        // Terminating pods are deleted again, as upstream.
         if let PodTarget::Aimed(node) = &pod.target {
             plan.delete.push(Deletion { pod, node, reason: DeleteReason::NodeVanished });
         }
@@ -85,8 +85,8 @@ pub fn manage<'a>(view: &View<'_, 'a>, failed_pods: FailedPods<'_>) -> Manage<'a
     plan
 }
 
-/// One node, and what is there.
-struct Site<'v, 'a> {
+/// One node with its pods.
+struct ManagedNode<'v, 'a> {
     view: &'v View<'v, 'a>,
     node: &'a NodeName,
     placement: &'v Placement,
@@ -94,8 +94,8 @@ struct Site<'v, 'a> {
     surge: bool,
 }
 
-impl<'a> Site<'_, 'a> {
-    /// The first case that fits decides (upstream: `podsShouldBeOnNode`).
+impl<'a> ManagedNode<'_, 'a> {
+    /// Applies the first matching rule (upstream: `podsShouldBeOnNode`).
     fn decide(&self, failed_pods: FailedPods<'_>, plan: &mut Manage<'a>) {
         if self.placement.may_start && self.pods.is_empty() {
             plan.create.push(Creation { node: self.node, reason: CreateReason::NoPod });
@@ -110,8 +110,8 @@ impl<'a> Site<'_, 'a> {
         }
     }
 
-    /// Deletes what has ended and returns what has not, oldest first. Terminating pods are
-    /// neither. At most one failed pod a node goes, because its deletion starts a delay.
+    /// Deletes ended pods and returns running ones, oldest first. Terminating pods are neither. At
+    /// most one failed pod per node is deleted, because its deletion starts a delay.
     fn clear_ended(&self, failed_pods: FailedPods<'_>, plan: &mut Manage<'a>) -> Vec<&'a Pod> {
         let (owner, now) = (&self.view.owner, self.view.now);
         let mut delay = failed_pods.delay(owner, self.node, now);
@@ -140,7 +140,7 @@ impl<'a> Site<'_, 'a> {
                 plan.create.push(Creation { node: self.node, reason });
             }
             [] if self.placement.may_start => {
-                // Without surge the replacement comes when the last of these has gone.
+                // Without surge the replacement is created when these pods are gone.
                 for &pod in self.pods.iter().filter(|pod| pod.terminating) {
                     self.wait(pod, WaitReason::Terminating, plan);
                 }
@@ -156,8 +156,8 @@ impl<'a> Site<'_, 'a> {
         }
     }
 
-    /// With surge an outdated pod and a new one may stand side by side, until the old one is not
-    /// ready any more or the new one is available. Only the hash label tells them apart.
+    /// With surge an outdated pod and a new one run on the same node until the old one is no longer
+    /// ready or the new one is available. Only the hash label distinguishes them.
     fn keep_old_and_new(&self, running: &[&'a Pod], plan: &mut Manage<'a>) {
         let is_new = |pod: &Pod| self.view.current.has_hash(pod);
         let new = running.iter().copied().find(|pod| is_new(pod));

@@ -1,8 +1,7 @@
-//! Required node affinity: one term must match, and of that every requirement must hold (upstream:
-//! `nodeaffinity.LazyErrorNodeSelector`, `labels.NewRequirement`).
+//! Required node affinity: one term must match; a term matches if all its requirements match
+//! (upstream: `nodeaffinity.LazyErrorNodeSelector`, `labels.NewRequirement`).
 //!
-//! Terms are read once per template. Not here: preferred affinity and pod affinity, which the
-//! controller ignores.
+//! Terms are parsed once per template. The controller ignores preferred affinity and pod affinity.
 
 use std::fmt;
 
@@ -11,18 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Node, NodeSelectorRequirement, NodeSelectorTerm, is_label_key, is_label_value};
 
-/// The only field of a node that affinity can look at (upstream: `ObjectNameField`).
+/// The only field of a node that affinity supports (upstream: `ObjectNameField`).
 const NAME_FIELD: &str = "metadata.name";
 
-/// The required terms of a template, read once.
+/// The parsed required terms of a template.
 #[derive(Clone, Debug)]
 pub(super) struct RequiredTerms<'a>(Vec<Term<'a>>);
 
 #[derive(Clone, Debug)]
 enum Term<'a> {
-    /// Both lists are empty: it matches nothing.
+    /// A term without requirements, which matches no node.
     Empty,
-    /// It cannot be read, so the controller skips it without a word.
+    /// An invalid term, which the controller skips silently.
     Unreadable {
         what: Subject,
         key: &'a str,
@@ -48,7 +47,7 @@ enum Test {
     Lt(i64),
 }
 
-/// What a requirement looks at.
+/// The subject of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Subject {
@@ -58,15 +57,15 @@ pub enum Subject {
     Field,
 }
 
-/// Why a requirement, and with it its term, cannot be read.
+/// The reason why a requirement, and so its term, is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Problem {
-    /// The operator is not one of those allowed here.
+    /// The operator is unknown, or not allowed for this subject.
     UnknownOperator,
-    /// The key is not a label key.
+    /// The key is not a valid label key.
     InvalidKey,
-    /// A value is not a label value.
+    /// A value is not a valid label value.
     InvalidValue,
     /// `In` and `NotIn` need values.
     ValuesMissing,
@@ -78,29 +77,29 @@ pub enum Problem {
     NotAnInteger,
 }
 
-/// How one term came out for one node.
+/// The result of one term for one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum TermOutcome {
-    /// The term has no requirement at all and so matches no node.
+    /// The term has no requirements and so matches no node.
     Empty,
-    /// A requirement cannot be read, so the whole term is skipped.
+    /// A requirement is invalid, so the whole term is skipped.
     Unreadable {
         /// Label or field.
         subject: Subject,
         /// Its key.
         key: String,
-        /// What is wrong with it.
+        /// The error.
         problem: Problem,
     },
-    /// Each requirement was asked; the term matches when all hold.
+    /// Every requirement was evaluated; the term matches if all of them match.
     Asked {
         /// The requirements, labels before fields, as written.
         requirements: Vec<RequirementOutcome>,
     },
 }
 
-/// How one requirement came out for one node.
+/// The result of one requirement for one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequirementOutcome {
@@ -112,9 +111,9 @@ pub struct RequirementOutcome {
     pub operator: String,
     /// Operands as written.
     pub values: Vec<String>,
-    /// The node's value, when it has that label; never set for a field.
+    /// The node's value of the label, if it has one; never set for a field.
     pub have: Option<String>,
-    /// Whether the node satisfies it.
+    /// Whether the node satisfies the requirement.
     pub holds: bool,
 }
 
@@ -128,18 +127,18 @@ impl<'a> RequiredTerms<'a> {
         self.0.iter().any(|term| term.matches(node))
     }
 
-    /// How each term came out.
+    /// The result of each term.
     pub(super) fn outcomes(&self, node: &Node) -> Vec<TermOutcome> {
         self.0.iter().map(|term| term.outcome(node)).collect()
     }
 
-    /// The labels that decide.
+    /// The label keys of all requirements.
     pub(super) fn label_keys(&self) -> impl Iterator<Item = &'a str> {
         let labels = self.requirements().filter(|requirement| requirement.what == Subject::Label);
         labels.map(|requirement| requirement.written.key.as_str())
     }
 
-    /// The node names that decide.
+    /// The node names of all requirements.
     pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
         let fields = self.requirements().filter(|requirement| requirement.what == Subject::Field);
         fields.flat_map(|requirement| requirement.written.values.iter().map(String::as_str))
@@ -218,7 +217,7 @@ impl Test {
         if !is_label_key(&written.key) {
             return Err(Problem::InvalidKey);
         }
-        // This makes a signed operand of `Gt` or `Lt` unreadable too.
+        // A signed operand of `Gt` or `Lt` is invalid for this reason.
         if !values.iter().all(|value| is_label_value(value)) {
             return Err(Problem::InvalidValue);
         }
@@ -240,7 +239,7 @@ impl Requirement<'_> {
     fn holds(&self, node: &Node) -> bool {
         let value = match self.what {
             Subject::Label => node.labels.get(&self.written.key),
-            // Any other field reads as the empty text (validation refuses it).
+            // Any other field is read as the empty string (validation refuses it).
             Subject::Field if self.written.key == NAME_FIELD => Some(node.name.as_str()),
             Subject::Field => Some(""),
         };
@@ -320,9 +319,9 @@ impl fmt::Display for RequirementOutcome {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::UnknownOperator => "its operator is not known",
-            Self::InvalidKey => "its key is not a label key",
-            Self::InvalidValue => "a value is not a label value",
+            Self::UnknownOperator => "its operator is unknown",
+            Self::InvalidKey => "its key is not a valid label key",
+            Self::InvalidValue => "a value is not a valid label value",
             Self::ValuesMissing => "In and NotIn need values",
             Self::ValuesPresent => "Exists and DoesNotExist take no values",
             Self::NotOneValue => "it needs exactly one value",

@@ -1,7 +1,7 @@
-//! Which pods belong to which node, and in which order (upstream: `getNodesToDaemonPods`,
+//! Groups pods by node, in upstream's order (upstream: `getNodesToDaemonPods`,
 //! `podByCreationTimestampAndPhase`).
 //!
-//! Not here: what then happens to them (`manage`, `rolling_update`).
+//! Decisions about the pods are in `manage` and `rolling_update`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,18 +9,18 @@ use std::cmp::Ordering;
 use super::placement::{Judge, Placement};
 use crate::model::{Node, NodeName, Pod, PodPlacement, TextMap};
 
-/// Where each node stands in a list of nodes, by name.
+/// Positions of nodes in a list of nodes, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Positions(TextMap<NodeName, usize>);
 
 impl Positions {
-    /// Those of these nodes.
+    /// The positions of these nodes.
     pub fn of(nodes: &[Node]) -> Self {
         Self(nodes.iter().enumerate().map(|(at, node)| (node.name.clone(), at)).collect())
     }
 }
 
-/// All nodes of the cluster, found by name, and judged. Built once, used for every DaemonSet.
+/// All nodes of the cluster, indexed by name, with their classes. Built once for all DaemonSets.
 #[derive(Clone, Debug)]
 pub struct Fleet<'a> {
     nodes: &'a [Node],
@@ -29,13 +29,12 @@ pub struct Fleet<'a> {
 }
 
 impl<'a> Fleet<'a> {
-    /// The fleet of `nodes`, sorted by name as a snapshot holds them: decisions are made in that
-    /// order.
+    /// The fleet of `nodes`, sorted by name as in a snapshot: decisions are made in that order.
     pub fn new(nodes: &'a [Node]) -> Self {
         Self::seen_by(nodes, [])
     }
 
-    /// The same fleet, for DaemonSets of these templates.
+    /// The same fleet, optimized for DaemonSets with these templates.
     pub fn seen_by(
         nodes: &'a [Node],
         templates: impl IntoIterator<Item = &'a PodPlacement>,
@@ -44,18 +43,18 @@ impl<'a> Fleet<'a> {
         Self { nodes, positions, judge: Judge::new(nodes, templates) }
     }
 
-    /// The same fleet by whoever knows already where each node stands.
+    /// The same fleet from known positions of the nodes.
     pub fn standing(nodes: &'a [Node], positions: &'a Positions) -> Self {
         Self { nodes, positions: Cow::Borrowed(positions), judge: Judge::idle(nodes) }
     }
 
-    /// What `template` says about each node, in their order. Fast for the templates that the fleet
-    /// was made for.
+    /// The placement of `template` on each node, in their order. Fast for the templates for which
+    /// the fleet was made.
     pub fn placements(&self, template: &PodPlacement) -> Vec<Placement> {
         self.judge.judge(template)
     }
 
-    /// Who judges them, for the templates that the fleet was made for.
+    /// The judge for the templates for which the fleet was made.
     pub fn judge(&self) -> &Judge<'a> {
         &self.judge
     }
@@ -65,18 +64,18 @@ impl<'a> Fleet<'a> {
         self.nodes
     }
 
-    /// Where the node of that name stands in [`Fleet::nodes`]; `None` when it does not exist.
+    /// Position of the node with this name in [`Fleet::nodes`]; `None` if it does not exist.
     pub fn position(&self, name: &NodeName) -> Option<usize> {
         self.positions.0.get(name).copied()
     }
 }
 
-/// Whether pods count that have ended *and* are being deleted.
+/// Treatment of pods that have ended *and* are being deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedPods {
-    /// They are as good as gone: the meaning for every decision about pods.
+    /// They are ignored, as in every decision about pods.
     Dropped,
-    /// They keep their revision alive: the meaning when old revisions are pruned.
+    /// They keep their revision in use, as in the pruning of old revisions.
     Counted,
 }
 
@@ -87,12 +86,12 @@ pub struct NodePods<'a> {
     pods: Vec<&'a Pod>,
     /// `pods[starts[i]..starts[i + 1]]` belong to the node at position `i`.
     starts: Vec<usize>,
-    /// Pods of nodes that do not exist any more, by node name.
+    /// Pods of nodes that no longer exist, by node name.
     vanished: Vec<&'a Pod>,
 }
 
 impl<'a> NodePods<'a> {
-    /// Groups `claimed` pods. A pod that is aimed at no node, or at several, is left out.
+    /// Groups `claimed` pods. A pod that is aimed at no node, or at several, is ignored.
     pub fn group(fleet: &Fleet<'_>, claimed: &[&'a Pod], ended: EndedPods) -> Self {
         let mut at_node = Vec::with_capacity(claimed.len());
         let mut vanished = Vec::new();
@@ -118,7 +117,7 @@ impl<'a> NodePods<'a> {
         &self.pods[self.starts[position]..self.starts[position + 1]]
     }
 
-    /// The pods of each node that does not exist any more, by node name.
+    /// The pods of each node that no longer exists, by node name.
     pub fn vanished(&self) -> impl Iterator<Item = &[&'a Pod]> {
         self.vanished.chunk_by(|a, b| a.node() == b.node())
     }
@@ -129,7 +128,7 @@ impl<'a> NodePods<'a> {
     }
 }
 
-/// The pods in the order of their nodes; those of the node at `i` begin at `starts[i]`.
+/// The pods in the order of their nodes; the pods of the node at `i` begin at `starts[i]`.
 fn by_node<'a>(at_node: &[(usize, &'a Pod)], starts: &[usize]) -> Vec<&'a Pod> {
     let Some((_, any)) = at_node.first() else { return Vec::new() };
     let mut pods = vec![*any; at_node.len()];
@@ -141,7 +140,7 @@ fn by_node<'a>(at_node: &[(usize, &'a Pod)], starts: &[usize]) -> Vec<&'a Pod> {
     pods
 }
 
-/// For each of `nodes` positions, how many of the `taken` positions come before it.
+/// For each of `nodes` positions, the number of `taken` positions before it.
 fn starts(nodes: usize, taken: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut starts = vec![0; nodes + 1];
     for at in taken {
@@ -153,8 +152,8 @@ fn starts(nodes: usize, taken: impl Iterator<Item = usize>) -> Vec<usize> {
     starts
 }
 
-/// Upstream's order of a node's pods: bound before unbound, then older, then by name. The first
-/// is the one that stays, and the one that the status speaks of.
+/// Upstream's order of a node's pods: bound before unbound, then older, then by name. The first pod
+/// is kept, and counts for the status.
 pub fn order(a: &Pod, b: &Pod) -> Ordering {
     // A pod without creation time sorts first, as Go's zero time does.
     b.is_bound()

@@ -1,4 +1,4 @@
-//! The DaemonSet in question, as every decision of the controller sees it.
+//! The DaemonSet for which the controller decides.
 
 use serde_json::{Value, json};
 
@@ -6,31 +6,31 @@ use crate::model::{
     ControllerRef, DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, Labels, ManagedBy, Uid,
 };
 
-/// The DaemonSet that owns the pods and revisions: a live one, or one as it will be after an apply.
+/// The DaemonSet that owns the pods and revisions: the live one, or the one after an apply.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'a> {
     /// Namespace and name.
     pub key: &'a DaemonSetKey,
-    /// Who acts on it, and so what pods and revisions name as their owner.
+    /// Its controller, which determines the owner reference of pods and revisions.
     pub managed_by: ManagedBy,
-    /// Identity; `None` for a DaemonSet that is still to be created, which owns nothing yet.
+    /// Its uid; `None` for a DaemonSet that does not exist yet and owns nothing.
     pub uid: Option<&'a Uid>,
-    /// `metadata.annotations`; a new revision copies them.
+    /// `metadata.annotations`, which a new revision copies.
     pub annotations: &'a Labels,
-    /// What it asks for, defaulted.
+    /// Its `spec`, defaulted.
     pub spec: &'a DaemonSetSpec,
     /// `metadata.generation`.
     pub generation: i64,
     /// `templateGeneration`, served as an annotation; `None` when absent or not a number.
     pub template_generation: Option<i64>,
-    /// What the controller last wrote; all zero before its first sync.
+    /// The status that the controller wrote last; all zero before its first sync.
     pub status: DaemonSetStatus,
-    /// Whether it is being deleted: the controller does nothing then.
+    /// Whether it is being deleted; if so, the controller does nothing.
     pub terminating: bool,
 }
 
 impl Owner<'_> {
-    /// The owner reference of its pods and revisions; `None` while it has no uid.
+    /// The owner reference of its pods and revisions; `None` without a uid.
     pub fn reference(&self) -> Option<Value> {
         let (managed_by, uid) = (self.managed_by, self.uid?);
         Some(json!({
@@ -43,7 +43,7 @@ impl Owner<'_> {
         }))
     }
 
-    /// Whether a reference names it: by kind, name **and** uid.
+    /// Whether a reference refers to it: by kind, name **and** uid.
     pub fn is_named_by(&self, reference: &ControllerRef) -> bool {
         let managed_by = self.managed_by;
         Some(&reference.uid) == self.uid
@@ -51,7 +51,7 @@ impl Owner<'_> {
             && *reference.name == *managed_by.owner_name(&self.key.name)
     }
 
-    /// Whether both claim the same objects: everything that `claims` asks of an owner is equal.
+    /// Whether both claim the same objects: all properties that `claims` uses are equal.
     pub fn claims_as(&self, other: &Owner<'_>) -> bool {
         self.key == other.key
             && self.managed_by == other.managed_by

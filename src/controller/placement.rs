@@ -1,8 +1,8 @@
-//! Where a DaemonSet's pods may start, and where they may stay (upstream:
+//! The nodes on which a DaemonSet's pods may start or keep running (upstream:
 //! `NodeShouldRunDaemonPod`).
 //!
 //! Not considered, as upstream: readiness, resources, host ports, pod affinity, preferred affinity,
-//! topology spread, and `spec.unschedulable` itself. Not here: which of two pods stays.
+//! topology spread, and `spec.unschedulable` itself. `node_pods` orders several pods of a node.
 
 mod judge;
 
@@ -14,20 +14,20 @@ use serde::{Deserialize, Serialize};
 
 pub use judge::Judge;
 
-use self::judge::Sight;
+use self::judge::JudgedFields;
 use super::node_affinity::{RequiredTerms, TermOutcome};
 use super::tolerations::{self, PodToleration};
 use crate::model::{Node, NodeName, PodPlacement, Taint, TaintEffect};
 
-/// What a template says about a node.
+/// The placement of a template on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// A pod should run here and is created when there is none (upstream: `shouldRun`).
+    /// Whether a pod should run here and is created if there is none (upstream: `shouldRun`).
     pub may_start: bool,
-    /// A pod that runs here stays (upstream: `shouldContinueRunning`). Always true when
+    /// Whether a running pod is kept (upstream: `shouldContinueRunning`). Always true if
     /// [`Placement::may_start`] is.
     pub may_stay: bool,
-    /// Why a pod may not start, or not even stay; `None` exactly when it may start.
+    /// The reason why a pod may not start, or not keep running; `None` if it may start.
     pub obstacle: Option<Arc<Obstacle>>,
 }
 
@@ -37,44 +37,44 @@ impl Placement {
     }
 }
 
-/// The rule that keeps a pod off a node: the first one in upstream's order that says no.
+/// The rule that keeps a pod off a node: the first one in upstream's order that fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Obstacle {
-    /// `spec.nodeName` pins the pods to another node.
+    /// `spec.nodeName` is another node.
     OtherNodeName {
         /// That node.
         want: NodeName,
     },
-    /// A pair of `spec.nodeSelector` is not among the node's labels.
+    /// The node does not have a label of `spec.nodeSelector`.
     NodeSelector {
         /// Label key.
         key: String,
-        /// Value that the selector asks for.
+        /// Value in the selector.
         want: String,
-        /// Value that the node has, if any.
+        /// Value of the node, if it has the label.
         have: Option<String>,
     },
     /// No term of required node affinity matches.
     NodeAffinity {
-        /// How each term came out.
+        /// The result of each term.
         terms: Vec<TermOutcome>,
     },
-    /// A taint that the pods do not tolerate. When pods may not even stay, it is one with
-    /// effect `NoExecute`, else the first with `NoSchedule`.
+    /// A taint that the pods do not tolerate. If pods may not keep running, it is one with effect
+    /// `NoExecute`, else the first with `NoSchedule`.
     Taint {
         /// The taint.
         taint: Taint,
     },
 }
 
-/// How one rule came out for one node.
+/// The result of one rule for one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum RuleOutcome {
     /// `spec.nodeName`.
     NodeName {
-        /// The node that it names; `None` when it is not set.
+        /// The node's name; `None` if it is not set.
         want: Option<NodeName>,
         /// Whether it allows this node.
         passes: bool,
@@ -85,9 +85,9 @@ pub enum RuleOutcome {
     NodeSelector {
         /// Label key.
         key: String,
-        /// Value that the selector asks for.
+        /// Value in the selector.
         want: String,
-        /// Value that the node has, if any.
+        /// Value of the node, if it has the label.
         have: Option<String>,
         /// Whether they are equal.
         passes: bool,
@@ -96,7 +96,7 @@ pub enum RuleOutcome {
     NoNodeAffinity,
     /// Required node affinity.
     NodeAffinity {
-        /// How each term came out; one that matches is enough.
+        /// The result of each term; one match is sufficient.
         terms: Vec<TermOutcome>,
         /// Whether one matches.
         passes: bool,
@@ -107,45 +107,45 @@ pub enum RuleOutcome {
     Taint {
         /// The taint.
         taint: Taint,
-        /// What it means for the pods.
+        /// Its effect on the pods.
         verdict: TaintVerdict,
     },
 }
 
-/// What a taint means for a DaemonSet's pods.
+/// The effect of a taint on a DaemonSet's pods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TaintVerdict {
-    /// A toleration of the template covers it.
+    /// A toleration of the template tolerates it.
     Tolerated,
-    /// A toleration that the controller adds to every daemon pod covers it.
+    /// A toleration that the controller adds to every daemon pod tolerates it.
     ToleratedAutomatically,
-    /// The controller does not look at `PreferNoSchedule`.
+    /// The controller ignores `PreferNoSchedule`.
     Ignored,
-    /// No pod starts here; a running one stays.
+    /// No pod starts here; a running pod is kept.
     KeepsFromStarting,
-    /// No pod starts here, and a running one is removed.
+    /// No pod starts here, and a running pod is removed.
     Removes,
 }
 
-/// Judges one node without looking at others.
+/// The placement of a template on one node.
 pub fn judge(template: &PodPlacement, node: &Node) -> Placement {
     Rules::of(template).judge(node)
 }
 
-/// Every rule in the order in which the controller evaluates them, and how it came out. The
-/// controller stops at the first that says no; this goes on.
+/// The result of every rule, in the controller's order. The controller stops at the first rule that
+/// fails; this evaluates all rules.
 pub fn explain(template: &PodPlacement, node: &Node) -> Vec<RuleOutcome> {
     Rules::of(template).outcomes(node)
 }
 
-/// A template's rules, read once.
+/// The parsed rules of a template.
 #[derive(Debug)]
 struct Rules<'a> {
     template: &'a PodPlacement,
     terms: Option<RequiredTerms<'a>>,
     tolerations: Vec<PodToleration<'a>>,
-    sight: Sight<'a>,
+    judged_fields: JudgedFields<'a>,
 }
 
 impl<'a> Rules<'a> {
@@ -155,8 +155,8 @@ impl<'a> Rules<'a> {
         let labels = selected.chain(terms.iter().flat_map(RequiredTerms::label_keys));
         let pinned = template.node_name.iter().map(NodeName::as_str);
         let names = pinned.chain(terms.iter().flat_map(RequiredTerms::names));
-        let sight = Sight::new(labels.collect(), names.collect());
-        Self { template, terms, tolerations: tolerations::of_pod(template), sight }
+        let judged_fields = JudgedFields::new(labels.collect(), names.collect());
+        Self { template, terms, tolerations: tolerations::of_pod(template), judged_fields }
     }
 
     fn judge(&self, node: &Node) -> Placement {
@@ -217,17 +217,17 @@ impl<'a> Rules<'a> {
         outcomes
     }
 
-    /// The node that the template is pinned to, when it is another one.
+    /// The node in the template's `nodeName`, if it is another one.
     fn other_node_name(&self, node: &Node) -> Option<&'a NodeName> {
         self.template.node_name.as_ref().filter(|want| **want != node.name)
     }
 
-    /// The first pair of the node selector that the node does not have.
+    /// The first pair of the node selector that the node's labels do not match.
     fn selector_mismatch(&self, node: &Node) -> Option<(&'a str, &'a str)> {
         self.template.node_selector.iter().find(|(key, want)| !selects(node, key, want))
     }
 
-    /// What one taint means for the pods.
+    /// The effect of one taint on the pods.
     fn taint(&self, taint: &Taint) -> TaintVerdict {
         let covering = || self.tolerations.iter().find(|toleration| toleration.tolerates(taint));
         match (taint.effect, covering()) {
@@ -245,7 +245,7 @@ fn selects(node: &Node, key: &str, want: &str) -> bool {
 }
 
 impl RuleOutcome {
-    /// Whether the rule lets a pod start.
+    /// Whether the rule allows a pod to start.
     pub fn may_start(&self) -> bool {
         match self {
             Self::NoNodeSelector | Self::NoNodeAffinity | Self::NoTaints => true,
@@ -261,7 +261,7 @@ impl RuleOutcome {
         }
     }
 
-    /// Whether the rule lets a running pod stay.
+    /// Whether the rule allows a running pod to keep running.
     pub fn may_stay(&self) -> bool {
         match self {
             Self::Taint { verdict: TaintVerdict::KeepsFromStarting, .. } => true,
@@ -328,10 +328,10 @@ impl fmt::Display for RuleOutcome {
                     TaintVerdict::ToleratedAutomatically => " is tolerated by every daemon pod",
                     TaintVerdict::Ignored => " is ignored",
                     TaintVerdict::KeepsFromStarting => {
-                        " is not tolerated: no pod starts, a running one stays"
+                        " is not tolerated: no pod starts, a running pod is kept"
                     }
                     TaintVerdict::Removes => {
-                        " is not tolerated: no pod starts, a running one is removed"
+                        " is not tolerated: no pod starts, a running pod is removed"
                     }
                 })
             }
@@ -348,7 +348,7 @@ fn write_have(f: &mut fmt::Formatter<'_>, key: &str, have: Option<&str>) -> fmt:
 
 fn write_terms(f: &mut fmt::Formatter<'_>, terms: &[TermOutcome]) -> fmt::Result {
     if terms.is_empty() {
-        return f.write_str("it has no term");
+        return f.write_str("it has no terms");
     }
     for (at, term) in terms.iter().enumerate() {
         let separator = if at == 0 { "" } else { "; nor: " };

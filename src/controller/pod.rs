@@ -1,8 +1,8 @@
 //! The pod that the controller creates for a node (upstream: `CreatePodTemplate`,
 //! `ReplaceDaemonSetPodNodeNameNodeAffinity`, `GetPodFromTemplate`).
 //!
-//! Whole JSON, so nothing of the template is lost. What the API server and its admission plugins
-//! add to every pod is not here.
+//! Pods are whole JSON, so no field of the template is lost. Changes by the API server and its
+//! admission plugins are not included.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use super::tolerations::{self, PodToleration};
 use super::updated::CurrentTemplate;
 use crate::model::{NodeName, REVISION_HASH_LABEL, TEMPLATE_GENERATION_LABEL};
 
-/// Makes the pods of one DaemonSet; only the affinity differs from node to node.
+/// Creates the pods of one DaemonSet, which differ only in their affinity.
 #[derive(Clone, Debug)]
 pub struct PodMaker {
     metadata: Value,
@@ -21,15 +21,15 @@ pub struct PodMaker {
 impl PodMaker {
     /// Pods of the owner's template, labelled as `current`.
     ///
-    /// Of the template's metadata, labels, annotations and finalizers are taken. While the owner
-    /// has no uid, the pods carry no owner reference.
+    /// Labels, annotations and finalizers are copied from the template's metadata. Without a uid of
+    /// the owner, the pods have no owner reference.
     pub fn new(owner: &Owner<'_>, current: &CurrentTemplate) -> Self {
         let template = owner.spec.template.raw();
         Self { metadata: metadata(owner, current, &template["metadata"]), spec: spec(owner) }
     }
 
-    /// The pod for `node`. `spec.nodeName` stays unset: the scheduler binds the pod, and the
-    /// affinity leaves it no choice.
+    /// The pod for `node`. `spec.nodeName` is not set: the scheduler binds the pod to the only node
+    /// that its affinity allows.
     pub fn pod_for(&self, node: &NodeName) -> Value {
         let mut spec = self.spec.clone();
         let affinity = spec.entry("affinity").or_insert(Value::Null);
@@ -41,8 +41,8 @@ impl PodMaker {
     }
 }
 
-/// `generateName` is `<DaemonSet>-`; the fallback without the dash that upstream has cannot be
-/// reached with a valid name. The API server cuts it to 58 characters and adds 5.
+/// `generateName` is `<DaemonSet>-`; upstream's fallback without the dash cannot occur with a valid
+/// name. The API server cuts it to 58 characters and adds 5.
 fn metadata(owner: &Owner<'_>, current: &CurrentTemplate, template: &Value) -> Value {
     let name = owner.key.name.as_str();
     let mut labels = object(&template["labels"]);
@@ -85,8 +85,8 @@ fn spec(owner: &Owner<'_>) -> Map<String, Value> {
     spec
 }
 
-/// Replaces required node affinity by one term that names the node. Preferred terms and pod
-/// (anti-)affinity stay.
+/// Replaces required node affinity by one term with the node's name. Preferred terms and pod
+/// (anti-)affinity are kept.
 fn aim(affinity: &mut Value, node: &NodeName) {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let mut place = affinity;
@@ -154,7 +154,7 @@ mod tests {
             ),
             ("a field that is excluded", terms(on_field("NotIn", json!(["host_2"]))), &aimed),
             ("another field", terms(other_field), &aimed),
-            ("pod affinity stays", pod_affinity, &with_pod_affinity),
+            ("pod affinity is kept", pod_affinity, &with_pod_affinity),
         ] {
             let pod = made(json!({"affinity": affinity}));
             assert_eq!(&pod["spec"]["affinity"], want, "{name}");

@@ -1,4 +1,4 @@
-//! Why a pod is created, deleted, or has to wait: data first, one sentence each.
+//! Reasons why a pod is created, deleted, or has to wait, as data with one sentence each.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::model::{NodeName, Pod, PodName};
 pub struct Creation<'a> {
     /// The node it is aimed at.
     pub node: &'a NodeName,
-    /// Why.
+    /// The reason.
     pub reason: CreateReason,
 }
 
@@ -25,94 +25,94 @@ pub struct Deletion<'a> {
     pub pod: &'a Pod,
     /// The node it belongs to, which may not exist any more.
     pub node: &'a NodeName,
-    /// Why.
+    /// The reason.
     pub reason: DeleteReason,
 }
 
-/// Something that the controller would do on a node, but not now.
+/// An action on a node that has to wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting<'a> {
-    /// The pod that is not touched now, or that is in the way.
+    /// The pod that is not changed now, or that blocks the action.
     pub pod: &'a Pod,
     /// The node it belongs to.
     pub node: &'a NodeName,
-    /// What it waits for.
+    /// The reason for waiting.
     pub reason: WaitReason,
 }
 
-/// Why a pod is created.
+/// The reason why a pod is created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum CreateReason {
     /// The node should run a pod and has none.
     NoPod,
-    /// With surge: the node should run a pod, and all that it has are failed, succeeded or
+    /// With surge: the node should run a pod, and all of its pods are failed, succeeded or
     /// terminating.
     NoLivePod,
-    /// With surge: the outdated pod is not available, so the new one costs nothing.
+    /// With surge: the outdated pod is not available, so the new one uses no budget.
     OldNotAvailable {
         /// The outdated pod.
         old: PodName,
     },
-    /// With surge: the outdated pod is available, and the budget has room for a new one beside it.
+    /// With surge: the outdated pod is available, and the budget allows a new one next to it.
     WithinSurge {
         /// The outdated pod.
         old: PodName,
-        /// Nodes that count as surging already.
+        /// Nodes that already count as surging.
         surging: u32,
         /// `maxSurge` for this cluster.
         allowed: u32,
     },
 }
 
-/// Why a pod is deleted.
+/// The reason why a pod is deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum DeleteReason {
-    /// The node may not keep a pod of this DaemonSet.
+    /// No pod of this DaemonSet may run on the node.
     NodeNotEligible {
-        /// The rule that says no.
+        /// The rule that fails.
         obstacle: Arc<Obstacle>,
     },
-    /// The node has more pods than it should, and another one stays.
+    /// The node has more pods than it should, and another pod is kept.
     Surplus {
-        /// The pod that stays.
+        /// The pod that is kept.
         keeps: PodName,
     },
-    /// It failed; another one is created when it is gone.
+    /// The pod failed; another one is created when it is gone.
     Failed,
-    /// It ended, which a daemon pod should not; another one is created when it is gone.
+    /// The pod succeeded, which a daemon pod should not; another one is created when it is gone.
     Succeeded,
-    /// It never got a node, and the node that it is aimed at does not exist.
+    /// The pod was never bound, and the node that it is aimed at does not exist.
     NodeVanished,
-    /// With surge: outdated, not ready, and the new pod stands beside it.
+    /// With surge: outdated, not ready, and the node has a new pod.
     OldNotReady {
         /// The new pod.
         new: PodName,
     },
-    /// With surge: outdated, and the new pod beside it is available.
+    /// With surge: outdated, and the new pod on the node is available.
     Replaced {
         /// The new pod.
         by: PodName,
     },
-    /// Outdated and not available: replacing it costs nothing, so the budget is not asked.
+    /// Outdated and not available: replacing it uses no budget.
     OutdatedNotAvailable,
-    /// Outdated, and the budget has room.
+    /// Outdated, and the budget allows it.
     Outdated {
         /// Nodes without an available pod before this step.
         unavailable: u32,
         /// `maxUnavailable` for this cluster.
         allowed: u32,
     },
-    /// With surge: outdated, not available, and the node may not start a new one.
+    /// With surge: outdated, not available, and a new pod may not start on the node.
     NotAvailableAndMayNotStart {
-        /// The rule that says no.
+        /// The rule that fails.
         obstacle: Arc<Obstacle>,
     },
-    /// With surge: outdated on a node that may not start a new one, and enough others are
+    /// With surge: outdated on a node where a new pod may not start, and enough other pods are
     /// available.
     Sunset {
-        /// The rule that says no.
+        /// The rule that fails.
         obstacle: Arc<Obstacle>,
         /// Nodes with an available pod.
         available: u32,
@@ -121,40 +121,40 @@ pub enum DeleteReason {
     },
 }
 
-/// What something waits for.
+/// The reason for waiting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum WaitReason {
-    /// The node gets its pod when this one has gone.
+    /// A pod is created on the node when this pod is gone.
     Terminating,
     /// The failed pod is deleted when the back-off is over.
     BackOff {
-        /// The whole delay, in seconds; the controller looks again after that long.
+        /// The whole delay, in seconds, after which the controller syncs again.
         seconds: u64,
     },
-    /// Outdated, but so many nodes are without an available pod that the budget is used up.
+    /// Outdated, but `maxUnavailable` is reached.
     BudgetTaken {
-        /// Nodes without an available pod, those of this step included.
+        /// Nodes without an available pod, including those of this step.
         unavailable: u32,
         /// `maxUnavailable` for this cluster.
         allowed: u32,
     },
-    /// With surge: outdated, but no more nodes may have two pods.
+    /// With surge: outdated, but `maxSurge` is reached.
     SurgeTaken {
-        /// Nodes that count as surging, those of this step included.
+        /// Nodes that count as surging, including those of this step.
         surging: u32,
         /// `maxSurge` for this cluster.
         allowed: u32,
     },
-    /// With surge: outdated, and stays until the new pod beside it is available.
+    /// With surge: outdated, and kept until the new pod on the node is available.
     NewNotAvailable {
         /// The new pod.
         new: PodName,
     },
-    /// With surge: outdated on a node that may not start a new one, but too few others are
+    /// With surge: outdated on a node where a new pod may not start, but too few other pods are
     /// available.
     StillNeeded {
-        /// The rule that says no.
+        /// The rule that fails.
         obstacle: Arc<Obstacle>,
         /// Nodes with an available pod.
         available: u32,
@@ -180,22 +180,22 @@ impl fmt::Display for DeleteReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NodeNotEligible { obstacle } => write!(f, "{obstacle}"),
-            Self::Surplus { keeps } => write!(f, "surplus beside pod {keeps}"),
+            Self::Surplus { keeps } => write!(f, "surplus, pod {keeps} is kept"),
             Self::Failed => f.write_str("pod failed"),
-            Self::Succeeded => f.write_str("pod ended"),
-            Self::NodeVanished => f.write_str("not bound, and its node does not exist any more"),
-            Self::OldNotReady { new } => write!(f, "outdated and not ready, beside new pod {new}"),
+            Self::Succeeded => f.write_str("pod completed"),
+            Self::NodeVanished => f.write_str("not bound, and its node no longer exists"),
+            Self::OldNotReady { new } => write!(f, "outdated and not ready, next to new pod {new}"),
             Self::Replaced { by } => write!(f, "outdated, and new pod {by} is available"),
             Self::OutdatedNotAvailable => f.write_str("outdated and not available"),
             Self::Outdated { unavailable, allowed } => {
                 write!(f, "outdated; {unavailable} unavailable, at most {allowed} allowed")
             }
             Self::NotAvailableAndMayNotStart { obstacle } => {
-                write!(f, "outdated and not available, and no new one may start: {obstacle}")
+                write!(f, "outdated and not available; a new pod may not start here: {obstacle}")
             }
             Self::Sunset { obstacle, available, desired } => write!(
                 f,
-                "outdated, and no new one may start: {obstacle}; {available} available, \
+                "outdated; a new pod may not start here: {obstacle}; {available} available, \
                  {desired} desired"
             ),
         }
@@ -214,11 +214,11 @@ impl fmt::Display for WaitReason {
                 write!(f, "outdated; {surging} surging, at most {allowed} allowed")
             }
             Self::NewNotAvailable { new } => {
-                write!(f, "outdated, stays until new pod {new} is available")
+                write!(f, "outdated, kept until new pod {new} is available")
             }
             Self::StillNeeded { obstacle, available, desired } => write!(
                 f,
-                "outdated, and no new one may start: {obstacle}; stays while only {available} \
+                "outdated; a new pod may not start here: {obstacle}; kept while only {available} \
                  are available for {desired} desired"
             ),
         }
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&sunset).unwrap(), want);
         assert_eq!(
             sunset.to_string(),
-            "outdated, and no new one may start: taint gpu:NoSchedule is not tolerated; \
+            "outdated; a new pod may not start here: taint gpu:NoSchedule is not tolerated; \
              10 available, 8 desired"
         );
         let within = CreateReason::WithinSurge { old: "a".into(), surging: 1, allowed: 3 };

@@ -1,23 +1,23 @@
-//! The data of a revision: its bytes as the controller writes them, and when it matches a template
-//! (upstream: `getPatch`, `Match`).
+//! The data of a revision: its bytes as written by the controller, and its comparison with a
+//! template (upstream: `getPatch`, `Match`).
 //!
-//! The template must be the one that the API server serves: defaulted, empty fields dropped.
+//! The template must be as the API server serves it: defaulted, without empty fields.
 
 use serde_json::{Map, Number, Value};
 
-/// How a revision's data is compared with a template.
+/// The comparison of a revision's data with a template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Matching {
-    /// As JSON values, and without regard to a null `creationTimestamp`, which servers before
-    /// 1.34 wrote. No needless revision comes of an upgrade.
+    /// As JSON values, ignoring a null `creationTimestamp`, which servers before 1.34 wrote, so
+    /// that an upgrade does not cause a new revision.
     #[default]
     Tolerant,
-    /// As upstream: a null `creationTimestamp` makes a difference.
+    /// As upstream: a null `creationTimestamp` is a difference.
     Exact,
 }
 
-/// `{"spec":{"template":T}}`, where T is the template with `"$patch":"replace"`, and without a
-/// null `creationTimestamp`, as servers write it since 1.34.
+/// `{"spec":{"template":T}}`, where T is the template with `"$patch":"replace"` and without a null
+/// `creationTimestamp`, as servers write it since 1.34.
 pub fn data_for(template: &Value) -> Value {
     let mut template = without_null_timestamps(template);
     if let Value::Object(fields) = &mut template {
@@ -42,7 +42,7 @@ fn without_null_timestamps(value: &Value) -> Value {
     }
 }
 
-/// Whether a revision's `data` is that of `template` (upstream: `Match`).
+/// Whether a revision's `data` matches `template` (upstream: `Match`).
 pub fn matches(template: &Value, data: &Value, matching: Matching) -> bool {
     let stored = only_field(data, "spec").and_then(|spec| only_field(spec, "template"));
     let (Some(Value::Object(stored)), Value::Object(template)) = (stored, template) else {
@@ -54,8 +54,7 @@ pub fn matches(template: &Value, data: &Value, matching: Matching) -> bool {
     same_fields(stored, template, matching, |key| key != PATCH)
 }
 
-/// The template in a revision's `data`, without what makes a patch of it; `None` when there is
-/// none.
+/// The template in a revision's `data`, without the patch directive; `None` if there is none.
 pub fn template_of(data: &Value) -> Option<Value> {
     let mut template = data.pointer("/spec/template")?.clone();
     if let Value::Object(fields) = &mut template {
@@ -64,18 +63,18 @@ pub fn template_of(data: &Value) -> Option<Value> {
     Some(template)
 }
 
-/// Whether stored `bytes` are exactly those that the controller would write for `template`.
+/// Whether stored `bytes` equal those that the controller would write for `template`.
 pub fn matches_bytes(template: &Value, bytes: &[u8]) -> bool {
     canonical_json(&data_for(template)) == bytes
 }
 
-/// The value under `key` of an object that has no other.
+/// The value under `key` of an object without other keys.
 fn only_field<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     let fields = value.as_object().filter(|fields| fields.len() == 1)?;
     fields.get(key)
 }
 
-/// Whether two objects have the same fields, of `stored` only those that are asked for.
+/// Whether two objects have the same fields; of `stored`, only the requested fields are compared.
 fn same_fields(
     stored: &Map<String, Value>,
     template: &Map<String, Value>,
@@ -108,7 +107,7 @@ fn is_null_timestamp(key: &str, value: &Value) -> bool {
 }
 
 /// The bytes of `value` as Go's `encoding/json` writes a map: keys sorted, no white space, Go's
-/// escapes and numbers. Only bytes like these survive a read and write through the API server.
+/// escapes and numbers. The API server does not change such bytes when it stores them.
 pub fn canonical_json(value: &Value) -> Vec<u8> {
     let mut out = String::new();
     write_value(&mut out, value);
@@ -147,7 +146,7 @@ fn write_value(out: &mut String, value: &Value) {
     }
 }
 
-/// Integers of 64 bits stay integers; the rest goes through a float, as in the API server.
+/// Integers of 64 bits are kept; other numbers are converted to floats, as in the API server.
 fn write_number(out: &mut String, number: &Number) {
     match (number.as_i64(), number.as_f64()) {
         (Some(integer), _) => out.push_str(&integer.to_string()),
@@ -156,7 +155,7 @@ fn write_number(out: &mut String, number: &Number) {
     }
 }
 
-/// Go writes an exponent only below 1e-6 and from 1e21 on, and a sign with it.
+/// Go writes an exponent, with its sign, only below 1e-6 and from 1e21 on.
 fn go_float(float: f64) -> String {
     let size = float.abs();
     if size == 0.0 || (1e-6..1e21).contains(&size) {
@@ -168,7 +167,7 @@ fn go_float(float: f64) -> String {
 
 fn write_string(out: &mut String, text: &str) {
     out.push('"');
-    // Most text is written as it is, in as few pieces as there are.
+    // Most text needs no escapes and is written in one piece.
     let mut written = 0;
     for (at, char) in text.char_indices() {
         let escape = match char {
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matches() {
+    fn data_that_matches_a_template() {
         let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"x": [1, {"y": 2}]}});
         let timed = json!({
             "metadata": {"labels": {"a": "b"}, "creationTimestamp": null},

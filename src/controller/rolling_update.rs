@@ -1,9 +1,9 @@
-//! Which outdated pods go next within the budget, and which new ones come first under surge
-//! (upstream: `rollingUpdate`).
+//! One step of a rolling update: the outdated pods to delete within the budget, and with surge the
+//! new pods to create (upstream: `rollingUpdate`).
 //!
-//! Candidates are taken in the order of node names; upstream leaves it to a hash map, so only the
-//! counts are the same. Not here: creating what is then missing (`manage`, in a later sync), and
-//! the stricter waves of a paced rollout.
+//! Candidates are in the order of node names; upstream uses the order of a hash map, so only the
+//! counts are equal. `manage` creates the missing pods in a later sync. The stricter waves of a
+//! paced rollout are elsewhere.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ pub struct RollingUpdate<'a> {
     pub desired: u32,
     /// The budget.
     pub limits: Limits,
-    /// How much of it is in use before the step.
+    /// The part of the budget in use before the step.
     pub usage: Usage,
     /// Pods to delete: outdated ones, by reason and node name.
     pub delete: Vec<Deletion<'a>>,
-    /// Pods to create beside outdated ones; only with surge.
+    /// Pods to create next to outdated ones; only with surge.
     pub create: Vec<Creation<'a>>,
     /// Outdated pods that have to wait.
     pub waiting: Vec<Waiting<'a>>,
 }
 
-/// What a step counts before it decides.
+/// The counts on which a step is based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
     /// Without surge.
@@ -40,18 +40,19 @@ pub enum Usage {
     },
     /// With surge.
     Surge {
-        /// Nodes where a new pod is not available beside the old one, or with several of a kind.
+        /// Nodes with an old pod and a new one that is not available, or with several pods of a
+        /// kind.
         surging: u32,
-        /// Nodes with an available pod, the old one deciding where there are two.
+        /// Nodes with an available pod; the old pod counts if there are two.
         available: u32,
     },
 }
 
-/// The step fails as a whole, as it does upstream.
+/// The step fails as a whole, as upstream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// With surge: an outdated pod stands alone on a node that does not exist any more. The step
-    /// works again when the pod has been collected.
+    /// With surge: the only pod of a node that no longer exists is outdated. The step succeeds
+    /// after the pod has been garbage-collected.
     #[error("node {node} does not exist, but has an outdated pod")]
     VanishedNode {
         /// That node.
@@ -75,9 +76,9 @@ pub fn rolling_update<'a>(view: &View<'_, 'a>) -> Result<Option<RollingUpdate<'a
     }
 }
 
-/// What rolling finds on a node, terminating pods aside (upstream: `findUpdatedPodsOnNode`).
+/// The pods on a node, without terminating ones (upstream: `findUpdatedPodsOnNode`).
 enum Found<'a> {
-    /// Two of a kind: left to `manage`.
+    /// Two pods of a kind, which `manage` resolves.
     Excess,
     Neither,
     New(&'a Pod),
@@ -104,36 +105,36 @@ fn find<'a>(view: &View<'_, 'a>, pods: &[&'a Pod]) -> Found<'a> {
     }
 }
 
-/// One node of the map that a step goes over.
-struct Spot<'a> {
+/// One node of a step.
+struct NodeEntry<'a> {
     node: &'a NodeName,
-    /// `None` when it does not exist any more.
+    /// Position in the fleet; `None` if the node no longer exists.
     position: Option<usize>,
     found: Found<'a>,
 }
 
-/// Every node with pods, and every node that should have one, those that do not exist last.
-fn spots<'a>(view: &View<'_, 'a>) -> impl Iterator<Item = Spot<'a>> {
+/// Every node with pods, and every node that should have one; nodes that do not exist come last.
+fn entries<'a>(view: &View<'_, 'a>) -> impl Iterator<Item = NodeEntry<'a>> {
     let nodes = view.fleet.nodes().iter().enumerate();
     let existing = nodes.filter_map(|(at, node)| {
         let pods = view.pods.at(at);
         let mapped = view.placements[at].may_start || !pods.is_empty();
-        mapped.then(|| Spot { node: &node.name, position: Some(at), found: find(view, pods) })
+        mapped.then(|| NodeEntry { node: &node.name, position: Some(at), found: find(view, pods) })
     });
     let vanished = view.pods.vanished().filter_map(|pods| {
         let node = pods.first()?.node()?;
-        Some(Spot { node, position: None, found: find(view, pods) })
+        Some(NodeEntry { node, position: None, found: find(view, pods) })
     });
     existing.chain(vanished)
 }
 
-/// `maxSurge` is 0: old pods are deleted while the budget has room; unavailable ones regardless,
-/// though they use it up too.
+/// `maxSurge` is 0: old pods are deleted within the budget. Unavailable ones are always deleted,
+/// and count against the budget.
 fn delete_first<'a>(view: &View<'_, 'a>, desired: u32, limits: Limits) -> RollingUpdate<'a> {
     let mut unavailable = 0;
     let mut delete = Vec::new();
     let mut candidates = Vec::new();
-    for Spot { node, position: _, found } in spots(view) {
+    for NodeEntry { node, position: _, found } in entries(view) {
         match found {
             Found::New(new) if view.is_available(new) => {}
             Found::New(_) | Found::Excess | Found::Neither | Found::Both { .. } => unavailable += 1,
@@ -167,16 +168,16 @@ fn delete_first<'a>(view: &View<'_, 'a>, desired: u32, limits: Limits) -> Rollin
     }
 }
 
-/// `maxSurge` is above 0: new pods are created beside old ones while the budget has room; beside
-/// unavailable ones regardless. Outdated pods where none may start go when enough others are
-/// available.
+/// `maxSurge` is above 0: new pods are created next to old ones within the budget, and always next
+/// to unavailable ones. Outdated pods on nodes where no pod may start are deleted when enough other
+/// pods are available.
 fn create_first<'a>(
     view: &View<'_, 'a>,
     desired: u32,
     limits: Limits,
 ) -> Result<RollingUpdate<'a>, Error> {
     let mut step = Surge::default();
-    for Spot { node, position, found } in spots(view) {
+    for NodeEntry { node, position, found } in entries(view) {
         match found {
             Found::Excess => step.surging += 1,
             Found::Neither => {}
@@ -198,7 +199,7 @@ fn create_first<'a>(
     Ok(step.finish(desired, limits))
 }
 
-/// What a step with surge gathers from node to node.
+/// The state of a step with surge while it iterates over nodes.
 #[derive(Default)]
 struct Surge<'a> {
     surging: u32,

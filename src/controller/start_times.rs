@@ -1,7 +1,7 @@
-//! How long pods take to start, as the pods of a cluster tell themselves: from creation to Ready.
+//! Start times of pods, from creation to Ready, as observed on the pods of a cluster.
 //!
-//! Told by image without its tag, because a rollout's new image is seldom there already. Not here:
-//! what a forecast (`plan`) or a rehearsal (`simulator`) makes of it.
+//! Times are by image without its tag, because a rollout's new tag rarely runs already. Forecasts
+//! (`plan`) and rehearsals (`simulator`) use them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -10,28 +10,29 @@ use serde_json::Value;
 
 use crate::model::{NamespaceName, Pod, PodReadiness, REVISION_HASH_LABEL, Snapshot};
 
-/// How long a pod takes to be Ready when nothing is known about its image.
+/// The assumed start time of a pod whose image has not been observed.
 pub const DEFAULT_START: Duration = Duration::from_secs(8);
 
-/// So many starts of an image have to be seen: one alone may be that of a pod that has been Ready
-/// again since.
+/// Minimum number of observed starts of an image: a single pod may have become Ready again later,
+/// which falsifies its start time.
 const ENOUGH: usize = 3;
 
 /// Start times by image.
 #[derive(Clone, Debug, Default)]
 pub struct StartTimes {
-    /// The median of those that were seen, by image without tag and digest, and how many were.
+    /// The median and the number of observed starts, by image without tag and digest.
     by_image: BTreeMap<String, (Duration, usize)>,
 }
 
 impl StartTimes {
-    /// Those of a cluster, as far as its pods tell.
+    /// The start times observed on the pods of a cluster.
     pub fn seen_in(snapshot: &Snapshot) -> Self {
         let mut by_revision = times_by_revision(&snapshot.pods);
         let mut seen: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
         for revision in &snapshot.revisions {
             let hash = revision.labels.get(REVISION_HASH_LABEL);
-            // Two DaemonSets with one template have revisions of one hash: their pods count once.
+            // Two DaemonSets with equal templates have revisions with equal hashes: their pods
+            // count once.
             let times = hash.and_then(|hash| by_revision.remove(&(&revision.namespace, hash)));
             let Some(times) = times else { continue };
             let Some(spec) = revision.data.pointer("/spec/template/spec") else { continue };
@@ -51,30 +52,30 @@ impl StartTimes {
         self.by_image.iter().map(|(image, (time, _))| (image.as_str(), *time))
     }
 
-    /// That of the slowest of these images, and how many starts tell of it; `None` when nothing is
-    /// known about any of them.
+    /// The start time of the slowest of these images, and the number of its observed starts; `None`
+    /// if none of them has been observed.
     pub fn of<'i>(&self, images: impl IntoIterator<Item = &'i str>) -> Option<(Duration, usize)> {
         images.into_iter().filter_map(|image| self.by_image.get(repository(image))).max().copied()
     }
 }
 
-/// From creation to Ready. One that has been Ready again since is passed over by the median; one
-/// that took less than the second in which times are written tells nothing.
+/// The time from creation to Ready. The median removes pods that became Ready again later. A time
+/// below one second, the resolution of timestamps, is ignored.
 fn start_time(pod: &Pod) -> Option<Duration> {
     let PodReadiness::Ready { since: Some(since) } = pod.readiness else { return None };
     let time = Duration::try_from(since.duration_since(pod.created?)).ok()?;
     (time >= Duration::from_secs(1)).then_some(time)
 }
 
-/// The one in the middle; of too few there is none.
+/// The median; `None` for too few values.
 fn median(mut times: Vec<Duration>) -> Option<Duration> {
     times.sort_unstable();
     let middle = times.len().saturating_sub(1) / 2;
     times.get(middle).copied().filter(|_| times.len() >= ENOUGH)
 }
 
-/// The times of the pods of each revision, by namespace and hash. Images are the revision's to
-/// tell: a snapshot may have more pods than one would look up names for.
+/// The start times of the pods of each revision, by namespace and hash. Images are read from the
+/// revision, because a snapshot may have many more pods than revisions.
 fn times_by_revision(pods: &[Pod]) -> HashMap<(&NamespaceName, &str), Vec<Duration>> {
     let mut times: HashMap<_, Vec<Duration>> = HashMap::new();
     for pod in pods {
@@ -91,7 +92,7 @@ pub fn images(spec: &Value) -> impl Iterator<Item = &str> {
     containers.filter_map(|container| container["image"].as_str())
 }
 
-/// An image without tag and digest. The port of a registry is no tag.
+/// An image without tag and digest. The port of a registry is not a tag.
 pub fn repository(image: &str) -> &str {
     let image = image.split_once('@').map_or(image, |(name, _)| name);
     match image.rsplit_once(':') {
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_in_the_middle_of_enough() {
+    fn the_median_of_enough_values() {
         let seconds = Duration::from_secs;
         assert_eq!(median(vec![seconds(9), seconds(1), seconds(2)]), Some(seconds(2)));
         assert_eq!(median(vec![seconds(9), seconds(1)]), None);

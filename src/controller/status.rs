@@ -1,20 +1,20 @@
-//! What the controller writes into a DaemonSet's status (upstream: `updateDaemonSetStatus`,
+//! The status of a DaemonSet as the controller writes it (upstream: `updateDaemonSetStatus`,
 //! `storeDaemonSetStatus`).
 //!
-//! Nodes are counted, never pods, and of each node's pods the first in upstream's order speaks.
-//! During a surge that is the old one, so "updated" comes late. Conditions are never set.
+//! Nodes are counted, not pods; of each node's pods only the first in upstream's order counts.
+//! During a surge that is the old one, so "updated" increases late. Conditions are never set.
 
 use super::manage::View;
 use crate::model::DaemonSetStatus;
 
-/// The status after a sync: seven counters of what is seen now, before the sync's own effects,
-/// and the generation of the spec that was acted on.
+/// The status after a sync: seven counters of the state before the sync's own effects, and the
+/// generation of the spec.
 pub fn status(view: &View<'_, '_>) -> DaemonSetStatus {
     DaemonSetStatus { observed_generation: view.owner.generation, ..counters(view) }
 }
 
-/// The status of a sync that has to wait for its earlier effects: the counters only; the
-/// generation is not raised, because its spec was not acted on.
+/// The status of a sync that has to wait for earlier effects: only the counters. The observed
+/// generation is not changed, because the sync did not act on the spec.
 pub fn counters(view: &View<'_, '_>) -> DaemonSetStatus {
     let mut status = DaemonSetStatus {
         observed_generation: view.owner.status.observed_generation,
@@ -38,10 +38,10 @@ pub fn counters(view: &View<'_, '_>) -> DaemonSetStatus {
     status
 }
 
-/// Whether the controller writes `new` over `live`: not when all counters are equal and the
+/// Whether the controller replaces `live` by `new`: not if all counters are equal and the
 /// generation is observed.
 ///
-/// A sync that does not raise the generation writes again and again while it is behind.
+/// A sync that does not change the observed generation writes every time while it is outdated.
 pub fn needs_write(live: &DaemonSetStatus, new: &DaemonSetStatus, generation: i64) -> bool {
     let counters = |status: &DaemonSetStatus| DaemonSetStatus {
         observed_generation: 0,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_counted_and_the_oldest_pod_speaks() {
+    fn nodes_are_counted_by_their_oldest_pod() {
         let mut cluster = Cluster::of(3);
         let hash = cluster.hash();
         cluster.nodes.push(node("node-3", &[], &["gpu:NoSchedule"]));
@@ -114,7 +114,7 @@ mod tests {
             ..owned("new", "node-0", 20, PodReadiness::NotReady { since: None })
         };
         let pods = vec![
-            owned("old", "node-0", 10, ready), // the old one speaks during a surge
+            owned("old", "node-0", 10, ready), // the old one counts during a surge
             surging,
             owned("misplaced", "node-1", 10, ready),
             Pod { terminating: true, ..owned("terminating", "node-2", 10, ready) },
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn when_it_is_written() {
+    fn the_status_is_written_if_it_differs() {
         let base = DaemonSetStatus { observed_generation: 4, ..DaemonSetStatus::default() };
         let one = |change: fn(&mut DaemonSetStatus)| {
             let mut status = base;

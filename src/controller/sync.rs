@@ -1,7 +1,7 @@
 //! One sync of one DaemonSet, in upstream's order (`syncDaemonSet`, `updateDaemonSet`).
 //!
-//! Everything is decided on what was seen when it began. Not here: performing the effects, their
-//! errors, the read-own-writes gate, queues and events.
+//! All decisions are based on the state at the beginning of the sync. Effects are performed, and
+//! their errors, expectations, queues and events handled, elsewhere.
 
 use jiff::Timestamp;
 
@@ -18,55 +18,55 @@ use super::status;
 use super::updated::CurrentTemplate;
 use crate::model::{DaemonSetStatus, NodeName, Pod, Revision};
 
-/// What a sync starts from.
+/// The input of a sync.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'v, 'a> {
     /// The DaemonSet.
     pub owner: Owner<'v>,
     /// All nodes.
     pub fleet: &'v Fleet<'a>,
-    /// What its template says about each of them, in their order.
+    /// The placement of its template on each node, in their order.
     pub placements: &'v [Placement],
     /// The pods of its namespace.
     pub pods: &'v OwnerIndex<'a, Pod>,
     /// The revisions of its namespace, sorted by name.
     pub revisions: &'a [Revision],
-    /// How revisions are recognised.
+    /// How revisions are compared with the template.
     pub matching: Matching,
-    /// Whether the effects of earlier syncs have all been seen.
+    /// Whether all effects of earlier syncs have been observed.
     pub expectations: Expectations,
     /// The back-off of failed pods.
     pub failed_pods: FailedPods<'v>,
-    /// The moment of the sync.
+    /// The time of the sync.
     pub now: Timestamp,
 }
 
-/// Whether the effects of earlier syncs have all been seen (upstream: `SatisfiedExpectations`).
+/// Whether all effects of earlier syncs have been observed (upstream: `SatisfiedExpectations`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectations {
-    /// All of them, or it has been too long.
+    /// All effects have been observed, or the expectations have expired.
     Satisfied,
-    /// Some are outstanding: only the status is brought up to date.
+    /// Some effects are outstanding: only the status is updated.
     Outstanding,
 }
 
-/// What a sync does.
+/// The result of a sync.
 #[derive(Clone, Debug)]
 pub enum Outcome<'a> {
-    /// Nothing at all, not even to the status.
+    /// Nothing is written, not even the status.
     Untouched(Untouched),
-    /// The name of the new revision is taken: the collision count is written, and the sync fails.
+    /// The name of the new revision exists: the collision count is written, and the sync fails.
     NameTaken(history::Error),
     /// These effects.
     Synced(Box<Effects<'a>>),
 }
 
-/// Why a DaemonSet is left alone.
+/// The reason why a sync writes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untouched {
-    /// Its selector is empty and would select every pod; validation forbids it.
+    /// The selector is empty and would select every pod; validation forbids it.
     SelectsAll,
-    /// It is being deleted.
+    /// The DaemonSet is being deleted.
     Terminating,
 }
 
@@ -79,33 +79,32 @@ pub struct Effects<'a> {
     pub pods: Claims<'a, Pod>,
     /// The history.
     pub history: History<'a>,
-    /// What happens to pods and old revisions; `None` while effects of earlier syncs are
-    /// outstanding.
+    /// Changes of pods and old revisions; `None` while effects of earlier syncs are outstanding.
     pub steps: Option<Steps<'a>>,
     /// The status to write, if any.
     pub status: Option<DaemonSetStatus>,
 }
 
-/// What happens to pods and old revisions.
+/// Changes of pods and old revisions.
 #[derive(Clone, Debug)]
 pub struct Steps<'a> {
-    /// What each node needs at once.
+    /// Changes that do not depend on the update strategy.
     pub manage: Manage<'a>,
-    /// How far rolling came.
+    /// The rolling update.
     pub rolling: Rolling<'a>,
     /// Old revisions to delete.
     pub prune: Vec<&'a Revision>,
 }
 
 impl Effects<'_> {
-    /// Leaves outdated pods alone, as under `OnDelete`: somebody else paces.
+    /// Keeps outdated pods, as under `OnDelete`: the rollout of `ds-apply` paces their replacement.
     pub(crate) fn leave_outdated(&mut self) {
         if let Some(steps) = &mut self.steps {
             steps.rolling = Rolling::OnDelete;
         }
     }
 
-    /// Creates no pod but on nodes that may have one.
+    /// Creates pods only on nodes for which `may` returns true.
     pub(crate) fn create_only(&mut self, may: impl Fn(&NodeName) -> bool) {
         if let Some(steps) = &mut self.steps {
             steps.manage.create.retain(|creation| may(creation.node));
@@ -120,14 +119,14 @@ impl Effects<'_> {
     }
 }
 
-/// How far rolling came in a sync.
+/// The rolling update of a sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rolling<'a> {
     /// The strategy is `OnDelete`.
     OnDelete,
-    /// `manage` had something to do, whose effects have to be seen first.
+    /// `manage` made changes, whose effects must be observed first.
     AfterManage,
-    /// A step, maybe an empty one.
+    /// A step, possibly empty.
     Step(RollingUpdate<'a>),
     /// The step failed, and old revisions are not pruned.
     Failed(rolling_update::Error),

@@ -1,5 +1,5 @@
-//! A cluster small enough to hold in the head, for tests of whole syncs: effects happen at once,
-//! new pods are bound, pending and not ready until a test says otherwise.
+//! A small cluster for tests of whole syncs: effects happen at once, new pods are bound, pending
+//! and not ready until a test changes them.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(crate) fn taint(text: &str) -> Taint {
     Taint { key: key.into(), value: value.into(), effect }
 }
 
-/// `node-0` and so on, in a snapshot's order.
+/// Nodes `node-0`, `node-1` and so on, in a snapshot's order.
 fn nodes(count: usize) -> Vec<Node> {
     let mut nodes: Vec<_> = (0..count).map(|at| node(&format!("node-{at}"), &[], &[])).collect();
     nodes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -86,17 +86,17 @@ pub(crate) fn pod(name: &str, node: &str) -> Pod {
         terminating: false,
         restarts: 0,
         containers_changed: None,
-        trouble: None,
+        container_failure: None,
         unready: None,
     }
 }
 
-/// What happened in one sync.
+/// The observed effects of one sync.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) created: Vec<String>,
     pub(crate) deleted: Vec<String>,
-    /// Events that upstream records while it decides.
+    /// Number of events that upstream records while it decides.
     pub(crate) events: usize,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// `count` nodes, `node-0` and so on, no pods. The DaemonSet is defaulted, as one served is.
+    /// `count` nodes, `node-0` and so on, without pods. The DaemonSet is defaulted, as if served.
     pub(crate) fn of(count: usize) -> Self {
         let spec = json!({
             "selector": {"matchLabels": {"name": "simple-daemon"}},
@@ -191,7 +191,7 @@ impl Cluster {
         self.edit(|spec| spec["updateStrategy"] = json!({"type": "OnDelete"}));
     }
 
-    /// The hash that pods of the current template carry.
+    /// The hash label of pods of the current template.
     pub(crate) fn hash(&self) -> RevisionHash {
         super::hash::hash(self.daemon_set.spec.template.raw(), None)
     }
@@ -206,7 +206,7 @@ impl Cluster {
         }
     }
 
-    /// Hands all over to a ledger: no controller acts any more.
+    /// Replaces the DaemonSet by a record, so that no DaemonSet controller manages it.
     pub(crate) fn manage(&mut self) {
         self.daemon_set.managed_by = ManagedBy::DsApply;
         let reference = self.reference();
@@ -217,8 +217,8 @@ impl Cluster {
         }
     }
 
-    /// `count` owned pods on one node, labelled with the current hash and `pairs`; returns where
-    /// the first of them is in the list.
+    /// Adds `count` owned pods on one node, labelled with the current hash and `pairs`; returns the
+    /// index of the first of them.
     pub(crate) fn add_pods(&mut self, node: &str, pairs: [(&str, &str); 1], count: usize) -> usize {
         let first = self.pods.len();
         for _ in 0..count {
@@ -238,7 +238,7 @@ impl Cluster {
         format!("foo-{node}-{:03}", self.serial)
     }
 
-    /// Marks the first `count` pods that are not ready, are not terminating and satisfy `which`.
+    /// Makes the first `count` pods ready that are not ready, not terminating and satisfy `which`.
     pub(crate) fn make_ready(&mut self, count: usize, which: impl Fn(&Pod) -> bool) {
         let since = Some(self.now);
         let waiting = self.pods.iter_mut().filter(|pod| !pod.terminating && !pod.is_ready());
@@ -251,8 +251,8 @@ impl Cluster {
         self.make_ready(usize::MAX, |_| true);
     }
 
-    /// One sync as upstream's tests run it: the effects of `manage` are seen at once, so the same
-    /// sync goes on to roll.
+    /// One sync as in upstream's tests: the effects of `manage` are observed at once, so the same
+    /// sync continues with the rolling update.
     pub(crate) fn sync(&mut self) -> Seen {
         let (mut seen, rolled) = self.sync_once();
         if !rolled {
@@ -265,8 +265,8 @@ impl Cluster {
         seen
     }
 
-    /// One sync as on a real cluster: rolling has to wait when `manage` does something. Also says
-    /// whether it came to rolling.
+    /// One sync as on a real cluster: the rolling update has to wait if `manage` makes changes.
+    /// Also returns whether the rolling update was reached.
     pub(crate) fn sync_once(&mut self) -> (Seen, bool) {
         let decided = self.with_outcome(|outcome| match outcome {
             Outcome::Untouched(Untouched::SelectsAll) => Decided::Event,
@@ -295,7 +295,7 @@ impl Cluster {
         }
     }
 
-    /// What a sync decides now.
+    /// The outcome of a sync now.
     pub(crate) fn with_outcome<R>(&self, read: impl FnOnce(Outcome<'_>) -> R) -> R {
         let fleet = Fleet::new(&self.nodes);
         let placements = Judge::judge_all(&self.daemon_set.spec.template.placement, &self.nodes);
@@ -313,7 +313,7 @@ impl Cluster {
         }))
     }
 
-    /// The effects of a sync that has some.
+    /// The effects of a sync; panics if there are none.
     pub(crate) fn with_effects<R>(&self, read: impl FnOnce(Effects<'_>) -> R) -> R {
         self.with_outcome(|outcome| match outcome {
             Outcome::Synced(effects) => read(*effects),
@@ -321,7 +321,7 @@ impl Cluster {
         })
     }
 
-    /// What decisions about pods see now, under the current template.
+    /// The view of decisions about pods, with the current template.
     pub(crate) fn with_view<R>(&self, read: impl FnOnce(&View<'_, '_>) -> R) -> R {
         let owner = Owner::from(&self.daemon_set);
         let fleet = Fleet::new(&self.nodes);
@@ -405,7 +405,7 @@ enum Decided {
     Effects(Box<Changes>),
 }
 
-/// Effects, cut loose from the cluster that they were decided on.
+/// Effects, without references to the cluster.
 struct Changes {
     new: Option<Revision>,
     renumber: Vec<(RevisionName, RevisionNumber)>,

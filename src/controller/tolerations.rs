@@ -1,9 +1,9 @@
-//! Which taints a daemon pod tolerates: its own tolerations and the automatic ones (upstream:
+//! The tolerations of a daemon pod: its own and the automatic ones (upstream:
 //! `AddOrUpdateDaemonPodTolerations`, `ToleratesTaint`).
 
 use crate::model::{PodPlacement, Taint, TaintEffect, Toleration};
 
-/// Whether an automatic toleration is for every pod.
+/// The pods that get an automatic toleration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum For {
     EveryPod,
@@ -21,21 +21,22 @@ const AUTOMATIC: [(&str, TaintEffect, For); 7] = [
     ("node.kubernetes.io/network-unavailable", TaintEffect::NoSchedule, For::HostNetworkOnly),
 ];
 
-/// A toleration as a pod gets it.
+/// A toleration of a created pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodToleration<'a> {
-    /// The template's entry at this index, unchanged.
+    /// The unchanged entry of the template at this index.
     Template(usize, &'a Toleration),
-    /// An automatic one for this key and effect: operator `Exists`, no value, no seconds.
+    /// An automatic toleration of this key and effect: operator `Exists`, without value and
+    /// seconds.
     Automatic(&'static str, TaintEffect),
 }
 
 /// The tolerations of a pod made from `template`, in order.
 ///
-/// Every toleration of the template that equals an automatic one in key, effect, operator and
-/// value is replaced in place and so loses its `tolerationSeconds`; without one, the automatic one
-/// is appended. The gap is upstream's: `not-ready` and `unreachable` with effect `NoSchedule` are
-/// not tolerated automatically.
+/// Every toleration of the template that equals an automatic one in key, effect, operator and value
+/// is replaced in place and so loses its `tolerationSeconds`; otherwise the automatic one is
+/// appended. As upstream, `not-ready` and `unreachable` with effect `NoSchedule` are not tolerated
+/// automatically.
 pub fn of_pod(template: &PodPlacement) -> Vec<PodToleration<'_>> {
     let own = template.tolerations.iter().enumerate();
     let mut all: Vec<_> = own.map(|(at, own)| PodToleration::Template(at, own)).collect();
@@ -71,7 +72,7 @@ fn is_equal_to_automatic(entry: PodToleration<'_>, key: &str, effect: TaintEffec
 }
 
 impl PodToleration<'_> {
-    /// Whether a pod with this toleration may run in spite of `taint`.
+    /// Whether a pod with this toleration tolerates `taint`.
     pub fn tolerates(self, taint: &Taint) -> bool {
         match self {
             Self::Template(_, own) => tolerates(own, taint),
@@ -79,7 +80,7 @@ impl PodToleration<'_> {
         }
     }
 
-    /// The toleration written out.
+    /// The full toleration.
     pub fn to_toleration(self) -> Toleration {
         match self {
             Self::Template(_, own) => own.clone(),
@@ -93,11 +94,11 @@ impl PodToleration<'_> {
     }
 }
 
-/// Whether `toleration` covers `taint` (upstream: `ToleratesTaint`).
+/// Whether `toleration` tolerates `taint` (upstream: `ToleratesTaint`).
 ///
-/// An empty effect covers every effect, an empty key every key. `tolerationSeconds` plays no part.
-/// The operators `Gt` and `Lt` need a feature that is off by default in 1.36; until then they
-/// cover nothing, as any operator that is not known.
+/// An empty effect matches every effect, an empty key every key. `tolerationSeconds` is ignored.
+/// The operators `Gt` and `Lt` need a feature that is off by default in 1.36; without it they
+/// tolerate nothing, as any unknown operator.
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     if !toleration.effect.is_empty() && toleration.effect != taint.effect.as_str() {
         return false;
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_covers_a_taint() {
+    fn taints_that_a_toleration_tolerates() {
         let gpu = taint("gpu=a100:NoSchedule");
         for (key, operator, value, effect, want) in [
             ("gpu", "Equal", "a100", "NoSchedule", true),
@@ -136,7 +137,7 @@ mod tests {
             ("gpu", "Equal", "h100", "NoSchedule", false),
             ("gpu", "Equal", "", "NoSchedule", false),
             ("gpu", "Exists", "", "NoSchedule", true),
-            ("gpu", "Exists", "h100", "NoSchedule", true), // the value is not looked at
+            ("gpu", "Exists", "h100", "NoSchedule", true), // the value is ignored
             ("gpu", "Exists", "", "", true),
             ("gpu", "Exists", "", "NoExecute", false),
             ("cpu", "Exists", "", "NoSchedule", false),

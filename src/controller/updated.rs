@@ -1,8 +1,8 @@
-//! Which pods count as updated (upstream: `IsPodUpdated`).
+//! Decides whether a pod counts as updated (upstream: `IsPodUpdated`).
 
 use crate::model::{Pod, REVISION_HASH_LABEL, RevisionHash, TEMPLATE_GENERATION_LABEL};
 
-/// The current template, as its pods are labelled.
+/// The labels that identify pods of the current template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CurrentTemplate {
     hash: RevisionHash,
@@ -10,8 +10,8 @@ pub struct CurrentTemplate {
 }
 
 impl CurrentTemplate {
-    /// The template of the current revision's `hash`. With `template_generation: None` only the
-    /// hash counts, which is the stricter meaning of "updated".
+    /// The template with the current revision's `hash`. With `template_generation: None` only the
+    /// hash counts, which is the stricter definition of "updated".
     pub fn new(hash: RevisionHash, template_generation: Option<i64>) -> Self {
         Self { hash, generation: template_generation.map(|number| number.to_string().into()) }
     }
@@ -26,8 +26,8 @@ impl CurrentTemplate {
         self.generation.as_deref()
     }
 
-    /// Whether `pod` carries its hash **or** its template generation. The generation outlives
-    /// the revision: after orphaning and recreating a DaemonSet, an old pod may count as updated.
+    /// Whether `pod` has the hash **or** the template generation. Generations are reused: after
+    /// orphaning and recreating a DaemonSet, an old pod may count as updated.
     pub fn is_updated(&self, pod: &Pod) -> bool {
         let by_hash = !self.hash.is_empty() && self.has_hash(pod);
         let by_generation = self.generation.is_some()
@@ -35,9 +35,9 @@ impl CurrentTemplate {
         by_hash || by_generation
     }
 
-    /// Whether `pod` carries its hash; deciding between two pods under surge goes by this alone.
+    /// Whether `pod` has the hash, which alone distinguishes the two pods of a node during a surge.
     pub fn has_hash(&self, pod: &Pod) -> bool {
-        // An absent label reads as the empty text, as in a Go map.
+        // A missing label is read as the empty string, as in a Go map.
         pod.labels.get(REVISION_HASH_LABEL).unwrap_or_default() == self.hash.as_str()
     }
 }

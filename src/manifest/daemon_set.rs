@@ -1,8 +1,8 @@
-//! One DaemonSet document to the DaemonSet that is desired: typed, defaulted, validated.
+//! Converts one DaemonSet document to the desired DaemonSet: decoded, defaulted, validated.
 //!
 //! The stages are the API server's, in its order: decode, default, validate; an object that does
-//! not decode is not judged further. What only the server writes is left out, so that a manifest
-//! taken from a cluster asks for nothing new.
+//! not decode is not validated. Fields that only the server writes are ignored, so that a manifest
+//! exported from a cluster requests no change.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ const SERVER_METADATA: [&str; 9] = [
 const SERVER_ANNOTATIONS: [&str; 2] =
     [TEMPLATE_GENERATION_ANNOTATION, "kubectl.kubernetes.io/last-applied-configuration"];
 
-/// Reads one DaemonSet; errors and warnings are added to the lists.
+/// Reads one DaemonSet; appends errors and warnings to the lists.
 pub(super) fn read(
     found: &Found,
     options: &Options,
@@ -110,8 +110,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Upstream refuses to decode an object whose annotation is no number, though the server
-    /// then goes by its own count.
+    /// Upstream fails to decode an object whose annotation is not a number, although the server
+    /// then uses its own counter.
     fn check_template_generation(&mut self, metadata: &Object) -> bool {
         let annotations = metadata.get("annotations");
         let Some(Value::String(text)) =
@@ -205,7 +205,7 @@ impl Reader<'_> {
     }
 }
 
-/// A text in `metadata`, empty when absent.
+/// A string in `metadata`, empty when absent.
 fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     object["metadata"].get(key).and_then(Value::as_str).unwrap_or_default()
 }

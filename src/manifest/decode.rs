@@ -1,9 +1,8 @@
-//! JSON as the API server's types take it and give it back: what decoding into upstream's Go
-//! structs and encoding them again does to a value.
+//! Decodes and encodes JSON as the API server's Go types do.
 //!
-//! Wrong types are problems, unknown fields too; empty fields vanish or appear as each field's
-//! Go tags say, quantities and times are written anew. Names are case-sensitive, as in upstream's
-//! decoder. Not here: defaults (`defaults`), rules about values (`validate`).
+//! Wrong types and unknown fields are problems; empty fields are omitted or added as the Go tags of
+//! each field say; quantities and times are written in canonical form. Names are case-sensitive, as
+//! in upstream's decoder. Not here: defaults (`defaults`), rules about values (`validate`).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,21 +17,22 @@ use super::quantity::{self, Rounding};
 use super::unknown;
 use super::warning::{FieldHint, UnknownField};
 
-/// Something wrong with a value, by path.
+/// A problem of a value, by path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
     /// A value of the wrong kind or form.
     Type {
         /// Path of the field.
         path: String,
-        /// What is wrong.
+        /// The problem.
         problem: TypeProblem,
     },
-    /// A field that the API does not know.
+    /// A field that the API does not have.
     Unknown(UnknownField),
 }
 
-/// `object` as a DaemonSet would come back, without `status`, and everything wrong with it.
+/// Decodes `object` as a DaemonSet; returns it as it would be served, without `status`, and all
+/// problems.
 pub(super) fn daemon_set(mut object: Value) -> (Value, Vec<Problem>) {
     drop_status(&mut object);
     let mut decoder = Decoder::default();
@@ -43,7 +43,7 @@ pub(super) fn daemon_set(mut object: Value) -> (Value, Vec<Problem>) {
     (object, decoder.problems)
 }
 
-/// The paths of the fields that the API does not know.
+/// The paths of the unknown fields.
 pub(super) fn unknown_paths(problems: &[Problem]) -> BTreeSet<String> {
     let unknown = problems.iter().filter_map(|problem| match problem {
         Problem::Unknown(field) => Some(field.path.clone()),
@@ -61,7 +61,7 @@ fn drop_status(object: &mut Value) {
 #[derive(Default)]
 struct Decoder {
     path: String,
-    /// The structs around the current value, and how long the path is at each.
+    /// The structs that enclose the current value, each with the length of its path.
     around: Vec<(&'static Struct, usize)>,
     problems: Vec<Problem>,
 }
@@ -187,7 +187,7 @@ impl Decoder {
         }
     }
 
-    /// What an absent field of this type is.
+    /// The zero value of an absent field of this type.
     fn zero(&mut self, kind: &Type) -> Value {
         match kind {
             Type::String => "".into(),
@@ -258,8 +258,8 @@ fn is_omitted(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// Empty lists and maps that are not left out come back as `null`, because storage does not
-/// tell them from absent ones.
+/// Empty lists and maps without `omitempty` are served as `null`, because storage does not
+/// distinguish them from absent ones.
 fn empty_as_null(kind: &Type, value: Value) -> Value {
     match kind {
         Type::List(_) | Type::Map(_) | Type::ResourceList if is_empty(&value) => Value::Null,

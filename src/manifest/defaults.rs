@@ -1,9 +1,9 @@
-//! What the API server adds to a DaemonSet, and what it takes away (upstream:
+//! Defaults of a DaemonSet, and the fields that the API server drops (upstream:
 //! `SetObjectDefaults_DaemonSet`, the conversions of `PodTemplateSpec` and `PodSpec`, and
 //! `dropDisabledFields` with the default feature gates).
 //!
-//! Works on an object that `decode` has made canonical, so "absent" is one thing: no such key, or
-//! `null`. Changing it twice changes nothing. Volumes have a file of their own (`volumes`).
+//! Works on an object that `decode` has made canonical, so "absent" means: no such key, or `null`.
+//! Defaulting is idempotent. Volumes are in a file of their own (`volumes`).
 
 mod container;
 mod volume;
@@ -43,7 +43,7 @@ fn strategy(spec: &mut Object) {
     if rolls {
         default(strategy, "rollingUpdate", json!({}));
     }
-    // Under OnDelete the block stays as it is, but upstream's internal type has no absent limits.
+    // With OnDelete the block stays, but upstream's internal type has no absent limits.
     if let Some(limits) = inner(strategy, "rollingUpdate") {
         default(limits, "maxUnavailable", i32::from(rolls));
         default(limits, "maxSurge", 0);
@@ -72,7 +72,8 @@ fn pod_spec(spec: &mut Object) {
     each(spec, "volumes", volume::default_volume);
 }
 
-/// Two names for one field; the newer one wins, and both are served.
+/// The deprecated and the current name of one field; the current one takes precedence, and both are
+/// served.
 fn service_account(spec: &mut Object) {
     let name = spec.get("serviceAccountName").or(spec.get("serviceAccount")).cloned();
     if let Some(name) = name {

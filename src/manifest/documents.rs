@@ -1,34 +1,34 @@
-//! A file's text to its documents, as kubectl splits it (upstream: `YAMLOrJSONDecoder`,
-//! `YAMLReader`): JSON objects one after the other as long as they are JSON, then YAML documents
-//! between lines that begin with `---`. Not here: what a document says (`yaml`).
+//! Splits a file's text into documents as kubectl does (upstream: `YAMLOrJSONDecoder`,
+//! `YAMLReader`): consecutive JSON objects first, then YAML documents between lines that begin with
+//! `---`. Not here: parsing a document (`yaml`).
 
 use serde::de::IgnoredAny;
 
 use super::tree::Mark;
 
-/// One document's text, and where it begins in its file.
+/// The text of one document, and its position in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Document<'t> {
     pub(super) text: &'t str,
     pub(super) start: Mark,
-    /// Whether it is JSON.
+    /// `true` for a JSON document.
     pub(super) is_json: bool,
 }
 
-/// A separator line that kubectl refuses: something follows `---`.
+/// A separator line with text after `---`, which kubectl rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadSeparator {
     pub(super) at: Mark,
 }
 
-/// The documents of `text`, in order. Empty ones are among them.
+/// The documents of `text`, in order, including empty ones.
 pub(super) fn split(text: &str) -> Vec<Result<Document<'_>, BadSeparator>> {
     let (mut documents, rest) = json_objects(text);
     split_yaml(rest, &mut documents);
     documents
 }
 
-/// The JSON objects at the beginning, and what comes after them.
+/// The JSON objects at the beginning, and the rest of the text.
 fn json_objects(text: &str) -> (Vec<Result<Document<'_>, BadSeparator>>, Document<'_>) {
     let start = Mark { line: 1, column: 1 };
     let mut rest = Document { text, start, is_json: false };
@@ -74,7 +74,7 @@ impl Document<'_> {
         (Self { text, ..self }, Self { text: rest, start, is_json: false })
     }
 
-    /// Where the byte `at` of the text stands in the file.
+    /// The position in the file of the byte `at` of the text.
     pub(super) fn mark_at(&self, at: usize) -> Mark {
         let before = &self.text[..at];
         match before.rsplit_once('\n') {

@@ -1,13 +1,12 @@
-//! Bytes to text, as kubectl reads them (upstream: `unicode.BOMOverride` in `FileVisitor`): UTF-8,
-//! or UTF-16 when a byte order mark says so. Bytes that are neither are an error here; kubectl
-//! would replace them.
+//! Decodes bytes to text as kubectl does (upstream: `unicode.BOMOverride` in `FileVisitor`): UTF-8,
+//! or UTF-16 with a byte order mark. Other bytes are an error here; kubectl would replace them.
 
 use std::borrow::Cow;
 
 use super::error::EncodingProblem;
 use super::tree::Mark;
 
-/// The text of a file, without byte order mark.
+/// The text of a file, without its byte order mark.
 pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, (Mark, EncodingProblem)> {
     match bytes {
         [0xFF, 0xFE, text @ ..] => utf16(text, u16::from_le_bytes),
@@ -39,7 +38,7 @@ fn utf16(
     if rest.is_empty() { Ok(text.into()) } else { Err((end_of(&text), EncodingProblem::NotUtf16)) }
 }
 
-/// The place right after `text`.
+/// The position right after `text`.
 fn end_of(text: &str) -> Mark {
     let line = text.matches('\n').count() + 1;
     let last = text.rsplit('\n').next().unwrap_or_default();

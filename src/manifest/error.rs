@@ -1,4 +1,4 @@
-//! What can be wrong with manifests. The only place with the words for it; hints are `cli`'s.
+//! Errors of manifests and their messages; hints are in `cli`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,18 +10,18 @@ use crate::model::{DaemonSetKey, Place};
 use super::field_error::FieldError;
 use super::warning::UnknownField;
 
-/// Largest file that is read, in bytes.
+/// Size limit of a file, in bytes.
 pub(super) const MAX_FILE_BYTES: usize = 3 << 20;
-/// Most documents that are read from one file.
+/// Limit of documents in one file.
 pub(super) const MAX_DOCUMENTS: usize = 10_000;
-/// Deepest nesting of lists and mappings.
+/// Limit of nested lists and mappings.
 pub(super) const MAX_NESTING: usize = 64;
 
-/// What a field of type `string` wants.
+/// Expected value of a field of type `string`, for messages.
 pub(super) const STRING: &str = "a string";
-/// What a field of type `bool` wants.
+/// Expected value of a field of type `bool`, for messages.
 pub(super) const BOOLEAN: &str = "true or false";
-/// What an integer field wants.
+/// Expected value of an integer field, for messages.
 pub(super) const INTEGER: &str = "a whole number";
 
 /// Every error of every file, in order of place. Never empty.
@@ -34,7 +34,7 @@ impl Errors {
         self.0.iter()
     }
 
-    /// How many there are; at least one.
+    /// Number of errors; at least one.
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -51,7 +51,7 @@ impl<'a> IntoIterator for &'a Errors {
 }
 
 impl fmt::Display for Errors {
-    /// One error a line.
+    /// Prints one error on each line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, error) in self.0.iter().enumerate() {
             if at > 0 {
@@ -65,65 +65,65 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// One thing that is wrong with a manifest.
+/// One error of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The bytes are no text.
+    /// The bytes are not valid text.
     #[error("{place}: {problem}")]
     Encoding {
-        /// The first byte that is wrong.
+        /// Position of the first invalid byte.
         place: Place,
-        /// What is wrong with it.
+        /// The problem.
         problem: EncodingProblem,
     },
-    /// A bound was passed.
+    /// A limit was exceeded.
     #[error("{place}: {limit}")]
     Limit {
-        /// Where it was passed.
+        /// Position at which the limit was exceeded.
         place: Place,
-        /// Which bound.
+        /// The limit.
         limit: Limit,
     },
-    /// Neither YAML nor JSON.
+    /// The text is neither valid YAML nor valid JSON.
     #[error("{place}: {message}")]
     Syntax {
-        /// Where reading stopped.
+        /// Position at which parsing stopped.
         place: Place,
-        /// Why.
+        /// The cause.
         message: String,
     },
     /// A DaemonSet of an API version that servers no longer have.
-    #[error("{place}: DaemonSet of {api_version}, which no server has any more; write apps/v1")]
+    #[error("{place}: DaemonSet of {api_version}, which servers no longer support; use apps/v1")]
     OldVersion {
-        /// Where the object begins.
+        /// Position of the object.
         place: Place,
-        /// Its `apiVersion`.
+        /// The object's `apiVersion`.
         api_version: String,
     },
-    /// `kind: daemonset`, or the like; kinds are told apart by case.
-    #[error("{place}: kind `{kind}` is unknown; write `DaemonSet`")]
+    /// `kind: daemonset` or the like; kinds are case-sensitive.
+    #[error("{place}: unknown kind `{kind}`; write `DaemonSet`")]
     KindCase {
-        /// Where the object begins.
+        /// Position of the object.
         place: Place,
-        /// Its `kind`.
+        /// The object's `kind`.
         kind: String,
     },
     /// An object without `apiVersion`, or without `kind`.
     #[error("{place}: {missing} is missing")]
     Incomplete {
-        /// Where the object begins.
+        /// Position of the object.
         place: Place,
         /// `apiVersion` or `kind`.
         missing: &'static str,
     },
-    /// A policy is not as it must be.
+    /// An invalid policy.
     #[error("{place}: RolloutPolicy: {}{message}", prefix(path))]
     Policy {
-        /// Where the field stands, or its nearest parent.
+        /// Position of the field, or of its nearest parent.
         place: Place,
-        /// Path of the field; empty for the whole.
+        /// Path of the field; empty for the whole document.
         path: String,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
     /// Two policies select the same DaemonSet.
@@ -131,49 +131,49 @@ pub enum Error {
     TwoPolicies {
         /// The DaemonSet.
         key: DaemonSetKey,
-        /// Where the first policy begins.
+        /// Position of the first policy.
         first: Place,
-        /// Where the second one begins.
+        /// Position of the second one.
         second: Place,
     },
-    /// A field has a value of the wrong kind or form (upstream: a decoding error, HTTP 400).
+    /// A value of the wrong type or format (upstream: a decoding error, HTTP 400).
     #[error("{place}: {path}: {problem}")]
     Type {
-        /// Where the value stands.
+        /// Position of the value.
         place: Place,
         /// Path of the field.
         path: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: TypeProblem,
     },
-    /// A field that the API does not know.
+    /// A field that the API does not have.
     #[error("{place}: {field}")]
     UnknownField {
-        /// Where it stands.
+        /// Position of the field.
         place: Place,
-        /// Its path, and what it may have meant.
+        /// Path of the field, and a suggestion.
         field: UnknownField,
     },
-    /// A rule of the API server is broken (HTTP 422), or one of ours.
+    /// A violation of a rule of the API server (HTTP 422) or of `ds-plan`.
     #[error("{place}: {error}")]
     Field {
-        /// Where the field stands, or its nearest parent.
+        /// Position of the field, or of its nearest parent.
         place: Place,
-        /// The rule, in the server's words.
+        /// The violation, in the server's words.
         error: FieldError,
     },
-    /// A DaemonSet without a name of its own.
-    #[error("{place}: generateName makes a new DaemonSet each time; write metadata.name instead")]
+    /// A DaemonSet with `generateName` instead of `name`.
+    #[error("{place}: generateName creates a new DaemonSet each time; use metadata.name instead")]
     GeneratedName {
-        /// Where `generateName` stands.
+        /// Position of `generateName`.
         place: Place,
     },
-    /// The API server would take it, but this program cannot follow.
-    #[error("{place}: this DaemonSet cannot be understood: {message}")]
+    /// The API server would accept the object, but `ds-plan` cannot read it.
+    #[error("{place}: this DaemonSet cannot be read: {message}")]
     Unreadable {
-        /// Where the object begins.
+        /// Position of the object.
         place: Place,
-        /// Why.
+        /// The cause.
         message: String,
     },
     /// Two documents for one DaemonSet.
@@ -181,21 +181,21 @@ pub enum Error {
     Duplicate {
         /// The DaemonSet.
         key: DaemonSetKey,
-        /// Where the first one begins.
+        /// Position of the first one.
         first: Place,
-        /// Where the second one begins.
+        /// Position of the second one.
         second: Place,
     },
-    /// Nothing to plan.
+    /// The files contain no DaemonSet.
     #[error("no DaemonSet found in {seen}")]
     NoDaemonSet {
-        /// What was found instead.
+        /// The content of the files.
         seen: Seen,
     },
 }
 
 impl Error {
-    /// Where it is; `None` when it is nowhere in particular.
+    /// Position of the error; `None` if it concerns no single position.
     pub fn place(&self) -> Option<&Place> {
         match self {
             Self::Encoding { place, .. }
@@ -217,25 +217,25 @@ impl Error {
     }
 }
 
-/// `path: `, or nothing for the document as a whole.
+/// `path: `, or an empty string for the whole document.
 fn prefix(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!("{path}: ") }
 }
 
-/// What was found where no DaemonSet was.
+/// The content of files without a DaemonSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Files given.
+    /// Number of files given.
     pub files: usize,
-    /// Files parsed, because they mention a DaemonSet or a policy.
+    /// Number of files parsed, because they mention a DaemonSet or a policy.
     pub parsed: usize,
-    /// Objects of other kinds in them.
+    /// Number of objects of other kinds in the parsed files, by kind.
     pub other_kinds: BTreeMap<String, usize>,
-    /// Documents in them without a kind.
+    /// Number of documents without a kind in the parsed files.
     pub without_kind: usize,
 }
 
-/// Why bytes are no text.
+/// The reason why bytes are not valid text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncodingProblem {
     /// Not UTF-8.
@@ -244,33 +244,33 @@ pub enum EncodingProblem {
     NotUtf16,
 }
 
-/// The bounds on manifests.
+/// The limits on manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Bytes of a file.
+    /// Size of a file.
     FileSize {
-        /// How many it has.
+        /// Size of the file, in bytes.
         bytes: usize,
     },
-    /// Documents in a file.
+    /// Number of documents in a file.
     Documents,
     /// Depth of lists and mappings.
     Nesting,
-    /// What aliases expand to.
+    /// Expanded size of aliases.
     Aliases,
 }
 
-/// What is wrong with a value. Values of the wrong kind are never printed: they may be secret.
+/// A problem of a value. Values of the wrong type are never printed: they may be secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeProblem {
-    /// It is of another kind.
+    /// The value has the wrong type.
     Kind {
-        /// What it must be, such as `a string`.
+        /// The expected type, such as `a string`.
         want: &'static str,
-        /// What it is.
+        /// The actual type.
         have: JsonKind,
     },
-    /// A number that is not whole, or outside the field's range.
+    /// A number that is not an integer, or outside the field's range.
     Integer {
         /// The number.
         have: String,
@@ -279,22 +279,22 @@ pub enum TypeProblem {
     },
     /// Not a quantity such as `100m` or `64Mi`.
     Quantity {
-        /// The text.
+        /// The text of the value.
         have: String,
     },
-    /// Not a point in time as RFC 3339 writes it.
+    /// Not a time in RFC 3339 format.
     Time {
-        /// The text.
+        /// The text of the value.
         have: String,
     },
-    /// The deprecated annotation `templateGeneration` lives in is not a whole number.
+    /// The deprecated annotation with the `templateGeneration` is not an integer.
     TemplateGeneration {
-        /// The text.
+        /// The text of the value.
         have: String,
     },
 }
 
-/// The kinds of JSON values.
+/// The types of JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonKind {
     /// `null`.
@@ -303,7 +303,7 @@ pub enum JsonKind {
     Bool,
     /// A number.
     Number,
-    /// A text.
+    /// A string.
     String,
     /// A list.
     List,
@@ -312,7 +312,7 @@ pub enum JsonKind {
 }
 
 impl JsonKind {
-    /// The kind of `value`.
+    /// The type of `value`.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -357,12 +357,12 @@ impl fmt::Display for TypeProblem {
                 write!(f, "must be a whole number of at most {bits} bits, not {have}")
             }
             Self::Quantity { have } => {
-                write!(f, "`{have}` is no quantity; write one such as `100m` or `64Mi`")
+                write!(f, "`{have}` is not a quantity; use for example `100m` or `64Mi`")
             }
             Self::Time { have } => {
-                write!(f, "`{have}` is no time; write one such as `2026-01-31T10:00:00Z`")
+                write!(f, "`{have}` is not a time; use for example `2026-01-31T10:00:00Z`")
             }
-            Self::TemplateGeneration { have } => write!(f, "`{have}` is no whole number"),
+            Self::TemplateGeneration { have } => write!(f, "`{have}` is not a whole number"),
         }
     }
 }
@@ -371,7 +371,9 @@ impl fmt::Display for EncodingProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotUtf8 => "not valid UTF-8; save the file as UTF-8",
-            Self::NotUtf16 => "begins like UTF-16 but is not valid UTF-16; save the file as UTF-8",
+            Self::NotUtf16 => {
+                "has a UTF-16 byte order mark but is not valid UTF-16; save the file as UTF-8"
+            }
         })
     }
 }
@@ -384,7 +386,7 @@ impl fmt::Display for Limit {
             }
             Self::Documents => write!(f, "more than {MAX_DOCUMENTS} documents in one file"),
             Self::Nesting => write!(f, "lists and mappings nest more than {MAX_NESTING} deep"),
-            Self::Aliases => f.write_str("aliases expand to too much"),
+            Self::Aliases => f.write_str("aliases expand to more than the limit"),
         }
     }
 }

@@ -1,53 +1,54 @@
-//! One violation of a rule, in the API server's words (upstream: `field.Error`).
+//! A violation of a rule, in the API server's words (upstream: `field.Error`).
 //!
-//! The offending value stands apart from the rest of the text, so that a caller can hide it.
+//! The invalid value is kept apart from the rest of the text, so that a caller can hide it.
 
 use std::fmt;
 
-/// A field that the API server would refuse, and why. Its `Display` is upstream's text:
+/// A field that the API server would reject, with the reason. Its `Display` is upstream's text:
 /// `spec.template.spec.containers[0].name: Required value`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldError {
-    /// Where upstream reports it, quirks included: some paths lack an index or a map's name.
+    /// Path as upstream reports it, quirks included: some paths do not have an index or a map's
+    /// key.
     pub path: String,
-    /// What is wrong with it, in general.
+    /// Type of the error.
     pub kind: ErrorKind,
-    /// The value as upstream prints it: quoted text, a number, or JSON. `None` when upstream
-    /// prints none for this kind, or when [`FieldError::without_value`] took it away.
+    /// The value as upstream prints it: quoted text, a number, or JSON. `None` if upstream prints
+    /// none for this type of error, or after [`FieldError::without_value`].
     pub value: Option<String>,
-    /// Why, in detail; empty when the kind says it all.
+    /// Detailed reason; empty if the type of the error is sufficient.
     pub detail: String,
-    /// Whose rule it is.
+    /// Origin of the rule.
     pub refused_by: RefusedBy,
 }
 
-/// What is wrong with a field (upstream: `field.ErrorType`).
+/// The type of a field error (upstream: `field.ErrorType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorKind {
-    /// It is missing or empty.
+    /// The field is missing or empty.
     Required,
-    /// It is malformed, or contradicts another field.
+    /// The value is malformed, or contradicts another field.
     Invalid,
-    /// It is none of the known values.
+    /// The value is not one of the supported values.
     NotSupported,
-    /// It may not stand here.
+    /// The field is not allowed here.
     Forbidden,
-    /// It must be unique and is not.
+    /// The value must be unique and is not.
     Duplicate,
-    /// What it names does not exist.
+    /// The referenced object does not exist.
     NotFound,
-    /// The text has too many bytes.
+    /// The string has too many bytes.
     TooLong,
     /// The list has too many items.
     TooMany,
 }
 
-/// Who refuses the field.
+/// The origin of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RefusedBy {
-    /// The API server, on create.
+    /// The API server rejects the field on create.
     ApiServer,
-    /// Only this tool: the API server lets it pass on create and fails on it later.
+    /// Only `ds-plan` rejects it: the API server accepts it on create and fails on it later.
     DsPlan,
 }
 
@@ -83,7 +84,7 @@ impl fmt::Display for ErrorKind {
 }
 
 impl FieldError {
-    /// What is wrong, without the path (upstream: `ErrorBody`): the message of a `Status` cause.
+    /// The error without the path (upstream: `ErrorBody`): the message of a `Status` cause.
     pub fn body(&self) -> String {
         let Self { path: _, kind, value, detail, refused_by: _ } = self;
         let mut body = kind.to_string();
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_is_upstreams_and_the_value_can_be_taken_away() {
+    fn the_text_is_upstreams_and_the_value_can_be_removed() {
         for (kind, value, detail, text, masked) in [
             (ErrorKind::Required, None, "", "a.b: Required value", "a.b: Required value"),
             (ErrorKind::Forbidden, None, "why", "a.b: Forbidden: why", "a.b: Forbidden: why"),

@@ -1,48 +1,49 @@
-//! Which fields a DaemonSet has, of which types, and what is written when they are empty.
+//! The fields of a DaemonSet: their types, and how empty ones are encoded.
 //!
 //! The table is generated from upstream's Go types (`tests/control_plane/tools/kubernetes/fields`);
-//! a control-plane test generates it again and compares. Not here: what to do with it (`decode`).
+//! a control-plane test generates it again and compares. Not here: decoding by the table
+//! (`decode`).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// All structs inside a DaemonSet, by Go name; the root is `DaemonSet`.
+/// All structs of a DaemonSet, by Go name; the root is `DaemonSet`.
 static TABLE: LazyLock<BTreeMap<String, Struct>> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "the table is part of the program; a test loads it")]
     serde_json::from_str(include_str!("fields.json")).expect("fields.json is a field table")
 });
 
-/// The fields of one struct, by JSON name; embedded structs are laid flat.
+/// The fields of one struct, by JSON name; embedded structs are inlined.
 pub(super) type Struct = BTreeMap<String, Field>;
 
-/// One field.
+/// A field of a struct.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Field {
-    /// Its type.
+    /// Type of the field.
     #[serde(rename = "type")]
     pub(super) kind: Type,
-    /// When it is left out.
+    /// Rule for omitting the field.
     #[serde(default)]
     pub(super) omit: Omit,
 }
 
-/// When a field is left out of JSON.
+/// A rule for omitting a field from JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Omit {
-    /// Never.
+    /// The field is never omitted.
     #[default]
     Never,
-    /// Go's `omitempty`: empty texts, lists and maps, `false`, 0, absent pointers.
+    /// Go's `omitempty`: omits empty strings, lists and maps, `false`, 0, absent pointers.
     Empty,
-    /// Go's `omitzero`.
+    /// Go's `omitzero`: omits zero values.
     Zero,
 }
 
-/// The type of a field, read from an expression such as `*int32` or `map[string]string`.
+/// The type of a field, parsed from an expression such as `*int32` or `map[string]string`.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) enum Type {
@@ -98,7 +99,7 @@ impl TryFrom<String> for Type {
 }
 
 impl Type {
-    /// The struct that a value of this type is or points to.
+    /// The struct of this type, or of its pointer's target.
     pub(super) fn as_struct(&self) -> Option<&'static Struct> {
         match self {
             Self::Struct(name) => structure(name),
@@ -118,7 +119,7 @@ impl Type {
     }
 }
 
-/// The struct of that Go name.
+/// The struct with that Go name.
 pub(super) fn structure(name: &str) -> Option<&'static Struct> {
     TABLE.get(name)
 }

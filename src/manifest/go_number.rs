@@ -1,9 +1,9 @@
-//! Numbers as Go writes them, so that a number in a manifest becomes the text that the API server
-//! sees. Not here: which scalars are numbers (`scalar`).
+//! Formats numbers as Go does, so that a number in a manifest becomes the text that the API server
+//! receives. Not here: the detection of numbers (`scalar`).
 
 use serde_json::{Number, Value};
 
-/// A float as JSON, after kubectl has written it and read it again: whole ones become integers
+/// A float as JSON after kubectl has encoded and decoded it: whole numbers become integers
 /// (upstream: `encoding/json` and `ConvertInterfaceNumbers`). `None` for infinities and NaN.
 pub(super) fn float_to_json(float: f64) -> Option<Value> {
     if !float.is_finite() {
@@ -15,7 +15,7 @@ pub(super) fn float_to_json(float: f64) -> Option<Value> {
     }
 }
 
-/// The text of a JSON number as Go's `encoding/json` writes it.
+/// The text of a JSON number as Go's `encoding/json` formats it.
 pub(super) fn number_text(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => float_text(float),

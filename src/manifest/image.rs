@@ -1,10 +1,10 @@
-//! Which pull policy an image gets when its manifest names none (upstream: `ParseImageName`, over
-//! the reference grammar of github.com/distribution/reference).
+//! The default pull policy of an image (upstream: `ParseImageName`, with the reference grammar of
+//! github.com/distribution/reference).
 //!
-//! `Always` when the tag is `latest`, or when there is neither tag nor digest; a reference that
-//! does not parse counts as having another tag. Not here: whether the image is acceptable.
+//! `Always` if the tag is `latest`, or if there is neither tag nor digest; a reference that does
+//! not parse counts as having another tag. Not here: validation of the image.
 
-/// The pull policy that the API server writes beside `image`.
+/// The pull policy that the API server sets for `image`.
 pub(super) fn default_pull_policy(image: &str) -> &'static str {
     match Reference::parse(image) {
         Some(Reference { tag: Some("latest"), .. } | Reference { tag: None, digest: None }) => {
@@ -14,7 +14,7 @@ pub(super) fn default_pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// What decides about a reference that parses.
+/// The parts of a parsed reference that decide the pull policy.
 #[derive(Debug, PartialEq, Eq)]
 struct Reference<'t> {
     tag: Option<&'t str>,
@@ -44,7 +44,7 @@ impl<'t> Reference<'t> {
     }
 }
 
-/// The registry in front, if what is there looks like one (upstream: `splitDockerDomain`).
+/// Splits off the registry, if the first part looks like one (upstream: `splitDockerDomain`).
 fn split_domain(image: &str) -> (Option<&str>, &str) {
     match image.split_once('/') {
         Some((domain, rest))
@@ -109,7 +109,7 @@ fn is_tag(tag: &str) -> bool {
         && tag.bytes().all(|byte| is_word(byte) || matches!(byte, b'.' | b'-'))
 }
 
-/// One of the algorithms that upstream knows, and as many hex digits as it makes.
+/// `true` for a digest with one of upstream's algorithms and its number of hex digits.
 fn is_digest(digest: &str) -> bool {
     let Some((algorithm, encoded)) = digest.split_once(':') else { return false };
     let length = match algorithm {
@@ -147,7 +147,7 @@ mod tests {
             (&format!("agent:latest@sha256:{sha}"), "Always"),
             (&format!("agent:v1@sha256:{sha}"), "IfNotPresent"),
             ("a__b/c-d--e.f_g", "Always"),
-            // From here on nothing parses.
+            // None of the following parses.
             (&sha, "IfNotPresent"),
             ("", "IfNotPresent"),
             ("Agent", "IfNotPresent"),

@@ -1,8 +1,8 @@
-//! Which files are parsed: those that mention a kind that is read here, in whatever spelling.
+//! Selects the files to parse: those that mention a kind that is read, in any spelling.
 //!
-//! A search of the bytes alone would miss `"Daemon\u0053et"` or `!!binary RGFlbW9uU2V0`, which every
-//! reader of YAML takes for a DaemonSet. So escapes are resolved first, wherever they stand: at worst
-//! a file is parsed in vain. Not here: what a file says (`objects`).
+//! A plain search of the bytes would miss `"Daemon\u0053et"` or `!!binary RGFlbW9uU2V0`, which YAML
+//! parsers take for a DaemonSet. So escapes are resolved first, wherever they occur: at worst a
+//! file is parsed in vain. Not here: the content of a file (`objects`).
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use memchr::{memchr, memmem};
 
 /// The kinds that are read.
 const KINDS: [&[u8]; 2] = [b"DaemonSet", b"RolloutPolicy"];
-/// The same as `!!binary` has them. The second one may end in other ways.
+/// The same kinds in `!!binary`. The second one may end in other ways.
 const IN_BASE64: [&[u8]; 2] = [b"RGFlbW9uU2V0", b"Um9sbG91dFBvbGlje"];
 /// Byte order marks of UTF-16.
 const UTF16: [[u8; 2]; 2] = [[0xFF, 0xFE], [0xFE, 0xFF]];
 
-/// Whether a file with these bytes is parsed: it mentions what is read, or it is UTF-16.
+/// `true` if a file with these bytes is parsed: it mentions a kind that is read, or it is UTF-16.
 pub fn is_read(bytes: &[u8]) -> bool {
     UTF16.iter().any(|mark| bytes.starts_with(mark))
         || contains_any(bytes, KINDS)
@@ -23,7 +23,7 @@ pub fn is_read(bytes: &[u8]) -> bool {
         || bytes.split(|&byte| byte == b'\n').any(misspells_daemon_set)
 }
 
-/// Whether the bytes may spell a kind that is read with escapes, or in base64.
+/// `true` if the bytes may spell a kind that is read with escapes, or in base64.
 pub(super) fn is_spelt_otherwise(bytes: &[u8]) -> bool {
     let plain = unescaped(bytes);
     let has_escapes = matches!(plain, Cow::Owned(_));
@@ -31,7 +31,7 @@ pub(super) fn is_spelt_otherwise(bytes: &[u8]) -> bool {
         return true;
     }
     if memchr(b'!', bytes).is_none() {
-        return false; // without a tag, base64 is a text like others
+        return false; // without a tag, base64 is a string like others
     }
     let bare: Vec<u8> = plain.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     contains_any(&bare, IN_BASE64)
@@ -41,8 +41,7 @@ fn contains_any<const N: usize>(bytes: &[u8], words: [&[u8]; N]) -> bool {
     words.iter().any(|word| memmem::find(bytes, word).is_some())
 }
 
-/// The bytes with each escape that can stand for a letter resolved, and each escaped line end left
-/// out, as within double quotes.
+/// Resolves each escape of a letter and removes each escaped line end, as within double quotes.
 fn unescaped(bytes: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'\\', bytes).is_none() {
         return bytes.into();
@@ -89,7 +88,8 @@ fn line_end(bytes: &[u8]) -> Option<usize> {
     ends.into_iter().find(|end| bytes.starts_with(end)).map(<[u8]>::len)
 }
 
-/// Whether a line says `kind: Daemonset`, say: such a file is read, so that its mistake is told.
+/// `true` for a line such as `kind: Daemonset`: the file is parsed, so that the mistake is
+/// reported.
 fn misspells_daemon_set(line: &[u8]) -> bool {
     let line = line.trim_ascii_start();
     let line = line.strip_prefix(b"- ").unwrap_or(line).trim_ascii_start();
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_mention_what_is_read_are_read_and_those_that_misspell_it() {
+    fn files_that_mention_or_misspell_a_kind_are_parsed() {
         for (text, read) in [
             ("kind: DaemonSet", true),
             ("# a DaemonSet somewhere", true),
@@ -117,7 +117,7 @@ mod tests {
             ("apiVersion: apps/v1\nkind:   'daemonset'\n", true),
             ("- \"kind\": \"DAEMONSET\",", true),
             ("kind: Deployment", false),
-            // A role that names the resource is no DaemonSet.
+            // A role that names the resource is not a DaemonSet.
             ("resources: [daemonsets]", false),
             ("kind: daemonsetlike", false),
             ("# the kind: daemonset", false),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_looked_through() {
+    fn escapes_are_resolved() {
         for (text, read) in [
             (r#""\u0044aemonSet""#, true),
             (r#""Rollout\x50olicy""#, true),
@@ -135,7 +135,7 @@ mod tests {
             ("\"Daemon\\\r\n \t Set\"", true),
             ("\"Daemon\\\u{2028}Set\"", true),
             (r#"[a\,"Daemon\x53et"]"#, true),
-            // An escaped backslash begins no other escape.
+            // An escaped backslash does not begin another escape.
             (r#""Daemon\\x53et""#, false),
             (r#""Daemon\x5et""#, false),
             (r"C:\", false),
@@ -143,7 +143,7 @@ mod tests {
             ("!!binary RGFlbW9uU2V0", true),
             ("!!binary |\n  RGFl\n  bW9uU2V0", true),
             ("!!binary Um9sbG91dFBvbGljeQ==", true),
-            // Without a tag it is a text.
+            // Without a tag it is a string.
             ("a: RGFlbW9uU2V0", false),
             ("# see the manual!", false),
         ] {

@@ -1,7 +1,7 @@
-//! Files to objects: which of their documents are DaemonSets, and what becomes of the rest.
+//! Finds the DaemonSets, policies and namespaces in files, and counts all other objects.
 //!
-//! Lists are taken apart as kubectl does it (upstream: `decodeToList`: whatever has `items` is a
-//! list). Not here: what a DaemonSet says (`daemon_set`).
+//! Lists are expanded as kubectl does it (upstream: `decodeToList`: whatever has `items` is a
+//! list). Not here: decoding a DaemonSet (`daemon_set`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -17,15 +17,15 @@ use super::tree::{Data, Mark, Node};
 use super::warning::Warning;
 use super::yaml::{self, DuplicateKey, Tree, YamlError, YamlProblem};
 
-/// A DaemonSet of `apps/v1`, or a policy of ours, not yet looked into.
+/// A DaemonSet of `apps/v1` or a `RolloutPolicy`, not yet decoded.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Path of its file.
+    /// Path of the file.
     pub(super) path: Arc<str>,
     pub(super) node: Rc<Node>,
 }
 
-/// Everything found in the files.
+/// The objects in the files.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     pub(super) daemon_sets: Vec<Found>,
@@ -37,7 +37,7 @@ pub(super) struct Objects {
     pub(super) errors: Vec<Error>,
 }
 
-/// Reads the files that mention what is read, or every file.
+/// Parses the files that mention a kind that is read, or every file.
 pub(super) fn collect(files: &[ManifestFile], every_file: bool) -> Objects {
     let mut objects = Objects::default();
     objects.seen.files = files.len();
@@ -114,8 +114,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// Sorts one object. Items of a typed list may lack `apiVersion` and `kind`; then `inferred`
-    /// has them.
+    /// Classifies one object. Items of a typed list may omit `apiVersion` and `kind`, which are
+    /// then given by `inferred`.
     fn object(&mut self, node: Rc<Node>, inferred: Option<(&str, &str)>) {
         if matches!(&node.data, Data::Scalar(value) if value.is_null()) {
             return;
@@ -173,7 +173,7 @@ impl FileReader<'_> {
 
 const START: Mark = Mark { line: 1, column: 1 };
 
-/// The group of an `apiVersion`; the core group has none.
+/// The group of an `apiVersion`; `None` for the core group.
 fn group(api_version: &str) -> Option<&str> {
     api_version.split_once('/').map(|(group, _)| group)
 }

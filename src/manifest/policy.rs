@@ -1,4 +1,4 @@
-//! Documents of kind `RolloutPolicy`: reading them strictly, and giving each DaemonSet its own.
+//! Reads `RolloutPolicy` documents strictly, and assigns them to DaemonSets.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use super::error::{Error, Errors};
 use super::objects::Found;
 use crate::model::{DaemonSetKey, DesiredDaemonSet, Labels, Place, RolloutPolicy};
 
-/// A policy, and where it begins.
+/// A policy, and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     policy: Arc<RolloutPolicy>,
     place: Place,
 }
 
-/// Reads one policy. Unknown fields are errors, whatever `--validate` says: a limit that is
-/// misspelt would not limit.
+/// Reads one policy. Unknown fields are always errors, whatever `--validate` is: a misspelled limit
+/// would have no effect.
 pub(super) fn read(found: &Found) -> Result<Read, Error> {
     let place = |path: &str| {
         let mark = found.node.mark_of(path);
@@ -31,7 +31,7 @@ pub(super) fn read(found: &Found) -> Result<Read, Error> {
     let selects = &policy.spec.selects;
     if selects.names.is_empty() && selects.labels.is_empty() {
         let path = "spec.selects".to_owned();
-        let message = "names no DaemonSet and no label".to_owned();
+        let message = "set `names` or `labels`".to_owned();
         return Err(Error::Policy { place: place(&path), path, message });
     }
     Ok(Read { policy: Arc::new(policy), place: place("") })
@@ -42,7 +42,7 @@ pub(super) fn read(found: &Found) -> Result<Read, Error> {
 pub struct Policies(Vec<Read>);
 
 impl Policies {
-    /// Reads each; what is wrong with one goes to the errors.
+    /// Reads each policy; appends its error to the list if it is invalid.
     pub(super) fn read(found: &[Found], errors: &mut Vec<Error>) -> Self {
         let mut policies = Self::default();
         for found in found {
@@ -54,16 +54,16 @@ impl Policies {
         policies
     }
 
-    /// Whether any of them goes by labels.
+    /// `true` if any of the policies selects by labels.
     pub fn go_by_labels(&self) -> bool {
         self.0.iter().any(|read| read.policy.goes_by_labels())
     }
 
-    /// The policy for a DaemonSet that has one of these `labels`, each elsewhere: who takes a label
-    /// off is not rid of the policy for it.
+    /// The policy that selects a DaemonSet by any of these sets of `labels` (for example desired
+    /// and live): removing a label does not escape the policy.
     ///
     /// # Errors
-    /// Two select it.
+    /// Two policies select the DaemonSet.
     pub fn of(
         &self,
         key: &DaemonSetKey,
@@ -83,7 +83,7 @@ impl Policies {
     }
 }
 
-/// Gives `daemon_set` the policy that selects it by its own labels; two are an error.
+/// Assigns to `daemon_set` the policy that selects it by its own labels; two are an error.
 pub(super) fn assign(daemon_set: &mut DesiredDaemonSet, policies: &Policies) -> Result<(), Errors> {
     daemon_set.policy = policies.of(&daemon_set.key, &[&daemon_set.labels])?;
     let managed_by = daemon_set.policy.as_ref().map(|policy| policy.spec.managed_by);
@@ -113,7 +113,7 @@ spec:
             policies.iter().map(|text| format!("---\n{head}{text}\n")).collect();
         let text = format!("{AGENT}{}", policies.concat());
         let file = ManifestFile { path: "f.yaml".into(), bytes: text.into_bytes() };
-        // A policy is strict even so.
+        // Policies are strict even with this option.
         let validate = FieldValidation::Ignore;
         manifest::read(
             &[file],
@@ -127,7 +127,7 @@ spec:
     }
 
     #[test]
-    fn a_policy_is_given_to_what_it_selects() {
+    fn a_policy_is_assigned_to_the_daemon_sets_it_selects() {
         for (selects, selected) in [
             ("{names: [logging/agent]}", true),
             ("{names: [other/agent]}", false),
@@ -161,7 +161,7 @@ spec:
     }
 
     #[test]
-    fn what_is_wrong_with_a_policy_has_its_place() {
+    fn errors_of_a_policy_have_their_place() {
         let good = "metadata: {name: p}\nspec:\n  selects: {names: [logging/agent]}\n";
         for (policy, want) in [
             (
@@ -177,7 +177,7 @@ spec:
             (
                 format!("{good}  progressDeadline: soon"),
                 "f.yaml:15:21: RolloutPolicy: \
-                spec.progressDeadline: `soon` is no span of time such as 90s, 10m or 1h30m",
+                spec.progressDeadline: `soon` is not a duration such as 90s, 10m or 1h30m",
             ),
             (
                 format!("{good}  managedBy: kubelet"),
@@ -191,7 +191,7 @@ spec:
             (
                 "metadata: {name: p}\nspec: {selects: {}}".into(),
                 "f.yaml:13:8: RolloutPolicy: \
-                spec.selects: names no DaemonSet and no label",
+                spec.selects: set `names` or `labels`",
             ),
             (
                 "metadata: {name: p}\nspec: {selects: {names: [agent]}}".into(),

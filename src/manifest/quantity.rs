@@ -1,27 +1,27 @@
 //! Quantities such as `100m` and `1.5Gi` in the form in which the API server serves them
 //! (upstream: `resource.ParseQuantity`, `RoundUp`, `CanonicalizeBytes`).
 //!
-//! Upstream keeps a text as it is when it looks canonical, and recomputes it otherwise; both are
-//! reproduced, bugs included, because the bytes of revisions depend on them. Not here: what
-//! quantities must be (`validate`).
+//! Upstream keeps a text that looks canonical, and recomputes it otherwise; both are reproduced,
+//! bugs included, because the bytes of ControllerRevisions depend on them. Not here: the allowed
+//! range of quantities (`validate`).
 
-/// The text is no quantity.
+/// The text is not a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAQuantity;
 
-/// How far a quantity is rounded up, away from zero.
+/// The precision to which a quantity is rounded up, away from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// To thousandths: resource lists (upstream: `SetDefaults_ResourceList`).
+    /// Thousandths: resource lists (upstream: `SetDefaults_ResourceList`).
     Milli,
-    /// Not beyond what every quantity is rounded to, billionths.
+    /// Billionths, the maximum precision of a quantity.
     Exact,
 }
 
-/// `text` as the API server serves it.
+/// The canonical form of `text`, as the API server serves it.
 ///
 /// # Errors
-/// The text is no quantity; the API server answers 400.
+/// The text is not a quantity; the API server answers 400.
 pub fn canonical(text: &str, rounding: Rounding) -> Result<String, NotAQuantity> {
     let parts = Parts::split(text.trim())?;
     let (style, exponent) = Style::of_suffix(parts.suffix).ok_or(NotAQuantity)?;
@@ -39,11 +39,11 @@ pub fn canonical(text: &str, rounding: Rounding) -> Result<String, NotAQuantity>
     Ok(amount.write(style))
 }
 
-/// How many billionths `text` stands for, so that quantities can be compared and added up; at
-/// most what the number type holds.
+/// The value of `text` in billionths, so that quantities can be compared and added; saturates at
+/// the limit of the number type.
 ///
 /// # Errors
-/// The text is no quantity.
+/// The text is not a quantity.
 pub(crate) fn billionths(text: &str) -> Result<i128, NotAQuantity> {
     let parts = Parts::split(text.trim())?;
     let (style, exponent) = Style::of_suffix(parts.suffix).ok_or(NotAQuantity)?;
@@ -54,14 +54,14 @@ pub(crate) fn billionths(text: &str) -> Result<i128, NotAQuantity> {
 const NANO: i64 = -9;
 const MILLI: i64 = -3;
 
-/// How the suffix counts; kept when the number is written again.
+/// The style of a suffix; kept when the number is formatted again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
-    /// `n u m k M G T P E`.
+    /// `n u m k M G T P E`: powers of ten.
     Decimal,
-    /// `e3`.
+    /// `e3`: an exponent.
     Exponent,
-    /// `Ki Mi Gi Ti Pi Ei`.
+    /// `Ki Mi Gi Ti Pi Ei`: powers of 1024.
     Binary,
 }
 
@@ -77,7 +77,7 @@ const DECIMAL: [(&str, i64); 10] = [
     ("P", 15),
     ("E", 18),
 ];
-/// Powers of 1024, from the zeroth.
+/// Suffixes of the powers of 1024, from the zeroth.
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
 impl Style {
@@ -95,12 +95,12 @@ impl Style {
     }
 }
 
-/// A quantity's text, taken apart (upstream: `parseQuantityString`).
+/// The parsed parts of a quantity (upstream: `parseQuantityString`).
 struct Parts<'t> {
     negative: bool,
-    /// Whether there is any digit; upstream's 64-bit path takes none for zero.
+    /// `true` if there is any digit; upstream's 64-bit path takes no digits for zero.
     has_digits: bool,
-    /// Digits before the point without leading zeros, `0` if none are left.
+    /// Digits before the point without leading zeros; `0` if none are left.
     whole: &'t str,
     /// Digits after the point.
     fraction: &'t str,
@@ -136,8 +136,8 @@ impl<'t> Parts<'t> {
         format!("{}{}", self.whole, self.fraction)
     }
 
-    /// The power of ten that the digits stand for, and whether upstream handles the number in
-    /// 64 bits; only such numbers are ever kept as they are.
+    /// The power of ten of the digits, and `true` if upstream handles the number in 64 bits; only
+    /// such numbers are ever kept as they are.
     fn scale(&self, style: Style, exponent: i64) -> (i64, bool) {
         let count = i64::try_from(self.digit_count()).unwrap_or(i64::MAX);
         match style {
@@ -172,7 +172,7 @@ fn digits(text: &str) -> (&str, &str) {
 #[derive(Debug)]
 struct Amount {
     negative: bool,
-    /// Most significant first, without leading zeros; empty is zero.
+    /// Digits, most significant first, without leading zeros; empty for zero.
     digits: Vec<u8>,
     scale: i64,
 }
@@ -200,7 +200,7 @@ impl Amount {
             return (amount, style);
         }
         amount.cap();
-        // Fractions of one are clearer in decimal.
+        // Upstream writes fractions of one in decimal style.
         let style = if amount.is_below_one() { Style::Decimal } else { style };
         (amount, style)
     }
@@ -224,7 +224,7 @@ impl Amount {
         }
     }
 
-    /// Digits before the point; not positive for numbers below one.
+    /// Number of digits before the point; zero or negative for numbers below one.
     fn magnitude(&self) -> i64 {
         i64::try_from(self.digits.len()).unwrap_or(i64::MAX).saturating_add(self.scale)
     }
@@ -295,8 +295,8 @@ impl Amount {
         }
     }
 
-    /// The whole number it is, when it is one of at most 64 bits. For binary quantities only,
-    /// whose scale is never above zero.
+    /// The value as an integer of at most 64 bits. For binary quantities only, whose scale is never
+    /// above zero.
     fn whole(&self) -> Option<u64> {
         let mut text = self.text();
         let places = usize::try_from(self.scale.unsigned_abs()).ok()?;
@@ -331,7 +331,7 @@ impl Amount {
         let suffix = match style {
             Style::Exponent if exponent == 0 => String::new(),
             Style::Exponent => format!("e{exponent}"),
-            // Upstream writes nothing where it has no suffix: `1000E` becomes `1`.
+            // Upstream omits a suffix that it does not have: `1000E` becomes `1`.
             Style::Decimal | Style::Binary => DECIMAL
                 .iter()
                 .find(|(_, power)| *power == exponent)
@@ -351,10 +351,10 @@ mod tests {
 
     use super::*;
 
-    /// `quantities.json` holds what upstream's own code answers; a control-plane test asks it
-    /// about thousands more.
+    /// `quantities.json` contains the answers of upstream's own code; a control-plane test compares
+    /// thousands more.
     #[test]
-    fn quantities_become_what_upstream_makes_of_them() {
+    fn quantities_are_canonicalized_as_upstream_does() {
         let rows: Vec<Value> = serde_json::from_str(include_str!("quantities.json")).unwrap();
         assert!(rows.len() > 200);
         for row in &rows {

@@ -1,8 +1,8 @@
-//! What a plain YAML scalar means to kubectl: YAML 1.1 as go-yaml v2 reads it (upstream: `resolve`
-//! of go.yaml.in/yaml/v2, then `convertToJSONableObject` of sigs.k8s.io/yaml).
+//! Resolves YAML scalars as kubectl does: YAML 1.1 as in go-yaml v2 (upstream: `resolve` of
+//! go.yaml.in/yaml/v2, then `convertToJSONableObject` of sigs.k8s.io/yaml).
 //!
 //! Differs from YAML 1.2 in `yes`, `on`, `0644`, `08`, `1_000`, `0b11` and others; the table below
-//! was taken from kubectl.
+//! was recorded from kubectl.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::go_number::{float_key, float_to_json};
 
-/// A scalar, resolved.
+/// A resolved scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scalar<'a> {
-    /// `null`, `~`, or nothing at all.
+    /// `null`, `~`, or an empty value.
     Null,
     /// `true`, `yes`, `on` and so on.
     Bool(bool),
@@ -24,13 +24,13 @@ pub(super) enum Scalar<'a> {
     Int(i64),
     /// An integer beyond `i64`.
     Unsigned(u64),
-    /// Anything else that is a number.
+    /// Any other number.
     Float(f64),
     /// Everything else, dates included.
     Text(Cow<'a, str>),
 }
 
-/// Why a scalar has no meaning in JSON.
+/// The reason why a scalar cannot be converted to JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ScalarError {
     #[error("`{text}` does not fit its tag `{tag}`")]
@@ -63,7 +63,7 @@ impl Scalar<'_> {
         })
     }
 
-    /// The text that it is as a mapping's key.
+    /// The scalar as a mapping's key.
     pub(super) fn into_key(self) -> Result<String, ScalarError> {
         match self {
             Self::Bool(value) => Ok(value.to_string()),
@@ -75,8 +75,8 @@ impl Scalar<'_> {
     }
 }
 
-/// Resolves a scalar. `plain` is false for quoted and block scalars, which are texts unless a tag
-/// says otherwise.
+/// Resolves a scalar. `plain` is false for quoted and block scalars, which are strings unless they
+/// have another tag.
 pub(super) fn resolve<'a>(
     text: Cow<'a, str>,
     plain: bool,
@@ -142,7 +142,7 @@ fn resolve_plain(text: Cow<'_, str>) -> Scalar<'_> {
     number.unwrap_or(Scalar::Text(text))
 }
 
-/// An integer as Go's `strconv.ParseInt` reads it with base 0.
+/// Parses an integer as Go's `strconv.ParseInt` with base 0.
 fn integer(text: &str) -> Option<Scalar<'static>> {
     let (negative, unsigned) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -165,14 +165,14 @@ fn integer(text: &str) -> Option<Scalar<'static>> {
     }
     match i64::try_from(magnitude) {
         Ok(value) => Some(Scalar::Int(value)),
-        // With a sign, upstream's unsigned attempt fails and the float one follows.
+        // With a sign, upstream's unsigned parsing fails and float parsing follows.
         Err(_) if text.starts_with('+') => None,
         Err(_) => Some(Scalar::Unsigned(magnitude)),
     }
 }
 
-/// A float by YAML's rule: digits, at most one point, a decimal exponent. One that overflows
-/// stays text.
+/// Parses a float by YAML's rule: digits, at most one point, a decimal exponent. One that overflows
+/// is a string.
 fn float(text: &str) -> Option<Scalar<'static>> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {

@@ -1,4 +1,4 @@
-//! Whole files in, DaemonSets or errors out.
+//! Tests from complete files to DaemonSets or errors.
 
 use std::sync::LazyLock;
 
@@ -25,7 +25,7 @@ fn read_one(text: &str) -> Result<Desired, Errors> {
     read_as(&[file("f.yaml", text)], FieldValidation::Strict)
 }
 
-/// What goes wrong, one line each.
+/// The errors, one on each line.
 fn errors(text: &str) -> Vec<String> {
     match read_one(text) {
         Ok(_) => Vec::new(),
@@ -63,7 +63,7 @@ fn manifests_become_what_the_api_server_serves() {
     }
 }
 
-/// The manifests, by the second reader.
+/// The manifests, parsed by `serde_yaml`.
 static ROWS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let documents = serde_yaml::Deserializer::from_str(MANIFESTS);
     documents.map(|document| Value::deserialize(document).unwrap()).collect()
@@ -95,7 +95,7 @@ fn damage(value: &mut Value, path: &[prop::sample::Index], how: u8) {
 }
 
 proptest! {
-    /// What has been defaulted is not changed by defaulting it again.
+    /// Defaulting a defaulted object changes nothing.
     #[test]
     fn defaulting_twice_is_defaulting_once(
         row in any::<prop::sample::Index>(),
@@ -129,8 +129,8 @@ fn bad_files_are_refused_with_their_place() {
         (
             "old version",
             "a: 1\n---\napiVersion: extensions/v1beta1\nkind: DaemonSet",
-            "f.yaml:3:1: DaemonSet of extensions/v1beta1, which no server has any more; write \
-             apps/v1",
+            "f.yaml:3:1: DaemonSet of extensions/v1beta1, which servers no longer support; \
+             use apps/v1",
         ),
         (
             "nothing in it",
@@ -141,7 +141,7 @@ fn bad_files_are_refused_with_their_place() {
         (
             "small letters",
             &format!("{ok}---\nkind: Daemonset\napiVersion: apps/v1"),
-            "f.yaml:14:1: kind `Daemonset` is unknown; write `DaemonSet`",
+            "f.yaml:14:1: unknown kind `Daemonset`; write `DaemonSet`",
         ),
         ("generated name", &ok.replace("  name: ok", "  generateName: x"), "f.yaml:4:17: generate"),
     ] {
@@ -151,7 +151,7 @@ fn bad_files_are_refused_with_their_place() {
 }
 
 #[test]
-fn bounds_are_kept() {
+fn limits_are_enforced() {
     let large = format!("# DaemonSet {}", "x".repeat(3 << 20));
     let many = format!("# DaemonSet\n{}", "---\n".repeat(10_000));
     for (text, want) in [
@@ -195,8 +195,8 @@ fn wrong_values_are_named_by_path_and_place() {
         (
             "",
             "          resources: {limits: {cpu: 1core}}\n",
-            "f.yaml:13:37: spec.template.spec.containers[0].resources.limits[cpu]: `1core` is no \
-             quantity; write one such as `100m` or `64Mi`",
+            "f.yaml:13:37: spec.template.spec.containers[0].resources.limits[cpu]: `1core` is not a \
+             quantity; use for example `100m` or `64Mi`",
         ),
         (
             "",
@@ -250,7 +250,7 @@ fn wrong_values_outside_the_pod_are_named_too() {
         (
             "{labels: {app: a}}",
             "{labels: {app: a}, creationTimestamp: yesterday}",
-            "f.yaml:8:53: spec.template.metadata.creationTimestamp: `yesterday` is no time",
+            "f.yaml:8:53: spec.template.metadata.creationTimestamp: `yesterday` is not a time",
         ),
         (
             "spec:\n  sel",
@@ -291,7 +291,7 @@ fn the_same_daemon_set_twice_is_an_error_that_names_both() {
 }
 
 #[test]
-fn lists_are_taken_apart_and_other_kinds_counted() {
+fn lists_are_expanded_and_other_kinds_are_counted() {
     let text = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Service}\n- ";
     let list = format!("{text}{}", daemon_set("a", "", "").trim_end().replace('\n', "\n  "));
     let json = default_daemon_set(json!({})).unwrap();
@@ -320,7 +320,7 @@ fn unknown_fields_are_errors_warnings_or_nothing() {
 }
 
 #[test]
-fn what_deserves_a_look_is_warned_about() {
+fn suspicious_content_is_warned_about() {
     let exported = daemon_set("a", "      hostPID: true\n      hostPID: false\n", "").replace(
         "  name: a\n",
         "  name: a\n  uid: u\n  creationTimestamp: null\n  resourceVersion: '7'\n  annotations:\n    \
@@ -337,22 +337,22 @@ fn what_deserves_a_look_is_warned_about() {
         [
             "f.yaml:7:20: `metadata.resourceVersion`, `metadata.uid`, \
              `metadata.annotations[deprecated.daemonset.template.generation]` are written by the \
-             server and left out",
-            "f.yaml:19:7: key `hostPID` is already on line 18; this later value counts",
-            "f.yaml:21:1: a document without apiVersion and kind is passed over",
-            "f.yaml:23:1: a document without apiVersion and kind is passed over",
+             server and ignored",
+            "f.yaml:19:7: key `hostPID` is already on line 18; this later value is used",
+            "f.yaml:21:1: a document without apiVersion and kind is skipped",
+            "f.yaml:23:1: a document without apiVersion and kind is skipped",
         ]
     );
     let raw = &desired.daemon_sets[0].raw;
     assert_eq!(raw["metadata"], json!({"name": "a", "namespace": "here"}));
     let broken = exported.replace("'3'", "three");
     let want = "f.yaml:9:47: metadata.annotations[deprecated.daemonset.template.generation]: \
-                `three` is no whole number";
+                `three` is not a whole number";
     assert_eq!(errors(&broken), [want]);
 }
 
 #[test]
-fn what_the_server_warns_about_is_told_with_its_place() {
+fn server_warnings_are_reported_with_their_place() {
     let text = daemon_set("a", "      nodeSelector:\n        beta.kubernetes.io/os: linux\n", "");
     let desired = read_one(&text).unwrap();
     let [warning] = &desired.warnings[..] else { panic!("{:?}", desired.warnings) };
@@ -367,13 +367,13 @@ fn what_the_server_warns_about_is_told_with_its_place() {
 }
 
 #[test]
-fn a_patch_is_no_whole_object() {
+fn a_patch_is_not_a_complete_object() {
     let patch =
         daemon_set("a", "", "          env:\n          - $patch: delete\n            name: X\n");
     assert_eq!(
         errors(&patch),
         ["f.yaml:14:21: unknown field `spec.template.spec.containers[0].env[0].$patch`; it \
-          belongs in a patch, not in a whole object"]
+          belongs in a patch, not in a complete object"]
     );
 }
 

@@ -1,6 +1,6 @@
-//! A document as a tree of values that know their places.
+//! A parsed document as a tree of values with their positions.
 //!
-//! Aliases share the node that their anchor names, so that a tree is never larger than its text.
+//! Aliases share the node of their anchor, so that a tree is never larger than its text.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,11 +17,11 @@ pub(super) struct Mark {
 /// One value of a document.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Where the value begins.
+    /// Position of the value.
     pub(super) at: Mark,
-    /// Nodes and bytes of text in it, with aliases counted in full.
+    /// Number of nodes and bytes of text in the value, with aliases expanded.
     pub(super) weight: usize,
-    /// How deep lists and mappings nest in it; 0 for a scalar.
+    /// Depth of nested lists and mappings; 0 for a scalar.
     pub(super) height: usize,
     pub(super) data: Data,
 }
@@ -33,12 +33,12 @@ pub(super) enum Data {
     Map(BTreeMap<String, Entry>),
 }
 
-/// A mapping's value, and where its key stands.
+/// A value of a mapping, and the position of its key.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key_at: Mark,
     pub(super) node: Rc<Node>,
-    /// Where its key is written out in this mapping; `None` when only a merge key (`<<`) brought it.
+    /// Position of the key in this mapping; `None` if only a merge key (`<<`) provides it.
     pub(super) written_at: Option<Mark>,
 }
 
@@ -58,7 +58,7 @@ impl Node {
         Self { at, weight, height, data: Data::Map(entries) }
     }
 
-    /// The value without its places.
+    /// The value as JSON, without positions.
     pub(super) fn to_value(&self) -> Value {
         match &self.data {
             Data::Scalar(value) => value.clone(),
@@ -77,7 +77,7 @@ impl Node {
         }
     }
 
-    /// The text under `key`.
+    /// The string under `key`.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         match &self.get(key)?.data {
             Data::Scalar(Value::String(text)) => Some(text),
@@ -85,8 +85,8 @@ impl Node {
         }
     }
 
-    /// Where the field `path` stands, such as `spec.containers[0].env` or `limits[cpu]`. A
-    /// field that is not there is placed at the nearest parent that is.
+    /// The position of the field `path`, such as `spec.containers[0].env` or `limits[cpu]`. For an
+    /// absent field, the position of the nearest parent.
     pub(super) fn mark_of(&self, path: &str) -> Mark {
         let (mut node, mut mark, mut rest) = (self, self.at, path);
         while let Some((next, key_at, after)) = node.step(rest) {
@@ -100,8 +100,8 @@ impl Node {
         mark
     }
 
-    /// Follows the first segment of `path`: the value there, its key's place when it has a key,
-    /// and the path after it.
+    /// Follows the first segment of `path`: returns the value there, the position of its key if it
+    /// has one, and the rest of the path.
     fn step<'a, 'p>(&'a self, path: &'p str) -> Option<(&'a Self, Option<Mark>, &'p str)> {
         if path.is_empty() {
             return None;

@@ -1,14 +1,14 @@
-//! What an unknown field may have meant: a known field at another depth, or one with a name like
-//! it in the same struct; or that the document is a patch.
+//! Suggestions for an unknown field: a known field at another depth, or one with a similar name in
+//! the same struct; or that the document is a patch.
 
 use super::fields::Struct;
 use super::warning::FieldHint;
 
-/// Names less alike than this are not offered.
+/// Minimum similarity of a suggested name.
 const LIKENESS: f64 = 0.8;
 
-/// Judges the field `name` that the innermost of the structs `around` does not have. Each of them
-/// comes with the length of `path` at which it begins.
+/// A suggestion for the field `name`, which the innermost of the structs `around` does not have.
+/// Each struct comes with the length of its `path`.
 pub(super) fn hint(
     around: &[(&'static Struct, usize)],
     path: &str,

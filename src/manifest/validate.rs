@@ -1,13 +1,14 @@
-//! What the API server would refuse, with its own paths and words (upstream: `ValidateDaemonSet`).
+//! Validates a DaemonSet with the API server's rules, paths and messages (upstream:
+//! `ValidateDaemonSet`).
 //!
-//! Judges a DaemonSet that has been decoded, normalised and defaulted as the API server does it.
-//! The rules stand in upstream's order, with the feature gates of 1.36 as they are by default and
-//! privileged containers allowed. One rule is ours: a name of an environment variable that occurs
-//! twice in a container ([`RefusedBy::DsPlan`]).
+//! The DaemonSet must have been decoded and defaulted as the API server does it. The rules are in
+//! upstream's order, with the default feature gates of 1.36 and privileged containers allowed. One
+//! rule is specific to `ds-plan`: the name of an environment variable that occurs twice in a
+//! container ([`RefusedBy::DsPlan`]).
 //!
-//! Not here: what decoding refuses (types, quantities, unknown fields), what admission and the
-//! kubelet refuse later, and the fields of features that are off by default, which the server drops
-//! before it validates (`clusterTrustBundle`, `podCertificate`, `stopSignal`, `schedulingGroup`).
+//! Not here: errors of decoding (types, quantities, unknown fields), rejections by admission and
+//! the kubelet, and fields of features that are off by default, which the server drops before it
+//! validates (`clusterTrustBundle`, `podCertificate`, `stopSignal`, `schedulingGroup`).
 //!
 //! [`RefusedBy::DsPlan`]: super::RefusedBy::DsPlan
 
@@ -57,8 +58,8 @@ use super::FieldError;
 
 pub use self::warnings::{FieldWarning, warnings};
 
-/// All reasons for which the API server would refuse to create this DaemonSet, and ours, in
-/// upstream's order (keys of a map in the map's order). Equal errors are listed once.
+/// All errors with which the API server would reject the creation of this DaemonSet, and those of
+/// `ds-plan`, in upstream's order (keys of a map in the map's order). Equal errors are listed once.
 pub fn validate(daemon_set: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
     let object = At::root(daemon_set);
@@ -67,11 +68,11 @@ pub fn validate(daemon_set: &Value) -> Vec<FieldError> {
     once_each(errors)
 }
 
-/// All reasons for which the API server would refuse to change `live` into `desired`.
+/// All errors with which the API server would reject the change of `live` into `desired`.
 ///
-/// A selector can never change; that is told first, and by itself by [`selector_changes`]. The
-/// rest is judged as on create: upstream lets some values pass when the live object has them
-/// already, which this does not.
+/// A selector is immutable; that error comes first, and alone from [`selector_changes`]. The rest
+/// is validated as on create: upstream accepts some values that the live object already has, which
+/// this function does not.
 pub fn validate_update(live: &Value, desired: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
     if selector_changes(live, desired) {
@@ -82,15 +83,15 @@ pub fn validate_update(live: &Value, desired: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Whether the selectors differ, so that `live` would have to be deleted to become `desired`.
-/// Absent, empty and null maps and lists are the same, as upstream compares them.
+/// `true` if the selectors differ, so that `live` would have to be deleted to become `desired`.
+/// Absent, empty and null maps and lists are equal, as upstream compares them.
 pub fn selector_changes(live: &Value, desired: &Value) -> bool {
     let [live, desired] =
         [live, desired].map(|object| At::root(object).get("spec").get("selector"));
     selector::parts(&live) != selector::parts(&desired)
 }
 
-/// Judges `spec` (upstream: `ValidateDaemonSetSpec`).
+/// Validates `spec` (upstream: `ValidateDaemonSetSpec`).
 fn check_spec(spec: &At<'_>, errors: &mut Errors) {
     let (selector, template) = (spec.get("selector"), spec.get("template"));
     check_selector(&selector, &template.get("metadata").get("labels"), errors);
@@ -120,7 +121,7 @@ fn check_selector(selector: &At<'_>, labels: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Judges `spec.template` (upstream: `ValidatePodTemplateSpec`). Errors of its metadata are
+/// Validates `spec.template` (upstream: `ValidatePodTemplateSpec`). Errors of its metadata are
 /// reported without `metadata`.
 fn check_template(template: &At<'_>, errors: &mut Errors) {
     let meta = template.get("metadata");
@@ -138,7 +139,7 @@ fn check_template(template: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream's message holds equal errors once.
+/// Removes duplicates: upstream's message contains equal errors once.
 fn once_each(errors: Errors) -> Errors {
     let mut seen = BTreeSet::new();
     let is_first: Vec<bool> = errors.iter().map(|error| seen.insert(error)).collect();
@@ -162,12 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_but_accepted() {
+    fn unusual_but_valid_objects_are_accepted() {
         table::check(include_str!("validate/accepted.yaml"));
     }
 
     #[test]
-    fn a_selector_changes_when_it_selects_otherwise_written_things() {
+    fn a_selector_changes_when_its_requirements_differ() {
         for (live, desired, want) in [
             (json!({"matchLabels": {"a": "b"}}), json!({"matchLabels": {"a": "b"}}), false),
             (json!({"matchLabels": {"a": "b"}}), json!({"matchLabels": {"a": "c"}}), true),

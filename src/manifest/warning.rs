@@ -1,4 +1,4 @@
-//! What deserves a look in a manifest but is no error. The only place with the words for it.
+//! Warnings about manifests and their messages.
 
 use std::fmt;
 
@@ -9,68 +9,68 @@ use super::validate::FieldWarning;
 /// One warning about a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// A mapping has a key twice; the last value counts, as with kubectl.
+    /// A duplicate key of a mapping; the last value is used, as with kubectl.
     DuplicateKey {
-        /// The later key, which counts.
+        /// Position of the later key, whose value is used.
         place: Place,
         /// The key.
         key: String,
         /// Line of the earlier one.
         first_line: usize,
     },
-    /// A field that the API does not know was dropped (under [`FieldValidation::Warn`]).
+    /// A field that the API does not have was dropped (with [`FieldValidation::Warn`]).
     ///
     /// [`FieldValidation::Warn`]: super::FieldValidation::Warn
     UnknownField {
-        /// Where it stands.
+        /// Position of the field.
         place: Place,
-        /// Its path, and what it may have meant.
+        /// Path of the field, and a suggestion.
         field: UnknownField,
     },
-    /// The API server takes it, and warns about it.
+    /// The API server accepts the object with a warning.
     Field {
-        /// Where the field stands, or its nearest parent.
+        /// Position of the field, or of its nearest parent.
         place: Place,
-        /// In the server's words.
+        /// The warning, in the server's words.
         warning: FieldWarning,
     },
-    /// Fields that the server writes itself were left out of the object.
+    /// Fields that only the server writes were ignored.
     ServerFields {
-        /// Where the object begins.
+        /// Position of the object.
         place: Place,
-        /// Their paths.
+        /// Paths of the fields.
         fields: Vec<String>,
     },
-    /// A document without `apiVersion` and `kind`, passed over.
+    /// A document without `apiVersion` and `kind` was skipped.
     NotAnObject {
-        /// Where it begins.
+        /// Position of the document.
         place: Place,
     },
 }
 
-/// A field that the API does not know, and the one that was probably meant.
+/// A field that the API does not have, and a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownField {
-    /// Its path, such as `spec.template.spec.containers[0].imagePullPolice`.
+    /// Path of the field, such as `spec.template.spec.containers[0].imagePullPolice`.
     pub path: String,
-    /// What may have been meant.
+    /// The suggestion.
     pub hint: Option<FieldHint>,
 }
 
-/// What an unknown field may have meant.
+/// A suggestion for an unknown field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldHint {
-    /// A field of the same struct with a name like it.
+    /// A field of the same struct with a similar name.
     Nearest {
-        /// That name.
+        /// Name of that field.
         name: String,
     },
-    /// It is a directive of a strategic merge patch (`$patch`, `$retainKeys`, …), so the document
-    /// is a patch and no whole object.
+    /// The field is a directive of a strategic merge patch (`$patch`, `$retainKeys`, …), so the
+    /// document is a patch and not a complete object.
     PatchDirective,
-    /// The field exists, but at another depth.
+    /// The field exists at another depth.
     Elsewhere {
-        /// Path at which it would be known.
+        /// Path of the known field.
         path: String,
     },
 }
@@ -82,7 +82,7 @@ impl fmt::Display for UnknownField {
             Some(FieldHint::Nearest { name }) => write!(f, "; did you mean `{name}`?"),
             Some(FieldHint::Elsewhere { path }) => write!(f, "; it belongs at `{path}`"),
             Some(FieldHint::PatchDirective) => {
-                f.write_str("; it belongs in a patch, not in a whole object")
+                f.write_str("; it belongs in a patch, not in a complete object")
             }
             None => Ok(()),
         }
@@ -90,7 +90,7 @@ impl fmt::Display for UnknownField {
 }
 
 impl Warning {
-    /// A short stable name, for scripts; in camel case, as all names in a plan.
+    /// A stable name in camel case, for scripts.
     pub fn code(&self) -> &'static str {
         match self {
             Self::DuplicateKey { .. } => "duplicateKey",
@@ -101,7 +101,7 @@ impl Warning {
         }
     }
 
-    /// Where it is.
+    /// Position of the warning.
     pub fn place(&self) -> &Place {
         match self {
             Self::DuplicateKey { place, .. }
@@ -118,20 +118,20 @@ impl fmt::Display for Warning {
         match self {
             Self::DuplicateKey { place, key, first_line } => write!(
                 f,
-                "{place}: key `{key}` is already on line {first_line}; this later value counts"
+                "{place}: key `{key}` is already on line {first_line}; this later value is used"
             ),
             Self::UnknownField { place, field } => write!(f, "{place}: {field}; it is dropped"),
             Self::Field { place, warning } => write!(f, "{place}: {warning}"),
             Self::ServerFields { place, fields } => write!(
                 f,
-                "{place}: {} written by the server and left out",
+                "{place}: {} written by the server and ignored",
                 match fields.as_slice() {
                     [one] => format!("`{one}` is"),
                     many => format!("`{}` are", many.join("`, `")),
                 }
             ),
             Self::NotAnObject { place } => {
-                write!(f, "{place}: a document without apiVersion and kind is passed over")
+                write!(f, "{place}: a document without apiVersion and kind is skipped")
             }
         }
     }

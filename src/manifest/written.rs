@@ -1,15 +1,15 @@
-//! What of a manifest is sent to the server: what is written in it, no more and no less.
+//! The object that is sent to the server for a manifest: exactly the fields that are written in it.
 //!
 //! Server-side apply makes the sender the owner of every field that it sends. So defaults are
-//! left out. Values are in canonical form, or equal quantities would count as conflicts; what
-//! would not be stored is left out too, and so is what the API does not know, which server-side
-//! apply refuses whatever the validation. An explicit `0`, `false` or `""` stays: it says that
-//! the field shall not be anything else.
+//! omitted. Values are in canonical form, otherwise equal quantities would conflict; values that
+//! would not be stored are omitted too, and so are fields that the API does not have, which
+//! server-side apply rejects with any `--validate`. An explicit `0`, `false` or `""` is sent: it
+//! fixes the value of the field.
 
 use serde_json::{Map, Value};
 
-/// `source` with the values of `canonical`, which is what decoding made of it; `is_known` tells
-/// fields of the API from others, by path.
+/// `source` with the values of `canonical`, its decoded form; `is_known` returns `true` for paths
+/// of fields of the API.
 pub(super) fn written(source: &Value, canonical: &Value, is_known: impl Fn(&str) -> bool) -> Value {
     let writer = Writer { is_known };
     writer.value("", source, Some(canonical)).unwrap_or(Value::Null)
@@ -23,7 +23,7 @@ impl<F: Fn(&str) -> bool> Writer<F> {
     fn value(&self, path: &str, source: &Value, canonical: Option<&Value>) -> Option<Value> {
         match (source, canonical) {
             (_, Some(Value::Null)) | (Value::Null, None) => None,
-            // An entry of a map that is `null` is stored as an empty text.
+            // A `null` entry of a map is stored as an empty string.
             (Value::Null, Some(canonical)) => {
                 let plain = !canonical.is_object() && !canonical.is_array();
                 plain.then(|| canonical.clone())
@@ -49,13 +49,14 @@ impl<F: Fn(&str) -> bool> Writer<F> {
         }
     }
 
-    /// What the server itself writes into `metadata` has been taken out there, zero or not.
+    /// `true` for known fields of `spec`. Server-written fields of `metadata` were removed before,
+    /// zero or not.
     fn is_of_spec(&self, path: &str) -> bool {
         path.starts_with("spec.") && (self.is_known)(path)
     }
 }
 
-/// What Go leaves out although somebody may have written it.
+/// `true` for zero values, which Go omits even if they are written.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Bool(truth) => !truth,
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_what_is_written() {
+    fn only_written_fields_are_sent() {
         let spec = |spec: Value| json!({ "metadata": { "name": "ds" }, "spec": spec });
         let pod = |pod: Value| spec(json!({ "template": { "spec": pod } }));
         let container = |fields: Value| {

@@ -1,9 +1,9 @@
-//! One YAML or JSON document to a tree, as kubectl's reader sees it.
+//! Parses one YAML or JSON document to a tree, as kubectl does.
 //!
-//! After go-yaml v2 (upstream: `decoder.mapping`, `merge`, `alias`): the last of duplicate keys
-//! counts, merge keys write in the order in which they stand, keys become texts. Works on the
-//! parser's events, because places, duplicates and YAML 1.1 scalars are lost above them. Not here:
-//! splitting a file into documents (`documents`), the meaning of scalars (`scalar`).
+//! Follows go-yaml v2 (upstream: `decoder.mapping`, `merge`, `alias`): the last of duplicate keys
+//! is used, merge keys apply in the order in which they are written, keys become strings. Works on
+//! the parser's events, because positions, duplicates and YAML 1.1 scalars are lost in higher
+//! layers. Not here: splitting a file into documents (`documents`), resolving scalars (`scalar`).
 
 mod line_ends;
 mod merge_key;
@@ -21,23 +21,23 @@ use super::tree::{Data, Entry, Mark, Node};
 use line_ends::LineEnds;
 use merge_key::{is_merge_key, merge};
 
-/// How much aliases may expand to in one file, in nodes and bytes of text.
+/// Limit of the expanded size of aliases in one file, in nodes and bytes of text.
 const MAX_ALIAS_WEIGHT: usize = 8 << 20;
-/// Longest mapping key in JSON, which knows no bound; YAML says 1024.
+/// Maximum length of a mapping key in JSON, which has no limit itself; YAML's is 1024.
 const MAX_JSON_KEY: usize = 64 << 10;
-/// How many bytes of one document are read again for the sake of quoted scalars.
+/// Limit of the bytes of one document that are parsed again because of quoted scalars.
 const MAX_REREAD: usize = 32 << 20;
-/// Deeper than any line is indented, in spaces.
+/// An indentation deeper than that of any line, in spaces.
 const DEEP: usize = 256;
 
-/// A document that has been read.
+/// A parsed document.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) root: Rc<Node>,
     pub(super) duplicates: Vec<DuplicateKey>,
 }
 
-/// A key that stands twice in one mapping.
+/// A duplicate key of one mapping.
 #[derive(Debug)]
 pub(super) struct DuplicateKey {
     pub(super) key: String,
@@ -45,7 +45,7 @@ pub(super) struct DuplicateKey {
     pub(super) first: Mark,
 }
 
-/// Why a document cannot be read, and where.
+/// The reason why a document cannot be parsed, and its position.
 #[derive(Debug)]
 pub(super) struct YamlError {
     pub(super) at: Mark,
@@ -58,12 +58,12 @@ pub(super) enum YamlProblem {
     Limit(Limit),
 }
 
-/// Reads one document; `None` when there is nothing in it. `alias_weight` is what aliases have
-/// expanded to in this file so far.
+/// Parses one document; `None` if it is empty. `alias_weight` is the expanded size of aliases in
+/// this file so far.
 ///
-/// The parser wants continuation lines of quoted scalars to be indented, by spaces; go-yaml takes
-/// them anywhere, and real manifests (scripts in double quotes) make use of it. Leading blanks of
-/// such a line mean nothing, so each line that the parser refuses is indented and read again.
+/// The parser requires that continuation lines of quoted scalars are indented with spaces; go-yaml
+/// does not, and real manifests (scripts in double quotes) depend on it. Leading blanks of such a
+/// line are ignored, so each line that the parser rejects is indented and parsed again.
 pub(super) fn parse(
     document: &Document<'_>,
     alias_weight: &mut usize,
@@ -90,7 +90,7 @@ pub(super) fn parse(
 }
 
 impl YamlError {
-    /// With a question about templates, when the line that it points to has the mark of one.
+    /// Adds a hint about templates if the reported line contains template markers.
     fn or_template(self, document: &Document<'_>) -> Self {
         let line = self.at.line.saturating_sub(document.start.line);
         let is_template = document.text.lines().nth(line).is_some_and(|line| line.contains("{{"));
@@ -104,8 +104,8 @@ impl YamlError {
     }
 }
 
-/// Why a text could not be read; `quoted_line` when it is only the indentation of that line (of
-/// the text, from 1), inside a quoted scalar.
+/// A parse error; `quoted_line` is set if it is only the indentation of that line (of the text,
+/// from 1) inside a quoted scalar.
 struct Failure {
     error: YamlError,
     quoted_line: Option<usize>,
@@ -142,7 +142,7 @@ fn read(
     }
 }
 
-/// `text` with the blanks before one of its lines replaced by enough spaces for any depth.
+/// Replaces the indentation of one line of `text` with enough spaces for any depth.
 fn indent(text: &str, line: usize) -> String {
     let mut indented = String::with_capacity(text.len() + DEEP);
     for (number, content) in (1..).zip(text.split_inclusive('\n')) {
@@ -162,13 +162,13 @@ struct Builder<'t, 'w> {
     anchors: HashMap<usize, Rc<Node>>,
     alias_weight: &'w mut usize,
     duplicates: Vec<DuplicateKey>,
-    /// Set when the parser refuses the indentation of a line inside a quoted scalar.
+    /// Set if the parser rejects the indentation of a line inside a quoted scalar.
     quoted_line: Option<usize>,
     line_ends: LineEnds,
 }
 
 impl<'t> Builder<'t, '_> {
-    /// The one document, and nothing behind it.
+    /// Parses the only document, and rejects text after it.
     fn whole(&mut self) -> Result<Option<Rc<Node>>, YamlError> {
         let root = self.document()?;
         if root.is_some() {
@@ -184,7 +184,7 @@ impl<'t> Builder<'t, '_> {
                 Ok((event, span))
             }
             Some(Err(error)) => Err(self.scan_error(&error)),
-            None => Err(syntax(self.start, "the document ends too early")),
+            None => Err(syntax(self.start, "the document ends unexpectedly")),
         }
     }
 
@@ -205,7 +205,7 @@ impl<'t> Builder<'t, '_> {
         }
         let at = self.mark(error.marker());
         match error.kind() {
-            // The scanner has a bound of its own, and may be ahead of us.
+            // The scanner has its own limit, and reads ahead.
             RecursionLimitExceeded => YamlError { at, problem: YamlProblem::Limit(Limit::Nesting) },
             _of_syntax => syntax(at, error.info()),
         }
@@ -223,7 +223,7 @@ impl<'t> Builder<'t, '_> {
         }
     }
 
-    /// Nothing may follow the first document: kubectl would drop it in silence.
+    /// Rejects text after the first document: kubectl would drop it silently.
     fn end(&mut self) -> Result<(), YamlError> {
         loop {
             let (event, span) = self.next()?;
@@ -233,7 +233,7 @@ impl<'t> Builder<'t, '_> {
                     let at = self.mark(&span.start);
                     return Err(syntax(
                         at,
-                        "a document follows `...` without `---`; kubectl would drop it in silence",
+                        "a document follows `...` without `---`; kubectl would silently drop it",
                     ));
                 }
                 _ => {}
@@ -354,7 +354,7 @@ fn check_depth(depth: usize, at: Mark) -> Result<(), YamlError> {
 fn disputed(at: Mark, character: char) -> YamlError {
     let code = u32::from(character);
     let message = format!(
-        "a raw character U+{code:04X}: readers of YAML do not agree whether a line begins there; \
+        "a raw character U+{code:04X}: YAML parsers do not agree whether it ends the line; \
          write it as an escape in double quotes, or leave it out"
     );
     syntax(at, message)
@@ -386,7 +386,7 @@ mod tests {
         }
     }
 
-    /// The same value with every number as Go writes it.
+    /// The same value with every number as Go formats it.
     fn spelled(value: &Value) -> Value {
         match value {
             Value::Number(number) => match number.as_i64() {
@@ -402,10 +402,9 @@ mod tests {
         }
     }
 
-    /// `scalars.json` holds what kubectl answered; a control-plane test asks it again.
-    /// `kubectl_reads.json` holds what kubectl answered; a control-plane test asks it again.
+    /// `kubectl_reads.json` contains the answers of kubectl; a control-plane test compares them.
     #[test]
-    fn yaml_means_what_it_means_to_kubectl() {
+    fn yaml_is_parsed_as_kubectl_does() {
         let rows: Vec<Value> = serde_json::from_str(include_str!("kubectl_reads.json")).unwrap();
         assert!(rows.len() > 60);
         let mut wrong = Vec::new();
@@ -461,7 +460,7 @@ mod tests {
         let notes = tree.duplicates.iter().map(|DuplicateKey { key, at, first }| {
             format!("{key} {}:{} {}:{}", at.line, at.column, first.line, first.column)
         });
-        // `m` writes over what the merge key brought, which is no duplicate.
+        // `m` overrides the value from the merge key, which is not a duplicate.
         assert_eq!(notes.collect::<Vec<_>>(), ["k 14:3 11:3", "x 15:11 15:5"]);
         let want = serde_json::json!({"a": {"k": 3, "m": 2}, "b": {"x": 2}});
         assert_eq!(tree.root.to_value(), want);
@@ -485,7 +484,7 @@ mod tests {
     }
 
     proptest! {
-        /// JSON means what it says, on one line or on many, indented by blanks or by tabs.
+        /// JSON keeps its meaning on one line or on many, indented by blanks or by tabs.
         #[test]
         fn json_is_read_as_json(value in json()) {
             let pretty = serde_json::to_string_pretty(&value).unwrap();

@@ -1,7 +1,7 @@
-//! What server-side apply refuses in what is applied, though a create would take it: elements of
-//! a list that cannot be told apart (upstream: `typed/validate.go`).
+//! Rejects lists with ambiguous elements, as server-side apply does, though a create would be
+//! accepted (upstream: `typed/validate.go`).
 //!
-//! Types and names of fields are the manifest room's to check.
+//! Types and names of fields are checked in `manifest`.
 
 use serde_json::Value;
 
@@ -10,8 +10,7 @@ use super::items::step_to;
 use super::schema::Shape;
 use crate::model::{FieldPath, PathStep};
 
-/// The first two elements of one list that are known by the same, or the first one that is known
-/// by nothing.
+/// Checks that all elements of lists have a key, and that keys are unique.
 pub(super) fn check(shape: Shape, value: &Value, path: &mut Vec<PathStep>) -> Result<(), Error> {
     match shape {
         Shape::Scalar | Shape::Atomic => Ok(()),

@@ -1,7 +1,7 @@
-//! Lays what is applied over what is live (upstream: `typed/merge.go`).
+//! Merges the applied object into the live one (upstream: `typed/merge.go`).
 //!
-//! Plain and atomic values are the applied ones; maps and lists of single owners are united.
-//! Nothing is taken away here (`prune`).
+//! Scalar and atomic values are the applied ones; maps and lists with granular ownership are
+//! united. Nothing is removed here (`prune`).
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(super) fn combine(shape: Shape, live: &Value, applied: &Value) -> Value {
 }
 
 fn combine_maps(shape: Shape, live: &Value, applied: &Value) -> Value {
-    // Two empty ones are one value: it decides between `{}` and `null`.
+    // Two empty values are equal: the applied one decides between `{}` and `null`.
     if fields(live).next().is_none() && fields(applied).next().is_none() {
         return applied.clone();
     }
@@ -38,7 +38,7 @@ fn combine_maps(shape: Shape, live: &Value, applied: &Value) -> Value {
     Value::Object(all)
 }
 
-/// The fields of an object; none of anything else.
+/// The fields of an object; none of other values.
 fn fields(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
@@ -51,7 +51,7 @@ fn combine_lists(shape: Shape, live: &Value, applied: &Value) -> Value {
     let element = |one: &Items<'_>, other: &Value, step| match one.all(step) {
         [] => other.clone(),
         [single] => combine(shape.element(), single, other),
-        // Which of several is meant, nobody can say: the new one replaces them.
+        // Duplicates are ambiguous: the new element replaces them.
         [_, _, ..] => combine(shape.element(), &NULL, other),
     };
     let taken = order(&left, &right);
@@ -62,17 +62,17 @@ fn combine_lists(shape: Shape, live: &Value, applied: &Value) -> Value {
     Value::Array(values.collect())
 }
 
-/// Where an element of the united list comes from, by position.
+/// The source of an element of the united list, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// Only live has it.
+    /// Only in the live list.
     Live(usize),
-    /// It is applied, whether live has it or not.
+    /// In the applied list, and possibly in the live one.
     Applied(usize),
 }
 
-/// The order of two lists together (upstream: `visitListItems`): what is applied stands as it is
-/// applied; what only live has comes as early as the shared elements before it allow.
+/// The order of the united list (upstream: `visitListItems`): applied elements keep their order;
+/// elements that are only live come as early as the shared elements before them allow.
 fn order(left: &Items<'_>, right: &Items<'_>) -> Vec<Source> {
     let mut out = Vec::with_capacity(left.len().max(right.len()));
     let mut shared = right.iter().map(|(step, _)| step).filter(|step| left.has(step));
@@ -89,7 +89,7 @@ fn order(left: &Items<'_>, right: &Items<'_>) -> Vec<Source> {
                 continue;
             }
             if right.has(live) && next_shared.is_some_and(|next| next != live) {
-                // A shared element, but not the one whose turn it is.
+                // A shared element, but not the next one.
                 l += 1;
                 continue;
             }

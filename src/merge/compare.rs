@@ -1,4 +1,4 @@
-//! What differs between two objects, field by field (upstream: `typed/compare.go`).
+//! Compares two objects field by field (upstream: `typed/compare.go`).
 
 use serde_json::Value;
 
@@ -7,14 +7,14 @@ use super::items::Items;
 use super::schema::Shape;
 use crate::model::PathStep;
 
-/// The fields that differ. No field is in two of the sets.
+/// The fields that differ. The sets are disjoint.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Comparison {
-    /// Only the second object has them.
+    /// Fields that only the second object has.
     pub(super) added: FieldSet,
-    /// Both have them, with other values.
+    /// Fields that both have, with different values.
     pub(super) modified: FieldSet,
-    /// Only the first object has them.
+    /// Fields that only the first object has.
     pub(super) removed: FieldSet,
 }
 
@@ -32,7 +32,7 @@ struct Walker {
 
 impl Walker {
     fn visit(&mut self, shape: Shape, old: Option<&Value>, new: Option<&Value>) {
-        // Most of an object stays; what is equal as a whole need not be walked.
+        // Most of an object is unchanged; equal values need not be walked.
         if let (Some(old), Some(new)) = (old, new)
             && same(old, new)
         {
@@ -97,7 +97,8 @@ impl Walker {
         }
     }
 
-    /// Duplicates count as one field: they are compared whole, and give way to a single element.
+    /// Duplicates count as one field: they are compared as a whole, and a single element replaces
+    /// them.
     fn item(&mut self, shape: Shape, step: &PathStep, old: &[&Value], new: &[&Value]) {
         match (old, new) {
             ([] | [_], [] | [_]) => {
@@ -131,7 +132,7 @@ impl Walker {
     }
 }
 
-/// Absent, `null`, or without anything in it.
+/// Whether the value is absent, `null` or empty.
 fn is_empty(value: Option<&Value>) -> bool {
     match value {
         Some(Value::Object(fields)) => fields.is_empty(),

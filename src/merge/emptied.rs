@@ -1,11 +1,11 @@
-//! Structs that are applied as `{}` where the live object has something in them.
+//! Structs that are applied as `{}` where the live object has fields in them.
 //!
-//! What was in such a struct goes, and the struct goes with it: what is left of it is `null`
-//! (upstream: `removingWalker.doMap`). Only the next apply finds nothing there and adds `{}`. So one
-//! manifest makes two objects, one after the other, and of a pod template two revisions.
+//! The fields of such a struct are removed, and the struct with them: the rest is `null` (upstream:
+//! `removingWalker.doMap`). Only the next apply finds nothing and adds `{}`. So one manifest
+//! results in two objects, one after the other, and in two revisions of a pod template.
 //!
-//! A `null` for each field that goes keeps the struct: it is not empty then, and is stored as `{}`
-//! by the first apply.
+//! A `null` for each removed field keeps the struct: it is not empty then, and the first apply
+//! stores it as `{}`.
 
 use serde_json::{Map, Value};
 
@@ -13,16 +13,18 @@ use super::items::{Items, step_to};
 use super::schema::Shape;
 use crate::model::{FieldPath, PathStep};
 
-/// An apply that comes at once to where a second one would.
+/// An apply that has at once the result of two.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settling {
-    /// What to apply: the manifest with `null` for each field that goes from an emptied struct.
+    /// The object to apply: the manifest with `null` for each field that is removed from an emptied
+    /// struct.
     pub applied: Value,
     /// The emptied structs. The server may store some of them as `{}` in any case.
     pub emptied: Vec<FieldPath>,
 }
 
-/// What to apply instead of `applied`, of which `merged` came; `None` when no struct is emptied.
+/// The object to apply instead of `applied`, which results in `merged`; `None` when no struct is
+/// emptied.
 pub(super) fn settling(applied: &Value, live: &Value, merged: &Value) -> Option<Settling> {
     let mut walker = Walker { path: Vec::new(), emptied: Vec::new() };
     let mut applied = applied.clone();
@@ -31,7 +33,7 @@ pub(super) fn settling(applied: &Value, live: &Value, merged: &Value) -> Option<
     (!emptied.is_empty()).then_some(Settling { applied, emptied })
 }
 
-/// The field of an object that a path leads to.
+/// The value at a path of an object.
 pub fn value_at<'v>(object: &'v Value, path: &FieldPath) -> Option<&'v Value> {
     let mut at = (Shape::daemon_set(), object);
     for step in &path.0 {
@@ -98,7 +100,7 @@ impl Walker {
         self.path.pop();
     }
 
-    /// One struct that is applied empty: nothing is left of it where all that is live in it goes.
+    /// Handles a struct that is applied empty: it is emptied if all its live fields are removed.
     fn empty(
         &mut self,
         fields: &mut Map<String, Value>,
@@ -114,7 +116,7 @@ impl Walker {
     }
 }
 
-/// What a step leads to.
+/// The value at a step.
 fn child<'v>(shape: Shape, value: Option<&'v Value>, step: &PathStep) -> Option<&'v Value> {
     match step {
         PathStep::Field(name) => value?.get(name),

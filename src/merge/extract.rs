@@ -1,4 +1,4 @@
-//! What an applier would apply again: the part of a live object that it owns (upstream:
+//! Extracts the part of a live object that a manager owns, as it would apply it again (upstream:
 //! `TypedValue.ExtractItems`, as client-go's `Extract…` functions use it).
 
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use super::own_part;
 use super::remove::remove;
 use super::schema::Shape;
 
-/// What `manager` owns of a live object by server-side apply, with what names the object; `None`
-/// when it never applied it.
+/// The fields of a live object that `manager` owns by server-side apply, with the fields that
+/// identify the object; `None` when it never applied it.
 ///
 /// # Errors
-/// Who owns what cannot be read.
+/// The field ownership cannot be read.
 pub fn owned_by(live: &Value, manager: &str) -> Result<Option<Value>, ManagedFieldsError> {
     let owners = ManagedFields::of(live)?;
     let is_own = |name: &Manager| {
@@ -39,11 +39,11 @@ pub fn owned_by(live: &Value, manager: &str) -> Result<Option<Value>, ManagedFie
     Ok(Some(owned))
 }
 
-/// The same object as if `manager` had applied all of it, whoever else is said to own something.
+/// The object as if `manager` had applied all of it, whatever its `managedFields` are.
 pub fn owned_alone(live: &Value, manager: &str) -> Value {
     let shape = Shape::daemon_set();
     let name = Manager::of_object(manager, Operation::Apply);
-    // What identifies the object is the server's.
+    // Other metadata identifies the object and has no owner.
     let metadata = json!({
         "labels": live["metadata"]["labels"], "annotations": live["metadata"]["annotations"],
     });

@@ -1,7 +1,7 @@
-//! Sets of fields, and their arithmetic (upstream: `fieldpath.Set`).
+//! Sets of fields and their operations (upstream: `fieldpath.Set`).
 //!
-//! A field can be a member, have members below it, or both. Membership does not reach down: who
-//! owns a list element need not own what is in it. Not here: how sets are written (`fields_v1`).
+//! A field can be a member, have members below it, or both. Membership is not recursive: the owner
+//! of a list element need not own its fields. Not here: the serialized format (`fields_v1`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,23 +16,23 @@ pub struct FieldSet {
 }
 
 impl FieldSet {
-    /// Whether no field is in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.children.is_empty()
     }
 
-    /// Whether the field itself is in it.
+    /// Whether the field itself is in the set.
     pub fn has(&self, path: &FieldPath) -> bool {
         let Some((last, parents)) = path.0.split_last() else { return false };
         self.at(parents).is_some_and(|set| set.members.contains(last))
     }
 
-    /// Whether the field, or any below it, is in it.
+    /// Whether the field or any field below it is in the set.
     pub fn touches(&self, path: &FieldPath) -> bool {
         self.has(path) || self.at(&path.0).is_some_and(|set| !set.is_empty())
     }
 
-    /// Every field in it, parents before what is below them.
+    /// All fields of the set, parents before their children.
     pub fn paths(&self) -> Vec<FieldPath> {
         let mut paths = Vec::new();
         self.collect(&mut Vec::new(), &mut paths);
@@ -57,7 +57,7 @@ impl FieldSet {
         path.iter().try_fold(self, |set, step| set.children.get(step))
     }
 
-    /// Adds a field. The root is no field: nobody owns a whole object.
+    /// Adds a field. The root is not a field: no manager owns a whole object.
     pub(super) fn insert(&mut self, path: &[PathStep]) {
         let Some((last, parents)) = path.split_last() else { return };
         let mut set = self;
@@ -67,7 +67,7 @@ impl FieldSet {
         set.members.insert(last.clone());
     }
 
-    /// Whether the field one step down is in it.
+    /// Whether the field at this step is in the set.
     pub(super) fn has_member(&self, step: &PathStep) -> bool {
         self.members.contains(step)
     }
@@ -92,7 +92,7 @@ impl FieldSet {
         self.members.insert(step);
     }
 
-    /// Adds what is known of a field one step down that is not in it yet.
+    /// Adds a field at `step` that is not in the set yet, and the fields below it.
     pub(super) fn add(&mut self, step: PathStep, is_member: bool, below: Self) {
         if is_member {
             self.members.insert(step.clone());
@@ -129,14 +129,14 @@ impl FieldSet {
         }
     }
 
-    /// What is in either.
+    /// The union of both sets.
     pub(super) fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
         all.extend(other);
         all
     }
 
-    /// What is in both.
+    /// The intersection of both sets.
     pub(super) fn intersection(&self, other: &Self) -> Self {
         let both = |(step, below): (&PathStep, &Self)| {
             let below = below.intersection(other.children.get(step)?);
@@ -148,8 +148,7 @@ impl FieldSet {
         }
     }
 
-    /// What is in `self` and not in `other`, field by field: taking away a parent leaves what is
-    /// below it.
+    /// The difference of both sets, field by field: without a parent, the fields below it stay.
     pub(super) fn difference(&self, other: &Self) -> Self {
         let rest = |(step, below): (&PathStep, &Self)| {
             let below = match other.children.get(step) {
@@ -164,7 +163,7 @@ impl FieldSet {
         }
     }
 
-    /// What is in `self`, without the fields in `other` and without everything below those.
+    /// The difference of both sets, also without all fields below those of `other`.
     pub(super) fn recursive_difference(&self, other: &Self) -> Self {
         let rest = |(step, below): (&PathStep, &Self)| {
             if other.members.contains(step) {
@@ -182,7 +181,7 @@ impl FieldSet {
         }
     }
 
-    /// `self` and every named field that has something of it below (upstream:
+    /// The set with every named field that has members below it (upstream:
     /// `EnsureNamedFieldsAreMembers`): entries of maps and elements of lists are not added.
     #[must_use]
     pub(super) fn with_named_parents(self, shape: Shape) -> Self {

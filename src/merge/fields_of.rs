@@ -1,4 +1,4 @@
-//! The fields that an object states: those that whoever applies it will own (upstream:
+//! The fields of an object that its manager will own after an apply (upstream:
 //! `typed/tofieldset.go`).
 
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::model::PathStep;
 /// list; of structs only the empty ones.
 pub(super) fn fields_of(shape: Shape, object: &Value) -> FieldSet {
     match shape {
-        // The root is no field: nobody owns a whole object.
+        // The root is not a field: no manager owns a whole object.
         Shape::Scalar | Shape::Atomic => FieldSet::default(),
         Shape::Map | Shape::Struct(_) => fields_in(shape, object),
         Shape::Set | Shape::Keyed(..) => items_in(shape, object),
@@ -31,7 +31,7 @@ fn fields_in(shape: Shape, value: &Value) -> FieldSet {
     fields
 }
 
-/// Of duplicates only the element counts, not what is in it.
+/// Of duplicates only the element itself counts, not its fields.
 fn items_in(shape: Shape, value: &Value) -> FieldSet {
     let mut fields = FieldSet::default();
     let items = Items::of(shape, Some(value));

@@ -1,19 +1,20 @@
-//! Sets of fields as `managedFields` writes them: `FieldsV1` (upstream: `fieldpath/serialize.go`).
+//! Reads and writes sets of fields in the format of `managedFields`: `FieldsV1` (upstream:
+//! `fieldpath/serialize.go`).
 //!
 //! `f:` is a field, `k:` a list element by key, `v:` one by value, `i:` one by position; a `.`
-//! says that the field itself is in the set, beside what is below it.
+//! means that the field itself is in the set, in addition to those below it.
 
 use serde_json::{Map, Value};
 
 use super::field_set::FieldSet;
 use crate::model::{Literal, PathStep};
 
-/// The text in a set of fields that cannot be read.
+/// A path element that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no field")]
+#[error("`{0}` is not an element of a field path")]
 pub struct StepError(String);
 
-/// Reads a set. Steps of a kind that nobody knows yet are dropped, as upstream does it.
+/// Reads a set. Path elements of unknown kinds are dropped, as upstream does.
 pub(super) fn read(fields: &Value) -> Result<FieldSet, StepError> {
     let mut set = FieldSet::default();
     for (key, below) in fields.as_object().into_iter().flatten() {
@@ -94,7 +95,7 @@ fn write_literal(literal: &Literal) -> String {
     }
 }
 
-/// JSON text as Go writes it, which is wary of HTML.
+/// A JSON string as Go marshals it, which escapes HTML.
 fn quoted(text: &str) -> String {
     let mut json = Value::from(text).to_string();
     for (plain, escaped) in [
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_come_back_as_they_were_written() {
+    fn sets_round_trip() {
         for (rule, fields, paths) in [
             ("a leaf", json!({"f:a": {}}), vec!["a"]),
             ("a child only", json!({"f:a": {"f:b": {}}}), vec!["a.b"]),
@@ -151,13 +152,13 @@ mod tests {
     fn odd_sets_are_read_as_upstream_reads_them() {
         for (rule, fields, want) in [
             ("a dot alone", json!({"f:a": {".": {}}}), json!({"f:a": {}})),
-            ("a kind to come", json!({"z:1": {}, "f:a": {"z:1": {}}}), json!({"f:a": {}})),
+            ("an unknown kind", json!({"z:1": {}, "f:a": {"z:1": {}}}), json!({"f:a": {}})),
             (
                 "keys in another order",
                 json!({"k:{\"b\":1,\"a\":2}": {}}),
                 json!({"k:{\"a\":2,\"b\":1}": {}}),
             ),
-            ("no object", json!(null), json!({})),
+            ("not an object", json!(null), json!({})),
         ] {
             assert_eq!(write(&read(&fields).unwrap()), want, "{rule}");
         }

@@ -1,24 +1,24 @@
-//! The elements of sets and keyed lists, and what each is known by (upstream:
-//! `listItemToPathElement`). Duplicates are told apart from the rest, because stored objects have
-//! some. Elements that nothing can be known by are passed over; no valid object has one.
+//! The elements of sets and keyed lists, each with its path element (upstream:
+//! `listItemToPathElement`). Duplicates are supported, because stored objects have some. Elements
+//! without a key are skipped; no valid object has one.
 
 use serde_json::Value;
 
 use super::schema::Shape;
 use crate::model::{Literal, PathStep};
 
-/// A list's elements in order, each with the step that leads to it.
+/// The elements of a list in order, each with the step that leads to it.
 #[derive(Debug, Default)]
 pub(super) struct Items<'v> {
     list: Vec<(PathStep, &'v Value)>,
-    /// Positions in the list, by step; of one step in order.
+    /// Positions in `list`, sorted by step; those of the same step are in order.
     sorted: Vec<usize>,
     /// The elements at those positions.
     values: Vec<&'v Value>,
 }
 
 impl<'v> Items<'v> {
-    /// The elements of `value`, none when it is no list.
+    /// The elements of `value`; none when it is not a list.
     pub(super) fn of(shape: Shape, value: Option<&'v Value>) -> Self {
         let elements = value.and_then(Value::as_array).into_iter().flatten();
         let known = elements.filter_map(|element| Some((step_to(shape, element)?, element)));
@@ -34,7 +34,7 @@ impl<'v> Items<'v> {
         self.list.iter().map(|(step, element)| (step, *element))
     }
 
-    /// How many elements there are.
+    /// Number of elements.
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
@@ -58,13 +58,13 @@ impl<'v> Items<'v> {
             .map(|same| &self.list[same[0]].0)
     }
 
-    /// Whether any element is known by `step`.
+    /// Whether `step` leads to any element.
     pub(super) fn has(&self, step: &PathStep) -> bool {
         !self.all(step).is_empty()
     }
 }
 
-/// What an element of a list is known by.
+/// The step that leads to an element of a list; `None` if it has no key.
 pub(super) fn step_to(shape: Shape, element: &Value) -> Option<PathStep> {
     match shape {
         Shape::Keyed(keys, _) => keys.of(element),

@@ -1,7 +1,7 @@
-//! Fields that stay in the merged object although the manifest does not have them.
+//! Fields that stay in the merged object although they are not in the manifest.
 //!
-//! Others own them, or nobody does: what a defaulting server once filled in and no longer would.
-//! Looked at are labels, annotations and the spec. Not here: which of them matter (`plan`).
+//! They belong to other managers, or to none: values that the server once defaulted and no longer
+//! would. Covered are labels, annotations and the spec. Not here: which of them matter (`plan`).
 
 use serde_json::Value;
 
@@ -11,17 +11,17 @@ use super::managers::{ManagedFields, Manager};
 use super::schema::Shape;
 use crate::model::{FieldPath, PathStep, TEMPLATE_GENERATION_ANNOTATION};
 
-/// A field that stays although the manifest does not have it.
+/// A field that stays although it is not in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Leftover {
-    /// Where it is; all of a list element or struct that the manifest lacks is one leftover.
+    /// The path of the field. A list element or struct that is not in the manifest is one leftover.
     pub path: FieldPath,
-    /// Who owns it or something in it; nobody when it was a server's default once, or was written
-    /// before fields had owners.
+    /// The managers that own it or fields in it; empty for a former default, or for a field written
+    /// before ownership was tracked.
     pub managers: Vec<Manager>,
 }
 
-/// What of `merged` is neither applied nor in the defaulted manifest, in order of path.
+/// The fields of `merged` that are neither applied nor in the defaulted manifest, in order of path.
 pub(super) fn leftovers(
     merged: &Value,
     applied: &Value,
@@ -90,7 +90,7 @@ impl Finder {
         }
     }
 
-    /// Whether the manifest has this struct at all; notes it down when not.
+    /// Whether the manifest has this struct; records a leftover if not.
     fn is_wanted(
         &mut self,
         merged: &Value,
@@ -98,7 +98,7 @@ impl Finder {
         defaulted: Option<&Value>,
     ) -> bool {
         let wanted = applied.or(defaulted).is_some_and(|value| !value.is_null());
-        // An empty struct is something: `emptyDir: {}`.
+        // An empty struct is a value: `emptyDir: {}`.
         if !wanted && !merged.is_null() {
             self.found.push(FieldPath(self.path.clone()));
         }
@@ -119,12 +119,13 @@ impl Finder {
     }
 }
 
-/// The old name of the service account says nothing beside the new one: the server copies that.
+/// Whether the field is the deprecated `serviceAccount` next to `serviceAccountName`: the server
+/// copies the latter.
 fn is_outvoted(name: &str, fields: &Value) -> bool {
     name == "serviceAccount" && fields.get("serviceAccountName").is_some_and(|v| !v.is_null())
 }
 
-/// Nothing that would be stored.
+/// Whether the server would not store the value.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! Who owns which fields: `metadata.managedFields`, read and written (upstream:
+//! Field ownership: reads and writes `metadata.managedFields` (upstream:
 //! `managedfields/internal/managedfields.go`).
 
 use std::{fmt, mem};
@@ -10,36 +10,36 @@ use super::API_VERSION;
 use super::field_set::FieldSet;
 use super::fields_v1::{self, StepError};
 
-/// Somebody who writes fields. Two entries of one manager are told apart by the rest.
+/// A field manager. Entries with the same name are distinguished by the other fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Manager {
-    /// The name that it gave itself.
+    /// The name of the manager.
     pub name: String,
-    /// How it wrote.
+    /// The kind of its writes.
     pub operation: Operation,
-    /// In which version of the API it wrote.
+    /// The API version that it used.
     pub api_version: String,
-    /// To which part of the object it wrote: `status`, or empty for the object itself.
+    /// The subresource that it wrote: `status`, or empty for the object itself.
     pub subresource: String,
 }
 
-/// How a manager wrote.
+/// The kind of a manager's writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
-    /// By server-side apply.
+    /// Server-side apply.
     Apply,
-    /// By anything else: create, update, patch, client-side apply.
+    /// Anything else: create, update, patch, client-side apply.
     Update,
 }
 
-/// One manager's fields.
+/// A manager and the fields that it owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Who owns them.
+    /// The owner.
     pub manager: Manager,
-    /// When it last changed any.
+    /// The time when it last changed any of them.
     pub time: Option<Timestamp>,
-    /// What it owns.
+    /// The fields that it owns.
     pub fields: FieldSet,
 }
 
@@ -47,13 +47,13 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManagedFields(pub(super) Vec<Entry>);
 
-/// Why `managedFields` cannot be read. No server stores such.
+/// The reason why `managedFields` cannot be read. No server stores such.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManagedFieldsError {
     /// Neither a list nor absent.
-    #[error("`metadata.managedFields` is no list")]
+    #[error("`metadata.managedFields` is not a list")]
     NoList,
-    /// A field of an entry is missing or has a value that nobody knows.
+    /// A field of an entry is missing or has an unknown value.
     #[error("`metadata.managedFields[{entry}].{field}` is missing or unknown")]
     Field {
         /// Position of the entry.
@@ -66,19 +66,20 @@ pub enum ManagedFieldsError {
     Fields {
         /// Position of the entry.
         entry: usize,
-        /// What of it.
+        /// The path element that cannot be read.
         source: StepError,
     },
 }
 
 impl Manager {
-    /// One that writes the object itself, in the version that is served.
+    /// A manager that writes the object itself, in the served API version.
     pub(super) fn of_object(name: &str, operation: Operation) -> Self {
         let api_version = API_VERSION.to_owned();
         Self { name: name.to_owned(), operation, api_version, subresource: String::new() }
     }
 
-    /// Whether both are one manager to the server: an applier is one in all versions.
+    /// Whether both are the same manager to the server, which ignores the API version of managers
+    /// that apply.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.name == other.name
             && self.operation == other.operation
@@ -87,7 +88,7 @@ impl Manager {
     }
 }
 
-/// In the server's words (upstream: `printManager`).
+/// As the server prints it (upstream: `printManager`).
 impl fmt::Display for Manager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.name)?;
@@ -102,7 +103,7 @@ impl fmt::Display for Manager {
 }
 
 impl ManagedFields {
-    /// Those of a live object; none when it has no `metadata.managedFields`.
+    /// Reads the managers of a live object; none when it has no `metadata.managedFields`.
     pub fn of(object: &Value) -> Result<Self, ManagedFieldsError> {
         let list = match object.pointer("/metadata/managedFields") {
             None | Some(Value::Null) => return Ok(Self::default()),
@@ -116,7 +117,7 @@ impl ManagedFields {
         Ok(all)
     }
 
-    /// Whether nobody owns anything.
+    /// Whether there are no managers.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -126,7 +127,7 @@ impl ManagedFields {
         &self.0
     }
 
-    /// As `metadata.managedFields` holds them.
+    /// The JSON of `metadata.managedFields`.
     pub fn to_value(&self) -> Value {
         self.0.iter().map(write_entry).collect()
     }
@@ -136,7 +137,7 @@ impl ManagedFields {
         self.0.iter().find(|entry| entry.manager.is(manager))
     }
 
-    /// Adds an entry, in place of the one that its manager may have had, which comes back.
+    /// Adds an entry, or replaces that of the same manager, which is returned.
     pub(super) fn replace(&mut self, entry: Entry) -> Option<Entry> {
         let same = |old: &&mut Entry| old.manager.is(&entry.manager);
         if let Some(old) = self.0.iter_mut().find(same) {
@@ -146,7 +147,7 @@ impl ManagedFields {
         None
     }
 
-    /// Drops managers without fields and brings the rest into the server's order (upstream:
+    /// Removes managers without fields and sorts the rest in the server's order (upstream:
     /// `sortEncodedManagedFields`).
     pub(super) fn tidied(mut self) -> Self {
         self.0.retain(|entry| !entry.fields.is_empty());
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_back_as_they_were() {
+    fn entries_round_trip() {
         let list = json!([
             entry(|_| {}),
             entry(|entry| entry["subresource"] = json!("status")),
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_stores_is_refused_with_its_place() {
+    fn unknown_values_are_errors_with_their_position() {
         for (field, value) in [
             ("operation", json!("Create")),
             ("apiVersion", json!("")),

@@ -1,7 +1,7 @@
-//! Ownership handed from client-side apply, or from whoever else, to one that applies on the
-//! server's side (upstream: `csaupgrade.UpgradeManagedFields`).
+//! Transfers ownership from client-side apply, or from other managers, to a manager that uses
+//! server-side apply (upstream: `csaupgrade.UpgradeManagedFields`).
 //!
-//! Without it, what kubectl once wrote stays for ever: server-side apply removes only what its
+//! Without it, fields that kubectl once wrote stay: server-side apply removes only fields that its
 //! own manager applied before.
 
 use jiff::Timestamp;
@@ -11,19 +11,19 @@ use super::managers::{Entry, ManagedFields, ManagedFieldsError, Manager, Operati
 use super::{API_VERSION, before_first_apply};
 use crate::model::FieldPath;
 
-/// Annotation in which client-side apply keeps what it applied last.
+/// The annotation in which client-side apply stores the last applied object.
 pub const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The ownership of a live object as the server would see it on the first apply: an object whose
-/// fields nobody tracked has one manager, `before-first-apply`.
+/// The ownership of a live object as the server sees it on the first apply: an object without
+/// `managedFields` has one manager, `before-first-apply`.
 pub fn ownership(live: &Value, now: Timestamp) -> Result<ManagedFields, ManagedFieldsError> {
     let managed = ManagedFields::of(live)?;
     Ok(if managed.is_empty() { before_first_apply(live, now) } else { managed })
 }
 
 impl ManagedFields {
-    /// The names of those who applied on the client's side: they own the annotation that holds
-    /// what was applied (upstream: kubectl's `migrateToSSAIfNecessary`).
+    /// The names of managers that used client-side apply: they own the annotation with the last
+    /// applied object (upstream: kubectl's `migrateToSSAIfNecessary`).
     pub fn client_side_appliers(&self) -> Vec<&str> {
         let annotation = FieldPath::of_fields(["metadata", "annotations", LAST_APPLIED_ANNOTATION]);
         let updates = self.0.iter().filter(|entry| entry.manager.operation == Operation::Update);
@@ -36,8 +36,8 @@ impl ManagedFields {
         names
     }
 
-    /// The same ownership after everything that `from` owns by other writes than server-side
-    /// apply has become what `applier` has applied. One manager after the other, by name.
+    /// The ownership after all fields that the managers `from` own by updates are transferred to
+    /// `to` as applied fields. One manager after the other, by name.
     #[must_use]
     pub fn migrated(&self, from: &[&str], to: &str) -> Self {
         let mut names = from.to_vec();
@@ -58,7 +58,7 @@ impl ManagedFields {
             return self;
         };
         let version = self.0[at].manager.api_version.clone();
-        // Entries in other versions of the API are lost, as the server drops them anyway.
+        // Entries in other API versions are lost; the server drops them anyway.
         let same_version = |entry: &&Entry| updates(entry) && entry.manager.api_version == version;
         let gained = self.0.iter().find(same_version).map(|entry| entry.fields.clone());
         let entry = &mut self.0[at];
@@ -69,11 +69,11 @@ impl ManagedFields {
         self
     }
 
-    /// The same ownership after `to` has taken over everything from the managers in `from`,
-    /// however they wrote; what they wrote to `status` stays theirs. A superset of `migrated`:
-    /// kubectl has no counterpart for managers that themselves use server-side apply.
+    /// The ownership after `to` has forced conflicts with the managers `from`: it owns all their
+    /// fields, except those in `status`. A superset of `migrated`: kubectl has no counterpart for
+    /// managers that use server-side apply themselves.
     #[must_use]
-    pub fn taken_over(&self, from: &[&str], to: &str) -> Self {
+    pub fn transferred(&self, from: &[&str], to: &str) -> Self {
         let mut all = self.migrated(from, to);
         let is_source = |entry: &Entry| {
             let Manager { name, operation, api_version, subresource } = &entry.manager;

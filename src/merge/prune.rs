@@ -1,4 +1,5 @@
-//! Takes away what an applier applied before and no longer applies (upstream: `Updater.prune`).
+//! Removes the fields that a manager applied before and no longer applies (upstream:
+//! `Updater.prune`).
 
 use serde_json::Value;
 
@@ -7,8 +8,8 @@ use super::fields_of::fields_of;
 use super::remove::remove;
 use super::schema::Shape;
 
-/// `merged` without the fields of `last` that nobody owns any more. `owned` is what all managers
-/// own together, with what is applied now.
+/// `merged` without the fields of `last` that no manager owns any more. `owned` are the fields of
+/// all managers, including those applied now.
 pub(super) fn prune(merged: &Value, last: FieldSet, owned: FieldSet) -> Value {
     let shape = Shape::daemon_set();
     let fields = |object: &Value| fields_of(shape, object).with_named_parents(shape);
@@ -16,7 +17,7 @@ pub(super) fn prune(merged: &Value, last: FieldSet, owned: FieldSet) -> Value {
 
     let pruned = remove(shape, merged, &last);
     let before = fields(merged);
-    // What somebody owns comes back, and so does what this applier never owned.
+    // Fields with another owner are restored, and so are fields that this manager never owned.
     let unowned = before.difference(&fields(&pruned).union(&owned));
     let pruned = remove(shape, merged, &unowned);
     let gone = before.difference(&fields(&pruned)).intersection(&last);

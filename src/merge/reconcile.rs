@@ -1,5 +1,5 @@
-//! Ownership that was written when a field was still merged field by field, brought to a schema
-//! in which it is atomic (upstream: `typed/reconcile_schema.go`).
+//! Converts ownership that was recorded when a field was still granular to a schema in which it is
+//! atomic (upstream: `typed/reconcile_schema.go`).
 
 use super::field_set::FieldSet;
 use super::schema::Shape;

@@ -1,4 +1,4 @@
-//! Takes fields out of an object (upstream: `typed/remove.go`).
+//! Removes fields from an object (upstream: `typed/remove.go`).
 
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ pub(super) fn remove(shape: Shape, value: &Value, gone: &FieldSet) -> Value {
     }
 }
 
-/// What is left of the value that `step` leads to; `None` when it goes as a whole.
+/// The rest of the value at `step`; `None` when it is removed as a whole.
 fn rest(shape: Shape, step: &PathStep, value: &Value, gone: &FieldSet) -> Option<Value> {
     if gone.has_member(step) {
         return None;

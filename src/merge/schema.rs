@@ -1,8 +1,8 @@
-//! How the API server merges each field of a DaemonSet: as a whole, by key, by value.
+//! The merge schema of a DaemonSet: fields are merged as a whole, by key or by value.
 //!
-//! The table is taken from the API server's own `/openapi/v3/apis/apps/v1`; a control-plane test
-//! takes it again and compares. It lists the fields that are more than plain values, by the
-//! schema they belong to; what is below an atomic field is not in it.
+//! The table is generated from the API server's `/openapi/v3/apis/apps/v1`; a control-plane test
+//! generates it again and compares. It lists the non-scalar fields by their schema, without those
+//! below an atomic field.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::model::{Literal, PathStep};
 
-/// All schemas inside a DaemonSet, by their last name; the root is `DaemonSet`.
+/// All schemas inside a DaemonSet, by the last part of their name; the root is `DaemonSet`.
 static TABLE: LazyLock<BTreeMap<String, Struct>> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "the table is part of the program; a test loads it")]
     serde_json::from_str(include_str!("schema.json")).expect("schema.json is a table of shapes")
 });
 
-/// The fields of one schema that are no plain values.
+/// The non-scalar fields of one schema.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Struct(BTreeMap<String, Entry>);
@@ -29,30 +29,29 @@ pub(super) struct Struct(BTreeMap<String, Entry>);
 enum Entry {
     /// `atomic`, `set`, `map`, or the name of a schema.
     Word(String),
-    /// A list whose elements are known by some of their fields.
+    /// A list with map keys.
     Keyed {
-        /// The fields, and what they count as when absent.
+        /// The key fields with their defaults.
         keys: BTreeMap<String, Value>,
         /// The schema of the elements, or `atomic`.
         of: String,
     },
 }
 
-/// How a value merges (upstream: `schema.Atom`).
+/// The merge rule of a value (upstream: `schema.Atom`).
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// A plain value; so is whatever the table does not know.
+    /// A scalar, or a value that is not in the table.
     Scalar,
     /// A list, map or struct that has one owner as a whole.
     Atomic,
-    /// A list of plain values, each with owners of its own.
+    /// A list of scalars, each with its own owners.
     Set,
-    /// Any keys with plain values, each with owners of its own.
+    /// A map of scalars, each with its own owners.
     Map,
-    /// Named fields, each with owners of its own.
+    /// A struct: named fields, each with its own owners.
     Struct(&'static Struct),
-    /// A list of structs that are known by some of their fields; of structs with one owner each
-    /// when there is no schema.
+    /// A list of structs with map keys; without a schema, each element has one owner.
     Keyed(Keys, Option<&'static Struct>),
 }
 
@@ -63,7 +62,7 @@ pub(super) struct Keys(&'static BTreeMap<String, Value>);
 static NO_FIELDS: Struct = Struct(BTreeMap::new());
 
 impl Shape {
-    /// That of a whole DaemonSet.
+    /// The shape of a DaemonSet.
     pub(super) fn daemon_set() -> Self {
         Self::of_struct("DaemonSet")
     }
@@ -86,7 +85,7 @@ impl Shape {
         }
     }
 
-    /// That of a field or entry.
+    /// The shape of a field or map entry.
     pub(super) fn field(self, name: &str) -> Self {
         match self {
             Self::Struct(fields) => fields.0.get(name).map_or(Self::Scalar, Self::of_entry),
@@ -94,7 +93,7 @@ impl Shape {
         }
     }
 
-    /// That of a list's elements.
+    /// The shape of a list's elements.
     pub(super) fn element(self) -> Self {
         match self {
             Self::Keyed(_, element) => element.map_or(Self::Atomic, Self::Struct),
@@ -102,7 +101,7 @@ impl Shape {
         }
     }
 
-    /// That of what a step leads to.
+    /// The shape of the value at a step.
     pub(super) fn step(self, step: &PathStep) -> Self {
         match step {
             PathStep::Field(name) => self.field(name),
@@ -111,14 +110,14 @@ impl Shape {
         }
     }
 
-    /// Whether a step leads to a named field: no entry of a map, no element of a list.
+    /// Whether a step leads to a named field, not to a map entry or list element.
     pub(super) fn names(self, step: &PathStep) -> bool {
         matches!((self, step), (Self::Struct(_), PathStep::Field(_)))
     }
 }
 
 impl Keys {
-    /// What names an element; `None` when it is no object (upstream:
+    /// The key of an element; `None` when it is not an object (upstream:
     /// `keyedAssociativeListItemToPathElement`).
     pub(super) fn of(self, element: &Value) -> Option<PathStep> {
         let element = element.as_object()?;

@@ -1,4 +1,4 @@
-//! Laws of merging on random histories, then a row for each kind of field.
+//! Properties of merging on random histories, then a table with a row for each kind of field.
 
 mod kinds;
 mod laws;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Manifest, Merged};
 use crate::manifest::default_daemon_set;
 
-/// Some moment.
+/// A fixed time.
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
 }

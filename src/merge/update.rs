@@ -1,5 +1,5 @@
-//! What a write that is no server-side apply makes of the ownership (upstream: `Updater.Update`,
-//! `managedFieldsUpdater`): whoever writes owns what it changes, and takes it from everybody else.
+//! The field ownership after a write that is not a server-side apply (upstream: `Updater.Update`,
+//! `managedFieldsUpdater`): the writer owns the fields that it changes; other managers lose them.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,13 +9,14 @@ use super::managers::{Entry, ManagedFields, ManagedFieldsError, Manager, Operati
 use super::schema::Shape;
 use super::{API_VERSION, empty, own_part, served, take, without_record};
 
-/// Who owns what after `manager` has made `new` out of the live DaemonSet, or out of nothing.
-/// `new` holds the ownership so far, as the writer left it; both hold the server's defaults.
+/// The field ownership after `manager` has changed the live DaemonSet to `new`, or created it.
+/// `new` contains the previous ownership as the writer sent it; both objects contain the server's
+/// defaults.
 ///
-/// An object whose fields nobody tracks stays so.
+/// An object without `managedFields` stays without.
 ///
 /// # Errors
-/// The ownership so far cannot be read.
+/// The previous ownership cannot be read.
 pub fn update(
     live: Option<&Value>,
     new: &Value,
@@ -30,7 +31,7 @@ pub fn update(
     let live = live.map_or_else(empty, part);
     let changes = compare(Shape::daemon_set(), &live, &part(new));
     let mut owners = served(&owners);
-    // Nothing is a conflict for those who do not apply.
+    // Updates have no conflicts.
     take(&mut owners, manager, &changes);
     let Comparison { added, modified, removed } = &changes;
     let own = owners.get(manager);
@@ -43,14 +44,14 @@ pub fn update(
     }]);
     gained.finish(manager, Some(now));
     let gained = gained.0.remove(0).fields;
-    // Only who gains something has written; losing is no deed.
+    // The time changes only if the manager gains fields, not if it loses some.
     let time = if gained.is_empty() { before } else { Some(now) };
     let fields = kept.union(&gained);
     owners.replace(Entry { manager: manager.clone(), time, fields });
     Ok(owners.tidied())
 }
 
-/// The ownership so far: as the writer sends it, if it sends any; one empty entry wipes it out. A
+/// The previous ownership: as the writer sends it, if it sends any; one empty entry removes it. A
 /// write to a subresource cannot change it (upstream: `decodeLiveOrNew`).
 fn owners(
     live: Option<&Value>,
@@ -71,8 +72,7 @@ fn owners(
 }
 
 impl Manager {
-    /// One that writes by other means than server-side apply, to the object itself or to a
-    /// subresource.
+    /// A manager that writes the object or a subresource by other means than server-side apply.
     pub fn updating(name: &str, subresource: &str) -> Self {
         Self {
             name: name.to_owned(),

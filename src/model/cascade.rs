@@ -1,14 +1,14 @@
-//! What becomes of the pods of a DaemonSet that is deleted.
+//! Whether the pods of a deleted DaemonSet are deleted too.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of the pods of a DaemonSet that is deleted (upstream: `propagationPolicy`).
+/// Whether the pods of a deleted DaemonSet are deleted too (upstream: `propagationPolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Cascade {
-    /// They are deleted too, by the garbage collector.
+    /// The garbage collector deletes them too.
     Background,
-    /// They stay, and belong to nobody.
+    /// They are kept, without an owner.
     Orphan,
 }

@@ -6,17 +6,17 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// `maxUnavailable` or `maxSurge` as written: a number of nodes, or a percentage of the desired
-/// ones. What it means for a cluster is [`IntOrPercent::scaled`], a plain number.
+/// ones. [`IntOrPercent::scaled`] converts it to a number of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IntOrPercent {
-    /// So many nodes.
+    /// A number of nodes.
     Int(u32),
-    /// So many of a hundred desired nodes.
+    /// A percentage of the desired nodes.
     Percent(u32),
 }
 
 impl IntOrPercent {
-    /// The number of nodes this is out of `desired`; percentages are rounded **up**, for
+    /// The number of nodes for `desired` nodes; percentages are rounded **up**, for
     /// `maxUnavailable` as for `maxSurge` (upstream: `GetScaledValueFromIntOrPercent` with
     /// `roundUp`).
     pub fn scaled(self, desired: u32) -> u32 {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_refused() {
+    fn other_texts_are_refused() {
         for text in ["", "%", "-1", "+1", "1.5%", "10 %", "ten", "99999999999"] {
             assert!(text.parse::<IntOrPercent>().is_err(), "{text:?}");
         }

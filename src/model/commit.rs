@@ -1,19 +1,19 @@
-//! Ids of commits, as they are shown and as git takes them. Provenance may also be a digest of files,
-//! or a commit that files differ from.
+//! Commit ids, as shown and as git accepts them. A recorded version may also be a digest of files,
+//! or a commit with uncommitted changes.
 
-/// So much of an id is shown.
+/// Number of characters of an id that are shown.
 const SHOWN: usize = 7;
 
-/// Hexadecimal digits of a whole id (SHA-1, SHA-256).
+/// Length of a full id in hexadecimal digits (SHA-1, SHA-256).
 const WHOLE: [usize; 2] = [40, 64];
 
-/// Whether this is a commit and nothing else, so that git knows it by this name: not
+/// Whether this is a full commit id that git accepts: not
 /// `4f2c9e1…-dirty`, not `sha256:…`.
 pub fn is_commit_id(version: &str) -> bool {
     WHOLE.contains(&version.len()) && version.bytes().all(|it| it.is_ascii_hexdigit())
 }
 
-/// `4f2c9e1`, or `4f2c9e1-dirty`; what is no commit stays whole.
+/// `4f2c9e1`, or `4f2c9e1-dirty`; a version that is not a commit is returned unchanged.
 pub fn short_commit(version: &str) -> String {
     let (id, rest) = version.split_at(version.find('-').unwrap_or(version.len()));
     if is_commit_id(id) { format!("{}{rest}", &id[..SHOWN]) } else { version.to_owned() }
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commits_are_shortened_and_all_else_is_not() {
+    fn only_commits_are_shortened() {
         let id = "4f2c9e1d0b5a4f2c9e1d0b5a4f2c9e1d0b5a1234";
         let long = "4f2c9e1d".repeat(8);
         for (version, is_commit, short) in [

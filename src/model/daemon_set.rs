@@ -1,4 +1,4 @@
-//! A DaemonSet: the slim typed view that decisions need, beside the raw JSON that bytes need.
+//! A DaemonSet: a slim typed view for decisions, and the raw JSON for comparison.
 
 use std::fmt;
 use std::str::FromStr;
@@ -59,14 +59,14 @@ impl FromStr for DaemonSetKey {
     }
 }
 
-/// A DaemonSet as it lives in a cluster.
+/// A live DaemonSet of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DaemonSet {
     /// Namespace and name.
     pub key: DaemonSetKey,
-    /// Who acts on it, and so what it is in the cluster: a DaemonSet, or a ledger.
+    /// The controller that manages it, and so its object in the cluster: a DaemonSet or a record.
     pub managed_by: ManagedBy,
-    /// `metadata.uid`; of a ledger, the ConfigMap's.
+    /// `metadata.uid`; of a record, the ConfigMap's.
     pub uid: Uid,
     /// `metadata.generation`: grows with each change of the spec.
     pub generation: i64,
@@ -78,22 +78,22 @@ pub struct DaemonSet {
     pub created: Option<Timestamp>,
     /// Whether `metadata.deletionTimestamp` is set: the controller does nothing then.
     pub terminating: bool,
-    /// What it asks for.
+    /// Its `spec`.
     pub spec: DaemonSetSpec,
-    /// What the controller last wrote.
+    /// The status that the controller wrote last.
     pub status: DaemonSetStatus,
     /// The object as served, without `status`: what a diff compares.
     pub raw: Arc<Value>,
 }
 
 impl DaemonSet {
-    /// `metadata.resourceVersion`: which version of the object this is. A recording may have none.
+    /// `metadata.resourceVersion`: the version of the object. A recording may have none.
     pub fn resource_version(&self) -> Option<&str> {
         self.raw.get("metadata")?.get("resourceVersion")?.as_str()
     }
 
     /// `templateGeneration`, served as an annotation; `None` when absent or not a number. In a
-    /// ledger nobody counts it, so there it is a word of the manifest's, and means nothing.
+    /// record no controller maintains it, so there it is ignored.
     pub fn template_generation(&self) -> Option<i64> {
         match self.managed_by {
             ManagedBy::DaemonSetController => {
@@ -108,17 +108,17 @@ impl DaemonSet {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonSetSpec {
-    /// Which pods are its own. Immutable.
+    /// The selector of its pods. Immutable.
     pub selector: LabelSelector,
-    /// What its pods look like.
+    /// The template of its pods.
     pub template: PodTemplate,
-    /// How pods are replaced.
+    /// The strategy for replacing pods.
     #[serde(default)]
     pub update_strategy: UpdateStrategy,
-    /// How long, in seconds, a new pod must be Ready to count as available.
+    /// Seconds that a new pod must be Ready to count as available.
     #[serde(default)]
     pub min_ready_seconds: u32,
-    /// How many old revisions are kept.
+    /// Number of old revisions that are kept.
     #[serde(default = "ten")]
     pub revision_history_limit: u32,
 }
@@ -131,13 +131,13 @@ fn ten() -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "WireStrategy")]
 pub enum UpdateStrategy {
-    /// A pod is replaced when somebody deletes it.
+    /// A pod is replaced after it is deleted manually.
     OnDelete,
     /// The controller replaces pods within a budget.
     RollingUpdate {
-        /// How many desired nodes may be without an available pod.
+        /// Number of desired nodes that may be without an available pod.
         max_unavailable: IntOrPercent,
-        /// How many nodes may run an old and a new pod side by side.
+        /// Number of nodes that may run an old and a new pod at the same time.
         max_surge: IntOrPercent,
     },
 }
@@ -179,22 +179,22 @@ impl From<WireStrategy> for UpdateStrategy {
     }
 }
 
-/// `spec.template`: whole as JSON, with a view of what placement and display need.
+/// `spec.template`: the whole JSON, with a typed view of the fields for placement and display.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodTemplate {
     /// The template as the API server serves it, or would after defaulting.
     raw: Arc<Value>,
     /// `metadata.labels`.
     pub labels: Labels,
-    /// What decides on which nodes its pods belong.
+    /// The fields that decide on which nodes its pods run.
     pub placement: PodPlacement,
 }
 
 impl PodTemplate {
-    /// Reads the view out of a whole template.
+    /// Reads the typed view from a whole template.
     ///
     /// # Errors
-    /// A field that the view needs has another type than the API has.
+    /// A field of the view has another type than in the API.
     pub fn from_json(raw: Value) -> Result<Self, serde_json::Error> {
         let view = TemplateView::deserialize(&raw)?;
         let spec = view.spec;
@@ -212,7 +212,7 @@ impl PodTemplate {
         })
     }
 
-    /// Changes values in the raw template that the view does not hold, such as those of env vars.
+    /// Changes values in the raw template that are not in the view, such as those of env vars.
     pub fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         change(Arc::make_mut(&mut self.raw));
     }
@@ -273,17 +273,17 @@ struct RequiredView {
     node_selector_terms: Vec<NodeSelectorTerm>,
 }
 
-/// `status` of a DaemonSet: seven counters, and how far the controller has come.
+/// `status` of a DaemonSet: seven counters, and the generation that the controller has observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DaemonSetStatus {
-    /// Generation the counters speak of.
+    /// The generation of the counters.
     pub observed_generation: i64,
     /// Nodes that should run a pod.
     pub desired_number_scheduled: u32,
-    /// Nodes that should and do.
+    /// Nodes that should run a pod and do.
     pub current_number_scheduled: u32,
-    /// Nodes that do and should not.
+    /// Nodes that run a pod and should not.
     pub number_misscheduled: u32,
     /// Desired nodes whose pod is Ready.
     pub number_ready: u32,
@@ -291,9 +291,9 @@ pub struct DaemonSetStatus {
     pub updated_number_scheduled: u32,
     /// Desired nodes whose pod is available by upstream's rule.
     pub number_available: u32,
-    /// Desired nodes whose pod is not.
+    /// Desired nodes without an available pod.
     pub number_unavailable: u32,
-    /// How often a revision's name was taken by another template; part of the hash.
+    /// Number of collisions of a revision's name with another template; part of the hash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<u32>,
 }
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_view_reads_what_placement_needs_and_keeps_the_rest() {
+    fn the_view_has_the_placement_fields_and_keeps_the_raw_template() {
         let raw = serde_json::json!({
             "metadata": {"labels": {"app": "a"}, "unknown": 1},
             "spec": {

@@ -1,4 +1,4 @@
-//! What the source asks for: manifest files as found, and the DaemonSets read from them.
+//! The desired state: manifest files, and the DaemonSets read from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{DaemonSetKey, DaemonSetSpec, Labels, ManagedBy, RolloutPolicy};
 
-/// One file of manifests: where it is from, and its bytes as they are.
+/// One file of manifests: its path and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestFile {
     /// Path as the user would name it: inside the repository, as given with `-f`, or `<stdin>`.
@@ -16,7 +16,7 @@ pub struct ManifestFile {
     pub bytes: Vec<u8>,
 }
 
-/// Where in a manifest file something stands, for messages.
+/// A position in a manifest file, for messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The file's path, as in [`ManifestFile::path`].
@@ -33,7 +33,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A DaemonSet as the source asks for it: defaulted and validated as the API server does it.
+/// A DaemonSet of the source: defaulted and validated as the API server does it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredDaemonSet {
     /// Namespace and name.
@@ -42,33 +42,33 @@ pub struct DesiredDaemonSet {
     pub labels: Labels,
     /// `metadata.annotations`.
     pub annotations: Labels,
-    /// What it asks for.
+    /// Its `spec`.
     pub spec: DaemonSetSpec,
-    /// The whole object, defaulted: what a diff compares.
+    /// The whole object, defaulted, for diffs.
     pub raw: Arc<Value>,
-    /// What is sent to the server: as written, without defaults.
+    /// The object as written, without defaults, to send to the server.
     pub written: Arc<Value>,
-    /// Where its document begins.
+    /// Position of the start of its document.
     pub place: Place,
-    /// Who is to act on it.
+    /// The controller that is to manage it.
     pub managed_by: ManagedBy,
-    /// How its rollout is to be paced, beyond what it says itself.
+    /// The policy of its rollout, if there is one.
     pub policy: Option<Arc<RolloutPolicy>>,
-    /// Set when the source itself would loosen that: what the policy becomes with the merge.
+    /// Set if the source itself loosens the policy: the policy after the merge.
     pub loosened: Option<LoosenedPolicy>,
 }
 
-/// A policy as a request leaves it, which is looser than the one that judges the request.
+/// A policy after a pull request that is looser than the policy that applies to the pull request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoosenedPolicy {
-    /// What is left; `None` when there is no policy any more.
+    /// The policy after the merge; `None` if it is removed.
     pub after: Option<Arc<RolloutPolicy>>,
-    /// What it allows that was not, in words; empty when none is left.
+    /// The loosened fields as text; empty if the policy is removed.
     pub loosened: Vec<String>,
 }
 
 impl LoosenedPolicy {
-    /// What becomes of `before`, if that is looser.
+    /// The change from `before` to `after`, if `after` is looser.
     pub fn of(before: Option<&RolloutPolicy>, after: Option<Arc<RolloutPolicy>>) -> Option<Self> {
         let before = before?;
         let loosened = match &after {

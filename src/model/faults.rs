@@ -1,7 +1,7 @@
-//! `Faults`: what goes wrong in a rehearsal, and when.
+//! `Faults`: the faults of a rehearsal, with their times.
 //!
-//! A document of our own, read by the embedded cluster and never sent anywhere. Times count from
-//! the beginning of the rehearsal. Not here: what comes of a fault (`simulator`).
+//! A document of ds-plan, read by the embedded cluster and never sent anywhere. Times count from
+//! the beginning of the rehearsal. The effects of faults are in `simulator`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Labels, Node, NodeName, Taint};
 
-/// A list of faults, as it is written.
+/// A list of faults, as written in a file.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Faults {
@@ -19,17 +19,17 @@ pub struct Faults {
     pub api_version: FaultsVersion,
     /// Always `Faults`.
     pub kind: FaultsKind,
-    /// Images that do not do what they should.
+    /// Faults of images.
     #[serde(default)]
     pub images: Vec<ImageFault>,
-    /// What happens to nodes.
+    /// Events on nodes.
     #[serde(default)]
     pub nodes: Vec<NodeEvent>,
-    /// Requests that the API server does not answer as it should.
+    /// Requests that the API server fails, loses or delays.
     #[serde(default)]
     pub api: Vec<ApiFault>,
-    /// When no controller of the control plane runs: not the DaemonSet controller, nor the one
-    /// that finds lost nodes, nor the one that collects their pods.
+    /// Periods in which kube-controller-manager is down: the DaemonSet controller, the node
+    /// lifecycle controller and the pod garbage collector.
     #[serde(default)]
     pub controller_manager_down: Vec<Period>,
 }
@@ -65,7 +65,7 @@ impl Default for Faults {
     }
 }
 
-/// A span of time such as `90s`, `10m` or `1h30m`.
+/// A duration such as `90s`, `10m` or `1h30m`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
 )]
@@ -77,7 +77,7 @@ impl TryFrom<String> for Span {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let error = || format!("`{text}` is no span of time such as 90s, 10m or 1h30m");
+        let error = || format!("`{text}` is not a duration such as 90s, 10m or 1h30m");
         let span: jiff::SignedDuration = text.parse().map_err(|_| error())?;
         Duration::try_from(span).map(Self).map_err(|_| error())
     }
@@ -89,25 +89,25 @@ impl From<Span> for String {
     }
 }
 
-/// From a moment on, and maybe until another one.
+/// A period with an optional beginning and end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Period {
-    /// When it begins; at once if nothing is said.
+    /// Its beginning. Default: the beginning of the rehearsal.
     pub from: Option<Span>,
-    /// When it is over; never if nothing is said.
+    /// Its end. Default: none.
     pub until: Option<Span>,
 }
 
 impl Period {
-    /// Whether `elapsed`, counted from the beginning, falls into it; its end does not.
+    /// Whether `elapsed`, counted from the beginning, is in the period; its end is excluded.
     pub fn contains(&self, elapsed: Duration) -> bool {
         self.from.is_none_or(|Span(from)| from <= elapsed)
             && self.until.is_none_or(|Span(until)| elapsed < until)
     }
 }
 
-/// Which nodes: those named, and those with all of the labels. Nothing said means all nodes.
+/// The selected nodes: those named, and those with all of the labels. Default: all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct NodeSelection {
@@ -129,37 +129,37 @@ impl NodeSelection {
     }
 }
 
-/// An image that does not do what it should.
+/// A fault of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(tag = "fault", rename_all = "camelCase", deny_unknown_fields)]
 pub enum ImageFault {
-    /// It cannot be pulled.
+    /// The image cannot be pulled.
     NeverPulls {
-        /// The image as the pod names it; a `*` at its end stands for anything.
+        /// The image as in the pod; a `*` at its end matches any suffix.
         image: String,
-        /// Where.
+        /// The nodes on which the fault occurs.
         #[serde(default)]
         nodes: NodeSelection,
     },
-    /// Its container ends soon after it has started, again and again.
+    /// The container exits soon after each start.
     CrashLoops {
-        /// The image as the pod names it; a `*` at its end stands for anything.
+        /// The image as in the pod; a `*` at its end matches any suffix.
         image: String,
-        /// Where.
+        /// The nodes on which the fault occurs.
         #[serde(default)]
         nodes: NodeSelection,
-        /// How long it runs; one second if nothing is said.
+        /// Time from start to exit. Default: one second.
         #[serde(default = "one_second")]
         after: Span,
     },
-    /// It takes longer to become ready.
+    /// The container becomes ready late.
     ReadyLate {
-        /// The image as the pod names it; a `*` at its end stands for anything.
+        /// The image as in the pod; a `*` at its end matches any suffix.
         image: String,
-        /// Where.
+        /// The nodes on which the fault occurs.
         #[serde(default)]
         nodes: NodeSelection,
-        /// How much longer.
+        /// The additional time.
         by: Span,
     },
 }
@@ -169,7 +169,7 @@ fn one_second() -> Span {
 }
 
 impl ImageFault {
-    /// Whether it strikes `image` on `node`.
+    /// Whether the fault affects `image` on `node`.
     pub fn strikes(&self, image: &str, node: &Node) -> bool {
         let (Self::NeverPulls { image: pattern, nodes }
         | Self::CrashLoops { image: pattern, nodes, after: _ }
@@ -182,29 +182,29 @@ impl ImageFault {
     }
 }
 
-/// Something that happens to nodes.
+/// An event on nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "camelCase", deny_unknown_fields)]
 pub enum NodeEvent {
-    /// Its kubelet is not heard of any more, and its pods neither start nor stop.
+    /// The kubelet stops reporting, and pods neither start nor stop.
     Dies {
-        /// When.
+        /// The time of the event.
         at: Span,
-        /// Which ones.
+        /// The nodes.
         nodes: NodeSelection,
     },
-    /// Its kubelet is back.
+    /// The kubelet reports again.
     ComesBack {
-        /// When.
+        /// The time of the event.
         at: Span,
-        /// Which ones.
+        /// The nodes.
         nodes: NodeSelection,
     },
-    /// A node joins; it is ready at once.
+    /// A node joins and is ready at once.
     Added {
-        /// When.
+        /// The time of the event.
         at: Span,
-        /// What it is called.
+        /// Its name.
         name: NodeName,
         /// Its labels.
         #[serde(default)]
@@ -214,50 +214,50 @@ pub enum NodeEvent {
         #[serde(default)]
         taints: Vec<Taint>,
     },
-    /// The node object goes, and the machine with it.
+    /// The node object is deleted and the machine stops.
     Removed {
-        /// When.
+        /// The time of the event.
         at: Span,
-        /// Which ones.
+        /// The nodes.
         nodes: NodeSelection,
     },
-    /// Somebody cordons it.
+    /// Another user cordons the nodes.
     Cordoned {
-        /// When.
+        /// The time of the event.
         at: Span,
-        /// Which ones.
+        /// The nodes.
         nodes: NodeSelection,
     },
-    /// Somebody takes the cordon away.
+    /// Another user uncordons the nodes.
     Uncordoned {
-        /// When.
+        /// The time of the event.
         at: Span,
-        /// Which ones.
+        /// The nodes.
         nodes: NodeSelection,
     },
-    /// Somebody changes labels of it.
+    /// Another user changes labels of the nodes.
     Relabelled {
-        /// When.
+        /// The time of the event.
         at: Span,
-        /// Which ones.
+        /// The nodes.
         nodes: NodeSelection,
-        /// Labels that it gets; `null` takes one away.
+        /// Labels to set; `null` removes a label.
         labels: BTreeMap<String, Option<String>>,
     },
-    /// Somebody taints it.
+    /// Another user adds a taint.
     Tainted {
-        /// When.
+        /// The time of the event.
         at: Span,
-        /// Which ones.
+        /// The nodes.
         nodes: NodeSelection,
         /// The taint.
         taint: Taint,
     },
-    /// Somebody takes taints away.
+    /// Another user removes taints.
     Untainted {
-        /// When.
+        /// The time of the event.
         at: Span,
-        /// Which ones.
+        /// The nodes.
         nodes: NodeSelection,
         /// Key of the taints.
         key: String,
@@ -265,7 +265,7 @@ pub enum NodeEvent {
 }
 
 impl NodeEvent {
-    /// When it happens, from the beginning on.
+    /// The time of the event, from the beginning of the rehearsal.
     pub fn at(&self) -> Duration {
         let (Self::Dies { at, .. }
         | Self::ComesBack { at, .. }
@@ -280,24 +280,23 @@ impl NodeEvent {
     }
 }
 
-/// Requests of the program under test that are not answered as they should be.
+/// Requests of `ds-apply` that the API server fails, loses or delays.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiFault {
-    /// Which verbs: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`. All if nothing
-    /// is said.
+    /// The verbs: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`. Default: all.
     #[serde(default)]
     pub verbs: Vec<String>,
-    /// Which resources, such as `pods` or `daemonsets`. All if nothing is said.
+    /// The resources, such as `pods` or `daemonsets`. Default: all.
     #[serde(default)]
     pub resources: Vec<String>,
-    /// How many of a hundred requests it strikes; all of them if nothing is said.
+    /// The percentage of the requests that are affected. Default: 100.
     #[serde(default = "every")]
     pub percent: f64,
-    /// When.
+    /// The period in which requests are affected.
     #[serde(default)]
     pub when: Period,
-    /// What happens to them.
+    /// The result of the affected requests.
     pub answer: FaultyAnswer,
 }
 
@@ -305,19 +304,19 @@ fn every() -> f64 {
     100.0
 }
 
-/// How a request fails.
+/// The result of an affected request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum FaultyAnswer {
-    /// It is refused with this HTTP status, and not carried out.
+    /// The request is refused with this HTTP status and not executed.
     Refused(u16),
-    /// It is carried out, and the answer is lost.
+    /// The request is executed, but the response is lost.
     Lost,
-    /// It is carried out after so long.
+    /// The request is executed after this delay.
     Late(Span),
-    /// Somebody else was first: 409, and not carried out.
+    /// The request fails with 409 Conflict and is not executed.
     Conflict,
-    /// A watch ends after so long.
+    /// The watch ends after this time.
     Cut(Span),
 }
 
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_an_error() {
+    fn unknown_fields_and_values_are_errors() {
         let head = "apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\n";
         for (text, fits) in [
             ("", true),
@@ -356,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_a_fault_strikes() {
+    fn a_fault_affects_matching_images_and_nodes() {
         let fault = |text: &str| -> ImageFault { serde_saphyr::from_str(text).unwrap() };
         let at = node("a", &[], &[]);
         for (text, image, want) in [
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_has_its_beginning_and_not_its_end() {
+    fn a_period_includes_its_beginning_and_excludes_its_end() {
         let period = |from, until| Period {
             from: Option::map(from, |s| Span(Duration::from_secs(s))),
             until: Option::map(until, |s| Span(Duration::from_secs(s))),

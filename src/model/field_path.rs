@@ -1,7 +1,7 @@
-//! Where a field is in an object: by name, and inside a list by what names the element.
+//! The path of a field in an object: by name, and in lists by the element's key, value or index.
 //!
 //! Written `spec.template.spec.containers[agent].image`. Ordered as upstream orders path elements
-//! (`fieldpath.PathElement.Compare`). Not here: which lists have keys (`merge::schema`).
+//! (`fieldpath.PathElement.Compare`). The keys of lists are in `merge::schema`.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct FieldPath(pub Vec<PathStep>);
 pub enum PathStep {
     /// The field of this name, or the entry under this key.
     Field(String),
-    /// The list element with these values in its key fields, sorted by field name.
+    /// The list element with these values of its key fields, sorted by field name.
     Key(Vec<(String, Literal)>),
     /// The element of a set with this value.
     Value(Literal),
@@ -24,7 +24,7 @@ pub enum PathStep {
     Index(i64),
 }
 
-/// A plain value that names a list element.
+/// A scalar value that identifies a list element.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Literal {
     /// A whole number.
@@ -33,9 +33,9 @@ pub enum Literal {
     Number(String),
     /// A text.
     Text(String),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// Anything else, as JSON; no list of a valid object is keyed by it.
+    /// Any other value, as JSON; lists of valid objects have no such keys.
     Other(String),
 }
 
@@ -45,7 +45,7 @@ impl FieldPath {
         Self(names.into_iter().map(PathStep::field).collect())
     }
 
-    /// As upstream writes it: `.spec.template.spec.containers[name="agent"].image`.
+    /// The path in upstream's format: `.spec.template.spec.containers[name="agent"].image`.
     pub fn upstream(&self) -> String {
         self.0.iter().map(PathStep::upstream).collect()
     }
@@ -78,7 +78,7 @@ impl PathStep {
         }
     }
 
-    /// Writes the step behind what is already written, or first of all.
+    /// Appends the step to the path; `first` if the path is empty.
     fn write(&self, first: bool, f: &mut dyn fmt::Write) -> fmt::Result {
         match self {
             Self::Field(name) if first => f.write_str(name),
@@ -94,7 +94,7 @@ impl PathStep {
     }
 }
 
-/// `path`, one step further; the empty path is the root.
+/// `path` extended by one step; the empty path is the root.
 pub fn extend_path(path: &str, step: &PathStep) -> String {
     let mut text = path.to_owned();
     // Writing to a string cannot fail.
@@ -102,7 +102,8 @@ pub fn extend_path(path: &str, step: &PathStep) -> String {
     text
 }
 
-/// Names with dots or slashes go into brackets: `labels[app.kubernetes.io/name]`.
+/// Whether `name` needs no brackets; names with dots or slashes do:
+/// `labels[app.kubernetes.io/name]`.
 fn is_plain(name: &str) -> bool {
     name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
@@ -128,7 +129,7 @@ impl From<&Value> for Literal {
 }
 
 impl Literal {
-    /// As upstream writes it: texts in quotes.
+    /// The literal in upstream's format: strings in quotes.
     fn upstream(&self) -> String {
         match self {
             Self::Text(text) => format!("{text:?}"),
@@ -137,7 +138,7 @@ impl Literal {
     }
 }
 
-/// As people write it: texts without quotes.
+/// Strings without quotes.
 impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

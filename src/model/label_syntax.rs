@@ -1,13 +1,13 @@
-//! What may be a label key and what a label value (upstream: `content.IsLabelKey`,
-//! `content.IsLabelValue`). A yes or no only; messages belong to validation.
+//! The syntax of label keys and label values (upstream: `content.IsLabelKey`,
+//! `content.IsLabelValue`). Only yes or no; messages belong to validation.
 
-/// Longest name part of a key, and longest value.
+/// Maximum length of the name part of a key, and of a value.
 const MAX_NAME: usize = 63;
 
-/// Longest prefix of a key (upstream: `DNS1123SubdomainMaxLength`).
+/// Maximum length of the prefix of a key (upstream: `DNS1123SubdomainMaxLength`).
 const MAX_PREFIX: usize = 253;
 
-/// Whether `key` is `NAME` or `PREFIX/NAME`, the prefix a DNS subdomain.
+/// Whether `key` is `NAME` or `PREFIX/NAME`, where the prefix is a DNS subdomain.
 pub fn is_label_key(key: &str) -> bool {
     match key.split_once('/') {
         Some((prefix, name)) => is_dns_subdomain(prefix) && is_name(name),
@@ -15,12 +15,12 @@ pub fn is_label_key(key: &str) -> bool {
     }
 }
 
-/// Whether `value` is empty, or a name as it stands in a key.
+/// Whether `value` is empty, or has the syntax of a name in a key.
 pub fn is_label_value(value: &str) -> bool {
     value.is_empty() || is_name(value)
 }
 
-/// At most 63 of `[A-Za-z0-9._-]`, a letter or digit at both ends.
+/// At most 63 characters of `[A-Za-z0-9._-]`, with a letter or digit at both ends.
 fn is_name(text: &str) -> bool {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     text.len() <= MAX_NAME && text.bytes().all(inner) && has_alphanumeric_ends(text)

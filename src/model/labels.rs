@@ -18,9 +18,9 @@ impl Labels {
         self.shared(key).map(|value| &**value)
     }
 
-    /// The value under `key`, to be kept without another copy.
+    /// The value under `key`, shared instead of copied.
     pub fn shared(&self, key: &str) -> Option<&Arc<str>> {
-        // Most keys differ in length already, which is faster than to halve a list this short.
+        // Most keys differ in length, so for short lists this is faster than a binary search.
         self.0.iter().find(|(other, _)| **other == *key).map(|(_, value)| value)
     }
 
@@ -29,12 +29,12 @@ impl Labels {
         self.0.iter().map(|(k, v)| (&**k, &**v))
     }
 
-    /// Whether there is no pair.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many pairs there are.
+    /// Number of pairs.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -53,12 +53,12 @@ impl fmt::Debug for Labels {
     }
 }
 
-/// Of a key that comes twice, the last value stays.
+/// If a key occurs twice, the last value is kept.
 impl<K: Into<Arc<str>>, V: Into<Arc<str>>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
         let mut pairs: Vec<(Arc<str>, Arc<str>)> = pairs.collect();
-        // Mostly they are sorted already. A stable sort leaves the last of equal keys behind.
+        // The pairs are usually sorted already. The sort is stable: the last of equal keys is kept.
         pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
         pairs.reverse();
         pairs.dedup_by(|(a, _), (b, _)| a == b);
@@ -100,8 +100,8 @@ impl Interner {
         new
     }
 
-    /// The labels of these pairs. Neighbours in a list often have the same ones and share them, as
-    /// the pods of one DaemonSet do.
+    /// The labels of these pairs. Neighbours in a list, such as the pods of one DaemonSet, often
+    /// have equal labels and share them.
     pub fn labels<'t>(
         &mut self,
         pairs: impl ExactSizeIterator<Item = (&'t str, &'t str)> + Clone,

@@ -1,5 +1,5 @@
-//! The lease that `ds-apply` locks a DaemonSet with, as far as a plan or a status looks at it: what it
-//! remembers of templates that failed, and who holds it.
+//! The lease with which `ds-apply` locks a DaemonSet, as far as plans and status need it: the
+//! recorded failed templates, and the holder.
 
 use std::collections::BTreeSet;
 
@@ -8,47 +8,47 @@ use sha2::{Digest as _, Sha256};
 
 use super::NamespaceName;
 
-/// Annotation of a DaemonSet's lease: digests of templates that failed, with commas between them,
-/// the latest last.
+/// Annotation of a DaemonSet's lease: digests of failed templates, separated by commas, the latest
+/// last.
 pub const FAILED_TEMPLATES_ANNOTATION: &str = "ds-plan.dev/failed-templates";
 
-/// The longest name of an object.
+/// Maximum length of an object's name.
 const LONGEST_NAME: usize = 253;
 
-/// One lease that remembers something, or that a run of `ds-apply` holds or has left behind.
+/// A lease that records failed templates, or that a run of `ds-apply` holds or has left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// `metadata.namespace`.
     pub namespace: NamespaceName,
     /// `metadata.name`: [`lease_name`] of the DaemonSet.
     pub name: Box<str>,
-    /// Digests of templates that failed.
+    /// Digests of failed templates.
     pub failed: BTreeSet<Box<str>>,
-    /// Who holds it; `None` when it was given back.
+    /// Its holder; `None` if it was released.
     pub holder: Option<LockHolder>,
 }
 
-/// Who holds a DaemonSet's lock, as its lease tells it.
+/// The holder of a DaemonSet's lock, as recorded in its lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockHolder {
-    /// For people: `alice on build-7 (process 4711)`.
+    /// Name for display: `alice on build-7 (process 4711)`.
     pub name: Box<str>,
     /// `spec.acquireTime`.
     pub since: Option<Timestamp>,
     /// `spec.renewTime`.
     pub renewed: Option<Timestamp>,
-    /// `spec.leaseDurationSeconds`: how long it lasts without being renewed.
+    /// `spec.leaseDurationSeconds`: the time after which it expires without renewal.
     pub lease_seconds: i64,
 }
 
 impl LockHolder {
-    /// How long ago it was renewed, in seconds; `None` when the lease does not tell.
+    /// Seconds since it was renewed; `None` if the lease has no renew time.
     pub fn renewed_ago(&self, now: Timestamp) -> Option<i64> {
         Some(now.duration_since(self.renewed?).as_secs().max(0))
     }
 
-    /// Whether the run that holds it is alive, as far as can be told: its lease is renewed three
-    /// times as often as it would run out. One that does not tell may be.
+    /// Whether the run that holds it is probably alive: a run renews its lease three times per
+    /// lease duration. A lease without a renew time counts as alive.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.renewed_ago(now).is_none_or(|ago| ago < self.lease_seconds)
     }
@@ -59,8 +59,8 @@ pub fn failed_templates(value: &str) -> impl Iterator<Item = &str> {
     value.split(',').filter(|digest| !digest.is_empty())
 }
 
-/// The name of a DaemonSet's lease. Two DaemonSets never share one: what does not fit is digested,
-/// and begins differently from what does.
+/// The name of a DaemonSet's lease, unique per DaemonSet: names that are too long are replaced by a
+/// digest with another prefix.
 pub fn lease_name(daemon_set: &str) -> String {
     let plain = format!("ds-plan-{daemon_set}");
     if plain.len() <= LONGEST_NAME {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_fit_and_never_meet() {
+    fn names_fit_and_never_collide() {
         let longest_plain = "a".repeat(LONGEST_NAME - "ds-plan-".len());
         let too_long = format!("{longest_plain}a");
         assert_eq!(lease_name("agent"), "ds-plan-agent");
@@ -83,12 +83,12 @@ mod tests {
         let digested = lease_name(&too_long);
         assert!(digested.len() <= LONGEST_NAME && digested.starts_with("ds-plan."), "{digested}");
         assert_ne!(digested, lease_name(&format!("{longest_plain}b")));
-        // Not even a DaemonSet that is called like another one's lease.
+        // Not even for a DaemonSet with the name of another DaemonSet's lease.
         assert_ne!(digested, lease_name(&digested));
     }
 
     #[test]
-    fn a_lease_that_is_not_renewed_is_a_dead_runs() {
+    fn a_lease_that_is_not_renewed_belongs_to_a_dead_run() {
         let at = |text: &str| -> Timestamp { text.parse().unwrap() };
         let now = at("2026-01-01T00:01:00Z");
         for (renewed, ago, live) in [
@@ -96,7 +96,7 @@ mod tests {
             (Some("2026-01-01T00:00:45.5Z"), Some(14), true),
             (Some("2026-01-01T00:00:45Z"), Some(15), false),
             (Some("2025-01-01T00:00:00Z"), Some(31_536_060), false),
-            // By a clock that is ahead of the server's.
+            // Renewed by a clock ahead of the server's.
             (Some("2026-01-01T00:01:03Z"), Some(0), true),
             (None, None, true),
         ] {

@@ -1,14 +1,14 @@
-//! Which values of a pod template may be secrets, and how they are replaced.
+//! Finds and replaces values of a pod template that may be secrets.
 //!
-//! Secret by their place: values of env vars, of HTTP headers, of the attributes of CSI and flexVolume
-//! drivers; by their words: arguments whose flag names a secret, and arguments and annotations that
-//! hold a login or a header with credentials. Whoever prints a template asks here first. Words are a
-//! guess: a secret under a name that nobody suspects is seen.
+//! Secret by location: values of env vars, of HTTP headers, of the attributes of CSI and flexVolume
+//! drivers. Secret by content: arguments whose flag names a secret, and arguments and annotations
+//! that contain a login or a header with credentials. All output of templates uses this module.
+//! Detection by content is heuristic: a secret under an unusual name is not found.
 //!
-//! Whoever records a template without its secrets also hides arguments and annotations that are not
-//! known to be harmless, and leaves salted digests, so that equality can still be decided. That keeps
-//! honest people honest and long secrets safe: a short or common value can be guessed.
-//! Not here: values that templates only refer to (`valueFrom`), which are not in them at all.
+//! Recordings also hide arguments and annotations that are not known to be harmless, and contain
+//! salted digests in their place, so that equality can still be decided. Digests protect long
+//! secrets only: a short or common value can be guessed.
+//! Values that templates only refer to (`valueFrom`) are not in the template.
 
 mod words;
 
@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use words::Argument;
 
-/// What makes digests of one file useless for another.
+/// A salt, which makes digests of different files incomparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Salt([u8; 16]);
 
@@ -31,7 +31,7 @@ impl Salt {
         Self(bytes)
     }
 
-    /// What stands in place of `value`: the same for the same value, under the same salt.
+    /// The digest that replaces `value`: equal for equal values under the same salt.
     pub fn digest(&self, value: &str) -> String {
         let digest = Sha256::new().chain_update(self.0).chain_update(value).finalize();
         format!("masked-{}", Hex(&digest[..16]))
@@ -83,31 +83,31 @@ impl<'de> Deserialize<'de> for Salt {
     }
 }
 
-/// Annotations of ours, which plans and rollouts go by.
+/// Prefix of the annotations of ds-plan, which plans and rollouts read.
 const OWN_ANNOTATIONS: &str = "ds-plan.dev/";
 
-/// Where a template holds a value that may be a secret.
+/// The location of a value in a template that may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretValue {
     /// JSON pointer (RFC 6901) to the text, from the template's root, such as
     /// `/spec/containers/0/env/2/value`.
     pub pointer: String,
-    /// Where in the text the secret begins, in bytes: after the `=` of `--password=…`, else 0.
+    /// Byte offset of the secret in the text: after the `=` of `--password=…`, else 0.
     pub start: usize,
 }
 
-/// Every value of a pod template that may be a secret, in the order in which a diff would meet
-/// them. Empty texts are no secrets.
+/// Every value of a pod template that may be a secret, in the order of a diff. Empty strings are
+/// not secrets.
 pub fn secret_values(template: &Value) -> Vec<SecretValue> {
     found_in(template, Doubt::IsShown)
 }
 
-/// What becomes of arguments and annotations that may be anything.
+/// Treatment of arguments and annotations with unknown content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doubt {
-    /// They are shown: whoever looks at a plan has to see what changes.
+    /// Shown: the reader of a plan has to see changes.
     IsShown,
-    /// They are hidden, as a recording goes further than a plan.
+    /// Hidden, because a recording contains whole templates.
     IsHidden,
 }
 
@@ -136,7 +136,7 @@ fn found_in(template: &Value, doubt: Doubt) -> Vec<SecretValue> {
     found
 }
 
-/// Every text of a map.
+/// Every string of a map.
 fn texts_of(map: Option<&Value>, pointer: &str, found: &mut Vec<SecretValue>) {
     for (name, value) in map.and_then(Value::as_object).into_iter().flatten() {
         if value.as_str().is_some_and(|value| !value.is_empty()) {
@@ -150,7 +150,7 @@ fn is_hidden(name: &str, value: &str, doubt: Doubt) -> bool {
         || doubt == Doubt::IsHidden && !words::is_harmless_annotation(name, value)
 }
 
-/// Replaces the annotations of an object that hold credentials by what `replacement` makes of them.
+/// Replaces the annotations of an object that contain credentials by the result of `replacement`.
 pub fn replace_annotations(object: &mut Value, replacement: impl Fn(&str) -> String) {
     replace_annotations_if(
         object,
@@ -181,7 +181,7 @@ fn replace_annotations_if(
     }
 }
 
-/// Replaces every secret value of a pod template by what `replacement` makes of it.
+/// Replaces every secret value of a pod template by the result of `replacement`.
 pub fn replace_secrets(template: &mut Value, replacement: impl FnMut(&str) -> String) {
     replace(template, secret_values(template), replacement);
 }
@@ -199,15 +199,14 @@ fn replace(
     }
 }
 
-/// Replaces every value of a pod template that may be a secret, or is not known to be harmless, by its
-/// digest.
+/// Replaces every value of a pod template that may be a secret, or is not known to be harmless, by
+/// its digest.
 pub fn mask_template(template: &mut Value, salt: &Salt) {
     let values = found_in(template, Doubt::IsHidden);
     replace(template, values, |value| salt.digest(value));
 }
 
-/// Looks through a container, with its probes and hooks, wherever `env`, `httpHeaders`, `command`
-/// and `args` stand in it.
+/// Searches a container, with its probes and hooks, for `env`, `httpHeaders`, `command` and `args`.
 fn search(value: &Value, pointer: &str, doubt: Doubt, found: &mut Vec<SecretValue>) {
     match value {
         Value::Object(fields) => {
@@ -239,7 +238,7 @@ fn named_values(list: &Value, pointer: &str, found: &mut Vec<SecretValue>) {
     }
 }
 
-/// The secret ones of `command` and `args`, which are one command line.
+/// The secrets in `command` and `args`, which are one command line.
 fn arguments(
     fields: &Map<String, Value>,
     pointer: &str,
@@ -271,7 +270,7 @@ fn arguments(
     }
 }
 
-/// One reference token of a JSON pointer.
+/// Escapes one reference token of a JSON pointer.
 fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_hold_secrets() {
+    fn locations_that_contain_secrets() {
         let template = json!({"spec": {
             "initContainers": [{"env": [{"name": "I", "value": "init"}]}],
             "containers": [{
@@ -351,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn equality_survives_masking_and_nothing_else_of_the_value() {
+    fn masking_keeps_equality_and_nothing_else_of_the_value() {
         let masked = |value: &str, salt: Salt| {
             let mut template = json!({"spec": {"containers": [
                 {"image": "i", "args": [format!("--token={value}")],

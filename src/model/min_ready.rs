@@ -1,8 +1,8 @@
-//! How long a new pod must stay up before it counts as available.
+//! The time that a new pod must stay up before it counts as available.
 //!
-//! Upstream counts from the condition `Ready` alone. A container without readiness probe is Ready as
-//! soon as it starts, so an agent that crashes after seconds would pass for available on node after
-//! node. Not here: whether a pod has stayed up for so long ([`Pod::has_stayed_up`]).
+//! Upstream uses the condition `Ready` only. A container without readiness probe is Ready as soon
+//! as it starts, so an agent that crashes after seconds would count as available on node after
+//! node. [`Pod::has_stayed_up`] checks whether a pod has stayed up.
 //!
 //! [`Pod::has_stayed_up`]: super::Pod::has_stayed_up
 
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::DaemonSetSpec;
 
-/// What holds where nobody says anything, in seconds.
+/// The default, in seconds.
 pub(super) const DEFAULT: u32 = 10;
 
-/// How long a new pod must be Ready, without a container that restarts or ends, in seconds.
+/// Seconds that a new pod must be Ready, without a container that restarts or terminates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MinReady {
@@ -26,9 +26,8 @@ pub struct MinReady {
 }
 
 impl MinReady {
-    /// The greater of the DaemonSet's own `minReadySeconds` and what was asked for. If nothing was:
-    /// 10 for the first node, and for all nodes where a container that runs on has no readiness
-    /// probe.
+    /// The greater of the DaemonSet's own `minReadySeconds` and the requested value. Default: 10
+    /// for the first node, and for all nodes if a long-running container has no readiness probe.
     pub fn of(spec: &DaemonSetSpec, asked: Option<u32>) -> Self {
         let own = spec.min_ready_seconds;
         if let Some(seconds) = asked {
@@ -39,8 +38,8 @@ impl MinReady {
     }
 }
 
-/// Whether a container that runs on has no readiness probe: nothing but its start makes it Ready.
-/// Of the init containers, those run on that restart always.
+/// Whether a long-running container has no readiness probe, and so is Ready when it has started.
+/// Init containers with `restartPolicy: Always` are long-running.
 fn is_ready_when_started(template: &Value) -> bool {
     let of = |field: &str| template["spec"][field].as_array().into_iter().flatten();
     let runs_on = |container: &&Value| container["restartPolicy"] == "Always";
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_seconds_for_the_first_node_and_where_no_probe_tells() {
+    fn ten_seconds_for_the_first_node_and_without_a_readiness_probe() {
         let probed = json!({"name": "a", "readinessProbe": {"tcpSocket": {"port": 1}}});
         let bare = json!({"name": "b"});
         let sidecar = json!({"name": "s", "restartPolicy": "Always"});

@@ -1,4 +1,4 @@
-//! Names as types, so that a node's name is never taken for a pod's. Clones share the text.
+//! Names as types, so that names of nodes and pods cannot be confused. Clones share the text.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -22,7 +22,7 @@ macro_rules! name_type {
                 &self.0
             }
 
-            /// No name at all; what a hostile or cut-off object may carry.
+            /// Whether the name is empty, as in a malformed object.
             pub fn is_empty(&self) -> bool {
                 self.0.is_empty()
             }
@@ -109,6 +109,6 @@ name_type!(
     Uid
 );
 name_type!(
-    /// Value of the label `controller-revision-hash`: which template a pod came from.
+    /// Value of the label `controller-revision-hash`, which identifies a pod's template.
     RevisionHash
 );

@@ -1,4 +1,4 @@
-//! A node, as slim as planning needs it.
+//! A node, with the fields that planning needs.
 
 use jiff::Timestamp;
 
@@ -9,43 +9,43 @@ use super::{Labels, NodeName, Taint, Uid};
 pub struct Node {
     /// `metadata.name`.
     pub name: NodeName,
-    /// `metadata.uid`: tells a node from a later one of the same name.
+    /// `metadata.uid`: distinguishes a node from a later one of the same name.
     pub uid: Uid,
     /// All labels.
     pub labels: Labels,
     /// `spec.taints`. A cordon is one of them.
     pub taints: Box<[Taint]>,
-    /// `spec.unschedulable`, for display; placement goes by the taint.
+    /// `spec.unschedulable`, for display; placement uses the taint.
     pub unschedulable: bool,
     /// Condition `Ready`. Never a filter for placement.
     pub readiness: NodeReadiness,
-    /// `status.allocatable`: what pods may request of each resource, as the server writes it.
+    /// `status.allocatable`: the amount of each resource that pods may request, as served.
     pub allocatable: Labels,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
 }
 
 impl Node {
-    /// The zone that it is in, by the well-known label, or by the one of before 1.17.
+    /// Its zone, from the well-known label, or from the label used before Kubernetes 1.17.
     pub fn zone(&self) -> Option<&str> {
         let labels = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"];
         labels.into_iter().find_map(|label| self.labels.get(label))
     }
 }
 
-/// What the node's `Ready` condition says.
+/// The node's `Ready` condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeReadiness {
     /// Status `True`.
     Ready,
-    /// Status `False`: the kubelet says so itself.
+    /// Status `False`, reported by the kubelet.
     NotReady {
-        /// Since when (`lastTransitionTime`).
+        /// Time of the transition (`lastTransitionTime`).
         since: Option<Timestamp>,
     },
-    /// Status `Unknown`, or no condition at all: nothing was heard of the kubelet.
+    /// Status `Unknown`, or no condition: the kubelet does not report.
     Unknown {
-        /// Since when (`lastTransitionTime`).
+        /// Time of the transition (`lastTransitionTime`).
         since: Option<Timestamp>,
     },
 }

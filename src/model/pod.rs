@@ -1,4 +1,4 @@
-//! A pod, as slim as planning needs it.
+//! A pod, with the fields that planning needs.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Pod {
     pub labels: Labels,
     /// The owner reference with `controller: true`; `None` is an orphan.
     pub controller: Option<ControllerRef>,
-    /// Where it runs or is meant to run.
+    /// The node that it is bound to or aimed at.
     pub target: PodTarget,
     /// `status.phase`.
     pub phase: PodPhase,
@@ -34,11 +34,11 @@ pub struct Pod {
     pub terminating: bool,
     /// Restarts of all containers together.
     pub restarts: u32,
-    /// When one of its containers was started last, or ended, by the kubelet's clock.
+    /// The last time that one of its containers started or terminated, by the kubelet's clock.
     pub containers_changed: Option<Timestamp>,
-    /// Why it does not run, in the kubelet's or scheduler's words.
-    pub trouble: Option<Box<ContainerTrouble>>,
-    /// What else there is to say of one that is not Ready. For people: nothing is decided by it.
+    /// The reason why it does not run, from the kubelet or the scheduler.
+    pub container_failure: Option<Box<ContainerFailure>>,
+    /// Further information about a pod that is not Ready, for display only.
     pub unready: Option<Box<Unready>>,
 }
 
@@ -60,7 +60,7 @@ pub enum PodTarget {
     Bound(NodeName),
     /// Not bound yet; its affinity names exactly one node.
     Aimed(NodeName),
-    /// Not bound, and its affinity names no node, or several: the controller ignores it.
+    /// Not bound, and its affinity names no node or several: the controller ignores it.
     Nowhere,
 }
 
@@ -71,20 +71,20 @@ pub enum PodPhase {
     Pending,
     /// At least one container runs.
     Running,
-    /// All containers ended well.
+    /// All containers terminated successfully.
     Succeeded,
-    /// All containers ended, one of them badly.
+    /// All containers terminated, at least one of them with an error.
     Failed,
-    /// The node cannot be asked; also any word we do not know.
+    /// The node cannot be reached; also any unknown phase.
     Unknown,
 }
 
-/// What the pod's `Ready` condition says.
+/// The pod's `Ready` condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodReadiness {
     /// Not `True`, or no such condition.
     NotReady {
-        /// Since when, of one that was Ready before (`lastTransitionTime`); `None` when it never was.
+        /// Time of the transition from Ready (`lastTransitionTime`); `None` if it never was Ready.
         since: Option<Timestamp>,
     },
     /// `True` since this moment (`lastTransitionTime`).
@@ -94,40 +94,40 @@ pub enum PodReadiness {
     },
 }
 
-/// The first container that waits or ended badly, or the scheduler's refusal.
+/// The first container that waits or terminated with an error, or the scheduler's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContainerTrouble {
-    /// Name of the container; empty when the pod itself is in trouble.
+pub struct ContainerFailure {
+    /// Name of the container; empty if the failure is of the pod itself.
     pub container: Box<str>,
     /// One word, such as `ImagePullBackOff` or `Unschedulable`.
     pub reason: Box<str>,
-    /// What the kubelet or scheduler says.
+    /// Message of the kubelet or the scheduler.
     pub message: Box<str>,
 }
 
-/// What the kubelet says of a pod that is not Ready and that nothing is wrong with as yet, and what
-/// was last warned of.
+/// The kubelet's message about a pod that is not Ready and has not failed, and its last warning
+/// event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unready {
-    /// What it waits for.
-    pub waits_for: Option<ContainerTrouble>,
+    /// The reason for waiting.
+    pub waits_for: Option<ContainerFailure>,
     /// The last warning event about it, such as `FailedMount: …`; known where events were read.
     pub warning: Option<Box<str>>,
 }
 
-impl ContainerTrouble {
-    /// Whether the container is started again and again, and ends.
+impl ContainerFailure {
+    /// Whether the container is in a crash loop.
     pub fn is_crash_loop(&self) -> bool {
         &*self.reason == "CrashLoopBackOff"
     }
 }
 
 impl Pod {
-    /// Why it is not Ready, in the kubelet's or scheduler's words; `None` also where they say
-    /// nothing.
-    pub fn why_unready(&self) -> Option<&ContainerTrouble> {
+    /// The reason why it is not Ready, from the kubelet or the scheduler; `None` also if they
+    /// report nothing.
+    pub fn why_unready(&self) -> Option<&ContainerFailure> {
         let waits_for = || self.unready.as_ref().and_then(|it| it.waits_for.as_ref());
-        self.trouble.as_deref().or_else(waits_for)
+        self.container_failure.as_deref().or_else(waits_for)
     }
 
     /// The last warning event about it, if it is not Ready.
@@ -153,13 +153,13 @@ impl Pod {
         matches!(self.phase, PodPhase::Failed | PodPhase::Succeeded)
     }
 
-    /// Condition `Ready` is `True`; neither phase nor deletion is asked (upstream: `IsPodReady`).
+    /// Whether the condition `Ready` is `True`, whatever the phase (upstream: `IsPodReady`).
     pub fn is_ready(&self) -> bool {
         matches!(self.readiness, PodReadiness::Ready { .. })
     }
 
     /// Upstream's `IsPodAvailable`: Ready for `min_ready_seconds`, boundary included. It also
-    /// holds for terminating pods; planning wants [`Pod::serves`].
+    /// holds for terminating pods; planning uses [`Pod::serves`].
     pub fn is_available(&self, min_ready_seconds: u32, now: Timestamp) -> bool {
         match self.readiness {
             PodReadiness::NotReady { since: _ } => false,
@@ -170,13 +170,13 @@ impl Pod {
         }
     }
 
-    /// Available *and* not terminating: the stricter meaning that budgets go by here.
+    /// Available *and* not terminating: the stricter rule that budgets use.
     pub fn serves(&self, min_ready_seconds: u32, now: Timestamp) -> bool {
         !self.terminating && self.is_available(min_ready_seconds, now)
     }
 
-    /// Since when it has stayed up: Ready, and none of its containers started or ended meanwhile.
-    /// `None` when it is not Ready, or is so since nobody knows when.
+    /// The time since which it has been up: Ready, and no container started or terminated since.
+    /// `None` if it is not Ready, or Ready since an unknown time.
     pub fn up_since(&self) -> Option<Timestamp> {
         match self.readiness {
             PodReadiness::NotReady { since: _ } => None,
@@ -185,9 +185,9 @@ impl Pod {
         }
     }
 
-    /// Whether it has stayed up for `seconds`, boundary included, and is not terminating: how a new
-    /// pod is judged. Stricter than [`Pod::serves`]: a container that restarts, or ends, begins the
-    /// time again, though the condition `Ready` may never have changed.
+    /// Whether it has been up for `seconds`, boundary included, and is not terminating: the rule
+    /// for new pods. Stricter than [`Pod::serves`]: a container that restarts or terminates
+    /// restarts the time, even if the condition `Ready` does not change.
     pub fn has_stayed_up(&self, seconds: u32, now: Timestamp) -> bool {
         let wanted = SignedDuration::from_secs(seconds.into());
         let up = self.up_since().is_some_and(|since| now.duration_since(since) >= wanted);
@@ -232,7 +232,7 @@ mod tests {
             terminating: false,
             restarts: 0,
             containers_changed: containers_changed.map(at),
-            trouble: None,
+            container_failure: None,
             unready: None,
         }
     }
@@ -257,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_starts_or_ends_begins_the_time_again() {
+    fn a_container_that_starts_or_terminates_restarts_the_time() {
         for (changed, seconds, want) in
             [(None, 10, true), (Some(80), 10, true), (Some(91), 10, false), (Some(91), 0, true)]
         {
             let pod = pod(ready(90), changed);
-            assert!(pod.is_available(seconds, at(100)), "upstream goes by the condition alone");
+            assert!(pod.is_available(seconds, at(100)), "upstream uses the condition only");
             assert_eq!(pod.has_stayed_up(seconds, at(100)), want, "{changed:?} {seconds}");
         }
         assert_eq!(pod(ready(90), Some(95)).up_since(), Some(at(95)));

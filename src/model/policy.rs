@@ -1,6 +1,6 @@
-//! `RolloutPolicy`: how a rollout is to be paced, beyond what a DaemonSet itself can say.
+//! `RolloutPolicy`: settings of a rollout that a DaemonSet itself does not have.
 //!
-//! A document of our own beside the manifests. It is never sent to the cluster.
+//! A document of ds-plan next to the manifests. It is never sent to the cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use super::min_ready::DEFAULT as DEFAULT_MIN_READY;
 use super::{DaemonSetKey, DaemonSetSpec, IntOrPercent, Labels, ManagedBy, MinReady};
 
-/// A policy as it is written.
+/// A policy, as written in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RolloutPolicy {
@@ -19,9 +19,9 @@ pub struct RolloutPolicy {
     pub api_version: PolicyVersion,
     /// Always `RolloutPolicy`.
     pub kind: PolicyKind,
-    /// What it is called.
+    /// Its metadata.
     pub metadata: PolicyMetadata,
-    /// What it says.
+    /// Its settings.
     pub spec: PolicySpec,
 }
 
@@ -40,7 +40,7 @@ pub enum PolicyKind {
     RolloutPolicy,
 }
 
-/// What a policy is called.
+/// The metadata of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyMetadata {
@@ -48,47 +48,47 @@ pub struct PolicyMetadata {
     pub name: String,
 }
 
-/// What a policy says.
+/// The settings of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicySpec {
-    /// Which DaemonSets it is for. No DaemonSet may have two.
+    /// The DaemonSets to which the policy applies. No DaemonSet may have two policies.
     pub selects: Selects,
-    /// Who replaces pods.
+    /// The controller that creates and replaces pods.
     #[serde(default)]
     pub managed_by: ManagedBy,
-    /// What becomes of a rollout that fails.
+    /// The reaction to a failed rollout.
     #[serde(default)]
     pub on_failure: OnFailure,
-    /// At most so many desired nodes may be without an available pod. Makes the DaemonSet's own
-    /// limit stricter, never looser. A percentage is rounded up, as upstream does it.
+    /// Maximum number of desired nodes without an available pod. Makes the DaemonSet's own limit
+    /// stricter, never looser. A percentage is rounded up, as in Kubernetes.
     #[serde(default)]
     #[schemars(with = "Option<IntOrPercentSchema>")]
     pub max_unavailable: Option<IntOrPercent>,
-    /// How long, in seconds, a new pod must be Ready, with no container restarted or ended meanwhile,
-    /// to count as available. Makes the DaemonSet's own `minReadySeconds` stricter, never looser.
-    /// If nothing is said: 10 for the first node of every rollout, and for every node where a
-    /// container that runs on has no readiness probe; else 0.
+    /// Seconds that a new pod must be Ready to count as available, with no container restarted or
+    /// terminated meanwhile. Makes the DaemonSet's own `minReadySeconds` stricter, never looser.
+    /// Default: 10 for the first node of every rollout, and for every node if a long-running
+    /// container has no readiness probe; else 0.
     #[serde(default)]
     pub min_ready_seconds: Option<u32>,
-    /// How fast the number of nodes in flight grows.
+    /// Growth of the number of nodes that are replaced at the same time.
     #[serde(default)]
     pub ramp: Ramp,
-    /// DaemonSets with lower numbers are rolled first; those with equal ones by name.
+    /// DaemonSets with lower numbers are rolled first; those with equal numbers by name.
     #[serde(default)]
     pub order: i32,
-    /// How long a node's new pod may take to become available, such as `10m` or `1h30m`.
+    /// Maximum time for a node's new pod to become available, such as `10m` or `1h30m`.
     #[serde(default)]
     pub progress_deadline: Deadline,
-    /// Nodes that are not Ready are left for later.
+    /// Nodes that are not Ready are skipped and updated when they are Ready again.
     #[serde(default)]
     pub skip_unready_nodes: SkipUnreadyNodes,
-    /// A new pod whose containers restart more often than this has failed.
+    /// A new pod fails if its containers restart more often than this.
     #[serde(default = "three")]
     pub max_restarts: u32,
 }
 
-/// Which DaemonSets: those named, and those with all of the labels.
+/// The selected DaemonSets: those named, and those with all of the labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Selects {
@@ -96,39 +96,39 @@ pub struct Selects {
     #[serde(deserialize_with = "keys")]
     #[schemars(with = "Vec<String>")]
     pub names: Vec<DaemonSetKey>,
-    /// Labels of the DaemonSet objects, all of which must be there.
+    /// Labels that a DaemonSet object must have, all of them.
     #[schemars(with = "BTreeMap<String, String>")]
     pub labels: Labels,
 }
 
-/// What becomes of a rollout that fails.
+/// The reaction to a failed rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnFailure {
-    /// The last good template is put back and held; no pod is deleted.
+    /// Restores the last good template and pauses the rollout; no pod is deleted.
     #[default]
-    Park,
-    /// Everything is left as it is.
-    Hold,
-    /// The last good template is put back, and the bad pods are replaced too.
+    Abort,
+    /// Pauses the rollout and keeps the failed template.
+    Pause,
+    /// Restores the last good template and replaces the failed pods.
     Rollback,
 }
 
-/// How fast the number of nodes in flight grows: nodes whose new pod is not available yet.
+/// Growth of the number of nodes in flight: nodes whose new pod is not available yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Ramp {
-    /// The first node alone; one more for each new pod that became available, up to the budget. So
-    /// a version that fails everywhere costs one node.
+    /// The first node alone; one more for each new pod that becomes available, up to the budget. A
+    /// version that fails everywhere affects only one node.
     #[default]
     Double,
-    /// As many as the budget allows, from the beginning.
+    /// As many nodes as the budget allows, from the beginning.
     None,
 }
 
 impl Ramp {
-    /// How many nodes may be in flight after so many new pods have become available; never more
-    /// than `budget`.
+    /// Maximum number of nodes in flight after `available` new pods have become available; at most
+    /// `budget`.
     pub fn window(self, available: usize, budget: u32) -> u32 {
         match self {
             Self::Double => u32::try_from(available).map_or(budget, |it| budget.min(1 + it)),
@@ -137,7 +137,7 @@ impl Ramp {
     }
 }
 
-/// How long a node's new pod may take to become available; ten minutes if nothing is said.
+/// Maximum time for a node's new pod to become available. Default: ten minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
@@ -156,19 +156,19 @@ impl TryFrom<String> for Deadline {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let error = || format!("`{text}` is no span of time such as 90s, 10m or 1h30m");
+        let error = || format!("`{text}` is not a duration such as 90s, 10m or 1h30m");
         let span: jiff::SignedDuration = text.parse().map_err(|_| error())?;
         let seconds = u32::try_from(span.as_secs()).map_err(|_| error())?;
         if seconds == 0 { Err(error()) } else { Ok(Self(seconds)) }
     }
 }
 
-/// How many nodes that are not Ready are left for later.
+/// Maximum number of nodes that are not Ready and are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SkipUnreadyNodes {
-    /// At most so many, of the desired nodes if it is a percentage, but one at least; further ones
-    /// count as unavailable.
+    /// Maximum number of skipped nodes, or percentage of the desired nodes, but at least one.
+    /// Further nodes that are not Ready count as unavailable.
     #[schemars(with = "IntOrPercentSchema")]
     pub max: IntOrPercent,
 }
@@ -180,28 +180,28 @@ impl Default for SkipUnreadyNodes {
 }
 
 impl SkipUnreadyNodes {
-    /// How many of `desired` nodes may be skipped.
+    /// Maximum number of skipped nodes for `desired` nodes.
     pub fn of(self, desired: u32) -> u32 {
         self.max.scaled(desired).max(1)
     }
 }
 
 impl PolicySpec {
-    /// The stricter of the DaemonSet's own limit and the policy's, for `desired` nodes. A policy
-    /// never stops everything: it allows one node at least.
+    /// The stricter of the DaemonSet's own limit and the policy's, for `desired` nodes; at least
+    /// one node.
     pub fn stricter(&self, max_unavailable: u32, desired: u32) -> u32 {
         let own = self.max_unavailable.map(|limit| limit.scaled(desired).max(1));
         own.map_or(max_unavailable, |limit| limit.min(max_unavailable))
     }
 
-    /// How long the new pods of a DaemonSet must stay up.
+    /// The time that new pods of a DaemonSet must stay up.
     pub fn min_ready(&self, spec: &DaemonSetSpec) -> MinReady {
         MinReady::of(spec, self.min_ready_seconds)
     }
 }
 
 impl Default for PolicySpec {
-    /// What holds where there is no policy.
+    /// The settings without a policy.
     fn default() -> Self {
         Self {
             selects: Selects::default(),
@@ -219,10 +219,10 @@ impl Default for PolicySpec {
 }
 
 impl PolicySpec {
-    /// What `after` allows that this does not, in words, a field each. What cannot be compared, such
-    /// as a number of nodes with a percentage, counts as loosened when it differs.
+    /// The fields that `after` loosens, one text per field. Different values that cannot be
+    /// compared, such as a number of nodes and a percentage, count as loosened.
     pub fn loosened_by(&self, after: &Self) -> Vec<String> {
-        // The rest decides which DaemonSets it is for, and when they come.
+        // The other fields select DaemonSets and their order.
         let Self {
             selects: _,
             order: _,
@@ -250,7 +250,7 @@ impl PolicySpec {
         };
         let is_looser = match (*min_ready_seconds, after.min_ready_seconds) {
             (Some(before), Some(after)) => after < before,
-            // By itself it is 0 where there is a readiness probe.
+            // The default is 0 if there is a readiness probe.
             (Some(before), None) => before > 0,
             (None, Some(after)) => after < DEFAULT_MIN_READY,
             (None, None) => false,
@@ -266,7 +266,7 @@ impl PolicySpec {
         differs(is_looser, "skipUnreadyNodes", was.to_string(), is.to_string());
         let (was, is) = (*max_restarts, after.max_restarts);
         differs(is > was, "maxRestarts", was.to_string(), is.to_string());
-        let is_looser = *on_failure != after.on_failure && after.on_failure != OnFailure::Park;
+        let is_looser = *on_failure != after.on_failure && after.on_failure != OnFailure::Abort;
         differs(is_looser, "onFailure", on_failure.to_string(), after.on_failure.to_string());
         let (was, is) = (managed_by.to_string(), after.managed_by.to_string());
         differs(was != is, "managedBy", was, is);
@@ -282,7 +282,7 @@ fn allows_more(before: Option<IntOrPercent>, after: Option<IntOrPercent>) -> boo
         | (Some(IntOrPercent::Percent(before)), Some(IntOrPercent::Percent(after))) => {
             after > before
         }
-        // A number and a percentage do not compare: which is wider depends on the cluster.
+        // A number and a percentage cannot be compared: it depends on the cluster.
         (Some(_), None)
         | (Some(IntOrPercent::Int(_)), Some(IntOrPercent::Percent(_)))
         | (Some(IntOrPercent::Percent(_)), Some(IntOrPercent::Int(_))) => true,
@@ -292,8 +292,8 @@ fn allows_more(before: Option<IntOrPercent>, after: Option<IntOrPercent>) -> boo
 impl fmt::Display for OnFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Park => "park",
-            Self::Hold => "hold",
+            Self::Abort => "abort",
+            Self::Pause => "pause",
             Self::Rollback => "rollback",
         })
     }
@@ -308,19 +308,19 @@ fn keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DaemonSetKey>,
     texts.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
 }
 
-/// How the schema tells of a number or a percentage.
+/// The JSON schema of a number or a percentage.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
 enum IntOrPercentSchema {
-    /// So many nodes.
+    /// A number of nodes.
     Int(u32),
     /// A percentage such as `10%`.
     Percent(String),
 }
 
 impl RolloutPolicy {
-    /// A policy that says nothing but its name, and selects nothing.
+    /// A policy with a name and default settings that selects nothing.
     pub fn named(name: &str) -> Self {
         Self {
             api_version: PolicyVersion::V1Alpha1,
@@ -330,12 +330,12 @@ impl RolloutPolicy {
         }
     }
 
-    /// Whether it goes by labels, which may be others elsewhere.
+    /// Whether it selects by labels, which may differ between clusters.
     pub fn goes_by_labels(&self) -> bool {
         !self.spec.selects.labels.is_empty()
     }
 
-    /// Whether it is for the DaemonSet with this key and these labels.
+    /// Whether it selects the DaemonSet with this key and these labels.
     pub fn selects(&self, key: &DaemonSetKey, labels: &Labels) -> bool {
         let Selects { names, labels: wanted } = &self.spec.selects;
         let has_all = || wanted.iter().all(|(key, want)| labels.get(key) == Some(want));

@@ -1,4 +1,4 @@
-//! ControllerRevisions: the templates a DaemonSet has had.
+//! ControllerRevisions: the templates of a DaemonSet.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{
     RevisionHash, RevisionName, Uid,
 };
 
-/// `revision` of a `ControllerRevision`: grows by one with each change, and on going back too.
+/// `revision` of a `ControllerRevision`: grows by one with each change, including a rollback.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -35,9 +35,9 @@ pub struct Revision {
     pub name: RevisionName,
     /// `metadata.uid`.
     pub uid: Uid,
-    /// All labels: those of the template, and the hash.
+    /// All labels: the template's labels and the hash.
     pub labels: Labels,
-    /// All annotations: the DaemonSet's at the moment the revision was made.
+    /// All annotations: the DaemonSet's annotations when the revision was created.
     pub annotations: Labels,
     /// The owner reference with `controller: true`.
     pub controller: Option<ControllerRef>,

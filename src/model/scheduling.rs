@@ -1,28 +1,28 @@
-//! What decides where a pod may run: taints, tolerations, node selectors and node affinity.
+//! Fields that decide where a pod may run: taints, tolerations, node selectors and node affinity.
 //!
-//! Operators stay text here. The API server refuses unknown ones, but the controller's rules say
-//! what an unknown one means (it never matches), and those rules live in `controller`.
+//! Operators are text here. The API server refuses unknown operators; in the controller's rules
+//! (`controller`), an unknown operator never matches.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Labels, NodeName};
 
-/// What a taint does to pods that do not tolerate it.
+/// The effect of a taint on pods that do not tolerate it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub enum TaintEffect {
-    /// They do not start there; running ones stay.
+    /// New pods do not start; running pods are kept.
     NoSchedule,
-    /// The scheduler avoids the node; the DaemonSet controller does not care.
+    /// The scheduler avoids the node; the DaemonSet controller ignores the taint.
     PreferNoSchedule,
-    /// They do not start there, and running ones are removed.
+    /// New pods do not start, and running pods are removed.
     NoExecute,
 }
 
 impl TaintEffect {
-    /// The word as it stands in a manifest.
+    /// The value as written in a manifest.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -42,11 +42,11 @@ pub struct Taint {
     /// Value, often empty.
     #[serde(default)]
     pub value: Box<str>,
-    /// What it does.
+    /// Its effect.
     pub effect: TaintEffect,
 }
 
-/// A toleration of a pod; empty texts are wildcards as upstream reads them.
+/// A toleration of a pod; empty strings are wildcards, as upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Toleration {
@@ -62,7 +62,7 @@ pub struct Toleration {
     /// Effect; empty means every effect.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub effect: String,
-    /// How long a `NoExecute` taint is tolerated. The DaemonSet controller ignores it.
+    /// Seconds for which a `NoExecute` taint is tolerated. The DaemonSet controller ignores it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 }
@@ -80,7 +80,7 @@ pub struct NodeSelectorRequirement {
     pub values: Vec<String>,
 }
 
-/// One term of required node affinity: all of its requirements must hold. Of several terms, one must hold.
+/// One term of required node affinity. All of its requirements must hold; of several terms, one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelectorTerm {
@@ -92,10 +92,10 @@ pub struct NodeSelectorTerm {
     pub match_fields: Vec<NodeSelectorRequirement>,
 }
 
-/// The part of a pod template's `spec` that decides on which nodes its pods belong.
+/// The part of a pod template's `spec` that decides on which nodes its pods run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodPlacement {
-    /// `spec.nodeName`: pins every pod to one node.
+    /// `spec.nodeName`: binds every pod to one node.
     pub node_name: Option<NodeName>,
     /// `spec.nodeSelector`.
     pub node_selector: Labels,
@@ -108,7 +108,7 @@ pub struct PodPlacement {
     pub host_network: bool,
 }
 
-/// `null` reads as the empty value, as the API server's decoder reads it.
+/// Decodes `null` as the empty value, as the API server does.
 pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,

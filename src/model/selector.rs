@@ -1,4 +1,4 @@
-//! Label selectors: which pods and revisions a DaemonSet may claim.
+//! Label selectors, which select the pods and revisions that a DaemonSet may claim.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::scheduling::null_as_default;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelector {
-    /// Pairs that must all be there.
+    /// Labels that an object must have, all of them.
     pub match_labels: Labels,
     /// Requirements that must all hold.
     #[serde(deserialize_with = "null_as_default")]

@@ -1,4 +1,4 @@
-//! A Service, as slim as planning needs it: which pods become its endpoints.
+//! A Service, with the fields that decide which pods are its endpoints.
 
 use super::{Labels, NamespaceName};
 
@@ -9,10 +9,10 @@ pub struct Service {
     pub namespace: NamespaceName,
     /// `metadata.name`.
     pub name: Box<str>,
-    /// `spec.selector`; empty when nobody makes endpoints of pods for it: it has none, or is an
-    /// `ExternalName`, of which upstream's controllers pass the selector over.
+    /// `spec.selector`; empty if pods are never its endpoints: without a selector, or for the type
+    /// `ExternalName`, whose selector upstream's controllers ignore.
     pub selector: Labels,
-    /// `spec.clusterIP` is `None`: its name resolves to each pod by itself.
+    /// `spec.clusterIP` is `None`: its name resolves to the addresses of the pods.
     pub headless: bool,
 }
 
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_wants_all_of_its_pairs_and_an_empty_one_selects_nothing() {
+    fn a_selector_requires_all_of_its_pairs_and_an_empty_one_selects_nothing() {
         let labels = |pairs: &[(&str, &str)]| -> Labels { pairs.iter().copied().collect() };
         let pod = labels(&[("app", "a"), ("tier", "b")]);
         for (selector, want) in [

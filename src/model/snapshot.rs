@@ -1,4 +1,4 @@
-//! A cluster at one moment: the only thing a plan knows of it.
+//! A cluster at one moment: the only input of a plan from the cluster.
 
 use std::collections::BTreeSet;
 
@@ -7,46 +7,45 @@ use jiff::Timestamp;
 use super::mask::Salt;
 use super::{
     DaemonSet, DaemonSetKey, Labels, Lease, LockHolder, ManagedBy, NamespaceName, Node, NodeName,
-    Pod, Revision, Service, Uid, failed_templates, lease_name, ledger_name,
+    Pod, Revision, Service, Uid, failed_templates, lease_name, record_name,
 };
 
-/// Everything that was read of a cluster.
+/// Everything that was read from a cluster.
 ///
-/// Each list is sorted by name (namespace first), so that equal clusters are equal snapshots,
-/// whether they were read live or from a file.
+/// Each list is sorted by namespace and name, so that equal clusters are equal snapshots, whether
+/// they are live or recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// Which cluster it is.
+    /// Identity of the cluster.
     pub cluster: ClusterInfo,
-    /// When it was read: the server's clock when live, the newest timestamp inside when recorded.
+    /// Time of the read: the server's clock if live, the newest timestamp inside if recorded.
     pub observed_at: Timestamp,
     /// All nodes.
     pub nodes: Vec<Node>,
-    /// Pods of the namespaces in question.
+    /// Pods of the namespaces in scope.
     pub pods: Vec<Pod>,
-    /// DaemonSets of the namespaces in question.
+    /// DaemonSets of the namespaces in scope.
     ///
-    /// Where no controller acts, what a ledger stands for is among them.
+    /// DaemonSets that `ds-apply` manages are included, read from their records.
     pub daemon_sets: Vec<DaemonSet>,
-    /// DaemonSets that exist although a ledger stands for them: both would be acted on.
-    pub ledgers_beside: BTreeSet<DaemonSetKey>,
-    /// ControllerRevisions of the namespaces in question.
+    /// DaemonSets that exist in addition to a record of the same name.
+    pub records_beside: BTreeSet<DaemonSetKey>,
+    /// ControllerRevisions of the namespaces in scope.
     pub revisions: Vec<Revision>,
     /// All namespaces.
     pub namespaces: Vec<Namespace>,
-    /// Services of the namespaces in question.
+    /// Services of the namespaces in scope.
     pub services: Vec<Service>,
-    /// Leases of the namespaces in question, those that remember something or are held.
+    /// Leases of the namespaces in scope that record failed templates or are held.
     pub leases: Vec<Lease>,
-    /// What could not be read.
+    /// The lists that were read, and those that could not be.
     pub coverage: Coverage,
-    /// Objects that were there and could not be made sense of, in the order of kind and name.
+    /// Objects that could not be decoded, by kind and name.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// An object of which something could not be read. The rest of it is in the snapshot, if there is
-/// any: of a pod or node that it is not Ready, of a revision that it has no template; of a record, in
-/// which a DaemonSet is kept, nothing.
+/// An object with a field that could not be decoded. The snapshot contains the rest: a pod or node
+/// as not Ready, a revision without template, but no DaemonSet for a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unreadable {
     /// `Pod`, `Node`, `ControllerRevision`, `ConfigMap`.
@@ -55,20 +54,20 @@ pub struct Unreadable {
     pub namespace: Option<NamespaceName>,
     /// `metadata.name`.
     pub name: String,
-    /// The field, and what is wrong with it.
+    /// The field and the error.
     pub reason: String,
 }
 
-/// Which cluster a snapshot is of.
+/// The identity of a snapshot's cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterInfo {
-    /// Name of the cluster in the kubeconfig, or the one that was recorded.
+    /// Name of the cluster in the kubeconfig, or the recorded name.
     pub name: Option<String>,
-    /// Uid of the namespace `kube-system`, which serves as the cluster's identity.
+    /// Uid of the namespace `kube-system`, which identifies the cluster.
     pub uid: Option<Uid>,
     /// The API server's `gitVersion`, such as `v1.36.3`.
     pub version: Option<String>,
-    /// The file it was read from, when it is a recorded one.
+    /// The file of a recorded snapshot.
     pub file: Option<String>,
 }
 
@@ -83,26 +82,26 @@ pub struct Namespace {
     pub terminating: bool,
 }
 
-/// What a snapshot has, and so what may be concluded from what it has not.
+/// The lists that a snapshot contains; absence is meaningful only in these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a list that was read or was not")]
 pub struct Coverage {
-    /// The namespaces whose pods, DaemonSets and revisions were read; `None` is all of them. In
-    /// any other namespace, nothing can be concluded from what is not there.
+    /// The namespaces whose pods, DaemonSets and revisions were read; `None` for all of them. In
+    /// any other namespace, absence means nothing.
     pub scope: Option<BTreeSet<NamespaceName>>,
-    /// Whether the objects carry `managedFields`; kubectl strips them unless told otherwise.
+    /// Whether the objects carry `managedFields`; kubectl removes them by default.
     pub managed_fields: bool,
-    /// Whether [`Snapshot::namespaces`] holds every namespace. A user who may not list them sees
-    /// those in question at most: one that is not there may still exist.
+    /// Whether [`Snapshot::namespaces`] contains every namespace. A user who may not list
+    /// namespaces reads at most those in scope: others may exist.
     pub namespaces: bool,
-    /// Whether the Services of all namespaces in question were read; a plan can do without.
+    /// Whether the Services of all namespaces in scope were read; optional for a plan.
     pub services: bool,
-    /// Whether the leases of all namespaces in question were read; a plan can do without.
+    /// Whether the leases of all namespaces in scope were read; optional for a plan.
     pub leases: bool,
-    /// Whether the ledgers of the namespaces in question were read.
-    pub ledgers: bool,
-    /// The salt of the digests that stand in place of secret values in templates and revisions;
-    /// `None` when the values are the real ones. What is compared with them must be masked first
+    /// Whether the records of the namespaces in scope were read.
+    pub records: bool,
+    /// The salt of the digests that replace secret values in templates and revisions; `None` if the
+    /// values are not masked. Mask templates before comparing with them
     /// ([`mask_template`](super::mask::mask_template)).
     pub masked: Option<Salt>,
 }
@@ -115,15 +114,15 @@ impl Coverage {
 }
 
 impl Snapshot {
-    /// The DaemonSet of that namespace and name.
+    /// The DaemonSet with this namespace and name.
     pub fn daemon_set(&self, key: &DaemonSetKey) -> Option<&DaemonSet> {
         let at = self.daemon_sets.binary_search_by(|ds| ds.key.cmp(key)).ok()?;
         Some(&self.daemon_sets[at])
     }
 
-    /// The record that stands for a DaemonSet, if it is there and cannot be read.
+    /// The record of a DaemonSet, if it exists and cannot be decoded.
     pub fn unreadable_record(&self, key: &DaemonSetKey) -> Option<&Unreadable> {
-        let name = ledger_name(&key.name);
+        let name = record_name(&key.name);
         let is_it = |it: &&Unreadable| {
             it.kind == ManagedBy::DsApply.owner_kind()
                 && it.namespace.as_ref() == Some(&key.namespace)
@@ -132,7 +131,7 @@ impl Snapshot {
         self.unreadable.iter().find(is_it)
     }
 
-    /// The node of that name.
+    /// The node with this name.
     pub fn node(&self, name: &NodeName) -> Option<&Node> {
         let at = self.nodes.binary_search_by(|node| node.name.cmp(name)).ok()?;
         Some(&self.nodes[at])
@@ -159,12 +158,12 @@ impl Snapshot {
         &self.services[start..end]
     }
 
-    /// Whether `ds-apply` remembers that a rollout of the template with this digest failed.
+    /// Whether `ds-apply` recorded that a rollout of the template with this digest failed.
     pub fn has_failed(&self, daemon_set: &DaemonSetKey, template_digest: &str) -> bool {
         self.lease_of(daemon_set).is_some_and(|lease| lease.failed.contains(template_digest))
     }
 
-    /// Who has the lock on a DaemonSet, or has left it behind.
+    /// The holder of the lock on a DaemonSet, alive or not.
     pub fn lock_holder(&self, daemon_set: &DaemonSetKey) -> Option<&LockHolder> {
         self.lease_of(daemon_set)?.holder.as_ref()
     }
@@ -177,7 +176,7 @@ impl Snapshot {
         self.leases.get(found.ok()?)
     }
 
-    /// Puts in what `ds-apply` remembers of a DaemonSet's failed templates: the value of
+    /// Adds the failed templates that `ds-apply` recorded for a DaemonSet: the value of
     /// [`FAILED_TEMPLATES_ANNOTATION`](super::FAILED_TEMPLATES_ANNOTATION) on its lease.
     pub fn remember_failed(&mut self, daemon_set: &DaemonSetKey, note: &str) {
         let name = lease_name(daemon_set.name.as_str()).into_boxed_str();
@@ -189,7 +188,7 @@ impl Snapshot {
         self.sort_leases();
     }
 
-    /// Puts every list into the order that the methods above rely on.
+    /// Sorts every list into the order that the methods above require.
     pub fn sort(&mut self) {
         self.nodes.sort_by(|a, b| a.name.cmp(&b.name));
         self.pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));

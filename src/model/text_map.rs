@@ -1,11 +1,11 @@
-//! Maps by names and uids: a cluster has tens of thousands of them, and each look at it asks for
+//! Maps by names and uids: a cluster has tens of thousands of them, and each evaluation looks up
 //! every one.
 
 use std::collections::{HashMap, HashSet};
 
-/// A map by name or uid. Its hash takes a fraction of the standard one's time on short texts, and
-/// has a seed of its own in each process, as that has.
+/// A map by name or uid. Its hash function is much faster than the standard one on short texts, and
+/// is also seeded randomly in each process.
 pub type TextMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// A set of names or texts, hashed likewise.
+/// A set of names or texts with the same hash function.
 pub type TextSet<K> = HashSet<K, foldhash::fast::RandomState>;

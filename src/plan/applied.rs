@@ -1,9 +1,9 @@
-//! What a DaemonSet will be after the apply: the manifest merged into the live object as
-//! server-side apply does it, so fields that others own stay.
+//! The DaemonSet after the apply: the manifest merged into the live object by the rules of
+//! server-side apply, so fields of other managers are kept.
 //!
-//! Where somebody else owns a field that the manifest sets to another value, a take-over is
-//! assumed: what they own becomes ours first, and goes if the manifest does not have it. Not here:
-//! the merge itself (`merge`), what follows for pods.
+//! Where another manager owns a field that the manifest sets to another value, forced conflicts are
+//! assumed: all fields of that manager become owned by `ds-apply`, and those that are not in the
+//! manifest are removed. Not here: the merge itself (`merge`), the effect on pods.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::document::{FieldOwner, Warning};
-use super::ledger::owned_alone;
 use super::object::is_ignored;
+use super::record::owned_alone;
 use super::settle;
 use crate::manifest::{self, RefusedBy, default_daemon_set};
 use crate::merge::{self, Attempt, Conflict, Manager, Manifest, Merged, Settling};
@@ -23,21 +23,21 @@ use crate::model::{
     PathStep, Snapshot,
 };
 
-/// A DaemonSet as it will be.
+/// A DaemonSet after the apply.
 pub(super) struct Applied {
-    /// The manifest, with what stays of the live object.
+    /// The manifest merged into the live object.
     pub desired: DesiredDaemonSet,
-    /// Fields that stay although the manifest does not have them.
+    /// Fields that are kept although the manifest does not have them.
     pub leftovers: Vec<FieldOwner>,
-    /// Fields that others own and the manifest sets to something else.
+    /// Fields of other managers that the manifest sets to another value.
     pub conflicts: Vec<FieldOwner>,
-    /// Managers whose fields become ours first.
-    pub taken_over: Vec<String>,
-    /// Why the server would refuse the apply, if it would; what an apply by others would make of it.
+    /// Managers whose fields `ds-apply` overwrites or removes.
+    pub forced_conflicts: Vec<String>,
+    /// A warning if the server would reject the apply, and others about the merge.
     pub warnings: Vec<Warning>,
 }
 
-/// Why there is no object after the apply.
+/// The server would reject the apply.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("{0}")]
@@ -52,8 +52,8 @@ fn listed(problems: &[String]) -> String {
     problems.join("; ")
 }
 
-/// What is sent to the server: the manifest as written, and the update strategy always, so that
-/// it is never left to a default or to somebody else.
+/// Returns the object that is sent to the server: the manifest as written, always with the update
+/// strategy, so that the strategy never depends on a server default or another field manager.
 pub fn sent(desired: &DesiredDaemonSet) -> Value {
     let mut object = desired.written.as_ref().clone();
     if let Some(strategy) = desired.raw.pointer("/spec/updateStrategy") {
@@ -62,27 +62,27 @@ pub fn sent(desired: &DesiredDaemonSet) -> Value {
     object
 }
 
-/// Merges each manifest into what is live. `take_over` names managers whose fields become ours
-/// even where they are in no conflict.
+/// Merges each manifest into its live object. `force_conflicts` names managers whose fields are
+/// overwritten or removed even if they do not conflict.
 pub(super) fn applied(
     snapshot: &Snapshot,
     desired: &[DesiredDaemonSet],
-    take_over: &BTreeSet<String>,
+    force_conflicts: &BTreeSet<String>,
 ) -> Vec<Applied> {
-    desired.par_iter().map(|desired| one(snapshot, desired, take_over)).collect()
+    desired.par_iter().map(|desired| one(snapshot, desired, force_conflicts)).collect()
 }
 
-/// One DaemonSet as it will be after the apply, when those in conflict and `take_over` have been
-/// taken over: what a plan speaks of.
+/// Returns one DaemonSet after the apply, with the conflicts of all managers and those of
+/// `force_conflicts` forced, as a plan assumes.
 pub fn after_apply(
     snapshot: &Snapshot,
     desired: &DesiredDaemonSet,
-    take_over: &BTreeSet<String>,
+    force_conflicts: &BTreeSet<String>,
 ) -> DesiredDaemonSet {
-    one(snapshot, desired, take_over).desired
+    one(snapshot, desired, force_conflicts).desired
 }
 
-/// A warning when nothing can be said about who owns what.
+/// A warning when the snapshot has no field ownership.
 pub(super) fn about_ownership(
     snapshot: &Snapshot,
     desired: &[DesiredDaemonSet],
@@ -90,21 +90,25 @@ pub(super) fn about_ownership(
     let any_live = desired.iter().any(|desired| snapshot.daemon_set(&desired.key).is_some());
     (any_live && !snapshot.coverage.managed_fields).then(|| Warning {
         code: "noManagedFields".to_owned(),
-        message: "the snapshot has no managed fields: what others own, and would stay or need a \
-                  take-over, is undecided; record it with `ds-plan snapshot`, or with kubectl's \
-                  --show-managed-fields"
-            .to_owned(),
+        message:
+            "the snapshot has no managed fields, so it is unknown which fields other managers \
+                  own; record it with `ds-plan snapshot`, or with kubectl's --show-managed-fields"
+                .to_owned(),
         daemon_set: None,
         nodes: Vec::new(),
     })
 }
 
-fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, take_over: &BTreeSet<String>) -> Applied {
+fn one(
+    snapshot: &Snapshot,
+    desired: &DesiredDaemonSet,
+    force_conflicts: &BTreeSet<String>,
+) -> Applied {
     let plain = |desired: DesiredDaemonSet| Applied {
         desired,
         leftovers: Vec::new(),
         conflicts: Vec::new(),
-        taken_over: Vec::new(),
+        forced_conflicts: Vec::new(),
         warnings: Vec::new(),
     };
     let Some(live) = snapshot.daemon_set(&desired.key) else { return plain(desired.clone()) };
@@ -120,19 +124,19 @@ fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, take_over: &BTreeSet<Str
     if !snapshot.coverage.managed_fields {
         return applied;
     }
-    if let Err(why) = merge_into(&mut applied, snapshot, live, desired, take_over) {
+    if let Err(why) = merge_into(&mut applied, snapshot, live, desired, force_conflicts) {
         applied.warnings.push(refused(desired, &why));
     }
     applied
 }
 
-/// Fills in what the merge makes, as far as it comes.
+/// Merges the manifest and fills in the results, up to the first error.
 fn merge_into(
     applied: &mut Applied,
     snapshot: &Snapshot,
     live: &DaemonSet,
     desired: &DesiredDaemonSet,
-    take_over: &BTreeSet<String>,
+    force_conflicts: &BTreeSet<String>,
 ) -> Result<(), Refused> {
     let now = snapshot.observed_at;
     let sent = sent(desired);
@@ -143,11 +147,11 @@ fn merge_into(
         tried.conflicts().iter().filter(|it| is_ours(&it.path)).collect();
     applied.conflicts = conflicts.iter().flat_map(|it| owners_of(&it.path, &it.managers)).collect();
     let in_conflict = conflicts.iter().flat_map(|it| &it.managers).map(|it| it.name.clone());
-    let taken: BTreeSet<String> = in_conflict.chain(take_over.iter().cloned()).collect();
-    applied.taken_over = taken.into_iter().collect();
-    let taken: Vec<&str> = applied.taken_over.iter().map(String::as_str).collect();
+    let taken: BTreeSet<String> = in_conflict.chain(force_conflicts.iter().cloned()).collect();
+    applied.forced_conflicts = taken.into_iter().collect();
+    let taken: Vec<&str> = applied.forced_conflicts.iter().map(String::as_str).collect();
     if !taken.is_empty() {
-        tried = attempt.under(&attempt.owners().taken_over(&taken, FIELD_MANAGER));
+        tried = attempt.under(&attempt.owners().transferred(&taken, FIELD_MANAGER));
     }
     let settling = tried.settling();
     let Merged { object, leftovers, .. } = tried.merged();
@@ -160,7 +164,7 @@ fn merge_into(
     };
     let manifest = Manifest { applied: &sent, defaulted: &desired.raw };
     let attempt = Attempt::new(Some(&live.raw), manifest, FIELD_MANAGER, now)?;
-    let owners = attempt.owners().taken_over(&taken, FIELD_MANAGER);
+    let owners = attempt.owners().transferred(&taken, FIELD_MANAGER);
     let after = valid(attempt.under(&owners).merged().object, desired)?;
     let first = default_daemon_set(object).unwrap_or_default();
     applied.warnings.extend(settle::warning(&desired.key, &emptied, &first, &after));
@@ -168,10 +172,10 @@ fn merge_into(
     Ok(())
 }
 
-/// The merged object as the server would serve it. It can be invalid although the live object and
-/// the manifest are valid each: of a volume both may own one source.
+/// The merged object as the server would return it. It can be invalid although the live object and
+/// the manifest are both valid: each may own a different source of the same volume.
 ///
-/// One whose spec is the manifest's has been judged with it.
+/// A spec that is the same as the manifest's is not validated again.
 fn valid(object: Value, desired: &DesiredDaemonSet) -> Result<Value, Refused> {
     let in_words = |(path, problem): &(_, _)| format!("{path}: {problem}");
     let object = default_daemon_set(object)
@@ -187,7 +191,7 @@ fn valid(object: Value, desired: &DesiredDaemonSet) -> Result<Value, Refused> {
     Err(Refused::Invalid(errors.iter().map(|error| error.without_value().to_string()).collect()))
 }
 
-/// The server brings `serviceAccountName` back from its older alias, which nobody owns.
+/// The server restores `serviceAccountName` from its deprecated alias, which has no owner.
 fn as_served(mut path: FieldPath) -> FieldPath {
     if let Some(PathStep::Field(name)) = path.0.last_mut()
         && name == "serviceAccount"
@@ -197,7 +201,7 @@ fn as_served(mut path: FieldPath) -> FieldPath {
     path
 }
 
-/// One entry for each owner; one without, when nobody owns the field.
+/// One entry for each owner; one entry without a manager for a field without an owner.
 fn owners_of(path: &FieldPath, managers: &[Manager]) -> Vec<FieldOwner> {
     let owner = |manager: Option<&Manager>| FieldOwner {
         path: path.to_string(),
@@ -209,7 +213,7 @@ fn owners_of(path: &FieldPath, managers: &[Manager]) -> Vec<FieldOwner> {
     managers.iter().map(|manager| owner(Some(manager))).collect()
 }
 
-/// Whether a field is the manifest's affair: not the server's, kubectl's or our own memory.
+/// Whether a field belongs to the manifest: not to the server, kubectl or `ds-apply`.
 fn is_ours(path: &FieldPath) -> bool {
     match path.0.as_slice() {
         [PathStep::Field(metadata), PathStep::Field(annotations), PathStep::Field(key)] => {
@@ -219,8 +223,8 @@ fn is_ours(path: &FieldPath) -> bool {
     }
 }
 
-/// The manifest over the live object without regard to owners: it decides on all of the spec, and
-/// metadata that only the live object has stays.
+/// The manifest over the live object regardless of owners: it replaces the whole spec, and metadata
+/// that only the live object has is kept.
 fn laid_over(live: &DaemonSet, desired: &DesiredDaemonSet) -> DesiredDaemonSet {
     let mut object = desired.raw.as_ref().clone();
     for map in ["labels", "annotations"] {
@@ -268,7 +272,7 @@ fn with_object(
 fn refused(desired: &DesiredDaemonSet, why: &Refused) -> Warning {
     Warning {
         code: "applyRefused".to_owned(),
-        message: format!("a server-side apply would be refused: {why}"),
+        message: format!("the server would reject a server-side apply: {why}"),
         daemon_set: Some(desired.key.to_string()),
         nodes: Vec::new(),
     }

@@ -1,7 +1,7 @@
-//! Which fields differ between two objects, both defaulted: paths with list elements named by
-//! their merge key, and values with what may be secret taken out.
+//! Compares two objects, both with defaults: paths with list elements named by their merge key, and
+//! values with sensitive ones masked.
 //!
-//! Not here: what server-side apply would make of the two (`merge`).
+//! Not here: the result of server-side apply (`merge`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 use super::document::FieldChange;
 use crate::model::{PathStep, extend_path};
 
-/// One version of a subtree: the true value decides, the shown one is printed.
+/// One version of a subtree: the true value is compared, the masked one is shown.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
-    /// The value as it is.
+    /// The true value.
     pub truth: &'a Value,
-    /// The same shape, secrets masked.
+    /// The same value with sensitive values masked.
     pub shown: &'a Value,
 }
 
@@ -31,8 +31,8 @@ impl Side<'_> {
 
 /// Adds every field that differs between `before` and `after` to `changes`.
 ///
-/// A field that only one side has is one change with its whole subtree; so is one whose type
-/// differs, or a list of plain values.
+/// A field that only one side has is a single change with its whole subtree; so is a field whose
+/// type differs, or a list of scalars.
 pub(super) fn compare(
     path: &str,
     before: Option<Side<'_>>,
@@ -72,11 +72,11 @@ pub(super) fn compare(
     });
 }
 
-/// Two elements that belong together: their name, and their positions before and after.
+/// A list element in both versions: its name, and its positions before and after.
 type Pair = (String, Option<usize>, Option<usize>);
 
-/// The elements that belong together, in the order of the new list, gone ones last. `None` when
-/// the list is better shown as a whole: plain values, or a new order.
+/// Pairs the elements of two lists, in the order of the new list, removed ones last. `None` when
+/// the list is shown as a whole: scalars, or a new order.
 fn pair_up(path: &str, old: &[Value], new: &[Value]) -> Option<Vec<Pair>> {
     if let (Some(was), Some(will)) = (names(path, old), names(path, new)) {
         let known: BTreeMap<&String, usize> = was.iter().zip(0..).collect();
@@ -97,7 +97,7 @@ fn pair_up(path: &str, old: &[Value], new: &[Value]) -> Option<Vec<Pair>> {
         .then(|| (0..old.len()).map(|at| (at.to_string(), Some(at), Some(at))).collect())
 }
 
-/// The elements' merge keys; `None` when one lacks it or two share it.
+/// The elements' merge keys; `None` when an element does not have one or two have the same.
 fn names(path: &str, elements: &[Value]) -> Option<Vec<String>> {
     let keys = merge_keys(path);
     let names: Option<Vec<String>> =
@@ -118,8 +118,8 @@ fn name_of(element: &Map<String, Value>, keys: &[&str]) -> Option<String> {
     parts.filter(|parts| !parts.is_empty()).map(|parts| parts.join("/"))
 }
 
-/// The fields that name an element of the list at `path` (upstream: `x-kubernetes-list-map-keys`
-/// and `patchMergeKey` of the pod's lists).
+/// The fields that identify an element of the list at `path` (upstream:
+/// `x-kubernetes-list-map-keys` and `patchMergeKey` of the pod's lists).
 fn merge_keys(path: &str) -> &'static [&'static str] {
     let field = path.rsplit('.').next().unwrap_or(path);
     match field {
@@ -154,7 +154,7 @@ mod tests {
         for (rule, before, after, want) in [
             ("equal", json!({"a": 1}), json!({"a": 1}), vec![]),
             ("a value", json!({"a": 1}), json!({"a": 2}), vec!["spec.a"]),
-            ("added and gone", json!({"a": 1}), json!({"b": 1}), vec!["spec.a", "spec.b"]),
+            ("added and removed", json!({"a": 1}), json!({"b": 1}), vec!["spec.a", "spec.b"]),
             ("a dotted key", json!({"a.b/c": 1}), json!({"a.b/c": 2}), vec!["spec[a.b/c]"]),
             (
                 "an element by its name",
@@ -169,7 +169,7 @@ mod tests {
                 vec!["spec.containers"],
             ),
             (
-                "two of one name: by position",
+                "two with one name: by position",
                 json!({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}),
                 json!({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "3"}]}),
                 vec!["spec.env[1].value"],
@@ -187,7 +187,7 @@ mod tests {
                 vec!["spec.tolerations[0].key"],
             ),
             (
-                "plain lists whole",
+                "lists of scalars as a whole",
                 json!({"args": ["a"]}),
                 json!({"args": ["b"]}),
                 vec!["spec.args"],

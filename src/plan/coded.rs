@@ -1,7 +1,7 @@
-//! A reason in a document: code and data for programs, and the sentence that they make.
+//! A reason in a document: code and data for programs, and a sentence made from them.
 //!
-//! The sentence is made when the document is written, and never read back: it cannot say anything
-//! else than the data.
+//! The sentence is made when the document is written and never read back, so it always matches the
+//! data.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,11 +29,11 @@ impl<T> From<T> for Coded<T> {
     }
 }
 
-/// A reason as it is written.
+/// A reason in its serialized form.
 #[derive(Serialize, JsonSchema)]
 #[schemars(description = "A typed reason with its sentence: `code`, the data, and `message`.")]
 struct Written<T> {
-    /// The reason in words, made from its data.
+    /// The reason as a sentence, made from its data.
     message: String,
     /// Code and data.
     #[serde(flatten)]

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::applied::Applied;
+use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
     Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, Guard, NodePlan, Strategy,
     Warning, Wave,
 };
 use super::guards::{Judged, guards};
-use super::hold::{Hold, LeftHold, as_declared};
 use super::nodes::{self, Described, Outcomes};
+use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
-use super::scene::Scene;
 use super::waves::Schedule;
 use super::{Detail, object, warnings, waves};
 use crate::controller::limits::Limits;
@@ -23,26 +23,26 @@ use crate::controller::node_pods::Fleet;
 use crate::controller::status;
 use crate::model::{DaemonSet, NamespaceName, NodeName, PolicySpec, Snapshot};
 
-/// A DaemonSet's plan, and what belongs beside it.
+/// A DaemonSet's plan with its guards and warnings.
 pub(super) struct Planned {
-    /// The plan.
+    /// Plan of the DaemonSet.
     pub plan: DaemonSetPlan,
-    /// What `ds-apply` would refuse.
+    /// Guards that block `ds-apply`.
     pub guards: Vec<Guard>,
-    /// What a reader should know.
+    /// Warnings about the DaemonSet.
     pub warnings: Vec<Warning>,
-    /// What goes into the digest.
+    /// Input of the digest.
     pub decided: Value,
 }
 
-/// What was asked for of all DaemonSets alike.
+/// Options of a plan that apply to all DaemonSets.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    /// Field managers whose fields become ours.
-    pub take_over: &'a BTreeSet<String>,
-    /// Namespaces that the same source creates.
+pub(super) struct PlanRequest<'a> {
+    /// Field managers whose fields are overwritten or removed (`--force-conflicts`).
+    pub force_conflicts: &'a BTreeSet<String>,
+    /// Namespaces in the same source.
     pub created: &'a BTreeSet<NamespaceName>,
-    /// How much is told.
+    /// Level of detail.
     pub detail: Detail,
 }
 
@@ -52,29 +52,31 @@ pub(super) fn plan<'a>(
     fleet: &'a Fleet<'a>,
     applied: &'a Applied,
     since: Option<BaseChange>,
-    asked: Asked<'_>,
+    request: PlanRequest<'_>,
 ) -> Planned {
-    let Asked { take_over, created, detail: Detail { all_nodes, show_values } } = asked;
+    let PlanRequest { force_conflicts, created, detail: Detail { all_nodes, show_values } } =
+        request;
     let desired = &applied.desired;
     let described = if all_nodes { Described::All } else { Described::Busy };
     let live = snapshot.daemon_set(&desired.key);
-    let (hold, unreadable) = held(live);
-    let declared = live.map(|live| as_declared(live, hold.as_ref()));
+    let (pause, unreadable) = held(live);
+    let declared = live.map(|live| as_declared(live, pause.as_ref()));
     let changes = object::changes(
         declared.as_deref(),
         &desired.raw,
-        live.and_then(LeftHold::of).as_ref(),
+        live.and_then(LeftoverPause::of).as_ref(),
         show_values,
     );
     let change = object::change(live, desired, &changes);
-    let scene = Scene::of(object::owner_after(live, desired, change), live, snapshot, fleet);
-    let strategy = strategy(&scene.view());
+    let daemon_set_view =
+        DaemonSetView::of(object::owner_after(live, desired, change), live, snapshot, fleet);
+    let strategy = strategy(&daemon_set_view.view());
     let default = PolicySpec::default();
     let pace = desired.policy.as_ref().map_or(&default, |policy| &policy.spec);
     let untouched = untouched(change, live);
     let Rollout { nodes, waves, holders, idle } =
-        rollout(&scene, strategy, pace, untouched, described);
-    let now = live.map(|live| scene.as_it_is(live, snapshot));
+        rollout(&daemon_set_view, strategy, pace, untouched, described);
+    let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
     let mut plan = DaemonSetPlan {
         namespace: desired.key.namespace.clone(),
         name: desired.key.name.clone(),
@@ -85,33 +87,33 @@ pub(super) fn plan<'a>(
         managed_by: desired.managed_by,
         policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
         strategy,
-        hold,
+        pause,
         live_template: live.map(|live| template_digest(live.spec.template.raw())),
         target_template: template_digest(desired.spec.template.raw()),
-        revision: scene.target.plan.clone(),
+        revision: daemon_set_view.target.plan.clone(),
         changes,
         base: since,
         leftovers: applied.leftovers.clone(),
         conflicts: applied.conflicts.clone(),
-        taken_over: applied.taken_over.clone(),
+        forced_conflicts: applied.forced_conflicts.clone(),
         waves,
         totals: totals(&nodes, idle),
         nodes,
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
-    let mut warnings = warnings::about(&scene, live, snapshot, created);
+    let mut warnings = warnings::about(&daemon_set_view, live, snapshot, created);
     warnings.extend(applied.warnings.iter().cloned().chain(unreadable));
     warnings.extend(warnings::creates_at_once(&plan));
-    warnings.extend(warnings::services::warnings(&plan, &scene, live, snapshot));
+    warnings.extend(warnings::services::warnings(&plan, &daemon_set_view, live, snapshot));
     let guards = guards(&Judged {
         plan: &plan,
         desired,
         live,
         now: now.as_ref(),
-        scene: &scene,
+        daemon_set_view: &daemon_set_view,
         holders: &holders,
         failed_before: snapshot.has_failed(&desired.key, &plan.target_template),
-        take_over,
+        force_conflicts,
         snapshot,
     });
     if !all_nodes {
@@ -121,17 +123,17 @@ pub(super) fn plan<'a>(
     Planned { decided: digest::decided(&plan), plan, guards, warnings }
 }
 
-/// The hold that a DaemonSet is under; a warning when its memory of one cannot be read, or is left
-/// over.
-pub(super) fn held(live: Option<&DaemonSet>) -> (Option<Hold>, Option<Warning>) {
-    match live.map(Hold::of) {
+/// The paused or aborted rollout of a DaemonSet; a warning when its annotation cannot be read or is
+/// left over.
+pub(super) fn held(live: Option<&DaemonSet>) -> (Option<PausedRollout>, Option<Warning>) {
+    match live.map(PausedRollout::of) {
         None => (None, None),
-        Some(Ok(hold)) => (hold, live.and_then(left_over)),
+        Some(Ok(pause)) => (pause, live.and_then(left_over)),
         Some(Err(error)) => {
             let warning = Warning {
-                code: "holdUnreadable".to_owned(),
+                code: "pauseUnreadable".to_owned(),
                 message: format!(
-                    "{error}: what was declared is unknown, and OnDelete is taken for it"
+                    "{error}: the declared update strategy is unknown, so OnDelete is assumed"
                 ),
                 daemon_set: live.map(|live| live.key.to_string()),
                 nodes: Vec::new(),
@@ -142,47 +144,52 @@ pub(super) fn held(live: Option<&DaemonSet>) -> (Option<Hold>, Option<Warning>) 
 }
 
 fn left_over(live: &DaemonSet) -> Option<Warning> {
-    LeftHold::of(live).map(|left| Warning {
-        code: "holdLeftOver".to_owned(),
+    LeftoverPause::of(live).map(|left| Warning {
+        code: "pauseLeftOver".to_owned(),
         message: left.to_string(),
         daemon_set: Some(live.key.to_string()),
         nodes: Vec::new(),
     })
 }
 
-/// What happens on each node, and in which waves.
+/// The plans of the nodes, and their waves.
 #[derive(Default)]
 pub(super) struct Rollout {
-    /// The nodes in name order.
+    /// Plans of the nodes in name order.
     pub nodes: Vec<NodePlan>,
     /// The waves in order.
     pub waves: Vec<Wave>,
-    /// Nodes that use up the budget, if that holds others back.
+    /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
     pub holders: Vec<NodeName>,
-    /// How many nodes beside them have no pod and get none.
+    /// Number of other nodes: they have no pod and get none.
     pub idle: u32,
 }
 
-/// Decides what happens on each node, and in which waves; to no node anything if there is a reason
-/// why all of it stays `untouched`.
+/// Plans the nodes and their waves; no actions at all if `untouched` is a reason against them.
 pub(super) fn rollout(
-    scene: &Scene<'_>,
+    daemon_set_view: &DaemonSetView<'_>,
     strategy: Strategy,
     pace: &PolicySpec,
     untouched: Option<Reason>,
     described: Described,
 ) -> Rollout {
-    let Outcomes { mut nodes, standings, idle } = nodes::outcomes(scene, pace, described);
+    let Outcomes { mut nodes, budget_views, idle } =
+        nodes::outcomes(daemon_set_view, pace, described);
     if let Some(reason) = untouched {
         leave_alone(&mut nodes, &reason);
         return Rollout { nodes, idle, ..Rollout::default() };
     }
-    let Schedule { waves, holders } =
-        waves::schedule(&mut nodes, &standings, strategy, pace, pace.min_ready(scene.owner.spec));
+    let Schedule { waves, holders } = waves::schedule(
+        &mut nodes,
+        &budget_views,
+        strategy,
+        pace,
+        pace.min_ready(daemon_set_view.owner.spec),
+    );
     Rollout { nodes, waves, holders, idle }
 }
 
-/// Why nothing at all happens to this DaemonSet's pods.
+/// The reason why no action is planned for any pod of this DaemonSet; none if actions are allowed.
 fn untouched(change: Change, live: Option<&DaemonSet>) -> Option<Reason> {
     if live.is_some_and(|live| live.terminating) {
         return Some(Reason::DaemonSetTerminating);
@@ -200,7 +207,7 @@ fn leave_alone(nodes: &mut [NodePlan], reason: &Reason) {
     }
 }
 
-/// The update strategy in numbers of this cluster.
+/// The update strategy, resolved to numbers for this cluster.
 pub(super) fn strategy(view: &View<'_, '_>) -> Strategy {
     let desired = view.desired();
     match Limits::of(&view.owner.spec.update_strategy, desired) {

@@ -1,5 +1,5 @@
-//! Each DaemonSet as it is and as it will be, whole: what `diff -o json` prints, and what a
-//! unified diff is made of. Not here: what happens to the pods (`plan`).
+//! The output of `diff -o json` and the input of a unified diff: each whole DaemonSet, live and
+//! after the apply. Not here: the effect on pods (`plan`).
 
 use std::collections::BTreeSet;
 
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::document::{ApiVersion, Change, ClusterSummary, FieldChange, SourceInfo, Warning};
-use super::hold::LeftHold;
+use super::pause::LeftoverPause;
 use super::{applied, object, secrets, target, warnings};
 use crate::model::{
     DaemonSet, DaemonSetName, DaemonSetStatus, DesiredDaemonSet, NamespaceName, Snapshot,
 };
 
-/// Every DaemonSet of the source, live against target.
+/// Comparison of every DaemonSet of the source: live and target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Diff {
-    /// Version of this document's form.
+    /// Version of this document's format.
     pub api_version: ApiVersion,
     /// Always `Diff`.
     pub kind: DiffKind,
-    /// Where the manifests came from.
+    /// Origin of the manifests.
     pub source: SourceInfo,
-    /// Which cluster was looked at, and when.
+    /// The cluster, and the time of its snapshot.
     pub cluster: ClusterSummary,
-    /// One entry a DaemonSet, ordered by namespace and name.
+    /// One entry per DaemonSet, ordered by namespace and name.
     pub daemon_sets: Vec<DaemonSetDiff>,
-    /// What a careful reader should know.
+    /// Warnings.
     pub warnings: Vec<Warning>,
 }
 
@@ -39,7 +39,7 @@ pub enum DiffKind {
     Diff,
 }
 
-/// One DaemonSet, live against target.
+/// Comparison of one DaemonSet: live and target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonSetDiff {
@@ -47,15 +47,15 @@ pub struct DaemonSetDiff {
     pub namespace: NamespaceName,
     /// `metadata.name`.
     pub name: DaemonSetName,
-    /// What happens to the object.
+    /// Change of the object.
     pub change: Change,
     /// The fields that change.
     pub changes: Vec<FieldChange>,
-    /// The object as it is, without `managedFields`; none when there is none yet, or when nothing
-    /// changes.
+    /// The live object without `managedFields`; none when it does not exist yet or does not
+    /// change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Value>,
-    /// The object as it will be; none when nothing changes.
+    /// The object after the apply; none when it does not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Value>,
 }
@@ -67,31 +67,32 @@ impl Diff {
     }
 }
 
-/// Everything that a diff is made from.
+/// Input of a diff.
 #[derive(Clone, Debug)]
 pub struct DiffInput<'a> {
-    /// The cluster.
+    /// Snapshot of the cluster.
     pub snapshot: &'a Snapshot,
-    /// What the source asks for, each DaemonSet once.
+    /// The DaemonSets of the source, each once.
     pub desired: &'a [DesiredDaemonSet],
-    /// Field managers whose fields become ours, besides those in conflict with the source.
-    pub take_over: &'a BTreeSet<String>,
-    /// Where it came from.
+    /// Field managers whose fields are overwritten or removed (`--force-conflicts`), in addition
+    /// to those in conflict.
+    pub force_conflicts: &'a BTreeSet<String>,
+    /// Origin of the manifests.
     pub source: SourceInfo,
-    /// What was noticed while reading it.
+    /// Warnings from reading the source.
     pub warnings: Vec<Warning>,
-    /// Whether values that may be secret are in it.
+    /// Whether values that may be secret are shown.
     pub show_values: bool,
 }
 
 /// Compares every DaemonSet of the source with the live one.
 pub fn diff(input: DiffInput<'_>) -> Diff {
-    let DiffInput { snapshot, desired, take_over, source, mut warnings, show_values } = input;
+    let DiffInput { snapshot, desired, force_conflicts, source, mut warnings, show_values } = input;
     warnings.extend(warnings::about_server(&snapshot.cluster));
     let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
     let manifests = masked.as_deref().unwrap_or(desired);
     warnings.extend(applied::about_ownership(snapshot, manifests));
-    let applied = applied::applied(snapshot, manifests, take_over);
+    let applied = applied::applied(snapshot, manifests, force_conflicts);
     warnings.extend(applied.iter().flat_map(|it| it.warnings.clone()));
     let mut daemon_sets: Vec<DaemonSetDiff> =
         applied.iter().map(|it| one(snapshot, &it.desired, show_values)).collect();
@@ -109,7 +110,8 @@ pub fn diff(input: DiffInput<'_>) -> Diff {
 fn one(snapshot: &Snapshot, desired: &DesiredDaemonSet, show_values: bool) -> DaemonSetDiff {
     let live = snapshot.daemon_set(&desired.key);
     let after = target::target(live, desired);
-    let changes = object::changes(live, &after, live.and_then(LeftHold::of).as_ref(), show_values);
+    let changes =
+        object::changes(live, &after, live.and_then(LeftoverPause::of).as_ref(), show_values);
     let change = object::change(live, desired, &changes);
     let (before, after) = match change {
         Change::None => (None, None),
@@ -144,7 +146,7 @@ fn shown(live: Option<&DaemonSet>, mut after: Value, show_values: bool) -> (Opti
     (before, after)
 }
 
-/// The status as the API server serves it.
+/// The status as the API server returns it.
 fn status(status: DaemonSetStatus) -> Value {
     let served = status.served().into_iter();
     let served = served.filter_map(|(name, count)| Some((name.to_owned(), count?.into())));

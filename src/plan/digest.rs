@@ -1,5 +1,5 @@
-//! The plan's digest: a hash over what the plan decides. The same cluster and manifests give the
-//! same digest, live or recorded, on every machine; texts, paths and times play no part.
+//! The plan's digest: a hash of the planned changes. The same cluster and manifests have the same
+//! digest, live or recorded, on every machine; texts, paths and times are not part of it.
 
 use std::fmt::Write as _;
 
@@ -16,13 +16,14 @@ pub(super) fn digest(cluster: Option<&Uid>, decided: &[Value]) -> String {
     hash(&json!({ "cluster": cluster, "daemonSets": decided }))
 }
 
-/// The digest of a pod template: the same for templates with the same revision data.
+/// Returns the digest of a pod template; templates with the same revision data have the same
+/// digest.
 pub fn template_digest(template: &Value) -> String {
     hash(template)
 }
 
-/// What is decided about a DaemonSet, of whose nodes every one that has something to do is in its
-/// plan.
+/// The planned changes of a DaemonSet, as input of the digest. Its plan must contain every node
+/// with something to do.
 pub(super) fn decided(plan: &DaemonSetPlan) -> Value {
     let mut decided = json!({
         "namespace": plan.namespace,
@@ -32,23 +33,23 @@ pub(super) fn decided(plan: &DaemonSetPlan) -> Value {
         "cascade": plan.cascade,
         "changed": plan.changes.iter().map(|change| &change.path).collect::<Vec<_>>(),
         "strategy": plan.strategy,
-        "hold": plan.hold.as_ref().map(|hold| (hold.state, &hold.declared)),
-        "takenOver": plan.taken_over,
+        "pause": plan.pause.as_ref().map(|pause| (pause.state, &pause.declared)),
+        "forcedConflicts": plan.forced_conflicts,
         "revision": plan.revision,
         "liveTemplate": plan.live_template,
         "targetTemplate": plan.target_template,
         "waves": hash_each(&plan.waves),
         "nodes": hash_nodes(plan.nodes.iter().filter(|node| node.action != Action::Keep)),
     });
-    // Plans of earlier versions, which knew only the other one, keep their digests.
+    // The default is left out, so that plans of earlier versions keep their digests.
     if plan.managed_by == ManagedBy::DsApply {
         decided["managedBy"] = plan.managed_by.as_str().into();
     }
     decided
 }
 
-/// What is decided about the nodes that have something to do. There may be a pod of each of them in
-/// each plan, so their texts are hashed as they are, each with a byte after it that is in no text.
+/// A hash of the planned changes of the nodes with something to do. There may be many pods, so
+/// their texts are hashed directly, each followed by a byte that never occurs in UTF-8.
 fn hash_nodes<'a>(nodes: impl Iterator<Item = &'a NodePlan>) -> String {
     const END: u8 = 0xff;
     let mut hash = Sha256::new();
@@ -70,7 +71,7 @@ fn hash_nodes<'a>(nodes: impl Iterator<Item = &'a NodePlan>) -> String {
             });
             add(pod.reason.reason.code());
         }
-        // No pod has an empty uid, so reasons cannot be taken for pods.
+        // No pod has an empty uid, so reasons cannot be confused with pods.
         add("");
         node.reasons.iter().for_each(|reason| add(reason.reason.code()));
         line.push(END);
@@ -79,7 +80,7 @@ fn hash_nodes<'a>(nodes: impl Iterator<Item = &'a NodePlan>) -> String {
     text(&hash.finalize())
 }
 
-/// A hash of many items, one line of JSON each, of which only one is in memory at a time.
+/// A hash of many items, one line of JSON each; only one line is in memory at a time.
 fn hash_each<T: Serialize>(items: impl IntoIterator<Item = T>) -> String {
     let mut hash = Sha256::new();
     let mut line = Vec::new();

@@ -1,5 +1,5 @@
-//! The plan as a document: what `-o json` prints, what a saved plan holds, and what every
-//! renderer reads. Its JSON schema is generated from these types.
+//! The plan as a document: the output of `-o json`, the content of a saved plan, and the input of
+//! every renderer. Its JSON schema is generated from these types.
 
 mod nodes;
 mod notices;
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::hold::Hold;
+use super::pause::PausedRollout;
 use crate::model::{
     Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, RevisionName, RevisionNumber,
     Uid,
@@ -24,11 +24,11 @@ pub use notices::{Guard, GuardCode, Warning};
 pub use origin::{ClusterSummary, SourceInfo};
 pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};
 
-/// Everything that applying the source would do to the cluster, and why.
+/// All changes that applying the source would make to the cluster, with their reasons.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
-    /// Version of this document's form.
+    /// Version of this document's format.
     pub api_version: ApiVersion,
     /// Always `Plan`.
     pub kind: Kind,
@@ -36,29 +36,29 @@ pub struct Plan {
     pub created_at: Timestamp,
     /// Version of the program that made it.
     pub tool_version: String,
-    /// Digest over what the plan decides, not over texts, paths or times.
+    /// Digest of the planned changes; texts, paths and times are not part of it.
     pub digest: String,
-    /// Where the manifests came from.
+    /// Origin of the manifests.
     pub source: SourceInfo,
-    /// Which cluster was looked at, and when.
+    /// The cluster, and the time of its snapshot.
     pub cluster: ClusterSummary,
-    /// One entry a DaemonSet, ordered by namespace and name.
+    /// One entry per DaemonSet, ordered by namespace and name.
     pub daemon_sets: Vec<DaemonSetPlan>,
     /// Sums over all DaemonSets.
     pub totals: Totals,
-    /// How long carrying it out takes, roughly; none when no pod is to come.
+    /// Estimated duration of the apply; none when no pod is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
-    /// What `ds-apply` would refuse to do without being told.
+    /// Guards that block `ds-apply` until their flag is passed.
     pub guards: Vec<Guard>,
-    /// What a careful reader should know before going on.
+    /// Warnings; they do not block `ds-apply`.
     pub warnings: Vec<Warning>,
 }
 
-/// Version of the document's form.
+/// Version of the document's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ApiVersion {
-    /// The first form; fields may be added.
+    /// The first version; fields may be added.
     #[serde(rename = "ds-plan.dev/v1alpha1")]
     V1Alpha1,
 }
@@ -70,20 +70,20 @@ pub enum Kind {
     Plan,
 }
 
-/// How long it takes, roughly, when nothing goes wrong.
+/// Estimated duration of the apply without failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Forecast {
-    /// From the first change to the last available pod, one DaemonSet after the other.
+    /// Seconds from the first change to the last available pod, one DaemonSet after another.
     pub seconds: u64,
-    /// So many pods of the cluster have told how long they took to start.
+    /// Number of pods in the cluster from whose start times it is estimated.
     pub starts_seen: u32,
-    /// What is assumed for pods of whose images too few have told; none when all have.
+    /// Assumed start time in seconds for images with too few started pods; none when not needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_start_seconds: Option<u64>,
 }
 
-/// What becomes of one DaemonSet and its pods.
+/// The plan of one DaemonSet and its pods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonSetPlan {
@@ -97,57 +97,57 @@ pub struct DaemonSetPlan {
     /// Generation of the live object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-    /// What happens to the object itself.
+    /// Change of the object itself.
     pub change: Change,
-    /// What becomes of the pods of one that is deleted.
+    /// Whether the pods of a deleted DaemonSet are deleted or orphaned; none for other changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cascade: Option<Cascade>,
-    /// Who replaces pods.
+    /// The controller that manages the pods.
     pub managed_by: ManagedBy,
-    /// Name of the `RolloutPolicy` that paces it; none when its own strategy is the whole policy.
+    /// Name of the `RolloutPolicy` that applies to it; none when only its update strategy does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// How pods are replaced, resolved to numbers for this cluster; under a hold, as declared.
+    /// Update strategy, resolved to numbers for this cluster; while paused, the declared one.
     pub strategy: Strategy,
-    /// The rollout that `ds-apply` has begun and that this plan goes on with.
+    /// The paused or aborted rollout that this plan resumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hold: Option<Hold>,
+    pub pause: Option<PausedRollout>,
     /// Digest of the live pod template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_template: Option<String>,
-    /// Digest of the pod template to come; of one that is deleted, of the live one.
+    /// Digest of the target pod template; for a deleted DaemonSet, of the live one.
     pub target_template: String,
-    /// Which revision it has and will have.
+    /// Current and target revision.
     pub revision: RevisionPlan,
-    /// Fields that change: live against what server-side apply makes of it.
+    /// Fields that change between the live object and the result of server-side apply.
     pub changes: Vec<FieldChange>,
-    /// Fields that stay although the manifest does not have them, and who owns them.
+    /// Fields that are kept although the manifest does not have them, and their managers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<FieldOwner>,
-    /// Fields that others own and the manifest sets to something else. The plan assumes that they
-    /// are taken over.
+    /// Fields of other managers that the manifest sets to another value. The plan assumes that
+    /// these conflicts are forced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<FieldOwner>,
-    /// Field managers whose fields become those of `ds-apply` first: those in conflict, and those
-    /// that were named.
+    /// Field managers whose fields `ds-apply` overwrites or removes: those in conflict, and those
+    /// of `--force-conflicts`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub taken_over: Vec<String>,
-    /// What changes since the merge base; none when no base was asked for.
+    pub forced_conflicts: Vec<String>,
+    /// Change since the merge base; none without a base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseChange>,
     /// Nodes that are replaced together under one budget, in order.
     pub waves: Vec<Wave>,
-    /// What happens on each node; nodes with nothing to do are left out unless asked for.
+    /// Plan of each node; nodes with nothing to do are left out unless requested.
     pub nodes: Vec<NodePlan>,
-    /// How many nodes get each action.
+    /// Number of nodes with each action.
     pub totals: ActionTotals,
-    /// The seven counters by upstream's rules, before any change; none for a new DaemonSet.
+    /// The status counters by upstream's rules before the apply; none for a new DaemonSet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Counters>,
 }
 
 impl Plan {
-    /// Whether carrying it out would change anything.
+    /// Whether applying it would change the cluster.
     pub fn has_changes(&self) -> bool {
         self.daemon_sets.iter().any(DaemonSetPlan::has_changes)
     }
@@ -159,36 +159,35 @@ impl DaemonSetPlan {
         DaemonSetKey::new(self.namespace.clone(), self.name.clone())
     }
 
-    /// Whether `ds-apply` has begun to go to this very template, onward or back, and has stopped on
-    /// the way.
+    /// Whether a paused or aborted rollout by `ds-apply` already has the target template live.
     pub fn is_under_way(&self) -> bool {
-        self.hold.is_some() && self.live_template.as_ref() == Some(&self.target_template)
+        self.pause.is_some() && self.live_template.as_ref() == Some(&self.target_template)
     }
 
-    /// Whether carrying it out would change anything: the object, or pods. Nodes that wait are no
-    /// change, because waiting is all that happens. Under a hold there is a strategy to give back.
+    /// Whether applying it would change the object or pods. Waiting nodes do not count. A paused
+    /// rollout does, because its strategy must be restored.
     pub fn has_changes(&self) -> bool {
         let ActionTotals { create, delete, replace, surge, wait: _, keep: _ } = self.totals;
-        let object = self.change != Change::None || self.hold.is_some();
+        let object = self.change != Change::None || self.pause.is_some();
         object || [create, delete, replace, surge] != [0; 4]
     }
 }
 
-/// What happens to the DaemonSet object.
+/// Change of the DaemonSet object.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    /// It does not exist yet.
+    /// It is created.
     Create,
     /// Some of its fields change.
     Update,
-    /// Its selector changes, which no update can do. Never carried out.
+    /// Its selector changes, which an update cannot do. Never applied.
     Recreate,
-    /// The source applied it before and does not contain it any more.
+    /// It was applied from the source and is no longer in it.
     Delete,
-    /// Nothing changes in it.
+    /// It does not change.
     None,
 }
 
@@ -196,62 +195,62 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Strategy {
-    /// Pods are replaced when somebody deletes them.
+    /// Pods are replaced after they are deleted manually.
     OnDelete,
     /// Pods are replaced within a budget.
     RollingUpdate {
-        /// So many desired nodes may be without an available pod.
+        /// Maximum number of desired nodes without an available pod.
         max_unavailable: u32,
-        /// So many nodes may run an old and a new pod side by side.
+        /// Maximum number of nodes that run an old and a new pod at the same time.
         max_surge: u32,
-        /// Nodes that will be desired, against which percentages were resolved.
+        /// Number of desired nodes after the apply, from which percentages were resolved.
         desired: u32,
     },
 }
 
-/// Which revision the DaemonSet has and will have.
+/// Current and target revision of a DaemonSet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionPlan {
     /// The revision of the live template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<RevisionRef>,
-    /// The revision of the template to come.
+    /// The revision of the target template.
     pub target: TargetRevision,
-    /// How the target comes about.
+    /// Whether the target revision is new, reused or unchanged.
     pub kind: RevisionKind,
 }
 
-/// A revision that exists.
+/// An existing ControllerRevision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionRef {
     /// Name of the ControllerRevision.
     pub name: RevisionName,
-    /// Its number.
+    /// Revision number.
     pub number: RevisionNumber,
 }
 
-/// The revision after the change.
+/// The revision after the apply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetRevision {
     /// Name of the ControllerRevision; a new one is named by the controller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<RevisionName>,
-    /// Its number after the change.
+    /// Revision number after the apply.
     pub number: RevisionNumber,
 }
 
-/// How the target revision comes about.
+/// Origin of the target revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RevisionKind {
     /// No revision has this template yet.
     New,
-    /// An earlier one has it; its number is raised.
+    /// An earlier revision has it; its number is raised.
     Reused,
-    /// It is the current one already.
+    /// It is the current revision.
     Unchanged,
 }
 
@@ -265,24 +264,24 @@ impl fmt::Display for RevisionKind {
     }
 }
 
-/// A field, and somebody who owns it.
+/// A field and one of its managers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldOwner {
     /// Path of the field; list elements by their key.
     pub path: String,
-    /// The field manager that owns it; none when nobody does.
+    /// The field manager that owns it; none for a field without an owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<String>,
 }
 
-/// What a pull request itself changes, apart from what live and its base differ in.
+/// Change of a pull request itself: its manifest compared with the one at the merge base.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BaseChange {
-    /// What happens to the manifest.
+    /// Change of the manifest.
     pub change: Change,
-    /// Fields that change, manifest against manifest, both defaulted.
+    /// Fields that differ between the two manifests, both with defaults.
     pub changes: Vec<FieldChange>,
 }
 
@@ -292,10 +291,10 @@ pub struct BaseChange {
 pub struct FieldChange {
     /// Path of the field; list elements by their key: `containers[agent].image`.
     pub path: String,
-    /// Value now; absent when the field is added.
+    /// Current value; absent when the field is added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// Value to come; absent when the field is removed.
+    /// New value; absent when the field is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
     /// Whether a value was replaced by a mask because it may be secret.

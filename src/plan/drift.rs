@@ -1,7 +1,7 @@
-//! How the cluster deviates: the object from the source, the pods from the object, the revisions
-//! from the past, and what a rollout has left open. A pure function, as a plan is.
+//! Detects drift: differences between the object and the source, the pods and the object, the
+//! revisions and their history, and unfinished rollouts. A pure function, as a plan is.
 //!
-//! Not here: what would be done about it (`plan`).
+//! Not here: how to fix it (`plan`).
 
 mod document;
 mod pods;
@@ -15,31 +15,31 @@ pub use document::{
     DriftTotals, NodeDrift,
 };
 
+use super::daemon_set_view::DaemonSetView;
 use super::document::{ApiVersion, Change, ClusterSummary, SourceInfo, Warning};
-use super::hold::{Hold, LeftHold};
-use super::scene::Scene;
+use super::pause::{LeftoverPause, PausedRollout};
 use super::writers::Writers;
 use super::{object, warnings};
 use crate::controller::Owner;
 use crate::controller::node_pods::Fleet;
 use crate::model::{DaemonSet, DesiredDaemonSet, Snapshot};
 
-/// Everything that a drift report is made from.
+/// Input of a drift report.
 #[derive(Clone, Debug)]
 pub struct DriftInput<'a> {
-    /// The cluster.
+    /// Snapshot of the cluster.
     pub snapshot: &'a Snapshot,
-    /// What the source asks for, each DaemonSet once.
+    /// The DaemonSets of the source, each once.
     pub desired: &'a [DesiredDaemonSet],
-    /// Where it came from.
+    /// Origin of the manifests.
     pub source: SourceInfo,
-    /// What was noticed while reading it.
+    /// Warnings from reading the source.
     pub warnings: Vec<Warning>,
-    /// Whether values that may be secret are in it.
+    /// Whether values that may be secret are shown.
     pub show_values: bool,
 }
 
-/// Finds what deviates of every DaemonSet of the source.
+/// Finds the deviations of every DaemonSet of the source.
 pub fn drift(input: DriftInput<'_>) -> Drift {
     let DriftInput { snapshot, desired, source, mut warnings, show_values } = input;
     warnings.extend(warnings::about_server(&snapshot.cluster));
@@ -95,7 +95,8 @@ fn one(
     }
 }
 
-/// A DaemonSet that is not there: pods and nodes are told by a plan; what it left behind is said.
+/// Deviations of a DaemonSet that does not exist: itself, and the revisions that it left behind.
+/// Its missing pods are part of a plan.
 fn of_missing(snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Vec<Deviation> {
     let owner = object::owner_after(None, desired, Change::Create);
     let namespace = snapshot.revisions_in(&desired.key.namespace);
@@ -116,23 +117,23 @@ fn of_live(
     let in_namespace = snapshot.revisions_in(&live.key.namespace);
     let own = revisions::own(&owner, in_namespace);
     let mut found = Vec::new();
-    let hold = Hold::of(live).unwrap_or_else(|error| {
-        found.push(Deviation::HoldUnreadable { problem: error.to_string() });
+    let pause = PausedRollout::of(live).unwrap_or_else(|error| {
+        found.push(Deviation::PauseUnreadable { problem: error.to_string() });
         None
     });
-    let object = spec::Live { object: live, hold: hold.as_ref(), revisions: &own, writers };
+    let object = spec::Live { object: live, pause: pause.as_ref(), revisions: &own, writers };
     found.extend(spec::deviations(&object, desired, show_values));
-    found.extend(hold.map(Deviation::of_hold));
-    found.extend(LeftHold::of(live).map(|left| Deviation::HoldLeftOver { left }));
+    found.extend(pause.map(Deviation::of_pause));
+    found.extend(LeftoverPause::of(live).map(|left| Deviation::PauseLeftOver { left }));
     if live.status.observed_generation < live.generation {
         found.push(Deviation::NotObserved {
             generation: live.generation,
             observed_generation: live.status.observed_generation,
         });
     }
-    let scene = Scene::of(owner, Some(live), snapshot, fleet);
+    let daemon_set_view = DaemonSetView::of(owner, Some(live), snapshot, fleet);
     let namespace = snapshot.namespaces.iter().find(|one| one.name == live.key.namespace);
-    found.extend(pods::deviations(&scene, namespace));
+    found.extend(pods::deviations(&daemon_set_view, namespace));
     found.extend(revisions::deviations(&owner, Some(live), in_namespace));
     found
 }
@@ -140,13 +141,13 @@ fn of_live(
 fn unreadable_writers(desired: &DesiredDaemonSet, error: &dyn std::error::Error) -> Warning {
     Warning {
         code: "managedFieldsUnreadable".to_owned(),
-        message: format!("who wrote its fields is not known: {error}"),
+        message: format!("the field managers cannot be read: {error}"),
         daemon_set: Some(desired.key.to_string()),
         nodes: Vec::new(),
     }
 }
 
-/// Without `managedFields`, nobody can be named.
+/// A warning when fields differ and the snapshot has no `managedFields` to name their managers.
 fn about_writers(snapshot: &Snapshot, daemon_sets: &[DaemonSetDrift]) -> Option<Warning> {
     let any_field = daemon_sets
         .iter()
@@ -154,9 +155,10 @@ fn about_writers(snapshot: &Snapshot, daemon_sets: &[DaemonSetDrift]) -> Option<
         .any(|classified| matches!(classified.deviation.reason, Deviation::FieldDiffers { .. }));
     (any_field && !snapshot.coverage.managed_fields).then(|| Warning {
         code: "noManagedFields".to_owned(),
-        message: "the snapshot has no managed fields, so who wrote what is not known; record it \
+        message:
+            "the snapshot has no managed fields, so the field managers are unknown; record it \
                   with `ds-plan snapshot`, or with kubectl's --show-managed-fields"
-            .to_owned(),
+                .to_owned(),
         daemon_set: None,
         nodes: Vec::new(),
     })

@@ -1,75 +1,76 @@
-//! One DaemonSet on one node, rule by rule: what `explain -o json` prints.
+//! The output of `explain -o json`: one DaemonSet on one node, rule by rule.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::coded::Coded;
 use super::daemon_set::{Rollout, rollout, strategy};
+use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, ApiVersion, ClusterSummary, PodPlan};
-use super::hold::{Hold, as_declared};
 use super::nodes::Described;
+use super::pause::{PausedRollout, as_declared};
 use super::reason::Reason;
-use super::scene::Scene;
 use super::{NotFound, find_daemon_set, health};
 use crate::controller::Owner;
 use crate::controller::node_pods::Fleet;
 use crate::controller::placement::{self, RuleOutcome, TaintVerdict};
 use crate::model::{DaemonSetKey, NodeName, PodName, PolicySpec, Snapshot, Taint};
 
-/// Every rule in the order in which the controller evaluates it, and what follows.
+/// The placement rules in the order in which the controller evaluates them, and their result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// Version of this document's form.
+    /// Version of this document's format.
     pub api_version: ApiVersion,
     /// Always `Explanation`.
     pub kind: ExplanationKind,
-    /// Which cluster was looked at, and when.
+    /// The cluster, and the time of its snapshot.
     pub cluster: ClusterSummary,
-    /// Which DaemonSet.
+    /// Namespace and name of the DaemonSet.
     pub daemon_set: DaemonSetKey,
-    /// Which node.
+    /// Name of the node.
     pub node: NodeName,
-    /// The rules of placement, in upstream's order.
+    /// The placement rules, in upstream's order.
     pub rules: Vec<RuleReport>,
     /// Whether a new pod may start here.
     pub may_start: bool,
     /// Whether a pod that runs here may stay.
     pub may_stay: bool,
-    /// Pods of this DaemonSet on this node, and what becomes of each.
+    /// Plans of the pods of this DaemonSet on this node.
     pub pods: Vec<PodPlan>,
-    /// The net effect.
+    /// Net effect on the node.
     pub action: Action,
-    /// Index of the wave; none for what the controller does at once.
+    /// Index of the wave; none for actions that the controller takes at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wave: Option<u32>,
-    /// Why; the first one is the main one.
+    /// Reasons; the first one is the main one.
     pub reasons: Vec<Coded<Reason>>,
-    /// The last lines of what its containers have printed, where they were asked for.
+    /// The last log lines of its containers, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<ContainerLog>,
 }
 
-/// The last lines that a container has printed.
+/// The last log lines of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerLog {
-    /// Of which pod.
+    /// Name of the pod.
     pub pod: PodName,
-    /// Of which container; none where the pod has one only.
+    /// Name of the container; none when the pod has only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Whether it is the one before, which has ended.
+    /// Whether it is the previous, terminated instance of the container (`kubectl logs
+    /// --previous`).
     pub previous: bool,
-    /// The lines.
+    /// Log lines.
     pub lines: Vec<String>,
-    /// Why there are none.
+    /// The error that prevented reading the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl ContainerLog {
-    /// A line that says what it is, then the lines. Whoever shows them makes them harmless.
+    /// Returns a heading, then the log lines. The caller must escape control characters.
     pub fn lines_shown(&self) -> Vec<String> {
         let Self { pod, container, previous, lines, error } = self;
         let who = match container {
@@ -96,33 +97,33 @@ pub enum ExplanationKind {
     Explanation,
 }
 
-/// How one rule came out.
+/// Result of one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleReport {
     /// The rule, such as `nodeSelector disk=ssd`.
     pub rule: String,
-    /// How it came out.
+    /// Result of the rule.
     pub outcome: Outcome,
-    /// Why, such as `node has disk=hdd`.
+    /// Reason for the result, such as `node has disk=hdd`.
     pub message: String,
 }
 
-/// How a rule came out.
+/// Result of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
-    /// It has nothing against a pod here.
+    /// The rule allows a pod on the node.
     Pass,
-    /// A pod may stay but none may start: a `NoSchedule` taint.
+    /// A pod may stay but a new one may not start: a `NoSchedule` taint.
     StayOnly,
-    /// No pod may be here.
+    /// No pod may run on the node.
     Fail,
-    /// The template or the node has nothing for this rule to look at.
+    /// The rule does not apply to this template or node.
     NotApplicable,
 }
 
-/// Explains a live DaemonSet on one node: each rule of placement, the pods, and what happens.
+/// Explains a live DaemonSet on one node: each placement rule, the pods, and the action.
 ///
 /// # Errors
 /// The snapshot has no such DaemonSet, or no such node.
@@ -132,19 +133,20 @@ pub fn explain(
     node: &NodeName,
 ) -> Result<Explanation, NotFound> {
     let live = find_daemon_set(snapshot, key)?;
-    // What cannot be read is told by a status.
-    let hold = Hold::of(live).ok().flatten();
-    let live = &*as_declared(live, hold.as_ref());
+    // An unreadable annotation is reported by `status`.
+    let pause = PausedRollout::of(live).ok().flatten();
+    let live = &*as_declared(live, pause.as_ref());
     let place = snapshot.node(node).ok_or_else(|| NotFound::Node(node.clone()))?;
     let fleet = Fleet::new(&snapshot.nodes);
-    let scene = Scene::of(Owner::from(live), Some(live), snapshot, &fleet);
+    let daemon_set_view = DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet);
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
-    let strategy = strategy(&scene.view());
+    let strategy = strategy(&daemon_set_view.view());
     let policy = PolicySpec::default();
-    let Rollout { nodes, .. } = rollout(&scene, strategy, &policy, untouched, Described::All);
+    let Rollout { nodes, .. } =
+        rollout(&daemon_set_view, strategy, &policy, untouched, Described::All);
     let plan = nodes.into_iter().find(|plan| plan.name == *node);
     let mut plan = plan.ok_or_else(|| NotFound::Node(node.clone()))?;
-    health::add_ailments(&scene, &mut plan);
+    health::add_ailments(&daemon_set_view, &mut plan);
     let template = &live.spec.template.placement;
     let judged = placement::judge(template, place);
     Ok(Explanation {

@@ -1,9 +1,9 @@
-//! How long carrying the plan out will take, roughly: waves one after the other, each in rounds up
-//! to its budget, each round as long as a pod takes to stop, start and become available. The first
-//! pod has to stay up for longer than the others.
+//! Estimates the duration of an apply: waves one after another, each in rounds up to its budget,
+//! each round as long as a pod takes to stop, start and become available. The first pod has to be
+//! Ready for longer than the others.
 //!
-//! How long pods take to start is what the cluster's own pods tell. Not here: what goes wrong, and
-//! what a rehearsal finds out.
+//! Start times are taken from pods in the cluster. Not here: failures, and the results of a
+//! rehearsal.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use super::document::{Action, DaemonSetPlan, Forecast, Strategy, rounds as nodes
 use crate::controller::start_times::{DEFAULT_START, StartTimes, images};
 use crate::model::{DesiredDaemonSet, ManagedBy, MinReady, Ramp};
 
-/// How long an old pod takes to go, when it does as it is asked.
+/// Assumed duration of stopping an old pod that exits on SIGTERM.
 const STOP: Duration = Duration::from_secs(1);
 
-/// So many pods the controller manager creates in a second (upstream: `--kube-api-qps`).
+/// Number of pods that the controller manager creates per second (upstream: `--kube-api-qps`).
 const CREATES_A_SECOND: u32 = 20;
 
-/// The forecast for the whole plan; `None` when no pod is to come.
+/// The forecast for the whole plan; `None` when no pod is created.
 pub(super) fn forecast(
     planned: &[DaemonSetPlan],
     desired: &[&DesiredDaemonSet],
@@ -30,13 +30,13 @@ pub(super) fn forecast(
         let start = starts.of(images(&desired.spec.template.raw()["spec"]));
         let pace = desired.policy.as_ref().map(|policy| &policy.spec);
         let min_ready = MinReady::of(&desired.spec, pace.and_then(|it| it.min_ready_seconds));
-        let (start, told_by) = start.unwrap_or((DEFAULT_START, 0));
+        let (start, reported_by) = start.unwrap_or((DEFAULT_START, 0));
         let ramp = pace.map_or_else(Ramp::default, |it| it.ramp);
         let takes = takes(one, start, min_ready, ramp);
         if takes > Duration::ZERO {
             total += takes;
-            seen += told_by;
-            guessed |= told_by == 0;
+            seen += reported_by;
+            guessed |= reported_by == 0;
         }
     }
     (total > Duration::ZERO).then(|| Forecast {
@@ -46,7 +46,7 @@ pub(super) fn forecast(
     })
 }
 
-/// How long one DaemonSet takes whose pods need so long to be Ready.
+/// Duration for one DaemonSet whose pods need `start` to become Ready.
 fn takes(plan: &DaemonSetPlan, start: Duration, min_ready: MinReady, ramp: Ramp) -> Duration {
     let waves = plan.waves.iter().map(|wave| {
         let stop = if wave.max_surge > 0 { Duration::ZERO } else { STOP };
@@ -55,19 +55,20 @@ fn takes(plan: &DaemonSetPlan, start: Duration, min_ready: MinReady, ramp: Ramp)
     let at_once = plan.nodes.iter().filter(|node| node.wave.is_none());
     let created = at_once.filter(|node| matches!(node.action, Action::Create | Action::Replace));
     let created = created.count();
-    // The built-in controller creates them all at once; ds-apply goes by the ramp.
+    // The built-in controller creates them all at once; ds-apply follows the ramp.
     let (at_a_time, ramp) = match (plan.managed_by, plan.strategy) {
         (ManagedBy::DsApply, Strategy::RollingUpdate { max_unavailable, max_surge: 0, .. }) => {
             (max_unavailable.max(1), ramp)
         }
         (ManagedBy::DsApply | ManagedBy::DaemonSetController, _) => (u32::MAX, Ramp::None),
     };
-    // They come beside the first waves.
+    // They are created during the first waves.
     let created = rounds(nodes_in_rounds(created, at_a_time, ramp), start, min_ready);
     waves.sum::<Duration>().max(created)
 }
 
-/// So many nodes, round by round; no faster than the controller manager creates pods.
+/// Duration of these rounds of nodes, limited by the rate at which the controller manager creates
+/// pods.
 fn rounds(nodes: impl Iterator<Item = u32>, start: Duration, min_ready: MinReady) -> Duration {
     let up = |seconds: u32| start + Duration::from_secs(seconds.into());
     let (mut total, mut takes) = (0, Duration::ZERO);
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_take_their_time_and_pods_are_created_one_by_one() {
+    fn the_duration_depends_on_rounds_and_on_the_rate_of_creation() {
         let seconds = Duration::from_secs;
         let plain = MinReady::default();
         for (nodes, min_ready, want) in [

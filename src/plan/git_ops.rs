@@ -1,33 +1,33 @@
-//! Whether a running GitOps controller applies a DaemonSet: by the labels and annotations with
-//! which Argo CD and Flux track their objects, and by the field managers under which they apply.
+//! Detects a GitOps controller that manages a DaemonSet: by the labels and annotations with which
+//! Argo CD and Flux track their objects, and by their field managers.
 //!
-//! `helm` on somebody's machine is none: it applies once and is gone.
+//! The `helm` CLI is not one: it applies once and does not reconcile.
 
 use crate::model::DaemonSet;
 
-/// A controller that applies an object again whenever it changes.
+/// A GitOps controller that reapplies an object whenever it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GitOps {
-    /// What it is called.
+    /// Name of the product.
     pub product: &'static str,
-    /// What it was known by: `label KEY`, `annotation KEY` or `field manager NAME`.
+    /// How it was detected: `label KEY`, `annotation KEY` or `field manager NAME`.
     pub evidence: String,
 }
 
 const ARGO_CD: &str = "Argo CD";
 const FLUX: &str = "Flux";
 
-/// Labels that the products put on what they apply.
+/// Labels that the products set on their objects.
 const LABELS: [(&str, &str); 3] = [
     ("argocd.argoproj.io/instance", ARGO_CD),
     ("kustomize.toolkit.fluxcd.io/name", FLUX),
     ("helm.toolkit.fluxcd.io/name", FLUX),
 ];
 
-/// Annotations likewise.
+/// Annotations that the products set on their objects.
 const ANNOTATIONS: [(&str, &str); 1] = [("argocd.argoproj.io/tracking-id", ARGO_CD)];
 
-/// Names under which they write.
+/// Field managers of the products.
 const MANAGERS: [(&str, &str); 4] = [
     ("argocd-controller", ARGO_CD),
     ("argocd-application-controller", ARGO_CD),
@@ -35,7 +35,7 @@ const MANAGERS: [(&str, &str); 4] = [
     ("helm-controller", FLUX),
 ];
 
-/// The controller that applies `live`, if there is one.
+/// Returns the GitOps controller that manages `live`, if there is one.
 pub(super) fn found(live: &DaemonSet) -> Option<GitOps> {
     let with = |kind: &str, (key, product): &(&str, &'static str)| GitOps {
         product,
@@ -43,7 +43,7 @@ pub(super) fn found(live: &DaemonSet) -> Option<GitOps> {
     };
     let label = LABELS.iter().find(|(key, _)| live.labels.get(key).is_some());
     let annotation = ANNOTATIONS.iter().find(|(key, _)| live.annotations.get(key).is_some());
-    // Ownership that cannot be read is told where it is needed, for merging.
+    // Unreadable managed fields are reported by the merge, which needs them.
     let owners = live.raw["metadata"]["managedFields"].as_array();
     let owners = owners.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
     let writes = |name: &str| owners.clone().any(|owner| owner == name);

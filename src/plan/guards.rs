@@ -1,73 +1,73 @@
-//! What `ds-apply` refuses to do without being told, and the flag that tells it.
+//! Guards: conditions that block `ds-apply` until the user passes the flag that the guard names.
 
 mod managed_by;
 mod policy_change;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::daemon_set_view::DaemonSetView;
 use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strategy};
 use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
-use super::scene::Scene;
 use crate::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Snapshot};
 use crate::planted::planted;
 
-/// Evictions at once that pass without a guard under `OnDelete`, which has no budget of its own.
+/// Simultaneous evictions allowed without a guard under `OnDelete`, which has no budget.
 const ON_DELETE_BUDGET: u32 = 1;
 
-/// So many nodes are named for each reason.
+/// Maximum number of nodes named for each reason.
 const MOST_NAMES: usize = 3;
 
-/// Allows an eviction of more pods at once than the budget.
+/// Flag that allows the eviction of more pods at once than the budget.
 const ALLOW_MASS_EVICTION: &str = "--allow-mass-eviction";
-/// Names the managers whose fields become ours.
-const TAKE_OVER: &str = "--take-over";
-/// Applies a template that failed once more.
+/// Flag that names the field managers whose fields are overwritten.
+const FORCE_CONFLICTS: &str = "--force-conflicts";
+/// Flag that allows a template to be applied again after it failed.
 const RETRY: &str = "--retry";
-/// Allows a plan that cannot finish.
+/// Flag that allows a plan that cannot finish.
 const ALLOW_DEADLOCK: &str = "--allow-deadlock";
 
-/// What guards look at.
+/// Input of the guards of one DaemonSet.
 pub(super) struct Judged<'a> {
-    /// The plan.
+    /// Plan of the DaemonSet.
     pub plan: &'a DaemonSetPlan,
-    /// What is asked for.
+    /// The DaemonSet after the apply.
     pub desired: &'a DesiredDaemonSet,
-    /// The live object.
+    /// The live object; none when the DaemonSet is new.
     pub live: Option<&'a DaemonSet>,
-    /// The DaemonSet as it is among its pods.
-    pub now: Option<&'a Scene<'a>>,
-    /// The DaemonSet as it will be among its pods.
-    pub scene: &'a Scene<'a>,
-    /// Nodes that use up the budget and that the plan does nothing about.
+    /// View of the live DaemonSet with its nodes and pods.
+    pub now: Option<&'a DaemonSetView<'a>>,
+    /// View of the DaemonSet after the apply with its nodes and pods.
+    pub daemon_set_view: &'a DaemonSetView<'a>,
+    /// Nodes that count as unavailable and that the plan does not change.
     pub holders: &'a [NodeName],
-    /// Whether `ds-apply` remembers that a rollout of the template to come failed.
+    /// Whether `ds-apply` has recorded that a rollout of the target template failed.
     pub failed_before: bool,
-    /// Managers whose fields may be taken.
-    pub take_over: &'a BTreeSet<String>,
-    /// The cluster.
+    /// Field managers whose fields may be overwritten (`--force-conflicts`).
+    pub force_conflicts: &'a BTreeSet<String>,
+    /// Snapshot of the cluster.
     pub snapshot: &'a Snapshot,
 }
 
-/// All guards of one DaemonSet's plan.
+/// Returns all guards of one DaemonSet's plan.
 pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
     let mut guards = of_change(judged);
     guards.extend(policy_change::policy_change(judged.plan, judged.desired));
     guards
 }
 
-/// Those that the change itself meets.
+/// The guards of the change itself; the guard of a policy change is separate.
 fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     let Judged {
         plan,
         desired: _,
         live,
         now,
-        scene,
+        daemon_set_view,
         holders,
         failed_before,
-        take_over: allowed,
+        force_conflicts: allowed,
         snapshot,
     } = *judged;
     if plan.change == Change::Recreate {
@@ -76,29 +76,29 @@ fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
     if let Some(other) = managed_by::other(plan, live, snapshot) {
         return vec![other];
     }
-    let evicted = now.and_then(|now| mass_eviction(plan, now, scene));
+    let evicted = now.and_then(|now| mass_eviction(plan, now, daemon_set_view));
     let guards = [
         evicted,
-        deadlock(plan, scene, holders),
-        take_over(plan, allowed),
+        deadlock(plan, daemon_set_view, holders),
+        force_conflicts(plan, allowed),
         live.and_then(|live| git_ops(plan, live)),
         failed_template(plan, failed_before),
     ];
     guards.into_iter().flatten().collect()
 }
 
-/// A forced apply would silently undo what somebody else did, such as a hotfix at night.
-fn take_over(plan: &DaemonSetPlan, allowed: &BTreeSet<String>) -> Option<Guard> {
+/// A forced apply would silently overwrite changes of other field managers, such as a hotfix.
+fn force_conflicts(plan: &DaemonSetPlan, allowed: &BTreeSet<String>) -> Option<Guard> {
     let refused = plan.conflicts.iter().filter_map(|FieldOwner { path, manager }| {
         let manager = manager.as_deref().filter(|manager| !allowed.contains(*manager))?;
         Some((path.as_str(), manager))
     });
     let refused: Vec<_> = refused.collect();
-    (!refused.is_empty()).then(|| Guard::take_over(&plan.key(), refused))
+    (!refused.is_empty()).then(|| Guard::force_conflicts(&plan.key(), refused))
 }
 
-/// A controller that applies the object again and again would undo the hold, and then all pods
-/// would be replaced at the controller's own pace.
+/// A GitOps controller that reapplies the object would set the update strategy back during the
+/// pause, and the DaemonSet controller would replace all pods at its own pace.
 fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
     let holds = matches!(plan.strategy, Strategy::RollingUpdate { max_surge: 0, .. })
         && !plan.waves.is_empty();
@@ -107,28 +107,28 @@ fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
     }
     let GitOps { product, evidence } = git_ops::found(live)?;
     let message = format!(
-        "{product} applies this DaemonSet ({evidence}) and would undo what is applied here. Let it \
-         apply `updateStrategy: {{type: OnDelete}}`, and pace the pods with `ds-apply roll`"
+        "{product} manages this DaemonSet ({evidence}) and would revert this apply. Let {product} \
+         apply `updateStrategy: {{type: OnDelete}}`, and replace the pods with `ds-apply roll`"
     );
     Some(guard(plan, GuardCode::GitOps, message, None, Vec::new()))
 }
 
-/// A template that failed fails again, until somebody says that it will not.
+/// A template that failed is expected to fail again, unless the user passes `--retry`.
 ///
-/// The hold of a parked rollout says so, and the lease that `ds-apply` locks the DaemonSet with. One
-/// that is live everywhere by now has proved itself, whoever rolled it out.
+/// The failure is recorded in the annotation of an aborted rollout, and in the lease with which
+/// `ds-apply` locks the DaemonSet. A template that is live on every node by now is not guarded.
 fn failed_template(plan: &DaemonSetPlan, failed_before: bool) -> Option<Guard> {
-    let parked = plan.hold.as_ref().and_then(|hold| hold.failed.as_ref());
+    let aborted = plan.pause.as_ref().and_then(|pause| pause.failed.as_ref());
     let is_live = plan.live_template.as_ref() == Some(&plan.target_template);
-    let is_whole = is_live && plan.hold.is_none() && plan.waves.is_empty();
-    let failed = parked == Some(&plan.target_template) || (failed_before && !is_whole);
+    let is_whole = is_live && plan.pause.is_none() && plan.waves.is_empty();
+    let failed = aborted == Some(&plan.target_template) || (failed_before && !is_whole);
     let refused = planted!(failed, "a failed template is tried again" => false);
     refused.then(|| Guard::failed_template(&plan.key()))
 }
 
 impl Guard {
-    /// What fields of others meet, each given as path and manager.
-    pub fn take_over<'a>(
+    /// The guard of fields that other managers own, each given as path and manager.
+    pub fn force_conflicts<'a>(
         daemon_set: &DaemonSetKey,
         owned: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Self {
@@ -136,21 +136,24 @@ impl Guard {
         let names = managers.into_iter().collect::<Vec<_>>().join(",");
         let paths = paths.into_iter().collect::<Vec<_>>().join(", ");
         Self {
-            code: GuardCode::TakeOver,
-            message: format!("others own fields that the manifest sets ({names}): {paths}"),
-            allow_flag: Some(format!("{TAKE_OVER}={names}")),
+            code: GuardCode::ForceConflicts,
+            message: format!(
+                "other field managers ({names}) own fields that the manifest sets: {paths}"
+            ),
+            allow_flag: Some(format!("{FORCE_CONFLICTS}={names}")),
             daemon_set: Some(daemon_set.to_string()),
             nodes: Vec::new(),
         }
     }
 
-    /// What a template that failed before meets.
+    /// The guard of a template whose rollout failed before.
     fn failed_template(daemon_set: &DaemonSetKey) -> Self {
         Self {
             code: GuardCode::FailedTemplate,
-            message: "the rollout of this very template failed before. Mend the template, or what \
-                      it failed for"
-                .to_owned(),
+            message:
+                "the rollout of this template failed before. Fix the template or the cause of \
+                      the failure"
+                    .to_owned(),
             allow_flag: Some(RETRY.to_owned()),
             daemon_set: Some(daemon_set.to_string()),
             nodes: Vec::new(),
@@ -161,26 +164,30 @@ impl Guard {
 fn selector_change(plan: &DaemonSetPlan) -> Guard {
     let DaemonSetPlan { namespace, name, .. } = plan;
     let message = format!(
-        "spec.selector of {namespace}/{name} changes, and a selector is immutable. To replace the \
-         DaemonSet by hand, with every pod going at once: `kubectl -n {namespace} delete daemonset \
-         {name}`, then apply again; to move without a gap, give the new one another name"
+        "spec.selector of {namespace}/{name} changes, but it is immutable. To recreate the \
+         DaemonSet, run `kubectl -n {namespace} delete daemonset {name}` (deletes all pods at \
+         once) and apply again; to avoid downtime, give the new DaemonSet another name"
     );
     guard(plan, GuardCode::SelectorChange, message, None, Vec::new())
 }
 
-/// The controller removes pods from nodes that are no longer eligible all at once, whatever the
-/// strategy: no budget holds it back.
+/// The controller deletes the pods of nodes that are no longer eligible all at once, regardless of
+/// the update strategy and its budget.
 ///
-/// A node that is to get its pod counts as one that has it: the controller may create it between the
-/// plan and the write.
-fn mass_eviction(plan: &DaemonSetPlan, now: &Scene<'_>, scene: &Scene<'_>) -> Option<Guard> {
+/// A node that is about to get its pod counts as having one: the controller may create it between
+/// the plan and the write.
+fn mass_eviction(
+    plan: &DaemonSetPlan,
+    now: &DaemonSetView<'_>,
+    daemon_set_view: &DaemonSetView<'_>,
+) -> Option<Guard> {
     let allowed = match plan.strategy {
         Strategy::OnDelete => ON_DELETE_BUDGET,
         Strategy::RollingUpdate { max_unavailable, max_surge: _, desired: _ } => {
             max_unavailable.max(1)
         }
     };
-    let (before, after) = (now.view(), scene.view());
+    let (before, after) = (now.view(), daemon_set_view.view());
     let (mut evicted, mut to_come) = (Vec::new(), 0);
     for (at, node) in after.fleet.nodes().iter().enumerate() {
         let has_pod = after.pods.at(at).iter().any(|pod| !pod.terminating);
@@ -197,19 +204,23 @@ fn mass_eviction(plan: &DaemonSetPlan, now: &Scene<'_>, scene: &Scene<'_>) -> Op
     }
     let not_yet = match to_come {
         0 => String::new(),
-        _ => format!(" ({to_come} of them are to get theirs only now)"),
+        _ => format!(" ({to_come} of them have no pod yet)"),
     };
     let message = format!(
-        "{count} nodes are no longer eligible, and the controller removes their pods all at once, \
-         whatever the strategy{not_yet}; at most {allowed} may be unavailable"
+        "{count} nodes are no longer eligible, and the controller deletes their pods all at once, \
+         regardless of the update strategy{not_yet}; at most {allowed} may be unavailable"
     );
     Some(guard(plan, GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), evicted))
 }
 
-/// Waiting does not help: what uses up the budget is nothing that this plan replaces.
-fn deadlock(plan: &DaemonSetPlan, scene: &Scene<'_>, holders: &[NodeName]) -> Option<Guard> {
-    // What has begun is judged by its gates: refusing to go on with it would leave a template live
-    // that fails, and going back is always possible.
+/// The plan never finishes: the unavailable pods that use up the budget are not replaced by it.
+fn deadlock(
+    plan: &DaemonSetPlan,
+    daemon_set_view: &DaemonSetView<'_>,
+    holders: &[NodeName],
+) -> Option<Guard> {
+    // A rollout that has begun is checked by its gates: blocking it here would leave a failing
+    // template live, and rolling back must always be possible.
     if plan.is_under_way() {
         return None;
     }
@@ -221,32 +232,32 @@ fn deadlock(plan: &DaemonSetPlan, scene: &Scene<'_>, holders: &[NodeName]) -> Op
     let waiting = blocked.clone().count();
     let (unavailable, allowed) = blocked.into_iter().next()?;
     let message = format!(
-        "the plan cannot finish: {unavailable} unavailable already, at most {allowed} allowed, and \
-         nothing in the plan mends them ({}); {waiting} outdated {} for good. Mend these nodes \
-         first, or go back to a template that works there",
-        why_unavailable(scene, holders),
+        "the plan cannot finish: {unavailable} already unavailable, at most {allowed} allowed, and \
+         the plan does not fix them ({}); {waiting} outdated {} indefinitely. Fix these nodes \
+         first, or roll back to a template that works on them",
+        why_unavailable(daemon_set_view, holders),
         if waiting == 1 { "pod waits" } else { "pods wait" }
     );
     Some(guard(plan, GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), holders.to_vec()))
 }
 
-/// `pod is not Ready: CrashLoopBackOff in container agent: node-1, node-2 and 3 more`, for each
-/// reason why nodes are without an available pod.
-fn why_unavailable(scene: &Scene<'_>, holders: &[NodeName]) -> String {
-    let view = scene.view();
+/// The reasons why nodes have no available pod, each with its nodes, such as
+/// `pod is not Ready: CrashLoopBackOff in container agent: node-1, node-2 and 3 more`.
+fn why_unavailable(daemon_set_view: &DaemonSetView<'_>, holders: &[NodeName]) -> String {
+    let view = daemon_set_view.view();
     let mut nodes_by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for holder in holders {
         let Some(at) = view.fleet.position(holder) else { continue };
         let (node, pods) = (&view.fleet.nodes()[at], view.pods.at(at));
-        let reasons = ailments(node, pods, scene.owner.spec.min_ready_seconds, view.now);
-        // A dead node explains what ails its pod.
+        let reasons = ailments(node, pods, daemon_set_view.owner.spec.min_ready_seconds, view.now);
+        // A NotReady node explains why its pod is not Ready.
         let reason = match reasons.into_iter().next() {
-            // Nodes that died at different times stand together.
+            // Nodes that became NotReady at different times share one group.
             Some(Reason::NodeNotReady { .. }) => {
                 Reason::NodeNotReady { since: None, seconds: None }.to_string()
             }
             Some(reason) => reason.to_string(),
-            None => "no pod stays there".to_owned(),
+            None => "no pod remains".to_owned(),
         };
         nodes_by_reason.entry(reason).or_default().push(holder.as_str());
     }

@@ -1,18 +1,18 @@
-//! What ails the pods that a node has: why it is without an available one although nothing is to
-//! be done, or why it has one that it should not have. For `status` and `explain`.
+//! Pod failures on a node: the reasons why it has no available pod although no action is planned,
+//! or has a pod that it should not have. For `status` and `explain`.
 
 use jiff::Timestamp;
 
 use super::coded::Coded;
+use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, NodePlan};
 use super::reason::Reason;
-use super::scene::Scene;
 use crate::controller::placement::Placement;
 use crate::model::{MinReady, Node, NodeReadiness, Pod};
 
-/// Adds what ails a node's pods to the reasons of its plan, where they do not say so already.
-pub(super) fn add_ailments(scene: &Scene<'_>, plan: &mut NodePlan) {
-    let view = scene.view();
+/// Adds the failures of a node's pods to the reasons of its plan, unless they are there already.
+pub(super) fn add_ailments(daemon_set_view: &DaemonSetView<'_>, plan: &mut NodePlan) {
+    let view = daemon_set_view.view();
     let Some(at) = view.fleet.position(&plan.name) else { return };
     let pods = view.pods.at(at);
     let ailments = match &view.placements[at] {
@@ -23,7 +23,7 @@ pub(super) fn add_ailments(scene: &Scene<'_>, plan: &mut NodePlan) {
             }
             Action::Create | Action::Delete | Action::Replace | Action::Surge => Vec::new(),
         },
-        Placement { .. } => unavailable(scene, &view.fleet.nodes()[at], pods),
+        Placement { .. } => unavailable(daemon_set_view, &view.fleet.nodes()[at], pods),
     };
     let node_known = plan.reasons.iter().any(|coded| says_node_unready(&coded.reason));
     let new = ailments.into_iter().filter(|reason| !(node_known && says_node_unready(reason)));
@@ -39,30 +39,30 @@ fn says_node_unready(reason: &Reason) -> bool {
     )
 }
 
-/// Why none of the pods of an eligible node is available.
-fn unavailable(scene: &Scene<'_>, node: &Node, pods: &[&Pod]) -> Vec<Reason> {
-    let now = scene.view().now;
-    if pods.iter().any(|pod| is_available(scene, pod)) {
+/// The reasons why no pod of an eligible node is available.
+fn unavailable(daemon_set_view: &DaemonSetView<'_>, node: &Node, pods: &[&Pod]) -> Vec<Reason> {
+    let now = daemon_set_view.view().now;
+    if pods.iter().any(|pod| is_available(daemon_set_view, pod)) {
         return Vec::new();
     }
-    reasons(node, pods, |pod| min_ready(scene, pod), now)
+    reasons(node, pods, |pod| min_ready(daemon_set_view, pod), now)
 }
 
-/// Whether a pod is available: upstream's rule for one that is outdated; one of the target has to
-/// stay up for as long as a rollout waits, if no policy says otherwise.
-pub(super) fn is_available(scene: &Scene<'_>, pod: &Pod) -> bool {
-    let (seconds, now) = (min_ready(scene, pod), scene.view().now);
-    let is_updated = scene.target.templates.is_updated(pod);
+/// Whether a pod is available: by upstream's rule for an outdated pod; a pod of the target has to
+/// be Ready for as long as a rollout without a policy waits.
+pub(super) fn is_available(daemon_set_view: &DaemonSetView<'_>, pod: &Pod) -> bool {
+    let (seconds, now) = (min_ready(daemon_set_view, pod), daemon_set_view.view().now);
+    let is_updated = daemon_set_view.target.templates.is_updated(pod);
     if is_updated { pod.has_stayed_up(seconds, now) } else { pod.serves(seconds, now) }
 }
 
-fn min_ready(scene: &Scene<'_>, pod: &Pod) -> u32 {
-    let spec = scene.owner.spec;
-    let is_updated = scene.target.templates.is_updated(pod);
+fn min_ready(daemon_set_view: &DaemonSetView<'_>, pod: &Pod) -> u32 {
+    let spec = daemon_set_view.owner.spec;
+    let is_updated = daemon_set_view.target.templates.is_updated(pod);
     if is_updated { MinReady::of(spec, None).others } else { spec.min_ready_seconds }
 }
 
-/// Why none of `pods` is available on `node`, by upstream's rule; nothing when one is.
+/// The reasons why no pod of `pods` is available on `node`, by upstream's rule; empty when one is.
 pub(crate) fn ailments(node: &Node, pods: &[&Pod], min_ready: u32, now: Timestamp) -> Vec<Reason> {
     if pods.iter().any(|pod| pod.serves(min_ready, now)) {
         return Vec::new();
@@ -76,13 +76,13 @@ fn reasons(
     min_ready: impl Fn(&Pod) -> u32,
     now: Timestamp,
 ) -> Vec<Reason> {
-    // A pod that goes anyway, or has ended, has its own reason.
+    // A pod that is terminating or has ended has its own reason.
     let staying = pods.iter().find(|pod| !pod.terminating && !pod.is_terminal());
     let of_pod = staying.map(|pod| not_available(pod, min_ready(pod)));
     node_not_ready(node, now).into_iter().chain(of_pod).collect()
 }
 
-/// That the node is not Ready, if it is not.
+/// The reason `NodeNotReady`, if the node is not Ready.
 pub(crate) fn node_not_ready(node: &Node, now: Timestamp) -> Option<Reason> {
     match node.readiness {
         NodeReadiness::Ready => None,
@@ -93,16 +93,18 @@ pub(crate) fn node_not_ready(node: &Node, now: Timestamp) -> Option<Reason> {
     }
 }
 
-/// Why a pod is not available.
+/// The reason why a pod is not available.
 pub(crate) fn not_available(pod: &Pod, min_ready: u32) -> Reason {
     if pod.is_ready() {
         return Reason::NotAvailableYet { min_ready_seconds: min_ready };
     }
-    let trouble = pod.why_unready();
+    let container_failure = pod.why_unready();
     Reason::PodNotReady {
-        container: trouble.map(|it| it.container.to_string()).filter(|name| !name.is_empty()),
-        trouble: trouble.map(|it| it.reason.to_string()),
-        detail: trouble.map(|it| it.message.to_string()).filter(|text| !text.is_empty()),
+        container: container_failure
+            .map(|it| it.container.to_string())
+            .filter(|name| !name.is_empty()),
+        container_failure: container_failure.map(|it| it.reason.to_string()),
+        detail: container_failure.map(|it| it.message.to_string()).filter(|text| !text.is_empty()),
         warning: pod.last_warning().map(str::to_owned),
         restarts: pod.restarts,
     }

@@ -1,8 +1,8 @@
-//! What each DaemonSet has been: its revisions, why they were made, and how many pods run each.
-//! What `history -o json` prints.
+//! The output of `history -o json`: the revisions of each DaemonSet, their change causes, and the
+//! number of pods of each.
 //!
 //! The revisions are those that `kubectl rollout history` shows: selected by the DaemonSet and
-//! controlled by it (upstream: `controlledHistory`). Not here: whether they are sound (`drift`).
+//! controlled by it (upstream: `controlledHistory`). Not here: checking the revisions (`drift`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,19 +23,19 @@ use crate::model::{
     RevisionName, RevisionNumber, Snapshot,
 };
 
-/// The revisions of DaemonSets.
+/// History of DaemonSets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct History {
-    /// Version of this document's form.
+    /// Version of this document's format.
     pub api_version: ApiVersion,
     /// Always `History`.
     pub kind: HistoryKind,
-    /// Which cluster was looked at, and when.
+    /// The cluster, and the time of its snapshot.
     pub cluster: ClusterSummary,
-    /// One entry a DaemonSet, ordered by namespace and name.
+    /// One entry per DaemonSet, ordered by namespace and name.
     pub daemon_sets: Vec<DaemonSetHistory>,
-    /// What a careful reader should know.
+    /// Warnings.
     pub warnings: Vec<Warning>,
 }
 
@@ -54,11 +54,11 @@ pub struct DaemonSetHistory {
     pub namespace: NamespaceName,
     /// `metadata.name`.
     pub name: DaemonSetName,
-    /// Its revisions by number, or the one that was asked for.
+    /// Its revisions by number, or only the requested one.
     pub revisions: Vec<RevisionEntry>,
-    /// Pods that come from no revision that exists.
+    /// Number of pods without an existing revision.
     pub pods_without_revision: u32,
-    /// How two revisions differ, when that was asked for.
+    /// Difference of two revisions, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<RevisionDifference>,
 }
@@ -67,15 +67,15 @@ pub struct DaemonSetHistory {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionEntry {
-    /// Its number.
+    /// Revision number.
     pub number: RevisionNumber,
     /// Name of the ControllerRevision.
     pub name: RevisionName,
-    /// The label of its pods.
+    /// Value of the label `controller-revision-hash` of its pods.
     pub hash: RevisionHash,
-    /// Whether the live template is this one.
+    /// Whether it has the live template.
     pub live: bool,
-    /// `metadata.creationTimestamp`. A revision that is used again keeps it.
+    /// `metadata.creationTimestamp`. A reused revision keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
     /// The annotation `kubernetes.io/change-cause`.
@@ -84,14 +84,14 @@ pub struct RevisionEntry {
     /// The annotation `ds-plan.dev/commit`: the commit that the template was applied from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// How many pods of the DaemonSet carry its hash.
+    /// Number of pods of the DaemonSet with its hash.
     pub pods: u32,
-    /// Its template, when that was asked for.
+    /// Its template, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<Value>,
 }
 
-/// How two revisions differ.
+/// Difference of two revisions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionDifference {
@@ -107,14 +107,14 @@ pub struct RevisionDifference {
     pub after: Value,
 }
 
-/// What of the revisions is shown.
+/// The part of the history to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryQuestion {
-    /// All of them, without templates.
+    /// All revisions, without templates.
     Overview,
-    /// One of them, with its template.
+    /// One revision, with its template.
     Revision(RevisionNumber),
-    /// How two of them differ.
+    /// Difference of two revisions.
     Difference(RevisionNumber, RevisionNumber),
 }
 
@@ -122,18 +122,18 @@ pub enum HistoryQuestion {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("DaemonSet {daemon_set} has no revision {number}")]
 pub struct NoSuchRevision {
-    /// Of which DaemonSet.
+    /// The DaemonSet.
     pub daemon_set: DaemonSetKey,
-    /// Which one was asked for.
+    /// The requested revision number.
     pub number: RevisionNumber,
-    /// Which ones there are.
+    /// The existing revision numbers.
     pub known: Vec<RevisionNumber>,
 }
 
-/// The history of the DaemonSets of the snapshot that `wanted` accepts.
+/// Returns the history of the DaemonSets in the snapshot that `wanted` accepts.
 ///
 /// # Errors
-/// One of them lacks a revision that the question names.
+/// One of them does not have a requested revision.
 pub fn history(
     snapshot: &Snapshot,
     wanted: impl Fn(&DaemonSetKey) -> bool,
@@ -153,7 +153,7 @@ pub fn history(
     })
 }
 
-/// One DaemonSet, its revisions by number, and its pods by hash.
+/// One DaemonSet with its revisions by number and its pods by hash.
 struct Past<'a> {
     live: &'a DaemonSet,
     revisions: Vec<&'a Revision>,
@@ -217,7 +217,7 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// The revision of that number; of several, the last by name, as kubectl has it.
+    /// The revision with this number; of several, the last by name, as in kubectl.
     fn numbered(&self, number: RevisionNumber) -> Result<&'a Revision, NoSuchRevision> {
         let found = self.revisions.iter().rfind(|revision| revision.number == number);
         found.copied().ok_or_else(|| NoSuchRevision {
@@ -244,7 +244,7 @@ impl<'a> Past<'a> {
     }
 }
 
-/// A revision's template, as a DaemonSet would have it.
+/// The pod template of a revision.
 fn template(revision: &Revision) -> Value {
     template_of(&revision.data).unwrap_or_default()
 }

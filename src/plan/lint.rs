@@ -1,7 +1,7 @@
-//! A second opinion on a finished plan: whether it contradicts itself or promises what it must not.
+//! Checks a finished plan for contradictions and actions that it must not contain.
 //!
-//! Reads the document alone, as a stranger would; shares no code with what made it. Runs on every
-//! plan of a debug build, so on every plan that a test makes.
+//! It reads only the document, and shares no code with the planner. It runs on every plan of a
+//! debug build, and so on every plan of a test.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -13,39 +13,39 @@ use super::document::{
 use super::reason::Reason;
 use crate::model::{NodeName, Uid};
 
-/// Something that is wrong with a plan, and with which DaemonSet of it.
+/// A flaw of a plan, and the DaemonSet that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// `NAMESPACE/NAME`; none when it is the plan as a whole.
+    /// `NAMESPACE/NAME`; none for the plan as a whole.
     pub daemon_set: Option<String>,
-    /// What is wrong.
+    /// Kind of the flaw.
     pub flaw: Flaw,
 }
 
-/// What can be wrong with a plan.
+/// Kind of a flaw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// The counts do not add up.
     Totals,
-    /// DaemonSets, or nodes of one, are out of order or there twice.
+    /// DaemonSets, or nodes of a DaemonSet, are out of order or duplicated.
     Order,
-    /// A pod is there twice.
+    /// A pod is listed twice.
     PodTwice(Uid),
-    /// A node or pod has no reason, or one whose words are not made from its data.
+    /// A node or pod has no reason, or one whose sentence does not match its data.
     Unreasoned(NodeName),
-    /// A pod is deleted for a reason that deletes nothing.
+    /// A pod is deleted for a reason that does not justify it.
     DeletedWithoutCause(NodeName),
-    /// What happens on a node and what becomes of its pods do not fit.
+    /// The action on a node does not match the fates of its pods.
     ActionAgainstFates(NodeName),
-    /// A node's wave does not have it, or has one that does not belong there.
+    /// A node is not in its wave, or a wave has a node that does not belong there.
     Wave(NodeName),
-    /// A node with an outdated pod is rolled outside of any wave.
+    /// A node with an outdated pod is replaced outside of any wave.
     RolledOutsideWaves(NodeName),
     /// A wave allows more than the strategy does.
     Budget(u32),
     /// The waves are not numbered from 1, or one of them is empty.
     WaveNumbers,
-    /// What becomes of the object does not fit its fields, its revision, or its guards.
+    /// The change of the object does not match its fields, its revision, or its guards.
     Change,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// Everything that is wrong with `plan`; nothing when it is sound.
+/// Returns all flaws of `plan`; empty for a correct plan.
 pub fn lint(plan: &Plan) -> Vec<Note> {
     let mut notes = Vec::new();
     let whole = [(!sums_add_up(plan), Flaw::Totals), (!in_order(plan), Flaw::Order)];
@@ -108,7 +108,7 @@ fn in_order(plan: &Plan) -> bool {
         && plan.daemon_sets.iter().all(|it| it.nodes.is_sorted_by(|a, b| a.name < b.name))
 }
 
-/// Nodes that are kept may be left out, the others not.
+/// Checks the totals. Only nodes with [`Action::Keep`] may be left out of the list.
 fn counts(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
     let mut listed = ActionTotals::default();
     for node in &daemon_set.nodes {
@@ -147,8 +147,8 @@ fn change(plan: &Plan, daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
     let revision_fits = match revision.kind {
         RevisionKind::New => revision.target.name.is_none(),
         RevisionKind::Reused => revision.target.name.is_some(),
-        // Without a current one, it is taken over from a DaemonSet that was deleted. Another template
-        // can be current under a lower number, when it is back and was not numbered anew yet.
+        // Without a current revision, it is adopted from a deleted DaemonSet. Another template can
+        // be current with a lower number, when it was restored and not yet renumbered.
         RevisionKind::Unchanged => {
             revision.target.name.is_some()
                 && revision.current.as_ref().is_none_or(|current| {
@@ -157,7 +157,7 @@ fn change(plan: &Plan, daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
         }
     } && (revision.kind == RevisionKind::Unchanged
         || revision.current.as_ref().is_none_or(|current| current.number < number));
-    // One that is deleted keeps what it has, which may be none.
+    // A deleted DaemonSet keeps its revision, which may be none.
     let revision_fits = revision_fits || daemon_set.change == Change::Delete;
     if !fits || !revision_fits || (guarded && daemon_set.change != Change::Recreate) {
         flaws.push(Flaw::Change);
@@ -223,12 +223,12 @@ fn node_and_pods(node: &NodePlan, flaws: &mut Vec<Flaw>) {
     }
 }
 
-/// Pods that the DaemonSet still calls its own.
+/// Pods that the DaemonSet still owns.
 fn own_pods(node: &NodePlan) -> usize {
     node.pods.iter().filter(|pod| !matches!(pod.reason.reason, Reason::Released)).count()
 }
 
-/// Whether a pod may go for this reason.
+/// Whether a pod may be deleted for this reason.
 fn deletes(reason: &Reason) -> bool {
     match reason {
         Reason::Outdated { .. }
@@ -269,7 +269,7 @@ mod tests {
     use crate::controller::test_cluster::taint;
     use crate::model::{PodPhase, RevisionNumber};
 
-    /// A new template on six nodes: one pod has failed, one node evicts, one is cordoned off.
+    /// A new template on six nodes: one pod has failed, one node evicts, one is cordoned.
     fn sound() -> Plan {
         let mut cluster = settled(6);
         cluster.pods[3].phase = PodPhase::Failed;
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_sound_and_shows_enough() {
+    fn the_example_is_correct_and_has_every_case() {
         let plan = sound();
         assert_eq!(lint(&plan), []);
         let actions: Vec<Action> = plan.daemon_sets[0].nodes.iter().map(|it| it.action).collect();
@@ -294,13 +294,13 @@ mod tests {
             ("a count is off", |it| it.totals.replace += 1, "Totals, Totals"),
             ("nodes are out of order", |it| it.nodes.swap(0, 1), "Order"),
             (
-                "a node is there twice",
+                "a duplicate node",
                 |it| it.nodes.insert(0, it.nodes[0].clone()),
                 "Order, Totals, Wave(\"node-0\"), PodTwice(\"uid-foo-node-0-001\")",
             ),
             ("a node without reason", |it| it.nodes[0].reasons.clear(), "Unreasoned(\"node-0\")"),
             (
-                "a pod goes for nothing",
+                "a pod is deleted without cause",
                 |it| it.nodes[0].pods[0].reason = Reason::UpToDate.into(),
                 "DeletedWithoutCause(\"node-0\")",
             ),
@@ -319,17 +319,17 @@ mod tests {
                 "Totals, ActionAgainstFates(\"node-3\")",
             ),
             (
-                "a node denies its wave",
+                "a node without its wave",
                 |it| it.nodes[0].wave = None,
                 "Wave(\"node-0\"), RolledOutsideWaves(\"node-0\")",
             ),
             (
-                "a wave denies its node",
+                "a wave without its node",
                 |it| it.waves[0].nodes.retain(|node| node.as_str() != "node-0"),
                 "Wave(\"node-0\")",
             ),
             (
-                "a wave has a stranger",
+                "a wave with an unknown node",
                 |it| it.waves[0].nodes.push("node-9".into()),
                 "Wave(\"node-9\")",
             ),
@@ -341,7 +341,7 @@ mod tests {
             ("too large a budget", |it| it.waves[0].max_unavailable = 9, "Budget(1)"),
             ("no budget at all", |it| it.waves[0].max_unavailable = 0, "Budget(1)"),
             (
-                "a wave is counted wrongly",
+                "a wave with a wrong number",
                 |it| {
                     it.waves[0].index = 2;
                     for node in &mut it.nodes {
@@ -353,7 +353,7 @@ mod tests {
             ("an update of nothing", |it| it.changes.clear(), "Change"),
             ("an unguarded recreation", |it| it.change = Change::Recreate, "Change"),
             (
-                "a number that goes back",
+                "a lower revision number",
                 |it| it.revision.target.number = RevisionNumber(0),
                 "Change",
             ),

@@ -1,4 +1,5 @@
-//! Who has a DaemonSet's lock: a run that is under way, or the leftover of one that is gone.
+//! The lock of a DaemonSet: held by a run in progress, or left over by a run that ended without
+//! releasing it.
 
 use std::fmt;
 
@@ -9,27 +10,27 @@ use serde::{Deserialize, Serialize};
 use super::reason::Age;
 use crate::model::LockHolder;
 
-/// A lock that somebody has, as its lease tells it at one moment.
+/// The state of a lock, read from its lease at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LockStanding {
-    /// Who has it: the user, the machine, the process, and where a CI run can be looked at.
+    /// Holder: the user, the machine, the process, and the URL of a CI run.
     pub holder: String,
-    /// When it was taken.
+    /// When the lock was acquired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// How long ago it was renewed.
+    /// Seconds since its last renewal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renewed_seconds_ago: Option<i64>,
-    /// How long it lasts without being renewed; a run that is under way renews it three times as
-    /// often.
+    /// Seconds after which the lease expires without a renewal; a run in progress renews it three
+    /// times in that period.
     pub lease_seconds: i64,
-    /// Whether it was renewed within that time: a run is under way. Else that run is gone.
+    /// Whether the lease has not expired: the run is in progress.
     pub live: bool,
 }
 
 impl LockStanding {
-    /// How a lock stands at `now`, by the server's clock.
+    /// Returns the state of the lock at `now`, by the server's clock.
     pub fn of(holder: &LockHolder, now: Timestamp) -> Self {
         let LockHolder { name, since, renewed: _, lease_seconds } = holder;
         Self {
@@ -51,12 +52,12 @@ impl fmt::Display for LockStanding {
         }
         match renewed_seconds_ago {
             Some(ago) => write!(f, ", renewed {} ago: ", Age(*ago))?,
-            None => f.write_str(", nobody knows when it was renewed: ")?,
+            None => f.write_str(", last renewal unknown: ")?,
         }
         if *live {
-            f.write_str("that run is under way")
+            f.write_str("the run is in progress")
         } else {
-            write!(f, "it lasts {lease_seconds}s, so that run is gone, and the next one takes it")
+            write!(f, "the {lease_seconds}s lease has expired; the next run acquires it")
         }
     }
 }
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_under_way_is_told_from_what_a_dead_one_left() {
+    fn a_run_in_progress_is_distinguished_from_an_expired_lease() {
         let at = |text: &str| -> Timestamp { text.parse().unwrap() };
         let (taken, now) = (at("2026-01-01T11:58:00.25Z"), at("2026-01-01T12:00:00Z"));
         for (since, renewed, want) in [
@@ -74,19 +75,19 @@ mod tests {
                 Some(taken),
                 Some(at("2026-01-01T11:59:57Z")),
                 "locked by alice on h (process 1) since 2026-01-01T11:58:00Z, renewed 3s ago: \
-                 that run is under way",
+                 the run is in progress",
             ),
             (
                 Some(taken),
                 Some(at("2026-01-01T11:58:30Z")),
                 "locked by alice on h (process 1) since 2026-01-01T11:58:00Z, renewed 90s ago: \
-                 it lasts 15s, so that run is gone, and the next one takes it",
+                 the 15s lease has expired; the next run acquires it",
             ),
             (
                 None,
                 None,
-                "locked by alice on h (process 1), nobody knows when it was renewed: \
-                 that run is under way",
+                "locked by alice on h (process 1), last renewal unknown: \
+                 the run is in progress",
             ),
         ] {
             let name = "alice on h (process 1)".into();

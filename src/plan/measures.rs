@@ -1,5 +1,5 @@
-//! What a time series is made of, in numbers: how much drift there is, how many nodes are in which
-//! state, and whether a rollout goes on.
+//! Values of the metrics: the amount of drift, the number of nodes in each state, and the state of
+//! the rollout.
 
 use std::collections::BTreeMap;
 
@@ -8,55 +8,55 @@ use super::drift::{Classified, DaemonSetDrift, Deviation, Drift, DriftTotals};
 use super::status::{DaemonSetStanding, Status, status};
 use crate::model::{DaemonSetKey, NamespaceName, Pod, PodName, Snapshot};
 
-/// The numbers of one DaemonSet.
+/// Metric values of one DaemonSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Namespace and name.
     pub key: DaemonSetKey,
-    /// Deviations by class.
+    /// Number of deviations of each class.
     pub drift: DriftTotals,
-    /// Nodes by state, counted as `status` counts them; all 0 when the cluster does not have it.
+    /// Number of nodes in each state, as in `status`; all 0 when the DaemonSet does not exist.
     pub nodes: Counters,
-    /// How far its rollout is.
+    /// State of its rollout.
     pub rollout: RolloutState,
     /// Age of the oldest pod of another template, in seconds; `None` when there is none.
     pub oldest_outdated: Option<i64>,
 }
 
-/// How far a rollout is.
+/// State of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RolloutState {
-    /// Nothing is left to do.
+    /// Every node runs the live template.
     Settled,
     /// Not every node runs the live template.
     Unfinished,
-    /// `ds-apply` holds it.
-    Held,
-    /// It failed, and the last good template is back.
-    Parked,
+    /// `ds-apply` has paused it.
+    Paused,
+    /// It was aborted: it failed, and the last good template is live again.
+    Aborted,
 }
 
 impl RolloutState {
-    /// Every state, the gravest last.
-    pub const ALL: [Self; 4] = [Self::Settled, Self::Unfinished, Self::Held, Self::Parked];
+    /// All states, the most severe last.
+    pub const ALL: [Self; 4] = [Self::Settled, Self::Unfinished, Self::Paused, Self::Aborted];
 
-    /// Its name.
+    /// Name of the state, as in the label of the metric.
     pub fn name(self) -> &'static str {
         match self {
             Self::Settled => "settled",
             Self::Unfinished => "unfinished",
-            Self::Held => "held",
-            Self::Parked => "parked",
+            Self::Paused => "paused",
+            Self::Aborted => "aborted",
         }
     }
 }
 
-/// Measures every DaemonSet of a drift report, in its order.
+/// Computes the metric values of every DaemonSet of a drift report, in its order.
 pub fn measures(drift: &Drift, snapshot: &Snapshot) -> Vec<Measured> {
-    let Status { daemon_sets: standing, .. } = status(snapshot, |key| {
+    let Status { daemon_sets: budget_view, .. } = status(snapshot, |key| {
         drift.daemon_sets.iter().any(|one| one.namespace == key.namespace && one.name == key.name)
     });
-    let counted: BTreeMap<DaemonSetKey, Counters> = standing
+    let counted: BTreeMap<DaemonSetKey, Counters> = budget_view
         .into_iter()
         .map(|DaemonSetStanding { namespace, name, counted, .. }| {
             (DaemonSetKey::new(namespace, name), counted)
@@ -95,13 +95,13 @@ fn measured(
 
 fn state(deviation: &Deviation) -> RolloutState {
     match deviation {
-        Deviation::Parked { .. } => RolloutState::Parked,
-        Deviation::Held { .. } | Deviation::HoldUnreadable { .. } => RolloutState::Held,
+        Deviation::Aborted { .. } => RolloutState::Aborted,
+        Deviation::Paused { .. } | Deviation::PauseUnreadable { .. } => RolloutState::Paused,
         Deviation::Unfinished { .. } | Deviation::NotObserved { .. } => RolloutState::Unfinished,
         Deviation::ObjectMissing
         | Deviation::ObjectTerminating
         | Deviation::FieldDiffers { .. }
-        | Deviation::HoldLeftOver { .. }
+        | Deviation::PauseLeftOver { .. }
         | Deviation::PodMissing { .. }
         | Deviation::PodSurplus { .. }
         | Deviation::PodOutdated { .. }

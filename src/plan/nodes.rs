@@ -1,15 +1,15 @@
-//! What happens on each node: the controller's own decisions, and on top of them which outdated
-//! pods are to be replaced. When that happens is decided in `waves`.
+//! Plans the action on each node: the controller's own decisions, plus the outdated pods to be
+//! replaced. Their order is planned in `waves`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::coded::Coded;
+use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, Fate, NodePlan, PodPlan};
 use super::reason::Reason;
-use super::scene::Scene;
-use super::waves::{NodeStanding, PodStanding, Standing};
+use super::waves::{BudgetView, NodeBudgetState, PodBudgetState};
 use crate::controller::backoff::FailedPods;
 use crate::controller::limits::allows_surge;
 use crate::controller::manage::{Manage, View, manage};
@@ -20,13 +20,13 @@ use crate::model::{
     RevisionHash, RevisionNumber, Uid, UpdateStrategy,
 };
 
-/// Which pods come from which template.
+/// Maps pods to the template that they were created from.
 #[derive(Debug)]
 pub(crate) struct Templates {
-    /// Hashes of the target template. There may be several: two revisions may hold templates
-    /// that only an old server's spelling tells apart.
+    /// Hashes of the target template. There may be several: two revisions may have templates that
+    /// differ only in the serialization of an old server.
     pub target: BTreeSet<RevisionHash>,
-    /// Number of each revision that exists.
+    /// Number of each existing revision.
     pub numbers: BTreeMap<RevisionHash, RevisionNumber>,
 }
 
@@ -37,101 +37,106 @@ impl Templates {
         pod.labels.get(REVISION_HASH_LABEL).is_some_and(|hash| self.target.contains(hash))
     }
 
-    /// Which other template the pod comes from.
+    /// The reason for replacing a pod of another template, with its revision.
     pub(crate) fn outdated(&self, pod: &Pod) -> Reason {
         let hash = pod.labels.get(REVISION_HASH_LABEL);
         Reason::Outdated { revision: hash.and_then(|hash| self.numbers.get(hash).copied()) }
     }
 }
 
-/// What planning sees of one DaemonSet's nodes and pods.
-struct Site<'a> {
-    /// The DaemonSet as it will be, and all that the controller sees.
+/// Plans the nodes of one DaemonSet.
+struct NodePlanner<'a> {
+    /// The DaemonSet after the apply, with its nodes and pods as the controller sees them.
     view: View<'a, 'a>,
-    /// When a pod counts as stuck.
+    /// Policy, which defines when a pod counts as stuck.
     pace: &'a PolicySpec,
     templates: &'a Templates,
-    /// Its pods that it will let go, by node.
+    /// Pods that it will release, by node.
     released: HashMap<&'a NodeName, Vec<&'a Pod>>,
     /// Pods that it will adopt.
     adopted: HashSet<&'a Uid>,
-    /// Which nodes are described.
+    /// The nodes that get pods and reasons in the plan.
     described: Described,
 }
 
-/// Which nodes are described, with their pods and reasons. Most nodes of a large cluster have
-/// nothing to do, and describing them takes most of the time and memory.
+/// The nodes that get pods and reasons in the plan. Most nodes of a large cluster have nothing to
+/// do, and describing them would use most of the time and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Described {
-    /// Those with something to do.
+    /// Nodes with something to do.
     Busy,
-    /// All of them.
+    /// All nodes.
     All,
 }
 
-/// One node's plan, and what the budget has to know of it.
+/// One node's plan, and its state for the budget.
 struct Outcome {
-    /// The plan, before waves.
+    /// The plan before waves are scheduled.
     plan: NodePlan,
-    /// For the budget.
-    standing: Standing,
+    /// State for the budget.
+    budget_view: BudgetView,
 }
 
-/// What was decided about the nodes of a cluster.
+/// The plans of all nodes of a cluster.
 pub(super) struct Outcomes {
     /// The plans in the order of the nodes' names.
     pub nodes: Vec<NodePlan>,
-    /// What the budget has to know, one for each of `nodes`.
-    pub standings: Vec<Standing>,
-    /// How many nodes beside them have no pod and get none, and need no description.
+    /// State for the budget, one for each of `nodes`.
+    pub budget_views: Vec<BudgetView>,
+    /// Number of other nodes: they have no pod and get none.
     pub idle: u32,
 }
 
-/// Decides about every node in name order, and about pods of nodes that do not exist.
-pub(super) fn outcomes(scene: &Scene<'_>, pace: &PolicySpec, described: Described) -> Outcomes {
+/// Plans every node in name order, and the pods of nodes that no longer exist.
+pub(super) fn outcomes(
+    daemon_set_view: &DaemonSetView<'_>,
+    pace: &PolicySpec,
+    described: Described,
+) -> Outcomes {
     let mut released: HashMap<&NodeName, Vec<&Pod>> = HashMap::new();
-    for pod in &scene.pods.released {
+    for pod in &daemon_set_view.pods.released {
         if let Some(node) = pod.node() {
             released.entry(node).or_default().push(pod);
         }
     }
-    let site = Site {
-        view: scene.view(),
+    let planner = NodePlanner {
+        view: daemon_set_view.view(),
         pace,
-        templates: &scene.target.templates,
+        templates: &daemon_set_view.target.templates,
         released,
-        adopted: scene.pods.adopted.iter().map(|pod| &pod.uid).collect(),
+        adopted: daemon_set_view.pods.adopted.iter().map(|pod| &pod.uid).collect(),
         described,
     };
-    let now = Immediate::of(&manage(&site.view, FailedPods::Unknown));
-    let all = 0..site.view.fleet.nodes().len();
-    let is_told = |at: &usize| described == Described::All || !site.is_idle(*at);
-    // Plans are large, and there may be many: room is made for them once.
-    let told = all.clone().filter(is_told).count();
-    let (mut nodes, mut standings) = (Vec::with_capacity(told), Vec::with_capacity(told));
-    for at in all.clone().filter(is_told) {
-        let Outcome { plan, standing } = site.outcome(at, &site.view.fleet.nodes()[at], &now);
+    let now = Immediate::of(&manage(&planner.view, FailedPods::Unknown));
+    let all = 0..planner.view.fleet.nodes().len();
+    let is_reported = |at: &usize| described == Described::All || !planner.is_idle(*at);
+    // Plans are large and there may be many: allocate memory for them once.
+    let told = all.clone().filter(is_reported).count();
+    let (mut nodes, mut budget_views) = (Vec::with_capacity(told), Vec::with_capacity(told));
+    for at in all.clone().filter(is_reported) {
+        let Outcome { plan, budget_view } =
+            planner.outcome(at, &planner.view.fleet.nodes()[at], &now);
         nodes.push(plan);
-        standings.push(standing);
+        budget_views.push(budget_view);
     }
     let idle = u32::try_from(all.len() - told).unwrap_or(u32::MAX);
-    let vanished: Vec<_> = site.vanished().map(|it| (it.plan, it.standing)).collect();
+    let vanished: Vec<_> = planner.vanished().map(|it| (it.plan, it.budget_view)).collect();
     if !vanished.is_empty() {
-        let mut all: Vec<_> = nodes.into_iter().zip(standings).chain(vanished).collect();
+        let mut all: Vec<_> = nodes.into_iter().zip(budget_views).chain(vanished).collect();
         all.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
-        (nodes, standings) = all.into_iter().unzip();
+        (nodes, budget_views) = all.into_iter().unzip();
     }
-    Outcomes { nodes, standings, idle }
+    Outcomes { nodes, budget_views, idle }
 }
 
-impl Site<'_> {
+impl NodePlanner<'_> {
     fn outcome(&self, at: usize, node: &Node, now: &Immediate) -> Outcome {
         let placement = &self.view.placements[at];
         let here = self.view.pods.at(at);
         let fates: Vec<(&Pod, PodFate)> =
             here.iter().map(|pod| (*pod, self.fate(pod, now))).collect();
         let verdict = self.verdict(placement, &fates, now.creates_on(node));
-        let standing = Standing {
+        let budget_view = BudgetView {
             desired: placement.may_start,
             node: node_standing(node, self.view.now),
             pod: self.pod_standing(&fates),
@@ -146,15 +151,16 @@ impl Site<'_> {
         if verdict.action != Action::Keep || self.described == Described::All {
             self.describe(&mut plan, &fates, placement, verdict.reasons);
         }
-        Outcome { plan, standing }
+        Outcome { plan, budget_view }
     }
 
-    /// Whether the node at this position has no pod and gets none. The budget does not count it.
+    /// Whether the node at this position has no pod and gets none; it does not count for the
+    /// budget.
     fn is_idle(&self, at: usize) -> bool {
         self.view.pods.at(at).is_empty() && !self.view.placements[at].may_start
     }
 
-    /// Adds pods and reasons.
+    /// Adds pods and reasons to a plan.
     fn describe(
         &self,
         plan: &mut NodePlan,
@@ -173,14 +179,14 @@ impl Site<'_> {
         plan.reasons = reasons.into_iter().map(Coded::from).collect();
     }
 
-    /// What becomes of one pod that belongs to an existing node.
+    /// The fate of a pod on an existing node.
     fn fate(&self, pod: &Pod, now: &Immediate) -> PodFate {
         if pod.terminating {
             PodFate::Leaving
         } else if let Some(reason) = now.deletes.get(&pod.uid) {
             PodFate::DeletedNow(reason.clone())
         } else if pod.phase == PodPhase::Failed {
-            // One failed pod a node goes at a time; the others follow.
+            // The controller deletes one failed pod per node at a time; the others follow.
             PodFate::DeletedNow(Reason::Failed)
         } else if self.templates.is_updated(pod) {
             PodFate::Updated
@@ -189,7 +195,7 @@ impl Site<'_> {
         }
     }
 
-    /// The net effect on a node, and why.
+    /// The net effect on a node and its reasons.
     fn verdict(&self, placement: &Placement, fates: &[(&Pod, PodFate)], creates: bool) -> Verdict {
         let mut reasons: Vec<Reason> = Vec::new();
         for (_, fate) in fates {
@@ -219,7 +225,7 @@ impl Site<'_> {
         no_pod_stays(placement, deletes, creates, has(&PodFate::Leaving), reasons)
     }
 
-    /// The net effect where an outdated pod would stay if nobody replaced it.
+    /// The net effect on a node with an outdated pod that the controller does not delete at once.
     fn outdated_verdict(
         &self,
         placement: &Placement,
@@ -274,17 +280,19 @@ impl Site<'_> {
         pod_plan(pod, fate, reason)
     }
 
-    fn pod_standing(&self, fates: &[(&Pod, PodFate)]) -> PodStanding {
+    fn pod_standing(&self, fates: &[(&Pod, PodFate)]) -> PodBudgetState {
         let find = |wanted: &PodFate| fates.iter().find(|(_, fate)| fate == wanted);
         match (find(&PodFate::Outdated), find(&PodFate::Updated)) {
-            (Some((pod, _)), _) if pod.is_ready() => PodStanding::OutdatedReady,
-            (Some(_), _) => PodStanding::OutdatedUnready,
-            (None, Some((pod, _))) if is_stuck(pod, self.view.now, self.pace) => PodStanding::Stuck,
-            (None, _) => PodStanding::Other,
+            (Some((pod, _)), _) if pod.is_ready() => PodBudgetState::OutdatedReady,
+            (Some(_), _) => PodBudgetState::OutdatedUnready,
+            (None, Some((pod, _))) if is_stuck(pod, self.view.now, self.pace) => {
+                PodBudgetState::Stuck
+            }
+            (None, _) => PodBudgetState::Other,
         }
     }
 
-    /// Pods of nodes that do not exist.
+    /// Plans of nodes that no longer exist, for their pods.
     fn vanished(&self) -> impl Iterator<Item = Outcome> {
         let exists = |node: &NodeName| self.view.fleet.position(node).is_some();
         let claimed = self.view.pods.vanished().flatten().map(|pod| (*pod, vanished_plan(pod)));
@@ -308,25 +316,25 @@ impl Site<'_> {
         }
         Some(Outcome {
             plan: NodePlan { name: node.clone(), action, wave: None, pods, reasons },
-            standing: Standing {
+            budget_view: BudgetView {
                 desired: false,
-                node: NodeStanding::Ready,
-                pod: PodStanding::Other,
+                node: NodeBudgetState::Ready,
+                pod: PodBudgetState::Other,
             },
         })
     }
 }
 
-/// What becomes of a pod if nobody replaces outdated ones.
+/// Fate of a pod before outdated ones are replaced.
 #[derive(Clone, Debug, PartialEq)]
 enum PodFate {
     /// It is being deleted already.
     Leaving,
     /// The controller deletes it at once.
     DeletedNow(Reason),
-    /// It stays, and it comes from the target template.
+    /// It is kept and comes from the target template.
     Updated,
-    /// It stays, and it comes from another template.
+    /// It is kept and comes from another template.
     Outdated,
 }
 
@@ -335,7 +343,7 @@ struct Verdict {
     reasons: Vec<Reason>,
 }
 
-/// What the controller does at once.
+/// Actions that the controller takes at once.
 struct Immediate {
     deletes: HashMap<Uid, Reason>,
     creates: HashSet<String>,
@@ -380,7 +388,7 @@ impl From<&DeleteReason> for Reason {
     }
 }
 
-/// The net effect where no pod stays.
+/// The net effect on a node where no pod is kept.
 fn no_pod_stays(
     placement: &Placement,
     deletes: bool,
@@ -422,13 +430,13 @@ pub(super) fn pod_plan(pod: &Pod, fate: Fate, reason: Reason) -> PodPlan {
     }
 }
 
-/// A pod that the DaemonSet lets go.
+/// The plan of a pod that the DaemonSet releases.
 fn released_plan(pod: &Pod) -> PodPlan {
     pod_plan(pod, Fate::Keep, Reason::Released)
 }
 
-/// A pod whose node does not exist: an unbound one is deleted, a bound one left to the pod garbage
-/// collector.
+/// The plan of a pod whose node no longer exists: an unbound one is deleted, a bound one is left to
+/// the pod garbage collector.
 fn vanished_plan(pod: &Pod) -> PodPlan {
     match &pod.target {
         PodTarget::Aimed(_) => pod_plan(pod, Fate::Delete, Reason::NodeVanished),
@@ -438,20 +446,21 @@ fn vanished_plan(pod: &Pod) -> PodPlan {
     }
 }
 
-fn node_standing(node: &Node, now: Timestamp) -> NodeStanding {
+fn node_standing(node: &Node, now: Timestamp) -> NodeBudgetState {
     match node.readiness {
-        NodeReadiness::Ready => NodeStanding::Ready,
+        NodeReadiness::Ready => NodeBudgetState::Ready,
         NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
             let seconds = since.map(|since| now.duration_since(since).as_secs());
-            NodeStanding::NotReady { since, seconds }
+            NodeBudgetState::NotReady { since, seconds }
         }
     }
 }
 
-/// Whether a pod that is not Ready may not become so by itself: a container says why it waits,
-/// it restarts again and again, or it has had its time.
+/// Whether a pod is not Ready and may not become Ready by itself: a container reports a failure, it
+/// restarts too often, or its progress deadline has passed.
 fn is_stuck(pod: &Pod, now: Timestamp, pace: &PolicySpec) -> bool {
     let deadline = SignedDuration::from_secs(pace.progress_deadline.0.into());
     let late = || pod.created.is_some_and(|at| now.duration_since(at) > deadline);
-    !pod.is_ready() && (pod.trouble.is_some() || pod.restarts > pace.max_restarts || late())
+    !pod.is_ready()
+        && (pod.container_failure.is_some() || pod.restarts > pace.max_restarts || late())
 }

@@ -1,4 +1,4 @@
-//! What happens to the DaemonSet object itself: live against what it will be, both defaulted.
+//! The change of the DaemonSet object itself: live object against target, both with defaults.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::changes::{Side, compare};
 use super::document::{BaseChange, Change, FieldChange};
-use super::hold::{LeftHold, ROLLOUT_ANNOTATION};
+use super::pause::{LeftoverPause, ROLLOUT_ANNOTATION};
 use super::prune::SOURCE_ID_ANNOTATION;
 use super::secrets;
 use crate::controller::Owner;
@@ -18,19 +18,19 @@ use crate::model::{
     TEMPLATE_GENERATION_ANNOTATION,
 };
 
-/// Annotations that never are a change: the server's own, kubectl's memory, and provenance.
+/// Annotations that never count as a change: those of the server, of kubectl, and provenance.
 const IGNORED_ANNOTATIONS: [&str; 3] =
     [TEMPLATE_GENERATION_ANNOTATION, CHANGE_CAUSE_ANNOTATION, LAST_APPLIED_ANNOTATION];
 
-/// Annotations with this prefix are ours: provenance, the state of a rollout, and the mark of the
+/// Prefix of the annotations of `ds-apply`: provenance, the state of a rollout, and the id of the
 /// source.
 const OWN_ANNOTATIONS: &str = "ds-plan.dev/";
 
 /// The commit that a DaemonSet was applied from; its revisions inherit the annotation.
 pub const COMMIT_ANNOTATION: &str = "ds-plan.dev/commit";
 
-/// The same DaemonSets with their secret values masked, as those of a masked snapshot are: only
-/// then can the two be compared.
+/// The same DaemonSets with sensitive values masked as in a masked snapshot, so that they can be
+/// compared with it.
 pub(super) fn masked(desired: &[DesiredDaemonSet], salt: &Salt) -> Vec<DesiredDaemonSet> {
     desired
         .iter()
@@ -48,9 +48,9 @@ pub(super) fn masked(desired: &[DesiredDaemonSet], salt: &Salt) -> Vec<DesiredDa
         .collect()
 }
 
-/// The DaemonSet as it will be after the apply: whose pods it claims, what it asks for.
+/// The DaemonSet after the apply: its selector and spec.
 ///
-/// One that must be recreated stays as it is, because nothing is done about it here.
+/// A DaemonSet that must be recreated stays unchanged, because no action is planned for it.
 pub(super) fn owner_after<'a>(
     live: Option<&'a DaemonSet>,
     desired: &'a DesiredDaemonSet,
@@ -64,7 +64,7 @@ pub(super) fn owner_after<'a>(
             annotations: &desired.annotations,
             spec: &desired.spec,
             generation: 1,
-            // A ledger counts none: it would take orphans of the first one for updated.
+            // A record has none: orphans of the first generation would count as updated.
             template_generation: match desired.managed_by {
                 ManagedBy::DaemonSetController => Some(1),
                 ManagedBy::DsApply => None,
@@ -87,7 +87,7 @@ pub(super) fn owner_after<'a>(
     }
 }
 
-/// What happens to the object.
+/// The change of the object.
 pub(super) fn change(
     live: Option<&DaemonSet>,
     desired: &DesiredDaemonSet,
@@ -101,17 +101,17 @@ pub(super) fn change(
     }
 }
 
-/// The fields that change; none for a DaemonSet that does not exist yet. `after` is the whole object
-/// after the apply, with what stays of the live one; `left` is what is left over of a hold on it.
+/// The fields that change; none for a DaemonSet that does not exist yet. `after` is the whole
+/// object after the apply; `left` is the leftover annotation of a pause.
 pub(super) fn changes(
     live: Option<&DaemonSet>,
     after: &Value,
-    left: Option<&LeftHold>,
+    left: Option<&LeftoverPause>,
     show_values: bool,
 ) -> Vec<FieldChange> {
     let Some(live) = live else { return Vec::new() };
     let (mut before, mut to_come) = (comparable(&live.raw, None), comparable(after, None));
-    // Of our own annotations only this one is of somebody's concern, and then it is to go.
+    // Of the annotations of ds-apply only a leftover pause is shown: the apply removes it.
     if left.is_some() {
         for (side, raw) in [(&mut before, &*live.raw), (&mut to_come, after)] {
             let annotations = raw.pointer("/metadata/annotations");
@@ -123,14 +123,14 @@ pub(super) fn changes(
     differences(&before, &to_come, show_values)
 }
 
-/// The fields of a live object that are not as in a manifest. Metadata that only the live object
-/// has is none: a manifest does not decide on it.
+/// The fields of a live object that differ from a manifest. Metadata that only the live object has
+/// is not a difference.
 pub(super) fn deviations(live: &Value, manifest: &Value, show_values: bool) -> Vec<FieldChange> {
     let manifest = comparable(manifest, None);
     differences(&comparable(live, Some(&manifest)), &manifest, show_values)
 }
 
-/// What a pull request changes: its manifest against the one at its base.
+/// The change of a pull request: its manifest against the one at the merge base.
 pub(super) fn since_base(
     base: &[DesiredDaemonSet],
     desired: &DesiredDaemonSet,
@@ -151,7 +151,7 @@ pub(super) fn since_base(
     BaseChange { change, changes }
 }
 
-/// What of an object an apply decides on.
+/// The part of an object that an apply can change.
 #[derive(PartialEq)]
 struct Comparable<'v> {
     metadata: Value,
@@ -201,8 +201,8 @@ fn without_secrets(spec: &Value) -> Value {
     shown
 }
 
-/// What of an object an apply decides on. With `desired`, only the labels and annotations that it
-/// has as well.
+/// The part of an object that an apply can change. With `desired`, only the labels and annotations
+/// that `desired` also has.
 fn comparable<'v>(raw: &'v Value, desired: Option<&Comparable<'_>>) -> Comparable<'v> {
     let metadata = |name: &str| raw.get("metadata").and_then(|metadata| metadata.get(name));
     let map = |name: &str| {
@@ -228,12 +228,12 @@ fn comparable<'v>(raw: &'v Value, desired: Option<&Comparable<'_>>) -> Comparabl
 }
 
 pub(super) fn is_ignored(annotation: &str) -> bool {
-    // The mark of the source is a part of what is asked for.
+    // The annotation with the source id is part of the desired object.
     let own = annotation.starts_with(OWN_ANNOTATIONS) && annotation != SOURCE_ID_ANNOTATION;
     own || IGNORED_ANNOTATIONS.contains(&annotation)
 }
 
-/// Servers up to 1.33 serve `creationTimestamp: null` in every template.
+/// Servers up to 1.33 return `creationTimestamp: null` in every template.
 fn without_null_creation_timestamp(spec: &Value) -> Cow<'_, Value> {
     let served = spec.pointer("/template/metadata/creationTimestamp");
     if !served.is_some_and(Value::is_null) {

@@ -1,24 +1,24 @@
-//! DaemonSets that a source applied before and does not contain any more: what deleting them does,
-//! and which of them are not ours to delete.
+//! Prunes DaemonSets that were applied from a source and are no longer in it: the effect of
+//! deleting them, and those that must not be deleted.
 //!
-//! What a source applied carries its mark, the annotation [`SOURCE_ID_ANNOTATION`]. The mark counts
-//! where `ds-apply` wrote it: one that came along in a copy of the object is nobody's. Not here:
-//! writing the mark, and whether all of the source was read, which is the caller's word.
+//! An applied DaemonSet has the annotation [`SOURCE_ID_ANNOTATION`] with the id of its source. It
+//! is valid only if `ds-apply` set it: one in a copy of the object is ignored. Not here: setting
+//! the annotation, and whether the whole source was read, which is up to the caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::applied::Applied;
 use super::daemon_set::{Planned, held, strategy, totals};
+use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
     Action, Change, Counters, DaemonSetPlan, Fate, Guard, GuardCode, NodePlan, RevisionKind,
     RevisionPlan, SourceInfo, Warning,
 };
 use super::git_ops::{self, GitOps};
-use super::hold::as_declared;
 use super::nodes::pod_plan;
+use super::pause::as_declared;
 use super::reason::Reason;
-use super::scene::Scene;
 use crate::controller::Owner;
 use crate::controller::node_pods::Fleet;
 use crate::controller::status;
@@ -27,46 +27,46 @@ use crate::model::{
     Cascade, DaemonSet, DaemonSetKey, FIELD_MANAGER, NamespaceName, NodeName, Pod, Snapshot,
 };
 
-/// The mark of what a source applied: its `--source-id`.
+/// The annotation of every DaemonSet applied from a source: its `--source-id`.
 pub const SOURCE_ID_ANNOTATION: &str = "ds-plan.dev/source-id";
 
-/// Where that source was: its files and folders, with commas between them.
+/// The annotation with the files and folders of the source, separated by commas.
 pub const SOURCE_PATHS_ANNOTATION: &str = "ds-plan.dev/source-paths";
 
-/// Allows to delete more than half of what a source applied.
+/// Flag that allows deleting more than half of the DaemonSets of a source.
 const ALLOW_MASS_DELETION: &str = "--allow-mass-deletion";
-/// Allows to delete what was applied from another place.
+/// Flag that allows deleting a DaemonSet that was applied from other paths.
 const ALLOW_OTHER_SOURCE: &str = "--allow-other-source";
 
-/// What is deleted, and what is not because the source has it.
+/// Input of pruning: the source, and the DaemonSets that it declares.
 #[derive(Clone, Copy, Debug)]
 pub struct Prune<'a> {
-    /// Which source it is.
+    /// Id of the source (`--source-id`).
     pub id: &'a str,
-    /// What becomes of the pods.
+    /// Whether the pods are deleted with their DaemonSet or orphaned.
     pub cascade: Cascade,
-    /// Everything that the source contains, whatever else is planned.
+    /// Every DaemonSet in the source, including those that are not in the plan.
     pub declared: &'a BTreeSet<DaemonSetKey>,
-    /// Where its marks count, besides the namespaces of what it contains: those that it creates, and
-    /// those that were named.
+    /// Namespaces in which DaemonSets are pruned, in addition to those of `declared`: those that
+    /// the source creates, and those of `--prune-namespace`.
     pub namespaces: &'a BTreeSet<NamespaceName>,
 }
 
 impl Prune<'_> {
-    /// Whether a mark counts there. In other namespaces anybody may have written it who may write
-    /// DaemonSets there.
+    /// Whether DaemonSets of this namespace are pruned. In other namespaces the annotation is not
+    /// trusted: any user who can write DaemonSets there can set it.
     fn counts_in(&self, namespace: &NamespaceName) -> bool {
         self.namespaces.contains(namespace)
             || self.declared.iter().any(|key| key.namespace == *namespace)
     }
 }
 
-/// Where a source is, as its mark says.
+/// The value of [`SOURCE_PATHS_ANNOTATION`] for a source.
 pub fn source_paths(source: &SourceInfo) -> String {
     source.paths.join(",")
 }
 
-/// The plans of what is deleted, in no order.
+/// The plans of the DaemonSets that are deleted, in no order.
 pub(super) fn removals(
     prune: Prune<'_>,
     snapshot: &Snapshot,
@@ -74,20 +74,20 @@ pub(super) fn removals(
     source: &SourceInfo,
 ) -> Vec<Planned> {
     let gone = marked(snapshot, prune).filter(|live| !prune.declared.contains(&live.key));
-    // One that is on its way out already is nobody's to delete.
+    // A terminating DaemonSet is being deleted already.
     let gone = gone.filter(|live| !live.terminating);
     gone.map(|live| removal(live, prune.cascade, snapshot, fleet, source)).collect()
 }
 
-/// More than half of a source is more likely a wrong folder than a wish.
+/// The guard of deleting more than half of a source, which is more likely a wrong folder.
 pub(super) fn mass_deletion(prune: Prune<'_>, snapshot: &Snapshot) -> Option<Guard> {
     let live: Vec<&DaemonSet> = marked(snapshot, prune).filter(|it| !it.terminating).collect();
     let gone = live.iter().filter(|live| !prune.declared.contains(&live.key)).count();
     (2 * gone > live.len()).then(|| Guard {
         code: GuardCode::MassDeletion,
         message: format!(
-            "of {} DaemonSets that source `{}` applied, {gone} would be deleted because they are not \
-             in it any more, as if another folder or revision were read",
+            "{gone} of {} DaemonSets applied from source `{}` would be deleted because they are no \
+             longer in it. Check that the right folder and revision were read",
             live.len(),
             prune.id,
         ),
@@ -97,7 +97,7 @@ pub(super) fn mass_deletion(prune: Prune<'_>, snapshot: &Snapshot) -> Option<Gua
     })
 }
 
-/// What of two sources meets in one DaemonSet, and marks that do not count.
+/// Warnings about DaemonSets of another source, and about annotations that are ignored.
 pub(super) fn warnings(
     source: &SourceInfo,
     prune: Option<Prune<'_>>,
@@ -115,8 +115,8 @@ pub(super) fn warnings(
         let live = snapshot.daemon_set(&applied.desired.key)?;
         let other = mark(live, snapshot).filter(|other| other != id)?;
         let message = format!(
-            "source `{other}` applied it; it becomes `{id}`'s, and `{other}` must not contain it any \
-             more"
+            "it was applied from source `{other}`; this plan moves it to `{id}`. Remove it from \
+             `{other}`"
         );
         Some(warning("otherSource", &live.key, message))
     });
@@ -127,8 +127,8 @@ pub(super) fn warnings(
     });
     let copies = copies.map(|live| {
         let message = format!(
-            "it carries the mark of source `{id}`, but {FIELD_MANAGER} did not write that: a copy, \
-             say. It is left alone"
+            "it has the annotation of source `{id}`, but {FIELD_MANAGER} did not set it (the \
+             object may be a copy). It is not deleted"
         );
         warning("copiedMark", &live.key, message)
     });
@@ -141,15 +141,15 @@ pub(super) fn warnings(
     let elsewhere = elsewhere.map(|live| {
         let namespace = &live.key.namespace;
         let message = format!(
-            "it carries the mark of source `{id}`, and the source has nothing in namespace \
-             {namespace}. It is left alone, unless you say `--prune-namespace={namespace}`"
+            "it has the annotation of source `{id}`, but the source has nothing in namespace \
+             {namespace}. It is not deleted unless you pass `--prune-namespace={namespace}`"
         );
         warning("markElsewhere", &live.key, message)
     });
     others.chain(copies).chain(elsewhere).collect()
 }
 
-/// What this source applied, whether or not it still contains it.
+/// The live DaemonSets that were applied from this source, whether or not it still has them.
 fn marked<'s>(snapshot: &'s Snapshot, prune: Prune<'_>) -> impl Iterator<Item = &'s DaemonSet> {
     let is_of = move |live: &&DaemonSet| {
         prune.counts_in(&live.key.namespace)
@@ -158,8 +158,8 @@ fn marked<'s>(snapshot: &'s Snapshot, prune: Prune<'_>) -> impl Iterator<Item = 
     snapshot.daemon_sets.iter().filter(is_of)
 }
 
-/// The source that applied a DaemonSet. Where the snapshot does not say who wrote what, the mark is
-/// believed: such a snapshot is for looking only.
+/// The id of the source from which a DaemonSet was applied. In a snapshot without managed fields
+/// the annotation is trusted: nothing is applied with such a snapshot.
 fn mark<'s>(live: &'s DaemonSet, snapshot: &Snapshot) -> Option<&'s str> {
     let mark = live.annotations.get(SOURCE_ID_ANNOTATION)?;
     let owns = || {
@@ -176,11 +176,11 @@ fn removal(
     fleet: &Fleet<'_>,
     source: &SourceInfo,
 ) -> Planned {
-    let (hold, unreadable) = held(Some(live));
-    let declared = as_declared(live, hold.as_ref());
-    let scene = Scene::of(Owner::from(&*declared), Some(live), snapshot, fleet);
+    let (pause, unreadable) = held(Some(live));
+    let declared = as_declared(live, pause.as_ref());
+    let daemon_set_view = DaemonSetView::of(Owner::from(&*declared), Some(live), snapshot, fleet);
     let template = template_digest(live.spec.template.raw());
-    let nodes = nodes(&scene.pods.claimed, cascade);
+    let nodes = nodes(&daemon_set_view.pods.claimed, cascade);
     let idle = fleet.nodes().iter().filter(|node| !nodes.iter().any(|it| it.name == node.name));
     let idle = u32::try_from(idle.count()).unwrap_or(u32::MAX);
     let mut plan = DaemonSetPlan {
@@ -192,20 +192,23 @@ fn removal(
         cascade: Some(cascade),
         managed_by: live.managed_by,
         policy: None,
-        strategy: strategy(&scene.view()),
-        hold,
+        strategy: strategy(&daemon_set_view.view()),
+        pause,
         live_template: Some(template.clone()),
         target_template: template,
-        revision: RevisionPlan { kind: RevisionKind::Unchanged, ..scene.target.plan.clone() },
+        revision: RevisionPlan {
+            kind: RevisionKind::Unchanged,
+            ..daemon_set_view.target.plan.clone()
+        },
         changes: Vec::new(),
         leftovers: Vec::new(),
         conflicts: Vec::new(),
-        taken_over: Vec::new(),
+        forced_conflicts: Vec::new(),
         base: None,
         waves: Vec::new(),
         totals: totals(&nodes, idle),
         nodes,
-        status: Some(Counters::from(status::counters(&scene.view()))),
+        status: Some(Counters::from(status::counters(&daemon_set_view.view()))),
     };
     let guards = [git_ops(&plan, live), other_source(&plan, live, source)];
     let decided = digest::decided(&plan);
@@ -214,7 +217,7 @@ fn removal(
     Planned { plan, guards, warnings: unreadable.into_iter().collect(), decided }
 }
 
-/// What becomes of the pods, by node. Pods are not waited for, whatever state they are in.
+/// The plans of the nodes with pods. The state of the pods does not matter.
 fn nodes(pods: &[&Pod], cascade: Cascade) -> Vec<NodePlan> {
     let (action, fate, reason) = match cascade {
         Cascade::Background => (Action::Delete, Fate::Delete, Reason::GoesWithOwner),
@@ -236,11 +239,11 @@ fn nodes(pods: &[&Pod], cascade: Cascade) -> Vec<NodePlan> {
     by_node.into_iter().map(node).collect()
 }
 
-/// Whoever applies it again and again would make it anew.
+/// The guard of a DaemonSet that a GitOps controller would recreate.
 fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
     let GitOps { product, evidence } = git_ops::found(live)?;
     let message = format!(
-        "{product} applies this DaemonSet ({evidence}) and would make it again. Take it out there"
+        "{product} manages this DaemonSet ({evidence}) and would recreate it. Remove it there first"
     );
     Some(Guard {
         code: GuardCode::GitOps,
@@ -251,8 +254,8 @@ fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
     })
 }
 
-/// The source was in another place when it applied this: what is read now may be a part of it, or
-/// another source of the same id.
+/// The guard of a DaemonSet that was applied from other paths: the current source may be a part of
+/// the earlier one, or another source with the same id.
 fn other_source(plan: &DaemonSetPlan, live: &DaemonSet, source: &SourceInfo) -> Option<Guard> {
     let before = live.annotations.get(SOURCE_PATHS_ANNOTATION)?;
     let now = source_paths(source);
@@ -263,8 +266,8 @@ fn other_source(plan: &DaemonSetPlan, live: &DaemonSet, source: &SourceInfo) -> 
         if paths.is_empty() { "all of the repository".to_owned() } else { format!("`{paths}`") }
     };
     let message = format!(
-        "it was applied from {}, and this is {}: a part of that source, or another one of the same \
-         id. Deleting is for the whole source",
+        "it was applied from {}, but this plan reads {}: a part of that source, or another source \
+         with the same id. Prune only with the whole source",
         place(before),
         place(&now),
     );

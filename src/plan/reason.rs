@@ -1,5 +1,5 @@
-//! Why a node or a pod gets what it gets. Every step that is taken or not taken has one of these;
-//! the sentence is made here and nowhere else, from the same numbers that decided.
+//! The reason for each decision about a node or a pod. Every action, and every action that is not
+//! taken, has a [`Reason`]. Its sentence is made only here, from the numbers behind the decision.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ pub(super) const SUPERSEDED: &str = "superseded";
 /// Code of [`Reason::Terminating`].
 pub(super) const TERMINATING: &str = "terminating";
 
-/// Why.
+/// The reason for a decision about a node or a pod; `code` names it in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Reason {
     /// The node is eligible and has no pod.
     NoPod,
-    /// The node is eligible, and all the pods that it has are on their way out.
+    /// The node is eligible, and all its pods are terminating or about to be deleted.
     NoLivePod,
     /// The pod comes from another template than the target.
     Outdated {
@@ -37,112 +37,112 @@ pub enum Reason {
     Failed,
     /// The pod is in phase Succeeded.
     Succeeded,
-    /// The controller replaces failed pods with a growing delay that only it knows.
+    /// The controller replaces failed pods with a backoff that the API does not expose.
     MayBeDelayed,
-    /// Another pod on this node is older and stays.
+    /// Another pod on this node is older and is kept.
     Surplus {
-        /// The pod that stays.
+        /// The pod that is kept.
         kept: PodName,
     },
-    /// With surge: the pod is outdated, and the new one beside it takes its place.
+    /// With surge: the pod is outdated, and a new pod on the same node replaces it.
     Superseded {
         /// The new pod.
         by: PodName,
     },
-    /// The node may not run a pod of this DaemonSet.
+    /// The node is not eligible for a pod of this DaemonSet.
     NotEligible {
-        /// The first rule that says no.
+        /// The first placement rule that rejects the pod.
         obstacle: Arc<Obstacle>,
     },
-    /// The node may keep its pod but not start one, so nothing comes back.
+    /// The node may keep its pod but not start one, so a deleted pod is not recreated.
     NothingComesBack {
-        /// The rule that forbids a new pod.
+        /// The placement rule that rejects a new pod.
         obstacle: Arc<Obstacle>,
     },
-    /// The pod was made for a node that is gone, and was never bound to it.
+    /// The pod was created for a node that no longer exists, and was never bound to it.
     NodeVanished,
-    /// The pod is bound to a node that is gone; the pod garbage collector removes it.
+    /// The pod is bound to a node that no longer exists; the pod garbage collector deletes it.
     LeftToGarbageCollector,
     /// The pod is being deleted.
     Terminating,
-    /// Pods are replaced when somebody deletes them.
+    /// The update strategy is `OnDelete`: the pod is replaced after it is deleted manually.
     OnDelete,
-    /// The node is not Ready; its pod is left for later and does not count.
+    /// The node is not Ready; its pod is skipped and does not count as unavailable.
     SkippedUnreadyNode {
-        /// Since when.
+        /// When the node became NotReady, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         since: Option<Timestamp>,
-        /// For how many seconds, at the moment observed.
+        /// Seconds since then, at the time of the snapshot.
         #[serde(skip_serializing_if = "Option::is_none")]
         seconds: Option<i64>,
     },
-    /// The node is not Ready, and more nodes than may be skipped are: it counts as unavailable.
+    /// More nodes are NotReady than may be skipped: this one counts as unavailable.
     UnreadyNodeCounts {
-        /// Nodes that are not Ready and have something to replace.
+        /// Number of NotReady nodes with an outdated pod.
         unready: u32,
-        /// How many of them may be skipped.
+        /// Maximum number of these nodes that are skipped.
         skippable: u32,
     },
-    /// Pods that this plan does not replace use up the budget.
+    /// Pods that this plan does not replace already use all of `maxUnavailable`.
     BudgetTaken {
-        /// Desired nodes that stay without an available pod.
+        /// Number of desired nodes that stay without an available pod.
         unavailable: u32,
-        /// How many may be.
+        /// Maximum number of unavailable nodes.
         allowed: u32,
     },
     /// The node is not Ready.
     NodeNotReady {
-        /// Since when.
+        /// When the node became NotReady, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         since: Option<Timestamp>,
-        /// For how many seconds, at the moment observed.
+        /// Seconds since then, at the time of the snapshot.
         #[serde(skip_serializing_if = "Option::is_none")]
         seconds: Option<i64>,
     },
     /// The pod is not Ready.
     PodNotReady {
-        /// The container in trouble; none when it is the pod itself.
+        /// The failing container; none when the failure is of the pod itself.
         #[serde(skip_serializing_if = "Option::is_none")]
         container: Option<String>,
-        /// The kubelet's or scheduler's word for it, such as `CrashLoopBackOff`.
+        /// The reason that the kubelet or scheduler gives, such as `CrashLoopBackOff`.
         #[serde(skip_serializing_if = "Option::is_none")]
-        trouble: Option<String>,
-        /// What the kubelet or scheduler says about it.
+        container_failure: Option<String>,
+        /// The message of the kubelet or scheduler.
         #[serde(skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
         /// The last warning event about the pod, such as `FailedMount: …`; none where events were
         /// not read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         warning: Option<String>,
-        /// Restarts of all its containers together.
+        /// Sum of the restarts of all its containers.
         restarts: u32,
     },
-    /// The pod is Ready, but not for long enough, or with a restart meanwhile, to be available.
+    /// The pod is Ready, but not for `minReadySeconds` without a restart, so it is not available.
     NotAvailableYet {
-        /// How long it has to be.
+        /// `minReadySeconds`: seconds that the pod must be Ready without a restart.
         min_ready_seconds: u32,
     },
-    /// A pod runs where none may start (upstream counts it as misscheduled).
+    /// A pod runs on a node where a new pod may not start (upstream counts it as misscheduled).
     Misscheduled {
-        /// The first rule that says no.
+        /// The first placement rule that rejects the pod.
         obstacle: Arc<Obstacle>,
     },
     /// The orphaned pod matches the selector, and the DaemonSet adopts it.
     Adopted,
-    /// The pod no longer matches the selector; the DaemonSet lets it go and it runs on.
+    /// The pod no longer matches the selector; the DaemonSet releases it and it keeps running.
     Released,
-    /// The DaemonSet is being deleted, and its controller does nothing more.
+    /// The DaemonSet is being deleted, and its controller no longer reconciles it.
     DaemonSetTerminating,
-    /// Another selector is a new DaemonSet: nothing is done here.
+    /// The selector changed, so the DaemonSet must be recreated; no action is planned here.
     MustBeRecreated,
     /// Its DaemonSet is deleted, and the garbage collector deletes the pod too.
     GoesWithOwner,
-    /// Its DaemonSet is deleted, and the pod stays.
+    /// Its DaemonSet is deleted, and the pod is kept (orphaned).
     Orphaned,
 }
 
 impl Reason {
-    /// The reason's code, as JSON has it.
+    /// The reason's `code` in JSON.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoPod => "noPod",
@@ -178,8 +178,8 @@ impl Reason {
 }
 
 impl Reason {
-    /// What its sentence leaves out and is said of one pod alone: the kubelet's message, and the
-    /// last warning.
+    /// Details of a single pod that the sentence leaves out: the kubelet's message and the last
+    /// warning event.
     pub fn details(&self) -> Vec<String> {
         let Self::PodNotReady { detail, warning, .. } = self else { return Vec::new() };
         let warning = warning.as_ref().map(|warning| format!("last warning: {warning}"));
@@ -191,47 +191,58 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPod => f.write_str("node has no pod yet"),
-            Self::NoLivePod => f.write_str("node has no pod that stays"),
+            Self::NoLivePod => f.write_str("node has only terminating pods"),
             Self::Outdated { revision: Some(revision) } => write!(f, "runs revision {revision}"),
             Self::Outdated { revision: None } => {
-                f.write_str("runs a template that no revision records")
+                f.write_str("runs a revision that no longer exists")
             }
             Self::UpToDate => f.write_str("runs the target revision"),
             Self::Failed => f.write_str("pod failed"),
-            Self::Succeeded => f.write_str("pod has ended (phase Succeeded)"),
+            Self::Succeeded => f.write_str("pod completed (phase Succeeded)"),
             Self::MayBeDelayed => {
-                f.write_str("may be delayed: the controller waits longer after each failure")
+                f.write_str("may be delayed: the controller backs off after each failure")
             }
-            Self::Surplus { kept } => write!(f, "surplus pod: {kept} is older and stays"),
-            Self::Superseded { by } => write!(f, "outdated, and new pod {by} takes its place"),
+            Self::Surplus { kept } => write!(f, "surplus pod: {kept} is older and is kept"),
+            Self::Superseded { by } => write!(f, "outdated: replaced by new pod {by}"),
             Self::NotEligible { obstacle } => write!(f, "{obstacle}"),
             Self::NothingComesBack { obstacle } => {
-                write!(f, "outdated, and nothing comes back: {obstacle}")
+                write!(f, "deleted, not recreated: {obstacle}")
             }
-            Self::NodeVanished => f.write_str("made for a node that is gone"),
+            Self::NodeVanished => f.write_str("created for a node that no longer exists"),
             Self::LeftToGarbageCollector => {
-                f.write_str("node is gone: the pod garbage collector removes the pod")
+                f.write_str("node no longer exists: the pod garbage collector deletes the pod")
             }
             Self::Terminating => f.write_str("pod is terminating"),
-            Self::OnDelete => f.write_str("strategy OnDelete: replaced when somebody deletes it"),
+            Self::OnDelete => {
+                f.write_str("strategy OnDelete: replaced after it is deleted manually")
+            }
             Self::SkippedUnreadyNode { since: _, seconds } => write!(
                 f,
-                "node NotReady{}: skipped, its pod is replaced when it is back",
+                "node NotReady{}: skipped; its pod is replaced when the node is Ready again",
                 For(*seconds)
             ),
             Self::UnreadyNodeCounts { unready, skippable } => write!(
                 f,
-                "node NotReady, and counts against the budget: {unready} such nodes, at most \
+                "node NotReady, counted as unavailable: {unready} NotReady nodes, at most \
                  {skippable} skipped"
             ),
             Self::BudgetTaken { unavailable, allowed } => {
-                write!(f, "budget taken: {unavailable} unavailable, at most {allowed} allowed")
+                write!(
+                    f,
+                    "`maxUnavailable` reached: {unavailable} unavailable, at most {allowed} allowed"
+                )
             }
             Self::NodeNotReady { since: _, seconds } => write!(f, "node NotReady{}", For(*seconds)),
-            // Without restarts and detail: nodes in the same trouble stand in one line.
-            Self::PodNotReady { container, trouble, detail: _, warning: _, restarts: _ } => {
+            // Without restarts and detail, so that nodes with the same failure share one line.
+            Self::PodNotReady {
+                container,
+                container_failure,
+                detail: _,
+                warning: _,
+                restarts: _,
+            } => {
                 f.write_str("pod is not Ready")?;
-                match (container, trouble) {
+                match (container, container_failure) {
                     (Some(container), Some(word)) => write!(f, ": {word} in container {container}"),
                     (None, Some(word)) => write!(f, ": {word}"),
                     (Some(_) | None, None) => Ok(()),
@@ -239,26 +250,26 @@ impl fmt::Display for Reason {
             }
             Self::NotAvailableYet { min_ready_seconds } => {
                 let seconds = Age((*min_ready_seconds).into());
-                write!(f, "pod Ready without a restart for less than minReadySeconds ({seconds})")
+                write!(f, "pod Ready for less than {seconds} (`minReadySeconds`)")
             }
             Self::Misscheduled { obstacle } => {
-                write!(f, "its pod runs on, but none may start: {obstacle}")
+                write!(f, "its pod keeps running; a new pod may not start here: {obstacle}")
             }
             Self::Adopted => f.write_str("orphaned pod is adopted"),
             Self::Released => f.write_str("pod no longer matches the selector and is released"),
             Self::DaemonSetTerminating => f.write_str("the DaemonSet is being deleted"),
-            Self::MustBeRecreated => {
-                f.write_str("another selector needs a new DaemonSet: nothing is done")
-            }
+            Self::MustBeRecreated => f.write_str(
+                "selector changed: the DaemonSet must be recreated; its pods are not changed",
+            ),
             Self::GoesWithOwner => {
-                f.write_str("goes with its DaemonSet: the garbage collector deletes it")
+                f.write_str("deleted with its DaemonSet by the garbage collector")
             }
-            Self::Orphaned => f.write_str("stays without its DaemonSet, and belongs to nobody"),
+            Self::Orphaned => f.write_str("kept without its DaemonSet (orphaned)"),
         }
     }
 }
 
-/// ` for 3h`, or nothing where the span is not known.
+/// ` for 3h`, or nothing when the duration is not known.
 struct For(Option<i64>);
 
 impl fmt::Display for For {
@@ -270,12 +281,12 @@ impl fmt::Display for For {
     }
 }
 
-/// A span of time as kubectl prints ages: the two largest units that matter.
+/// A duration as kubectl prints ages: at most the two largest units.
 ///
 /// Upstream: `duration.HumanDuration` of apimachinery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Age(
-    /// Seconds.
+    /// Duration in seconds.
     pub i64,
 );
 
@@ -317,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_read_as_kubectl_prints_them() {
+    fn ages_are_printed_as_kubectl_prints_them() {
         for (seconds, want) in [
             (-5, "0s"),
             (119, "119s"),

@@ -1,4 +1,4 @@
-//! Which revision the DaemonSet has, and which it will have.
+//! The current and the target revision of a DaemonSet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,22 @@ use crate::controller::history::{self, Current, construct, hash_of};
 use crate::controller::revision_data::{Matching, matches};
 use crate::model::{DaemonSet, Pod, Revision, RevisionHash};
 
-/// The revision to come.
+/// The target revision.
 pub(super) struct Target {
-    /// For the document.
+    /// Current and target revision for the document.
     pub plan: RevisionPlan,
-    /// What its pods will be labelled with. Of a new revision this is our own hash, which no pod
-    /// carries; the controller will choose another.
+    /// The hash label of its pods. For a new revision it is a hash computed here that no pod has;
+    /// the controller chooses another one.
     pub hash: RevisionHash,
-    /// Which pods come from which template.
+    /// Maps pods to the template that they were created from.
     pub templates: Templates,
 }
 
-/// Finds or makes up the revision of the owner's template, and the one that is current now.
+/// Finds the revision of the owner's template or makes up a new one, and finds the current
+/// revision.
 ///
-/// Templates match whatever their spelling ([`Matching::Tolerant`]), so that an old server's
-/// revisions are found again.
+/// Templates match regardless of their serialization ([`Matching::Tolerant`]), so that revisions of
+/// an old server are found.
 pub(super) fn target(
     owner: &Owner<'_>,
     live: Option<&DaemonSet>,
@@ -64,8 +65,8 @@ pub(super) fn target(
     }
 }
 
-/// The revision of the owner's template. A name that is taken by another template makes the
-/// controller count on and try again, and so does this.
+/// The revision of the owner's template. Like the controller, it increases the collision count and
+/// tries again when another template has the name.
 fn current<'a>(
     owner: &Owner<'_>,
     revisions: &Claims<'a, Revision>,
@@ -84,7 +85,7 @@ fn current<'a>(
     }
 }
 
-/// The highest revision that holds the live template.
+/// The highest revision with the live template.
 fn revision_of(live: &DaemonSet, revisions: &Claims<'_, Revision>) -> Option<RevisionRef> {
     let template = live.spec.template.raw();
     let same = revisions.claimed.iter();

@@ -1,7 +1,7 @@
-//! Templates with their secret values taken out, so that they can be shown.
+//! Masks the sensitive values of templates, so that they can be shown.
 //!
-//! Of two versions, a value that differs is still seen to differ, as `kubectl diff` does it for
-//! Secrets. Not here: which values may be secret (`model::mask`).
+//! A value that differs between two versions still shows as different, as in `kubectl diff` for
+//! Secrets. Not here: finding the values that may be sensitive (`model::mask`).
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use serde_json::Value;
 use crate::merge::LAST_APPLIED_ANNOTATION;
 use crate::model::mask::{SecretValue, replace_annotations, replace_secrets, secret_values};
 
-/// What stands in place of a value that may be secret.
+/// Replacement of a sensitive value.
 pub(super) const MASK: &str = "(sensitive value)";
-/// The same, of a value that is another one in the later version.
+/// Replacement in the earlier version of a value that differs.
 const MASK_BEFORE: &str = "(sensitive value, before)";
-/// The same, of a value that was another one in the earlier version.
+/// Replacement in the later version of a value that differs.
 const MASK_AFTER: &str = "(sensitive value, after)";
 
-/// Takes the secrets out of a template.
+/// Masks the sensitive values of a template.
 pub(super) fn mask(template: &mut Value) {
     replace_secrets(template, |_| MASK.to_owned());
 }
 
-/// Takes the secrets out of two versions of a template. Values at the same place that differ get
-/// different masks.
+/// Masks the sensitive values of two versions of a template. Values at the same place that differ
+/// get different masks.
 pub(super) fn mask_pair(before: &mut Value, after: &mut Value) {
     let (old, new) = (by_place(before), by_place(after));
     let differs = |place: &String, all: &BTreeMap<String, (SecretValue, String)>, own: &String| {
@@ -41,8 +41,8 @@ pub(super) fn mask_pair(before: &mut Value, after: &mut Value) {
     put(after, new_masks);
 }
 
-/// Takes the secrets out of whole DaemonSets: of their templates, and the manifest that `kubectl
-/// apply` keeps in an annotation.
+/// Masks the sensitive values of whole DaemonSets: in their templates, and in the annotation with
+/// the manifest of `kubectl apply`.
 pub(super) fn mask_objects(before: Option<&mut Value>, after: &mut Value) {
     const TEMPLATE: &str = "/spec/template";
     mask_last_applied(after);
@@ -57,7 +57,7 @@ pub(super) fn mask_objects(before: Option<&mut Value>, after: &mut Value) {
     }
 }
 
-/// An object's metadata without the credentials in its annotations.
+/// Masks the annotations of an object's metadata that may have credentials.
 pub(super) fn without_credentials(metadata: &Value) -> Value {
     let mut object = serde_json::json!({"metadata": metadata});
     replace_annotations(&mut object, |_| MASK.to_owned());
@@ -72,7 +72,7 @@ fn mask_last_applied(object: &mut Value) {
     replace_annotations(object, |_| MASK.to_owned());
 }
 
-/// The secrets of a template by their places, which outlive a new order of lists.
+/// The sensitive values of a template by place; a place does not change when a list is reordered.
 fn by_place(template: &Value) -> BTreeMap<String, (SecretValue, String)> {
     let secrets = secret_values(template).into_iter().filter_map(|secret| {
         let text = template.pointer(&secret.pointer)?.as_str()?;
@@ -82,8 +82,8 @@ fn by_place(template: &Value) -> BTreeMap<String, (SecretValue, String)> {
     secrets.collect()
 }
 
-/// A pointer with list elements by their names where they have one. Two of one name would be one
-/// place; such are told apart by position.
+/// A pointer with list elements by name if they have one. Elements with the same name are
+/// distinguished by position.
 fn place(template: &Value, pointer: &str) -> String {
     let mut at = template;
     let mut place = String::new();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_differs_is_seen_to_differ() {
+    fn a_value_that_differs_shows_as_different() {
         let mut before = template(
             &json!([{"name": "A", "value": "one"}, {"name": "B", "value": "two"},
                    {"name": "GONE", "value": "three"}]),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn two_variables_of_one_name_are_told_apart() {
+    fn two_variables_with_one_name_are_distinguished() {
         let of = |first: &str, second: &str| {
             let entry = |value: &str| json!({"name": "A", "value": value});
             template(&json!([entry(first), entry(second)]), &json!([]))

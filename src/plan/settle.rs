@@ -1,9 +1,8 @@
-//! What has to be sent so that one apply comes to where every further apply of the same manifest
-//! stays.
+//! The object to send so that a second apply of the same manifest changes nothing.
 //!
-//! A struct that the manifest empties (`securityContext: {}`) is dropped by the server first and
-//! stored by the next apply (`merge::Settling`). A rollout writes its manifest twice, at the
-//! beginning and to restore the strategy: the second write must not make another template.
+//! A struct that the manifest empties (`securityContext: {}`) is removed by the first apply and
+//! added by the next one (`merge::Settling`). A rollout applies its manifest twice, at the
+//! beginning and to restore the strategy: the second apply must not create another template.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -13,7 +12,7 @@ use crate::manifest::default_daemon_set;
 use crate::merge::{self, Attempt, Manifest};
 use crate::model::{DaemonSetKey, FIELD_MANAGER, FieldPath};
 
-/// What to send instead of `applied`: the same where it empties nothing.
+/// Returns the object to send instead of `applied`: the same object if it empties no struct.
 pub fn settled(live: Option<&Value>, applied: Value) -> Value {
     let settling = attempt(live, &applied).and_then(|attempt| {
         let settling = attempt.under(attempt.owners()).settling()?;
@@ -22,8 +21,8 @@ pub fn settled(live: Option<&Value>, applied: Value) -> Value {
     settling.unwrap_or(applied)
 }
 
-/// Whether an apply leaves the live pod template exactly as it is, as far as the rules of
-/// server-side apply can tell: webhooks have their say on the server.
+/// Whether an apply leaves the live pod template unchanged by the rules of server-side apply.
+/// Admission webhooks may still change it on the server.
 pub fn keeps_template(live: &Value, applied: &Value) -> bool {
     let merged = attempt(Some(live), applied)
         .map(|attempt| attempt.under(attempt.owners()).merged().object)
@@ -31,21 +30,21 @@ pub fn keeps_template(live: &Value, applied: &Value) -> bool {
     merged.is_some_and(|object| object.pointer("/spec/template") == live.pointer("/spec/template"))
 }
 
-/// What `ds-apply` owns of a live object, as it is applied again: that changes nothing. `None` when
-/// it never applied it, or who owns what cannot be read.
+/// Returns the fields of a live object that `ds-apply` owns; applying them again changes nothing.
+/// `None` when it owns none, or the managed fields cannot be read.
 pub fn owned(live: &Value) -> Option<Value> {
     merge::owned_by(live, FIELD_MANAGER).ok().flatten()
 }
 
-/// `None` when the two do not merge: the server says so itself.
+/// `None` when the two cannot be merged: the server reports the error.
 fn attempt<'m>(live: Option<&Value>, applied: &'m Value) -> Option<Attempt<'m>> {
     let manifest = Manifest { applied, defaulted: applied };
-    // Only times in the record of ownership come of it, and nobody looks at them here.
+    // The time is written to `managedFields` only, which is not used here.
     Attempt::new(live, manifest, FIELD_MANAGER, Timestamp::UNIX_EPOCH).ok()
 }
 
-/// A warning about the structs that the manifest empties and that the first apply would drop:
-/// `first` is what it makes, `after` what every further one does.
+/// A warning about the structs that the manifest empties and the first apply would remove: `first`
+/// is the object after that apply, `after` the object after any further one.
 pub(super) fn warning(
     key: &DaemonSetKey,
     emptied: &[FieldPath],
@@ -65,8 +64,8 @@ pub(super) fn warning(
         code: "emptiedFields".to_owned(),
         message: format!(
             "{paths} {is} `{{}}` in the manifest and not empty in the cluster: a server-side apply \
-             drops {it}, and the next one adds `{{}}`, which makes two revisions. ds-apply comes to \
-             the second one at once; other tools do not, so leave {it} out of the manifest instead"
+             removes {it}, and the next one adds `{{}}`, which creates two revisions. ds-apply \
+             sends the final form at once, other tools do not: remove {it} from the manifest"
         ),
         daemon_set: Some(key.to_string()),
         nodes: Vec::new(),

@@ -1,8 +1,7 @@
-//! Whether a cluster is still the one that a plan was made for: the plan as it was agreed to,
-//! against the plan as it would be made now.
+//! Checks whether a plan is stale: compares the approved plan with a plan made now.
 //!
-//! Nodes and pods come and go on a living cluster; that alone makes no plan stale. What was agreed
-//! to is which object becomes which, under which strategy, and for which reasons pods may go.
+//! Nodes and pods that come and go do not make a plan stale. The approval covers the change of the
+//! objects, the update strategy, and the reasons for which pods may be deleted.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,57 +10,58 @@ use super::document::{Action, Change, DaemonSetPlan, Fate, FieldChange, NodePlan
 use super::reason::{SUPERSEDED, TERMINATING};
 use crate::model::{DaemonSetKey, Uid};
 
-/// How much of a plan binds.
+/// The part of the approved plan that must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// The reasons for which pods may go.
+    /// The reasons for which pods are deleted.
     Reasons,
-    /// The very pods (`--strict`).
+    /// The exact set of deleted pods (`--strict`).
     Pods,
 }
 
-/// Something that is no longer as it was planned.
+/// A difference between the approved plan and the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stale {
-    /// Of which DaemonSet.
+    /// The DaemonSet that differs.
     pub daemon_set: DaemonSetKey,
-    /// What.
+    /// The difference.
     pub what: Difference,
 }
 
-/// What differs from the plan.
+/// A difference of one DaemonSet from the approved plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// It is not in the plan.
+    /// The DaemonSet is not in the plan.
     NotPlanned,
-    /// It was in the plan, and the manifests lack it now.
+    /// The DaemonSet is in the plan, but no longer in the manifests.
     NoLongerDesired,
-    /// It was to be deleted, and does not carry the mark of the source any more.
+    /// It was to be deleted, and no longer has the annotation of the source.
     NotMarked,
-    /// It was created, deleted, or is another object of the same name.
+    /// The DaemonSet was created, deleted or recreated.
     Object,
-    /// Its live template is neither the one that was seen nor the target.
+    /// Its live template is neither the planned one nor the target.
     LiveTemplate,
-    /// It would get another template.
+    /// Its target template is different.
     Target,
-    /// Other fields would change than those that were planned.
+    /// Other fields would change than planned; their paths.
     Fields(Vec<String>),
-    /// Its update strategy is another one, or lets more pods go at once.
+    /// Its update strategy is different, or allows more unavailable pods.
     Strategy,
-    /// Another one is to act on it, the DaemonSet controller or `ds-apply`.
+    /// It would be managed by the other controller: the DaemonSet controller or `ds-apply`.
     ManagedBy,
-    /// Pods would go for reasons that the plan did not have.
+    /// Pods would be deleted for reasons that are not in the plan; their codes.
     Reasons(Vec<&'static str>),
-    /// Other pods would go.
+    /// Other pods would be deleted.
     Pods {
-        /// Those that were not planned to go.
+        /// Number of deleted pods that were not planned.
         more: Vec<Uid>,
-        /// Those that were, and would not.
+        /// Number of planned deletions that are missing.
         fewer: Vec<Uid>,
     },
 }
 
-/// What of `agreed` no longer holds in `now`; nothing when it can be carried out.
+/// Returns the differences between the approved plan and the plan made now; empty when the approved
+/// plan can be applied.
 pub fn stale(agreed: &Plan, now: &Plan, binding: Binding) -> Vec<Stale> {
     let mut found = Vec::new();
     for fresh in &now.daemon_sets {
@@ -85,7 +85,7 @@ fn differences(old: &DaemonSetPlan, fresh: &DaemonSetPlan, binding: Binding) -> 
     if (old.change == Change::Delete) != (fresh.change == Change::Delete) {
         return vec![Difference::Object];
     }
-    // A run that was broken off after it had created the object goes on.
+    // A run that was interrupted after it created the object may be resumed.
     let created = old.uid.is_none() && fresh.live_template.as_ref() == Some(&old.target_template);
     if old.uid != fresh.uid && !created {
         return vec![Difference::Object];
@@ -101,7 +101,7 @@ fn differences(old: &DaemonSetPlan, fresh: &DaemonSetPlan, binding: Binding) -> 
     if old.target_template != fresh.target_template {
         found.push(Difference::Target);
     }
-    // The template's are bound by its digests, before and after.
+    // Fields of the template are covered by its digests before and after.
     let settings = fresh.changes.iter().filter(|change| !change.path.starts_with("spec.template"));
     let other = settings.filter(|change| !is_planned(change, &old.changes));
     let other: Vec<String> = other.map(|change| change.path.clone()).collect();
@@ -118,13 +118,13 @@ fn differences(old: &DaemonSetPlan, fresh: &DaemonSetPlan, binding: Binding) -> 
     found
 }
 
-/// Whether a field was to become just this. What it was before does not matter.
+/// Whether the plan sets a field to this value, regardless of its value before.
 fn is_planned(change: &FieldChange, planned: &[FieldChange]) -> bool {
     planned.iter().any(|old| old.path == change.path && old.after == change.after)
 }
 
-/// Whether the strategy is another one than was planned, or lets more pods go at once. A stricter
-/// one does no harm. Percentages of another number of nodes are other numbers.
+/// Whether the update strategy is a different one than planned, or allows more unavailable pods. A
+/// stricter one is accepted. Percentages change with the number of nodes.
 fn is_looser(old: Strategy, fresh: Strategy) -> bool {
     match (old, fresh) {
         (Strategy::OnDelete, Strategy::OnDelete) => false,
@@ -140,7 +140,7 @@ fn is_looser(old: Strategy, fresh: Strategy) -> bool {
     }
 }
 
-/// For which reasons, and within which treatment, pods go.
+/// The reasons for which pods are deleted, with the action on their node.
 fn treatments(plan: &DaemonSetPlan) -> BTreeSet<(Action, &'static str)> {
     let of_node = |node: &NodePlan| {
         let action = node.action;
@@ -152,12 +152,12 @@ fn treatments(plan: &DaemonSetPlan) -> BTreeSet<(Action, &'static str)> {
 
 fn other_reasons(old: &DaemonSetPlan, fresh: &DaemonSetPlan) -> Option<Difference> {
     let planned = treatments(old);
-    // The other half of a surge: an old pod that waited beside a new one goes when that is available.
+    // The second half of a surge: the old pod is deleted once the new one is available.
     let surges = match old.strategy {
         Strategy::RollingUpdate { max_surge, .. } => max_surge > 0,
         Strategy::OnDelete => false,
     };
-    // What is on its way out goes whatever is done here: nobody needs to agree to it.
+    // A terminating pod is deleted anyway: no approval is needed.
     let other = treatments(fresh).into_iter().filter(|(_, code)| *code != TERMINATING);
     let other = other.filter(|it| !planned.contains(it));
     let other = other.filter(|(_, code)| !(surges && *code == SUPERSEDED));
@@ -189,19 +189,22 @@ impl fmt::Display for Difference {
         match self {
             Self::NotPlanned => f.write_str("is not in the plan"),
             Self::NoLongerDesired => f.write_str("is in the plan, but not in the manifests"),
-            Self::NotMarked => f.write_str("does not carry the mark of the source any more"),
-            Self::Object => f.write_str("is no longer the object that was planned on"),
-            Self::LiveTemplate => f.write_str("somebody changed its template meanwhile"),
-            Self::Target => f.write_str("would get another template than was planned"),
+            Self::NotMarked => f.write_str("no longer has the annotation of the source"),
+            Self::Object => f.write_str("was created, deleted or recreated since the plan"),
+            Self::LiveTemplate => f.write_str("its live template was changed since the plan"),
+            Self::Target => f.write_str("would get a different template than planned"),
             Self::Fields(paths) => write!(f, "other fields would change: {}", paths.join(", ")),
-            Self::Strategy => f.write_str("has another update strategy, or a looser one"),
-            Self::ManagedBy => f.write_str("is to be managed by another than was planned"),
+            Self::Strategy => f.write_str("has a different or looser update strategy"),
+            Self::ManagedBy => {
+                f.write_str("would be managed by a different controller than planned")
+            }
             Self::Reasons(codes) => {
-                write!(f, "pods would go for other reasons than planned: {}", codes.join(", "))
+                let codes = codes.join(", ");
+                write!(f, "pods would be deleted for other reasons than planned: {codes}")
             }
             Self::Pods { more, fewer } => write!(
                 f,
-                "other pods would go than planned: {} more, {} fewer",
+                "other pods would be deleted than planned: {} more, {} fewer",
                 more.len(),
                 fewer.len()
             ),

@@ -1,5 +1,5 @@
-//! Where DaemonSets stand, without any manifest: what `status -o json` prints. The counters are
-//! upstream's; where our stricter words give other numbers, both are there.
+//! The output of `status -o json`: the state of DaemonSets, without any manifest. Both counters are
+//! shown: those of upstream, and those by stricter rules.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::coded::Coded;
 use super::daemon_set::{Rollout, held, rollout, strategy};
+use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, ApiVersion, ClusterSummary, Counters, NodePlan, Warning};
-use super::hold::{Hold, as_declared};
 use super::lock::LockStanding;
 use super::nodes::Described;
+use super::pause::{PausedRollout, as_declared};
 use super::reason::Reason;
-use super::scene::Scene;
 use super::{health, warnings};
 use crate::controller::Owner;
 use crate::controller::node_pods::Fleet;
@@ -22,19 +22,19 @@ use crate::model::{
     Snapshot,
 };
 
-/// The DaemonSets of a cluster, and what stands in the way of each node.
+/// The status of the DaemonSets of a cluster, with the reasons why nodes are not up to date.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// Version of this document's form.
+    /// Version of this document's format.
     pub api_version: ApiVersion,
     /// Always `Status`.
     pub kind: StatusKind,
-    /// Which cluster was looked at, and when.
+    /// The cluster, and the time of its snapshot.
     pub cluster: ClusterSummary,
-    /// One entry a DaemonSet, ordered by namespace and name.
+    /// One entry per DaemonSet, ordered by namespace and name.
     pub daemon_sets: Vec<DaemonSetStanding>,
-    /// What a careful reader should know.
+    /// Warnings.
     pub warnings: Vec<Warning>,
 }
 
@@ -45,7 +45,7 @@ pub enum StatusKind {
     Status,
 }
 
-/// Where one DaemonSet stands.
+/// Status of one DaemonSet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonSetStanding {
@@ -55,40 +55,40 @@ pub struct DaemonSetStanding {
     pub name: DaemonSetName,
     /// `metadata.generation`: grows with each change of the spec.
     pub generation: i64,
-    /// Generation that the controller's counters speak of.
+    /// `status.observedGeneration`: the generation of the reported counters.
     pub observed_generation: i64,
     /// The counters in the object's `status`, which kubectl prints.
     pub reported: Counters,
-    /// The same counters taken from nodes and pods, by the stricter rules: a pod that is
-    /// terminating is not available, and only its hash label makes a pod updated.
+    /// The same counters computed from nodes and pods by stricter rules: a terminating pod is not
+    /// available, and only a pod with the hash label of the template is updated.
     pub counted: Counters,
     /// `spec.template.spec.nodeSelector` as kubectl prints it: `disk=ssd,zone=a`, or `<none>`.
     pub node_selector: String,
-    /// Age of the object in seconds, at the moment observed.
+    /// Age of the object in seconds at the time of the snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<i64>,
-    /// The rollout that `ds-apply` has begun and not ended.
+    /// The rollout that `ds-apply` has paused or aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hold: Option<Hold>,
-    /// Who has its lock: a run of `ds-apply` that is under way, or one that is gone.
+    pub pause: Option<PausedRollout>,
+    /// Its lock: held by a run of `ds-apply` in progress, or left over with an expired lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<LockStanding>,
-    /// The nodes that are not as they should be, ordered by name; under a hold, by the strategy
-    /// that was declared.
+    /// The nodes that are not up to date or not available, ordered by name; while paused, by the
+    /// declared update strategy.
     pub obstacles: Vec<NodeObstacles>,
 }
 
-/// What stands in the way of one node.
+/// A node that is not up to date or not available.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeObstacles {
     /// Name of the node.
     pub node: NodeName,
-    /// Why; the first one is the main one.
+    /// Reasons; the first one is the main one.
     pub reasons: Vec<Coded<Reason>>,
 }
 
-/// Where the DaemonSets of the snapshot stand that `wanted` accepts.
+/// Returns the status of the DaemonSets in the snapshot that `wanted` accepts.
 pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> Status {
     let templates = snapshot.daemon_sets.iter().map(|live| &live.spec.template.placement);
     let fleet = Fleet::seen_by(&snapshot.nodes, templates);
@@ -97,12 +97,18 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
     let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
     let daemon_sets = live
         .map(|live| {
-            let (hold, unreadable) = held(Some(live));
-            let live = &*as_declared(live, hold.as_ref());
-            let scene = Scene::of(Owner::from(live), Some(live), snapshot, &fleet);
+            let (pause, unreadable) = held(Some(live));
+            let live = &*as_declared(live, pause.as_ref());
+            let daemon_set_view =
+                DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet);
             notes.extend(unreadable);
-            notes.append(&mut warnings::about(&scene, Some(live), snapshot, &BTreeSet::new()));
-            standing(live, hold, &scene, snapshot)
+            notes.append(&mut warnings::about(
+                &daemon_set_view,
+                Some(live),
+                snapshot,
+                &BTreeSet::new(),
+            ));
+            budget_view(live, pause, &daemon_set_view, snapshot)
         })
         .collect();
     Status {
@@ -114,16 +120,17 @@ pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> St
     }
 }
 
-fn standing(
+fn budget_view(
     live: &DaemonSet,
-    hold: Option<Hold>,
-    scene: &Scene<'_>,
+    pause: Option<PausedRollout>,
+    daemon_set_view: &DaemonSetView<'_>,
     snapshot: &Snapshot,
 ) -> DaemonSetStanding {
     let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
-    let strategy = strategy(&scene.view());
+    let strategy = strategy(&daemon_set_view.view());
     let pace = PolicySpec::default();
-    let Rollout { nodes, .. } = rollout(scene, strategy, &pace, untouched, Described::Busy);
+    let Rollout { nodes, .. } =
+        rollout(daemon_set_view, strategy, &pace, untouched, Described::Busy);
     let age = live.created.map(|created| snapshot.observed_at.duration_since(created).as_secs());
     let lock = snapshot.lock_holder(&live.key);
     DaemonSetStanding {
@@ -132,28 +139,28 @@ fn standing(
         generation: live.generation,
         observed_generation: live.status.observed_generation,
         reported: Counters::from(live.status),
-        counted: counted(scene),
+        counted: counted(daemon_set_view),
         node_selector: selector_text(&live.spec.template.placement.node_selector),
         age_seconds: age,
-        hold,
+        pause,
         lock: lock.map(|holder| LockStanding::of(holder, snapshot.observed_at)),
-        obstacles: nodes.into_iter().filter_map(|node| obstacles(scene, node)).collect(),
+        obstacles: nodes.into_iter().filter_map(|node| obstacles(daemon_set_view, node)).collect(),
     }
 }
 
-/// Why a node is not as it should be: what is to be done there, and what ails its pods.
-fn obstacles(scene: &Scene<'_>, mut plan: NodePlan) -> Option<NodeObstacles> {
+/// The reasons why a node is not up to date or not available: its action and its pod failures.
+fn obstacles(daemon_set_view: &DaemonSetView<'_>, mut plan: NodePlan) -> Option<NodeObstacles> {
     if plan.action == Action::Keep {
         plan.reasons.clear();
     }
-    health::add_ailments(scene, &mut plan);
+    health::add_ailments(daemon_set_view, &mut plan);
     let NodePlan { name: node, reasons, .. } = plan;
     (!reasons.is_empty()).then_some(NodeObstacles { node, reasons })
 }
 
-/// Counts nodes by the stricter rules.
-pub(super) fn counted(scene: &Scene<'_>) -> Counters {
-    let view = scene.view();
+/// Computes the counters by the stricter rules.
+pub(super) fn counted(daemon_set_view: &DaemonSetView<'_>) -> Counters {
+    let view = daemon_set_view.view();
     let mut counters = Counters::default();
     for (at, placement) in view.placements.iter().enumerate() {
         let pods = view.pods.at(at);
@@ -165,8 +172,8 @@ pub(super) fn counted(scene: &Scene<'_>) -> Counters {
         counters.desired += 1;
         counters.current += u32::from(!pods.is_empty());
         counters.ready += any(&|pod| pod.is_ready());
-        counters.updated += any(&|pod| scene.target.templates.is_updated(pod));
-        counters.available += any(&|pod| health::is_available(scene, pod));
+        counters.updated += any(&|pod| daemon_set_view.target.templates.is_updated(pod));
+        counters.available += any(&|pod| health::is_available(daemon_set_view, pod));
     }
     counters.unavailable = counters.desired - counters.available;
     counters

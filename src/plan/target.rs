@@ -1,7 +1,7 @@
-//! The whole DaemonSet as it will be after the apply: the other side of `diff`.
+//! The whole DaemonSet after the apply: the right side of `diff`.
 //!
-//! The server's own fields are brought along as it would: a new spec has a new generation,
-//! a new template a new template generation. Not here: fields that others own (`applied`).
+//! The fields of the server are set as it would: a new spec has a new generation, a new template a
+//! new template generation. Not here: fields that others own (`applied`).
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::model::{DaemonSet, DesiredDaemonSet, TEMPLATE_GENERATION_ANNOTATION};
 /// The metadata that an apply can change.
 const APPLIED_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
-/// The object after the apply, as the server would serve it, without `status` and
+/// The object after the apply, as the server would return it, without `status` and
 /// `managedFields`.
 pub(super) fn target(live: Option<&DaemonSet>, desired: &DesiredDaemonSet) -> Value {
     let mut after = desired.raw.as_ref().clone();
@@ -49,7 +49,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// An object that is new: both generations begin at 1. Its uid and its age are the server's.
+/// A new object: both generations start at 1. Its uid and creation time are set by the server.
 fn created(mut object: Value) -> Value {
     let mut metadata = object_at(&object, "/metadata");
     metadata.insert("generation".to_owned(), 1.into());
@@ -63,7 +63,7 @@ fn annotate(metadata: &mut Map<String, Value>, template_generation: i64) {
     annotations[TEMPLATE_GENERATION_ANNOTATION] = template_generation.to_string().into();
 }
 
-/// Servers up to 1.33 serve `creationTimestamp: null` in every template.
+/// Servers up to 1.33 return `creationTimestamp: null` in every template.
 fn keep_null_timestamp(live: &Value, after: &mut Value) {
     let pointer = "/spec/template/metadata";
     let served = live.pointer(pointer).and_then(|metadata| metadata.get("creationTimestamp"));

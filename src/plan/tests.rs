@@ -1,4 +1,4 @@
-//! The planner as a whole, on clusters small enough to hold in the head.
+//! Tests of the whole planner on small clusters.
 
 mod guards;
 mod managed_by;
@@ -18,7 +18,7 @@ use crate::controller::test_cluster::{Cluster, OTHERS, OURS, at, labels, node, t
 use crate::manifest::default_daemon_set;
 use crate::merge;
 use crate::model::{
-    ClusterInfo, ContainerTrouble, Coverage, DaemonSet, Labels, Lease, ManagedBy, Namespace,
+    ClusterInfo, ContainerFailure, Coverage, DaemonSet, Labels, Lease, ManagedBy, Namespace,
     NodeReadiness, Place, PodPhase, PodReadiness, PodTarget, Service, Snapshot,
     TEMPLATE_GENERATION_ANNOTATION, TEMPLATE_GENERATION_LABEL,
 };
@@ -38,10 +38,10 @@ pub(super) fn settle(cluster: &mut Cluster) {
             return;
         }
     }
-    panic!("the cluster does not settle");
+    panic!("the cluster does not converge");
 }
 
-/// What a user writes, and the server serves: all defaults are in it.
+/// The manifest of a user as the server returns it, with all defaults.
 fn raw(daemon_set: &DaemonSet) -> Value {
     let spec = &daemon_set.spec;
     let strategy = match spec.update_strategy {
@@ -68,7 +68,7 @@ fn raw(daemon_set: &DaemonSet) -> Value {
     default_daemon_set(object).unwrap()
 }
 
-/// The object as served after we applied it.
+/// The object as the server returns it after an apply by `ds-apply`.
 fn served(daemon_set: &DaemonSet) -> Value {
     let mut object = raw(daemon_set);
     let manifest = merge::Manifest { applied: &object, defaulted: &object };
@@ -94,14 +94,14 @@ pub(crate) fn snapshot(cluster: &Cluster) -> Snapshot {
         }],
         services: Vec::new(),
         leases: Vec::new(),
-        ledgers_beside: BTreeSet::new(),
+        records_beside: BTreeSet::new(),
         coverage: Coverage {
             scope: None,
             managed_fields: true,
             namespaces: true,
             services: true,
             leases: true,
-            ledgers: true,
+            records: true,
             masked: None,
         },
     };
@@ -109,7 +109,7 @@ pub(crate) fn snapshot(cluster: &Cluster) -> Snapshot {
     snapshot
 }
 
-/// What git asks for: the cluster's DaemonSet as it stands in `cluster`.
+/// The manifest in git: the DaemonSet of `cluster`.
 pub(crate) fn desired(cluster: &Cluster) -> DesiredDaemonSet {
     let daemon_set = &cluster.daemon_set;
     DesiredDaemonSet {
@@ -130,7 +130,7 @@ fn planned(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Plan {
     plan(Input::of(snapshot, desired))
 }
 
-/// The plan of what `change` makes of the cluster's DaemonSet.
+/// The plan after `change` is made to the DaemonSet.
 pub(super) fn after(cluster: &mut Cluster, change: impl FnOnce(&mut Cluster)) -> Plan {
     let before = snapshot(cluster);
     change(cluster);
@@ -190,7 +190,7 @@ fn a_new_template_replaces_every_pod_in_one_wave() {
 }
 
 #[test]
-fn going_back_reuses_the_earlier_revision_with_a_higher_number() {
+fn rolling_back_reuses_the_earlier_revision_with_a_higher_number() {
     let mut cluster = settled(2);
     let first = cluster.revisions[0].name.clone();
     cluster.set_image("foo/bar:2");
@@ -203,9 +203,9 @@ fn going_back_reuses_the_earlier_revision_with_a_higher_number() {
 }
 
 #[test]
-fn the_controllers_own_deeds_are_in_no_wave() {
+fn actions_of_the_controller_are_not_in_a_wave() {
     let mut cluster = settled(5);
-    // node-0 gets a second pod, node-1's pod fails, node-2's ends, node-3 loses its pod.
+    // node-0 gets a second pod, node-1's pod fails, node-2's completes, node-3 loses its pod.
     cluster.add_pods("node-0", OURS, 1);
     cluster.make_all_ready();
     let on = |cluster: &mut Cluster, name: &str, phase| {
@@ -248,7 +248,7 @@ fn terminating_pods_are_waited_for() {
 }
 
 #[test]
-fn under_on_delete_replacements_wait_and_the_rest_goes_on() {
+fn under_on_delete_replacements_wait_and_the_rest_continues() {
     let mut cluster = settled(3);
     cluster.set_on_delete();
     settle(&mut cluster);
@@ -274,14 +274,14 @@ fn a_surge_brings_the_new_pod_first() {
     let half = Strategy::RollingUpdate { max_unavailable: 0, max_surge: 2, desired: 3 };
     assert_eq!(one.strategy, half);
     assert!(lines(&plan).iter().all(|line| line.ends_with("+/- outdated wave 1")), "{plan:#?}");
-    // In the middle: one node has both.
+    // During the surge: one node has both pods.
     cluster.sync();
     let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
     assert_eq!(plan.totals.actions.surge, 3, "{:#?}", lines(&plan));
 }
 
 #[test]
-fn a_dead_node_is_left_for_later() {
+fn a_not_ready_node_is_skipped() {
     let mut cluster = settled(3);
     let since = Some(at(400));
     cluster.nodes[1].readiness = NodeReadiness::Unknown { since };
@@ -289,11 +289,14 @@ fn a_dead_node_is_left_for_later() {
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
     assert_eq!(lines(&plan)[1], "node-1 ! skippedUnreadyNode,outdated");
     let message = plan.daemon_sets[0].nodes[1].reasons[0].to_string();
-    assert_eq!(message, "node NotReady for 10m: skipped, its pod is replaced when it is back");
+    assert_eq!(
+        message,
+        "node NotReady for 10m: skipped; its pod is replaced when the node is Ready again"
+    );
 }
 
 #[test]
-fn pods_of_vanished_nodes_go_when_they_were_never_bound() {
+fn unbound_pods_of_vanished_nodes_are_deleted() {
     let mut cluster = settled(3);
     cluster.nodes.truncate(1);
     cluster.pods[1].target = PodTarget::Aimed("node-1".into());
@@ -302,7 +305,7 @@ fn pods_of_vanished_nodes_go_when_they_were_never_bound() {
 }
 
 #[test]
-fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
+fn adopted_and_released_pods_of_vanished_nodes_are_planned_too() {
     let mut cluster = settled(4);
     cluster.nodes.truncate(1);
     cluster.pods[1].controller = None;
@@ -322,7 +325,7 @@ fn vanished_nodes_tell_of_adopted_and_released_pods_too() {
 }
 
 #[test]
-fn orphans_are_adopted_and_strangers_let_go() {
+fn orphans_are_adopted_and_other_pods_released() {
     let mut cluster = settled(2);
     cluster.pods[0].controller = None;
     cluster.pods[1].labels = labels(OTHERS);
@@ -335,7 +338,7 @@ fn orphans_are_adopted_and_strangers_let_go() {
 }
 
 #[test]
-fn pods_and_revisions_of_a_deleted_daemon_set_are_taken_over() {
+fn pods_and_revisions_of_a_deleted_daemon_set_are_adopted() {
     let mut cluster = settled(2);
     for pod in &mut cluster.pods {
         pod.controller = None;
@@ -351,7 +354,7 @@ fn pods_and_revisions_of_a_deleted_daemon_set_are_taken_over() {
 }
 
 #[test]
-fn a_daemon_set_that_is_being_deleted_is_left_alone() {
+fn a_daemon_set_that_is_being_deleted_is_not_changed() {
     let mut cluster = settled(2);
     cluster.daemon_set.terminating = true;
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"));
@@ -360,7 +363,7 @@ fn a_daemon_set_that_is_being_deleted_is_left_alone() {
 }
 
 #[test]
-fn the_digest_follows_decisions_and_nothing_else() {
+fn the_digest_depends_on_decisions_only() {
     let mut cluster = settled(3);
     let before = snapshot(&cluster);
     cluster.set_image("foo/bar:2");

@@ -1,4 +1,4 @@
-//! What a careful reader should know of one DaemonSet before going on.
+//! Warnings about one DaemonSet: they do not block `ds-apply`, but should be read before it.
 
 pub(super) mod host_ports;
 mod node_selector;
@@ -10,8 +10,8 @@ pub(super) mod unreadable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning};
-use super::scene::Scene;
 use crate::model::{
     ClusterInfo, DaemonSet, ManagedBy, Namespace, NamespaceName, NodeName, Pod, Snapshot,
     TEMPLATE_GENERATION_LABEL,
@@ -19,24 +19,24 @@ use crate::model::{
 pub(super) use node_selector::Conflict;
 use node_selector::Reader;
 
-/// A DaemonSet's name is part of its revisions' names, which may have 253 characters: one hyphen
-/// and a hash of ten come after it.
+/// Maximum length of a DaemonSet's name. It is followed by a hyphen and a hash of ten characters in
+/// the names of its revisions, which may have 253 characters.
 const LONGEST_NAME: usize = 242;
 
-/// So many reasons are told apart.
+/// Maximum number of reasons that are listed separately.
 const MOST_REASONS: usize = 3;
 
-/// Minor versions of Kubernetes 1 whose servers behave as planned here.
+/// Minor versions of Kubernetes 1 whose rules are implemented.
 const MINORS: RangeInclusive<u32> = 28..=36;
 
-/// A warning when the server is one that this was not made for.
+/// A warning when the version of the server is not a supported one.
 pub(super) fn about_server(cluster: &ClusterInfo) -> Option<Warning> {
     let version = cluster.version.as_deref()?;
     let known = minor(version).is_some_and(|minor| MINORS.contains(&minor));
     (!known).then(|| Warning {
         code: "serverVersion".to_owned(),
         message: format!(
-            "the server is Kubernetes {version}; the rules here are those of 1.{} to 1.{}",
+            "the server is Kubernetes {version}; ds-plan implements the rules of 1.{} to 1.{}",
             MINORS.start(),
             MINORS.end()
         ),
@@ -52,14 +52,14 @@ fn minor(version: &str) -> Option<u32> {
     rest[..digits].parse().ok()
 }
 
-/// All warnings about the DaemonSet of `scene`.
+/// All warnings about the DaemonSet of `daemon_set_view`.
 pub(super) fn about(
-    scene: &Scene<'_>,
+    daemon_set_view: &DaemonSetView<'_>,
     live: Option<&DaemonSet>,
     snapshot: &Snapshot,
     created: &BTreeSet<NamespaceName>,
 ) -> Vec<Warning> {
-    let key = scene.owner.key;
+    let key = daemon_set_view.owner.key;
     let warning = |code: &str, message: String, nodes: Vec<NodeName>| Warning {
         code: code.to_owned(),
         message,
@@ -68,7 +68,7 @@ pub(super) fn about(
     };
     let mut warnings = Vec::new();
     if live.is_some_and(|live| live.terminating) {
-        let message = format!("{key} is being deleted: its controller does nothing more");
+        let message = format!("{key} is being deleted: its controller no longer reconciles it");
         warnings.push(warning("daemonSetTerminating", message, Vec::new()));
     }
     let namespace = snapshot.namespaces.iter().find(|namespace| namespace.name == key.namespace);
@@ -86,35 +86,36 @@ pub(super) fn about(
         }
         Some(_) | None => {}
     }
-    for conflict in namespace.map(|it| namespace_conflicts(scene, it)).unwrap_or_default() {
+    for conflict in namespace.map(|it| namespace_conflicts(daemon_set_view, it)).unwrap_or_default()
+    {
         let message = conflict_words(&key.namespace, &conflict);
         warnings.push(warning("namespaceNodeSelector", message, conflict.nodes));
     }
     if key.name.as_str().len() > LONGEST_NAME {
         let message = format!(
-            "the name has more than {LONGEST_NAME} characters: the controller can make no revision \
-             of that name, and so no pod"
+            "the name has more than {LONGEST_NAME} characters: the controller cannot create a \
+             revision for it, and so no pods"
         );
         warnings.push(warning("nameTooLong", message, Vec::new()));
     }
-    if !scene.pods.adopted.is_empty() {
-        let message = format!("{key} adopts {}", orphans(scene.pods.adopted.len()));
-        warnings.push(warning("adoptsOrphans", message, nodes_of(&scene.pods.adopted)));
+    if !daemon_set_view.pods.adopted.is_empty() {
+        let message = format!("{key} adopts {}", orphans(daemon_set_view.pods.adopted.len()));
+        warnings.push(warning("adoptsOrphans", message, nodes_of(&daemon_set_view.pods.adopted)));
     }
-    if !scene.pods.released.is_empty() {
+    if !daemon_set_view.pods.released.is_empty() {
         let message = format!(
-            "{key} lets go of {} that no longer match its selector; they run on",
-            pods(scene.pods.released.len())
+            "{key} releases {} that no longer match its selector; they keep running",
+            pods(daemon_set_view.pods.released.len())
         );
-        warnings.push(warning("releasesPods", message, nodes_of(&scene.pods.released)));
+        warnings.push(warning("releasesPods", message, nodes_of(&daemon_set_view.pods.released)));
     }
-    if let Some(message) = nowhere_to_run(scene) {
+    if let Some(message) = nowhere_to_run(daemon_set_view) {
         warnings.push(warning("noEligibleNode", message, Vec::new()));
     }
-    let old: Vec<&Pod> = scene.counted_as_updated().collect();
+    let old: Vec<&Pod> = daemon_set_view.counted_as_updated().collect();
     if !old.is_empty() {
         let message = format!(
-            "{} from another template, and the built-in controller takes them for up to date by \
+            "{} from another template, but the built-in controller counts them as updated by \
              their label {TEMPLATE_GENERATION_LABEL}: it does not replace them, and `kubectl \
              rollout status` does not wait for them",
             if old.len() == 1 {
@@ -128,9 +129,9 @@ pub(super) fn about(
     warnings
 }
 
-/// Why no node at all may start a pod, by the commonest reasons.
-fn nowhere_to_run(scene: &Scene<'_>) -> Option<String> {
-    let view = scene.view();
+/// The most frequent reasons why no node may start a pod; none when a node may.
+fn nowhere_to_run(daemon_set_view: &DaemonSetView<'_>) -> Option<String> {
+    let view = daemon_set_view.view();
     let total = view.placements.len();
     if total == 0 || view.placements.iter().any(|placement| placement.may_start) {
         return None;
@@ -157,8 +158,8 @@ fn nowhere_to_run(scene: &Scene<'_>) -> Option<String> {
     })
 }
 
-/// A warning when more pods than the budget are created, or several of a DaemonSet that is new: the
-/// controller creates them, and cannot be paced. Where `ds-apply` is the controller, it paces itself.
+/// A warning when more pods than the budget are created, or several pods of a new DaemonSet: the
+/// DaemonSet controller does not limit creation. `ds-apply` as the controller does.
 pub(super) fn creates_at_once(plan: &DaemonSetPlan) -> Option<Warning> {
     let budget = match plan.strategy {
         Strategy::OnDelete => 1,
@@ -180,10 +181,10 @@ pub(super) fn creates_at_once(plan: &DaemonSetPlan) -> Option<Warning> {
     }
     let pods = pods(nodes.len());
     let message = if is_new {
-        format!("{pods} are created at once: the DaemonSet controller creates them, unpaced")
+        format!("{pods} are created at once: the DaemonSet controller creates pods without a limit")
     } else {
         format!(
-            "{pods} are created at once on nodes that have none: the budget of {budget} holds back \
+            "{pods} are created at once on nodes that have none: the budget of {budget} limits \
              replacements only"
         )
     };
@@ -191,13 +192,13 @@ pub(super) fn creates_at_once(plan: &DaemonSetPlan) -> Option<Warning> {
     Some(Warning { code: "createsAtOnce".to_owned(), message, daemon_set, nodes })
 }
 
-/// What keeps the pods of a namespace off nodes where the DaemonSet of `scene` wants one.
+/// The node selectors of `namespace` that exclude eligible nodes of the DaemonSet.
 pub(super) fn namespace_conflicts<'a>(
-    scene: &Scene<'_>,
+    daemon_set_view: &DaemonSetView<'_>,
     namespace: &'a Namespace,
 ) -> Vec<Conflict<'a>> {
-    let view = scene.view();
-    let own = &scene.owner.spec.template.placement.node_selector;
+    let view = daemon_set_view.view();
+    let own = &daemon_set_view.owner.spec.template.placement.node_selector;
     node_selector::conflicts(namespace, own, view.fleet.nodes(), view.placements)
 }
 
@@ -205,23 +206,22 @@ fn conflict_words(namespace: &NamespaceName, conflict: &Conflict<'_>) -> String 
     let Conflict { reader, selector, contradicts, nodes } = conflict;
     let annotation = reader.annotation();
     let nodes = match nodes.len() {
-        1 => "1 eligible node".to_owned(),
-        more => format!("{more} eligible nodes"),
+        1 => "1 eligible node does not match".to_owned(),
+        more => format!("{more} eligible nodes do not match"),
     };
     match (reader, contradicts) {
         (Reader::PodNodeSelector, false) => format!(
-            "namespace {namespace} wants `{selector}` of its pods' nodes ({annotation}), and \
-             {nodes} do not have it: where the admission plugin PodNodeSelector is on, the pods \
-             there stay Pending"
+            "namespace {namespace} requires nodes with `{selector}` ({annotation}), and {nodes}: \
+             if the admission plugin PodNodeSelector is enabled, the pods there stay Pending"
         ),
         (Reader::PodNodeSelector, true) => format!(
-            "namespace {namespace} wants `{selector}` of its pods' nodes ({annotation}), which \
-             contradicts the DaemonSet's own nodeSelector: where the admission plugin \
-             PodNodeSelector is on, no pod can be created at all"
+            "namespace {namespace} requires nodes with `{selector}` ({annotation}), which \
+             conflicts with the nodeSelector of the DaemonSet: if the admission plugin \
+             PodNodeSelector is enabled, no pod can be created"
         ),
         (Reader::OpenShift, _) => format!(
-            "namespace {namespace} wants `{selector}` of its pods' nodes ({annotation}), and \
-             {nodes} do not have it: OpenShift's controller leaves these out, others do not"
+            "namespace {namespace} requires nodes with `{selector}` ({annotation}), and {nodes}: \
+             the DaemonSet controller of OpenShift skips them, others do not"
         ),
     }
 }
@@ -231,7 +231,7 @@ fn pods(count: usize) -> String {
 }
 
 fn orphans(count: usize) -> String {
-    format!("{} that match its selector and belong to nobody", pods(count))
+    format!("{} that match its selector and have no owner", pods(count))
 }
 
 fn nodes_of(pods: &[&Pod]) -> Vec<NodeName> {
@@ -263,6 +263,6 @@ mod tests {
             let cluster = ClusterInfo { version: version.clone(), ..ClusterInfo::default() };
             assert_eq!(about_server(&cluster).is_some(), warned, "{version:?}");
         }
-        assert_eq!(about_server(&ClusterInfo::default()), None, "kubectl does not record it");
+        assert_eq!(about_server(&ClusterInfo::default()), None, "version not recorded");
     }
 }

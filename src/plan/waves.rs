@@ -1,78 +1,79 @@
-//! Which outdated pods are replaced when: who is a candidate, who is left for later, and why.
+//! Schedules the replacement of outdated pods: the candidates, the nodes that wait, and the
+//! reasons.
 //!
-//! There is one wave. It slides: as soon as a node is well again, the next candidate goes, and never
-//! more than the budget are without an available pod. With a ramp, the first node goes alone.
+//! There is one sliding wave: as soon as a node has an available pod again, the next candidate is
+//! replaced, and unavailable nodes never exceed the budget. With a ramp, it starts with one node.
 
 use super::coded::Coded;
 use super::document::{Action, NodePlan, Strategy, Wave};
 use super::reason::Reason;
 use crate::model::{MinReady, NodeName, PolicySpec, Ramp, SkipUnreadyNodes};
 
-/// What the budget has to know of one node.
+/// State of one node that matters for the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
-    /// The node may start a pod, so the budget counts it.
+pub(super) struct BudgetView {
+    /// Whether the node may start a pod and so counts for the budget.
     pub desired: bool,
-    /// The node's kubelet reports that pods can run, or the time since it does not.
-    pub node: NodeStanding,
-    /// What becomes of its pod.
-    pub pod: PodStanding,
+    /// Readiness of the node.
+    pub node: NodeBudgetState,
+    /// State of its pod.
+    pub pod: PodBudgetState,
 }
 
-/// Whether the node itself is well.
+/// Readiness of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NodeStanding {
-    /// Its kubelet reports.
+pub(super) enum NodeBudgetState {
+    /// The kubelet reports the node as Ready.
     Ready,
-    /// It does not, since so many seconds if that is known.
+    /// The node is NotReady or its state is unknown.
     NotReady {
-        /// When it stopped.
+        /// When it became NotReady, if known.
         since: Option<jiff::Timestamp>,
-        /// How long ago that was, in seconds.
+        /// Seconds since then.
         seconds: Option<i64>,
     },
 }
 
-/// What becomes of a node's pod, as far as the budget goes.
+/// State of a node's pod that matters for the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PodStanding {
-    /// Outdated and Ready: replacing it takes one from the budget.
+pub(super) enum PodBudgetState {
+    /// Outdated and Ready: replacing it needs budget.
     OutdatedReady,
-    /// Outdated and not Ready: replacing it costs nothing.
+    /// Outdated and not Ready: replacing it needs no budget.
     OutdatedUnready,
-    /// Of the target revision, and in trouble that it may not get out of by itself.
+    /// Of the target revision, with a failure that may be permanent.
     Stuck,
-    /// Anything else: well, on its way, or the controller's affair.
+    /// Anything else: running, starting, or handled by the controller.
     Other,
 }
 
-impl Standing {
-    /// Whether its pod is stuck, and the node is not to blame for it.
+impl BudgetView {
+    /// Whether its pod is stuck although the node is Ready.
     fn is_stuck(&self) -> bool {
-        self.desired && self.node == NodeStanding::Ready && self.pod == PodStanding::Stuck
+        self.desired && self.node == NodeBudgetState::Ready && self.pod == PodBudgetState::Stuck
     }
 }
 
-impl PodStanding {
+impl PodBudgetState {
     fn is_outdated(self) -> bool {
         matches!(self, Self::OutdatedReady | Self::OutdatedUnready)
     }
 }
 
-/// Who is replaced when.
+/// Result of scheduling: the waves, and the nodes that block them.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     /// The waves in order.
     pub waves: Vec<Wave>,
-    /// Nodes that use up the budget, if that holds others back.
+    /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
     pub holders: Vec<NodeName>,
 }
 
-/// Puts the outdated pods of a rolling update into waves, and turns those that must wait into
-/// [`Action::Wait`]. `nodes` and `standings` belong together by position.
+/// Divides the outdated pods of a rolling update into waves, and sets nodes that must wait to
+/// [`Action::Wait`]. `nodes` and `budget_views` have the same order.
 pub(super) fn schedule(
     nodes: &mut [NodePlan],
-    standings: &[Standing],
+    budget_views: &[BudgetView],
     strategy: Strategy,
     pace: &PolicySpec,
     min_ready_seconds: MinReady,
@@ -83,21 +84,21 @@ pub(super) fn schedule(
             (pace.stricter(max_unavailable, desired), max_surge)
         }
     };
-    // With a surge the built-in controller does the rolling, and it skips nothing.
+    // With a surge, the built-in controller replaces the pods, and it skips no nodes.
     let mut holders = Vec::new();
     if max_surge == 0 {
-        holders = hold_back_unready_nodes(nodes, standings, pace.skip_unready_nodes);
-        holders.extend((0..nodes.len()).filter(|at| standings[*at].is_stuck()));
+        holders = skip_unready_nodes(nodes, budget_views, pace.skip_unready_nodes);
+        holders.extend((0..nodes.len()).filter(|at| budget_views[*at].is_stuck()));
         let unavailable = u32::try_from(holders.len()).unwrap_or(u32::MAX);
         if unavailable < max_unavailable
-            || !hold_back_ready_pods(nodes, standings, unavailable, max_unavailable)
+            || !defer_ready_pods(nodes, budget_views, unavailable, max_unavailable)
         {
             holders.clear();
         }
     }
     holders.sort_unstable();
     let holders = holders.into_iter().map(|at| nodes[at].name.clone()).collect();
-    let candidates = candidates(nodes, standings);
+    let candidates = candidates(nodes, budget_views);
     if candidates.is_empty() {
         return Schedule { waves: Vec::new(), holders };
     }
@@ -106,35 +107,35 @@ pub(super) fn schedule(
         nodes[at].wave = Some(1);
     }
     let name = "all nodes".to_owned();
-    // A surge is the controller's own, and knows no ramp.
+    // The built-in controller, which does the surge, has no ramp.
     let ramp = if max_surge > 0 { Ramp::None } else { pace.ramp };
     let wave =
         Wave { index: 1, name, max_unavailable, max_surge, ramp, min_ready_seconds, nodes: names };
     Schedule { waves: vec![wave], holders }
 }
 
-/// Leaves outdated pods on NotReady nodes for later. Returns the positions of those that count
-/// against the budget, because more of them are there than may be skipped.
-fn hold_back_unready_nodes(
+/// Lets outdated pods on NotReady nodes wait. Returns the positions of the nodes that count as
+/// unavailable because more nodes are NotReady than may be skipped.
+fn skip_unready_nodes(
     nodes: &mut [NodePlan],
-    standings: &[Standing],
+    budget_views: &[BudgetView],
     skip: SkipUnreadyNodes,
 ) -> Vec<usize> {
-    let count = |wanted: &dyn Fn(&Standing) -> bool| {
-        u32::try_from(standings.iter().filter(|s| s.desired && wanted(s)).count())
+    let count = |wanted: &dyn Fn(&BudgetView) -> bool| {
+        u32::try_from(budget_views.iter().filter(|s| s.desired && wanted(s)).count())
             .unwrap_or(u32::MAX)
     };
     let desired = count(&|_| true);
-    let unready = count(&|s| s.node != NodeStanding::Ready);
+    let unready = count(&|s| s.node != NodeBudgetState::Ready);
     let skippable = skip.of(desired);
     let (mut seen, mut counting) = (0, Vec::new());
-    for (at, (node, standing)) in nodes.iter_mut().zip(standings).enumerate() {
-        let NodeStanding::NotReady { since, seconds } = standing.node else { continue };
-        seen += u32::from(standing.desired);
-        if standing.desired && seen > skippable {
+    for (at, (node, budget_view)) in nodes.iter_mut().zip(budget_views).enumerate() {
+        let NodeBudgetState::NotReady { since, seconds } = budget_view.node else { continue };
+        seen += u32::from(budget_view.desired);
+        if budget_view.desired && seen > skippable {
             counting.push(at);
         }
-        if standing.pod.is_outdated() && is_rolled(node.action) {
+        if budget_view.pod.is_outdated() && is_rolled(node.action) {
             let reason = if seen <= skippable {
                 Reason::SkippedUnreadyNode { since, seconds }
             } else {
@@ -146,17 +147,17 @@ fn hold_back_unready_nodes(
     counting
 }
 
-/// Nothing that the plan does gives the budget back, so Ready outdated pods have to stay. Whether
+/// Lets Ready outdated pods wait, because nothing in the plan frees the budget. Returns whether
 /// there are any.
-fn hold_back_ready_pods(
+fn defer_ready_pods(
     nodes: &mut [NodePlan],
-    standings: &[Standing],
+    budget_views: &[BudgetView],
     unavailable: u32,
     allowed: u32,
 ) -> bool {
     let mut any = false;
-    for (node, standing) in nodes.iter_mut().zip(standings) {
-        if standing.pod == PodStanding::OutdatedReady && is_rolled(node.action) {
+    for (node, budget_view) in nodes.iter_mut().zip(budget_views) {
+        if budget_view.pod == PodBudgetState::OutdatedReady && is_rolled(node.action) {
             wait(node, Reason::BudgetTaken { unavailable, allowed });
             any = true;
         }
@@ -164,16 +165,19 @@ fn hold_back_ready_pods(
     any
 }
 
-/// The positions of the nodes to be rolled: those whose pod is not Ready first, as they cost
-/// nothing, then the others; each by name.
-fn candidates(nodes: &[NodePlan], standings: &[Standing]) -> Vec<usize> {
-    let outdated = |pod: PodStanding| {
-        (0..nodes.len()).filter(move |at| standings[*at].pod == pod && is_rolled(nodes[*at].action))
+/// The positions of the nodes to be replaced: first those whose pod is not Ready, as they need no
+/// budget, then the others; each by name.
+fn candidates(nodes: &[NodePlan], budget_views: &[BudgetView]) -> Vec<usize> {
+    let outdated = |pod: PodBudgetState| {
+        (0..nodes.len())
+            .filter(move |at| budget_views[*at].pod == pod && is_rolled(nodes[*at].action))
     };
-    outdated(PodStanding::OutdatedUnready).chain(outdated(PodStanding::OutdatedReady)).collect()
+    outdated(PodBudgetState::OutdatedUnready)
+        .chain(outdated(PodBudgetState::OutdatedReady))
+        .collect()
 }
 
-/// Whether `action` takes an outdated pod away.
+/// Whether `action` deletes an outdated pod.
 fn is_rolled(action: Action) -> bool {
     match action {
         Action::Replace | Action::Surge | Action::Delete => true,
@@ -196,16 +200,16 @@ mod tests {
     use super::*;
     use crate::plan::{Fate, PodPlan};
 
-    const NOT_READY: NodeStanding = NodeStanding::NotReady { since: None, seconds: Some(60) };
+    const NOT_READY: NodeBudgetState = NodeBudgetState::NotReady { since: None, seconds: Some(60) };
 
-    /// `count` nodes of one kind, named after `prefix`, each with one pod to be replaced unless
-    /// it is none of the outdated ones.
+    /// `count` nodes in one state, named after `prefix`, each with one pod that is replaced if it
+    /// is outdated.
     fn nodes(
         prefix: &str,
         count: usize,
-        node: NodeStanding,
-        pod: PodStanding,
-    ) -> Vec<(NodePlan, Standing)> {
+        node: NodeBudgetState,
+        pod: PodBudgetState,
+    ) -> Vec<(NodePlan, BudgetView)> {
         let reason =
             if pod.is_outdated() { Reason::Outdated { revision: None } } else { Reason::UpToDate };
         let action = if pod.is_outdated() { Action::Replace } else { Action::Keep };
@@ -223,20 +227,25 @@ mod tests {
             }],
             reasons: vec![reason.clone().into()],
         };
-        (0..count).map(|at| (plan(at), Standing { desired: true, node, pod })).collect()
+        (0..count).map(|at| (plan(at), BudgetView { desired: true, node, pod })).collect()
     }
 
-    /// Actions by node name with the code of the first reason, and the wave's nodes.
+    /// The first reason codes of the waiting nodes, and the nodes of the wave.
     fn scheduled(
-        fleet: Vec<(NodePlan, Standing)>,
+        fleet: Vec<(NodePlan, BudgetView)>,
         max_unavailable: u32,
         max_surge: u32,
     ) -> (Vec<NodePlan>, Vec<String>) {
-        let (mut plans, standings): (Vec<_>, Vec<_>) = fleet.into_iter().unzip();
+        let (mut plans, budget_views): (Vec<_>, Vec<_>) = fleet.into_iter().unzip();
         let desired = u32::try_from(plans.len()).unwrap();
         let strategy = Strategy::RollingUpdate { max_unavailable, max_surge, desired };
-        let Schedule { waves, holders: _ } =
-            schedule(&mut plans, &standings, strategy, &PolicySpec::default(), MinReady::default());
+        let Schedule { waves, holders: _ } = schedule(
+            &mut plans,
+            &budget_views,
+            strategy,
+            &PolicySpec::default(),
+            MinReady::default(),
+        );
         let names = waves.iter().flat_map(|wave| wave.nodes.iter().map(ToString::to_string));
         (plans, names.collect())
     }
@@ -246,9 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn unready_pods_come_first_because_they_cost_nothing() {
-        let mut fleet = nodes("a", 2, NodeStanding::Ready, PodStanding::OutdatedReady);
-        fleet.extend(nodes("b", 1, NodeStanding::Ready, PodStanding::OutdatedUnready));
+    fn unready_pods_come_first_because_they_need_no_budget() {
+        let mut fleet = nodes("a", 2, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+        fleet.extend(nodes("b", 1, NodeBudgetState::Ready, PodBudgetState::OutdatedUnready));
         let (plans, order) = scheduled(fleet, 1, 0);
         assert_eq!(order, ["b0", "a0", "a1"]);
         assert!(plans.iter().all(|plan| plan.wave == Some(1)));
@@ -257,13 +266,13 @@ mod tests {
     #[test]
     fn unready_nodes_are_skipped_up_to_a_share_of_the_fleet() {
         // 5% of 60 is 3, rounded up.
-        let mut fleet = nodes("a", 56, NodeStanding::Ready, PodStanding::OutdatedReady);
-        fleet.extend(nodes("b", 4, NOT_READY, PodStanding::OutdatedUnready));
+        let mut fleet = nodes("a", 56, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+        fleet.extend(nodes("b", 4, NOT_READY, PodBudgetState::OutdatedUnready));
         let (plans, order) = scheduled(fleet.clone(), 2, 0);
         assert_eq!(order.len(), 56);
         let waiting = codes(&plans, Action::Wait);
         assert_eq!(waiting, [&["skippedUnreadyNode"; 3][..], &["unreadyNodeCounts"]].concat());
-        // The fourth counts, and with a budget of one nothing else may go.
+        // The fourth counts as unavailable, and with a budget of one no other node is replaced.
         let (plans, order) = scheduled(fleet, 1, 0);
         assert_eq!(order, Vec::<String>::new());
         assert_eq!(codes(&plans, Action::Wait).iter().filter(|c| **c == "budgetTaken").count(), 56);
@@ -272,18 +281,18 @@ mod tests {
 
     #[test]
     fn at_least_one_unready_node_is_skipped() {
-        let mut fleet = nodes("a", 2, NodeStanding::Ready, PodStanding::OutdatedReady);
-        fleet.extend(nodes("b", 1, NOT_READY, PodStanding::OutdatedReady));
+        let mut fleet = nodes("a", 2, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+        fleet.extend(nodes("b", 1, NOT_READY, PodBudgetState::OutdatedReady));
         let (plans, order) = scheduled(fleet, 1, 0);
         assert_eq!(order, ["a0", "a1"]);
         assert_eq!(codes(&plans, Action::Wait), ["skippedUnreadyNode"]);
     }
 
     #[test]
-    fn stuck_pods_take_the_budget_but_not_from_what_costs_nothing() {
-        let mut fleet = nodes("a", 2, NodeStanding::Ready, PodStanding::OutdatedReady);
-        fleet.extend(nodes("b", 1, NodeStanding::Ready, PodStanding::OutdatedUnready));
-        fleet.extend(nodes("c", 1, NodeStanding::Ready, PodStanding::Stuck));
+    fn stuck_pods_use_up_the_budget_except_for_unready_pods() {
+        let mut fleet = nodes("a", 2, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+        fleet.extend(nodes("b", 1, NodeBudgetState::Ready, PodBudgetState::OutdatedUnready));
+        fleet.extend(nodes("c", 1, NodeBudgetState::Ready, PodBudgetState::Stuck));
         let (plans, order) = scheduled(fleet.clone(), 1, 0);
         assert_eq!(order, ["b0"]);
         assert_eq!(codes(&plans, Action::Wait), ["budgetTaken"; 2]);
@@ -292,8 +301,8 @@ mod tests {
     }
 
     #[test]
-    fn with_a_surge_the_controller_skips_nothing() {
-        let fleet = nodes("b", 4, NOT_READY, PodStanding::OutdatedUnready);
+    fn with_a_surge_the_controller_skips_no_nodes() {
+        let fleet = nodes("b", 4, NOT_READY, PodBudgetState::OutdatedUnready);
         let (_, order) = scheduled(fleet, 0, 1);
         assert_eq!(order.len(), 4);
     }

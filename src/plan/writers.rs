@@ -1,4 +1,4 @@
-//! Who wrote a field, as the object itself remembers it (`metadata.managedFields`).
+//! The field managers of a field, from `metadata.managedFields`.
 //!
 //! Not here: what ownership means for an apply (`merge`).
 
@@ -11,36 +11,36 @@ use serde_json::Value;
 
 use crate::merge::{Entry, ManagedFields, ManagedFieldsError, Operation};
 
-/// Somebody who wrote a field, and when.
+/// A field manager that wrote a field, and its last write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Writer {
-    /// The name that it gave itself, such as `kubectl-edit`.
+    /// Name of the field manager, such as `kubectl-edit`.
     pub manager: String,
-    /// How it wrote.
+    /// Operation: `Apply` or `Update`.
     pub operation: WriteOperation,
-    /// When it last changed any field of the object.
+    /// Time at which it last changed any field of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Timestamp>,
-    /// The part of the API that it wrote through, such as `status`; none for the object itself.
+    /// Subresource that it wrote to, such as `status`; none for the object itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subresource: Option<String>,
 }
 
-/// How somebody wrote.
+/// Operation of a field manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum WriteOperation {
-    /// By server-side apply.
+    /// Server-side apply.
     Apply,
-    /// By anything else: create, update, patch, client-side apply.
+    /// Any other write: create, update, patch, client-side apply.
     Update,
 }
 
-/// The writers of one object.
+/// The field managers of one object.
 #[derive(Debug)]
 pub(super) struct Writers(Vec<Fields>);
 
-/// What one writer owns, as paths that read like those of changes.
+/// The fields of one manager, as paths in the format of field changes.
 #[derive(Debug)]
 struct Fields {
     writer: Writer,
@@ -49,22 +49,22 @@ struct Fields {
 }
 
 impl Writers {
-    /// The writers of an object as served; none when it does not carry `managedFields`.
+    /// Returns the field managers of an object; none without `managedFields`.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// `managedFields` cannot be read.
     pub(super) fn of(object: &Value) -> Result<Self, ManagedFieldsError> {
         let managed = ManagedFields::of(object)?;
         Ok(Self(managed.entries().iter().map(Fields::of).collect()))
     }
 
-    /// Nobody is known.
+    /// Returns an object without known managers.
     pub(super) fn unknown() -> Self {
         Self(Vec::new())
     }
 
-    /// Who wrote the field at `path`, or something in it, or the list or map that it is a part of;
-    /// the latest first.
+    /// Returns the managers of the field at `path`, of a field in it, or of the list or map that
+    /// contains it; the latest first.
     pub(super) fn of_field(&self, path: &str) -> Vec<Writer> {
         let mut writers: Vec<Writer> =
             self.0.iter().filter(|fields| fields.has(path)).map(|it| it.writer.clone()).collect();
@@ -94,7 +94,7 @@ impl Fields {
         inside || self.owned.iter().any(|owned| below(owned, path) && self.is_whole(owned))
     }
 
-    /// Whether nothing below `path` is owned apart from it: it is written as a whole.
+    /// Whether `path` is owned as a whole: no field below it is owned separately.
     fn is_whole(&self, path: &str) -> bool {
         let of_it = |owned: &&String| {
             owned.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '[']))

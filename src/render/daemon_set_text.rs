@@ -18,9 +18,9 @@ use crate::plan::{
     RevisionKind, RevisionPlan, Strategy, Wave,
 };
 
-/// Where what belongs to a DaemonSet begins.
+/// Indentation of the lines of a DaemonSet.
 const INDENT: usize = 4;
-/// Where what belongs to that begins.
+/// Indentation of the lines below those.
 const DEEPER: usize = 8;
 
 /// Adds the block of one DaemonSet.
@@ -35,7 +35,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         managed_by,
         policy,
         strategy,
-        hold,
+        pause,
         live_template: _,
         target_template: _,
         revision,
@@ -43,7 +43,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         base,
         leftovers,
         conflicts,
-        taken_over: _,
+        forced_conflicts: _,
         waves,
         nodes,
         totals,
@@ -52,7 +52,7 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     let (symbol_style, symbol, note) = match change {
         Change::Create => (GAIN, "+", String::new()),
         Change::Update => (CHANGE, "~", String::new()),
-        Change::Recreate => (HALT, "!", " (must be deleted and made anew)".to_owned()),
+        Change::Recreate => (HALT, "!", " (must be deleted and recreated)".to_owned()),
         Change::Delete => (LOSS, "-", removal_words(*cascade, totals.delete)),
         Change::None => (Style::new(), " ", " (unchanged)".to_owned()),
     };
@@ -71,8 +71,8 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     if let Some(words) = managed_words(*managed_by) {
         page.push(Line::at(INDENT).styled(ASIDE, words));
     }
-    if let Some(hold) = hold {
-        page.push(Line::at(INDENT).styled(CHANGE, neutral::line(&hold.to_string())));
+    if let Some(pause) = pause {
+        page.push(Line::at(INDENT).styled(CHANGE, neutral::line(&pause.to_string())));
     }
     for change in changes {
         field_change(page, INDENT, change, options);
@@ -90,38 +90,40 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     group_lines(page, INDENT, &grouped, &at_once, options);
 }
 
-/// What is to be known of one on which no DaemonSet controller acts.
+/// A note for a DaemonSet that no DaemonSet controller reconciles.
 pub(super) fn managed_words(managed_by: ManagedBy) -> Option<&'static str> {
     match managed_by {
         ManagedBy::DaemonSetController => None,
         ManagedBy::DsApply => Some(
-            "managed by ds-apply: a ConfigMap stands for the object, and nodes that join or lose \
-             their pod get one at the next run",
+            "managed by ds-apply: a ConfigMap records the object; nodes that join or lose their \
+             pod get one at the next run",
         ),
     }
 }
 
-/// What goes when the DaemonSet does, and that nothing comes back.
+/// The effect of deleting the DaemonSet: its pods are kept, or deleted and not recreated.
 fn removal_words(cascade: Option<Cascade>, nodes: u32) -> String {
     match cascade {
-        Some(Cascade::Orphan) => " (deleted, not in the source any more; its pods stay)".to_owned(),
+        Some(Cascade::Orphan) => {
+            " (deleted: no longer in the source; its pods are kept)".to_owned()
+        }
         Some(Cascade::Background) | None => format!(
-            " (deleted, not in the source any more; its pods on {} go at once)",
+            " (deleted: no longer in the source; its pods on {} are deleted at once)",
             count(nodes, "node")
         ),
     }
 }
 
-/// Fields that are taken from others, and fields that stay because of them.
+/// Fields that conflict with other managers, and fields that are kept because of them.
 fn ownership(page: &mut Page, conflicts: &[FieldOwner], leftovers: &[FieldOwner]) {
     for FieldOwner { path, manager } in conflicts {
-        let owner = manager.as_deref().unwrap_or("nobody");
-        let words = format!("{path} is owned by {owner}, and must be taken over");
+        let owner = manager.as_deref().unwrap_or("no manager");
+        let words = format!("{path} conflicts with {owner}: force conflicts to set it");
         page.push(Line::at(INDENT).styled(HALT, neutral::line(&words)));
     }
     for FieldOwner { path, manager } in leftovers {
-        let owner = manager.as_deref().unwrap_or("nobody");
-        let words = format!("{path} stays, though git lacks it: owned by {owner}");
+        let owner = manager.as_deref().unwrap_or("no manager");
+        let words = format!("{path} kept; not in git; owned by {owner}");
         page.push(Line::at(INDENT).styled(ASIDE, neutral::line(&words)));
     }
 }
@@ -139,13 +141,13 @@ pub(super) fn revision_words(revision: &RevisionPlan) -> String {
     }
 }
 
-/// What of all this the pull request itself brings.
+/// The part of the changes that the pull request itself makes.
 fn base_words(base: &BaseChange) -> String {
     let BaseChange { change, changes } = base;
     let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
     match change {
         Change::Create => "since the base: the whole DaemonSet".to_owned(),
-        Change::None => "since the base: nothing; what differs is older drift".to_owned(),
+        Change::None => "since the base: nothing; the differences are existing drift".to_owned(),
         Change::Update | Change::Recreate | Change::Delete => {
             format!("since the base: {}", paths.join(", "))
         }
@@ -154,7 +156,7 @@ fn base_words(base: &BaseChange) -> String {
 
 pub(super) fn strategy_words(strategy: Strategy) -> String {
     match strategy {
-        Strategy::OnDelete => "OnDelete, a pod is replaced when somebody deletes it".to_owned(),
+        Strategy::OnDelete => "OnDelete, a pod is replaced after it is deleted manually".to_owned(),
         Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired } => {
             format!("RollingUpdate, at most {max_unavailable} of {desired} unavailable")
         }
@@ -164,13 +166,13 @@ pub(super) fn strategy_words(strategy: Strategy) -> String {
             )
         }
         Strategy::RollingUpdate { max_unavailable, max_surge, desired } => format!(
-            "RollingUpdate, new pod before old on at most {max_surge} of {desired} at a time, at most \
-             {max_unavailable} unavailable"
+            "RollingUpdate, new pod before old on at most {max_surge} of {desired} at a time, \
+             at most {max_unavailable} unavailable"
         ),
     }
 }
 
-/// What only a close reader wants: names of revisions, and the counters before any change.
+/// Details for `--verbose`: names of revisions, and the counters before any change.
 fn details(page: &mut Page, revision: &RevisionPlan, status: Option<&Counters>) {
     let RevisionPlan { current, target, kind: _ } = revision;
     let names =
@@ -187,7 +189,7 @@ fn details(page: &mut Page, revision: &RevisionPlan, status: Option<&Counters>) 
     }
 }
 
-/// What `kubectl get daemonsets` says before any change.
+/// The counters of `kubectl get daemonsets` before any change.
 pub(super) fn counters_words(counters: &Counters) -> String {
     let Counters { desired, current, ready, updated, available, unavailable, misscheduled } =
         counters;
@@ -203,14 +205,14 @@ fn as_grouped(node: &NodePlan) -> (Action, &str, &[Coded<Reason>]) {
     (*action, name.as_ref(), reasons)
 }
 
-/// What the lines of several waves have in common.
+/// Columns that the lines of all waves share.
 #[derive(Clone, Copy)]
 struct WaveColumns {
-    /// The only wave needs no name.
+    /// Whether waves are named; a single wave is not.
     named: bool,
-    /// Where the counts begin.
+    /// Column of the counts.
     counts: usize,
-    /// Where the nodes begin.
+    /// Column of the nodes.
     nodes: usize,
 }
 
@@ -263,13 +265,13 @@ fn wave_lines(
     }
 }
 
-/// What nearly every node of a rollout would say: that it has the revision that is to go.
+/// The reason of nearly every node of a rollout: it runs the current revision.
 fn runs_current(daemon_set: &DaemonSetPlan) -> String {
     let current = daemon_set.revision.current.as_ref();
     sentence(&[Reason::Outdated { revision: current.map(|it| it.number) }.into()])
 }
 
-/// A line for each group; below it, if wanted, a line for each of its nodes.
+/// A line for each group; with `--verbose`, a line for each of its nodes below it.
 fn group_lines(
     page: &mut Page,
     indent: usize,

@@ -1,5 +1,5 @@
-//! Documents as JSON and YAML: the data exact, and still harmless on a terminal or in the log of a
-//! CI system, because whatever cannot be seen is written as an escape of the format itself.
+//! Documents as JSON and YAML: the data is exact, and harmless on a terminal or in the log of a CI
+//! system, because invisible characters are written as escapes of the format.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ use super::neutral;
 /// `document` as indented JSON, fields in the order of the type, with a line break at the end.
 ///
 /// # Errors
-/// The type has what JSON has not, such as a map whose keys are no text.
+/// The type has a value that JSON cannot represent, such as a map whose keys are not strings.
 pub fn json<T: Serialize>(document: &T) -> Result<String, Error> {
     let plain = serde_json::to_string_pretty(document).map_err(Error::Json)?;
-    // Outside of strings JSON has nothing that is escaped, so all of it is in strings.
+    // JSON has characters to escape only inside of strings.
     let mut safe = escaped(&plain, |c, safe| {
         for unit in c.encode_utf16(&mut [0; 2]) {
             let _ = write!(safe, "\\u{unit:04x}");
@@ -29,7 +29,7 @@ pub fn json<T: Serialize>(document: &T) -> Result<String, Error> {
 /// kubectl's output.
 ///
 /// # Errors
-/// The type has what JSON has not, such as a map whose keys are no text.
+/// The type has a value that JSON cannot represent, such as a map whose keys are not strings.
 pub fn yaml<T: Serialize>(document: &T) -> Result<String, Error> {
     let value = serde_json::to_value(document).map_err(Error::Json)?;
     yaml_of(&value)
@@ -37,8 +37,8 @@ pub fn yaml<T: Serialize>(document: &T) -> Result<String, Error> {
 
 /// `value` as YAML.
 ///
-/// The writer takes no orders on how to quote keys. So a value with a key to be escaped is written
-/// as JSON is, which is YAML as well, and puts everything in double quotes.
+/// The YAML library cannot be configured to quote keys. A value with a key to escape is therefore
+/// written as JSON, which is valid YAML and has all strings in double quotes.
 pub(super) fn yaml_of(value: &Value) -> Result<String, Error> {
     let plain = if all_keys_harmless(value) {
         // Long lines stay long: folded ones are hard to compare.
@@ -47,7 +47,7 @@ pub(super) fn yaml_of(value: &Value) -> Result<String, Error> {
     } else {
         serde_json::to_string_pretty(value).map_err(Error::Json)? + "\n"
     };
-    // All of it is in double quotes, where these escapes are understood.
+    // All strings are in double quotes, where these escapes are valid.
     Ok(escaped(&plain, |c, safe| {
         let _ = match u32::from(c) {
             code @ ..=0xff => write!(safe, "\\x{code:02x}"),
@@ -57,7 +57,7 @@ pub(super) fn yaml_of(value: &Value) -> Result<String, Error> {
     }))
 }
 
-/// `text` with an escape in place of each character that must not get out as it is.
+/// `text` with an escape in place of each character that must not be printed.
 fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> String {
     let mut safe = String::with_capacity(text.len() + 1);
     for (nth, line) in text.split('\n').enumerate() {
@@ -80,7 +80,7 @@ fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> String {
     safe
 }
 
-/// A value whose strings are double-quoted where they hold something to be escaped.
+/// A value whose strings are double-quoted if they contain a character to escape.
 struct Quoting<'a>(&'a Value);
 
 impl Serialize for Quoting<'_> {
@@ -119,7 +119,7 @@ fn all_keys_harmless(value: &Value) -> bool {
     }
 }
 
-/// Whether nothing in `text`, on any of its lines, has to be escaped.
+/// Whether no line of `text` contains a character to escape.
 fn is_harmless(text: &str) -> bool {
     text.split('\n').all(neutral::is_harmless)
 }
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Strings that some reader of YAML takes for something else, or that hide something.
+    /// Strings that some YAML parser reads as another type, or that contain invisible characters.
     fn nasty() -> Vec<String> {
         serde_json::from_str(include_str!("../../tests/nasty_strings.json")).unwrap()
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_escaped() {
+    fn invisible_characters_are_escaped() {
         let shown: Vec<_> =
             HIDDEN.iter().map(|text| yaml_of(&Value::from(*text)).unwrap()).collect();
         insta::assert_snapshot!(shown.concat(), @r##"

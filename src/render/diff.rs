@@ -1,4 +1,4 @@
-//! Live against target, as `kubectl diff` prints it.
+//! The diff of the live object against the target, as `kubectl diff` prints it.
 
 use super::TextOptions;
 use super::page::{ASIDE, Line, Page};
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_kubectl_prints_it() {
+    fn a_diff_has_the_format_of_kubectl() {
         insta::assert_snapshot!(diff_text(&examples::diff(), &TextOptions::default()), @"
         diff -u -N LIVE/apps.v1.DaemonSet.logging.fluent-bit MERGED/apps.v1.DaemonSet.logging.fluent-bit
         --- LIVE/apps.v1.DaemonSet.logging.fluent-bit
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_for_what_stays() {
+    fn unchanged_objects_have_no_diff() {
         let mut diff = examples::diff();
         diff.daemon_sets.retain(|one| one.change == crate::plan::Change::None);
         assert_eq!(diff_text(&diff, &TextOptions::default()), "");

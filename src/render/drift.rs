@@ -1,4 +1,4 @@
-//! A drift report for people: a block for each DaemonSet that deviates, class by class.
+//! A drift report as text: a block for each DaemonSet that deviates, class by class.
 
 use super::TextOptions;
 use super::nodes::{Group, groups, names, reason_column};
@@ -41,7 +41,7 @@ pub fn drift_text(drift: &Drift, options: &TextOptions) -> String {
     page.write(*options)
 }
 
-/// `NAMESPACE/NAME` of each DaemonSet that deviates, one a line.
+/// `NAMESPACE/NAME` of each DaemonSet that deviates, one per line.
 pub fn drift_name(drift: &Drift) -> String {
     let mut page = Page::default();
     for daemon_set in drift.daemon_sets.iter().filter(|it| !it.deviations.is_empty()) {
@@ -99,7 +99,7 @@ pub(super) fn writer_words(writer: &Writer) -> String {
     format!("written by {manager} ({operation}){through}{at}")
 }
 
-/// Nodes by why they deviate.
+/// Nodes grouped by the reason of their deviation.
 pub(super) fn grouped(nodes: &[NodeDrift]) -> Vec<Group<'_, ()>> {
     let each = nodes.iter();
     groups(each.map(|NodeDrift { node, pods: _, reasons }| ((), node.as_ref(), reasons.as_slice())))
@@ -134,15 +134,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_class_and_who_wrote_what() {
+    fn each_class_with_the_writers_of_fields() {
         insta::assert_snapshot!(drift_text(&examples::drift(), &TextOptions::default()), @r#"
         ds-plan drift  7 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
         logging/absent
             spec   (- live, + source)
-                the cluster does not have it
+                it does not exist in the cluster
             history
-                revision 7 (fluent-bit-7f6d) belongs to no DaemonSet that exists
+                revision 7 (fluent-bit-7f6d) does not belong to an existing DaemonSet
 
         logging/fluent-bit
             spec   (- live, + source)
@@ -159,44 +159,44 @@ mod tests {
                     3 nodes: edge-a-01 … edge-a-03   pod no longer matches the selector and is released
                 3 nodes with a pod of another template
                     3 nodes: edge-a-01 … edge-a-03   runs revision 7
-                3 nodes with a pod that ended
+                3 nodes with a failed or completed pod
                     3 nodes: edge-a-01 … edge-a-03   pod failed
-                3 nodes with a pod that may not be there
-                    3 nodes: edge-a-01 … edge-a-03   node is gone: the pod garbage collector removes the pod
+                3 nodes with a pod that may not run there
+                    3 nodes: edge-a-01 … edge-a-03   node no longer exists: the pod garbage collector deletes the pod
             rollout
-                the controller is at generation 8, the object at 9
+                the controller has observed generation 8, the object is at 9
             history
-                the status counts 3 nodes as updated that run another template
+                the status counts 3 nodes as updated whose pods run another template
                     3 nodes: edge-a-01 … edge-a-03   runs revision 7
             eligibility
-                3 nodes with a pod where none may start
-                    3 nodes: edge-a-01 … edge-a-03   its pod runs on, but none may start: nodeSelector disk=ssd does not match (node has disk=hdd)
-                openshift.io/node-selector disk=ssd of the namespace keeps pods off 2 nodes where the DaemonSet wants one
+                3 nodes with a pod where a new pod may not start
+                    3 nodes: edge-a-01 … edge-a-03   its pod keeps running; a new pod may not start here: nodeSelector disk=ssd does not match (node has disk=hdd)
+                openshift.io/node-selector disk=ssd of the namespace excludes 2 nodes that the DaemonSet selects
                     edge-a-9, edge-a-10
 
         logging/going
             spec   (- live, + source)
                 it is being deleted
 
-        logging/held
+        logging/paused
             rollout
-                held by ci@runner-7 since 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7
+                paused by ci@runner-7 since 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7
                 the live template, revision 8, runs on 12 of 40 nodes
 
-        logging/parked
+        logging/aborted
             rollout
-                parked by ci@runner-7 since 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7
+                aborted by ci@runner-7 since 2026-08-01T11:00:00Z, commit 4f2c9e1, from revision 7
                 the live template, revision 8, runs on 12 of 40 nodes
 
         logging/revisions
             rollout
                 annotation cannot be read
-                annotation ds-plan.dev/rollout is left over: somebody has set the update strategy since, and it counts for nothing; the next apply by ds-apply removes it
+                annotation ds-plan.dev/rollout is left over: another client has set the update strategy since, so it is ignored; the next apply by ds-apply removes it
             history
-                no revision holds the live template
-                revision 7 (fluent-bit-7f6d) holds the same template as revision 8 (fluent-bit-8f6d)
-                revision 7 is there twice: fluent-bit-a, fluent-bit-b
-                revision 7 (fluent-bit-7f6d) is half revision 6 (fluent-bit-6f6d) and half revision 8 (fluent-bit-8f6d): somebody applied in two steps
+                no revision has the live template
+                revision 7 (fluent-bit-7f6d) has the same template as revision 8 (fluent-bit-8f6d)
+                revision 7 exists more than once: fluent-bit-a, fluent-bit-b
+                revision 7 (fluent-bit-7f6d) mixes revision 6 (fluent-bit-6f6d) and revision 8 (fluent-bit-8f6d): the manifest was applied in two steps
 
         Drift: 4 spec, 5 pod, 7 rollout, 6 history, 2 eligibility.
         "#);
@@ -204,8 +204,8 @@ mod tests {
         logging/absent
         logging/fluent-bit
         logging/going
-        logging/held
-        logging/parked
+        logging/paused
+        logging/aborted
         logging/revisions
         ");
     }

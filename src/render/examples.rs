@@ -1,4 +1,4 @@
-//! Plans as a fleet would have them, for tests.
+//! Example plans of a fleet, for tests.
 
 mod past;
 
@@ -19,7 +19,7 @@ use crate::plan::{
     Warning, Wave,
 };
 
-/// A plan of `daemon_sets`, with the sums that belong to it.
+/// A plan of `daemon_sets`, with matching totals.
 pub(super) fn plan(daemon_sets: Vec<DaemonSetPlan>) -> Plan {
     let mut totals = Totals::default();
     for daemon_set in &daemon_sets {
@@ -78,7 +78,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         managed_by: ManagedBy::DaemonSetController,
         policy: None,
         strategy: Strategy::RollingUpdate { max_unavailable: 42, max_surge: 0, desired: 412 },
-        hold: None,
+        pause: None,
         live_template: Some("sha256:1a2b".into()),
         target_template: "sha256:1a2b".into(),
         revision: RevisionPlan {
@@ -96,7 +96,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
         base: None,
         leftovers: vec![],
         conflicts: vec![],
-        taken_over: vec![],
+        forced_conflicts: vec![],
         waves: vec![],
         nodes: vec![],
         totals: ActionTotals { keep: 412, ..ActionTotals::default() },
@@ -112,7 +112,7 @@ pub(super) fn quiet(namespace: &str, name: &str) -> DaemonSetPlan {
     }
 }
 
-/// Revision 7 becomes 8 with `changes`; the nodes come later.
+/// Revision 7 becomes 8 with `changes`; callers add the nodes.
 pub(super) fn updated(name: &str, changes: Vec<FieldChange>) -> DaemonSetPlan {
     let mut plan = quiet("logging", name);
     plan.change = Change::Update;
@@ -123,7 +123,7 @@ pub(super) fn updated(name: &str, changes: Vec<FieldChange>) -> DaemonSetPlan {
 }
 
 impl DaemonSetPlan {
-    /// With `nodes` in place of as many that have nothing to do.
+    /// Replaces as many unchanged nodes with `nodes`.
     pub(super) fn with(mut self, nodes: impl IntoIterator<Item = NodePlan>) -> Self {
         for node in nodes {
             self.totals.keep = self.totals.keep.saturating_sub(1);
@@ -133,7 +133,7 @@ impl DaemonSetPlan {
         self
     }
 
-    /// With `nodes` as the wave `index`.
+    /// Adds `nodes` as the wave `index`.
     pub(super) fn with_wave(self, index: u32, name: &str, nodes: Vec<NodePlan>) -> Self {
         let (max_unavailable, max_surge) = match self.strategy {
             Strategy::OnDelete => (1, 0),
@@ -178,7 +178,7 @@ pub(super) fn node(name: &str, action: Action, reasons: Vec<Reason>) -> NodePlan
     NodePlan { name: name.into(), action, wave: None, pods, reasons }
 }
 
-/// Nodes `edge-ZONE-01` to `edge-ZONE-COUNT` but `without`, all alike.
+/// Nodes `edge-ZONE-01` to `edge-ZONE-COUNT` except `without`, with the same action and reason.
 pub(super) fn zone(
     zone: &str,
     count: u32,
@@ -251,7 +251,7 @@ pub(super) fn rollout() -> Plan {
     plan(vec![quiet("kube-system", "kube-proxy"), fluent_bit, quiet("monitoring", "node-exporter")])
 }
 
-/// What a guard and warnings look like.
+/// An example with guards and warnings.
 pub(super) fn guarded() -> Plan {
     let mut recreated =
         updated("agent", vec![change("spec.selector.matchLabels.app", "agent", "agent-v2")]);
@@ -280,7 +280,7 @@ pub(super) fn guarded() -> Plan {
     plan
 }
 
-/// Two DaemonSets, one well and one in trouble.
+/// Two DaemonSets, one healthy and one with unavailable pods.
 pub(super) fn status() -> Status {
     let well = Counters {
         desired: 40,
@@ -300,7 +300,7 @@ pub(super) fn status() -> Status {
         counted: well,
         node_selector: "<none>".into(),
         age_seconds: Some(3_600 * 24 * 41),
-        hold: None,
+        pause: None,
         lock: None,
         obstacles: vec![],
     };
@@ -326,7 +326,7 @@ pub(super) fn status() -> Status {
     }
 }
 
-/// A node that lost the label that the DaemonSet asks for.
+/// A node that lost the label that the DaemonSet selects.
 pub(super) fn explanation() -> Explanation {
     let reason = Reason::NotEligible { obstacle: wrong_disk("hdd") };
     let NodePlan { name, action, wave, pods, reasons } =

@@ -1,4 +1,4 @@
-//! One DaemonSet on one node: each rule with how it came out, then what follows from them.
+//! One DaemonSet on one node: each rule with its outcome, then the resulting action.
 
 use anstyle::Style;
 
@@ -8,7 +8,7 @@ use super::page::{ASIDE, GAIN, HALT, LOSS, Line, NAME, Page, style_of};
 use crate::plan::{Action, ContainerLog, Explanation, Outcome, RuleReport};
 
 const INDENT: usize = 4;
-/// Rules up to this width have their outcomes under each other.
+/// The outcomes are aligned if no rule is wider than this.
 const MOST_ALIGNED: usize = 64;
 
 /// The explanation as text.
@@ -36,7 +36,7 @@ pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String 
     page.gap();
     page.push(Line::at(0).plain(verdict(*may_start, *may_stay)));
     if pods.is_empty() {
-        page.push(Line::at(0).plain("There is no pod here."));
+        page.push(Line::at(0).plain("No pod on this node."));
     }
     for pod in pods {
         page.push(Line::at(0).plain(fate(pod)));
@@ -78,7 +78,7 @@ fn outcome_word(outcome: Outcome) -> (Style, &'static str) {
 fn verdict(may_start: bool, may_stay: bool) -> &'static str {
     match (may_start, may_stay) {
         (true, true) => "A pod may start here, and stay.",
-        (false, true) => "A pod that runs here may stay, but none may start.",
+        (false, true) => "A pod here keeps running; a new pod may not start here.",
         (false, false) => "A pod may neither start here nor stay.",
         (true, false) => "A pod may start here, but may not stay.",
     }
@@ -93,10 +93,10 @@ fn signed(action: Action) -> String {
 fn action_words(action: Action) -> &'static str {
     match action {
         Action::Create => "a pod is created",
-        Action::Delete => "its pod is deleted, and none comes back",
-        Action::Replace => "its pod is deleted, then created anew",
+        Action::Delete => "its pod is deleted, not recreated",
+        Action::Replace => "its pod is deleted, then recreated",
         Action::Surge => "a new pod is created, then the old one is deleted",
-        Action::Wait => "it has to wait",
+        Action::Wait => "it waits",
         Action::Keep => "nothing happens",
     }
 }
@@ -108,11 +108,11 @@ mod tests {
     use crate::plan::Reason;
 
     #[test]
-    fn what_the_kubelet_says_and_the_container_printed_comes_last() {
+    fn messages_of_the_kubelet_and_container_logs_come_last() {
         let mut explanation = examples::explanation();
         let reason = Reason::PodNotReady {
             container: Some("agent".to_owned()),
-            trouble: Some("CrashLoopBackOff".to_owned()),
+            container_failure: Some("CrashLoopBackOff".to_owned()),
             detail: Some("back-off; it ended with Error, exit code 3".to_owned()),
             warning: Some("BackOff: restarting".to_owned()),
             restarts: 4,
@@ -127,7 +127,7 @@ mod tests {
         }];
         let text = explain_text(&explanation, &TextOptions::default());
         insta::assert_snapshot!(text.rsplit_once("\n\n").unwrap().1, @r"
-            - its pod is deleted, and none comes back: pod is not Ready: CrashLoopBackOff in container agent
+            - its pod is deleted, not recreated: pod is not Ready: CrashLoopBackOff in container agent
                 back-off; it ended with Error, exit code 3
                 last warning: BackOff: restarting
                 container agent printed before it ended:
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_then_what_follows() {
+    fn each_rule_then_the_resulting_action() {
         insta::assert_snapshot!(explain_text(&examples::explanation(), &TextOptions::default()), @r"
             logging/fluent-bit on node edge-b-13
 
@@ -147,9 +147,9 @@ mod tests {
                 pass        taint node.kubernetes.io/unschedulable:NoSchedule   tolerated, as by every daemon pod
 
             A pod may neither start here nor stay.
-            pod agent-b-13x goes: nodeSelector disk=ssd does not match (node has disk=hdd)
+            pod agent-b-13x deleted: nodeSelector disk=ssd does not match (node has disk=hdd)
 
-            - its pod is deleted, and none comes back: nodeSelector disk=ssd does not match (node has disk=hdd)
+            - its pod is deleted, not recreated: nodeSelector disk=ssd does not match (node has disk=hdd)
             ");
     }
 
@@ -164,7 +164,7 @@ mod tests {
             logging/fluent-bit on node edge-b-13
 
             A pod may start here, and stay.
-            There is no pod here.
+            No pod on this node.
 
             + a pod is created in wave 2: node has no pod yet
             ");

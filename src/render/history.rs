@@ -1,4 +1,5 @@
-//! Revisions: kubectl's table with two more columns, one revision's template, or how two differ.
+//! Revisions: kubectl's table with two more columns, the template of one revision, or the
+//! difference between two.
 
 use super::TextOptions;
 use super::page::{ASIDE, Line, NAME, Page, count};
@@ -44,8 +45,8 @@ fn one(page: &mut Page, history: &DaemonSetHistory) {
     }
     if *pods_without_revision > 0 {
         let pods = count(*pods_without_revision, "pod");
-        let verb = if *pods_without_revision == 1 { "comes" } else { "come" };
-        page.push(Line::at(0).styled(ASIDE, format!("{pods} {verb} from no revision that exists")));
+        let verb = if *pods_without_revision == 1 { "belongs" } else { "belong" };
+        page.push(Line::at(0).styled(ASIDE, format!("{pods} {verb} to no existing revision")));
     }
 }
 
@@ -106,7 +107,7 @@ mod tests {
         REVISION  CHANGE-CAUSE  COMMIT                                    PODS
         7         <none>        <none>                                    3
         8         new image     4f2c9e1d0a5b6c7d8e9f00112233445566778899  409
-        2 pods come from no revision that exists
+        2 pods belong to no existing revision
 
         daemonset.apps/fluent-bit with revision #8
         Pod Template:

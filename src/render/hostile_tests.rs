@@ -1,4 +1,4 @@
-//! Whatever a manifest or a cluster says, no output of ours carries it out.
+//! No output of ds-plan executes or forwards commands from a manifest or a cluster.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::examples::{
     change, diff, drift, explanation, guarded, history, plan, rollout, status, updated,
 };
-use super::fertile::{self, Fertile};
+use super::hostile_text::{self, HostilePlan};
 use super::{
     HtmlOptions, MARKDOWN_LIMIT, MarkdownOptions, RolloutReport, TextOptions, diff_markdown,
     diff_text, drift_html, drift_markdown, drift_name, drift_text, explain_text, history_text,
@@ -18,9 +18,11 @@ use super::{
 };
 use crate::model::{DaemonSetKey, NodeName};
 use crate::plan::{Diff, Drift, Explanation, History, Plan, Reason, Status};
-use crate::rollout::{Cost, Delete, Ending, Outcome, Progress, Record, Replaced, Report, Trouble};
+use crate::rollout::{
+    Cost, Delete, Ending, Outcome, PodFailure, Progress, Record, Replaced, Report,
+};
 
-static PLANS: LazyLock<[Fertile<Plan>; 2]> = LazyLock::new(|| {
+static PLANS: LazyLock<[HostilePlan<Plan>; 2]> = LazyLock::new(|| {
     let mut small = rollout();
     small.daemon_sets[1].nodes.truncate(8);
     small.daemon_sets[1].waves[0].nodes.truncate(8);
@@ -32,17 +34,18 @@ static PLANS: LazyLock<[Fertile<Plan>; 2]> = LazyLock::new(|| {
     let mut other = plan(vec![updated("agent", changes)]);
     (other.guards, other.warnings) = (guarded().guards, guarded().warnings);
     other.cluster.snapshot = Some("fleet.json".into());
-    [Fertile::of(&small), Fertile::of(&other)]
+    [HostilePlan::of(&small), HostilePlan::of(&other)]
 });
-static STATUS: LazyLock<Fertile<Status>> = LazyLock::new(|| Fertile::of(&status()));
-static EXPLANATION: LazyLock<Fertile<Explanation>> = LazyLock::new(|| Fertile::of(&explanation()));
-static HISTORY: LazyLock<Fertile<History>> = LazyLock::new(|| Fertile::of(&history()));
-static DIFF: LazyLock<Fertile<Diff>> = LazyLock::new(|| Fertile::of(&diff()));
-static DRIFT: LazyLock<Fertile<Drift>> = LazyLock::new(|| Fertile::of(&drift()));
+static STATUS: LazyLock<HostilePlan<Status>> = LazyLock::new(|| HostilePlan::of(&status()));
+static EXPLANATION: LazyLock<HostilePlan<Explanation>> =
+    LazyLock::new(|| HostilePlan::of(&explanation()));
+static HISTORY: LazyLock<HostilePlan<History>> = LazyLock::new(|| HostilePlan::of(&history()));
+static DIFF: LazyLock<HostilePlan<Diff>> = LazyLock::new(|| HostilePlan::of(&diff()));
+static DRIFT: LazyLock<HostilePlan<Drift>> = LazyLock::new(|| HostilePlan::of(&drift()));
 
-/// `text` has nothing but visible characters in lines, and no line is an order to a CI system.
+/// `text` has nothing but visible characters in lines, and no line is a command to a CI system.
 fn harmless(text: &str) -> Result<(), TestCaseError> {
-    // Apart from what is tested: the ranges that matter most, once more and by number.
+    // Independent of the tested code: the most important ranges, by code point.
     let never = |c: char| {
         matches!(u32::from(c),
             0..=9 | 11..=0x1f | 0x7f..=0x9f | 0xad | 0x61c | 0x200b..=0x200f | 0x2028..=0x202e
@@ -73,7 +76,7 @@ fn html(verbose: bool) -> HtmlOptions<'static> {
     HtmlOptions { nodes: &[], verbose }
 }
 
-/// `text` is harmless in a log, and has as many scripts as it has when nobody is hostile.
+/// `text` is harmless in a log, and has as many scripts as the page of a harmless plan.
 fn one_page(text: &str) -> Result<(), TestCaseError> {
     harmless(text)?;
     prop_assert_eq!(text.matches("<script").count(), 6);
@@ -82,12 +85,12 @@ fn one_page(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A rollout that failed, told with these words.
+/// The events of a rollout that failed, with these texts.
 fn story(seeds: &[String]) -> Vec<Record> {
     let mut words = seeds.iter().cycle().map(String::as_str);
     let mut word = || words.next().unwrap_or_default();
     let node = NodeName::from(word());
-    let trouble = Trouble::NoPod { seconds: 9, message: Some(word().to_owned()) };
+    let pod_failure = PodFailure::NoPod { seconds: 9, message: Some(word().to_owned()) };
     let delete = Delete {
         pod: word().into(),
         uid: word().into(),
@@ -99,12 +102,12 @@ fn story(seeds: &[String]) -> Vec<Record> {
         Report::Revision(word().into()),
         Report::Deleting(delete),
         Report::Recovered { node: node.clone(), seconds: 3 },
-        Report::Failed { node: word().into(), trouble: trouble.clone() },
+        Report::Failed { node: word().into(), pod_failure: pod_failure.clone() },
         Report::Progress(Progress { unavailable: 2, allowed: 1, ..Progress::default() }),
     ];
     let at = |second| Timestamp::from_second(second).unwrap();
-    let outcome = Outcome::Parked {
-        failed: [(word().into(), trouble)].into(),
+    let outcome = Outcome::Aborted {
+        failed: [(word().into(), pod_failure)].into(),
         to: word().into(),
         rolled_back: None,
     };
@@ -120,13 +123,13 @@ proptest! {
 
     #[test]
     fn nothing_hostile_gets_through(
-        seeds in prop::collection::vec(fertile::seed(), 1..12),
+        seeds in prop::collection::vec(hostile_text::seed(), 1..12),
         verbose: bool,
         width in prop::option::of(40..100_usize),
     ) {
         let options = TextOptions { verbose, width, color: false };
-        for fertile in &*PLANS {
-            let plan = fertile.sown(&seeds);
+        for hostile_text in &*PLANS {
+            let plan = hostile_text.sown(&seeds);
             harmless(&plan_text(&plan, &options))?;
             harmless(&plan_name(&plan))?;
             one_comment(&plan_markdown(&plan, &markdown(verbose)))?;
@@ -155,7 +158,7 @@ proptest! {
 
     #[test]
     fn nothing_hostile_gets_through_a_rollout(
-        seeds in prop::collection::vec(fertile::seed(), 1..12),
+        seeds in prop::collection::vec(hostile_text::seed(), 1..12),
     ) {
         let records = story(&seeds);
         let report = RolloutReport { rehearsed: false, records: &records, tool_version: "1" };
@@ -164,7 +167,7 @@ proptest! {
 
     #[test]
     fn nothing_hostile_gets_through_what_was_found(
-        seeds in prop::collection::vec(fertile::seed(), 1..12),
+        seeds in prop::collection::vec(hostile_text::seed(), 1..12),
         verbose: bool,
         width in prop::option::of(40..100_usize),
     ) {
@@ -191,8 +194,8 @@ proptest! {
 }
 
 #[test]
-fn text_is_planted_nearly_everywhere() {
-    let spots: usize = PLANS.iter().map(|fertile| fertile.spots.len()).sum();
+fn hostile_text_is_in_nearly_every_field() {
+    let spots: usize = PLANS.iter().map(|hostile_text| hostile_text.spots.len()).sum();
     assert!(spots > 60, "only {spots}");
     assert!(PLANS[1].spots.iter().any(|spot| spot == "/daemonSets/0/changes/2/after/0"));
 }

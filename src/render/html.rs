@@ -1,10 +1,10 @@
-//! Documents as one HTML page each, for people who would rather look than read: the fleet as a map,
-//! waves and the budget's use over time, and a table of nodes to search and sort.
+//! Documents as HTML pages, one page each: the fleet as a map, waves and the use of the budget over
+//! time, and a table of nodes to search and sort.
 //!
-//! A page holds all that it needs, and asks nobody for anything: its policy allows its own style and
-//! scripts, by their digests, and nothing else. What is said in words and numbers, and the charts,
-//! is HTML and SVG from here; map and table are drawn by the scripts in `html/`, from data that
-//! stands in the page once. Not here: how text is kept from becoming markup (`markup`).
+//! A page is self-contained and loads nothing: its Content-Security-Policy allows its own style and
+//! scripts, by their digests, and nothing else. Text, numbers and charts are HTML and SVG made
+//! here; the scripts in `html/` draw the map and the table from data that is embedded once.
+//! Escaping is in `markup`.
 
 mod charts;
 mod drift;
@@ -29,7 +29,7 @@ pub use drift::drift_html;
 pub use plan::plan_html;
 pub use rollout::{RolloutReport, rollout_html};
 
-/// The page around everything; `{{NAME}}` is where something goes.
+/// The template of the page, with placeholders `{{NAME}}`.
 const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/report.css");
 /// In the order in which they run.
@@ -41,30 +41,30 @@ const SCRIPTS: [&str; 5] = [
     include_str!("html/main.js"),
 ];
 
-/// What a page is made for.
+/// Options of an HTML page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HtmlOptions<'a> {
     /// The cluster's nodes, for the map.
     pub nodes: &'a [Node],
-    /// Values of fields in full length.
+    /// Whether values of fields are shown in full length.
     pub verbose: bool,
 }
 
-/// What is on a page.
+/// The content of a page.
 struct Page {
-    /// What kind of document it is: `plan`, `drift`.
+    /// The kind of the document: `plan`, `drift`.
     kind: &'static str,
     /// The most important sentence.
     headline: String,
-    /// What was compared with what.
+    /// The source and the cluster that were compared.
     about: Vec<String>,
-    /// What matters most, at a glance.
+    /// The most important numbers.
     glance: Html,
-    /// What stands before and after map and table of nodes.
+    /// The content before and after the map and the table of nodes.
     before: Html,
     after: Html,
     picture: Picture,
-    /// How it was made.
+    /// The program and version that made the page.
     footer: String,
 }
 
@@ -94,7 +94,7 @@ impl Page {
     }
 }
 
-/// The page's template, with `content` in its places. What is put in is not looked at again.
+/// The template with `content` in its placeholders. Inserted text is not searched for placeholders.
 fn filled(content: impl Fn(&str) -> String) -> String {
     let mut page = String::new();
     for (nth, piece) in PAGE.split("{{").enumerate() {
@@ -109,7 +109,7 @@ fn filled(content: impl Fn(&str) -> String) -> String {
     page
 }
 
-/// What the page may load and run: its own style and scripts, as they are here.
+/// The Content-Security-Policy of the page: its own style and scripts only.
 fn policy() -> String {
     let mut policy =
         "default-src 'none'; base-uri 'none'; form-action 'none'; style-src".to_owned();
@@ -129,14 +129,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_of_the_page_is_filled_and_content_is_not_looked_at() {
+    fn every_placeholder_is_filled_and_inserted_text_is_not_searched() {
         let page = filled(|_| "{{title}}".to_owned());
         assert_eq!(page.matches("{{").count(), PAGE.matches("{{").count());
         let page = filled(|name| format!("<{name}>"));
         assert!(!page.contains("{{"), "{page}");
     }
 
-    /// A stray one would end the element, and the digest would not fit.
+    /// An end tag in a script would end the element, and its digest would not match.
     #[test]
     fn scripts_and_style_do_not_end_themselves() {
         for text in SCRIPTS.iter().chain([&STYLE]) {

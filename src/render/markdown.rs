@@ -1,10 +1,10 @@
 //! Documents as GitHub-flavoured Markdown, for the comment on a pull request and the summary of a
-//! job: what matters first, the rest folded away, and never too long to be posted.
+//! job: a summary first, details collapsed, and never too long to post.
 //!
-//! Whatever comes from a manifest or a cluster stands in code: a code span, a fence, or an escaped
-//! `<code>` element. In there nothing is markup, a link, a mention or a reference to an issue.
-//! What would end the code, or a cell of a table, is spelled out as hidden characters are
-//! (`neutral`). Not here: how the parts of a comment share its length (`fit`).
+//! Text from a manifest or a cluster is always code: a code span, a fence, or an escaped `<code>`
+//! element, in which nothing is markup, a link, a mention or a reference to an issue. Characters
+//! that would end the code, or a table cell, are escaped like invisible ones (`neutral`). `fit`
+//! divides the available length between the parts of a comment.
 
 mod daemon_set;
 mod diff;
@@ -30,29 +30,29 @@ pub(super) use nodes::node_words;
 pub(super) use plan::effect;
 pub use plan::plan_markdown;
 
-/// No document is longer, in bytes of UTF-8, and so neither in characters nor in UTF-16 units.
+/// Maximum length of a document, in bytes of UTF-8, and so also in characters and UTF-16 units.
 /// GitHub refuses comments of more than 65,536 characters.
 pub const MARKDOWN_LIMIT: usize = 60_000;
 
-/// Names and texts from outside are cut at so many bytes.
+/// Maximum length of names and texts from outside, in bytes.
 const LONGEST: usize = 300;
-/// A sentence that becomes longer than this is cut like a name.
+/// Maximum length of a sentence, in bytes.
 const LONGEST_PROSE: usize = 1_200;
-/// What is counted, a zone say, has a shorter name.
+/// Maximum length of the names of counted things, such as zones, in bytes.
 const LONGEST_COUNTED: usize = 63;
 
-/// What a Markdown document is made for.
+/// Options of a Markdown document.
 #[derive(Clone, Debug, Default)]
 pub struct MarkdownOptions {
-    /// The name in the hidden marker.
+    /// The id in the hidden marker.
     pub comment: CommentId,
-    /// Every node with its pods, and values in full length, while there is room.
+    /// Whether every node is listed with its pods, and values are in full length, within the limit.
     pub verbose: bool,
-    /// In which zone each node is, as far as that is known.
+    /// The zone of each node, if known.
     pub zones: BTreeMap<NodeName, Box<str>>,
 }
 
-/// Tells the comments of one pull request apart, so that each is updated by whoever wrote it.
+/// The id of a comment, unique in a pull request, by which the comment is found and updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommentId(String);
 
@@ -62,7 +62,7 @@ impl Default for CommentId {
     }
 }
 
-/// Not the name of a comment.
+/// The text is not a valid comment id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("1 to 63 letters, digits, dots or single dashes")]
 pub struct NotACommentId;
@@ -72,7 +72,7 @@ impl FromStr for CommentId {
 
     fn from_str(text: &str) -> Result<Self, NotACommentId> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-        // Two dashes could end the comment of HTML that the name stands in.
+        // Two dashes could end the HTML comment that contains the id.
         let fits = (1..=63).contains(&text.len()) && text.chars().all(plain);
         let ends = text.contains("--") || text.starts_with('-') || text.ends_with('-');
         if fits && !ends { Ok(Self(text.to_owned())) } else { Err(NotACommentId) }
@@ -80,13 +80,14 @@ impl FromStr for CommentId {
 }
 
 impl CommentId {
-    /// The marker: a comment of HTML, which nobody sees.
+    /// The marker: an invisible HTML comment.
     fn marker(&self) -> String {
         format!("<!-- ds-plan:{} -->", self.0)
     }
 }
 
-/// `blocks` with empty lines between them and the marker at the end; of a single line, behind it.
+/// `blocks` with empty lines between them and the marker at the end, on the same line if there is
+/// only one line.
 fn document(blocks: &[String], comment: &CommentId) -> String {
     let text = blocks.join("\n\n");
     let between = if text.contains('\n') { "\n\n" } else { " " };
@@ -102,14 +103,14 @@ fn code(text: impl Display) -> String {
         neutral::push(c, matches!(c, '`' | '|'), &mut inner);
     }
     let mut inner = clipped(&inner, LONGEST);
-    // A space at either end would be stripped, and an empty span is none.
+    // Markdown strips a space at either end, and does not accept an empty span.
     if inner.is_empty() || inner.starts_with(' ') || inner.ends_with(' ') {
         inner = format!("\"{inner}\"");
     }
     format!("`{inner}`")
 }
 
-/// `text` as a `<code>` element, for the inside of a block of HTML.
+/// `text` as a `<code>` element, for use inside of an HTML block.
 fn html_code(text: impl Display) -> String {
     let mut inner = String::new();
     for c in clipped(&unmarked(&text.to_string()), LONGEST).chars() {
@@ -137,18 +138,17 @@ fn longest_run(line: &str, mark: char) -> usize {
     line.split(|c| c != mark).map(str::len).max().unwrap_or(0)
 }
 
-/// `body` folded away under `summary`, which is HTML.
+/// `body` collapsed under `summary`, which is HTML.
 fn folded(summary: &str, body: &str) -> String {
     format!("<details><summary>{summary}</summary>\n\n{body}\n\n</details>")
 }
 
-/// One visible line, in which nothing looks like a marker of ours, or like an order to the CI system
-/// in whose log it stands too.
+/// One visible line that contains no comment marker and no command to the CI system that logs it.
 fn unmarked(text: &str) -> String {
     neutral::line(text).replace("<!--", "\\u{3c}!--")
 }
 
-/// At most some `longest` bytes of `text`.
+/// `text` cut at `longest` bytes.
 fn clipped(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();
@@ -157,13 +157,13 @@ fn clipped(text: &str, longest: usize) -> String {
     format!("{}… ({} more characters)", &text[..end], text[end..].chars().count())
 }
 
-/// A sentence in which whatever is not a plain word stands in code.
+/// A sentence in which everything except plain words is a code span.
 ///
-/// Sentences of ours quote what they were given, so a whole sentence cannot be trusted. A plain
-/// word means nothing to Markdown, and is no mention, reference or address.
+/// Messages quote text from outside, so a sentence as a whole cannot be trusted. A plain word is
+/// not Markdown syntax, a mention, a reference or an address.
 fn prose(sentence: &str) -> String {
     let mut out = String::new();
-    // What stands between backticks is code in the sentence already.
+    // Text between backticks is already code.
     for (nth, part) in sentence.split('`').enumerate() {
         if nth % 2 == 1 {
             out.push_str(&code(part));
@@ -174,14 +174,14 @@ fn prose(sentence: &str) -> String {
     if out.len() > LONGEST_PROSE { code(sentence) } else { out }
 }
 
-/// `starts` when the sentence begins with `part`: `1.` would begin a list there.
+/// `starts` if the sentence begins with `part`, where `1.` would start a list.
 fn words(part: &str, starts: bool, out: &mut String) {
-    /// What may stand around a word.
+    /// Punctuation before and after a word.
     const BEFORE: [char; 1] = ['('];
     const AFTER: [char; 5] = [',', '.', ';', ':', ')'];
     let mut quoted: Vec<&str> = Vec::new();
     for (nth, token) in part.split(' ').enumerate() {
-        // Of punctuation alone nothing is left, and it means nothing.
+        // A token of punctuation only has no core and is not Markdown syntax.
         let core = token.trim_start_matches(BEFORE).trim_end_matches(AFTER);
         let (before, after) = token.split_once(core).unwrap_or_default();
         let item = starts && nth == 0 && core.starts_with(|c: char| c.is_ascii_digit());
@@ -210,9 +210,9 @@ fn words(part: &str, starts: bool, out: &mut String) {
     }
 }
 
-/// A word of letters, `take-over` and `node's` included, or a short number with its unit, `3h1m`.
+/// A word of letters, `read-only` and `node's` included, or a short number with its unit, `3h1m`.
 fn is_plain_word(word: &str) -> bool {
-    /// From so many digits on, a number may be the id of a commit.
+    /// A number with at least this many digits may be a commit id.
     const COMMIT: usize = 7;
     let is_hex = word.len() >= COMMIT && word.chars().all(|c| c.is_ascii_hexdigit());
     let is_number = word.starts_with(|c: char| c.is_ascii_digit())
@@ -224,7 +224,7 @@ fn is_plain_word(word: &str) -> bool {
     (is_word || is_number) && !is_hex
 }
 
-/// `names` as code, at most `most` of them, and how many more there are.
+/// `names` as code, at most `most` of them, and the number of the others.
 fn few<T: Display>(names: impl ExactSizeIterator<Item = T>, most: usize) -> String {
     let total = names.len();
     let shown: Vec<String> = names.take(most).map(code).collect();
@@ -234,7 +234,7 @@ fn few<T: Display>(names: impl ExactSizeIterator<Item = T>, most: usize) -> Stri
     }
 }
 
-/// A list item for each of at most `most` things, and an item for how many more there are.
+/// A list item for each of at most `most` entries, and an item with the number of the others.
 fn items(all: &[String], most: usize, noun: &str) -> String {
     let mut list = String::new();
     for item in all.iter().take(most) {
@@ -248,7 +248,7 @@ fn items(all: &[String], most: usize, noun: &str) -> String {
     list
 }
 
-/// Counts in words: `` `a` 3, `b` 2 ``; those beyond `most` together.
+/// Counts as text: `` `a` 3, `b` 2 ``; those beyond `most` are summed up.
 fn counted<K: Display>(counts: &[(K, usize)], most: usize) -> String {
     let word = |(key, count): &(K, usize)| {
         format!("{} {count}", prose(&clipped(&key.to_string(), LONGEST_COUNTED)))
@@ -263,7 +263,7 @@ fn counted<K: Display>(counts: &[(K, usize)], most: usize) -> String {
     words.join(", ")
 }
 
-/// A table of GitHub's: each cell is Markdown already.
+/// A GitHub table; each cell is already Markdown.
 struct Table(String);
 
 impl Table {
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_a_plain_word_stands_in_code() {
+    fn everything_except_plain_words_is_code() {
         for (given, want) in [
             ("node has no pod yet", "node has no pod yet"),
             (
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn code_holds_whatever_it_is_given() {
+    fn any_text_can_be_code() {
         for (given, want) in [
             ("a", "`a`"),
             ("", "`\"\"`"),

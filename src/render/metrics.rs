@@ -1,5 +1,5 @@
-//! Measures as OpenMetrics, for a collector of text files or a push gateway. Prometheus' older text
-//! format is a part of what is used here, so readers of either understand it.
+//! Metrics in the OpenMetrics format, for the textfile collector or a push gateway. Only features
+//! that the Prometheus text format has too are used, so parsers of either format accept it.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::plan::{Counters, DriftTotals, Measured, RolloutState};
 /// `measured` as OpenMetrics, in the same order; `now` is when the run succeeded.
 ///
 /// # Errors
-/// None that is known: text is written into memory.
+/// Never in practice: text is written into memory.
 pub fn metrics(measured: &[Measured], now: Timestamp) -> Result<String, Error> {
     let mut registry = Registry::with_prefix("ds_plan");
     registry.register_collector(Box::new(Measures { measured: measured.to_vec(), now }));
@@ -24,14 +24,14 @@ pub fn metrics(measured: &[Measured], now: Timestamp) -> Result<String, Error> {
     Ok(document)
 }
 
-/// Kept in order, where the library's own families are not.
+/// A collector that keeps the order of the families, which the library's own registry does not.
 #[derive(Debug)]
 struct Measures {
     measured: Vec<Measured>,
     now: Timestamp,
 }
 
-/// A series: the labels besides the DaemonSet's name, and the value.
+/// A series: the label in addition to the DaemonSet's name, and the value.
 type Series = Vec<(Option<(&'static str, &'static str)>, i64)>;
 
 impl Collector for Measures {
@@ -42,7 +42,7 @@ impl Collector for Measures {
         self.family(&mut encoder, ("nodes", "Nodes by state.", None), |it| nodes(it.nodes))?;
         self.family(
             &mut encoder,
-            ("rollout", "1 for the state that the rollout is in.", None),
+            ("rollout", "1 for the current state of the rollout.", None),
             |it| {
                 let states = RolloutState::ALL.into_iter();
                 states
@@ -54,12 +54,12 @@ impl Collector for Measures {
             &mut encoder,
             (
                 "oldest_outdated_pod_age",
-                "Age of the oldest pod of another template; 0 without one.",
+                "Age of the oldest outdated pod; 0 if there is none.",
                 Some(&Unit::Seconds),
             ),
             |it| vec![(None, it.oldest_outdated.unwrap_or(0))],
         )?;
-        let help = "When the cluster was last compared with git, whatever came of it.";
+        let help = "Time of the last successful comparison of the cluster with git.";
         let mut success = encoder.encode_descriptor(
             "last_success_timestamp",
             help,
@@ -131,13 +131,13 @@ mod tests {
             key: DaemonSetKey::new("logging", name),
             drift: DriftTotals { pod: 2, ..DriftTotals::default() },
             nodes: Counters { desired: 9, ready: 8, ..Counters::default() },
-            rollout: RolloutState::Held,
+            rollout: RolloutState::Paused,
             oldest_outdated: Some(3_600),
         }
     }
 
     #[test]
-    fn a_family_for_each_question() {
+    fn each_metric_is_a_family() {
         let now = "2026-08-01T12:00:00Z".parse().unwrap();
         insta::assert_snapshot!(metrics(&[measured("agent")], now).unwrap(), @r#"
         # HELP ds_plan_drift Deviations from git, by class.
@@ -156,17 +156,17 @@ mod tests {
         ds_plan_nodes{namespace="logging",daemonset="agent",state="available"} 0
         ds_plan_nodes{namespace="logging",daemonset="agent",state="unavailable"} 0
         ds_plan_nodes{namespace="logging",daemonset="agent",state="misscheduled"} 0
-        # HELP ds_plan_rollout 1 for the state that the rollout is in.
+        # HELP ds_plan_rollout 1 for the current state of the rollout.
         # TYPE ds_plan_rollout gauge
         ds_plan_rollout{namespace="logging",daemonset="agent",state="settled"} 0
         ds_plan_rollout{namespace="logging",daemonset="agent",state="unfinished"} 0
-        ds_plan_rollout{namespace="logging",daemonset="agent",state="held"} 1
-        ds_plan_rollout{namespace="logging",daemonset="agent",state="parked"} 0
-        # HELP ds_plan_oldest_outdated_pod_age_seconds Age of the oldest pod of another template; 0 without one.
+        ds_plan_rollout{namespace="logging",daemonset="agent",state="paused"} 1
+        ds_plan_rollout{namespace="logging",daemonset="agent",state="aborted"} 0
+        # HELP ds_plan_oldest_outdated_pod_age_seconds Age of the oldest outdated pod; 0 if there is none.
         # TYPE ds_plan_oldest_outdated_pod_age_seconds gauge
         # UNIT ds_plan_oldest_outdated_pod_age_seconds seconds
         ds_plan_oldest_outdated_pod_age_seconds{namespace="logging",daemonset="agent"} 3600
-        # HELP ds_plan_last_success_timestamp_seconds When the cluster was last compared with git, whatever came of it.
+        # HELP ds_plan_last_success_timestamp_seconds Time of the last successful comparison of the cluster with git.
         # TYPE ds_plan_last_success_timestamp_seconds gauge
         # UNIT ds_plan_last_success_timestamp_seconds seconds
         ds_plan_last_success_timestamp_seconds 1785585600
@@ -193,8 +193,8 @@ mod tests {
             ("ds_plan_drift", ("class", "pod"), 2.0),
             ("ds_plan_drift", ("class", "spec"), 0.0),
             ("ds_plan_nodes", ("state", "desired"), 9.0),
-            ("ds_plan_rollout", ("state", "held"), 1.0),
-            ("ds_plan_rollout", ("state", "parked"), 0.0),
+            ("ds_plan_rollout", ("state", "paused"), 1.0),
+            ("ds_plan_rollout", ("state", "aborted"), 0.0),
             ("ds_plan_oldest_outdated_pod_age_seconds", agent, 3_600.0),
         ] {
             assert_eq!(value(metric, &[agent, label]), [Value::Gauge(want)], "{metric} {label:?}");

@@ -1,8 +1,8 @@
-//! Makes text from manifests and clusters harmless: whoever can name a pod or write a label must
-//! not be able to move the cursor, hide text, reverse it, or give orders to the CI that shows our
-//! output. Nothing is dropped: what cannot be shown is spelled out, `\u{202e}`.
+//! Makes text from manifests and clusters harmless: a user who can name a pod or write a label must
+//! not be able to move the cursor, hide or reverse text, or run commands in the CI system that
+//! shows the output. Nothing is dropped: unsafe characters are spelled out, `\u{202e}`.
 //!
-//! Not here: JSON and YAML, which have escapes of their own (`data`).
+//! JSON and YAML use their own escapes (`data`).
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ const BLANKS: [std::ops::RangeInclusive<char>; 9] = [
     '\u{e0000}'..='\u{e0fff}',
 ];
 
-/// Whether `line` can be shown as it is.
+/// Whether `line` can be shown unchanged.
 pub(super) fn is_harmless(line: &str) -> bool {
     line.chars().all(is_visible) && commands(line).is_empty()
 }
@@ -31,13 +31,13 @@ pub fn line(text: &str) -> Cow<'_, str> {
     if commands(&spelled).is_empty() { spelled } else { Cow::Owned(spell_commands(&spelled)) }
 }
 
-/// `text` as harmless lines: line breaks stay. For messages that quote what they were given.
+/// `text` as harmless lines; line breaks are kept. For messages that quote text from outside.
 pub fn text(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(line).collect();
     lines.join("\n")
 }
 
-/// Spells out every character that a reader could not see, or that a terminal acts upon.
+/// Spells out every character that is invisible or that a terminal interprets.
 pub(super) fn characters(text: &str) -> Cow<'_, str> {
     let shown = |(at, c): (usize, char)| is_visible(c) && (at > 0 || stands_alone(c));
     if text.char_indices().all(shown) {
@@ -54,7 +54,7 @@ pub(super) fn characters(text: &str) -> Cow<'_, str> {
     Cow::Owned(spelled)
 }
 
-/// Whether a reader sees `c`, and sees it where it stands.
+/// Whether `c` is visible, at its position in the text.
 ///
 /// The standard library knows which code points print (no controls, formats, surrogates, private
 /// or unassigned ones, no separators but the space); a letter goes before `c`, because in second
@@ -73,8 +73,8 @@ fn stands_alone(c: char) -> bool {
     c.is_ascii() || c.escape_debug().count() == 1
 }
 
-/// Where `row`, one line of output, holds something that a CI system takes for an order: the
-/// bytes of the characters to spell out.
+/// Positions in `row`, one line of output, that a CI system would read as a command: the byte
+/// offsets of the characters to spell out.
 ///
 /// GitHub takes `::command` at the start of a line, blanks ignored, and `##[command]` anywhere;
 /// Azure Pipelines takes `##vso[…]` anywhere; `TeamCity` takes `##teamcity[…]`.
@@ -93,7 +93,7 @@ pub(super) fn commands(row: &str) -> Vec<usize> {
     found
 }
 
-/// Adds `c` to `out`, spelled out if so wanted.
+/// Adds `c` to `out`, spelled out if `spell` is set.
 pub(super) fn push(c: char, spell: bool, out: &mut String) {
     if spell {
         out.extend(c.escape_unicode());
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_spelled_out() {
+    fn invisible_characters_are_spelled_out() {
         for (what, given, want) in [
             ("plain", "edge-a-01 … \"x\" 'y' \\z é 字 🚀", "edge-a-01 … \"x\" 'y' \\z é 字 🚀"),
             ("accents on a letter", "e\u{301}", "e\u{301}"),
@@ -130,7 +130,7 @@ mod tests {
             ("marks of direction", "\u{200e}\u{200f}\u{61c}", "\\u{200e}\\u{200f}\\u{61c}"),
             ("zero width", "a\u{200b}\u{200d}\u{feff}b", "a\\u{200b}\\u{200d}\\u{feff}b"),
             ("soft hyphen", "a\u{ad}b", "a\\u{ad}b"),
-            ("a space that is none", "a\u{a0}b", "a\\u{a0}b"),
+            ("a no-break space", "a\u{a0}b", "a\\u{a0}b"),
             ("tags", "\u{e0041}", "\\u{e0041}"),
             ("variation selectors", "a\u{fe0f}\u{e0101}", "a\\u{fe0f}\\u{e0101}"),
             ("fillers", "\u{3164}\u{115f}\u{2800}\u{ffa0}", "\\u{3164}\\u{115f}\\u{2800}\\u{ffa0}"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_to_a_ci_are_spelled_out() {
+    fn commands_to_a_ci_system_are_spelled_out() {
         for (given, want) in [
             ("::error::x", "\\u{3a}:error::x"),
             ("  ::set-output name=a::b", "  \\u{3a}:set-output name=a::b"),
@@ -156,7 +156,7 @@ mod tests {
             ("# a[0]", "# a[0]"),
         ] {
             assert_eq!(line(given), want);
-            assert_eq!(commands(&line(given)), [0; 0], "still an order: {given}");
+            assert_eq!(commands(&line(given)), [0; 0], "still a command: {given}");
         }
     }
 

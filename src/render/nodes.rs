@@ -1,4 +1,4 @@
-//! Puts nodes that fare alike together, so that a fleet fits on a screen.
+//! Groups nodes with the same action and reasons, so that a fleet fits on a screen.
 
 use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};
@@ -7,26 +7,26 @@ use super::page::{Line, Page, count};
 use super::ranges::{fold, listed, natural_order};
 use crate::plan::{Coded, Fate, NodePlan, PodPlan, Reason};
 
-/// So many groups that differ only in the details of their reasons are shown apart.
+/// Maximum number of groups that are listed although only the details of their reasons differ.
 const MOST_ALIKE: usize = 5;
-/// The reasons stand under each other if the names before them take no more than this.
+/// The reasons are aligned if no name before them is wider than this.
 const MOST_ALIGNED: usize = 44;
 
-/// Nodes to which the same happens for the same reasons.
+/// Nodes with the same action and the same reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group<'a, K> {
-    /// What happens to them.
+    /// Their action.
     pub key: K,
-    /// Why.
+    /// Their reasons, as one sentence.
     pub why: String,
     /// Their names, in natural order.
     pub nodes: Vec<&'a str>,
 }
 
-/// Which reasons, whatever their data.
+/// The kinds of the reasons, without their data.
 type Codes = Vec<Discriminant<Reason>>;
 
-/// Groups as they are found: nodes by what happens to them and why.
+/// Nodes by action and reasons, before groups are merged.
 type Alike<'a, K> = BTreeMap<(K, String), (Codes, Vec<&'a str>)>;
 
 /// Groups `nodes`, given as key, name and reasons; ordered by key, then name.
@@ -52,8 +52,8 @@ fn first_name_order<K>(a: &Group<'_, K>, b: &Group<'_, K>) -> std::cmp::Ordering
     natural_order(&first(a), &first(b))
 }
 
-/// Reasons may name a pod, another one for each node. Where such groups become many, one of them
-/// speaks for all.
+/// Reasons may name a pod, a different one on each node. Many groups that differ only in that are
+/// merged into one, with the reason of the first.
 fn merge_details<'a, K: Ord + Copy>(alike: Alike<'a, K>) -> Vec<Group<'a, K>> {
     let mut groups: Vec<(Codes, Vec<Group<'a, K>>)> = Vec::new();
     for ((key, why), (codes, nodes)) in alike {
@@ -82,7 +82,7 @@ pub(super) fn sentence(reasons: &[Coded<Reason>]) -> String {
     texts.join("; ")
 }
 
-/// How a line names its nodes: `edge-c-77`, or `12 nodes: edge-a-01 … edge-a-12`.
+/// Nodes as text: `edge-c-77`, or `12 nodes: edge-a-01 … edge-a-12`.
 pub(super) fn names(nodes: &[&str]) -> String {
     let ranges = fold(nodes.iter().copied());
     if ranges.iter().all(|range| range.count == 1) {
@@ -115,11 +115,11 @@ pub(super) fn every_node<'a>(
     }
 }
 
-/// What becomes of a pod, and why.
+/// Whether a pod is kept or deleted, and the reason.
 pub(super) fn fate(pod: &PodPlan) -> String {
     let PodPlan { name, uid: _, revision_hash: _, fate, reason } = pod;
     match fate {
-        Fate::Keep => format!("pod {name} stays: {reason}"),
-        Fate::Delete => format!("pod {name} goes: {reason}"),
+        Fate::Keep => format!("pod {name} kept: {reason}"),
+        Fate::Delete => format!("pod {name} deleted: {reason}"),
     }
 }

@@ -1,4 +1,4 @@
-//! How fast a wave goes, in words.
+//! The pace of a wave as text.
 
 use super::neutral;
 use super::page::count;
@@ -32,7 +32,7 @@ pub(super) fn pace(wave: &Wave) -> String {
     }
 }
 
-/// `; each new pod must stay up for 10s`, where pods must stay up at all.
+/// `; each new pod must stay up for 10s`; empty if new pods need not stay up.
 pub(super) fn stays_up(wave: &Wave) -> String {
     let MinReady { first, others } = wave.min_ready_seconds;
     match (wave.nodes.len(), first, others) {
@@ -48,7 +48,7 @@ pub(super) fn stays_up(wave: &Wave) -> String {
     }
 }
 
-/// How many rounds it takes to go through a wave; `None` for none.
+/// The number of rounds of a wave; `None` without nodes.
 pub(super) fn rounds(wave: &Wave) -> Option<String> {
     let rounds = wave.rounds().count();
     let at_a_time = usize::try_from(wave.at_a_time()).unwrap_or(usize::MAX);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn how_fast_a_wave_goes() {
+    fn the_pace_of_a_wave() {
         for (nodes, budget, ramp, want) in [
             (1, 9, Ramp::Double, ""),
             (2, 1, Ramp::Double, ", at most 1 at a time"),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_new_pods_must_stay_up() {
+    fn the_time_that_new_pods_must_stay_up() {
         for (nodes, first, others, want) in [
             (3, 0, 0, ""),
             (1, 10, 0, "; its new pod must stay up for 10s"),

@@ -1,5 +1,5 @@
-//! The one way for text to get out: lines of styled pieces. Each piece is made harmless here, so
-//! no renderer can forget it; colour and width are decided here, so no renderer asks for them.
+//! The output of all text renderers: lines of styled pieces. Each piece is made harmless here, so
+//! no renderer can forget it; colour and width are applied here, so no renderer depends on them.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -10,17 +10,17 @@ use super::TextOptions;
 use super::neutral;
 use crate::plan::Action;
 
-/// For what is gained.
+/// Additions.
 pub(super) const GAIN: Style = AnsiColor::Green.on_default();
-/// For what is lost.
+/// Deletions.
 pub(super) const LOSS: Style = AnsiColor::Red.on_default();
-/// For what is changed.
+/// Changes.
 pub(super) const CHANGE: Style = AnsiColor::Yellow.on_default();
-/// For what cannot be done, or not now.
+/// Blocked or waiting actions.
 pub(super) const HALT: Style = AnsiColor::Magenta.on_default();
-/// For names that the eye looks for.
+/// Names and headings.
 pub(super) const NAME: Style = Style::new().bold();
-/// For what explains rather than tells.
+/// Explanations.
 pub(super) const ASIDE: Style = Style::new().dimmed();
 
 /// The style of an action's symbol.
@@ -34,9 +34,9 @@ pub(super) fn style_of(action: Action) -> Style {
     }
 }
 
-/// How far a broken line's rest stands in.
+/// Indentation of the continuation of a broken line.
 const HANG: usize = 6;
-/// Below this width, breaking lines makes them worse.
+/// Lines are not broken on terminals narrower than this.
 const NARROWEST: usize = 40;
 
 /// Lines of output.
@@ -52,7 +52,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// An empty line that begins `indent` columns in.
+    /// An empty line, indented by `indent` columns.
     pub(super) fn at(indent: usize) -> Self {
         Self { indent, ..Self::default() }
     }
@@ -62,23 +62,23 @@ impl Line {
         Self { whole: true, ..self }
     }
 
-    /// With `piece` at its end.
+    /// Appends `piece`.
     pub(super) fn plain(self, piece: impl Display) -> Self {
         self.styled(Style::new(), piece)
     }
 
-    /// With `piece` at its end, in `style`.
+    /// Appends `piece` in `style`.
     pub(super) fn styled(mut self, style: Style, piece: impl Display) -> Self {
         self.pieces.push((style, neutral::characters(&piece.to_string()).into_owned()));
         self
     }
 
-    /// How many columns it takes.
+    /// Width in columns.
     pub(super) fn width(&self) -> usize {
         self.indent + self.pieces.iter().map(|(_, piece)| piece.chars().count()).sum::<usize>()
     }
 
-    /// With spaces at its end until it is `width` columns wide.
+    /// Appends spaces up to a width of `width` columns.
     pub(super) fn padded_to(self, width: usize) -> Self {
         let missing = width.saturating_sub(self.width());
         self.plain(" ".repeat(missing))
@@ -126,8 +126,8 @@ impl Line {
     }
 }
 
-/// `text` cut at spaces into pieces of at most `width` columns, if its words are short enough;
-/// the rows after the first have less room, as they hang.
+/// `text` broken at spaces into rows of at most `width` columns, if its words are short enough;
+/// the rows after the first are shorter because they are indented.
 fn rows(text: &str, width: Option<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut rows = Vec::new();
     let (mut start, mut columns, mut gap) = (0, 0, None);
@@ -173,7 +173,7 @@ impl Page {
     }
 }
 
-/// A number with its noun in the right number: `1 node`, `2 nodes`.
+/// A number with its noun in singular or plural: `1 node`, `2 nodes`.
 pub(super) fn count(number: impl TryInto<u64>, noun: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
     let plural = if number == 1 { "" } else { "s" };

@@ -1,4 +1,4 @@
-//! A plan for people: what was compared, then a block for each DaemonSet, then the sums.
+//! A plan as text: the source and the cluster, then a block for each DaemonSet, then the totals.
 
 use jiff::SignedDuration;
 
@@ -12,7 +12,7 @@ use crate::plan::{
     RevisionKind, RevisionTotals, SourceInfo, Totals, Warning,
 };
 
-/// How many paths or names are shown before the rest is counted.
+/// Maximum number of paths or names; the others are counted.
 const MOST_NAMES: usize = 5;
 
 /// The plan as text. The line that begins with `Plan:` keeps its form, for scripts.
@@ -73,7 +73,7 @@ pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
     page.write(*options)
 }
 
-/// `NAMESPACE/NAME` of each DaemonSet that changes, one a line.
+/// `NAMESPACE/NAME` of each DaemonSet that changes, one per line.
 pub fn plan_name(plan: &Plan) -> String {
     let mut page = Page::default();
     for daemon_set in plan.daemon_sets.iter().filter(|it| changes(it)) {
@@ -87,7 +87,7 @@ pub(super) fn key(daemon_set: &DaemonSetPlan) -> String {
     format!("{}/{}", daemon_set.namespace, daemon_set.name)
 }
 
-/// Whether anything happens to it or to its pods.
+/// Whether the DaemonSet or its pods change.
 pub(super) fn changes(daemon_set: &DaemonSetPlan) -> bool {
     daemon_set.change != Change::None
         || daemon_set.revision.kind != RevisionKind::Unchanged
@@ -130,7 +130,7 @@ fn quiet_words(quiet: &[&DaemonSetPlan], options: TextOptions) -> String {
     format!("Nothing to do for {others}: {}", few(keys.iter().map(String::as_str), options))
 }
 
-/// The first of `names`, and how many more there are.
+/// The first of `names`, and the number of the others.
 fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>, options: TextOptions) -> String {
     let total = names.len();
     let most = if options.verbose || total == MOST_NAMES + 1 { total } else { MOST_NAMES };
@@ -143,10 +143,10 @@ fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>, options: TextOptions) 
 
 fn guard(page: &mut Page, guard: &Guard) {
     let Guard { code: _, message, allow_flag, daemon_set, nodes } = guard;
-    let mut line = Line::at(0).styled(HALT, "Refused by ds-apply: ");
+    let mut line = Line::at(0).styled(HALT, "Blocked: ");
     line = about(line, daemon_set.as_deref(), message, nodes.iter().map(AsRef::as_ref));
     if let Some(flag) = allow_flag {
-        line = line.plain(". Allow it with ").styled(NAME, flag).plain('.');
+        line = line.plain(". To allow it, pass ").styled(NAME, flag).plain('.');
     }
     page.push(line);
 }
@@ -189,14 +189,14 @@ pub(super) fn forecast_words(forecast: Forecast) -> String {
     let seen = (starts_seen > 0)
         .then(|| format!("from {} seen in this cluster", count(starts_seen, "pod start")));
     let assumed = default_start_seconds.map(|start| match seen {
-        None => format!("pods are assumed to start in {start}s"),
-        Some(_) => format!("others are assumed to take {start}s"),
+        None => format!("assuming that pods start in {start}s"),
+        Some(_) => format!("assuming {start}s for the others"),
     });
     let why: Vec<String> = seen.into_iter().chain(assumed).collect();
     format!("About {} ({}).", roughly(seconds), why.join("; "))
 }
 
-/// A time, no more exact than it is known.
+/// A duration, rounded to its precision.
 fn roughly(seconds: u64) -> String {
     let rounded = match seconds {
         0..=59 => seconds,

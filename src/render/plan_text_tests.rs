@@ -1,4 +1,4 @@
-//! Plans as people see them: each kind of plan once, short enough to read here.
+//! Plans as text: each kind of plan once.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn a_rollout() {
         wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 … edge-b-274 (272), first edge-a-01 alone, then 2, 4 and so on, at most 42 at a time; the first new pod must stay up for 10s
         + edge-c-77   node has no pod yet
         - edge-b-13   nodeSelector disk=ssd does not match (node has disk=hdd)
-        ! edge-b-19   node NotReady for 3h3m: skipped, its pod is replaced when it is back
+        ! edge-b-19   node NotReady for 3h3m: skipped; its pod is replaced when the node is Ready again
 
     Nothing to do for 2 other DaemonSets: kube-system/kube-proxy, monitoring/node-exporter
 
@@ -49,7 +49,7 @@ fn nothing_to_do_is_one_line() {
 }
 
 #[test]
-fn warnings_stand_below_nothing_to_do() {
+fn warnings_are_below_nothing_to_do() {
     let mut none = plan(vec![quiet("logging", "fluent-bit")]);
     none.warnings = guarded().warnings;
     insta::assert_snapshot!(text(&none), @r"
@@ -60,17 +60,17 @@ fn warnings_stand_below_nothing_to_do() {
 }
 
 #[test]
-fn guards_say_how_to_go_on() {
+fn guards_name_the_flag_to_pass() {
     insta::assert_snapshot!(text(&guarded()), @"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-    ! DaemonSet logging/agent (must be deleted and made anew)   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+    ! DaemonSet logging/agent (must be deleted and recreated)   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
         ~ spec.selector.matchLabels.app
             - agent
             + agent-v2
 
-    Refused by ds-apply: logging/agent: spec.selector is immutable.
-    Refused by ds-apply: logging/agent: 3 pods would be evicted at once (3 nodes: edge-a-01 … edge-a-03). Allow it with --allow-mass-eviction.
+    Blocked: logging/agent: spec.selector is immutable.
+    Blocked: logging/agent: 3 pods would be evicted at once (3 nodes: edge-a-01 … edge-a-03). To allow it, pass --allow-mass-eviction.
     Warning: the snapshot has no managed fields: leftovers and conflicts are undecided
 
     Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
@@ -99,7 +99,7 @@ fn a_new_daemon_set() {
 }
 
 #[test]
-fn a_wave_of_different_pods_says_which_are_which() {
+fn a_wave_of_different_pods_groups_them() {
     let mixed = updated("agent", vec![new_image()]).with_wave(
         1,
         "all nodes",
@@ -124,7 +124,7 @@ fn a_wave_of_different_pods_says_which_are_which() {
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
         wave 1   53 nodes, first edge-a-01 alone, then 2, 4 and so on, at most 22 at a time; the first new pod must stay up for 10s
-            -   edge-c-01                         outdated, and nothing comes back: nodeSelector disk=ssd does not match (node has disk=hdd)
+            -   edge-c-01                         deleted, not recreated: nodeSelector disk=ssd does not match (node has disk=hdd)
             -/+ 40 nodes: edge-a-01 … edge-a-40   runs revision 7
             -/+ 12 nodes: edge-b-01 … edge-b-12   runs revision 6
 
@@ -157,25 +157,25 @@ fn waves_with_names() {
 }
 
 #[test]
-fn what_the_controller_does_at_once_with_an_unchanged_daemon_set() {
+fn immediate_changes_of_the_controller_to_an_unchanged_daemon_set() {
     let failed = vec![Reason::Failed, Reason::MayBeDelayed];
     let surplus =
         |name: &str| vec![Reason::Surplus { kept: format!("agent-{name}").as_str().into() }];
-    let mut healing = quiet("logging", "agent")
+    let mut recovering = quiet("logging", "agent")
         .with(zone("a", 3, &[], Action::Replace, &Reason::Succeeded))
         .with([node("edge-b-07", Action::Replace, failed)])
         .with((1..=9).map(|n| {
             let name = format!("edge-c-{n}");
             node(&name, Action::Delete, surplus(&name))
         }));
-    healing.strategy = Strategy::OnDelete;
-    insta::assert_snapshot!(text(&plan(vec![healing])), @"
+    recovering.strategy = Strategy::OnDelete;
+    insta::assert_snapshot!(text(&plan(vec![recovering])), @"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-      DaemonSet logging/agent (unchanged)   revision 7   OnDelete, a pod is replaced when somebody deletes it
-        -   9 nodes: edge-c-1 … edge-c-9     surplus pod: agent-edge-c-1 is older and stays (8 with other details, -v shows them)
-        -/+ 3 nodes: edge-a-01 … edge-a-03   pod has ended (phase Succeeded)
-        -/+ edge-b-07                        pod failed; may be delayed: the controller waits longer after each failure
+      DaemonSet logging/agent (unchanged)   revision 7   OnDelete, a pod is replaced after it is deleted manually
+        -   9 nodes: edge-c-1 … edge-c-9     surplus pod: agent-edge-c-1 is older and is kept (8 with other details, -v shows them)
+        -/+ 3 nodes: edge-a-01 … edge-a-03   pod completed (phase Succeeded)
+        -/+ edge-b-07                        pod failed; may be delayed: the controller backs off after each failure
 
     Plan: 0 to create, 9 to delete, 4 to replace, 0 to surge, 0 waiting. Revisions: 0 new, 0 reused.
     About 41m (from 1236 pod starts seen in this cluster).
@@ -195,11 +195,11 @@ fn on_delete_waits() {
     insta::assert_snapshot!(text(&plan(vec![waiting])), @"
     ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
-    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   OnDelete, a pod is replaced when somebody deletes it
+    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   OnDelete, a pod is replaced after it is deleted manually
         ~ spec.template.spec.containers[fluent-bit].image
             - cr.example/fluent-bit:3.1
             + cr.example/fluent-bit:3.2
-        ! 30 nodes: edge-a-01 … edge-a-30   strategy OnDelete: replaced when somebody deletes it
+        ! 30 nodes: edge-a-01 … edge-a-30   strategy OnDelete: replaced after it is deleted manually
 
     Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 30 waiting. Revisions: 1 new, 0 reused.
     About 41m (from 1236 pod starts seen in this cluster).
@@ -223,9 +223,9 @@ fn verbose_lists_every_node() {
             + cr.example/fluent-bit:3.2
         wave 1   3 nodes, first edge-a-01 alone, then 2; the first new pod must stay up for 10s
             -/+ 3 nodes: edge-a-01 … edge-a-03   runs revision 7
-                edge-a-01   pod agent-a-01x goes: runs revision 7
-                edge-a-02   pod agent-a-02x goes: runs revision 7
-                edge-a-03   pod agent-a-03x goes: runs revision 7
+                edge-a-01   pod agent-a-01x deleted: runs revision 7
+                edge-a-02   pod agent-a-02x deleted: runs revision 7
+                edge-a-03   pod agent-a-03x deleted: runs revision 7
         + edge-c-77   node has no pod yet
             edge-c-77
 
@@ -237,7 +237,7 @@ fn verbose_lists_every_node() {
 }
 
 #[test]
-fn how_fields_change() {
+fn field_changes() {
     let masked = |change: FieldChange| FieldChange { masked: true, ..change };
     let config = |level: &str| {
         let value = |n| if n == 15 { level } else { "x" };
@@ -292,8 +292,8 @@ fn how_fields_change() {
             + image: b:1
             + name: b
             + resources: {}
-        ~ spec.template.spec.containers[a].env[TOKEN].value   (value not shown)
-        + spec.template.spec.containers[a].env[NEW].value   (value not shown)
+        ~ spec.template.spec.containers[a].env[TOKEN].value   (sensitive value)
+        + spec.template.spec.containers[a].env[NEW].value   (sensitive value)
         - spec.template.spec.initContainers[i]
             - env:
             - - name: T
@@ -312,7 +312,7 @@ fn how_fields_change() {
             + "a "
         ~ metadata.annotations[newline]
               … 2 lines unchanged
-              (with a line break at its end now)
+              (now with a newline at the end)
         ~ metadata.annotations[long]
             - …xxxxxxxxxxxxxxxxxxxx1yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy… (441 characters left out, -v shows them)
             + …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx2 (141 characters left out, -v shows them)
@@ -356,8 +356,8 @@ fn a_narrow_terminal_breaks_words_not_values() {
         + edge-c-77   node has no pod yet
         - edge-b-13   nodeSelector disk=ssd does not match (node has
               disk=hdd)
-        ! edge-b-19   node NotReady for 3h3m: skipped, its pod is replaced
-              when it is back
+        ! edge-b-19   node NotReady for 3h3m: skipped; its pod is replaced
+              when the node is Ready again
 
     Nothing to do for 2 other DaemonSets: kube-system/kube-proxy,
           monitoring/node-exporter
@@ -384,7 +384,7 @@ fn names_are_those_that_change() {
 }
 
 #[test]
-fn nodes_that_keep_their_pods_are_shown_when_asked_for() {
+fn nodes_that_keep_their_pods_are_shown_if_requested() {
     let all = plan(vec![quiet("logging", "agent").with(zone(
         "a",
         412,

@@ -1,26 +1,26 @@
-//! Folds the names of many nodes into few ranges, `edge-a-01 … edge-a-137`. Names are compared as
-//! people compare them: numbers in them by value.
+//! Folds the names of many nodes into few ranges, `edge-a-01 … edge-a-137`. Names are compared in
+//! natural order: numbers in them by value.
 //!
-//! A range may have holes (what is missing in one group of nodes stands in another), so each says
-//! how many nodes it stands for.
+//! A range may have gaps (the missing nodes are in another group), so each has the number of its
+//! nodes.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::iter;
 
-/// At most so many ranges and single names stand on a line.
+/// Maximum number of ranges and single names on a line.
 const MOST: usize = 4;
-/// From so many names on, a range is shorter than the names.
+/// Minimum number of names for which a range is shorter than the names.
 const WORTH_FOLDING: usize = 3;
 
-/// Neighbours in order whose names begin alike.
+/// Consecutive names with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NodeRange<'a> {
     /// The first name.
     pub first: &'a str,
-    /// The last name; the first one again when there is only one.
+    /// The last name; equal to `first` if there is only one.
     pub last: &'a str,
-    /// How many names there are, these two included.
+    /// Number of names, including these two.
     pub count: usize,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for NodeRange<'_> {
     }
 }
 
-/// `ranges` as text. Of a single range the count is left out: whoever shows it has said it.
+/// `ranges` as text. A single range has no count: the caller prints it.
 pub(super) fn listed(ranges: &[NodeRange<'_>]) -> String {
     if let [NodeRange { first, last, count: 2.. }] = ranges {
         return format!("{first} … {last}");
@@ -43,19 +43,19 @@ pub(super) fn listed(ranges: &[NodeRange<'_>]) -> String {
     texts.join(", ")
 }
 
-/// `names` in at most [`MOST`] ranges; each name is in exactly one. As much of the beginning of
-/// the names as possible is common to a range.
+/// `names` in at most [`MOST`] ranges; each name is in exactly one. The common prefix of each range
+/// is as long as possible.
 pub(super) fn fold<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<NodeRange<'a>> {
     let mut sorted: Vec<&str> = names.into_iter().collect();
     sorted.sort_by(|a, b| natural_order(a, b));
     let deepest = sorted.iter().map(|name| parts(name).count()).max().unwrap_or(0);
-    // The deeper, the more ranges: a family that falls apart never leaves fewer.
+    // More depth never results in fewer ranges.
     let folds = (0..deepest).map(|depth| at_depth(&sorted, depth));
     let fitting = folds.take_while(|ranges| ranges.len() <= MOST).last();
     fitting.unwrap_or_else(|| range_of(&sorted).into_iter().collect())
 }
 
-/// Ranges of names that have their first `depth` parts in common.
+/// Ranges of names with the same first `depth` parts.
 fn at_depth<'a>(sorted: &[&'a str], depth: usize) -> Vec<NodeRange<'a>> {
     let alike = |a: &&str, b: &&str| family(a, depth) == family(b, depth);
     let families = sorted.chunk_by(alike);
@@ -66,7 +66,7 @@ fn at_depth<'a>(sorted: &[&'a str], depth: usize) -> Vec<NodeRange<'a>> {
     ranges.collect()
 }
 
-/// The first `depth` parts, but never the whole name: a family of one folds nothing.
+/// The first `depth` parts, but never the whole name: a family of one name cannot be folded.
 fn family(name: &str, depth: usize) -> &str {
     let mut parts = parts(name).peekable();
     let mut length = 0;
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn names_fold_as_people_would_fold_them() {
+    fn names_fold_into_readable_ranges() {
         let zones = |zones: &str, nodes: u32| -> Vec<String> {
             zones.chars().flat_map(|z| numbered(&format!("edge-{z}-"), 1..=nodes)).collect()
         };
         let aws = |third: u32| numbered(&format!("ip-10-0-{third}-"), 11..=13);
         for (rule, names, want) in [
             ("one", zones("a", 1), "edge-a-01"),
-            ("two are no range", zones("a", 2), "edge-a-01, edge-a-02"),
+            ("two are not a range", zones("a", 2), "edge-a-01, edge-a-02"),
             ("numbers by value", zones("a", 120), "edge-a-01 … edge-a-120"),
             (
                 "a range a prefix",
@@ -155,7 +155,7 @@ mod tests {
             ),
             ("too many prefixes: the longer one", zones("abcdef", 12), "edge-a-01 … edge-f-12"),
             (
-                "others stand apart",
+                "others are separate",
                 [zones("abcde", 9), numbered("gpu-", 1..=3)].concat(),
                 "edge-a-01 … edge-e-09 (45), gpu-01 … gpu-03 (3)",
             ),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_in_natural_order() {
+    fn names_are_in_natural_order() {
         let sorted = ["", "a", "a-02", "a-2", "a-10", "a-10-x", "b", "é"];
         for pair in sorted.windows(2) {
             assert_eq!(natural_order(pair[0], pair[1]), Ordering::Less, "{pair:?}");

@@ -1,5 +1,5 @@
-//! The JSON schemas of the documents, generated from their types. What is checked in under
-//! `schemas/` is compared with this by a test.
+//! The JSON schemas of the documents, generated from their types. A test compares them with the
+//! files under `schemas/`.
 
 use schemars::generate::SchemaSettings;
 
@@ -10,21 +10,21 @@ use crate::plan::{Diff, Drift, Explanation, History, Plan, Status};
 /// A document that has a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Document {
-    /// What `ds-plan plan -o json` prints.
+    /// The output of `ds-plan plan -o json`.
     Plan,
-    /// What `ds-plan status -o json` prints.
+    /// The output of `ds-plan status -o json`.
     Status,
-    /// What `ds-plan explain -o json` prints.
+    /// The output of `ds-plan explain -o json`.
     Explanation,
-    /// What `ds-plan history -o json` prints.
+    /// The output of `ds-plan history -o json`.
     History,
-    /// What `ds-plan diff -o json` prints.
+    /// The output of `ds-plan diff -o json`.
     Diff,
-    /// What `ds-plan drift -o json` prints.
+    /// The output of `ds-plan drift -o json`.
     Drift,
-    /// What `ds-plan` reads beside DaemonSets.
+    /// A `RolloutPolicy`, which `ds-plan` reads in addition to DaemonSets.
     RolloutPolicy,
-    /// What `ds-apply --rehearse --fault` reads.
+    /// The input of `ds-apply --rehearse --fault`.
     Faults,
 }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_documents_are_read_back() {
         for plan in [examples::rollout(), examples::guarded()] {
             let read: Plan = serde_json::from_str(&json(&plan).unwrap()).unwrap();
             assert_eq!(read, plan);

@@ -1,4 +1,4 @@
-//! Where DaemonSets stand: kubectl's table, then what it hides and what it cannot say.
+//! The status of DaemonSets: kubectl's table, then details that the table does not show.
 
 use super::nodes::{Group, groups, names, reason_column};
 use super::page::{ASIDE, CHANGE, Line, NAME, Page, count};
@@ -8,12 +8,12 @@ use crate::plan::{Age, Counters, DaemonSetStanding, NodeObstacles, Status};
 
 /// Spaces between columns (upstream: `tabwriterPadding` of cli-runtime).
 const PADDING: usize = 3;
-/// No column is narrower, padding included (upstream: `tabwriterMinWidth`).
+/// Minimum width of a column, padding included (upstream: `tabwriterMinWidth`).
 const NARROWEST: usize = 6;
 const INDENT: usize = 4;
 
-/// The status as text: the table of `kubectl get daemonsets` (with a column for the namespace when
-/// there is more than one), then what differs from it and what stands in the way.
+/// The status as text: the table of `kubectl get daemonsets` (with a column for the namespace if
+/// there is more than one), then differing counters and the nodes that need attention.
 pub fn status_text(status: &Status, options: &TextOptions) -> String {
     let Status { api_version: _, kind: _, cluster: _, daemon_sets, warnings } = status;
     let mut page = Page::default();
@@ -32,7 +32,7 @@ pub fn status_text(status: &Status, options: &TextOptions) -> String {
     page.write(*options)
 }
 
-/// `NAMESPACE/NAME` of each DaemonSet, one a line.
+/// `NAMESPACE/NAME` of each DaemonSet, one per line.
 pub fn status_name(status: &Status) -> String {
     let mut page = Page::default();
     for standing in &status.daemon_sets {
@@ -91,7 +91,7 @@ fn cells(standing: &DaemonSetStanding) -> [String; 9] {
     [namespace, name, desired, current, ready, updated, available, selector, age]
 }
 
-/// What kubectl's row does not say; nothing when all is well.
+/// Details that kubectl's row does not show; none for a healthy DaemonSet.
 fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) {
     let DaemonSetStanding {
         namespace: _,
@@ -102,19 +102,24 @@ fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) 
         counted,
         node_selector: _,
         age_seconds: _,
-        hold,
+        pause,
         lock,
         obstacles,
     } = standing;
     let mut remarks = differences(*reported, *counted);
     if observed_generation < generation {
-        remarks.insert(0, format!(
-            "the counters are of generation {observed_generation}, the object is at {generation}: \
-             the controller has not caught up"
-        ));
+        remarks.insert(
+            0,
+            format!(
+                "the status is of generation {observed_generation}, the object is at {generation}: \
+             the controller has not observed it yet"
+            ),
+        );
     }
     remarks.extend(
-        hold.as_ref().map(|hold| format!("{hold}: ds-apply goes on, `ds-apply undo` goes back")),
+        pause
+            .as_ref()
+            .map(|pause| format!("{pause}: `ds-apply` resumes, `ds-apply undo` rolls back")),
     );
     remarks.extend(lock.as_ref().map(ToString::to_string));
     if remarks.is_empty() && obstacles.is_empty() {
@@ -124,8 +129,8 @@ fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) 
     let title = Line::at(0).styled(NAME, key(standing));
     page.push(match obstacles.len() {
         0 => title,
-        1 => title.plain("   1 node is not as it should be"),
-        more => title.plain(format!("   {} are not as they should be", count(more, "node"))),
+        1 => title.plain("   1 node needs attention"),
+        more => title.plain(format!("   {} need attention", count(more, "node"))),
     });
     for remark in remarks {
         page.push(Line::at(INDENT).styled(CHANGE, remark));
@@ -133,9 +138,9 @@ fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) 
     obstacle_lines(page, obstacles, options);
 }
 
-/// The counters that come out otherwise by our count, and why that may be.
+/// The counters whose reported value differs from the counted value, with a likely cause.
 fn differences(reported: Counters, counted: Counters) -> Vec<String> {
-    let stale = "the controller's number is old";
+    let stale = "the controller's number is stale";
     let rows = [
         ("DESIRED", reported.desired, counted.desired, stale),
         ("CURRENT", reported.current, counted.current, stale),
@@ -152,7 +157,7 @@ fn differences(reported: Counters, counted: Counters) -> Vec<String> {
     let differing = rows.into_iter().filter(|(_, reported, counted, _)| reported != counted);
     differing
         .map(|(name, reported, counted, why)| {
-            format!("{name} says {reported}, ds-plan counts {counted}: {why}")
+            format!("{name} is {reported} in the status, ds-plan counts {counted}: {why}")
         })
         .collect()
 }
@@ -164,7 +169,7 @@ fn obstacle_lines(page: &mut Page, obstacles: &[NodeObstacles], options: TextOpt
     let column = INDENT + reason_column(&grouped);
     for Group { key: (), why, nodes } in &grouped {
         page.push(Line::at(INDENT).plain(names(nodes)).padded_to(column).plain("   ").plain(why));
-        // What is said of one pod is shown of one node of those that fare alike, or of each.
+        // Details of pods are shown for one node of a group, or for each with `--verbose`.
         let several = nodes.len() > 1;
         let shown = if options.verbose { nodes.len() } else { 1 };
         for node in nodes.iter().take(shown) {
@@ -180,7 +185,7 @@ fn obstacle_lines(page: &mut Page, obstacles: &[NodeObstacles], options: TextOpt
     }
 }
 
-/// What the kubelet and others say of the pod on a node.
+/// Messages of the kubelet and the scheduler about the pod on a node.
 fn said_of(node: &str, obstacles: &[NodeObstacles]) -> Vec<String> {
     let of_node = obstacles.iter().filter(|one| one.node.as_ref() == node);
     let reasons = of_node.flat_map(|NodeObstacles { node: _, reasons }| reasons);
@@ -194,29 +199,29 @@ mod tests {
     use crate::plan::{LockStanding, Reason};
 
     #[test]
-    fn the_table_is_kubectls_and_the_rest_is_below() {
+    fn the_table_is_kubectls_with_details_below() {
         insta::assert_snapshot!(status_text(&examples::status(), &TextOptions::default()), @r"
             NAME                             DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR                     AGE
             fluent-bit                       40        40        40      40           40          <none>                            41d
             node-exporter-with-a-long-name   40        40        40      40           40          disk=ssd,kubernetes.io/os=linux   41d
 
-            logging/node-exporter-with-a-long-name   13 nodes are not as they should be
-                the counters are of generation 9, the object is at 10: the controller has not caught up
-                UP-TO-DATE says 40, ds-plan counts 0: only a pod's hash label counts here
-                AVAILABLE says 40, ds-plan counts 37: a pod that is terminating does not count here
-                12 nodes: edge-a-01 … edge-a-12   strategy OnDelete: replaced when somebody deletes it
+            logging/node-exporter-with-a-long-name   13 nodes need attention
+                the status is of generation 9, the object is at 10: the controller has not observed it yet
+                UP-TO-DATE is 40 in the status, ds-plan counts 0: only a pod's hash label counts here
+                AVAILABLE is 40 in the status, ds-plan counts 37: a pod that is terminating does not count here
+                12 nodes: edge-a-01 … edge-a-12   strategy OnDelete: replaced after it is deleted manually
                 edge-b-07                         pod is terminating
             ");
     }
 
     #[test]
-    fn what_is_said_of_a_pod_stands_below_its_node() {
+    fn messages_about_a_pod_are_below_its_node() {
         let unready = |node: &str, detail: Option<&str>, warning: Option<&str>| NodeObstacles {
             node: node.into(),
             reasons: vec![
                 Reason::PodNotReady {
                     container: Some("agent".to_owned()),
-                    trouble: Some("ContainerCreating".to_owned()),
+                    container_failure: Some("ContainerCreating".to_owned()),
                     detail: detail.map(str::to_owned),
                     warning: warning.map(str::to_owned),
                     restarts: 0,
@@ -234,14 +239,14 @@ mod tests {
         let text =
             |verbose| status_text(&status, &TextOptions { verbose, ..TextOptions::default() });
         insta::assert_snapshot!(text(false).split_once("\n\n").unwrap().1, @r"
-            logging/fluent-bit   3 nodes are not as they should be
+            logging/fluent-bit   3 nodes need attention
                 3 nodes: n-1 … n-3   pod is not Ready: ContainerCreating in container agent
                     n-1
                         no sandbox
                         last warning: FailedMount: no \u{1b}[2Jsuch\nvolume
             ");
         insta::assert_snapshot!(text(true).split_once("\n\n").unwrap().1, @r"
-            logging/fluent-bit   3 nodes are not as they should be
+            logging/fluent-bit   3 nodes need attention
                 3 nodes: n-1 … n-3   pod is not Ready: ContainerCreating in container agent
                     n-1
                         no sandbox
@@ -271,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_told() {
+    fn a_lock_is_shown() {
         let lock = |ago| LockStanding {
             holder: "alice on build-7 (process 5)".to_owned(),
             since: Some("2026-08-01T11:00:00Z".parse().unwrap()),
@@ -291,15 +296,15 @@ mod tests {
             left         40        40        40      40           40          <none>          41d
 
             logging/fluent-bit
-                locked by alice on build-7 (process 5) since 2026-08-01T11:00:00Z, renewed 4s ago: that run is under way
+                locked by alice on build-7 (process 5) since 2026-08-01T11:00:00Z, renewed 4s ago: the run is in progress
 
             logging/left
-                locked by alice on build-7 (process 5) since 2026-08-01T11:00:00Z, renewed 10m ago: it lasts 15s, so that run is gone, and the next one takes it
+                locked by alice on build-7 (process 5) since 2026-08-01T11:00:00Z, renewed 10m ago: the 15s lease has expired; the next run acquires it
             ");
     }
 
     #[test]
-    fn no_daemon_set_is_said() {
+    fn a_cluster_without_daemon_sets() {
         let none = Status { daemon_sets: vec![], ..examples::status() };
         assert_eq!(status_text(&none, &TextOptions::default()), "No DaemonSets found.\n");
     }

@@ -1,9 +1,8 @@
 //! A pod template as `kubectl rollout history --revision` describes it (upstream:
 //! `DescribePodTemplate`), its tabs as columns of eight.
 //!
-//! Not here: volumes and containers (below), and which values are secret: the template comes
-//! without them. One thing is left out: the amount that an env var takes from `resourceFieldRef`,
-//! of which only the name is shown.
+//! Volumes and containers are in submodules. Secret values are already removed from the template.
+//! One difference from upstream: for an env var from `resourceFieldRef`, only the name is shown.
 
 mod containers;
 mod volumes;
@@ -14,7 +13,7 @@ use super::page::{Line, Page};
 
 /// Columns between tab stops.
 const TAB: usize = 8;
-/// Longer annotations begin on a line of their own, and are cut.
+/// Annotations longer than this start on a new line and are cut.
 const MOST_ANNOTATION: usize = 140;
 
 /// Adds the description of a template to `page`.
@@ -43,7 +42,7 @@ pub(super) fn describe(page: &mut Page, template: &Value) {
 struct Lines<'a>(&'a mut Page);
 
 impl Lines<'_> {
-    /// Adds a line, `level` steps in; a tab in it goes to the next stop.
+    /// Adds a line, indented by `level` steps; tabs go to the next tab stop.
     fn add(&mut self, level: usize, text: impl AsRef<str>) {
         let mut line = Line::at(0).whole().plain(" ".repeat(2 * level));
         for (nth, piece) in text.as_ref().split('\t').enumerate() {
@@ -56,14 +55,14 @@ impl Lines<'_> {
         self.0.push(line);
     }
 
-    /// `Title:`, a tab and the text, when there is a text.
+    /// `Title:`, a tab and the text, if it is set.
     fn text_if_set(&mut self, level: usize, title: &str, value: &Value) {
         if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
             self.add(level, format!("{title}:\t{text}"));
         }
     }
 
-    /// Title and pairs, a line each (upstream: `printLabelsMultiline`).
+    /// Title and pairs, one per line (upstream: `printLabelsMultiline`).
     fn pairs(&mut self, title: &str, pairs: Option<&Map<String, Value>>) {
         let pairs = pairs.filter(|pairs| !pairs.is_empty());
         let lines =
@@ -71,7 +70,7 @@ impl Lines<'_> {
         self.titled(title, lines.collect());
     }
 
-    /// `Title:`, a tab and the first text, the others below it; `<none>` when there is none.
+    /// `Title:`, a tab and the first text, the others below it; `<none>` without texts.
     fn titled(&mut self, title: &str, texts: Vec<String>) {
         let texts = if texts.is_empty() { vec!["<none>".to_owned()] } else { texts };
         for (nth, text) in texts.iter().enumerate() {
@@ -81,7 +80,7 @@ impl Lines<'_> {
     }
 }
 
-/// The elements of a list; of anything else, none.
+/// The elements of a list; empty for any other value.
 fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
@@ -150,7 +149,7 @@ fn selector_words(selector: &Value) -> String {
     if words.is_empty() { "<none>".to_owned() } else { words.join(",") }
 }
 
-/// One requirement of a label selector: its key, and its words.
+/// One requirement of a label selector: its key and its text.
 fn requirement(requirement: &Value) -> (String, String) {
     let key = plain(&requirement["key"]);
     let mut values: Vec<String> = list(&requirement["values"]).iter().map(plain).collect();
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_no_server_mounts_any_more_are_shown_by_their_fields() {
+    fn volume_kinds_that_no_supported_server_mounts_are_shown_by_their_fields() {
         insta::assert_snapshot!(described(&json!({"spec": {"containers": [], "volumes": [
             {"name": "v", "glusterfs": {"endpoints": "e", "path": "p"}},
             {"name": "unknown"},

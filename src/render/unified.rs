@@ -1,6 +1,6 @@
 //! Two objects as a unified diff of their YAML, as `diff -u` writes it.
 //!
-//! Not here: single fields (`values`).
+//! Single fields are in `values`.
 
 use anstyle::Style;
 use serde_json::Value;
@@ -12,11 +12,12 @@ use super::values::mark_end;
 
 /// Equal lines around lines that differ, as `diff -u` has them.
 const CONTEXT: usize = 3;
-/// Objects with more lines than this, both together, are not compared: the time for it would grow
-/// with the square, and whoever writes the manifest decides on it.
+/// Objects with more lines than this, both together, are not compared: the time grows quadratically
+/// with the size, which the author of the manifest controls.
 const MOST_COMPARED: usize = 20_000;
 
-/// Adds the difference to `page`; `names` are what the two are called. Nothing for equal ones.
+/// Adds the difference to `page`, with `names` as the names of both objects. Nothing if they are
+/// equal.
 pub(super) fn difference(
     page: &mut Page,
     names: [&str; 2],
@@ -49,10 +50,10 @@ pub(super) fn difference(
     }
 }
 
-/// The object as kubectl prints it; of none, nothing, as `diff -N` takes a file that is not there.
+/// The object as kubectl prints it; empty without an object, as `diff -N` reads a missing file.
 fn text(object: Option<&Value>) -> String {
     let Some(object) = object else { return String::new() };
-    // Plain JSON has no YAML form only if memory is out.
+    // Converting plain JSON to YAML fails only when out of memory.
     data::yaml_of(object).unwrap_or_else(|_| object.to_string())
 }
 
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_around_what_differs() {
+    fn context_lines_around_differences() {
         let object = |image: &str| json!({"a": 1, "b": 2, "c": 3, "d": 4, "list": [{"image": image, "name": "x"}], "z": 5});
         insta::assert_snapshot!(shown(Some(&object("v1")), Some(&object("v2"))), @"
         --- LIVE
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_too_long_is_said() {
+    fn objects_that_are_too_long_are_not_compared() {
         let long = |word: &str| Value::from(vec![word; 11_000]);
         assert!(shown(Some(&long("a")), Some(&long("b"))).ends_with("22000 lines\n"));
     }

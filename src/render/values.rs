@@ -1,5 +1,5 @@
-//! Shows how one field changes: `-` what was, `+` what will be. Long texts are compared line by
-//! line. What is left out is counted; nothing is left out silently.
+//! The change of one field: `-` the value before, `+` the value after. Long texts are compared line
+//! by line. Lines that are left out are counted.
 
 use std::iter;
 
@@ -12,16 +12,16 @@ use super::data;
 use super::page::{ASIDE, CHANGE, GAIN, LOSS, Line, Page, count};
 use crate::plan::FieldChange;
 
-/// How many equal lines are shown around lines that differ.
+/// Number of equal lines that are shown around lines that differ.
 const CONTEXT: usize = 2;
-/// How many lines a change takes at most.
+/// Maximum number of lines of a change.
 const MOST_LINES: usize = 24;
-/// Values with more lines than this, before and after together, are not compared: the time for it
-/// would grow with the square, and whoever writes the manifest decides on it.
+/// Values with more lines than this, before and after together, are not compared: the time grows
+/// quadratically with the size, which the author of the manifest controls.
 const MOST_COMPARED: usize = 4000;
-/// How many characters of a line are shown at most.
+/// Maximum number of characters of a line.
 const MOST_COLUMNS: usize = 160;
-/// How many equal characters are shown before the first that differs.
+/// Number of equal characters that are shown before the first that differs.
 const LEAD: usize = 20;
 
 /// One line of a comparison.
@@ -33,13 +33,13 @@ enum Row {
     Gone(String),
     /// Only in the value after.
     New(String),
-    /// About the comparison, not in a value.
+    /// A remark about the comparison, not part of a value.
     Note(String),
 }
 
-/// How a field changes, as far as it is shown.
+/// The visible part of a field's change.
 enum Shown {
-    /// One line: the field's title, and this behind it.
+    /// One line: the field's title, followed by this text.
     Title(&'static str),
     /// One line: the field's title, and its only value.
     Value(String),
@@ -47,7 +47,7 @@ enum Shown {
     Rows(Vec<Row>),
 }
 
-/// The sign of what happens to the field.
+/// The symbol of the field's change.
 fn sign(change: &FieldChange) -> (Style, char) {
     match (&change.before, &change.after) {
         (None, Some(_)) => (GAIN, '+'),
@@ -59,7 +59,7 @@ fn sign(change: &FieldChange) -> (Style, char) {
 fn told(change: &FieldChange, verbose: bool) -> Shown {
     let FieldChange { path: _, before, after, masked } = change;
     if *masked && (before == after || [before, after].into_iter().flatten().all(is_plain)) {
-        return Shown::Title("   (value not shown)");
+        return Shown::Title("   (sensitive value)");
     }
     if let (Some(value), None) | (None, Some(value)) = (before, after)
         && let text = shown(value)
@@ -75,7 +75,7 @@ fn told(change: &FieldChange, verbose: bool) -> Shown {
     Shown::Rows(rows)
 }
 
-/// Adds how the field changes to `page`, `indent` columns in.
+/// Adds the field's change to `page`, indented by `indent` columns.
 pub(super) fn field_change(
     page: &mut Page,
     indent: usize,
@@ -101,7 +101,7 @@ pub(super) fn field_change(
     }
 }
 
-/// How the field changes, as lines of a diff: `@@ path @@`, then lines with their signs in front.
+/// The field's change as lines of a diff: `@@ path @@`, then lines with their symbols in front.
 pub(super) fn diff_lines(change: &FieldChange, verbose: bool) -> Vec<String> {
     let (_, symbol) = sign(change);
     let title = format!("@@ {} @@", change.path);
@@ -119,7 +119,7 @@ pub(super) fn diff_lines(change: &FieldChange, verbose: bool) -> Vec<String> {
     }
 }
 
-/// What happens to the field, in one line.
+/// The field's change, in one line.
 pub(super) fn title(change: &FieldChange) -> String {
     format!("{} {}", sign(change).1, change.path)
 }
@@ -165,12 +165,12 @@ fn skipped(lines: usize, rows: &mut Vec<Row>) {
     }
 }
 
-/// Two texts may differ in nothing but the line break at their end.
+/// A remark if two texts differ only in the newline at their end.
 fn last_line_note(before: Option<&str>, after: Option<&str>) -> Option<Row> {
     let ends = |text: &str| text.ends_with('\n');
     match (before.map(ends)?, after.map(ends)?) {
-        (true, false) => Some(Row::Note("(without a line break at its end now)".to_owned())),
-        (false, true) => Some(Row::Note("(with a line break at its end now)".to_owned())),
+        (true, false) => Some(Row::Note("(now without a newline at the end)".to_owned())),
+        (false, true) => Some(Row::Note("(now with a newline at the end)".to_owned())),
         (true, true) | (false, false) => None,
     }
 }
@@ -180,7 +180,7 @@ fn lines(text: Option<&str>) -> Vec<&str> {
     text.into_iter().flat_map(|text| text.split('\n')).collect()
 }
 
-/// A space at the end of a line is easily overlooked.
+/// Quotes a line that ends with a space, which is easily overlooked.
 pub(super) fn mark_end(line: &str) -> String {
     match line.strip_suffix(' ') {
         Some(rest) => format!("{rest}\\u{{20}}"),
@@ -188,7 +188,7 @@ pub(super) fn mark_end(line: &str) -> String {
     }
 }
 
-/// `value` as people write it: text bare where it cannot be mistaken, the rest as YAML.
+/// `value` as text: strings without quotes if they are unambiguous, other values as YAML.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) if text.contains('\n') || is_clear(text) => text.clone(),
@@ -202,8 +202,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Whether `text` without quotes is read as this text: not empty, no spaces at its ends, no
-/// number or truth value.
+/// Whether `text` is unambiguous without quotes: not empty, no spaces at its ends, not a number or
+/// boolean.
 fn is_clear(text: &str) -> bool {
     text.trim() == text
         && !text.starts_with(['"', '[', '{'])
@@ -232,7 +232,8 @@ fn shorten(rows: &mut Vec<Row>) {
     }
 }
 
-/// At most [`MOST_COLUMNS`] of `text`, the first difference at character `differs` among them.
+/// At most [`MOST_COLUMNS`] characters of `text`, including the first difference at character
+/// `differs`.
 fn window(text: &str, differs: usize) -> String {
     let length = text.chars().count();
     if length <= MOST_COLUMNS {

@@ -1,4 +1,4 @@
-//! What a step wants done. Data only; the JSON bodies are made in `write`.
+//! Effects that a step requests. Data only; the JSON bodies are made in `write`.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use super::outcome::Ending;
 use super::progress::Report;
 use super::task::Provenance;
 use crate::model::{NodeName, PodName, RevisionName, Uid};
-use crate::plan::{Hold, Reason};
+use crate::plan::{PausedRollout, Reason};
 
-/// One thing to be done, in the order given. Requests (the first five) are each answered by one
+/// One effect, performed in the order given. Requests (the first five) are each answered by one
 /// [`Answer`](super::Answer).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -19,109 +19,109 @@ pub enum Effect {
     Write(Box<Write>),
     /// Delete a pod, its uid a precondition.
     Delete(Delete),
-    /// Add the provenance to a revision that does not carry it
-    /// ([`write::provenance`](super::write::provenance) says which annotations).
+    /// Add the provenance to a revision that does not have it
+    /// ([`write::provenance`](super::write::provenance) returns the annotations).
     Record {
         /// The revision.
         revision: RevisionName,
-        /// Its identity.
+        /// Its uid.
         uid: Uid,
     },
-    /// Remember a template that failed, where the lock is.
+    /// Record a failed template on the lock (a Lease).
     Remember {
-        /// [`template_digest`](crate::plan::template_digest) of it.
+        /// Its [`template_digest`](crate::plan::template_digest).
         digest: String,
     },
-    /// Forget that a template failed: it has been rolled out whole since.
+    /// Remove the record of a failed template: it has been rolled out completely since.
     Forget {
-        /// [`template_digest`](crate::plan::template_digest) of it.
+        /// Its [`template_digest`](crate::plan::template_digest).
         digest: String,
     },
-    /// Tell the user.
+    /// Report progress to the user.
     Report(Report),
-    /// Take a step no later than this, with [`Event::Look`](super::Event::Look). Counts until the
-    /// next step, which says it anew.
+    /// Take a step no later than this, with [`Event::Look`](super::Event::Look). Valid until the
+    /// next step, which sets it again.
     WakeAt(Timestamp),
-    /// It is over. No request is out; no further step does anything.
+    /// The run has ended. No request is pending; further steps do nothing.
     Finish(Box<Ending>),
 }
 
-/// A write of the whole object, as `ds-apply` owns it.
+/// A server-side apply of all fields that `ds-apply` owns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// What must still be true of the live object.
+    /// The condition that the live object must still meet.
     pub precondition: Precondition,
-    /// The live object that was looked at, whole.
+    /// The complete live object that the decision is based on.
     pub live: Option<Arc<Value>>,
-    /// Whether the live pod template has to stay as it is: else nothing is written.
+    /// Whether the live pod template must stay: a write that would change it is not sent.
     pub keeps_template: bool,
-    /// What it is for.
+    /// The purpose of the write.
     pub purpose: Purpose,
-    /// What is sent, but for what follows.
+    /// The object to send, before the changes below.
     pub written: Arc<Value>,
-    /// The pod template that takes the place of the one in `written`.
+    /// The pod template that replaces the one in `written`.
     pub template: Option<Arc<Value>>,
-    /// `spec.updateStrategy`, always written out.
+    /// `spec.updateStrategy`, always set.
     pub strategy: Value,
-    /// The annotation that says what is held; `None` takes it away.
-    pub hold: Option<Hold>,
+    /// The pause annotation; `None` removes it.
+    pub pause: Option<PausedRollout>,
     /// Provenance annotations; `None` keeps those of `written`.
     pub provenance: Option<Provenance>,
 }
 
-/// What must be true of the live object for a write to be carried out: it is a compare-and-swap.
-/// Without the uid it would create a DaemonSet that was deleted.
+/// The condition on the live object for a write, which is a compare-and-swap. Without the uid the
+/// write would create a DaemonSet that was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// It does not exist.
+    /// The object does not exist.
     Absent,
-    /// It is this one, and nobody has written it since.
+    /// It is this object, and no client has written it since.
     Unchanged {
         /// `metadata.uid`.
         uid: Uid,
-        /// `metadata.resourceVersion` of what was just looked at.
+        /// `metadata.resourceVersion` of the object that was evaluated.
         resource_version: String,
     },
 }
 
-/// What a write of the DaemonSet is for.
+/// The purpose of a write of the DaemonSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
-    /// The target, under a hold if pods must be replaced.
+    /// Apply the target, paused if pods must be replaced.
     Apply,
-    /// Stop where it is: the hold alone.
-    Hold,
-    /// The last good template under the hold.
-    Park,
-    /// The declared strategy, and no hold any more.
-    GiveBack,
+    /// Pause the rollout where it is; the template stays.
+    Pause,
+    /// Abort: the last good template, paused.
+    Abort,
+    /// Restore the declared strategy and remove the pause.
+    RestoreStrategy,
 }
 
-/// A pod to delete, and why.
+/// A pod to delete, with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
     /// Its name.
     pub pod: PodName,
-    /// Its identity, a precondition of the request.
+    /// Its uid, a precondition of the request.
     pub uid: Uid,
     /// The node it is on.
     pub node: NodeName,
-    /// Why it goes.
+    /// The reason for the delete.
     pub reason: Reason,
-    /// Whether that costs something.
+    /// The cost against the budget.
     pub cost: Cost,
 }
 
-/// What a delete takes from the budget.
+/// The cost of a delete against the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Nothing: the pod is not Ready, and its node counts already.
+    /// No cost: the pod is not Ready, and its node already counts as unavailable.
     Nothing,
-    /// One node.
+    /// One node becomes unavailable.
     One {
-        /// Nodes that count as unavailable before it.
+        /// Unavailable nodes before the delete.
         unavailable: u32,
-        /// How many may.
+        /// Nodes that may be unavailable.
         allowed: u32,
     },
 }

@@ -1,53 +1,53 @@
-//! What happens to a run from outside.
+//! Events that a run receives: answers, warnings, interrupts, a lost lock.
 
 use std::fmt;
 
 use crate::model::{RevisionName, Uid};
 
-/// Why a step is taken. Whatever it is, the step looks at the whole world and decides afresh.
+/// The trigger of a step. Whatever the event, the step evaluates the whole [`World`](super::World).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The world has changed, or the time of an [`Effect::WakeAt`](super::Effect::WakeAt) has come.
     Look,
-    /// A request has been answered, or has come to nothing.
+    /// A request has been answered or has failed.
     Answer(Answer),
-    /// The controller says that it cannot create a pod (warning event `FailedCreate`); the event
+    /// The controller reports that it cannot create a pod (warning event `FailedCreate`); the event
     /// names no node.
     CreateFailed {
-        /// What it says.
+        /// The message of the event.
         message: String,
     },
-    /// Ctrl-C or SIGTERM. The second one leaves at once.
+    /// Ctrl-C or SIGTERM. The second one ends the run at once.
     Interrupt,
-    /// The lock is no longer ours: nothing may be written any more.
+    /// The run has lost its lock: it may write nothing more.
     LockLost,
 }
 
-/// What came of a request. Every request has exactly one answer, in any order.
+/// The result of a request. Every request has exactly one answer, in any order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Of [`Effect::Write`](super::Effect::Write).
+    /// Answer to [`Effect::Write`](super::Effect::Write).
     Written(Result<Written, Failure>),
-    /// Of [`Effect::Delete`](super::Effect::Delete).
+    /// Answer to [`Effect::Delete`](super::Effect::Delete).
     Deleted {
         /// The pod.
         uid: Uid,
-        /// What came of it.
+        /// The result.
         result: Result<(), Failure>,
     },
-    /// Of [`Effect::Record`](super::Effect::Record).
+    /// Answer to [`Effect::Record`](super::Effect::Record).
     Recorded {
         /// The revision.
         revision: RevisionName,
-        /// What came of it.
+        /// The result.
         result: Result<(), Failure>,
     },
-    /// Of [`Effect::Remember`](super::Effect::Remember), and of
+    /// Answer to [`Effect::Remember`](super::Effect::Remember) and
     /// [`Effect::Forget`](super::Effect::Forget).
     Remembered(Result<(), Failure>),
 }
 
-/// The object as the server answered.
+/// The written object, as the server returned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// `metadata.uid`.
@@ -56,29 +56,29 @@ pub struct Written {
     pub resource_version: String,
 }
 
-/// Why a request did not do what it should, after the retries that its verb allows.
+/// The reason why a request failed, after the retries that its verb allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A precondition did not hold (409): nothing was done, and the world is not as it was thought.
+    /// A precondition did not hold (409). Nothing was done; the view of the cluster is out of date.
     Conflict,
-    /// There is no such object any more, or another one has its name (404, or 409 on a uid).
+    /// The object no longer exists, or another one has its name (404, or 409 on a uid).
     Gone,
-    /// The user may not (401, 403). Nothing was done.
+    /// The user is not authorized (401, 403). Nothing was done.
     Forbidden {
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
-    /// Validation or admission says no (400, 422, a webhook). Nothing was done.
+    /// Validation or admission rejected the request (400, 422, a webhook). Nothing was done.
     Refused {
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
-    /// The server would change the pod template with it, which was to stay. Nothing was done.
+    /// The write would also change the pod template, which must stay. Nothing was done.
     ChangesTemplate,
-    /// No answer, or one that does not say (timeout, lost connection, 429, 5xx): it may have been
-    /// done.
+    /// No answer, or an inconclusive one (timeout, lost connection, 429, 5xx): the request may have
+    /// been executed.
     Unknown {
-        /// What was seen of it.
+        /// The error message.
         message: String,
     },
 }
@@ -86,12 +86,12 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Conflict => f.write_str("somebody else wrote it meanwhile"),
+            Self::Conflict => f.write_str("another client changed it meanwhile"),
             Self::Gone => f.write_str("it is gone"),
             Self::Forbidden { message } => write!(f, "forbidden: {message}"),
             Self::Refused { message } => write!(f, "refused: {message}"),
             Self::ChangesTemplate => f.write_str(
-                "the server would change the pod template with it, and pods would be replaced",
+                "the server would also change the pod template, and pods would be replaced",
             ),
             Self::Unknown { message } => write!(f, "no clear answer: {message}"),
         }

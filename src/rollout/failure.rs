@@ -1,25 +1,27 @@
-//! What becomes of a rollout whose gate has failed: the last good template is put back under the
-//! hold, or everything is left as it is. No pod is deleted, but for those that a rollback replaces.
+//! The rollout after a failed gate: abort (restore the last good template, paused) or pause. No pod
+//! is deleted, except those that a rollback replaces.
 //!
-//! The template is put back *before* it is remembered as failed: a run that dies in between is
-//! begun again with the same template, and fails again, instead of being refused while the bad
-//! template is live.
+//! The template is restored *before* the failed one is recorded: a run that dies in between starts
+//! again with the same template and fails again, instead of being rejected while the bad template
+//! is live.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Pause, Step, is_template};
+use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::{Effect, Purpose};
 use super::forward::is_outdated_for;
 use super::gate;
-use super::outcome::{Attempt, Held, Interference, NotParked, Outcome, RolledBack, Trouble};
+use super::outcome::{
+    Attempt, Interference, NotAborted, Outcome, PauseReason, PodFailure, RolledBack,
+};
 use super::pace::Paced;
-use super::sight::{Spot, count};
 use super::state::{Creates, Request};
 use super::task::{Extent, Provenance, Target};
-use super::waves::Hands;
+use super::view::{NodeView, count};
+use super::waves::Replacer;
 use super::world::World;
 use crate::controller::Owner;
 use crate::controller::claims::Claims;
@@ -28,58 +30,62 @@ use crate::controller::revision_data::template_of;
 use crate::model::{
     DaemonSet, NodeName, OnFailure, PodPlacement, PodTemplate, Revision, UpdateStrategy,
 };
-use crate::plan::{Hold, HoldState, RevisionRef, template_digest};
+use crate::plan::{PauseState, PausedRollout, RevisionRef, template_digest};
 use crate::planted::planted;
 
-/// The template to go back to.
+/// The revision to roll back to, with its template.
 struct Good<'w> {
     revision: &'w Revision,
     template: Arc<Value>,
     placement: PodPlacement,
 }
 
-/// What was parked: the revision that is live again, and the digest of the template that failed.
-fn parked(live: &DaemonSet) -> Option<(RevisionRef, String)> {
-    match Hold::of(live).ok().flatten()? {
-        Hold { state: HoldState::Parked, from: Some(from), failed: Some(failed), .. } => {
-            Some((from, failed))
-        }
-        Hold { state: HoldState::Parked | HoldState::Holding, .. } => None,
+/// The revision that is live after an abort, and the digest of the failed template; `None` if the
+/// DaemonSet is not aborted.
+fn aborted(live: &DaemonSet) -> Option<(RevisionRef, String)> {
+    match PausedRollout::of(live).ok().flatten()? {
+        PausedRollout {
+            state: PauseState::Aborted,
+            from: Some(from),
+            failed: Some(failed),
+            ..
+        } => Some((from, failed)),
+        PausedRollout { state: PauseState::Aborted | PauseState::Paused, .. } => None,
     }
 }
 
-/// Whether a rollout of the template with this digest failed and is parked, and pods of it are left:
-/// what a way back ([`Goal::GoBack`](super::Goal::GoBack)) is for.
-pub fn is_on_the_way_back(world: &World<'_>, failed: &str) -> bool {
+/// Whether a rollout of the template with this digest is aborted and pods of it are left: the case
+/// for [`Goal::GoBack`](super::Goal::GoBack), which completes a rollback.
+pub fn is_rolling_back(world: &World<'_>, failed: &str) -> bool {
     let Some(live) = world.daemon_set else { return false };
-    if parked(live).is_none_or(|(_, digest)| digest != failed) {
+    if aborted(live).is_none_or(|(_, digest)| digest != failed) {
         return false;
     }
     is_outdated_for(live.spec.template.raw(), live, world)
 }
 
 impl<'w> Step<'_, 'w> {
-    /// A gate has failed: by policy, back to the last good template, or no further.
+    /// A gate has failed: by policy, abort with the last good template, or pause.
     pub(super) fn go_back(
         &mut self,
         target: &Target,
         live: Option<&'w DaemonSet>,
-        failed: BTreeMap<NodeName, Trouble>,
-    ) -> Flow<Pause> {
+        failed: BTreeMap<NodeName, PodFailure>,
+    ) -> Flow<Halt> {
         let Some(live) = live else {
-            return Ok(Pause::End(Outcome::Gone { replaced_by: None }));
+            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
         };
         self.appeared(live)?;
         if !is_template(live, target.template.raw()) {
             self.state.creates = Creates::All;
         }
         let good = match self.task.pace.on_failure {
-            OnFailure::Hold => return self.stay(target, live, failed, None),
-            OnFailure::Park | OnFailure::Rollback => self.good(target, live, &failed),
+            OnFailure::Pause => return self.stay(target, live, failed, None),
+            OnFailure::Abort | OnFailure::Rollback => self.good(target, live, &failed),
         };
         match good {
             Ok(good) => {
-                self.park(target, live, &good)?;
+                self.abort(target, live, &good)?;
                 self.remember(target)?;
                 Ok(self.roll_back(live, &good, failed))
             }
@@ -87,27 +93,28 @@ impl<'w> Step<'_, 'w> {
         }
     }
 
-    /// A run before has parked the DaemonSet and was to replace the bad pods too: the rest of that.
-    pub(super) fn go_on_back(&mut self, live: Option<&'w DaemonSet>) -> Flow<Pause> {
+    /// Completes the rollback of an earlier run, which aborted the DaemonSet and has not replaced
+    /// all failed pods.
+    pub(super) fn resume_rollback(&mut self, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else {
-            return Ok(Pause::End(Outcome::Gone { replaced_by: None }));
+            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
         };
-        let stale = |change| Ok(Pause::End(Outcome::Stale { change, held: true }));
-        let Some((from, digest)) = parked(live) else { return stale(Interference::Hold) };
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: true }));
+        let Some((from, digest)) = aborted(live) else { return stale(Interference::Pause) };
         let good = self.at(&from, live).ok().filter(|good| is_template(live, &good.template));
         let Some(good) = good else { return stale(self.another_template(live)) };
         self.note(Effect::Remember { digest })?;
         Ok(self.roll_back(live, &good, BTreeMap::new()))
     }
 
-    /// The last good template, if it can be put back.
+    /// The last good template, if it can be restored.
     fn good(
         &self,
         target: &Target,
         live: &'w DaemonSet,
-        failed: &BTreeMap<NodeName, Trouble>,
-    ) -> Result<Good<'w>, NotParked> {
-        let from = self.state.from.as_ref().ok_or(NotParked::NothingBefore)?;
+        failed: &BTreeMap<NodeName, PodFailure>,
+    ) -> Result<Good<'w>, NotAborted> {
+        let from = self.state.from.as_ref().ok_or(NotAborted::NothingBefore)?;
         let good = self.at(from, live)?;
         if is_template(live, target.template.raw()) && !self.task.allow_mass_eviction {
             self.would_evict(live, &good.placement, failed)?;
@@ -115,9 +122,9 @@ impl<'w> Step<'_, 'w> {
         Ok(good)
     }
 
-    /// The template of a revision.
-    fn at(&self, from: &RevisionRef, live: &DaemonSet) -> Result<Good<'w>, NotParked> {
-        let gone = || NotParked::RevisionGone { name: from.name.clone(), number: from.number };
+    /// Reads the template of a revision.
+    fn at(&self, from: &RevisionRef, live: &DaemonSet) -> Result<Good<'w>, NotAborted> {
+        let gone = || NotAborted::RevisionGone { name: from.name.clone(), number: from.number };
         let claimed = Claims::of(&Owner::from(live), self.world.revisions).claimed;
         let revision = claimed.into_iter().find(|it| it.name == from.name).ok_or_else(gone)?;
         let template = template_of(&revision.data).ok_or_else(gone)?;
@@ -125,64 +132,67 @@ impl<'w> Step<'_, 'w> {
         Ok(Good { revision, template: Arc::new(template), placement: parsed.placement })
     }
 
-    /// Refuses to go back where the controller would then remove more pods at once than may be
+    /// Refuses a rollback after which the controller would evict more pods at once than may be
     /// unavailable.
     ///
-    /// A pod that is on its way counts as one that is there: it may be Ready by the time of the
-    /// write. What has failed serves nobody, and nobody misses it.
+    /// A pod that is not available yet counts too: it may be Ready by the time of the write. A
+    /// failed pod does not.
     fn would_evict(
         &self,
         live: &'w DaemonSet,
         good: &PodPlacement,
-        failed: &BTreeMap<NodeName, Trouble>,
-    ) -> Result<(), NotParked> {
-        let sight = self.look(live);
-        let may_stay = |spot: &&Spot<'_>| judge(good, spot.node).may_stay;
-        let evicted: Vec<_> = sight.spots.iter().filter(|spot| !may_stay(spot)).collect();
-        let serving = count(evicted.iter().filter(|spot| spot.serves));
-        let is_to_come = |spot: &&&Spot<'_>| {
-            !spot.serves && !failed.contains_key(&spot.node.name) && gate::may_yet_serve(spot)
+        failed: &BTreeMap<NodeName, PodFailure>,
+    ) -> Result<(), NotAborted> {
+        let view = self.look(live);
+        let may_stay = |node_view: &&NodeView<'_>| judge(good, node_view.node).may_stay;
+        let evicted: Vec<_> =
+            view.node_views.iter().filter(|node_view| !may_stay(node_view)).collect();
+        let serving = count(evicted.iter().filter(|node_view| node_view.serves));
+        let is_to_come = |node_view: &&&NodeView<'_>| {
+            !node_view.serves
+                && !failed.contains_key(&node_view.node.name)
+                && gate::may_yet_serve(node_view)
         };
         let to_come = count(evicted.iter().filter(is_to_come));
-        let (pods, allowed) = (serving + to_come, sight.allowed);
-        if pods > allowed { Err(NotParked::WouldEvict { pods, to_come, allowed }) } else { Ok(()) }
+        let (pods, allowed) = (serving + to_come, view.allowed);
+        if pods > allowed { Err(NotAborted::WouldEvict { pods, to_come, allowed }) } else { Ok(()) }
     }
 
-    /// Puts the good template back under the hold, unless it is there.
-    fn park(&mut self, target: &Target, live: &DaemonSet, good: &Good<'_>) -> Flow<()> {
-        let found = Hold::of(live).ok().flatten();
-        let is_parked = found.is_some_and(|hold| hold.state == HoldState::Parked);
-        if is_template(live, &good.template) && is_parked {
+    /// Restores the good template, paused, unless that is done already.
+    fn abort(&mut self, target: &Target, live: &DaemonSet, good: &Good<'_>) -> Flow<()> {
+        let found = PausedRollout::of(live).ok().flatten();
+        let is_aborted = found.is_some_and(|pause| pause.state == PauseState::Aborted);
+        if is_template(live, &good.template) && is_aborted {
             return Ok(());
         }
         let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
-        let stale = |change| Err(Pause::End(Outcome::Stale { change, held: on_delete }));
+        let stale = |change| Err(Halt::End(Outcome::Stale { change, held: on_delete }));
         if !is_template(live, &good.template) && !is_template(live, target.template.raw()) {
             let change = Interference::Template { revision: None };
             return stale(change);
         }
-        if self.is_done(Purpose::Park) {
-            return stale(Interference::Hold);
+        if self.is_done(Purpose::Abort) {
+            return stale(Interference::Pause);
         }
         let Revision { name, number, .. } = good.revision;
         let from = RevisionRef { name: name.clone(), number: *number };
         let failed = Some(template_digest(target.template.raw()));
-        let hold = Hold { failed, ..self.hold(target, HoldState::Parked, Some(from)) };
+        let pause = PausedRollout { failed, ..self.pause(target, PauseState::Aborted, Some(from)) };
         let provenance = Some(Provenance::of(&good.revision.annotations));
         let good = Some(Arc::clone(&good.template));
-        let template = planted!(good, "parked with the failed template" => None);
-        Err(self.write(Purpose::Park, target, Some(live), template, Some(hold), provenance))
+        let template = planted!(good, "aborted with the failed template" => None);
+        Err(self.write(Purpose::Abort, target, Some(live), template, Some(pause), provenance))
     }
 
-    /// Has the failed template remembered. After some attempts it goes on without: the hold
-    /// remembers it too.
+    /// Records the failed template on the lock. After some attempts the run continues without: the
+    /// pause annotation records it too.
     fn remember(&mut self, target: &Target) -> Flow<()> {
         let digest = template_digest(target.template.raw());
         self.note(Effect::Remember { digest })
     }
 
-    /// Has a template forgotten that failed before, once it is rolled out whole. After some
-    /// attempts it stays remembered, and `--retry` is asked for once more than needed.
+    /// Removes the record of a failed template that is now rolled out completely. After some
+    /// attempts it stays, and `--retry` is needed once more.
     pub(super) fn forget(&mut self, target: &Target) -> Flow<()> {
         if !self.task.failed_before {
             return Ok(());
@@ -199,62 +209,62 @@ impl<'w> Step<'_, 'w> {
         self.may_go(remembering.request, Attempt::Remember)?;
         self.state.remembering.request = Request::Out;
         self.push(effect);
-        Err(Pause::Wait)
+        Err(Halt::Wait)
     }
 
-    /// Ends parked; with a rollback, when the bad pods are replaced too.
+    /// Ends aborted; with `onFailure: rollback`, after the failed pods are replaced too.
     fn roll_back(
         &mut self,
         live: &'w DaemonSet,
         good: &Good<'_>,
-        failed: BTreeMap<NodeName, Trouble>,
-    ) -> Pause {
+        failed: BTreeMap<NodeName, PodFailure>,
+    ) -> Halt {
         let to = good.revision.name.clone();
-        let parked = |failed, rolled_back| Pause::End(Outcome::Parked { failed, to, rolled_back });
+        let aborted = |failed, rolled_back| Halt::End(Outcome::Aborted { failed, to, rolled_back });
         match self.task.pace.on_failure {
-            OnFailure::Park | OnFailure::Hold => return parked(failed, None),
+            OnFailure::Abort | OnFailure::Pause => return aborted(failed, None),
             OnFailure::Rollback => {}
         }
         if self.is_timed_out() {
-            let why = Box::new(Held::Timeout);
-            return parked(failed, Some(RolledBack::Stopped(why)));
+            let why = Box::new(PauseReason::Timeout);
+            return aborted(failed, Some(RolledBack::Stopped(why)));
         }
-        let sight = self.look(live);
-        if let Err(pause) = self.settled(&sight) {
-            return match pause {
-                Pause::End(Outcome::Held { why }) => {
-                    parked(failed, Some(RolledBack::Stopped(Box::new(why))))
+        let view = self.look(live);
+        if let Err(halt) = self.settled(&view) {
+            return match halt {
+                Halt::End(Outcome::Paused { why }) => {
+                    aborted(failed, Some(RolledBack::Stopped(Box::new(why))))
                 }
-                Pause::End(_) | Pause::Wait => pause,
+                Halt::End(_) | Halt::Wait => halt,
             };
         }
-        match self.pace(&sight, Hands::Ours(&Extent::All)) {
-            Paced::Wait => Pause::Wait,
-            Paced::Clean => parked(failed, Some(RolledBack::Fully)),
-            Paced::Failed(again) => parked(failed, Some(RolledBack::Failed(again))),
-            Paced::Stands(why) => parked(failed, Some(RolledBack::Stopped(Box::new(why)))),
+        match self.pace(&view, Replacer::Run(&Extent::All)) {
+            Paced::Wait => Halt::Wait,
+            Paced::Clean => aborted(failed, Some(RolledBack::Fully)),
+            Paced::Failed(again) => aborted(failed, Some(RolledBack::Failed(again))),
+            Paced::Stalled(why) => aborted(failed, Some(RolledBack::Stopped(Box::new(why)))),
         }
     }
 
-    /// Leaves everything as it is, but sees to it that the controller goes no further either.
+    /// Pauses where it is, so that the controller replaces no more pods either.
     fn stay(
         &mut self,
         target: &Target,
         live: &DaemonSet,
-        failed: BTreeMap<NodeName, Trouble>,
-        not_parked: Option<NotParked>,
-    ) -> Flow<Pause> {
+        failed: BTreeMap<NodeName, PodFailure>,
+        not_aborted: Option<NotAborted>,
+    ) -> Flow<Halt> {
         if live.spec.update_strategy != UpdateStrategy::OnDelete {
             if !is_template(live, target.template.raw()) {
                 let change = Interference::Template { revision: None };
-                return Ok(Pause::End(Outcome::Stale { change, held: false }));
+                return Ok(Halt::End(Outcome::Stale { change, held: false }));
             }
             let from = self.state.from.clone();
-            let hold = Some(self.hold(target, HoldState::Holding, from));
+            let pause = Some(self.pause(target, PauseState::Paused, from));
             let provenance = Some(self.task.provenance.clone());
-            return Ok(self.write(Purpose::Hold, target, Some(live), None, hold, provenance));
+            return Ok(self.write(Purpose::Pause, target, Some(live), None, pause, provenance));
         }
         self.remember(target)?;
-        Ok(Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked } }))
+        Ok(Halt::End(Outcome::Paused { why: PauseReason::Failed { failed, not_aborted } }))
     }
 }

@@ -1,20 +1,20 @@
-//! The way to the target: written once, under a hold if pods must be replaced; recorded; replaced
-//! in waves; the strategy given back.
+//! The rollout of the target: write it, paused if pods must be replaced; record the provenance;
+//! replace pods in waves; restore the strategy.
 //!
-//! The live object decides how far that is: what is in place is not written again. Whoever else
-//! changes it ends the run. Not here: what a failed gate leads to (`failure`).
+//! The live object shows which of these steps are done: what is in place is not written again. A
+//! change by another client ends the run. Not here: the actions after a failed gate (`failure`).
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::decide::{Flow, Pause, Step, is_template};
+use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::{Effect, Purpose};
-use super::outcome::{Attempt, Held, Interference, Outcome};
+use super::outcome::{Attempt, Interference, Outcome, PauseReason};
 use super::pace::Paced;
-use super::sight::{Kubelet, Sight, Spot, Stand, of_template};
-use super::state::{Course, Leave, Request, Standstill};
+use super::state::{AllowedActions, Course, Request, Stall};
 use super::task::{Extent, Provenance, Target};
-use super::waves::{self, Hands};
+use super::view::{NodeBudget, NodeView, PodState, RolloutView, of_template};
+use super::waves::{self, Replacer};
 use super::world::World;
 use crate::controller::Owner;
 use crate::controller::claims::Claims;
@@ -22,73 +22,75 @@ use crate::controller::history::hash_of;
 use crate::controller::limits::allows_surge;
 use crate::controller::revision_data::{Matching, matches};
 use crate::model::{DaemonSet, ManagedBy, Pod, Revision, UpdateStrategy};
-use crate::plan::{Hold, HoldState, ROLLOUT_ANNOTATION, RevisionRef};
+use crate::plan::{PauseState, PausedRollout, ROLLOUT_ANNOTATION, RevisionRef};
 use crate::planted::planted;
 
 impl<'w> Step<'_, 'w> {
-    /// The way to the target.
-    pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Pause> {
+    /// Rolls out the target.
+    pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else { return Ok(self.create(target)) };
         if !self.is_done(Purpose::Apply) {
             self.put_in_place(target, live)?;
         }
         self.appeared(live)?;
-        self.state.leave = Leave::Upkeep;
-        let hands = self.as_written(target, live)?;
-        let sight = self.look(live);
-        self.state.creates = self.may_create(target, &sight);
-        planted!(self.settled(&sight), "nobody waits for the controller" => Ok(()))?;
-        self.recorded(&sight)?;
+        self.state.allowed_actions = AllowedActions::Reconcile;
+        let replacer = self.as_written(target, live)?;
+        let view = self.look(live);
+        self.state.creates = self.may_create(target, &view);
+        planted!(self.settled(&view), "nobody waits for the controller" => Ok(()))?;
+        self.recorded(&view)?;
         if *target.declared.strategy() == UpdateStrategy::OnDelete {
-            self.filled(&sight)?;
-            return Ok(Pause::End(Outcome::Done));
+            self.filled(&view)?;
+            return Ok(Halt::End(Outcome::Done));
         }
-        self.take_up(target, &sight, hands)?;
-        match self.pace(&sight, hands) {
+        self.take_up(target, &view, replacer)?;
+        match self.pace(&view, replacer) {
             Paced::Wait => {
                 let surges = allows_surge(target.declared.strategy());
-                if surges && matches!(hands, Hands::Controllers) {
-                    self.state.leave = Leave::Surge;
+                if surges && matches!(replacer, Replacer::Controller) {
+                    self.state.allowed_actions = AllowedActions::ReconcileAndSurge;
                 }
-                Ok(Pause::Wait)
+                Ok(Halt::Wait)
             }
-            Paced::Failed(failed) if rolls_nothing(target, &sight, hands) => {
-                Ok(Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked: None } }))
+            Paced::Failed(failed) if rolls_nothing(target, &view, replacer) => {
+                Ok(Halt::End(Outcome::Paused {
+                    why: PauseReason::Failed { failed, not_aborted: None },
+                }))
             }
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
                 self.go_back(target, Some(live), failed)
             }
-            Paced::Stands(why) => Ok(Pause::End(Outcome::Held { why })),
-            Paced::Clean => match hands {
-                Hands::Ours(_) => Ok(self.give_back(target, &sight)),
-                Hands::Controllers => {
+            Paced::Stalled(why) => Ok(Halt::End(Outcome::Paused { why })),
+            Paced::Clean => match replacer {
+                Replacer::Run(_) => Ok(self.restore_strategy(target, &view)),
+                Replacer::Controller => {
                     self.forget(target)?;
-                    Ok(Pause::End(Outcome::Done))
+                    Ok(Halt::End(Outcome::Done))
                 }
             },
         }
     }
 
-    /// The first write, unless the live object is what it would make.
+    /// Sends the first write, unless the live object is already as it would be after it.
     pub(super) fn put_in_place(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
         let outdated = is_outdated_for(target.template.raw(), live, self.world);
         let declared = target.declared.strategy();
         let paced = is_paced(target);
-        let hold = Hold::of(live).ok().flatten();
+        let pause = PausedRollout::of(live).ok().flatten();
         if self.state.from.is_none() {
-            self.state.from = self.came_from(target, live, hold.as_ref());
+            self.state.from = self.came_from(target, live, pause.as_ref());
         }
         let same_template = is_template(live, target.template.raw());
         if target.uid.is_none() && !same_template {
             let change = self.another_template(live);
-            return Err(Pause::End(Outcome::Stale { change, held: hold.is_some() }));
+            return Err(Halt::End(Outcome::Stale { change, held: pause.is_some() }));
         }
-        let standing = match &hold {
-            Some(hold) => {
+        let standing = match &pause {
+            Some(pause) => {
                 paced
-                    && hold.state == HoldState::Holding
-                    && hold.declared == *target.declared.value()
+                    && pause.state == PauseState::Paused
+                    && pause.declared == *target.declared.value()
             }
             None => {
                 live.spec.update_strategy == *declared
@@ -98,61 +100,69 @@ impl<'w> Step<'_, 'w> {
         };
         if same_template && standing && !target.changes {
             self.state.writing.done.insert(Purpose::Apply);
-            self.state.writing.held |= hold.is_some();
+            self.state.writing.held |= pause.is_some();
             return Ok(());
         }
         let from = self.state.from.clone();
-        let ours = planted!(paced && outdated, "applied without a hold" => false);
-        let hold = ours.then(|| self.hold(target, HoldState::Holding, from));
-        Err(self.write_target(target, Some(live), hold))
+        let ours = planted!(paced && outdated, "applied without a pause" => false);
+        let pause = ours.then(|| self.pause(target, PauseState::Paused, from));
+        Err(self.write_target(target, Some(live), pause))
     }
 
-    /// Outdated pods that turn up beside a target without a hold are the controller's to replace.
-    /// Where the run brings its own, nobody would: it takes the hold, and paces.
-    fn take_up(&mut self, target: &Target, sight: &Sight<'w>, hands: Hands<'_>) -> Flow<()> {
-        let is_old =
-            |spot: &Spot<'_>| spot.kubelet == Kubelet::Ready && matches!(spot.stand, Stand::Old(_));
-        let nobody_paces = match (hands, sight.live.managed_by) {
-            (Hands::Controllers, ManagedBy::DsApply) => is_paced(target),
-            (Hands::Controllers, ManagedBy::DaemonSetController) | (Hands::Ours(_), _) => false,
+    /// Outdated pods that appear next to a target without a pause are replaced by the DaemonSet
+    /// controller. With the in-process controller nothing would replace them: the run pauses the
+    /// DaemonSet and replaces them itself.
+    fn take_up(
+        &mut self,
+        target: &Target,
+        view: &RolloutView<'w>,
+        replacer: Replacer<'_>,
+    ) -> Flow<()> {
+        let is_old = |node_view: &NodeView<'_>| {
+            node_view.node_budget == NodeBudget::Ready
+                && matches!(node_view.pod_state, PodState::Old(_))
         };
-        if nobody_paces && sight.spots.iter().any(is_old) {
-            return self.put_in_place(target, sight.live);
+        let unpaced = match (replacer, view.live.managed_by) {
+            (Replacer::Controller, ManagedBy::DsApply) => is_paced(target),
+            (Replacer::Controller, ManagedBy::DaemonSetController) | (Replacer::Run(_), _) => false,
+        };
+        if unpaced && view.node_views.iter().any(is_old) {
+            return self.put_in_place(target, view.live);
         }
         Ok(())
     }
 
-    /// The first write of an object that is not there. Pods that lost theirs become the new one's;
-    /// where the plan replaces some, it is under the hold from birth: the controller would take
-    /// them for updated by their generation, or replace them by its own rules.
-    fn create(&mut self, target: &Target) -> Pause {
+    /// Creates the DaemonSet. It adopts orphaned pods; where the plan replaces some of them, it is
+    /// created paused: the controller would consider them updated by their generation, or replace
+    /// them by its own rules.
+    fn create(&mut self, target: &Target) -> Halt {
         let replaces = is_paced(target) && !self.task.waves.is_empty();
-        let adopts = planted!(replaces, "orphans are adopted without a hold" => false);
-        let hold = adopts.then(|| self.hold(target, HoldState::Holding, None));
-        self.write_target(target, None, hold)
+        let adopts = planted!(replaces, "orphans are adopted without a pause" => false);
+        let pause = adopts.then(|| self.pause(target, PauseState::Paused, None));
+        self.write_target(target, None, pause)
     }
 
     pub(super) fn write_target(
         &mut self,
         target: &Target,
         live: Option<&DaemonSet>,
-        hold: Option<Hold>,
-    ) -> Pause {
+        pause: Option<PausedRollout>,
+    ) -> Halt {
         let change = Some(self.task.provenance.clone());
         let provenance = planted!(change, "the change is not recorded" => None);
-        self.state.writing.held |= hold.is_some();
-        self.write(Purpose::Apply, target, live, None, hold, provenance)
+        self.state.writing.held |= pause.is_some();
+        self.write(Purpose::Apply, target, live, None, pause, provenance)
     }
 
-    /// The revision to go back to: that of the hold, else that of the live template, else the
-    /// newest one that outdated pods are of.
+    /// The revision to roll back to: that of the pause, else that of the live template, else the
+    /// newest one of outdated pods.
     pub(super) fn came_from(
         &self,
         target: &Target,
         live: &DaemonSet,
-        hold: Option<&Hold>,
+        pause: Option<&PausedRollout>,
     ) -> Option<RevisionRef> {
-        if let Some(from) = hold.and_then(|hold| hold.from.clone()) {
+        if let Some(from) = pause.and_then(|pause| pause.from.clone()) {
             return Some(from);
         }
         let owner = Owner::from(live);
@@ -170,49 +180,57 @@ impl<'w> Step<'_, 'w> {
         from.map(|it| RevisionRef { name: it.name.clone(), number: it.number })
     }
 
-    pub(super) fn hold(
+    pub(super) fn pause(
         &self,
         target: &Target,
-        state: HoldState,
+        state: PauseState,
         from: Option<RevisionRef>,
-    ) -> Hold {
+    ) -> PausedRollout {
         let Provenance { commit, plan_digest, change_cause: _, by } = self.task.provenance.clone();
         let declared = planted!(
             target.declared.value().clone(),
-            "the hold forgets what was declared" => serde_json::json!({"type": "RollingUpdate"})
+            "the pause forgets what was declared" => serde_json::json!({"type": "RollingUpdate"})
         );
         // Whole seconds, as everywhere in Kubernetes.
         let since = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
-        Hold { state, declared, plan_digest, from, since, commit, by, failed: None }
+        PausedRollout { state, declared, plan_digest, from, since, commit, by, failed: None }
     }
 
-    /// Whether the live object still is as it was written, and so who replaces pods.
-    pub(super) fn as_written(&mut self, target: &Target, live: &DaemonSet) -> Flow<Hands<'static>> {
-        let found = Hold::of(live);
+    /// Checks that the live object is still as it was written, and returns the actor that replaces
+    /// pods.
+    pub(super) fn as_written(
+        &mut self,
+        target: &Target,
+        live: &DaemonSet,
+    ) -> Flow<Replacer<'static>> {
+        let found = PausedRollout::of(live);
         let held = live.spec.update_strategy == UpdateStrategy::OnDelete
             && *target.declared.strategy() != UpdateStrategy::OnDelete;
-        let stale = |change| Err(Pause::End(Outcome::Stale { change, held }));
+        let stale = |change| Err(Halt::End(Outcome::Stale { change, held }));
         if !is_template(live, target.template.raw()) {
             return stale(self.another_template(live));
         }
-        let Ok(found) = found else { return stale(Interference::Hold) };
-        let standing = found.map(|hold| hold.state);
-        match planted!(standing, "deletes without a hold" => Some(HoldState::Holding)) {
-            Some(HoldState::Holding) => {
+        let Ok(found) = found else { return stale(Interference::Pause) };
+        let standing = found.map(|pause| pause.state);
+        match planted!(standing, "deletes without a pause" => Some(PauseState::Paused)) {
+            Some(PauseState::Paused) => {
                 self.state.writing.held = true;
-                Ok(Hands::Ours(&Extent::All))
+                Ok(Replacer::Run(&Extent::All))
             }
-            Some(HoldState::Parked) => stale(Interference::Hold),
+            Some(PauseState::Aborted) => stale(Interference::Pause),
             None if live.spec.update_strategy != *target.declared.strategy() => {
                 stale(Interference::Strategy)
             }
             None => {
                 let writing = &self.state.writing;
-                let ours = !writing.held || writing.sent.contains(&Purpose::GiveBack);
-                let gone_on =
-                    self.look(live).spots.iter().any(|spot| spot.old().is_some_and(Pod::is_ready));
-                if ours || !gone_on {
-                    Ok(Hands::Controllers)
+                let ours = !writing.held || writing.sent.contains(&Purpose::RestoreStrategy);
+                let resumed = self
+                    .look(live)
+                    .node_views
+                    .iter()
+                    .any(|node_view| node_view.old().is_some_and(Pod::is_ready));
+                if ours || !resumed {
+                    Ok(Replacer::Controller)
                 } else {
                     stale(Interference::Strategy)
                 }
@@ -226,9 +244,9 @@ impl<'w> Step<'_, 'w> {
         Interference::Template { revision: revision.map(|revision| revision.name.clone()) }
     }
 
-    /// The provenance stands on the revision.
-    pub(super) fn recorded(&mut self, sight: &Sight<'_>) -> Flow<()> {
-        let Some(revision) = sight.revisions.last() else { return Ok(()) };
+    /// Records the provenance on the revision, unless it is there.
+    pub(super) fn recorded(&mut self, view: &RolloutView<'_>) -> Flow<()> {
+        let Some(revision) = view.revisions.last() else { return Ok(()) };
         let known = self.state.recorded || self.task.provenance.is_on(&revision.annotations);
         if planted!(known, "the change is not recorded" => true) {
             return Ok(());
@@ -238,39 +256,39 @@ impl<'w> Step<'_, 'w> {
         self.state.recording = Request::Out;
         self.effects
             .push(Effect::Record { revision: revision.name.clone(), uid: revision.uid.clone() });
-        Err(Pause::Wait)
+        Err(Halt::Wait)
     }
 
-    /// The declared strategy, once no Ready outdated pod remains: the controller would roll it by
-    /// its own rules at once.
-    pub(super) fn give_back(&mut self, target: &Target, sight: &Sight<'_>) -> Pause {
-        let nodes = waves::ready_on_unready_nodes(sight).len();
+    /// Restores the declared strategy, once no Ready outdated pod remains: the controller would
+    /// replace it by its own rules at once.
+    pub(super) fn restore_strategy(&mut self, target: &Target, view: &RolloutView<'_>) -> Halt {
+        let nodes = waves::ready_on_unready_nodes(view).len();
         if nodes > 0 {
-            let what = Standstill::OldPods { nodes };
-            return match self.stand(what) {
+            let what = Stall::OldPods { nodes };
+            return match self.stalled(what) {
                 Some(seconds) => {
-                    let why = Self::why_held(sight, what, seconds);
-                    Pause::End(Outcome::Held { why })
+                    let why = Self::why_paused(view, what, seconds);
+                    Halt::End(Outcome::Paused { why })
                 }
-                None => Pause::Wait,
+                None => Halt::Wait,
             };
         }
         let provenance = Some(self.task.provenance.clone());
-        self.write(Purpose::GiveBack, target, Some(sight.live), None, None, provenance)
+        self.write(Purpose::RestoreStrategy, target, Some(view.live), None, None, provenance)
     }
 }
 
-/// Whether nothing changes and no pod is outdated: nodes without a pod get theirs, which is watched,
-/// but there is no rollout that could fail. A pod that is not well is told; no hold is written, and
-/// the template is not remembered as failed.
-fn rolls_nothing(target: &Target, sight: &Sight<'_>, hands: Hands<'_>) -> bool {
-    match hands {
-        Hands::Controllers => !target.changes && !sight.spots.iter().any(Spot::has_old),
-        Hands::Ours(_) => false,
+/// Whether nothing changes and no pod is outdated. Nodes without a pod get theirs, which is
+/// watched, but there is no rollout that could fail: a failed pod is reported, the DaemonSet is not
+/// paused, and the template is not recorded as failed.
+fn rolls_nothing(target: &Target, view: &RolloutView<'_>, replacer: Replacer<'_>) -> bool {
+    match replacer {
+        Replacer::Controller => !target.changes && !view.node_views.iter().any(NodeView::has_old),
+        Replacer::Run(_) => false,
     }
 }
 
-/// Whether any pod that lives is of another template than this one.
+/// Whether any pod that is not terminating has a different template than this one.
 pub(super) fn is_outdated_for(template: &Value, live: &DaemonSet, world: &World<'_>) -> bool {
     let owner = Owner::from(live);
     let revisions = Claims::of(&owner, world.revisions).claimed;
@@ -279,7 +297,8 @@ pub(super) fn is_outdated_for(template: &Value, live: &DaemonSet, world: &World<
     pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
 }
 
-/// Whether pods are replaced by us: neither by hand nor by a surge of the controller's.
+/// Whether this run replaces the pods: neither the user (`OnDelete`) nor the controller with a
+/// surge.
 fn is_paced(target: &Target) -> bool {
     let declared = target.declared.strategy();
     *declared != UpdateStrategy::OnDelete && !allows_surge(declared)

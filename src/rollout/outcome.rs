@@ -1,4 +1,4 @@
-//! How a run ends, and why: data first, one sentence each.
+//! The outcomes of a run and their messages.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,16 +7,16 @@ use super::event::Failure;
 use crate::model::{NodeName, PodName, RevisionName, RevisionNumber, Uid};
 use crate::plan::{Age, Reason};
 
-/// How a run ended, and what it did.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Whether an interrupt came meanwhile, however it ended: nothing else is to be begun.
+    /// Whether the run was interrupted, whatever the outcome: start nothing else.
     pub interrupted: bool,
-    /// Nodes whose pod this run replaced, in the order in which they were well again.
+    /// Nodes whose pod this run replaced, in the order in which they became available again.
     pub replaced: Vec<Replaced>,
-    /// Nodes that are not as they should be, and why.
+    /// Nodes that are not in the desired state, and the reasons.
     pub left: BTreeMap<NodeName, Vec<Reason>>,
 }
 
@@ -25,157 +25,157 @@ pub struct Ending {
 pub struct Replaced {
     /// The node.
     pub node: NodeName,
-    /// In which wave, if it was planned.
+    /// The wave of the node, if it was planned.
     pub wave: Option<u32>,
-    /// From the delete until the new pod was available, in seconds.
+    /// Time from the delete until the new pod was available, in seconds.
     pub seconds: i64,
-    /// Of these, until the old pod was gone, if that was seen.
+    /// The part of it until the old pod was gone, in seconds, if that was observed.
     pub leaving: Option<i64>,
-    /// How often the new pod's containers were started again meanwhile.
+    /// Restarts of the new pod's containers during that time.
     pub restarts: u32,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It is as it was asked for. Nodes that were skipped or wait for `OnDelete` are in
+    /// The target state is reached. Nodes that were skipped or wait for `OnDelete` are in
     /// [`Ending::left`].
     Done,
-    /// Stopped where it is; can be continued.
-    Held {
+    /// The rollout is paused where it is and can be resumed.
+    Paused {
         /// Why.
-        why: Held,
+        why: PauseReason,
     },
-    /// It failed, and the last good template is live again, under the hold.
-    Parked {
-        /// What failed, by node; empty when that was in an earlier run.
-        failed: BTreeMap<NodeName, Trouble>,
+    /// The rollout failed; the last good template is live again and the DaemonSet is paused.
+    Aborted {
+        /// Failures by node; empty when they happened in an earlier run.
+        failed: BTreeMap<NodeName, PodFailure>,
         /// The revision whose template is live.
         to: RevisionName,
-        /// Whether the pods of the failed template have been replaced too.
+        /// The result of replacing the pods of the failed template; `None` if they were left.
         rolled_back: Option<RolledBack>,
     },
-    /// Somebody else interfered.
+    /// Another client changed the DaemonSet.
     Stale {
-        /// What they did.
+        /// The change.
         change: Interference,
-        /// Whether the DaemonSet is still held, so that nothing goes on by itself.
+        /// Whether the DaemonSet is still paused, so that the controller replaces no pods.
         held: bool,
     },
-    /// The DaemonSet is gone, or on its way out.
+    /// The DaemonSet is deleted or terminating.
     Gone {
-        /// Another one of its name is there.
+        /// The uid of the new DaemonSet with the same name, if there is one.
         replaced_by: Option<Uid>,
     },
     /// Ctrl-C or SIGTERM; the DaemonSet is left as it is.
     Interrupted,
-    /// The lock is another run's.
+    /// Another run holds the lock.
     LockLost,
-    /// The server does not let it go on.
+    /// The server rejected a request, and the live strategy is not `OnDelete`.
     Failed {
-        /// What was tried.
+        /// The rejected request.
         request: Attempt,
-        /// What the server answered.
+        /// The server's answer.
         failure: Failure,
     },
 }
 
-/// Whether the replacing of failed pods came to its end.
+/// The result of replacing the pods of the failed template.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RolledBack {
-    /// All of them.
+    /// All pods were replaced.
     Fully,
-    /// It failed as well, on these nodes.
-    Failed(BTreeMap<NodeName, Trouble>),
-    /// It came to a stand.
-    Stopped(Box<Held>),
+    /// The rollback failed as well, on these nodes.
+    Failed(BTreeMap<NodeName, PodFailure>),
+    /// The rollback stalled.
+    Stopped(Box<PauseReason>),
 }
 
-/// Why a run stopped where it is.
+/// The reason why a run paused.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Held {
+pub enum PauseReason {
     /// New pods failed.
     Failed {
-        /// What failed, by node.
-        failed: BTreeMap<NodeName, Trouble>,
-        /// Why the last good template was not put back, if it should have been.
-        not_parked: Option<NotParked>,
+        /// Failures by node.
+        failed: BTreeMap<NodeName, PodFailure>,
+        /// The reason why the last good template was not restored, if it should have been.
+        not_aborted: Option<NotAborted>,
     },
-    /// More nodes are without an available pod than may be, and nothing here mends them.
+    /// `maxUnavailable` is reached or exceeded, and the unavailable nodes do not recover.
     BudgetTaken {
-        /// Nodes that count.
+        /// Unavailable nodes that count against the budget.
         unavailable: u32,
-        /// How many may.
+        /// Nodes that may be unavailable.
         allowed: u32,
-        /// For how long, in seconds.
+        /// Duration in seconds.
         seconds: i64,
     },
-    /// Outdated pods remain that are Ready, on nodes that are not.
+    /// Outdated pods are still Ready on nodes that are not Ready.
     OldPodsRemain {
-        /// Those nodes.
+        /// The nodes that are not Ready.
         nodes: Vec<NodeName>,
-        /// For how long, in seconds.
+        /// Duration in seconds.
         seconds: i64,
     },
-    /// The controller does not do what it should: it has not seen the write, or makes no revision
-    /// of it, or does not go on rolling.
-    ControllerStands {
-        /// What it has not done.
+    /// The DaemonSet controller is stalled: it has not observed the write, has not created a
+    /// revision of it, or does not replace pods.
+    ControllerStalled {
+        /// The step that is missing.
         step: ControllerStep,
-        /// For how long, in seconds.
+        /// Duration in seconds.
         seconds: i64,
     },
-    /// Where the run is the controller: it could not create the pods of all nodes.
+    /// The in-process controller could not create the pods of all nodes.
     NotCreated {
-        /// Nodes that have none.
+        /// Nodes without a pod.
         nodes: Vec<NodeName>,
-        /// For how long, in seconds.
+        /// Duration in seconds.
         seconds: i64,
-        /// What the server says.
+        /// The server's message.
         message: Option<String>,
     },
-    /// What happens in the cluster cannot be seen.
+    /// The watches are not current, so the cluster cannot be observed.
     Blind {
-        /// For how long, in seconds.
+        /// Duration in seconds.
         seconds: i64,
     },
     /// The server does not answer.
     NoAnswer {
-        /// What was tried last.
+        /// The last request.
         request: Attempt,
-        /// What came of it.
+        /// The result of that request.
         failure: Failure,
-        /// For how long, in seconds.
+        /// Duration in seconds.
         seconds: i64,
     },
-    /// The server does not let it go on, and the live strategy is `OnDelete`.
+    /// The server rejected a request, and the live strategy is `OnDelete`.
     Refused {
-        /// What was tried.
+        /// The rejected request.
         request: Attempt,
-        /// What the server answered.
+        /// The server's answer.
         failure: Failure,
     },
-    /// The time of the whole run is over.
+    /// The timeout of the whole run is reached.
     Timeout,
 }
 
-/// What the DaemonSet controller is waited for.
+/// The step of the DaemonSet controller that a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControllerStep {
-    /// See the write.
+    /// Observe the write.
     Observe {
         /// Generation of the object.
         generation: i64,
-        /// Generation that the controller has seen.
+        /// `status.observedGeneration`.
         observed: i64,
     },
-    /// Nothing; but what is observed does not show our own write.
+    /// None: the watch does not show our own write yet.
     Appear,
-    /// Make a revision of the template.
+    /// Create a revision of the template.
     MakeRevision,
-    /// Leave one revision of the template.
+    /// Remove duplicate revisions of the template.
     DropDuplicates {
-        /// How many there are.
+        /// Number of revisions with this template.
         revisions: usize,
     },
     /// Replace outdated pods with surge.
@@ -185,83 +185,84 @@ pub enum ControllerStep {
     },
 }
 
-/// Why the last good template was not put back.
+/// The reason why the last good template was not restored.
 #[derive(Clone, Debug, PartialEq)]
-pub enum NotParked {
-    /// There was none before.
+pub enum NotAborted {
+    /// There is no earlier template.
     NothingBefore,
-    /// Its revision does not exist any more.
+    /// Its revision no longer exists.
     RevisionGone {
         /// Its name.
         name: RevisionName,
         /// Its number.
         number: RevisionNumber,
     },
-    /// It may not run on so many nodes that have a pod now, or are about to.
+    /// Too many nodes with a pod, or about to get one, do not match its placement: the controller
+    /// would evict those pods at once.
     WouldEvict {
-        /// How many pods.
+        /// Pods that would be evicted.
         pods: u32,
-        /// How many of them are not available yet.
+        /// The part of them that is not available yet.
         to_come: u32,
-        /// How many may go at once.
+        /// Pods that may be unavailable at once.
         allowed: u32,
     },
 }
 
-/// What is wrong with a new pod, or with its absence.
+/// A failed new pod, or a node on which no new pod appears.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Trouble {
-    /// It is not available in time.
+pub enum PodFailure {
+    /// The pod is not available within the deadline.
     TooLate {
         /// The pod.
         pod: PodName,
-        /// How long it had, in seconds.
+        /// Time that it had, in seconds.
         seconds: i64,
-        /// What the kubelet or scheduler says.
+        /// The reason that the kubelet or scheduler reports.
         reason: Reason,
     },
-    /// A container waits for a reason that does not heal by itself.
-    DoesNotHeal {
+    /// A container is waiting for a reason that is permanent.
+    Permanent {
         /// The pod.
         pod: PodName,
-        /// How long it has said so, in seconds.
+        /// Time for which the reason has been reported, in seconds.
         seconds: i64,
-        /// What the kubelet says.
+        /// The reason that the kubelet reports.
         reason: Reason,
     },
-    /// Its containers restart again and again.
+    /// Its containers restarted too often.
     Restarts {
         /// The pod.
         pod: PodName,
-        /// How often.
+        /// Number of restarts.
         restarts: u32,
-        /// How often they may.
+        /// Restarts that the policy allows.
         allowed: u32,
     },
-    /// There is none.
+    /// No pod was created.
     NoPod {
-        /// For how long, in seconds.
+        /// Duration in seconds.
         seconds: i64,
-        /// What the controller says.
+        /// The message of the controller's `FailedCreate` event.
         message: Option<String>,
     },
-    /// The old one does not go.
+    /// The old pod does not terminate.
     StillTerminating {
         /// The pod.
         pod: PodName,
-        /// For how long, in seconds.
+        /// Duration in seconds.
         seconds: i64,
     },
 }
 
 impl Outcome {
-    /// Nodes that failed, of an outcome that has some.
-    pub fn failed(&self) -> Option<&BTreeMap<NodeName, Trouble>> {
+    /// Failed nodes of a paused or aborted outcome.
+    pub fn failed(&self) -> Option<&BTreeMap<NodeName, PodFailure>> {
         match self {
-            Self::Held { why: Held::Failed { failed, not_parked: _ } }
-            | Self::Parked { failed, .. } => Some(failed),
+            Self::Paused { why: PauseReason::Failed { failed, not_aborted: _ } }
+            | Self::Aborted { failed, .. } => Some(failed),
             Self::Done
-            | Self::Held { .. }
+            | Self::Paused { .. }
             | Self::Stale { .. }
             | Self::Gone { .. }
             | Self::Interrupted
@@ -271,12 +272,12 @@ impl Outcome {
     }
 }
 
-impl Trouble {
-    /// The pod that is in it, if there is one.
+impl PodFailure {
+    /// The pod that failed, if there is one.
     pub fn pod(&self) -> Option<&PodName> {
         match self {
             Self::TooLate { pod, .. }
-            | Self::DoesNotHeal { pod, .. }
+            | Self::Permanent { pod, .. }
             | Self::Restarts { pod, .. }
             | Self::StillTerminating { pod, .. } => Some(pod),
             Self::NoPod { .. } => None,
@@ -284,21 +285,21 @@ impl Trouble {
     }
 }
 
-/// What somebody else did.
+/// A change by another client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Interference {
-    /// The live template is another one, or the server made another one of ours.
+    /// The live template is a different one, or the server mutated ours.
     Template {
-        /// The revision that it has, once there is one.
+        /// The revision of the live template, once there is one.
         revision: Option<RevisionName>,
     },
-    /// The strategy, or the annotation that says what is held.
+    /// The strategy or the pause annotation was changed.
     Strategy,
-    /// The rollout was parked or given back by another run.
-    Hold,
+    /// Another run aborted the rollout or restored the strategy.
+    Pause,
 }
 
-/// A request, for messages.
+/// The kind of a request, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// Writing the DaemonSet.
@@ -307,45 +308,46 @@ pub enum Attempt {
     Delete,
     /// Recording the change on its revision.
     Record,
-    /// Remembering what failed.
+    /// Recording the failed template.
     Remember,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for PodFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLate { pod, seconds, reason } => {
                 write!(f, "pod {pod} is not available after {}: {reason}", Age(*seconds))?;
                 reason.details().iter().try_for_each(|detail| write!(f, ": {detail}"))
             }
-            Self::DoesNotHeal { pod, seconds, reason } => {
-                write!(f, "pod {pod}, for {}: {reason}", Age(*seconds))?;
+            Self::Permanent { pod, seconds, reason } => {
+                write!(f, "pod {pod} has been failing for {}: {reason}", Age(*seconds))?;
                 reason.details().iter().try_for_each(|detail| write!(f, ": {detail}"))
             }
             Self::Restarts { pod, restarts, allowed } => {
                 write!(f, "pod {pod} restarted {restarts} times, at most {allowed} allowed")
             }
             Self::NoPod { seconds, message } => {
-                write!(f, "no pod is created for {}", Age(*seconds))?;
+                write!(f, "no pod created for {}", Age(*seconds))?;
                 message.iter().try_for_each(|message| write!(f, ": {message}"))
             }
             Self::StillTerminating { pod, seconds } => {
-                write!(f, "pod {pod} is terminating for {}", Age(*seconds))
+                write!(f, "pod {pod} has been terminating for {}", Age(*seconds))
             }
         }
     }
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed { failed, not_parked } => {
+            Self::Failed { failed, not_aborted } => {
                 write!(f, "new pods failed on {}", Nodes(failed.len()))?;
-                not_parked.iter().try_for_each(|why| write!(f, "; not parked: {why}"))
+                not_aborted.iter().try_for_each(|why| write!(f, "; not aborted: {why}"))
             }
             Self::BudgetTaken { unavailable, allowed, seconds } => write!(
                 f,
-                "budget taken for {}: {unavailable} unavailable, at most {allowed} allowed",
+                "`maxUnavailable` reached for {}: {unavailable} unavailable, at most {allowed} \
+                 allowed",
                 Age(*seconds)
             ),
             Self::OldPodsRemain { nodes, seconds } => write!(
@@ -354,26 +356,26 @@ impl fmt::Display for Held {
                 Nodes(nodes.len()),
                 Age(*seconds)
             ),
-            Self::ControllerStands { step, seconds } => {
+            Self::ControllerStalled { step, seconds } => {
                 write!(f, "the DaemonSet controller {step}, for {}", Age(*seconds))
             }
             Self::NotCreated { nodes, seconds, message } => {
                 let (nodes, age) = (Nodes(nodes.len()), Age(*seconds));
-                write!(f, "the pods of {nodes} cannot be created for {age}")?;
+                write!(f, "pods of {nodes} could not be created for {age}")?;
                 message.iter().try_for_each(|message| write!(f, ": {message}"))
             }
             Self::Blind { seconds } => {
-                write!(f, "what happens in the cluster cannot be seen for {}", Age(*seconds))
+                write!(f, "the cluster could not be observed for {}", Age(*seconds))
             }
             Self::NoAnswer { request, failure, seconds } => {
-                write!(f, "{request} does not succeed for {}: {failure}", Age(*seconds))
+                write!(f, "{request} has failed for {}: {failure}", Age(*seconds))
             }
             Self::Refused { request, failure } => write!(
                 f,
-                "{request}: {failure}; the update strategy is OnDelete, so the other pods stay as \
-                 they are until a run goes on"
+                "{request}: {failure}; the update strategy is OnDelete, so the other pods are not \
+                 replaced until a run resumes the rollout"
             ),
-            Self::Timeout => f.write_str("the time of the run is over"),
+            Self::Timeout => f.write_str("the run timed out"),
         }
     }
 }
@@ -382,27 +384,29 @@ impl fmt::Display for ControllerStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Observe { generation, observed } => {
-                write!(f, "has seen generation {observed}, not {generation}")
+                write!(f, "has observed generation {observed}, not {generation}")
             }
-            Self::Appear => f.write_str("cannot be seen: our own write does not appear"),
-            Self::MakeRevision => f.write_str("makes no revision of the template"),
+            Self::Appear => {
+                f.write_str("cannot be observed: the cache does not show our own write")
+            }
+            Self::MakeRevision => f.write_str("has not created a revision of the template"),
             Self::DropDuplicates { revisions } => {
-                write!(f, "leaves {revisions} revisions of one template")
+                write!(f, "has not removed the duplicates of {revisions} revisions of one template")
             }
-            Self::Roll { outdated } => write!(f, "leaves {outdated} outdated pods"),
+            Self::Roll { outdated } => write!(f, "has not replaced {outdated} outdated pods"),
         }
     }
 }
 
-impl fmt::Display for NotParked {
+impl fmt::Display for NotAborted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NothingBefore => f.write_str("there is no template to go back to"),
+            Self::NothingBefore => f.write_str("there is no earlier template to roll back to"),
             Self::RevisionGone { name, number } => {
-                write!(f, "revision {number} ({name}) does not exist any more")
+                write!(f, "revision {number} ({name}) no longer exists")
             }
             Self::WouldEvict { pods, to_come, allowed } => {
-                write!(f, "going back would evict {pods} pods at once")?;
+                write!(f, "rolling back would evict {pods} pods at once")?;
                 if *to_come > 0 {
                     write!(f, " ({to_come} of them are not available yet)")?;
                 }
@@ -418,9 +422,9 @@ impl fmt::Display for Interference {
             Self::Template { revision: Some(revision) } => {
                 write!(f, "the live template is that of revision {revision}")
             }
-            Self::Template { revision: None } => f.write_str("the live template is another one"),
+            Self::Template { revision: None } => f.write_str("the live template was changed"),
             Self::Strategy => f.write_str("the update strategy was changed"),
-            Self::Hold => f.write_str("the hold was changed"),
+            Self::Pause => f.write_str("the pause was changed"),
         }
     }
 }
@@ -431,7 +435,7 @@ impl fmt::Display for Attempt {
             Self::Write => "writing the DaemonSet",
             Self::Delete => "deleting a pod",
             Self::Record => "recording the change on its revision",
-            Self::Remember => "remembering what failed",
+            Self::Remember => "recording the failed template",
         })
     }
 }
@@ -440,24 +444,26 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),
-            Self::Held { why } => write!(f, "held: {why}"),
-            Self::Parked { failed, to, rolled_back } => {
+            Self::Paused { why } => write!(f, "paused: {why}"),
+            Self::Aborted { failed, to, rolled_back } => {
                 match failed.len() {
-                    0 => write!(f, "parked: new pods failed in an earlier run; {to} is live")?,
+                    0 => write!(f, "aborted: new pods failed in an earlier run; {to} is live")?,
                     nodes => {
-                        write!(f, "parked: new pods failed on {}; {to} is live", Nodes(nodes))?;
+                        write!(f, "aborted: new pods failed on {}; {to} is live", Nodes(nodes))?;
                     }
                 }
                 match rolled_back {
                     None => Ok(()),
-                    Some(RolledBack::Fully) => f.write_str(", and all pods are back"),
+                    Some(RolledBack::Fully) => f.write_str(", and all pods were rolled back"),
                     Some(RolledBack::Failed(failed)) => {
-                        write!(f, ", but going back failed on {}", Nodes(failed.len()))
+                        write!(f, ", but rolling back failed on {}", Nodes(failed.len()))
                     }
-                    Some(RolledBack::Stopped(why)) => write!(f, ", but going back stopped: {why}"),
+                    Some(RolledBack::Stopped(why)) => {
+                        write!(f, ", but rolling back stopped: {why}")
+                    }
                 }
             }
-            Self::Stale { change, held: true } => write!(f, "held: {change}"),
+            Self::Stale { change, held: true } => write!(f, "paused: {change}"),
             Self::Stale { change, held: false } => write!(f, "stopped: {change}"),
             Self::Gone { replaced_by: None } => f.write_str("the DaemonSet is gone"),
             Self::Gone { replaced_by: Some(uid) } => {

@@ -1,52 +1,52 @@
-//! Replacing pods, or watching the controller do so, through the gates.
+//! Replaces pods, or watches the controller replace them, and checks the gates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::decide::{Pause, Step};
+use super::decide::{Halt, Step};
 use super::effect::{Delete, Effect};
 use super::gate;
-use super::outcome::{Attempt, Held, Outcome, Replaced, Trouble};
-use super::patience::without_pod;
+use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::Report;
-use super::sight::{Sight, Stand};
-use super::state::{Awaited, Creates, Request, Standstill, State};
+use super::state::{Awaited, Creates, Request, Stall, State};
 use super::task::Target;
-use super::waves::{self, Hands, Next};
+use super::timeouts::without_pod;
+use super::view::{PodState, RolloutView};
+use super::waves::{self, Next, Replacer};
 use crate::controller::limits::allows_surge;
 use crate::model::{ManagedBy, NodeName, Ramp, UpdateStrategy};
 use crate::planted::planted;
 
-/// How replacing pods stands.
+/// The state of the replacement of pods.
 pub(super) enum Paced {
-    /// Going on.
+    /// In progress.
     Wait,
-    /// Nothing more to do.
+    /// Complete.
     Clean,
-    /// Gates have failed.
-    Failed(BTreeMap<NodeName, Trouble>),
-    /// Nothing has moved for too long.
-    Stands(Held),
+    /// Gates have failed, by node.
+    Failed(BTreeMap<NodeName, PodFailure>),
+    /// Stalled for longer than the timeout.
+    Stalled(PauseReason),
 }
 
 impl Step<'_, '_> {
-    /// Replaces pods, or watches the controller do so, through the gates.
-    pub(super) fn pace(&mut self, sight: &Sight<'_>, hands: Hands<'_>) -> Paced {
-        let failed = self.ask_gates(sight);
-        self.tell_progress(sight);
-        self.tell_lost_ready(sight, hands);
+    /// Replaces pods, or watches the controller replace them, and checks the gates.
+    pub(super) fn pace(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> Paced {
+        let failed = self.ask_gates(view);
+        self.report_progress(view);
+        self.report_lost_ready(view, replacer);
         if planted!(!failed.is_empty(), "a failed gate is passed over" => false) {
             return Paced::Failed(failed);
         }
-        match waves::next(sight, self.state, hands) {
+        match waves::next(view, self.state, replacer) {
             Next::Wait { until } => {
                 self.wake_at(until);
                 Paced::Wait
             }
             Next::Clean => Paced::Clean,
-            Next::Stand(what) => match self.stand(what) {
-                Some(seconds) => Paced::Stands(Self::why_held(sight, what, seconds)),
+            Next::Stalled(what) => match self.stalled(what) {
+                Some(seconds) => Paced::Stalled(Self::why_paused(view, what, seconds)),
                 None => Paced::Wait,
             },
             Next::Delete(deletes) => {
@@ -56,8 +56,8 @@ impl Step<'_, '_> {
                         self.may_go(request.unwrap_or(Request::Idle), Attempt::Delete)
                     {
                         return match pause {
-                            Pause::End(Outcome::Held { why }) => Paced::Stands(why),
-                            Pause::End(_) | Pause::Wait => Paced::Wait,
+                            Halt::End(Outcome::Paused { why }) => Paced::Stalled(why),
+                            Halt::End(_) | Halt::Wait => Paced::Wait,
                         };
                     }
                     self.delete(delete);
@@ -78,43 +78,46 @@ impl Step<'_, '_> {
         self.effects.push(Effect::Delete(delete));
     }
 
-    pub(super) fn why_held(sight: &Sight<'_>, what: Standstill, seconds: i64) -> Held {
+    pub(super) fn why_paused(view: &RolloutView<'_>, what: Stall, seconds: i64) -> PauseReason {
         match what {
-            Standstill::Controller(step) => Held::ControllerStands { step, seconds },
-            Standstill::Budget { unavailable, outdated: _ } => {
-                Held::BudgetTaken { unavailable, allowed: sight.allowed, seconds }
+            Stall::Controller(step) => PauseReason::ControllerStalled { step, seconds },
+            Stall::Budget { unavailable, outdated: _ } => {
+                PauseReason::BudgetTaken { unavailable, allowed: view.allowed, seconds }
             }
-            Standstill::OldPods { nodes: _ } => {
-                Held::OldPodsRemain { nodes: waves::ready_on_unready_nodes(sight), seconds }
+            Stall::OldPods { nodes: _ } => {
+                PauseReason::OldPodsRemain { nodes: waves::ready_on_unready_nodes(view), seconds }
             }
-            Standstill::Empty { nodes: _ } => {
-                Held::NotCreated { nodes: without_pod(sight), seconds, message: None }
+            Stall::Empty { nodes: _ } => {
+                PauseReason::NotCreated { nodes: without_pod(view), seconds, message: None }
             }
         }
     }
 
-    /// What has failed, by node; also notes which nodes are well again.
-    pub(super) fn ask_gates(&mut self, sight: &Sight<'_>) -> BTreeMap<NodeName, Trouble> {
-        self.note_recovered(sight);
-        self.note_arrived(sight);
+    /// Checks the gates: returns the failures by node, and records which nodes have recovered.
+    pub(super) fn ask_gates(&mut self, view: &RolloutView<'_>) -> BTreeMap<NodeName, PodFailure> {
+        self.note_recovered(view);
+        self.note_arrived(view);
         let State { pods, creates, .. } = &mut *self.state;
-        let verdict = gate::check(sight, pods, creates, &self.task.pace);
+        let verdict = gate::check(view, pods, creates, &self.task.pace);
         self.wake_at(verdict.next);
-        for (node, trouble) in &verdict.failed {
+        for (node, pod_failure) in &verdict.failed {
             if self.state.told.failed.insert(node.clone()) {
-                self.report(Report::Failed { node: node.clone(), trouble: trouble.clone() });
+                self.report(Report::Failed {
+                    node: node.clone(),
+                    pod_failure: pod_failure.clone(),
+                });
             }
         }
         verdict.failed
     }
 
-    pub(super) fn note_recovered(&mut self, sight: &Sight<'_>) {
-        for spot in &sight.spots {
-            let Stand::Well(pod) = spot.stand else { continue };
-            let node = &spot.node.name;
+    pub(super) fn note_recovered(&mut self, view: &RolloutView<'_>) {
+        for node_view in &view.node_views {
+            let PodState::Well(pod) = node_view.pod_state else { continue };
+            let node = &node_view.node.name;
             let Some(since) = self.state.pods.replacing.remove(node) else { continue };
             let seconds = |until: Timestamp| until.duration_since(since).as_secs();
-            // Since when the new pod was waited for is since when the old one was gone.
+            // The wait for the new pod began when the old one was gone.
             let gone = self.state.pods.waiting.get(node).filter(|it| it.what == Awaited::Pod);
             let replaced = Replaced {
                 node: node.clone(),
@@ -129,57 +132,63 @@ impl Step<'_, '_> {
         }
     }
 
-    fn note_arrived(&mut self, sight: &Sight<'_>) {
+    fn note_arrived(&mut self, view: &RolloutView<'_>) {
         let pods = &mut self.state.pods;
         let waits =
             |node: &NodeName| pods.waiting.get(node).is_some_and(|it| it.what == Awaited::Pod);
-        let well = sight.spots.iter().filter(|spot| matches!(spot.stand, Stand::Well(_)));
-        let arrived = well.map(|spot| &spot.node.name).filter(|node| waits(node)).cloned();
+        let well = view
+            .node_views
+            .iter()
+            .filter(|node_view| matches!(node_view.pod_state, PodState::Well(_)));
+        let arrived =
+            well.map(|node_view| &node_view.node.name).filter(|node| waits(node)).cloned();
         let arrived: Vec<_> = arrived.collect();
         pods.arrived.extend(arrived);
     }
 
-    /// Where the run is the controller: on which nodes a pod may be created now. Those from which it
-    /// has deleted one; of the others, by name, as many as the ramp has room for. A strategy under
-    /// which pods are replaced by hand asks nothing of the pods that come, so they all come at once;
-    /// and a surge has its own limit.
-    pub(super) fn may_create(&self, target: &Target, sight: &Sight<'_>) -> Creates {
+    /// The nodes on which the in-process controller may create a pod now: those where the run has
+    /// deleted one, and as many others, by name, as the ramp has room for. With `OnDelete`, new
+    /// pods are not checked, so all may be created at once; a surge has its own limit.
+    pub(super) fn may_create(&self, target: &Target, view: &RolloutView<'_>) -> Creates {
         let unpaced = *target.declared.strategy() == UpdateStrategy::OnDelete
             || allows_surge(target.declared.strategy())
-            || sight.live.managed_by == ManagedBy::DaemonSetController
+            || view.live.managed_by == ManagedBy::DaemonSetController
             || self.task.pace.ramp == Ramp::None;
         if unpaced {
             return Creates::All;
         }
         let pods = &self.state.pods;
         let (mut ours, mut empty, mut flying) = (BTreeSet::new(), Vec::new(), 0);
-        for spot in sight.spots.iter().filter(|spot| spot.is_desired()) {
-            let name = &spot.node.name;
-            match spot.stand {
+        for node_view in view.node_views.iter().filter(|node_view| node_view.is_desired()) {
+            let name = &node_view.node.name;
+            match node_view.pod_state {
                 _ if pods.replacing.contains_key(name) => {
                     ours.insert(name.clone());
-                    flying += u32::from(spot.is_in_flight());
+                    flying += u32::from(node_view.is_in_flight());
                 }
-                Stand::Empty => empty.push(name),
-                Stand::Leaving(_) | Stand::Ended(_) => {
+                PodState::Empty => empty.push(name),
+                PodState::Leaving(_) | PodState::Ended(_) => {
                     ours.insert(name.clone());
                 }
-                Stand::New(_) | Stand::Well(_) | Stand::Old(_) | Stand::Crowd { .. } => {
-                    flying += u32::from(spot.is_in_flight());
+                PodState::New(_)
+                | PodState::Well(_)
+                | PodState::Old(_)
+                | PodState::Crowd { .. } => {
+                    flying += u32::from(node_view.is_in_flight());
                 }
             }
         }
-        let window = self.task.pace.ramp.window(pods.arrived.len(), sight.allowed);
+        let window = self.task.pace.ramp.window(pods.arrived.len(), view.allowed);
         let room = usize::try_from(window.saturating_sub(flying)).unwrap_or(usize::MAX);
         ours.extend(empty.into_iter().take(room).cloned());
         Creates::Only(ours)
     }
 
-    /// Tells once that many pods have turned NotReady together, until that is over.
-    fn tell_lost_ready(&mut self, sight: &Sight<'_>, hands: Hands<'_>) {
-        let lost = match hands {
-            Hands::Ours(_) => waves::lost_ready(sight),
-            Hands::Controllers => None,
+    /// Reports once that many pods became NotReady together, until they recover.
+    fn report_lost_ready(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) {
+        let lost = match replacer {
+            Replacer::Run(_) => waves::lost_ready(view),
+            Replacer::Controller => None,
         };
         let told = std::mem::replace(&mut self.state.told.lost_ready, lost.is_some());
         if let Some(nodes) = lost.filter(|_| !told) {
@@ -187,9 +196,9 @@ impl Step<'_, '_> {
         }
     }
 
-    pub(super) fn tell_progress(&mut self, sight: &Sight<'_>) {
-        let wave = waves::current(sight, self.state);
-        let progress = sight.progress(wave, self.state.pods.waiting.len());
+    pub(super) fn report_progress(&mut self, view: &RolloutView<'_>) {
+        let wave = waves::current(view, self.state);
+        let progress = view.progress(wave, self.state.pods.waiting.len());
         if self.state.told.progress != Some(progress) {
             self.state.told.progress = Some(progress);
             self.report(Report::Progress(progress));

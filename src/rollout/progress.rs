@@ -1,4 +1,4 @@
-//! What a run tells while it goes on.
+//! Progress reports of a run.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::effect::{Delete, Purpose};
-use super::outcome::Trouble;
+use super::outcome::PodFailure;
 use crate::model::{NodeName, RevisionName};
 
-/// One thing that is told.
+/// One progress report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     /// The DaemonSet is about to be written.
     Writing(Purpose),
-    /// The revision of the target is there.
+    /// The revision of the target template exists.
     Revision(RevisionName),
     /// A pod is about to be deleted.
     Deleting(Delete),
@@ -22,28 +22,28 @@ pub enum Report {
     Recovered {
         /// The node.
         node: NodeName,
-        /// From the delete until then, in seconds.
+        /// Time since the delete, in seconds.
         seconds: i64,
     },
-    /// More nodes than the budget have lost their Ready pod within a minute, by nobody's delete:
-    /// nothing is deleted until that is over.
+    /// More nodes than `maxUnavailable` lost their Ready pod within a minute without a delete: no
+    /// pods are deleted until they recover.
     LostReady {
-        /// How many.
+        /// Number of nodes.
         nodes: u32,
     },
     /// A gate has failed.
     Failed {
-        /// On this node.
+        /// The node.
         node: NodeName,
-        /// With what.
-        trouble: Trouble,
+        /// The failure.
+        pod_failure: PodFailure,
     },
-    /// The numbers have changed.
+    /// The counts have changed.
     Progress(Progress),
 }
 
 impl Report {
-    /// One word for programs.
+    /// The machine-readable code of the report.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Writing(_) => "writing",
@@ -56,7 +56,7 @@ impl Report {
         }
     }
 
-    /// What it is about, for programs.
+    /// The data of the report, for programs.
     pub fn data(&self) -> Value {
         match self {
             Self::Writing(_) => json!({}),
@@ -66,30 +66,30 @@ impl Report {
             }
             Self::Recovered { node, seconds } => json!({ "node": node, "seconds": seconds }),
             Self::LostReady { nodes } => json!({ "nodes": nodes }),
-            Self::Failed { node, trouble: _ } => json!({ "node": node }),
+            Self::Failed { node, pod_failure: _ } => json!({ "node": node }),
             Self::Progress(progress) => json!({ "progress": progress }),
         }
     }
 }
 
-/// How far it is, in nodes.
+/// Rollout progress, as node counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// That should run a pod.
+    /// Nodes that should run a pod.
     pub desired: u32,
-    /// Of these, with a pod of the target revision.
+    /// Desired nodes with a pod of the target revision.
     pub updated: u32,
-    /// Of these, with an available pod, of whatever revision.
+    /// Desired nodes with an available pod, of any revision.
     pub available: u32,
-    /// Without an available pod, as the budget counts them.
+    /// Nodes without an available pod that count against the budget.
     pub unavailable: u32,
-    /// That may be without one.
+    /// Nodes that may be unavailable.
     pub allowed: u32,
-    /// Whose new pod is on its way.
+    /// Nodes whose new pod is not available yet.
     pub recovering: u32,
-    /// With an outdated pod.
+    /// Nodes with an outdated pod.
     pub outdated: u32,
-    /// Left for later because they are not Ready.
+    /// Nodes that are skipped because they are not Ready.
     pub skipped: u32,
     /// The wave in progress, from 1; none when no outdated pod is left.
     pub wave: Option<u32>,
@@ -106,10 +106,10 @@ impl fmt::Display for Report {
             Self::Recovered { node, seconds } => write!(f, "{node}: available after {seconds}s"),
             Self::LostReady { nodes } => write!(
                 f,
-                "{nodes} pods turned NotReady within a minute: nothing is deleted until they have \
-                 settled"
+                "{nodes} pods became NotReady within a minute: no pods are deleted until they \
+                 recover"
             ),
-            Self::Failed { node, trouble } => write!(f, "{node}: {trouble}"),
+            Self::Failed { node, pod_failure } => write!(f, "{node}: {pod_failure}"),
             Self::Progress(progress) => write!(f, "{progress}"),
         }
     }
@@ -119,9 +119,9 @@ impl fmt::Display for Purpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Apply => "applying",
-            Self::Hold => "setting the hold",
-            Self::Park => "putting the last good template back",
-            Self::GiveBack => "giving the declared strategy back",
+            Self::Pause => "pausing the rollout",
+            Self::Abort => "restoring the last good template",
+            Self::RestoreStrategy => "restoring the declared strategy",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A run as it was told, kept for whoever looks at it afterwards.
+//! The recorded reports of one run, for reports after its end.
 
 use jiff::Timestamp;
 
@@ -6,13 +6,13 @@ use super::outcome::Ending;
 use super::progress::Report;
 use crate::model::DaemonSetKey;
 
-/// What one run told while it went on, and how it ended; by the server's clock.
+/// The reports and the ending of one run; times are by the server's clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Which DaemonSet it was about.
+    /// The DaemonSet of the run.
     pub key: DaemonSetKey,
-    /// What was told, and when.
+    /// The reports, each with its time.
     pub events: Vec<(Timestamp, Report)>,
-    /// How it ended.
+    /// How the run ended.
     pub ending: Ending,
 }

@@ -1,14 +1,14 @@
-//! Whether a controller could not create a pod because the server refuses it, or because it did not
-//! reach the server (upstream: `RealPodControl.createPods`, whose warning ends in the error).
+//! Tells a rejected pod from a request that did not reach the server, by the message of a
+//! `FailedCreate` event (upstream: `RealPodControl.createPods`, whose warning ends in the error).
 //!
-//! Only a refusal stands until somebody does something, so only a refusal shortens a deadline.
-//! Whatever is not known for one is none.
+//! Only a rejection lasts until the user changes something, so only a rejection shortens a
+//! deadline. Unknown messages are not rejections.
 
-/// What the server says of a pod that it does not take: admission, quota, validation, RBAC.
+/// Fragments of messages that reject the pod: admission, quota, validation, RBAC.
 const REFUSALS: [&str; 3] = [" is forbidden: ", " denied the request", " is invalid: "];
 
-/// What a request says that came to nothing, and a server that has just started: it passes. Some of
-/// it is inside of a refusal, as the reason why something could not be looked up.
+/// Fragments of transient errors, of failed requests and of a server that has just started. Some
+/// occur inside a rejection, as the reason why a lookup failed.
 const PASSING: [&str; 21] = [
     "Internal error occurred",
     "ServiceUnavailable",
@@ -33,12 +33,12 @@ const PASSING: [&str; 21] = [
     "not yet ready to handle request",
 ];
 
-/// Also passing, but only as a pair: a server whose caches are not filled knows no roles, and quotas
-/// whose use is still to be counted refuse everything.
+/// Transient errors that need two fragments: a server with empty caches knows no roles, and quotas
+/// whose usage is not counted yet reject everything.
 const NOT_YET_KNOWN: [(&str, &str); 2] =
     [("RBAC: ", " not found"), ("status unknown for quota: ", "")];
 
-/// Whether this is what the server says of the pod itself.
+/// Whether the message is a rejection of the pod itself.
 pub(super) fn is_refusal(message: &str) -> bool {
     let has = |text: &&str| message.contains(*text);
     let unknown = |(text, end): &(&str, &str)| message.contains(text) && message.contains(end);
@@ -49,9 +49,9 @@ pub(super) fn is_refusal(message: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// As Kubernetes 1.36 words them.
+    /// Messages as of Kubernetes 1.36.
     #[test]
-    fn only_what_the_server_says_of_the_pod_is_a_refusal() {
+    fn only_messages_about_the_pod_are_refusals() {
         let post = "Post \"https://10.0.0.1:6443/api/v1/namespaces/x/pods\": ";
         let transport = |error: &str| format!("{post}{error}");
         let pod = |why: &str| format!("pods \"agent-\" is forbidden: {why}");
@@ -110,7 +110,7 @@ mod tests {
              found"
                 .to_owned(),
             "Unauthorized".to_owned(),
-            "something that nobody has seen yet".to_owned(),
+            "an unknown message".to_owned(),
             String::new(),
         ];
         for (messages, want) in [(&refusals[..], true), (&passing[..], false)] {

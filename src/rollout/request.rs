@@ -1,33 +1,33 @@
-//! Requests: when one may be made, and what a write carries.
+//! Requests: the times at which they may be sent, and the content of a write.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Pause, Step, is_template};
+use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::{Effect, Precondition, Purpose, Write};
 use super::event::Failure;
-use super::outcome::{Attempt, Held, Outcome};
+use super::outcome::{Attempt, Outcome, PauseReason};
 use super::progress::Report;
 use super::state::{Failing, Request};
 use super::task::{Provenance, Target};
 use super::world::{is_older, resource_version};
 use crate::model::DaemonSet;
-use crate::plan::Hold;
+use crate::plan::PausedRollout;
 use crate::planted::planted;
 
 impl Step<'_, '_> {
-    /// Writes the DaemonSet as `target` has it, but for what is given.
+    /// Writes `target` with the given template, pause and provenance.
     pub(super) fn write(
         &mut self,
         purpose: Purpose,
         target: &Target,
         live: Option<&DaemonSet>,
         template: Option<Arc<Value>>,
-        hold: Option<Hold>,
+        pause: Option<PausedRollout>,
         provenance: Option<Provenance>,
-    ) -> Pause {
-        let strategy = match &hold {
+    ) -> Halt {
+        let strategy = match &pause {
             Some(_) => serde_json::json!({"type": "OnDelete"}),
             None => planted!(
                 target.declared.value().clone(),
@@ -39,22 +39,22 @@ impl Step<'_, '_> {
             precondition: live.map_or(Precondition::Absent, unchanged),
             live: live.map(|live| Arc::clone(&live.raw)),
             keeps_template: match purpose {
-                Purpose::GiveBack | Purpose::Hold => true,
+                Purpose::RestoreStrategy | Purpose::Pause => true,
                 Purpose::Apply => live.is_some_and(is_target),
-                Purpose::Park => false,
+                Purpose::Abort => false,
             },
             purpose,
             written: Arc::clone(&target.written),
             template,
             strategy,
-            hold,
+            pause,
             provenance,
         })
     }
 
-    pub(super) fn send(&mut self, write: Write) -> Pause {
+    pub(super) fn send(&mut self, write: Write) -> Halt {
         let request = match self.state.writing.request {
-            // There is nothing to wait for: what stood in the way is seen.
+            // The conflicting write has been observed, so retry at once.
             Request::RetryAt(_) if self.is_overcome(&write.precondition) => {
                 Request::RetryAt(self.now)
             }
@@ -69,10 +69,10 @@ impl Step<'_, '_> {
         self.state.writing.sent.insert(write.purpose);
         self.report(Report::Writing(write.purpose));
         self.effects.push(Effect::Write(Box::new(write)));
-        Pause::Wait
+        Halt::Wait
     }
 
-    /// Whether the last write was refused for a version that this one leaves behind.
+    /// Whether the last write conflicted with an older version than that of this precondition.
     fn is_overcome(&self, precondition: &Precondition) -> bool {
         let Some(Failing { request: Attempt::Write, failure: Failure::Conflict, .. }) =
             self.state.failing
@@ -90,24 +90,25 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Whether a request may be made now. One that has come to nothing for too long ends the run.
+    /// Whether a request may be sent now. A request that has failed for longer than the timeout
+    /// ends the run.
     pub(super) fn may_go(&mut self, request: Request, attempt: Attempt) -> Flow<()> {
         match request {
             Request::Idle => Ok(()),
-            Request::Out => Err(Pause::Wait),
+            Request::Out => Err(Halt::Wait),
             Request::RetryAt(at) if self.now < at => {
                 self.wake_at(Some(at));
-                Err(Pause::Wait)
+                Err(Halt::Wait)
             }
             Request::RetryAt(_) => match &self.state.failing {
                 Some(Failing { since, request, failure, last: _ }) if *request == attempt => {
                     let waited = self.now.duration_since(*since);
-                    if waited < self.patience() {
+                    if waited < self.timeout() {
                         return Ok(());
                     }
                     let (request, failure) = (*request, failure.clone());
-                    let why = Held::NoAnswer { request, failure, seconds: waited.as_secs() };
-                    Err(Pause::End(Outcome::Held { why }))
+                    let why = PauseReason::NoAnswer { request, failure, seconds: waited.as_secs() };
+                    Err(Halt::End(Outcome::Paused { why }))
                 }
                 Some(_) | None => Ok(()),
             },
@@ -115,7 +116,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// The live object as it was just looked at.
+/// The precondition that the live object is unchanged.
 pub(super) fn unchanged(live: &DaemonSet) -> Precondition {
     let resource_version = resource_version(live).to_owned();
     Precondition::Unchanged { uid: live.uid.clone(), resource_version }

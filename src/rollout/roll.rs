@@ -1,29 +1,29 @@
-//! Goals that put no target in place: pods go to the live template, or the declared strategy is
-//! given back.
+//! Goals that apply no target: replace pods by pods of the live template, or restore the declared
+//! strategy.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Pause, Step};
+use super::decide::{Flow, Halt, Step};
 use super::effect::{Purpose, Write};
-use super::outcome::{Held, Interference, Outcome};
+use super::outcome::{Interference, Outcome, PauseReason};
 use super::pace::Paced;
 use super::request::unchanged;
 use super::state::Course;
 use super::task::Extent;
-use super::waves::Hands;
+use super::waves::Replacer;
 use crate::model::{DaemonSet, UpdateStrategy};
-use crate::plan::Hold;
+use crate::plan::PausedRollout;
 
 impl<'w> Step<'_, 'w> {
-    /// Pods go to the live template, which somebody else wrote, and nobody writes here.
-    pub(super) fn roll(&mut self, extent: &Extent, live: Option<&'w DaemonSet>) -> Flow<Pause> {
+    /// Replaces pods by pods of the live template, without writing the DaemonSet.
+    pub(super) fn roll(&mut self, extent: &Extent, live: Option<&'w DaemonSet>) -> Flow<Halt> {
         let Some(live) = live else {
-            return Ok(Pause::End(Outcome::Gone { replaced_by: None }));
+            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
         };
-        let held = Hold::of(live).is_ok_and(|hold| hold.is_some());
-        let stale = |change| Ok(Pause::End(Outcome::Stale { change, held }));
+        let held = PausedRollout::of(live).is_ok_and(|pause| pause.is_some());
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held }));
         if live.spec.update_strategy != UpdateStrategy::OnDelete {
             return stale(Interference::Strategy);
         }
@@ -32,44 +32,46 @@ impl<'w> Step<'_, 'w> {
         if **began != *template {
             return stale(self.another_template(live));
         }
-        let sight = self.look(live);
-        self.settled(&sight)?;
-        Ok(match self.pace(&sight, Hands::Ours(extent)) {
-            Paced::Wait => Pause::Wait,
-            Paced::Clean => Pause::End(Outcome::Done),
-            Paced::Stands(why) => Pause::End(Outcome::Held { why }),
+        let view = self.look(live);
+        self.settled(&view)?;
+        Ok(match self.pace(&view, Replacer::Run(extent)) {
+            Paced::Wait => Halt::Wait,
+            Paced::Clean => Halt::End(Outcome::Done),
+            Paced::Stalled(why) => Halt::End(Outcome::Paused { why }),
             Paced::Failed(failed) => {
                 self.state.course = Course::Failed(failed.clone());
-                Pause::End(Outcome::Held { why: Held::Failed { failed, not_parked: None } })
+                Halt::End(Outcome::Paused {
+                    why: PauseReason::Failed { failed, not_aborted: None },
+                })
             }
         })
     }
 
-    /// The declared strategy, whatever the controller then does.
+    /// Restores the declared strategy, whatever the controller then does.
     pub(super) fn release(
         &mut self,
         written: &Arc<Value>,
         live: Option<&'w DaemonSet>,
-    ) -> Flow<Pause> {
+    ) -> Flow<Halt> {
         let Some(live) = live else {
-            return Ok(Pause::End(Outcome::Gone { replaced_by: None }));
+            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
         };
         self.appeared(live)?;
-        match Hold::of(live) {
-            Ok(None) => Ok(Pause::End(Outcome::Done)),
+        match PausedRollout::of(live) {
+            Ok(None) => Ok(Halt::End(Outcome::Done)),
             Err(_) => {
-                let change = Interference::Hold;
-                Ok(Pause::End(Outcome::Stale { change, held: true }))
+                let change = Interference::Pause;
+                Ok(Halt::End(Outcome::Stale { change, held: true }))
             }
-            Ok(Some(hold)) => Ok(self.send(Write {
+            Ok(Some(pause)) => Ok(self.send(Write {
                 precondition: unchanged(live),
                 live: Some(Arc::clone(&live.raw)),
                 keeps_template: true,
-                purpose: Purpose::GiveBack,
+                purpose: Purpose::RestoreStrategy,
                 written: Arc::clone(written),
                 template: None,
-                strategy: hold.declared,
-                hold: None,
+                strategy: pause.declared,
+                pause: None,
                 provenance: None,
             })),
         }

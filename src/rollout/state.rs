@@ -1,4 +1,4 @@
-//! What a run remembers from step to step: only what cannot be seen in the cluster.
+//! The state of a run between steps: only what cannot be observed in the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::effect::{Precondition, Purpose};
 use super::event::{Answer, Event, Failure, Written};
 use super::gate::GRACE;
-use super::outcome::{Attempt, ControllerStep, Replaced, Trouble};
+use super::outcome::{Attempt, ControllerStep, PodFailure, Replaced};
 use super::progress::Progress;
 use super::refusal::is_refusal;
 use super::task::{Goal, Task};
@@ -17,36 +17,36 @@ use crate::model::{NodeName, RevisionName, TextMap, Uid};
 use crate::plan::RevisionRef;
 use crate::planted::planted;
 
-/// How long before a request that came to nothing is made again.
+/// Delay before a failed request is retried.
 const RETRY: SignedDuration = SignedDuration::from_secs(2);
 
-/// How long before a write is made again that somebody else's came before: until that is seen. The
-/// controller, which writes the status after each pod, is somebody else.
+/// Delay before a write is retried after a conflict: until the other client's write is observed.
+/// The DaemonSet controller, which writes the status after each pod, is such a client.
 const OVERTAKEN: SignedDuration = SignedDuration::from_millis(200);
 
-/// How long after a failure another one is no longer part of the same trouble.
+/// Time after a failed request after which another failure starts a new series.
 const FORGOTTEN: SignedDuration = SignedDuration::from_secs(120);
 
-/// How often a failed template is tried to be remembered, or forgotten.
+/// Attempts to record a failed template, or to remove its record.
 const REMEMBER_ATTEMPTS: u32 = 3;
 
-/// A run, as it remembers itself. Thrown away, and begun anew on a fresh plan, it goes on where it
-/// was: what it loses is how long it has waited already, and why it stopped.
+/// The state of a run. A run that is started again on a fresh plan resumes where it was; lost are
+/// only the times that it has waited and the reason why it stopped.
 #[derive(Clone, Debug)]
 pub struct State {
     pub(super) task: Arc<Task>,
     /// Wave of each node, from 1.
     pub(super) waves: TextMap<NodeName, u32>,
-    /// The object that this is about, once it is known.
+    /// The uid of the DaemonSet, once it is known.
     pub(super) uid: Option<Uid>,
-    /// Whether the object has been seen in the world.
+    /// Whether the DaemonSet has been observed.
     pub(super) seen: bool,
-    /// The template that `roll` began with.
+    /// The live template at the start of `roll`.
     pub(super) template: Option<Arc<Value>>,
-    /// The revision to go back to.
+    /// The revision to roll back to.
     pub(super) from: Option<RevisionRef>,
     pub(super) course: Course,
-    pub(super) leave: Leave,
+    pub(super) allowed_actions: AllowedActions,
     pub(super) creates: Creates,
     pub(super) stop: Option<Stop>,
     pub(super) writing: Writing,
@@ -55,56 +55,56 @@ pub struct State {
     pub(super) recorded: bool,
     pub(super) remembering: Remembering,
     pub(super) pods: Pods,
-    /// The last that went wrong, since nothing went well.
+    /// The current series of failed requests, since the last success.
     pub(super) failing: Option<Failing>,
-    /// What the server will not do.
+    /// The request that the server rejected permanently.
     pub(super) fatal: Option<(Attempt, Failure)>,
-    /// Since when what happens cannot be seen.
+    /// Since when the watches have not been current.
     pub(super) blind: Option<Timestamp>,
-    /// Since when nothing moves, and what it looked like.
-    pub(super) standstill: Option<(Timestamp, Standstill)>,
+    /// The stall and its start, while the rollout makes no progress.
+    pub(super) stall: Option<(Timestamp, Stall)>,
     pub(super) told: Told,
     pub(super) finished: bool,
 }
 
-/// Where a run is heading.
+/// The direction of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Course {
-    /// To the target.
+    /// Roll out the target.
     Forward,
-    /// A gate has failed: no further with the target.
-    Failed(BTreeMap<NodeName, Trouble>),
+    /// A gate has failed: the target is not rolled out further.
+    Failed(BTreeMap<NodeName, PodFailure>),
 }
 
-/// What a run leaves to the controller that it brings along, where no other one acts: never the
-/// pace. Outdated pods go by the run's own deletes, within its budget, wave by wave. Only a surge is
-/// the controller's, and only as long as the run stands by it with its gates.
+/// The actions that a run allows its in-process controller, where no DaemonSet controller acts.
+/// Pacing is never among them: the run itself deletes outdated pods, within its budget, wave by
+/// wave. Only a surge is left to the controller, and only while the run checks its gates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Leave {
-    /// Nothing yet. What is live is about to be written, and nothing is made of the template that
-    /// goes.
+pub enum AllowedActions {
+    /// None yet: the live object is about to be written, and no pod is created from the template
+    /// that is replaced.
     #[default]
-    Nothing,
-    /// Nodes get the pod that they lack. After an interrupt nothing is deleted any more.
-    Fill,
-    /// That, and failed, surplus and misplaced pods go; outdated ones stay.
-    Upkeep,
-    /// All of that, and new pods beside outdated ones, within `maxSurge`.
-    Surge,
+    None,
+    /// Create missing pods; delete none. The state after an interrupt.
+    CreateOnly,
+    /// Also delete failed, surplus and misplaced pods; outdated ones stay.
+    Reconcile,
+    /// Also create new pods next to outdated ones, within `maxSurge`.
+    ReconcileAndSurge,
 }
 
-/// On which nodes a controller that the run brings along may create pods, until the next step.
+/// The nodes on which the in-process controller may create pods, until the next step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Creates {
-    /// On all.
+    /// All nodes.
     #[default]
     All,
-    /// On these: the ramp goes for pods that are created, too.
+    /// These nodes: the ramp limits the creation of pods too.
     Only(BTreeSet<NodeName>),
 }
 
 impl Creates {
-    /// Whether one may be created there.
+    /// Whether a pod may be created on this node.
     pub fn may(&self, node: &NodeName) -> bool {
         match self {
             Self::All => true,
@@ -113,22 +113,22 @@ impl Creates {
     }
 }
 
-/// Why a run stops before its end.
+/// The reason why a run stops early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Interrupted: waits for pods that it has deleted.
+    /// Interrupted: the run waits for the replacements of the pods that it has deleted.
     Interrupted,
-    /// Interrupted twice.
+    /// Interrupted twice: the run ends at once.
     InterruptedTwice,
-    /// Another run has the lock. After an interrupt, answers are not waited for either.
+    /// Another run holds the lock. After an interrupt, the run does not wait for answers either.
     LockLost {
-        /// Whether one has come, before or after.
+        /// Whether the run was interrupted, before or after.
         interrupted: bool,
     },
 }
 
 impl Stop {
-    /// Whether the run leaves at once, without the answers to its requests.
+    /// Whether the run ends at once, without waiting for the answers to its requests.
     pub(super) fn leaves(self) -> bool {
         match self {
             Self::InterruptedTwice | Self::LockLost { interrupted: true } => true,
@@ -137,36 +137,36 @@ impl Stop {
     }
 }
 
-/// A kind of request of which at most one is out.
+/// The state of a kind of request of which at most one is pending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Request {
     #[default]
     Idle,
     Out,
-    /// It came to nothing; not again before this moment.
+    /// The request failed; it is not retried before this time.
     RetryAt(Timestamp),
 }
 
-/// Writes of the DaemonSet.
+/// The writes of the DaemonSet by this run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writing {
     pub(super) request: Request,
-    /// What the last one was for.
+    /// The purpose of the last write.
     pub(super) last: Option<Purpose>,
-    /// What the last one was to find in place.
+    /// The precondition of the last write.
     pub(super) against: Option<Precondition>,
-    /// What was sent, whatever came of it.
+    /// The purposes of all writes that were sent, whatever the result.
     pub(super) sent: BTreeSet<Purpose>,
-    /// What the server has answered to, or what was found in place.
+    /// The purposes that the server has confirmed, or that were found in place.
     pub(super) done: BTreeSet<Purpose>,
-    /// Whether the target was written or found under a hold, so that any other strategy is
-    /// somebody else's.
+    /// Whether the target was written or found paused, so that any other strategy was set by
+    /// another client.
     pub(super) held: bool,
-    /// What the server answered last: what is older has not seen the write.
+    /// The last written object: an observation with an older version does not contain the write.
     pub(super) version: Option<Written>,
 }
 
-/// Remembering what failed, or forgetting it. A run does one of the two at most.
+/// Recording the failed template, or removing its record. A run does at most one of the two.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Remembering {
     pub(super) request: Request,
@@ -174,93 +174,93 @@ pub(super) struct Remembering {
     pub(super) done: bool,
 }
 
-/// Pods, and nodes that wait for one.
+/// The pods that the run has deleted, and the nodes that wait for one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pods {
-    /// Pods that were sent a delete: as good as gone, whatever an old observation says.
+    /// Pods that were sent a delete: they count as gone, whatever an old observation shows.
     pub(super) deleted: TextMap<Uid, Request>,
-    /// How many deletes were sent, those that were refused apart.
+    /// Number of deletes that were sent, without rejected ones.
     pub(super) count: u32,
-    /// Nodes whose pod was deleted and that are not well again, and since when.
+    /// Nodes whose pod was deleted and that have no available pod yet, with the time of the delete.
     pub(super) replacing: BTreeMap<NodeName, Timestamp>,
-    /// Nodes from which this run has deleted a pod.
+    /// Nodes on which this run has deleted a pod.
     pub(super) renewed: BTreeSet<NodeName>,
-    /// Nodes that have waited for a new pod, and have got one that is available.
+    /// Nodes that waited for a new pod and now have an available one.
     pub(super) arrived: BTreeSet<NodeName>,
-    /// Nodes that wait, since when, and for what.
+    /// Nodes that wait for a pod to leave or to become available.
     pub(super) waiting: BTreeMap<NodeName, Waiting>,
-    /// Since when a pod has been in trouble that does not heal.
-    pub(super) troubled: BTreeMap<Uid, Timestamp>,
-    /// What the controller said when it could not create a pod.
+    /// Pods with a permanent failure, with the time when it was first observed.
+    pub(super) failing_since: BTreeMap<Uid, Timestamp>,
+    /// The last `FailedCreate` event of the controller.
     pub(super) create_failed: Option<Said>,
-    /// No wait begins before this: until then those who act in the cluster may pause, after the
-    /// server was away.
+    /// No wait begins before this time: after an outage of the API server, the controllers and
+    /// kubelets may need until then.
     pub(super) begin: Option<Timestamp>,
-    /// How much time they were given for that.
+    /// The time that they were given for it.
     pub(super) catching_up: SignedDuration,
     pub(super) replaced: Vec<Replaced>,
 }
 
-/// Why the controller could not create a pod.
+/// The reason why the controller could not create a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) at: Timestamp,
     pub(super) message: String,
-    /// Whether the server refuses the pod, and so will go on to.
+    /// Whether the server rejects the pod itself, and so will continue to do so.
     pub(super) refused: bool,
 }
 
-/// How long a node has been without what it waits for.
+/// Since when and for what a node waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) since: Timestamp,
     pub(super) what: Awaited,
 }
 
-/// What a node waits for.
+/// The condition that a node waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
-    /// That the old pod goes.
+    /// The old pod is gone.
     Departure,
-    /// That a new one comes and is available.
+    /// A new pod exists and is available.
     Pod,
 }
 
-/// Requests that do not succeed.
+/// A series of failed requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failing {
     pub(super) since: Timestamp,
-    /// When it came to nothing last.
+    /// Time of the last failure.
     pub(super) last: Timestamp,
     pub(super) request: Attempt,
     pub(super) failure: Failure,
 }
 
-/// What does not move.
+/// The cause of a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standstill {
-    /// The controller.
+pub(super) enum Stall {
+    /// The DaemonSet controller.
     Controller(ControllerStep),
-    /// The budget is used up: nodes that count, and outdated ones.
+    /// `maxUnavailable` is reached: number of unavailable nodes, and of outdated ones.
     Budget { unavailable: u32, outdated: u32 },
-    /// Ready outdated pods on so many nodes that are not.
+    /// Outdated pods are Ready on this number of nodes that are not Ready.
     OldPods { nodes: usize },
-    /// So many nodes have no pod.
+    /// This number of nodes has no pod.
     Empty { nodes: usize },
 }
 
-/// What the user knows already.
+/// The reports that the user has received already.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     pub(super) progress: Option<Progress>,
     pub(super) revision: Option<RevisionName>,
     pub(super) failed: BTreeSet<NodeName>,
-    /// That many pods have turned NotReady together.
+    /// Whether the loss of many Ready pods was reported ([`Report::LostReady`](super::Report)).
     pub(super) lost_ready: bool,
 }
 
 impl Pods {
-    /// What passes does not hide a refusal that was just said.
+    /// Records a `FailedCreate` event. A transient failure does not hide a recent rejection.
     fn note_create_failed(&mut self, message: String, now: Timestamp) {
         let refused = is_refusal(&message);
         let stands = |said: &Said| said.refused && now.duration_since(said.at) < GRACE;
@@ -271,7 +271,7 @@ impl Pods {
 }
 
 impl State {
-    /// The beginning of a run, whether the cluster is untouched, held or parked.
+    /// The initial state of a run, whether the DaemonSet is untouched, paused or aborted.
     pub fn new(task: Task) -> Self {
         let nodes = task.waves.iter().flat_map(|wave| {
             let index = wave.index;
@@ -287,7 +287,7 @@ impl State {
             template: None,
             from: None,
             course: Course::Forward,
-            leave: Leave::Nothing,
+            allowed_actions: AllowedActions::None,
             creates: Creates::All,
             stop: None,
             writing: Writing::default(),
@@ -298,29 +298,29 @@ impl State {
             failing: None,
             fatal: None,
             blind: None,
-            standstill: None,
+            stall: None,
             told: Told::default(),
             finished: false,
             task: Arc::new(task),
         }
     }
 
-    /// Whether it has ended ([`Effect::Finish`](super::Effect::Finish) was given).
+    /// Whether the run has ended ([`Effect::Finish`](super::Effect::Finish) was returned).
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// What a controller that the run brings along may do until the next step.
-    pub fn leaves(&self) -> Leave {
-        self.leave
+    /// The actions that the in-process controller may take until the next step.
+    pub fn allowed_actions(&self) -> AllowedActions {
+        self.allowed_actions
     }
 
-    /// On which nodes it may create pods until then.
+    /// The nodes on which the in-process controller may create pods until the next step.
     pub fn creates(&self) -> &Creates {
         &self.creates
     }
 
-    /// Whether any request is without its answer.
+    /// Whether any request is pending.
     pub fn awaits_answers(&self) -> bool {
         self.writing.request == Request::Out
             || self.recording == Request::Out
@@ -328,7 +328,7 @@ impl State {
             || self.deletes_out() > 0
     }
 
-    /// Whether an interrupt has come.
+    /// Whether the run was interrupted.
     pub(super) fn is_interrupted(&self) -> bool {
         match self.stop {
             None => false,
@@ -337,13 +337,13 @@ impl State {
         }
     }
 
-    /// How many deletes are without their answer.
+    /// Number of pending deletes.
     pub(super) fn deletes_out(&self) -> usize {
         self.pods.deleted.values().filter(|request| **request == Request::Out).count()
     }
 
-    /// Takes in what happened; decides nothing. For events that come faster than the world can be
-    /// looked at: the next [`step`](super::step) decides on all of them.
+    /// Records an event without a decision, for events that arrive faster than the world can be
+    /// evaluated: the next [`step`](super::step) decides on all of them.
     pub fn note(&mut self, event: Event, now: Timestamp) {
         match event {
             Event::Look => {}
@@ -397,7 +397,7 @@ impl State {
 
     fn note_deleted(&mut self, uid: Uid, result: Result<(), Failure>, now: Timestamp) {
         match result {
-            // Whoever deleted it: it is gone or going.
+            // Deleted by this run or by another client: the pod is gone or terminating.
             Ok(()) | Err(Failure::Conflict | Failure::Gone) => {
                 self.failing = None;
                 self.pods.deleted.insert(uid, Request::Idle);
@@ -411,14 +411,14 @@ impl State {
                 | Failure::Refused { .. }
                 | Failure::ChangesTemplate),
             ) => {
-                // Its node keeps its entry in `replacing` until an available pod is seen there.
+                // The node keeps its entry in `replacing` until an available pod is observed on it.
                 self.pods.deleted.remove(&uid);
                 self.fatal = Some((Attempt::Delete, failure));
             }
         }
     }
 
-    /// What becomes of a request that failed: made again later, or never.
+    /// The next state of a failed request: retried later, or never.
     fn came_to_nothing(&mut self, request: Attempt, failure: Failure, now: Timestamp) -> Request {
         let pause = if failure == Failure::Conflict { OVERTAKEN } else { RETRY };
         match failure {

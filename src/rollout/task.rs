@@ -1,4 +1,4 @@
-//! What a run is asked to do. It stays the same from the first step to the last.
+//! The task of a run. It stays the same from the first step to the last.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,56 +9,57 @@ use serde_json::Value;
 use crate::model::{NodeName, PodTemplate, PolicySpec, Uid, UpdateStrategy};
 use crate::plan::Wave;
 
-/// What a run is asked to do with one DaemonSet.
+/// The task of a run for one DaemonSet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Where it is to end.
+    /// The goal of the run.
     pub goal: Goal,
-    /// How fast, and when it has failed: the policy, with what the command line says over it.
+    /// The policy, with the command-line flags applied: pace and failure criteria.
     pub pace: PolicySpec,
     /// The waves of the plan. Nodes that are in none of them come last.
     pub waves: Vec<Wave>,
-    /// What is written beside every change.
+    /// The provenance that is written with every change.
     pub provenance: Provenance,
-    /// When the whole run stops, safely (`--timeout`).
+    /// The time at which the run stops safely (`--timeout`).
     pub deadline: Option<Timestamp>,
-    /// Going back may make the controller evict more pods at once than the budget
+    /// Whether a rollback may make the controller evict more pods at once than the budget allows
     /// (`--allow-mass-eviction`).
     pub allow_mass_eviction: bool,
-    /// The template is remembered as failed (`--retry`).
+    /// Whether the template is recorded as failed (`--retry`).
     pub failed_before: bool,
 }
 
-/// Where a run is to end.
+/// The goal of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goal {
-    /// The object is the target, and all of its pods are: `apply`, and `undo` with an old template.
+    /// The live object equals the target, and all pods are updated: `apply`, and `undo` with an old
+    /// template.
     Apply(Target),
-    /// A way back that an earlier run has begun (`onFailure: rollback`) and not finished comes to
-    /// its end: pods of the template that failed are replaced by the good one's, and the DaemonSet
-    /// stays parked. The object is never written.
+    /// Complete a rollback that an earlier run began (`onFailure: rollback`): pods of the failed
+    /// template are replaced by pods of the last good one, and the DaemonSet stays aborted. The
+    /// object is not written.
     GoBack,
-    /// Pods are of the live template; the object is never written: `roll` and `step`.
+    /// All pods have the live template: `roll` and `step`. The object is not written.
     Roll(Extent),
-    /// The declared strategy is live again, whatever the controller then does: `release`.
+    /// The declared strategy is restored, whatever the controller then does: `release`.
     Release {
-        /// What `ds-apply` owns of the live object, as it is applied again.
+        /// The fields of the live object that `ds-apply` owns, to be applied again.
         written: Arc<Value>,
     },
 }
 
-/// The object as it is to be.
+/// The desired object of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// The live object that was planned on; `None` when it is to be created.
+    /// The uid of the live object in the plan; `None` when it is to be created.
     pub uid: Option<Uid>,
-    /// Its pod template as the server will serve it: the answer of the dry run.
+    /// The pod template as the server will return it: the result of the dry run.
     pub template: PodTemplate,
-    /// Its strategy in the end.
+    /// The declared strategy.
     pub declared: Declared,
-    /// What is sent, without defaults. Strategy, hold and provenance are put into it here.
+    /// The object to apply, without defaults. The run adds strategy, pause and provenance.
     pub written: Arc<Value>,
-    /// Whether the plan changes anything in the object. The hold and provenance are no changes.
+    /// Whether the plan changes the object. Pause and provenance do not count as changes.
     pub changes: bool,
 }
 
@@ -70,46 +71,47 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Reads a whole `spec.updateStrategy`.
+    /// Parses a complete `spec.updateStrategy`.
     ///
     /// # Errors
-    /// A field has another type than the API has.
+    /// A field has a different type than in the API.
     pub fn from_json(value: Value) -> Result<Self, serde_json::Error> {
         let strategy = serde::Deserialize::deserialize(&value)?;
         Ok(Self { value, strategy })
     }
 
-    /// The whole of it.
+    /// The strategy as JSON.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// What it means.
+    /// The parsed strategy.
     pub fn strategy(&self) -> &UpdateStrategy {
         &self.strategy
     }
 }
 
-/// How many pods are replaced.
+/// The pods that a run replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Every outdated one.
+    /// All outdated pods.
     All,
-    /// So many, then stop (`step --count`).
+    /// This number of pods (`step --count`).
     Count(u32),
-    /// Those on these nodes (`step --nodes`, `step --wave`).
+    /// The outdated pods on these nodes (`step --nodes`, `step --wave`).
     Nodes(BTreeSet<NodeName>),
 }
 
-/// Which change this is: written to the DaemonSet, and so to the revision that comes of it.
+/// The provenance of a change: written to the DaemonSet, and so to the revision that the controller
+/// creates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// The commit, with `-dirty` if files differ from it; a digest of the files without one.
     pub commit: Option<String>,
     /// Digest of the plan.
     pub plan_digest: String,
-    /// What `kubectl rollout history` prints.
+    /// The change cause that `kubectl rollout history` prints.
     pub change_cause: Option<String>,
-    /// Who does it.
+    /// The user who runs it.
     pub by: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Runs against a cluster in memory: the controller is upstream's own rules (`controller`), kubelet
-//! and API server are the few lines in `sim`.
+//! Tests of runs on an in-memory cluster: the controller uses the rules in `controller`, and `sim`
+//! has a minimal kubelet and API server.
 
 mod budget;
 mod careful;

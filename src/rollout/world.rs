@@ -1,54 +1,54 @@
-//! What a step sees: one DaemonSet and what is about it, at one moment.
+//! The input of a step: one DaemonSet with its nodes, pods and revisions, at one moment.
 
-use crate::controller::ground::Ground;
+use crate::controller::node_placements::NodePlacements;
 use crate::model::{DaemonSet, DaemonSetKey, Node, Pod, Revision, Snapshot};
 
-/// The newest that is known of one DaemonSet. It may be older than the last write; it may even be
-/// older than the world of the step before.
+/// The newest known state of one DaemonSet. It may be older than the last write, and even older
+/// than the world of the step before.
 #[derive(Clone, Copy, Debug)]
 pub struct World<'a> {
     /// The live object.
     pub daemon_set: Option<&'a DaemonSet>,
     /// All nodes of the cluster, sorted by name.
     pub nodes: &'a [Node],
-    /// The pods of its namespace. Those of others may be among them; the claiming rules decide.
+    /// The pods of its namespace, including those of other owners; the claiming rules decide.
     pub pods: &'a [Pod],
     /// The revisions of its namespace, sorted by name.
     pub revisions: &'a [Revision],
-    /// What the live template says about these nodes, by whoever knows it already.
-    pub ground: Option<&'a Ground>,
-    /// Whether all of it is kept current, and whatever is decided can be sent.
+    /// The placements of the live template on these nodes, if they are cached.
+    pub node_placements: Option<&'a NodePlacements>,
+    /// Whether all watches are current and requests can be sent.
     pub is_current: bool,
 }
 
 impl<'a> World<'a> {
-    /// What a snapshot says about one DaemonSet.
+    /// The world of one DaemonSet in a snapshot.
     pub fn of(snapshot: &'a Snapshot, key: &DaemonSetKey, is_current: bool) -> Self {
         Self {
             daemon_set: snapshot.daemon_set(key),
             nodes: &snapshot.nodes,
             pods: snapshot.pods_in(&key.namespace),
             revisions: snapshot.revisions_in(&key.namespace),
-            ground: None,
+            node_placements: None,
             is_current,
         }
     }
 
-    /// The same world, on ground that is known.
+    /// The same world with cached node placements.
     #[must_use]
-    pub fn on(self, ground: Option<&'a Ground>) -> Self {
-        Self { ground, ..self }
+    pub fn on(self, node_placements: Option<&'a NodePlacements>) -> Self {
+        Self { node_placements, ..self }
     }
 }
 
-/// `metadata.resourceVersion` of what was seen; empty when it has none.
+/// `metadata.resourceVersion` of the observed object; empty when it has none.
 pub(super) fn resource_version(live: &DaemonSet) -> &str {
     let version = live.raw.pointer("/metadata/resourceVersion");
     version.and_then(serde_json::Value::as_str).unwrap_or_default()
 }
 
 /// Whether one resourceVersion is older than another of the same object. They are integers of any
-/// length (upstream: `CompareResourceVersion`); of what is none, nothing can be said.
+/// length (upstream: `CompareResourceVersion`); false if one of them is not a number.
 pub(super) fn is_older(version: &str, than: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     if !is_number(version) || !is_number(than) {

@@ -1,5 +1,5 @@
-//! The bodies of requests: what a [`Write`] sends, and which annotations record a change on its
-//! revision.
+//! The bodies of requests: the object that a [`Write`] sends, and the annotations that record a
+//! change on its revision.
 
 use serde_json::{Map, Value};
 
@@ -8,18 +8,19 @@ use super::task::Provenance;
 use crate::model::{CHANGE_CAUSE_ANNOTATION, Labels};
 use crate::plan::{COMMIT_ANNOTATION, ROLLOUT_ANNOTATION, keeps_template, owned, settled};
 
-/// The plan that a DaemonSet was applied by; its revisions inherit the annotation.
+/// The digest of the plan that a DaemonSet was applied by; its revisions inherit the annotation.
 pub const PLAN_DIGEST_ANNOTATION: &str = "ds-plan.dev/plan-digest";
 
-/// Between the values of an annotation of a revision that came back several times, oldest first.
+/// Separator between the values of an annotation of a revision that was live several times, oldest
+/// first.
 const SEPARATOR: char = ',';
 
 impl Write {
-    /// The whole object for a server-side apply; its preconditions are sent beside it. Sent once, it
-    /// makes of the live object what it would make sent again and again.
+    /// The complete object for a server-side apply; preconditions are sent separately. One apply of
+    /// it has the same result as several.
     ///
-    /// Where the live template has to stay, and the manifest would change it, what `ds-apply` owns of
-    /// the live one takes its place: to apply that changes nothing.
+    /// If the live template must stay and the manifest would change it, the template fields that
+    /// `ds-apply` owns of the live object are sent instead: to apply them changes nothing.
     pub fn object(&self) -> Value {
         let live = self.live.as_deref();
         let object = settled(live, self.stated());
@@ -29,7 +30,7 @@ impl Write {
         }
     }
 
-    /// What the manifest states, with strategy, hold and provenance.
+    /// The manifest with strategy, pause and provenance.
     fn stated(&self) -> Value {
         let Self {
             precondition: _,
@@ -39,7 +40,7 @@ impl Write {
             written,
             template,
             strategy,
-            hold,
+            pause,
             provenance,
         } = self;
         let mut object = written.as_ref().clone();
@@ -52,9 +53,9 @@ impl Write {
             _absent => Map::new(),
         };
         annotations.remove(ROLLOUT_ANNOTATION);
-        if let Some(hold) = hold {
-            // Texts and numbers only: it cannot fail.
-            let text = serde_json::to_string(hold).unwrap_or_default();
+        if let Some(pause) = pause {
+            // Strings and numbers only: it cannot fail.
+            let text = serde_json::to_string(pause).unwrap_or_default();
             annotations.insert(ROLLOUT_ANNOTATION.to_owned(), text.into());
         }
         let pairs = provenance.iter().flat_map(Provenance::annotations);
@@ -64,7 +65,7 @@ impl Write {
     }
 }
 
-/// The object with the pod template that `ds-apply` owns of the live one, if it owns any.
+/// The object with the pod template fields that `ds-apply` owns of the live one, if it owns any.
 fn with_own_template(live: &Value, mut object: Value) -> Value {
     if let Some(template) = owned(live).and_then(|it| it.pointer("/spec/template").cloned()) {
         object["spec"]["template"] = template;
@@ -73,7 +74,7 @@ fn with_own_template(live: &Value, mut object: Value) -> Value {
 }
 
 impl Provenance {
-    /// As annotations of the DaemonSet, which its new revisions inherit.
+    /// The annotations of the DaemonSet, which its new revisions inherit.
     fn annotations(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Self { commit, plan_digest, change_cause, by: _ } = self;
         let digest = (!plan_digest.is_empty()).then_some(plan_digest);
@@ -86,7 +87,7 @@ impl Provenance {
         .filter_map(|(key, value)| Some((key, value?.as_str())))
     }
 
-    /// What an object or revision says about the change that it last came from.
+    /// The provenance of the last change, from the annotations of an object or revision.
     pub(super) fn of(annotations: &Labels) -> Self {
         let last = |key: &str| {
             let values = annotations.get(key)?;
@@ -100,8 +101,8 @@ impl Provenance {
         }
     }
 
-    /// Whether a revision with these annotations tells of this change already. The commit decides,
-    /// or the plan where there is no commit: a run that goes on has another plan.
+    /// Whether this change is recorded on a revision with these annotations. The commit decides, or
+    /// the plan where there is no commit: a resumed run has a different plan.
     pub(super) fn is_on(&self, revision: &Labels) -> bool {
         let recorded = |key: &str, value: &str| {
             revision.get(key).is_some_and(|all| all.split(SEPARATOR).any(|one| one == value))
@@ -115,9 +116,9 @@ impl Provenance {
     }
 }
 
-/// The annotations that record `change` on a revision that has `present` ones: to be merged into
-/// them. Commits and plans are added to those of earlier times; the cause is the newest one's, as
-/// `kubectl rollout history` prints it.
+/// The annotations that record `change` on a revision, to be merged into its annotations `present`.
+/// Commits and plans are appended to earlier ones; the change cause is replaced, as `kubectl
+/// rollout history` prints it.
 pub fn provenance(present: &Labels, change: &Provenance) -> Vec<(&'static str, String)> {
     let added = change.annotations().map(|(key, value)| {
         let before = present.get(key).filter(|_| key != CHANGE_CAUSE_ANNOTATION);

@@ -1,8 +1,8 @@
-//! Virtual time: a tokio clock that stands still while anybody has work to do, and jumps to the
-//! next timer when nobody has. An hour of rollout takes a blink.
+//! Virtual time: a tokio clock that is stopped while any task has work to do, and jumps to the next
+//! timer when none has. An hour of rollout takes a moment.
 //!
-//! Everything in a rehearsal goes by it: the embedded cluster, the age of leases, and each sleep of
-//! the program under test. Not here: what is done when (`controllers`).
+//! Everything in a rehearsal uses it: the embedded cluster, the age of leases, and each sleep of
+//! the program. Not here: the scheduled work (`controllers`).
 
 use std::io;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::cluster;
 
-/// The clock of an embedded cluster: a wall clock that began at some moment and has gone on by the
-/// virtual time since.
+/// The clock of an embedded cluster: a wall clock with a given start that advances with virtual
+/// time.
 #[derive(Clone, Copy, Debug)]
 pub struct VirtualClock {
     start: Timestamp,
@@ -21,34 +21,34 @@ pub struct VirtualClock {
 }
 
 impl VirtualClock {
-    /// A clock that shows `start` now. To be called on virtual time ([`on_virtual_time`]).
+    /// A clock that reads `start` now. Call it on virtual time ([`on_virtual_time`]).
     pub fn starting_at(start: Timestamp) -> Self {
         Self { start, origin: Instant::now() }
     }
 
-    /// What it shows.
+    /// The current time of the cluster.
     pub fn now(&self) -> Timestamp {
         let elapsed = SignedDuration::try_from(self.elapsed()).unwrap_or(SignedDuration::MAX);
         self.start.saturating_add(elapsed).unwrap_or(Timestamp::MAX)
     }
 
-    /// What it showed at the beginning.
+    /// The time at which the clock started.
     pub fn start(&self) -> Timestamp {
         self.start
     }
 
-    /// How long it has run.
+    /// The time since the start.
     pub fn elapsed(&self) -> Duration {
         self.origin.elapsed()
     }
 
-    /// Waits until it shows that.
+    /// Waits until the clock reads `at`.
     pub async fn reach(&self, at: Timestamp) {
         let wait = Duration::try_from(at.duration_since(self.start)).unwrap_or_default();
         tokio::time::sleep_until(self.origin + wait).await;
     }
 
-    /// The clock that leases are measured with: they age in virtual time.
+    /// The clock for leases: they age in virtual time.
     pub fn for_leases(self) -> cluster::Clock {
         cluster::Clock::new(move || self.elapsed())
     }
@@ -57,7 +57,7 @@ impl VirtualClock {
 /// Runs `work` to its end on virtual time, on this thread.
 ///
 /// # Errors
-/// There can be no runtime.
+/// The tokio runtime cannot be created.
 pub fn on_virtual_time<W: Future>(work: W) -> io::Result<W::Output> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_hour_passes_when_nobody_has_work() {
+    fn an_hour_passes_when_all_tasks_are_idle() {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let hour = Duration::from_hours(1);
         let (shown, aged) = on_virtual_time(async {

@@ -1,11 +1,10 @@
-//! Everybody who acts on the embedded cluster from inside: the DaemonSet controller, the scheduler,
-//! the kubelets, the controllers of lost nodes and of orphaned pods; and what a rehearsal lets
-//! happen to nodes.
+//! The actors inside the embedded cluster: the DaemonSet controller, the scheduler, the kubelets,
+//! the controllers of lost nodes and of orphaned pods; and the node events of a rehearsal.
 //!
-//! One loop of discrete events. What is due is done in the order of time, and of its coming in case
-//! of a tie; all chance comes from a seed. So the same seed gives the same history. Each of them
-//! hears of a change a little after it was made, decides by pure rules on what it has heard, and
-//! writes through the API's verbs as anybody else. Not here: the API.
+//! One loop of discrete events. Work is done in the order of time, and in the order of insertion in
+//! case of a tie; all random values come from a seed. So the same seed gives the same history. Each
+//! actor receives a change a little after it was made, decides by pure rules on its cache, and
+//! writes through the API's verbs like any client. Not here: the API.
 
 mod agenda;
 mod cache;
@@ -44,38 +43,37 @@ use self::scheduler::Scheduler;
 use super::{Event, Kind, ObjectKey, Server, Store, Timings, VirtualClock};
 use crate::model::{DaemonSetKey, Faults, NodeName, NodeReadiness};
 
-/// A piece of work.
+/// A work item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Work {
-    /// The node event of that number happens.
+    /// The node event with that index happens.
     Happening(usize),
-    /// The controller manager starts again.
+    /// The controller manager restarts.
     Restart,
     /// A DaemonSet is synced.
     Sync(DaemonSetKey),
-    /// A DaemonSet is synced once more, which an earlier sync does not make up for (upstream:
-    /// `AddAfter`).
+    /// A DaemonSet is synced once more, in addition to an earlier sync (upstream: `AddAfter`).
     SyncLater(DaemonSetKey),
-    /// A sync goes on.
+    /// A sync continues.
     GoOn(DaemonSetKey),
     /// A pod is bound.
     Bind(ObjectKey),
-    /// A kubelet goes on with a pod.
+    /// A kubelet continues with a pod.
     Kubelet(ObjectKey),
     /// A pod is evicted from a tainted node.
     Evict(ObjectKey),
-    /// Nodes are looked at.
+    /// The readiness of nodes is checked.
     CheckNodes,
-    /// A node is tainted as it says of itself.
+    /// A node is tainted by its conditions.
     TaintNode(NodeName),
-    /// Pods are collected.
+    /// Pods of missing nodes are deleted (`pod_gc`).
     CollectPods,
-    /// What belongs to objects that are gone is looked at.
+    /// Dependents of deleted objects are collected (`garbage`).
     CollectGarbage,
 }
 
 impl Work {
-    /// Whether it is the controller manager's.
+    /// `true` for work of the controller manager.
     fn is_of_controller_manager(&self) -> bool {
         match self {
             Self::Sync(_)
@@ -91,7 +89,7 @@ impl Work {
     }
 }
 
-/// What everybody has at hand at one moment.
+/// The context of the actors at one moment.
 struct Moment<'a> {
     store: &'a mut Store,
     cache: &'a Cache,
@@ -101,13 +99,13 @@ struct Moment<'a> {
     now: Timestamp,
 }
 
-/// All of them, and what they have heard and have to do.
+/// All actors, with their cache and their queue.
 #[derive(Debug)]
 pub struct Controllers {
     cache: Cache,
-    /// Changes that are on their way, and when they are heard of.
+    /// Changes that are not received yet, and when they will be.
     inbox: VecDeque<(Timestamp, Event)>,
-    /// The version up to which changes are on their way or heard of.
+    /// The version up to which changes are in the inbox or received.
     seen: u64,
     agenda: Agenda<Work>,
     timings: Timings,
@@ -121,7 +119,7 @@ pub struct Controllers {
 }
 
 impl Controllers {
-    /// Those of the cluster in `store`, which begin now.
+    /// The actors of the cluster in `store`, which start now.
     pub fn begin(
         store: &mut Store,
         timings: Timings,
@@ -161,7 +159,7 @@ impl Controllers {
         }
     }
 
-    /// What is there at the beginning.
+    /// Lists the objects at the start.
     fn take_up(&mut self, store: &mut Store, now: Timestamp) {
         let pods: Vec<_> = store.objects(Kind::Pod, None).cloned().collect();
         let Self { cache, agenda, timings, chance, kubelets, scheduler, pod_gc, .. } = self;
@@ -187,8 +185,8 @@ impl Controllers {
         DaemonSets::wake_all(&mut moment);
     }
 
-    /// Does everything that is due by now; when the next thing is, unless somebody else changes
-    /// something before.
+    /// Does all work that is due by now; returns the time of the next work, unless another client
+    /// changes something before.
     pub fn turn(&mut self, store: &mut Store, now: Timestamp) -> Option<Timestamp> {
         loop {
             self.listen(store, now);
@@ -198,7 +196,7 @@ impl Controllers {
             if next > now {
                 return Some(next);
             }
-            // What was heard of at that time comes before what is done at it.
+            // Changes that are received at that time come before the work of that time.
             if heard == Some(next)
                 && let Some((_, event)) = self.inbox.pop_front()
             {
@@ -209,7 +207,7 @@ impl Controllers {
         }
     }
 
-    /// Puts what has happened since into the inbox.
+    /// Puts the changes since the last call into the inbox.
     fn listen(&mut self, store: &Store, now: Timestamp) {
         if store.version() == self.seen {
             return;
@@ -267,7 +265,7 @@ impl Controllers {
                 }
             }
             Work::Restart => {
-                // It remembers nothing of what it was about to do.
+                // A restarted controller manager loses its queues.
                 *daemon_sets = DaemonSets::new(limiter);
                 *pod_gc = PodGc::default();
                 pod_gc.begin(&mut moment);
@@ -279,7 +277,7 @@ impl Controllers {
             Work::Sync(key) | Work::SyncLater(key) => daemon_sets.sync(&key, &mut moment),
             Work::GoOn(key) => daemon_sets.go(&key, &mut moment),
             Work::Bind(key) => scheduler.bind(&key, &mut moment),
-            Work::Kubelet(key) => kubelets.go_on(&key, &mut moment),
+            Work::Kubelet(key) => kubelets.resume(&key, &mut moment),
             Work::Evict(key) => taint_eviction::evict(&key, &mut moment),
             Work::CheckNodes => node_monitor::check(kubelets.dead(), &mut moment),
             Work::TaintNode(name) => node_monitor::taint(&name, &mut moment),
@@ -288,13 +286,13 @@ impl Controllers {
         }
     }
 
-    /// Whether the controller manager does not run now.
+    /// `true` while the controller manager is down.
     fn is_down(&self, now: Timestamp) -> bool {
         let elapsed = Duration::try_from(now.duration_since(self.began)).unwrap_or_default();
         self.faults.controller_manager_down.iter().any(|period| period.contains(elapsed))
     }
 
-    /// Goes on for ever, on virtual time.
+    /// Runs forever, on virtual time.
     pub async fn run(mut self, server: Server, clock: VirtualClock) {
         loop {
             let due = self.turn(&mut server.store(), clock.now());
@@ -311,7 +309,7 @@ impl Controllers {
             match due {
                 None => change.await,
                 Some(due) => {
-                    // A change and a time at once: the order is the same each time.
+                    // If a change and a timer coincide, the order is always the same.
                     tokio::select! {
                         biased;
                         () = change => {}

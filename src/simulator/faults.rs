@@ -1,8 +1,8 @@
-//! Faults of the API server, as the document of faults asks for them.
+//! Faults of the API server, as configured in the faults document.
 //!
-//! Which request is struck is a matter of chance, by seed and by the number of the request: the
-//! same run is struck in the same places. Not here: how a fault is suffered (`http`), faults of
-//! images and nodes (`controllers`).
+//! Faulty requests are chosen randomly by the seed and the number of the request: the same run
+//! always has the same faults. Not here: the effect of a fault (`http`), faults of images and nodes
+//! (`controllers`).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::controllers::Chance;
 use super::{Fault, Hook, Objects, Reason, Route, Seen, Status, Store};
 use crate::model::{ApiFault, FaultyAnswer};
 
-/// Strikes requests.
+/// Chooses the faults of requests.
 pub(super) struct FaultyApi {
     faults: Vec<ApiFault>,
     chance: Chance,
@@ -18,7 +18,7 @@ pub(super) struct FaultyApi {
 }
 
 impl FaultyApi {
-    /// `elapsed` says how long the rehearsal has run.
+    /// `elapsed` returns the time since the start of the rehearsal.
     pub(super) fn new(
         faults: Vec<ApiFault>,
         seed: u64,
@@ -27,7 +27,7 @@ impl FaultyApi {
         Self { faults, chance: Chance::new(seed), elapsed: Box::new(elapsed) }
     }
 
-    /// What strikes a request, by what is answered.
+    /// The faulty answers to a request.
     fn striking(&self, request: &Seen) -> impl Iterator<Item = &FaultyAnswer> {
         let elapsed = (self.elapsed)();
         self.faults.iter().enumerate().filter_map(move |(number, fault)| {
@@ -52,7 +52,7 @@ impl Hook for FaultyApi {
     }
 }
 
-/// Whether the fault is about requests like this one.
+/// `true` if the fault applies to requests like this one.
 fn concerns(fault: &ApiFault, request: &Seen) -> bool {
     let resource = match &request.route {
         Route::Objects(Objects { kind, .. }) => kind.resource(),
@@ -79,7 +79,7 @@ fn before(answer: FaultyAnswer, request: &Seen) -> Option<Fault> {
 }
 
 fn refused(code: u16) -> Status {
-    let mut status = Status::new(Reason::InternalError, "the rehearsal lets this request fail");
+    let mut status = Status::new(Reason::InternalError, "the rehearsal makes this request fail");
     status.code = code;
     status
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn which_requests_are_struck_and_how() {
+    fn faults_apply_to_matching_requests() {
         let store = Store::new(1);
         let before = |fault: &str, verb| api(&[fault]).before(&seen(0, verb, Kind::Pod), &store);
         for (fault, verb, want) in [
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_of_a_hundred_and_the_same_ones_each_time() {
+    fn the_percentage_is_met_by_the_same_requests_each_time() {
         let store = Store::new(1);
         let struck = || -> Vec<u64> {
             let mut api = api(&["{answer: {refused: 503}, percent: 20}"]);

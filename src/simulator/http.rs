@@ -1,7 +1,8 @@
-//! The embedded cluster as an HTTP service: what a real `kube::Client` sends its requests to.
+//! The embedded cluster as an HTTP service for a real `kube::Client`.
 //!
-//! Bytes come in and go out here; what they mean is decided in `verbs`. Every request goes through
-//! [`Server::answer`], the one place where faults come in ([`Hook`]) and requests are counted.
+//! Requests are parsed and answers encoded here; their meaning is in `verbs`. Every request goes
+//! through [`Server::answer`], the only place where faults are injected ([`Hook`]) and requests are
+//! counted.
 
 mod answer;
 mod discovery;
@@ -34,33 +35,33 @@ use self::request::Incoming;
 use super::rules::{Denial, Rules};
 use super::{Status, Store};
 
-/// An embedded cluster behind HTTP, as one user sees it. Clones are the same cluster.
+/// An embedded cluster behind HTTP, for one user. Clones share the cluster.
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
     user: Arc<str>,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 pub(super) struct Shared {
     state: Mutex<State>,
     clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-/// What changes.
+/// The mutable state.
 struct State {
     store: Store,
     rules: Rules,
     hook: Option<Box<dyn Hook>>,
-    /// How many requests came.
+    /// Number of requests so far.
     requests: u64,
-    /// How often all watches were cut.
+    /// Number of times that all watches were cut.
     cuts: u64,
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A test that panicked in a hook has changed nothing half.
+        // A test that panics in a hook leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -71,7 +72,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The store while nobody else has it; controllers write through it.
+/// Exclusive access to the store; controllers write through it.
 pub struct StoreGuard<'s>(MutexGuard<'s, State>);
 
 impl std::ops::Deref for StoreGuard<'_> {
@@ -89,58 +90,57 @@ impl std::ops::DerefMut for StoreGuard<'_> {
 }
 
 impl Server {
-    /// Serves a store. `clock` says what time it is in the cluster.
+    /// Serves a store. `clock` returns the time of the cluster.
     pub fn new(store: Store, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         let state = State { store, rules: Rules::default(), hook: None, requests: 0, cuts: 0 };
         let shared = Shared { state: Mutex::new(state), clock: Box::new(clock) };
         Self { shared: Arc::new(shared), user: "admin".into() }
     }
 
-    /// The same cluster, as another user sees it.
+    /// The same cluster for another user.
     #[must_use]
     pub fn as_user(&self, user: &str) -> Self {
         Self { shared: Arc::clone(&self.shared), user: user.into() }
     }
 
-    /// A client of it. Needs a tokio runtime.
+    /// A client of the cluster. Needs a tokio runtime.
     pub fn client(&self) -> Client {
         Client::new(self.clone(), "default")
     }
 
-    /// What time it is in the cluster.
+    /// The current time of the cluster.
     pub fn now(&self) -> Timestamp {
         (self.shared.clock)()
     }
 
-    /// The store, to be read and written past HTTP; nobody else has it meanwhile. Not to be held
-    /// across an `await`.
+    /// Locks the store, to be read and written past HTTP. Do not keep the lock across an `await`.
     pub fn store(&self) -> StoreGuard<'_> {
         StoreGuard(self.shared.state())
     }
 
-    /// Denies what these rules say, and nothing else.
+    /// Sets the rules that deny requests; everything else is allowed.
     pub fn deny(&self, denials: Vec<Denial>) {
         self.shared.state().rules = Rules(denials);
     }
 
-    /// Has every request go through a hook, in place of the one before.
+    /// Sets the hook that every request goes through, replacing the previous one.
     pub fn set_hook(&self, hook: Option<Box<dyn Hook>>) {
         self.shared.state().hook = hook;
     }
 
-    /// Takes the hook out, for one that is to stand around it.
+    /// Takes the hook, for example to wrap it in another one.
     pub fn take_hook(&self) -> Option<Box<dyn Hook>> {
         self.shared.state().hook.take()
     }
 
-    /// Breaks off all watches that run.
+    /// Cuts all open watches.
     pub fn cut_watches(&self) {
         let mut state = self.shared.state();
         state.cuts += 1;
         state.store.wake_all();
     }
 
-    /// Answers one request, with what goes wrong before and after it.
+    /// Answers one request, with the faults before and after it.
     async fn answer(self, request: Request<Body>) -> io::Result<Response<AnswerBody>> {
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await.map_err(io::Error::other)?;
@@ -195,7 +195,7 @@ impl Server {
         (answer, faults)
     }
 
-    /// Lets one thing go wrong; what is answered instead, if anything is.
+    /// Applies one fault; returns the answer that replaces the real one, if any.
     async fn suffer(&self, fault: Fault, way: &mut Way) -> io::Result<Option<Answer>> {
         match fault {
             Fault::Answer(status) => Ok(Some(status.into())),
@@ -234,23 +234,23 @@ impl Service<Request<Body>> for Server {
     }
 }
 
-/// What a request has met on its way, and its answer is to show.
+/// Faults of a request that affect its answer.
 #[derive(Default)]
 struct Way {
-    /// After which time a watch breaks off.
+    /// Time after which a watch is cut.
     cut: Option<std::time::Duration>,
-    /// How far the server's clock is off.
+    /// Offset of the server's clock.
     off: SignedDuration,
 }
 
 impl Way {
-    /// What the server's clock shows.
+    /// The time of the server's clock.
     fn date(&self, now: Timestamp) -> Timestamp {
         now.saturating_add(self.off).unwrap_or(now)
     }
 }
 
-/// What is answered to a method that a resource does not have.
+/// The answer to a method that a resource does not have.
 fn method_not_allowed() -> Status {
     let why = "the server does not allow this method on the requested resource";
     Status::new(super::Reason::MethodNotAllowed, why)

@@ -1,6 +1,6 @@
-//! The kinds that the embedded cluster serves, as the API server names and serves them.
+//! The kinds that the embedded cluster serves, with their API names.
 //!
-//! What is not here does not exist: requests for it are answered with 404.
+//! Requests for other kinds are answered with 404.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ impl Group {
     pub const ALL: [Self; 5] =
         [Self::Core, Self::Apps, Self::Authorization, Self::Coordination, Self::Policy];
 
-    /// As RBAC rules and messages call it; empty for the core group.
+    /// Name of the group in RBAC rules and messages; empty for the core group.
     pub fn name(self) -> &'static str {
         match self {
             Self::Core => "",
@@ -73,10 +73,10 @@ impl Group {
 }
 
 impl Kind {
-    /// How many there are.
+    /// Number of kinds.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 10] = [
         Self::Namespace,
         Self::Node,
@@ -90,7 +90,7 @@ impl Kind {
         Self::PodDisruptionBudget,
     ];
 
-    /// The word in the field `kind`.
+    /// Value of the field `kind`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Namespace => "Namespace",
@@ -122,7 +122,7 @@ impl Kind {
         }
     }
 
-    /// Where the server's store keeps it.
+    /// Path of the kind in the server's storage.
     pub(super) fn storage_path(self) -> &'static str {
         match self {
             Self::Node => "minions",
@@ -158,7 +158,7 @@ impl Kind {
         self.group().api_version()
     }
 
-    /// The kind with these words in `apiVersion` and `kind`.
+    /// The kind with these values of `apiVersion` and `kind`.
     pub fn of(api_version: &str, kind: &str) -> Option<Self> {
         let is = |it: &Self| it.as_str() == kind && it.api_version() == api_version;
         Self::ALL.into_iter().find(is)
@@ -169,12 +169,12 @@ impl Kind {
         Self::ALL.into_iter().find(|it| it.resource() == resource && it.group() == group)
     }
 
-    /// Whether its objects live in namespaces.
+    /// `true` for namespaced kinds.
     pub fn is_namespaced(self) -> bool {
         !matches!(self, Self::Namespace | Self::Node)
     }
 
-    /// Whether it has a subresource `status`.
+    /// `true` for kinds with a subresource `status`.
     pub fn has_status(self) -> bool {
         match self {
             Self::Namespace
@@ -187,7 +187,7 @@ impl Kind {
         }
     }
 
-    /// Whether `metadata.generation` counts the changes of its spec.
+    /// `true` for kinds whose `metadata.generation` counts the changes of the spec.
     pub fn has_generation(self) -> bool {
         matches!(self, Self::Pod | Self::DaemonSet | Self::PodDisruptionBudget)
     }
@@ -199,7 +199,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// `daemonsets.apps`, as messages and RBAC write it (upstream: `GroupResource.String`).
+/// Formats a kind as in messages and RBAC, such as `daemonsets.apps` (upstream:
+/// `GroupResource.String`).
 #[derive(Clone, Copy, Debug)]
 pub struct GroupResource(pub Kind);
 

@@ -1,8 +1,8 @@
-//! A snapshot as the objects that a server would have served for it.
+//! Converts a snapshot to the objects that a server would have served for it.
 //!
-//! The other way round, a snapshot of the embedded cluster is read as that of any other: by
-//! `cluster`, through a client. What a snapshot does not hold of an object is made up as plainly as
-//! can be: a daemon pod has the template that its hash label names. Not here: keeping the objects.
+//! The reverse, a snapshot of the embedded cluster, is taken as from any cluster: by `cluster`,
+//! through a client. Parts of an object that a snapshot does not contain get simple values: a
+//! daemon pod has the template of its hash label. Not here: storing the objects.
 
 use std::collections::HashMap;
 
@@ -15,19 +15,19 @@ use super::verbs::with_defaults;
 use crate::cluster::config_map;
 use crate::controller::revision_data;
 use crate::model::{
-    ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, LEDGER_LABEL, Labels, Lease, ManagedBy,
-    Namespace, NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget,
+    ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease, ManagedBy, Namespace,
+    NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget, RECORD_LABEL,
     Revision, RevisionHash, Service, Snapshot, Taint, Uid, Unreadable,
 };
 
 /// The namespace whose uid serves as the cluster's identity.
 const KUBE_SYSTEM: &str = "kube-system";
 
-/// How long after the snapshot a pod is gone that is being deleted in it.
+/// Time after the snapshot at which a terminating pod is gone.
 const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-/// Every object of `snapshot`, namespaces and nodes first. Each is made when it is asked for: all of
-/// them as values take more than the whole cluster does.
+/// Every object of `snapshot`, namespaces and nodes first. Objects are created lazily: all of them
+/// as values take more memory than the whole embedded cluster.
 pub fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)> {
     let Snapshot {
         cluster,
@@ -35,7 +35,7 @@ pub fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)> {
         nodes,
         pods,
         daemon_sets,
-        ledgers_beside: _,
+        records_beside: _,
         revisions,
         namespaces,
         services,
@@ -65,13 +65,13 @@ pub fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)> {
     all.map(|(kind, object)| (kind, typed(kind, object)))
 }
 
-/// A record that could not be read is one that cannot be read here either.
+/// An unreadable record, which stays unreadable in the embedded cluster.
 fn spoilt_record(object: &Unreadable) -> Option<(Kind, Value)> {
     let Unreadable { kind, namespace, name, reason } = object;
     (*kind == Kind::ConfigMap.as_str()).then(|| {
         let metadata = json!({
             "namespace": namespace, "name": name, "uid": format!("spoilt-{name}"),
-            "labels": {LEDGER_LABEL: "true"},
+            "labels": {RECORD_LABEL: "true"},
         });
         (Kind::ConfigMap, json!({"metadata": metadata, "data": {"daemonSet": reason}}))
     })
@@ -127,7 +127,7 @@ fn node(node: &Node) -> Value {
     })
 }
 
-/// A taint as the API has it: without an empty value.
+/// A taint in the API's format: an empty value is omitted.
 pub(super) fn taint(taint: &Taint) -> Value {
     let Taint { key, value, effect } = taint;
     let mut object = json!({"key": key, "effect": effect});
@@ -137,7 +137,7 @@ pub(super) fn taint(taint: &Taint) -> Value {
     object
 }
 
-/// The object, or the ledger that stands for it.
+/// The DaemonSet, or the record ConfigMap that represents it.
 fn daemon_set(daemon_set: &DaemonSet) -> (Kind, Value) {
     let DaemonSet { key, managed_by, raw, status, .. } = daemon_set;
     match managed_by {
@@ -177,7 +177,7 @@ fn revision(revision: &Revision, observed_at: Timestamp) -> Value {
     json!({"metadata": metadata, "revision": number, "data": **data})
 }
 
-/// The templates' pod specs, by what their pods are labelled with.
+/// The pod specs of the templates, by namespace and revision hash.
 fn templates(revisions: &[Revision]) -> HashMap<(&NamespaceName, RevisionHash), Value> {
     let of = |revision: &Revision| {
         let spec = revision_data::template_of(&revision.data)?.get_mut("spec")?.take();
@@ -187,16 +187,16 @@ fn templates(revisions: &[Revision]) -> HashMap<(&NamespaceName, RevisionHash), 
     keyed.collect()
 }
 
-/// A pod of which nothing is known has a container.
+/// The spec of a pod with an unknown template: one container.
 fn some_spec() -> Value {
     as_served(json!({"containers": [{"name": "unknown", "image": "unknown"}]}))
 }
 
-/// With all that a pod has beyond its template. What is filled in on the first change instead would
-/// change the spec, which nobody may: no orphan could be adopted.
+/// Adds the defaults of a pod to those of its template. If they were added on the first change
+/// instead, they would change the immutable spec: no orphan could be adopted.
 fn as_served(spec: Value) -> Value {
     let mut pod = json!({"spec": spec.clone()});
-    // What no server would have taken is left as it is recorded.
+    // An invalid spec is kept as recorded.
     match with_defaults(Kind::Pod, &mut pod) {
         Ok(()) => pod["spec"].take(),
         Err(_refused) => spec,
@@ -217,7 +217,7 @@ fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
         terminating,
         restarts,
         containers_changed,
-        trouble,
+        container_failure,
         unready: _,
     } = pod;
     let mut metadata = metadata(name.as_str(), uid.as_str(), labels, *created);
@@ -227,7 +227,7 @@ fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
     match target {
         PodTarget::Bound(node) => spec["nodeName"] = node.as_str().into(),
         PodTarget::Aimed(node) => spec["affinity"]["nodeAffinity"] = aimed(node.as_str()),
-        // Whatever required terms its template has name no node.
+        // The required terms of its template name no node.
         PodTarget::Nowhere => {}
     }
     let mut status = json!({"phase": phase_word(*phase)});
@@ -237,29 +237,31 @@ fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
         containers_changed.map(whole_second).map(|at| json!({"running": {"startedAt": at}}));
     let state = state.unwrap_or_else(|| json!({}));
     let mut containers = vec![json!({"name": first, "restartCount": restarts, "state": state})];
-    match trouble.as_deref() {
-        Some(trouble)
-            if trouble.container.is_empty() && trouble.reason.as_ref() == "Unschedulable" =>
+    match container_failure.as_deref() {
+        Some(container_failure)
+            if container_failure.container.is_empty()
+                && container_failure.reason.as_ref() == "Unschedulable" =>
         {
             conditions.push(json!({
                 "type": "PodScheduled", "status": "False",
-                "reason": trouble.reason, "message": trouble.message,
+                "reason": container_failure.reason, "message": container_failure.message,
             }));
         }
-        Some(trouble) if trouble.container.is_empty() => {
-            status["reason"] = (*trouble.reason).into();
-            status["message"] = (*trouble.message).into();
+        Some(container_failure) if container_failure.container.is_empty() => {
+            status["reason"] = (*container_failure.reason).into();
+            status["message"] = (*container_failure.message).into();
         }
-        Some(trouble) => {
-            let waiting = json!({"reason": trouble.reason, "message": trouble.message});
-            containers[0]["name"] = (*trouble.container).into();
+        Some(container_failure) => {
+            let waiting =
+                json!({"reason": container_failure.reason, "message": container_failure.message});
+            containers[0]["name"] = (*container_failure.container).into();
             containers[0]["state"] = json!({"waiting": waiting});
         }
         None => {}
     }
     status["conditions"] = conditions.into();
     status["containerStatuses"] = containers.into();
-    // There are many pods, and `json!` would copy each.
+    // There are many pods, and `json!` would copy each value.
     Value::from_iter([("metadata", Value::Object(metadata)), ("spec", spec), ("status", status)])
 }
 
@@ -278,14 +280,14 @@ fn ready(readiness: PodReadiness) -> Value {
         PodReadiness::Ready { since } => json!({
             "type": "Ready", "status": "True", "lastTransitionTime": since.map(whole_second),
         }),
-        // One that never was Ready has no time: a kubelet's would be that of the pod's start.
+        // A pod that was never Ready has no transition time: a kubelet would set the pod's start.
         PodReadiness::NotReady { since } => json!({
             "type": "Ready", "status": "False", "lastTransitionTime": since.map(whole_second),
         }),
     }
 }
 
-/// Required node affinity for one node, as daemon pods have it.
+/// Required node affinity to one node, as daemon pods have it.
 fn aimed(node: &str) -> Value {
     json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{
         "matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}],
@@ -302,7 +304,7 @@ fn service(service: &Service) -> Value {
 }
 
 fn lease(lease: &Lease) -> Value {
-    // Whoever holds it is not in the rehearsal.
+    // The holder is not part of the rehearsal.
     let Lease { namespace, name, failed, holder: _ } = lease;
     let failed: Vec<&str> = failed.iter().map(|digest| &**digest).collect();
     json!({
@@ -341,7 +343,7 @@ fn own(metadata: &mut Map<String, Value>, controller: Option<&ControllerRef>) {
     }
 }
 
-/// Of owners that are none of ours nobody here looks at the version.
+/// The `apiVersion` of an owner; for other kinds of owners it does not matter.
 fn owner_api_version(kind: &str) -> &'static str {
     [ManagedBy::DaemonSetController, ManagedBy::DsApply]
         .into_iter()
@@ -361,9 +363,9 @@ fn end(metadata: &mut Map<String, Value>, terminating: bool, observed_at: Timest
 mod tests {
     use super::*;
 
-    /// Else nobody would collect what a ledger leaves behind.
+    /// Otherwise the dependents of a record would never be collected.
     #[test]
-    fn an_owner_is_found_by_what_is_said_of_it() {
+    fn an_owner_is_found_by_its_api_version_and_kind() {
         for managed_by in [ManagedBy::DaemonSetController, ManagedBy::DsApply] {
             let kind = managed_by.owner_kind();
             let reference = ControllerRef { kind: kind.into(), name: "a".into(), uid: "u".into() };

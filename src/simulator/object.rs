@@ -1,8 +1,8 @@
-//! One version of one object: its JSON text, and what is read of it again and again.
+//! One version of one object: its JSON text, and the parts that are read often.
 //!
-//! The text is what is kept, because it is what is served: lists and watches copy it, and it takes
-//! a fifth of what a tree of values does. Whoever changes an object has it parsed once, and without
-//! its `spec` where that stays as it is ([`Draft`]).
+//! The text is stored, because it is what is served: lists and watches copy it, and it takes a
+//! fifth of the memory of a tree of values. A change parses the object once, without its `spec` if
+//! that stays the same ([`Draft`]).
 
 mod text;
 
@@ -25,12 +25,12 @@ use crate::model::{DaemonSet, Interner, Labels, Node, Pod, Revision, Uid};
 pub struct ObjectKey(Arc<str>);
 
 impl ObjectKey {
-    /// The key of an object; the namespace is empty for what lives in none.
+    /// The key of an object; the namespace is empty for cluster-scoped kinds.
     pub fn new(namespace: &str, name: &str) -> Self {
         if namespace.is_empty() { Self(name.into()) } else { Self(path(namespace, name).into()) }
     }
 
-    /// The namespace; empty for what lives in none.
+    /// The namespace; empty for cluster-scoped kinds.
     pub fn namespace(&self) -> &str {
         self.0.split_once('/').map_or("", |(namespace, _)| namespace)
     }
@@ -40,7 +40,7 @@ impl ObjectKey {
         self.0.split_once('/').map_or(&*self.0, |(_, name)| name)
     }
 
-    /// `NAMESPACE/NAME`, or the name.
+    /// `NAMESPACE/NAME`, or the name for cluster-scoped kinds.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -68,37 +68,37 @@ impl fmt::Debug for ObjectKey {
     }
 }
 
-/// An object to whom another one belongs (upstream: `metav1.OwnerReference`).
+/// An owner of an object (upstream: `metav1.OwnerReference`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// What it is; `None` for kinds that are not served.
+    /// Kind of the owner; `None` for kinds that are not served.
     pub kind: Option<Kind>,
-    /// Its name; it is in the same namespace, or in none.
+    /// Name of the owner, which is in the same namespace or cluster-scoped.
     pub name: Box<str>,
-    /// Its identity.
+    /// Uid of the owner.
     pub uid: Uid,
-    /// Whether a deletion of the owner in the foreground waits for this object.
+    /// `true` if a foreground deletion of the owner waits for this object.
     pub blocks_deletion: bool,
 }
 
-/// `metadata`, as far as the server itself goes by it.
+/// The part of `metadata` that the server itself uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// `uid`.
+    /// The `uid`.
     pub uid: Uid,
-    /// `labels`.
+    /// The `labels`.
     pub labels: Labels,
-    /// `ownerReferences`.
+    /// The `ownerReferences`.
     pub owners: Box<[Owner]>,
-    /// `finalizers`: what must be gone before the object is.
+    /// The `finalizers`, which must be removed before the object is.
     pub finalizers: Box<[Box<str>]>,
-    /// `generation`.
+    /// The `generation`; 0 if absent.
     pub generation: i64,
-    /// `creationTimestamp`.
+    /// The `creationTimestamp`.
     pub created: Option<Timestamp>,
-    /// `deletionTimestamp`: when the grace period will have passed.
+    /// The `deletionTimestamp`: the end of the grace period.
     pub deleted: Option<Timestamp>,
-    /// `deletionGracePeriodSeconds`.
+    /// The `deletionGracePeriodSeconds`.
     pub grace_seconds: Option<i64>,
 }
 
@@ -124,7 +124,7 @@ impl Meta {
     }
 }
 
-/// `metadata.labels`.
+/// Reads `metadata.labels`.
 fn labels(object: &Value, interner: &mut Interner) -> Labels {
     let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
     let pairs: Vec<_> =
@@ -142,34 +142,34 @@ fn owner(reference: &Value) -> Owner {
     }
 }
 
-/// What controllers and planning see of an object.
+/// The slim view of an object for controllers and planning.
 #[derive(Clone, Debug, PartialEq)]
 enum View {
     Node(Node),
     Pod(Pod),
-    /// Of these there are few, and they are large.
+    /// Boxed: DaemonSets are few, and large.
     DaemonSet(Box<DaemonSet>),
     Revision(Revision),
-    /// A ConfigMap that stands for it.
-    Ledger(Box<DaemonSet>),
-    /// Of this kind there is no slim view.
+    /// The DaemonSet of a record ConfigMap.
+    DaemonSetRecord(Box<DaemonSet>),
+    /// There is no slim view of this kind.
     None,
 }
 
 impl View {
-    /// The labels, to be shared.
+    /// The labels of the view, to be shared.
     fn labels(&self) -> Option<&Labels> {
         match self {
             Self::Node(node) => Some(&node.labels),
             Self::Pod(pod) => Some(&pod.labels),
             Self::DaemonSet(daemon_set) => Some(&daemon_set.labels),
             Self::Revision(revision) => Some(&revision.labels),
-            Self::Ledger(_) | Self::None => None,
+            Self::DaemonSetRecord(_) | Self::None => None,
         }
     }
 }
 
-/// One version of one object. It never changes; a change makes another one.
+/// One immutable version of one object.
 #[derive(Debug)]
 pub struct Object {
     kind: Kind,
@@ -180,12 +180,12 @@ pub struct Object {
     view: View,
 }
 
-/// What is to become of an object.
+/// A changed object before it is stored.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// Its values; with nothing in `spec` if that is another version's.
+    /// The object as values; without `spec` if that is taken from another version.
     pub(super) value: Value,
-    /// The version whose `spec` stays as it is.
+    /// The version whose `spec` is reused.
     spec_of: Option<Arc<Object>>,
 }
 
@@ -195,20 +195,20 @@ impl From<Value> for Draft {
     }
 }
 
-/// Why an object cannot be kept.
+/// An object that cannot be stored, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {key}: {reason}")]
 pub struct UnreadableObject {
-    /// What it is.
+    /// Kind of the object.
     pub kind: Kind,
-    /// Which one.
+    /// Key of the object.
     pub key: ObjectKey,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
 impl Object {
-    /// Reads what is needed of an object whose `metadata` is complete.
+    /// Reads the required parts of an object whose `metadata` is complete.
     pub(super) fn new(
         kind: Kind,
         key: ObjectKey,
@@ -230,12 +230,12 @@ impl Object {
         }
     }
 
-    /// What it is.
+    /// Kind of the object.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Which one.
+    /// Key of the object.
     pub fn key(&self) -> &ObjectKey {
         &self.key
     }
@@ -245,17 +245,17 @@ impl Object {
         self.version
     }
 
-    /// Its metadata.
+    /// The metadata.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// The text that a list has for it, with neither `kind` nor `apiVersion`, in pieces.
+    /// The JSON text as an item of a list, without `kind` and `apiVersion`, in pieces.
     pub fn item_json(&self) -> [&str; 3] {
         self.text.pieces()
     }
 
-    /// The text that is served when it is asked for by itself.
+    /// The JSON text of the single object.
     pub fn json(&self) -> String {
         let (kind, version) = (self.kind, self.kind.api_version());
         let [first, spec, rest] = self.text.pieces();
@@ -263,25 +263,25 @@ impl Object {
         format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",{first}{spec}{rest}")
     }
 
-    /// The object as values, with `kind` and `apiVersion`: a copy, to be changed and written.
+    /// A copy of the object as values, with `kind` and `apiVersion`, to be changed and written.
     pub fn value(&self) -> Value {
         self.typed(&self.text.whole())
     }
 
-    /// The same for whoever leaves `spec` alone, which is not read then.
+    /// A draft that keeps `spec`, which is not parsed.
     pub(super) fn draft(self: &Arc<Self>) -> Draft {
         let value = self.typed(&self.text.without_spec());
         Draft { value, spec_of: Some(Arc::clone(self)) }
     }
 
-    /// What is asked of its `spec`; the default when it has none.
+    /// Parts of its `spec`; the default if it does not have one.
     pub(super) fn spec<T: DeserializeOwned + Default>(&self) -> T {
-        // It was written from values of that shape.
+        // The text was written from values of that shape.
         self.text.spec().and_then(|spec| serde_json::from_str(spec).ok()).unwrap_or_default()
     }
 
     fn typed(&self, text: &str) -> Value {
-        // It was written from values.
+        // The text was written from values.
         let mut value: Value = serde_json::from_str(text).unwrap_or_default();
         value["kind"] = self.kind.as_str().into();
         value["apiVersion"] = self.kind.api_version().into();
@@ -303,9 +303,9 @@ impl Object {
         if let View::DaemonSet(daemon_set) = &self.view { Some(daemon_set) } else { None }
     }
 
-    /// What a ledger stands for, if it is one that can be read.
-    pub fn ledger(&self) -> Option<&DaemonSet> {
-        if let View::Ledger(daemon_set) = &self.view { Some(daemon_set) } else { None }
+    /// The DaemonSet of a record ConfigMap, if it can be read.
+    pub fn record(&self) -> Option<&DaemonSet> {
+        if let View::DaemonSetRecord(daemon_set) = &self.view { Some(daemon_set) } else { None }
     }
 
     /// The slim view of a ControllerRevision.
@@ -314,17 +314,18 @@ impl Object {
     }
 }
 
-/// Reads views, and keeps one copy of each text in them.
+/// Reads views, and interns their strings.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     interner: Interner,
     decoder: SlimDecoder,
-    /// Where texts are written before they are kept.
+    /// Buffer for JSON texts before they are stored.
     room: Vec<u8>,
 }
 
 impl Reading {
-    /// The view of an object; `before` is the version whose `spec` it has, if its own is left out.
+    /// The view of an object; `before` is the version whose `spec` is reused, if the draft omits
+    /// its own.
     fn view(
         &mut self,
         kind: Kind,
@@ -337,14 +338,14 @@ impl Reading {
             Kind::Pod => crate::cluster::Kind::Pod,
             Kind::DaemonSet => crate::cluster::Kind::DaemonSet,
             Kind::ControllerRevision => crate::cluster::Kind::ControllerRevision,
-            Kind::ConfigMap => return Ok(self.ledger(text)),
+            Kind::ConfigMap => return Ok(self.record(text)),
             Kind::Namespace
             | Kind::Service
             | Kind::Event
             | Kind::Lease
             | Kind::PodDisruptionBudget => return Ok(View::None),
         };
-        // Of pods there are most, and most of a text would be passed over.
+        // Pods are the most frequent kind, and most of their text would be skipped.
         if kind == Kind::Pod
             && let Some(pod) = self.decoder.pod(values)
         {
@@ -360,10 +361,12 @@ impl Reading {
         }
     }
 
-    /// Whoever spoils a ledger may: to the server it is a ConfigMap as any other.
-    fn ledger(&mut self, text: &Text) -> View {
-        match self.decoder.decode(crate::cluster::Kind::Ledger, &text.whole()) {
-            Ok(Some(SlimObject::DaemonSet(daemon_set))) => View::Ledger(Box::new(daemon_set)),
+    /// Reads a record; an invalid one is accepted, as it is an ordinary ConfigMap to the server.
+    fn record(&mut self, text: &Text) -> View {
+        match self.decoder.decode(crate::cluster::Kind::DaemonSetRecord, &text.whole()) {
+            Ok(Some(SlimObject::DaemonSet(daemon_set))) => {
+                View::DaemonSetRecord(Box::new(daemon_set))
+            }
             Ok(_) | Err(_) => View::None,
         }
     }

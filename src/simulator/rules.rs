@@ -1,9 +1,9 @@
-//! Who may do what: everything, but for what a rule denies (upstream's RBAC permits by rule; the
-//! answers are the same).
+//! Authorization: everything is allowed except what a rule denies (upstream's RBAC allows by rule;
+//! the answers are the same).
 
 use super::{Kind, Reason, Status};
 
-/// What somebody wants to do, in the words of RBAC.
+/// Attributes of a request, in RBAC's terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
@@ -18,16 +18,16 @@ pub struct Attributes {
     pub name: String,
 }
 
-/// Something that is denied. An empty list is everything; the lists of one rule hold together.
+/// A rule that denies requests. An empty list matches everything; all lists of a rule must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Denial {
-    /// To these users.
+    /// Users that are denied.
     pub users: Vec<String>,
-    /// These verbs.
+    /// Denied verbs.
     pub verbs: Vec<String>,
-    /// These resources, with their subresource if it is meant: `pods`, `pods/eviction`.
+    /// Denied resources, with their subresource if it is meant: `pods`, `pods/eviction`.
     pub resources: Vec<String>,
-    /// In these namespaces; the empty one stands for requests to the whole cluster.
+    /// Namespaces of the rule; the empty one means cluster-wide requests.
     pub namespaces: Vec<String>,
 }
 
@@ -47,12 +47,12 @@ impl Denial {
 pub(super) struct Rules(pub(super) Vec<Denial>);
 
 impl Rules {
-    /// Whether a user may.
+    /// `true` if a user is allowed to.
     pub(super) fn permit(&self, user: &str, wanted: &Attributes) -> bool {
         !self.0.iter().any(|denial| denial.covers(user, wanted))
     }
 
-    /// What is answered to a user who may not (upstream: `responsewriters.Forbidden`).
+    /// The answer to a user who is denied (upstream: `responsewriters.Forbidden`).
     pub(super) fn check(&self, user: &str, kind: Kind, wanted: &Attributes) -> Result<(), Status> {
         if self.permit(user, wanted) {
             return Ok(());

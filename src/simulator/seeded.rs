@@ -1,17 +1,17 @@
-//! Uids and suffixes of generated names: random to look at, and the same for the same seed.
+//! Uids and suffixes of generated names: random, but the same for the same seed.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// What a generated suffix is made of (upstream: `k8s.io/apimachinery/pkg/util/rand`): nothing that
-/// could make a word, or be taken for another character.
+/// The alphabet of a generated suffix (upstream: `k8s.io/apimachinery/pkg/util/rand`): without
+/// vowels and ambiguous characters.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The length of a generated suffix.
 const SUFFIX: usize = 5;
 
-/// One sequence of random texts. Each is a digest of the seed and of how many there were before.
+/// A sequence of random strings. Each is a digest of the seed and of its index.
 #[derive(Clone, Debug)]
 pub(super) struct Seeded {
     seed: u64,
@@ -39,7 +39,7 @@ impl Seeded {
         uid
     }
 
-    /// Five characters for the end of a name.
+    /// A generated suffix of a name.
     pub(super) fn suffix(&mut self) -> String {
         let bytes = self.draw();
         let characters = bytes.chunks_exact(4).take(SUFFIX).map(|chunk| {

@@ -1,12 +1,12 @@
 //! `labelSelector` and `fieldSelector` of lists and watches (upstream: `labels.Parse`,
-//! `fields.ParseSelector`, and which fields each kind can be selected by).
+//! `fields.ParseSelector`, and the supported fields of each kind).
 
 use serde_json::Value;
 
 use super::{Kind, Object, Status};
 use crate::model::{LabelSelectorRequirement, Labels};
 
-/// Which objects of a kind are meant.
+/// A selection of the objects of a kind.
 #[derive(Clone, Debug, Default)]
 pub struct Selector {
     labels: Vec<LabelSelectorRequirement>,
@@ -21,22 +21,22 @@ struct Field {
 }
 
 impl Selector {
-    /// Reads both texts; empty ones select everything.
+    /// Parses both selectors; empty ones select everything.
     ///
     /// # Errors
-    /// 400: they cannot be read, or the kind has no such field to select by.
+    /// 400: a selector is invalid, or the kind does not support the field.
     pub fn parse(kind: Kind, labels: &str, fields: &str) -> Result<Self, Status> {
         let labels = parse_labels(labels)
             .map_err(|why| Status::bad_request(format!("unable to parse requirement: {why}")))?;
         Ok(Self { labels, fields: parse_fields(kind, fields)? })
     }
 
-    /// Whether everything is meant.
+    /// `true` if everything is selected.
     pub fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether an object is meant.
+    /// `true` if an object is selected.
     pub fn selects(&self, object: &Object) -> bool {
         self.labels.iter().all(|requirement| holds(requirement, &object.meta().labels))
             && self
@@ -46,7 +46,8 @@ impl Selector {
     }
 }
 
-/// `Gt` and `Lt` are beyond [`LabelSelectorRequirement`], which has them not; the rest is its own.
+/// `true` if the labels meet the requirement. `Gt` and `Lt`, which [`LabelSelectorRequirement`]
+/// does not support, are handled here.
 fn holds(requirement: &LabelSelectorRequirement, labels: &Labels) -> bool {
     let number = |text: &str| text.parse::<i64>().ok();
     let own = || labels.get(&requirement.key).and_then(number);
@@ -82,7 +83,7 @@ fn field_of(object: &Object, path: &str) -> String {
     }
 }
 
-/// The fields that objects of a kind can be selected by, beside name and namespace.
+/// The supported fields of a kind, in addition to name and namespace.
 fn selectable(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Pod => &[
@@ -143,7 +144,7 @@ fn parse_fields(kind: Kind, text: &str) -> Result<Vec<Field>, Status> {
     Ok(all)
 }
 
-/// Each kind's conversion has words of its own.
+/// The error for an unsupported field; its text differs by kind.
 fn unknown_field(kind: Kind, path: &str) -> String {
     match kind {
         Kind::Pod | Kind::Node | Kind::Event | Kind::Namespace | Kind::Service => {
@@ -159,7 +160,7 @@ fn unknown_field(kind: Kind, path: &str) -> String {
     }
 }
 
-/// Reads a label selector, in upstream's grammar: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
+/// Parses a label selector, in upstream's grammar: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
 fn parse_labels(text: &str) -> Result<Vec<LabelSelectorRequirement>, String> {
     let mut rest = text.trim();
     let mut all = Vec::new();
@@ -220,7 +221,7 @@ fn parse_requirement(text: &str) -> Result<(LabelSelectorRequirement, &str), Str
     Ok((requirement("Exists", vec![]), rest))
 }
 
-/// The characters up to the next sign.
+/// Splits at the next operator or separator.
 fn word(text: &str) -> (&str, &str) {
     let is_sign =
         |c: char| c.is_whitespace() || matches!(c, ',' | '(' | ')' | '=' | '!' | '<' | '>');
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn only_some_fields_select() {
+    fn only_supported_fields_select() {
         for (kind, text, ok) in [
             (Kind::Pod, "spec.nodeName=n,metadata.namespace!=x", true),
             (Kind::Pod, "status.phase==Running", true),

@@ -1,4 +1,4 @@
-//! What the server answers instead of an object, in its own words (upstream: `metav1.Status`,
+//! The error answers of the server, in its own words (upstream: `metav1.Status`,
 //! `k8s.io/apimachinery/pkg/api/errors`).
 
 use std::fmt;
@@ -8,55 +8,55 @@ use serde_json::{Map, Value, json};
 use super::Kind;
 use super::kind::GroupResource;
 
-/// A request that was not carried out, and why.
+/// A failed request, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Status {
     /// The HTTP status code.
     pub code: u16,
-    /// One word for it.
+    /// The machine-readable reason.
     pub reason: Reason,
-    /// For people.
+    /// The message.
     pub message: String,
-    /// What it is about, as the API has it: name, group, kind, causes and so on.
+    /// The `details` of the API: name, group, kind, causes and so on.
     details: Option<Map<String, Value>>,
 }
 
-/// One word for why (upstream: `metav1.StatusReason`).
+/// A machine-readable reason (upstream: `metav1.StatusReason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// There is one of that name.
+    /// An object of that name exists.
     AlreadyExists,
-    /// The request cannot be understood.
+    /// The request is invalid.
     BadRequest,
-    /// It is not the version, or not the object, that was meant; or others own fields of it.
+    /// The object has another version or uid than required, or other managers own fields of it.
     Conflict,
-    /// The version is too old.
+    /// The resource version is too old.
     Expired,
-    /// It is not permitted.
+    /// The request is not allowed.
     Forbidden,
-    /// The server is at fault.
+    /// The server failed.
     InternalError,
-    /// The object breaks the API's rules.
+    /// The object violates the API's rules.
     Invalid,
-    /// The resource has no such verb.
+    /// The resource does not support the verb.
     MethodNotAllowed,
     /// There is no such object or resource.
     NotFound,
-    /// It takes too long.
+    /// The request timed out.
     Timeout,
-    /// Later.
+    /// The client must retry later.
     TooManyRequests,
-    /// The body is of a kind that is not understood.
+    /// The media type of the body is not supported.
     UnsupportedMediaType,
-    /// The server is at fault, and has no word for it.
+    /// The server failed for an unknown reason.
     Unknown,
-    /// The embedded cluster does not do this.
+    /// The embedded cluster does not support the request.
     NotImplemented,
 }
 
 impl Reason {
-    /// The word in the field `reason`. What is not upstream's has none.
+    /// Value of the field `reason`; empty for reasons that upstream does not have.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AlreadyExists => "AlreadyExists",
@@ -94,19 +94,19 @@ impl Reason {
     }
 }
 
-/// One of several causes (upstream: `metav1.StatusCause`).
+/// One cause (upstream: `metav1.StatusCause`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// One word, such as `FieldValueInvalid`; may be empty.
+    /// Type of the cause, such as `FieldValueInvalid`; may be empty.
     pub reason: &'static str,
-    /// For people.
+    /// The message.
     pub message: String,
-    /// Where.
+    /// Path of the field.
     pub field: String,
 }
 
 impl Status {
-    /// A status of this reason, without details.
+    /// A status with this reason, without details.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { code: reason.code(), reason, message: message.into(), details: None }
     }
@@ -120,7 +120,7 @@ impl Status {
         self.details.get_or_insert_default().insert(field.to_owned(), value);
     }
 
-    /// Has details, of which there are none.
+    /// Adds empty details.
     #[must_use]
     pub(super) fn without_details(self) -> Self {
         Self { details: Some(Map::new()), ..self }
@@ -144,44 +144,44 @@ impl Status {
         self
     }
 
-    /// Asks to be left alone for so long.
+    /// Asks the client to retry after this time.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.detail("retryAfterSeconds", seconds.into());
         self
     }
 
-    /// How long it asks to be left alone, in seconds.
+    /// The time after which the client may retry, in seconds.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         self.details.as_ref()?.get("retryAfterSeconds").and_then(Value::as_u64)
     }
 
-    /// There is no such object.
+    /// The object does not exist.
     pub fn not_found(kind: Kind, name: &str) -> Self {
         let message = format!("{} {name:?} not found", GroupResource(kind));
         Self::new(Reason::NotFound, message).about(kind, name)
     }
 
-    /// There is one of that name.
+    /// An object of that name exists.
     pub fn already_exists(kind: Kind, name: &str) -> Self {
         let message = format!("{} {name:?} already exists", GroupResource(kind));
         Self::new(Reason::AlreadyExists, message).about(kind, name)
     }
 
-    /// It is not what was meant.
+    /// A conflict about an object.
     pub fn conflict(kind: Kind, name: &str, why: &str) -> Self {
         let resource = GroupResource(kind);
         let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
         Self::new(Reason::Conflict, message).about(kind, name)
     }
 
-    /// The same, said of a subresource.
+    /// A conflict about a subresource.
     pub(super) fn conflict_of(name: &str, resource: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
         Self::new(Reason::Conflict, message).with("name", name).with("kind", resource)
     }
 
-    /// The same, said of a delete: upstream names the kind where it names the resource otherwise.
+    /// A conflict about a delete, for which upstream names the kind instead of the resource.
     pub(super) fn conflict_of_kind(kind: Kind, name: &str, why: &str) -> Self {
         let group = kind.group().name();
         let what = if group.is_empty() { kind.to_string() } else { format!("{kind}.{group}") };
@@ -190,18 +190,18 @@ impl Status {
         status.with("name", name).with("group", group).with("kind", kind.as_str())
     }
 
-    /// It is another version by now (upstream: `OptimisticLockErrorMsg`).
+    /// The object has another version (upstream: `OptimisticLockErrorMsg`).
     pub fn modified(kind: Kind, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version \
                    and try again";
         Self::conflict(kind, name, why)
     }
 
-    /// The object breaks the API's rules.
+    /// The object violates the API's rules.
     pub fn invalid(kind: Kind, name: &str, causes: &[Cause]) -> Self {
         let group = kind.group().name();
         let what = if group.is_empty() { kind.to_string() } else { format!("{kind}.{group}") };
-        // Upstream gathers what is wrong in a set of messages.
+        // Upstream collects the messages in a set.
         let mut texts: Vec<String> = Vec::new();
         for cause in causes {
             let text = format!("{}: {}", cause.field, cause.message);
@@ -222,7 +222,7 @@ impl Status {
             .because(causes)
     }
 
-    /// The same, where upstream names the resource instead of the kind.
+    /// The same, for cases in which upstream names the resource instead of the kind.
     pub(super) fn invalid_resource(kind: Kind, name: &str, causes: &[Cause]) -> Self {
         let mut status = Self::invalid(kind, name, causes);
         let words = (kind.as_str(), kind.resource());
@@ -230,7 +230,7 @@ impl Status {
         status.with("kind", kind.resource())
     }
 
-    /// The request's own options break the API's rules.
+    /// The options of the request violate the API's rules.
     pub(super) fn invalid_options(kind: &str, causes: &[Cause]) -> Self {
         let texts: Vec<String> =
             causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
@@ -239,7 +239,7 @@ impl Status {
         status.with("kind", kind).because(causes)
     }
 
-    /// It is not permitted.
+    /// The request is not allowed.
     pub fn forbidden(kind: Kind, name: &str, why: &str) -> Self {
         let resource = GroupResource(kind);
         let message = match name {
@@ -249,17 +249,17 @@ impl Status {
         Self::new(Reason::Forbidden, message).about(kind, name)
     }
 
-    /// The request cannot be understood.
+    /// The request is invalid.
     pub fn bad_request(why: impl Into<String>) -> Self {
         Self::new(Reason::BadRequest, why)
     }
 
-    /// The embedded cluster does not do this; `what` names it.
+    /// The embedded cluster does not support this; `what` names it.
     pub fn not_implemented(what: impl fmt::Display) -> Self {
         Self::new(Reason::NotImplemented, format!("the embedded cluster does not serve {what}"))
     }
 
-    /// As the API has it.
+    /// The status in the API's format.
     pub fn to_value(&self) -> Value {
         let Self { code, reason, message, details } = self;
         let mut status = json!({

@@ -1,14 +1,14 @@
-//! Every object of the embedded cluster, one counter of versions, and what happened lately
+//! The store: every object of the embedded cluster, one version counter, and recent events
 //! (upstream: etcd and the watch cache).
 //!
-//! The store keeps; it knows no rule of the API. Rules are in `verbs`, which is the only way to
-//! write for everybody, controllers too; [`Store::load`] is how a cluster begins. There is no clock:
-//! time comes in with each write. Uids and generated names come from a seed, so that the same
-//! seed and the same writes give the same history.
+//! The store has no rules of the API. Rules are in `verbs`, which all writers use, controllers too;
+//! [`Store::load`] fills the store at the start. There is no clock: each write brings its time.
+//! Uids and generated names come from a seed, so that the same seed and the same writes give the
+//! same history.
 //!
-//! How controllers go about it: [`Store::objects`] once, then [`Store::events_after`] the version
-//! that was seen last, woken by [`Store::wake_on`]; slim views of nodes, pods, DaemonSets and
-//! revisions are ready in each [`Object`].
+//! Controllers call [`Store::objects`] once, then [`Store::events_after`] with the last version
+//! that they have seen, woken by [`Store::wake_on`]; slim views of nodes, pods, DaemonSets and
+//! revisions are part of each [`Object`].
 
 mod log;
 
@@ -28,25 +28,24 @@ use super::verbs::LastSpec;
 use super::{Kind, Object, ObjectKey, UnreadableObject};
 use crate::model::Uid;
 
-/// How many events of each kind are remembered, unless told otherwise: more than what happens in a
-/// minute to 5,000 pods of which a tenth is replaced at once (upstream:
-/// `DefaultEventFreshDuration`, 75 s).
+/// Default number of events that are kept for each kind: more than a minute of events of 5,000 pods
+/// of which a tenth is replaced at once (upstream: `DefaultEventFreshDuration`, 75 s).
 const REMEMBERED: usize = 10_000;
 
-/// All objects.
+/// All objects of a cluster and their recent history.
 #[derive(Debug)]
 pub struct Store {
     tables: [Table; Kind::COUNT],
-    /// The newest version of anything.
+    /// The latest version of any object.
     version: u64,
     seeded: Seeded,
     reading: Reading,
-    /// What belongs to an owner of this uid, whether that is there or not.
+    /// The dependents of each owner's uid, whether the owner exists or not.
     dependents: BTreeMap<Uid, BTreeSet<(Kind, ObjectKey)>>,
-    /// What is on its way out, but held by a finalizer.
+    /// Terminating objects that wait for a finalizer.
     held: BTreeSet<(Kind, ObjectKey)>,
     remembered: usize,
-    /// What need not be judged again.
+    /// The last valid pod spec, which need not be validated again.
     pub(super) last_spec: LastSpec,
 }
 
@@ -59,7 +58,7 @@ struct Table {
 }
 
 impl Store {
-    /// An empty store, without even a namespace, whose texts come from `seed`.
+    /// An empty store, without even a namespace; `seed` is for generated names and uids.
     pub fn new(seed: u64) -> Self {
         Self {
             tables: std::array::from_fn(|_| Table::default()),
@@ -73,19 +72,19 @@ impl Store {
         }
     }
 
-    /// The same store, remembering so many events of each kind: a watch or list that goes on from
-    /// further back is told that it has expired.
+    /// Sets the number of kept events of each kind: a watch or list that resumes from further back
+    /// expires.
     #[must_use]
     pub fn remembering(mut self, events: usize) -> Self {
         self.remembered = events;
         self
     }
 
-    /// Takes over an object as it is, with its uid, times and status, and its version if it has
-    /// one. Nobody is told, and no watch can go on from before; for the beginning of a cluster.
+    /// Loads an object as it is, with its uid, times and status, and its version if it has one.
+    /// There is no event, and no watch can resume from before; for the start of a cluster.
     ///
     /// # Errors
-    /// It is not what the API serves for its kind.
+    /// The object is not valid for its kind.
     pub fn load(&mut self, kind: Kind, mut object: Value) -> Result<Arc<Object>, UnreadableObject> {
         let key = key_of(kind, &object);
         let version = object["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse().ok());
@@ -105,17 +104,17 @@ impl Store {
         Ok(object)
     }
 
-    /// The newest version of anything: that of a list now.
+    /// The latest version of any object: that of a list now.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// One object, as it is now. The namespace is empty for kinds that live in none.
+    /// The current version of one object. The namespace is empty for cluster-scoped kinds.
     pub fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Arc<Object>> {
         self.at(kind, &ObjectKey::new(namespace, name))
     }
 
-    /// The same, by key.
+    /// The current version of one object, by key.
     pub fn at(&self, kind: Kind, key: &ObjectKey) -> Option<&Arc<Object>> {
         self.table(kind).objects.get(key)
     }
@@ -126,7 +125,7 @@ impl Store {
         kind: Kind,
         namespace: Option<&str>,
     ) -> impl Iterator<Item = &Arc<Object>> {
-        // The character after the slash that stands between namespace and name.
+        // `0` is the character after the slash between namespace and name.
         let bounds = namespace.map(|name| (format!("{name}/"), format!("{name}0")));
         let (from, to) = match &bounds {
             Some((from, to)) => (Bound::Included(from.as_str()), Bound::Excluded(to.as_str())),
@@ -135,7 +134,7 @@ impl Store {
         self.table(kind).objects.range::<str, _>((from, to)).map(|(_, object)| object)
     }
 
-    /// How many objects of a kind there are.
+    /// Number of objects of a kind.
     pub fn count(&self, kind: Kind) -> usize {
         self.table(kind).objects.len()
     }
@@ -143,7 +142,7 @@ impl Store {
     /// All objects of a kind as they were at `version`.
     ///
     /// # Errors
-    /// That is too long ago.
+    /// The version is too old.
     pub fn objects_as_of(
         &self,
         kind: Kind,
@@ -165,10 +164,10 @@ impl Store {
         Ok(objects)
     }
 
-    /// What happened to objects of a kind after `version`, oldest first.
+    /// The events of a kind after `version`, oldest first.
     ///
     /// # Errors
-    /// That is too long ago: everything has to be looked at again.
+    /// The version is too old: the client must list again.
     pub fn events_after(
         &self,
         kind: Kind,
@@ -177,14 +176,14 @@ impl Store {
         self.table(kind).log.after(version)
     }
 
-    /// Forgets what happened up to now: watches that go on from before expire.
+    /// Drops all events: watches that resume from before expire.
     pub fn forget_events(&mut self) {
         for table in &mut self.tables {
             table.log.forget(self.version);
         }
     }
 
-    /// Wakes `waker` once, when next something happens to objects of a kind.
+    /// Wakes `waker` once, at the next event of the kind.
     pub fn wake_on(&mut self, kind: Kind, waker: &Waker) {
         let wakers = &mut self.table_mut(kind).wakers;
         if !wakers.iter().any(|known| known.will_wake(waker)) {
@@ -192,38 +191,38 @@ impl Store {
         }
     }
 
-    /// Wakes everybody, though nothing has happened.
+    /// Wakes all wakers without an event.
     pub(super) fn wake_all(&mut self) {
         self.tables.iter_mut().flat_map(|table| table.wakers.drain(..)).for_each(Waker::wake);
     }
 
-    /// What has an owner reference with this uid, whether the owner is still there or not.
+    /// The objects with an owner reference to this uid, whether the owner exists or not.
     pub fn dependents(&self, owner: &Uid) -> impl Iterator<Item = &Arc<Object>> {
         let dependents = self.dependents.get(owner).into_iter().flatten();
         dependents.filter_map(|(kind, key)| self.at(*kind, key))
     }
 
-    /// What is on its way out, but held by a finalizer.
+    /// Terminating objects that wait for a finalizer.
     pub fn held(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.held.iter().filter_map(|(kind, key)| self.at(*kind, key))
     }
 
-    /// The uids that anything names as an owner.
+    /// The uids of all owner references.
     pub fn owner_uids(&self) -> impl Iterator<Item = &Uid> {
         self.dependents.keys()
     }
 
-    /// A uid that was never used.
+    /// A new uid.
     pub(super) fn new_uid(&mut self) -> String {
         self.seeded.uid()
     }
 
-    /// The end of a name that is to be generated.
+    /// A suffix for a generated name.
     pub(super) fn new_suffix(&mut self) -> String {
         self.seeded.suffix()
     }
 
-    /// Reads an object without keeping it, under a version that it may have had: for dry runs.
+    /// Parses an object without storing it, with a hypothetical version: for dry runs.
     pub(super) fn read(
         &mut self,
         kind: Kind,
@@ -233,7 +232,7 @@ impl Store {
         Object::new(kind, key_of(kind, &draft.value), version, draft, &mut self.reading)
     }
 
-    /// Puts an object into its place under a new version, which is also written into it.
+    /// Stores an object with a new version, which is also written into it.
     pub(super) fn put(
         &mut self,
         kind: Kind,
@@ -247,7 +246,7 @@ impl Store {
         Ok(object)
     }
 
-    /// Takes an object away; what comes back is its last state, under the version of its end.
+    /// Removes an object; returns its last state, with the version of its deletion.
     pub(super) fn remove(
         &mut self,
         kind: Kind,
@@ -261,7 +260,7 @@ impl Store {
         Ok(last)
     }
 
-    /// The object under the next version, and its place.
+    /// The object with the next version, and its key.
     fn renewed(
         &mut self,
         kind: Kind,
@@ -282,7 +281,7 @@ impl Store {
         table.wakers.drain(..).for_each(Waker::wake);
     }
 
-    /// Notes whom an object belongs to and whether it is held, instead of what was before.
+    /// Updates the indexes of owners and finalizers.
     fn index(&mut self, before: Option<&Object>, after: Option<&Object>) {
         for (entry, owner) in before.into_iter().flat_map(belongings) {
             let Some(dependents) = self.dependents.get_mut(&owner) else { continue };
@@ -311,18 +310,18 @@ impl Store {
     }
 }
 
-/// Whether an object is on its way out, but held by a finalizer.
+/// `true` for a terminating object that waits for a finalizer.
 fn is_held(object: &Object) -> bool {
     object.meta().deleted.is_some() && !object.meta().finalizers.is_empty()
 }
 
-/// An object, once for each of its owners.
+/// The index entries of an object, one for each of its owners.
 fn belongings(object: &Object) -> impl Iterator<Item = ((Kind, ObjectKey), Uid)> {
     let owners = object.meta().owners.iter();
     owners.map(|owner| ((object.kind(), object.key().clone()), owner.uid.clone()))
 }
 
-/// The key that an object names itself.
+/// The key in an object's metadata.
 fn key_of(kind: Kind, object: &Value) -> ObjectKey {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     ObjectKey::new(if kind.is_namespaced() { text("namespace") } else { "" }, text("name"))

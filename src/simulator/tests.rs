@@ -1,5 +1,5 @@
-//! What the differential tests on a real server cannot show: faults, denials, what is forgotten,
-//! and that the product's own client runs on it unchanged.
+//! Behaviour that the differential tests on a real server cannot show: faults, denials, expired
+//! versions, and that `ds-plan`'s own client runs on the embedded cluster unchanged.
 
 mod client;
 mod garbage;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Kind, Server, Store};
 
-/// Some moment.
+/// An arbitrary time.
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
 }

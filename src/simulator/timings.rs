@@ -1,8 +1,8 @@
-//! How long things take in the embedded cluster: requests of controllers, and starts of pods.
+//! Durations in the embedded cluster: requests of controllers, and start-ups of pods.
 //!
-//! Starts are taken from the cluster that is rehearsed on, where it has any: the median of its own
-//! pods' times from creation to Ready, by image without its tag, because a rollout's new image is
-//! seldom there already. Not here: what a fault adds to them.
+//! Start-ups are taken from the cluster that is rehearsed, if it has any: the median time of its
+//! own pods from creation to Ready, by image without its tag, because the new image of a rollout is
+//! seldom there already. Not here: delays by faults.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,29 +11,30 @@ pub use crate::controller::start_times::DEFAULT_START;
 use crate::controller::start_times::{StartTimes, repository};
 use crate::model::Snapshot;
 
-/// How long things take.
+/// Durations in the embedded cluster.
 #[derive(Clone, Debug)]
 pub struct Timings {
-    /// How long after a change a controller or kubelet hears of it.
+    /// Delay until a controller or kubelet receives a change.
     pub informer: Duration,
-    /// How long a controller waits for the answer to one request, or to many sent at once.
+    /// Time that a controller waits for the answer to one request, or to many sent in parallel.
     pub request: Duration,
-    /// Nodes that a sync of the DaemonSet controller gets through in a millisecond: it asks three
-    /// times of each whether a pod should run there, and copies the node for that (upstream:
+    /// Nodes that a sync of the DaemonSet controller processes in a millisecond: for each node it
+    /// checks three times if a pod should run there, and copies the node for that (upstream:
     /// `NodeShouldRunDaemonPod`).
     pub nodes_a_millisecond: u32,
-    /// Requests a second that the controller manager allows itself (upstream:
-    /// `--kube-api-qps`, 20).
+    /// Rate limit of the controller manager, in requests per second (upstream: `--kube-api-qps`,
+    /// 20).
     pub requests_per_second: f64,
-    /// Requests that it sends at once before that counts (upstream: `--kube-api-burst`, 30).
+    /// Burst of that rate limit (upstream: `--kube-api-burst`, 30).
     pub burst: u32,
-    /// From the end of a grace period or of a process to the pod's end; grace periods are longer.
+    /// Time from the end of a grace period or of a process to the deletion of the pod, in addition
+    /// to the grace period.
     pub stop: Duration,
-    /// Starts and stops take up to this share longer, by chance.
+    /// Maximum random share that is added to start-ups and stops.
     pub jitter: f64,
-    /// From creation to Ready, by image without tag and digest.
+    /// Time from creation to Ready, by image without tag and digest.
     pub starts: BTreeMap<String, Duration>,
-    /// The same, for all others.
+    /// Time from creation to Ready for all other images.
     pub start: Duration,
 }
 
@@ -54,20 +55,20 @@ impl Default for Timings {
 }
 
 impl Timings {
-    /// How long a sync takes beside its requests.
+    /// Duration of a sync without its requests.
     pub(super) fn sync(&self, nodes: usize) -> Duration {
         let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
         Duration::from_millis(nodes / u64::from(self.nodes_a_millisecond.max(1)))
     }
 
-    /// Those of a cluster, as far as its pods tell.
+    /// The timings of a cluster, as far as its pods show them.
     pub fn seen_in(snapshot: &Snapshot) -> Self {
         let seen = StartTimes::seen_in(snapshot);
         let starts = seen.medians().map(|(image, time)| (image.to_owned(), time)).collect();
         Self { starts, ..Self::default() }
     }
 
-    /// From creation to Ready, for a pod of these images: that of the slowest.
+    /// Time from creation to Ready for a pod with these images: that of the slowest.
     pub fn start_of<'i>(&self, images: impl IntoIterator<Item = &'i str>) -> Duration {
         let known = images.into_iter().filter_map(|image| self.starts.get(repository(image)));
         known.max().copied().unwrap_or(self.start)
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slowest_image_that_is_known_counts() {
+    fn the_slowest_known_image_counts() {
         let seconds = Duration::from_secs;
         let starts = [("a".to_owned(), seconds(3)), ("b".to_owned(), seconds(20))];
         let timings = Timings { starts: starts.into(), ..Timings::default() };

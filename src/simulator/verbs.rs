@@ -1,8 +1,8 @@
-//! The API's rules for whoever reads and writes objects: requests over HTTP and controllers alike.
+//! The API's rules for all readers and writers: requests over HTTP and controllers.
 //!
-//! One file a verb, after the API server's generic registry. A [`Verbs`] is one request, or several
-//! at one moment by one manager. Nothing here waits, and nothing here knows the time. Watches are
-//! streams and live in `http`; controllers follow [`Store::events_after`].
+//! One file for each verb, following the API server's generic registry. A [`Verbs`] is one request,
+//! or several at one time by one manager. It neither waits nor reads a clock. Watches are streams
+//! and are in `http`; controllers use [`Store::events_after`].
 
 mod apply;
 mod create;
@@ -31,16 +31,16 @@ pub(super) use self::list::{too_old, unparsable_version};
 pub use self::patch::Patch;
 pub(super) use self::strategy::{LastSpec, default as with_defaults};
 
-/// Whose write it is, and whether it counts.
+/// Options of a write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions<'a> {
-    /// The field manager (`fieldManager`, else what the user agent begins with).
+    /// The field manager (`fieldManager`, otherwise the first part of the user agent).
     pub manager: &'a str,
-    /// `dryRun=All`: everything is judged, nothing is kept.
+    /// `dryRun=All`: everything is validated, nothing is stored.
     pub dry_run: bool,
 }
 
-/// Which part of an object a write may change.
+/// The part of an object that a write may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The object, without its status.
@@ -49,47 +49,47 @@ pub enum Part {
     Status,
 }
 
-/// Whether the ownership of a written object is still to be told.
+/// The treatment of `managedFields` in a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ownership {
-    /// An apply has told it.
+    /// An apply has set them.
     Applied,
-    /// The writer owns what it changes.
+    /// The writer becomes the owner of the fields that it changes.
     Recorded,
 }
 
-/// Which object, and which part of it.
+/// An object, and a part of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// What it is.
+    /// Kind of the object.
     pub kind: Kind,
-    /// In which namespace; empty for kinds that live in none.
+    /// Namespace; empty for cluster-scoped kinds.
     pub namespace: &'a str,
-    /// Its name.
+    /// Name of the object.
     pub name: &'a str,
-    /// Which part.
+    /// The part of the object.
     pub part: Part,
 }
 
 impl<'a> Target<'a> {
-    /// The object itself.
+    /// The object without its status.
     pub fn new(kind: Kind, namespace: &'a str, name: &'a str) -> Self {
         Self { kind, namespace, name, part: Part::Main }
     }
 
-    /// That of an object that was read.
+    /// The target of an object that was read.
     pub fn of(object: &'a Object) -> Self {
         Self::new(object.kind(), object.key().namespace(), object.key().name())
     }
 
-    /// Its status.
+    /// The status of the same object.
     #[must_use]
     pub fn status(self) -> Self {
         Self { part: Part::Status, ..self }
     }
 }
 
-/// The verbs of the API, at one moment and for one writer.
+/// The verbs of the API, at one time and for one writer.
 #[derive(Debug)]
 pub struct Verbs<'s> {
     store: &'s mut Store,
@@ -103,35 +103,35 @@ impl Store {
         self.verbs_with(now, WriteOptions { manager, dry_run: false })
     }
 
-    /// The same with options.
+    /// Reads and writes at `now` with options.
     pub fn verbs_with<'s>(&'s mut self, now: Timestamp, options: WriteOptions<'s>) -> Verbs<'s> {
         Verbs { store: self, now, options }
     }
 }
 
 impl Verbs<'_> {
-    /// The objects as they are now.
+    /// The store with the current objects.
     pub fn store(&self) -> &Store {
         self.store
     }
 
-    /// When it is.
+    /// The time of the request.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// One object.
+    /// Reads one object.
     ///
     /// # Errors
-    /// 404.
+    /// 404: the object does not exist.
     pub fn get(&self, target: Target<'_>) -> Result<Arc<Object>, Status> {
         let Target { kind, namespace, name, part: _ } = target;
         let found = self.store.get(kind, namespace, name);
         found.cloned().ok_or_else(|| Status::not_found(kind, name))
     }
 
-    /// Notes who owns what after a write that is no apply. Only DaemonSets have such a record here:
-    /// for them the room `merge` knows which fields there are.
+    /// Updates `managedFields` after a write that is not an apply. Only DaemonSets have them here:
+    /// the module `merge` has their schema.
     fn record(
         &self,
         kind: Kind,
@@ -156,7 +156,7 @@ impl Verbs<'_> {
         Ok(())
     }
 
-    /// Keeps an object in its place, unless it is a dry run.
+    /// Stores an object, except for a dry run.
     fn keep(&mut self, kind: Kind, draft: impl Into<Draft>) -> Result<Arc<Object>, Status> {
         let draft = draft.into();
         if !self.options.dry_run {
@@ -167,7 +167,7 @@ impl Verbs<'_> {
         self.store.read(kind, version, &draft).map(Arc::new).map_err(unreadable)
     }
 
-    /// Takes an object away, unless it is a dry run.
+    /// Removes an object, except for a dry run.
     fn take_away(&mut self, kind: Kind, draft: Draft) -> Result<Arc<Object>, Status> {
         if self.options.dry_run {
             return self.keep(kind, draft);

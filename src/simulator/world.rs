@@ -1,5 +1,5 @@
-//! A whole cluster on virtual time: the objects of a snapshot behind HTTP, with everybody who acts
-//! on them from inside.
+//! A complete cluster on virtual time: the objects of a snapshot behind HTTP, with all actors
+//! inside.
 
 use std::time::Duration;
 
@@ -9,21 +9,22 @@ use super::{Server, Store, Timings, UnreadableObject, VirtualClock, load};
 use crate::cluster::LiveCluster;
 use crate::model::{Faults, NamespaceName, Snapshot};
 
-/// How long everybody inside waits at the beginning: who looks at once sees the snapshot as it was.
+/// Time that the actors inside wait at the start: a client that reads at once sees the snapshot
+/// unchanged.
 const HEAD_START: Duration = Duration::from_millis(100);
 
-/// What a cluster is rehearsed with.
+/// The parameters of a rehearsal.
 #[derive(Clone, Debug, Default)]
 pub struct Rehearsal {
-    /// How long things take.
+    /// Durations in the cluster.
     pub timings: Timings,
-    /// What goes wrong.
+    /// Faults that are injected.
     pub faults: Faults,
-    /// Where all chance comes from.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// An embedded cluster that lives as long as this.
+/// An embedded cluster that runs until this is dropped.
 #[derive(Debug)]
 pub struct World {
     server: Server,
@@ -33,11 +34,11 @@ pub struct World {
 }
 
 impl World {
-    /// The cluster of a snapshot, at its moment. To be called on virtual time
+    /// Starts the cluster of a snapshot, at its time. Call it on virtual time
     /// ([`super::on_virtual_time`]).
     ///
     /// # Errors
-    /// The snapshot holds what no server would serve.
+    /// The snapshot contains an object that no server would serve.
     pub fn begin(snapshot: &Snapshot, rehearsal: Rehearsal) -> Result<Self, UnreadableObject> {
         let Rehearsal { timings, faults, seed } = rehearsal;
         let clock = VirtualClock::starting_at(snapshot.observed_at);
@@ -57,12 +58,12 @@ impl World {
         Ok(Self { server, clock, name: snapshot.cluster.name.clone(), controllers })
     }
 
-    /// The cluster as anybody reads one.
+    /// A reader of the cluster.
     pub fn cluster(&self) -> LiveCluster {
         self.through(&self.server)
     }
 
-    /// The cluster as one user reads it, who is told apart from others by hooks and denials.
+    /// A reader of the cluster as one user, whom hooks and denials can distinguish from others.
     pub fn cluster_of(&self, user: &str) -> LiveCluster {
         self.through(&self.server.as_user(user))
     }
@@ -72,12 +73,12 @@ impl World {
         LiveCluster::embedded(server.client(), self.name.clone(), namespace)
     }
 
-    /// Its API.
+    /// The API server of the cluster.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Its clock.
+    /// The clock of the cluster.
     pub fn clock(&self) -> VirtualClock {
         self.clock
     }

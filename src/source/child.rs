@@ -1,4 +1,4 @@
-//! Waits for a program that was started, but not for ever.
+//! Waits for a child process, with a timeout.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(10);
 
-/// Waits for `child`, and ends it after `timeout`; `None` then. No clock: time is what was slept.
+/// Waits for `child` and kills it after `timeout`, in which case it returns `None`. Uses no clock:
+/// it adds up the time that it slept.
 pub(crate) fn wait(mut child: Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
     let mut waited = Duration::ZERO;
     loop {
@@ -15,7 +16,7 @@ pub(crate) fn wait(mut child: Child, timeout: Duration) -> io::Result<Option<Exi
             return Ok(Some(status));
         }
         if waited >= timeout {
-            // It may have ended by itself meanwhile; either way it is gone.
+            // It may have exited meanwhile; either way it is gone.
             let _ = child.kill();
             let _ = child.wait();
             return Ok(None);

@@ -1,9 +1,9 @@
-//! Plain files, folders and standard input, as kubectl's `-f` and `-R` take them.
+//! Plain files, folders and standard input, with the rules of kubectl's `-f` and `-R`.
 //!
-//! A name given by the user may be a link and have any extension, as with kubectl. What a folder
-//! holds is stricter than kubectl: its links are not followed, so it cannot lead out of itself.
-//! Nothing is opened that could block, but for standard input and the pipes that a shell hands over
-//! (`-f <(helm template …)`), which are open already.
+//! A name given by the user may be a symbolic link and have any extension, as with kubectl. The
+//! content of a folder is treated more strictly than by kubectl: links in it are not followed, so
+//! reading cannot leave the folder. Nothing is opened that could block, except standard input and
+//! pipes of the shell (`-f <(helm template …)`), which are open already.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -16,7 +16,7 @@ use super::{location, shown};
 #[cfg(test)]
 mod tests;
 
-/// Reads what is named, in that order.
+/// Reads the named files and folders, in that order.
 pub(super) fn read(
     names: &[FileName],
     recursive: bool,
@@ -76,7 +76,8 @@ fn named(
     }
 }
 
-/// How a folder's files are named: `dir/` holds `dir/a.yaml`, and `.` holds `a.yaml`.
+/// The prefix of the paths of a folder's files: `dir/` contains `dir/a.yaml`, and `.` contains
+/// `a.yaml`.
 fn folder_name(path: &str) -> &str {
     match path.trim_end_matches('/') {
         "" => "/",
@@ -85,7 +86,7 @@ fn folder_name(path: &str) -> &str {
     }
 }
 
-/// Whether the path stands for a descriptor of this process, so that opening it cannot block.
+/// `true` if the path is a descriptor of this process, so that opening it cannot block.
 fn is_open_already(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
         || path.starts_with("/dev/fd")

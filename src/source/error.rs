@@ -1,11 +1,11 @@
-//! Why a source could not be read. Each variant says what and where; advice is `cli`'s.
+//! Errors of reading a source. Each variant names the problem and the place; hints are in `cli`.
 
 use std::io;
 use std::time::Duration;
 
 use super::KustomizeProblem;
 
-/// What libgit2 says, without the numbers of its classes and codes.
+/// A message of libgit2, without its numeric class and code.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", _0.message())]
 pub struct GitFailure(git2::Error);
@@ -16,164 +16,164 @@ impl From<git2::Error> for GitFailure {
     }
 }
 
-/// What stood in the way. All text in it is safe to print: no credentials, no control characters.
+/// A failed read. All text in it is safe to print: no credentials, no control characters.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     // Finding a repository.
     /// No folder from here up to the root of the file system is a repository.
     #[error("no git repository at `{folder}` or above it")]
     NoRepository {
-        /// Where the search began.
+        /// Folder in which the search began.
         folder: String,
     },
-    /// Git's `safe.directory` rule: somebody else's configuration is not to be trusted.
+    /// Git's `safe.directory` rule: the configuration of another user is not trusted.
     #[error("the git repository at `{folder}` belongs to another user")]
     ForeignRepository {
-        /// Its folder, as the rule wants it.
+        /// The folder to add to `safe.directory`.
         folder: String,
     },
-    /// A bare repository among the files of another one: whoever wrote those wrote it.
+    /// A bare repository among the files of another one: it comes from the author of those files.
     #[error("`{folder}` is a bare repository inside of the working tree `{around}`")]
     EmbeddedRepository {
-        /// Its folder.
+        /// Folder of the repository.
         folder: String,
-        /// The folder with the `.git`.
+        /// Folder of the working tree, which contains the `.git`.
         around: String,
     },
     /// `--repo` names a file.
     #[error("`{path}` is a file, not a repository")]
     RepositoryIsFile {
-        /// As given.
+        /// The path as given.
         path: String,
     },
     /// A repository that cannot be opened, for example in a newer format.
     #[error("cannot open the git repository at `{folder}`")]
     OpenRepository {
-        /// Where the search began.
+        /// Folder in which the search began.
         folder: String,
-        /// Why.
+        /// The cause.
         source: GitFailure,
     },
 
     // Finding a commit.
-    /// There is no commit yet.
+    /// A repository without any commit.
     #[error("the git repository `{repository}` has no commit")]
     EmptyRepository {
-        /// Its folder or URL.
+        /// Folder or URL of the repository.
         repository: String,
     },
-    /// There are commits, but none on the branch that `HEAD` is.
+    /// `HEAD` is a branch without a commit; other branches have some.
     #[error("`HEAD` of `{repository}` is a branch without a commit")]
     UnbornBranch {
-        /// Its folder.
+        /// Folder of the repository.
         repository: String,
     },
-    /// No branch, tag or commit is called that.
+    /// No branch, tag or commit has that name.
     #[error("revision `{revision}` not found in `{repository}`")]
     RevisionNotFound {
-        /// As asked for.
+        /// The revision as given.
         revision: String,
-        /// Folder or URL.
+        /// Folder or URL of the repository.
         repository: String,
     },
-    /// A shortened object name that fits several objects.
+    /// An abbreviated object name that matches several objects.
     #[error("revision `{revision}` is ambiguous in `{repository}`")]
     RevisionAmbiguous {
-        /// As asked for.
+        /// The revision as given.
         revision: String,
-        /// Folder or URL.
+        /// Folder or URL of the repository.
         repository: String,
     },
-    /// Not an expression for one commit.
+    /// An expression that does not name exactly one commit.
     #[error("`{revision}` does not name one revision")]
     RevisionInvalid {
-        /// As asked for.
+        /// The revision as given.
         revision: String,
     },
     /// A name for something else, such as a file or a folder.
     #[error("revision `{revision}` is a {kind}, not a commit")]
     NotACommit {
-        /// As asked for.
+        /// The revision as given.
         revision: String,
-        /// What it is.
+        /// Type of the object.
         kind: &'static str,
     },
-    /// The history that the expression walks was cut off when the repository was cloned.
+    /// The history that the expression walks is cut off in a shallow clone.
     #[error("revision `{revision}` not found in `{repository}`, which is a shallow clone")]
     RevisionBeyondShallow {
-        /// As asked for.
+        /// The revision as given.
         revision: String,
-        /// Folder or URL.
+        /// Folder or URL of the repository.
         repository: String,
     },
-    /// An expression that needs history, for a URL, of which one commit is fetched.
+    /// An expression that needs history; only one commit of a URL is fetched.
     #[error("revision `{revision}` of a URL must be a branch, a tag or a commit")]
     RevisionOfUrl {
-        /// As asked for.
+        /// The revision as given.
         revision: String,
     },
-    /// A merge base needs history; of a URL one commit is fetched.
+    /// A merge base needs history; only one commit of a URL is fetched.
     #[error("the merge base of revisions needs a local clone of `{url}`")]
     MergeBaseOfUrl {
-        /// Without credentials.
+        /// The URL, without credentials.
         url: String,
     },
     /// Two revisions without common history.
     #[error("revisions `{one}` and `{other}` have no common ancestor in `{repository}`")]
     NoMergeBase {
-        /// One of them.
+        /// The first revision.
         one: String,
-        /// The other.
+        /// The second revision.
         other: String,
-        /// Folder or URL.
+        /// Folder or URL of the repository.
         repository: String,
     },
-    /// A reference that a commit has to be in the history of is not there.
-    #[error("there is no reference {reference} in `{repository}`")]
+    /// The reference of `--require-ref` does not exist.
+    #[error("reference {reference} not found in `{repository}`")]
     ReferenceNotFound {
-        /// Its full name.
+        /// Full name of the reference.
         reference: String,
-        /// Folder or URL.
+        /// Folder or URL of the repository.
         repository: String,
     },
-    /// A commit that is not in the history of the reference that was demanded.
+    /// The commit is not in the history of the required reference.
     #[error("commit {commit} is not in the history of {reference} in `{repository}`")]
     NotInHistory {
-        /// Its full id.
+        /// Full id of the commit.
         commit: String,
-        /// The reference's full name.
+        /// Full name of the reference.
         reference: String,
-        /// Folder or URL.
+        /// Folder or URL of the repository.
         repository: String,
-        /// The repository is a shallow clone, which has only a part of the history.
+        /// `true` if the repository is a shallow clone, which has only a part of the history.
         shallow: bool,
     },
-    /// Git failed to look something up; mostly a damaged repository.
+    /// Git failed to look up an object; usually a damaged repository.
     #[error("cannot look up `{revision}` in `{repository}`")]
     RevisionLookup {
-        /// As asked for.
+        /// The revision as given.
         revision: String,
-        /// Folder or URL.
+        /// Folder or URL of the repository.
         repository: String,
-        /// Why.
+        /// The cause.
         source: GitFailure,
     },
 
     // Reading a commit.
-    /// A path that the commit does not have.
+    /// The path does not exist in the commit.
     #[error("path `{path}` is not in revision `{revision}`")]
     PathNotInRevision {
-        /// From the top of the repository.
+        /// Path from the top of the repository.
         path: String,
         /// The revision that was read.
         revision: String,
-        /// The path as given, when it would exist from the top of the repository.
+        /// The path as given, if it exists relative to the top of the repository.
         from_top: Option<String>,
     },
-    /// A path that leads out of the repository.
+    /// The path is outside the repository.
     #[error("path `{path}` is outside the repository")]
     PathOutside {
-        /// As given.
+        /// The path as given.
         path: String,
     },
     /// A path that is, or goes through, a symbolic link; links are not followed in git.
@@ -189,247 +189,247 @@ pub enum Error {
         path: String,
     },
     /// A name that git itself refuses to check out.
-    #[error("the commit holds an entry with the forbidden name `{path}`")]
+    #[error("the commit contains an entry with the forbidden name `{path}`")]
     ForbiddenEntry {
-        /// From the top of the repository.
+        /// Path from the top of the repository.
         path: String,
     },
     /// A file or folder whose object the repository does not have.
     #[error("the content of `{path}` is missing from the repository{}", if *partial { ", which is a partial clone" } else { "" })]
     ObjectMissing {
-        /// From the top of the repository; empty for the top itself.
+        /// Path from the top of the repository; empty for the top itself.
         path: String,
-        /// Whether the repository was cloned without all of its objects.
+        /// `true` if the repository is a partial clone (`--filter`).
         partial: bool,
     },
-    /// A damaged object.
+    /// An object of the repository is damaged.
     #[error("cannot read `{path}` from the repository")]
     ObjectCorrupt {
-        /// From the top of the repository; empty for the top itself.
+        /// Path from the top of the repository; empty for the top itself.
         path: String,
-        /// Why.
+        /// The cause.
         source: GitFailure,
     },
 
     // Reading files.
-    /// An empty name, mostly from an unset shell variable.
+    /// An empty path, often from an unset shell variable.
     #[error("an empty path was given")]
     EmptyPath,
     /// No such file or folder.
     #[error("`{path}` does not exist")]
     NotFound {
-        /// As given.
+        /// The path as given.
         path: String,
     },
-    /// A file or folder that may not be read, or vanished meanwhile.
+    /// A file or folder without read permission, or one that vanished meanwhile.
     #[error("cannot read `{path}`")]
     Unreadable {
-        /// Its path, or `<stdin>`.
+        /// Path of the file, or `<stdin>`.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A named pipe, socket or device; opening one can block for ever.
+    /// A named pipe, socket or device; opening one can block forever.
     #[error("`{path}` is neither a file nor a folder")]
     Special {
-        /// As given.
+        /// The path as given.
         path: String,
     },
-    /// Standard input has only one end.
+    /// `-` was given twice.
     #[error("standard input cannot be read twice")]
     StandardInputTwice,
-    /// `-f` reads files; kubectl's `-f URL` does not exist here.
+    /// A URL for `-f`, which unlike kubectl's reads files only.
     #[error("`{url}` is a URL, not a file")]
     UrlAsFile {
-        /// Without credentials.
+        /// The URL, without credentials.
         url: String,
     },
 
-    // Bounds.
-    /// A wanted file beyond the limit.
+    // Limits.
+    /// A wanted file exceeds the size limit.
     #[error("`{path}` is larger than {} MiB", limit >> 20)]
     TooLarge {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// In bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
     /// Too many manifest files.
     #[error("more than {limit} manifest files")]
     TooManyFiles {
-        /// How many are read at most.
+        /// The limit.
         limit: usize,
     },
     /// Too many files and folders of any kind.
     #[error("more than {limit} files and folders")]
     TooManyEntries {
-        /// How many are looked at, at most.
+        /// The limit.
         limit: usize,
     },
-    /// Too much wanted content.
-    #[error("manifests of more than {} MiB altogether", limit >> 20)]
+    /// The wanted files exceed their total size limit.
+    #[error("more than {} MiB of manifests", limit >> 20)]
     TooMuch {
-        /// In bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// Too much content to search for what is wanted.
-    #[error("manifest files of more than {} MiB to search altogether", limit >> 20)]
+    /// The manifest files to search exceed their total size limit.
+    #[error("more than {} MiB of manifest files to search", limit >> 20)]
     TooMuchToSearch {
-        /// In bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// Folders within folders within folders.
+    /// Folders are nested too deeply.
     #[error("`{path}` is nested more than {limit} folders deep")]
     TooDeep {
-        /// Where the walk ended.
+        /// Folder at which the limit was reached.
         path: String,
-        /// How deep it goes.
+        /// The limit.
         limit: usize,
     },
-    /// Nothing there has a manifest's name.
+    /// No file with the extension of a manifest.
     #[error("no .yaml, .yml or .json file in {place}{}", if *not_followed > 0 { "; symbolic links were not followed" } else { "" })]
     NoManifests {
-        /// What was searched, in words.
+        /// Description of the place that was searched.
         place: String,
-        /// How many links with a manifest's name were passed over.
+        /// Number of skipped symbolic links with the extension of a manifest.
         not_followed: usize,
     },
 
     // URLs.
-    /// Not a URL that makes sense.
+    /// An invalid URL.
     #[error("`{url}` is not a usable repository URL: {reason}")]
     BadUrl {
-        /// Without credentials.
+        /// The URL, without credentials.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: &'static str,
     },
-    /// A way of fetching that is not offered: `git://`, `ftp://`, `ext::` and the like.
-    #[error("`{url}`: repositories are not fetched by `{scheme}`")]
+    /// An unsupported protocol: `git://`, `ftp://`, `ext::` and the like.
+    #[error("`{url}`: fetching by `{scheme}` is not supported")]
     UnsupportedScheme {
-        /// Without credentials.
+        /// The URL, without credentials.
         url: String,
-        /// The way.
+        /// The protocol.
         scheme: String,
     },
-    /// Unencrypted fetching from another machine.
-    #[error("`{url}`: plain http is for this machine only")]
+    /// Unencrypted http to another machine.
+    #[error("`{url}`: plain http is allowed only for loopback addresses")]
     PlainHttp {
-        /// Without credentials.
+        /// The URL, without credentials.
         url: String,
     },
-    /// Neither `$XDG_CACHE_HOME` nor a home folder is known.
-    #[error("no folder for fetched repositories")]
+    /// Neither `$XDG_CACHE_HOME` nor the home folder is set.
+    #[error("no cache folder for fetched repositories")]
     NoCache,
-    /// The cache cannot be written.
+    /// The cache folder cannot be read or written.
     #[error("cannot use the cache folder `{path}`")]
     Cache {
-        /// The folder or file in question.
+        /// Path of the folder or file.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The cached copy cannot be opened, not even anew.
+    /// The cached copy cannot be opened, even after it was created again.
     #[error("cannot use the cached repository `{path}`")]
     CachedRepository {
-        /// Its folder.
+        /// Folder of the repository.
         path: String,
-        /// Why.
+        /// The cause.
         source: GitFailure,
     },
-    /// Another run has held the cached copy all the time.
+    /// Timeout while another run held the lock of the cached copy.
     #[error("another run is using the cached copy of `{url}`")]
     CacheBusy {
-        /// Without credentials.
+        /// The URL, without credentials.
         url: String,
     },
-    /// There is no git to fetch with.
-    #[error("`{program}` is not installed; URLs are fetched with it")]
+    /// Git is not installed.
+    #[error("`{program}` is not installed; it is needed to fetch URLs")]
     GitMissing {
-        /// What was looked for.
+        /// Name or path of the program.
         program: String,
     },
-    /// Git is there but does not start.
+    /// Git is installed but does not start.
     #[error("cannot run `{program}`")]
     GitStart {
-        /// What was run.
+        /// Name or path of the program.
         program: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Git was ended because it took too long.
+    /// Git was killed after its timeout.
     #[error("fetching `{url}` took more than {} s", after.as_secs())]
     FetchTimeout {
-        /// Without credentials.
+        /// The URL, without credentials.
         url: String,
-        /// The time that it had.
+        /// The timeout.
         after: Duration,
     },
-    /// The server wants other credentials, or any.
+    /// The server requires credentials, or rejects those given.
     #[error("`{url}` refuses access: {output}")]
     FetchDenied {
-        /// Without credentials.
+        /// The URL, without credentials.
         url: String,
-        /// The last lines that git printed.
+        /// Last lines of git's output.
         output: String,
     },
-    /// Git says no for another reason.
+    /// Git failed for another reason.
     #[error("cannot fetch `{url}`: {output}")]
     Fetch {
-        /// Without credentials.
+        /// The URL, without credentials.
         url: String,
-        /// The last lines that git printed.
+        /// Last lines of git's output.
         output: String,
     },
 
     // Rendering.
     /// `-k` on a folder without a kustomization, or with more than one.
-    #[error("`{path}` is no folder with one kustomization")]
+    #[error("`{path}` is not a folder with exactly one kustomization")]
     NotAKustomization {
-        /// From the top of the repository.
+        /// Path from the top of the repository.
         path: String,
     },
-    /// A kustomization that is not given to kustomize.
+    /// A kustomization that is rejected before kustomize runs.
     #[error("`{path}` is not rendered: {problem}")]
     Kustomization {
-        /// Its path from the top of the repository.
+        /// Path of the kustomization from the top of the repository.
         path: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: KustomizeProblem,
     },
-    /// Neither of the programs that render is there.
-    #[error("neither `kustomize` nor `kubectl` is installed; -k renders with one of them")]
+    /// Neither kustomize nor kubectl is installed.
+    #[error("neither `kustomize` nor `kubectl` is installed; -k needs one of them")]
     KustomizeMissing,
-    /// The program is there but does not start, or its folder cannot be made.
+    /// The program does not start, or its temporary folder cannot be created.
     #[error("cannot run `{program}`")]
     KustomizeStart {
-        /// What was run.
+        /// Name or path of the program.
         program: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It was ended because it took too long.
+    /// Kustomize was killed after its timeout.
     #[error("rendering `{folder}` took more than {} s", after.as_secs())]
     KustomizeTimeout {
-        /// The folder.
+        /// The folder to render.
         folder: String,
-        /// The time that it had.
+        /// The timeout.
         after: Duration,
     },
-    /// It was ended because it printed too much.
-    #[error("`{folder}` is rendered to more than {} MiB", limit >> 20)]
+    /// Kustomize printed more than the limit.
+    #[error("the rendered output of `{folder}` is larger than {} MiB", limit >> 20)]
     KustomizeOutput {
-        /// The folder.
+        /// The folder to render.
         folder: String,
-        /// In bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// It says no.
+    /// Kustomize failed.
     #[error("cannot render `{folder}`: {output}")]
     KustomizeFailed {
-        /// The folder.
+        /// The folder to render.
         folder: String,
-        /// The last lines that it printed.
+        /// Last lines of its output.
         output: String,
     },
 }

@@ -1,10 +1,10 @@
-//! How one commit of a URL becomes a local repository: asked for by git, at depth 1, into a cached
-//! bare copy that is never checked out.
+//! Fetches one commit of a URL with git, at depth 1, into a cached bare repository that is never
+//! checked out.
 //!
-//! First `git ls-remote` says which object a branch or tag is, by exact name; then that object is
-//! fetched by its id, unless the cached copy has it. A server that does not give out a commit by its
-//! id, and a shortened id, need all branches and tags with their history: the second try.
-//! Not here: the cached copy (`cache`), running git (`client`), which URLs are allowed (`location`).
+//! First, `git ls-remote` resolves a branch or tag by its exact name; then that object is fetched
+//! by its id, unless the cached copy has it. A server that does not serve commits by id, and an
+//! abbreviated id, need all branches and tags with their history: the second attempt. Not here: the
+//! cached copy (`cache`), running git (`client`), the rules for URLs (`location`).
 
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -24,24 +24,24 @@ mod login;
 #[cfg(test)]
 mod tests;
 
-/// Deeper than any history; on a complete copy it changes nothing, unlike `--unshallow`.
+/// A depth larger than any history; unlike `--unshallow` it is valid on a complete copy too.
 const WHOLE_HISTORY: &str = "--depth=2147483647";
 
-/// Where the cached copy has the reference that was demanded last.
+/// Reference in the cached copy for the last required reference.
 const REQUIRED: &str = "refs/ds-plan/required";
 
-/// A commit that is now in a local repository.
+/// A fetched commit in a local repository.
 pub(super) struct Fetched {
     /// The cached copy.
     pub(super) repository: Repository,
     /// The commit, or an annotated tag of it.
     pub(super) commit: Oid,
-    /// Keeps other runs from changing the copy while it is read.
+    /// The lock that keeps other runs from changing the copy while it is read.
     pub(super) lock: File,
 }
 
-/// Makes sure that the cached copy has what `revision` is on the server now, and that this is in the
-/// history of the reference, if one is demanded.
+/// Updates the cached copy to what `revision` is on the server now, and checks that it is in the
+/// history of the required reference, if there is one.
 pub(super) fn fetch(
     remote: &Remote,
     (revision, require_ref): (&str, Option<&ReferenceName>),
@@ -66,17 +66,17 @@ pub(super) fn fetch(
     if let Some(reference) = require_ref {
         require(&client, commit, reference)?;
     }
-    // Opened anew: libgit2 reads where history was cut off only once.
+    // Opened again: libgit2 reads the shallow boundary only once.
     let repository = cache.open()?;
     Ok(Fetched { repository, commit, lock })
 }
 
-/// Hexadecimal digits of a whole object id.
+/// Hexadecimal digits of a full object id.
 const FULL_ID: usize = 40;
-/// Fewer are not taken for an id (upstream: `MINIMUM_ABBREV`).
+/// Minimum digits of an abbreviated id (upstream: `MINIMUM_ABBREV`).
 const SHORTEST_ID: usize = 4;
 
-/// Refuses what is not the name of one thing on the server, before git sees it.
+/// Rejects a revision that does not name exactly one object on the server, before git sees it.
 fn check(revision: &str) -> Result<(), Error> {
     let printable = revision::printable(revision);
     let invalid = revision.is_empty()
@@ -92,8 +92,8 @@ fn check(revision: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where the cached copy notes that an object and all it needs were fetched. Git writes it last, so
-/// an interrupted fetch leaves none.
+/// The reference that marks an object as completely fetched. Git writes it last, so an interrupted
+/// fetch leaves none.
 fn mark(id: Oid) -> String {
     format!("refs/ds-plan/{id}")
 }
@@ -106,8 +106,8 @@ fn by_id(client: &Client<'_>, id: Oid) -> Result<(), Error> {
     client.fetch(&["--depth=1", "--no-prune"], &[format!("+{id}:{}", mark(id))])
 }
 
-/// A commit by its whole id: from the copy, from the server, or from a server that gives out
-/// commits only with the branches that lead to them.
+/// A commit by its full id: from the copy, from the server, or from the history of all branches if
+/// the server does not serve commits by id.
 fn full_id(client: &Client<'_>, repository: &Repository, revision: &str) -> Result<Oid, Error> {
     let id = Oid::from_str(revision).map_err(|_| not_found(client.remote, revision))?;
     if holds(repository, id) {
@@ -120,7 +120,7 @@ fn full_id(client: &Client<'_>, repository: &Repository, revision: &str) -> Resu
     }
 }
 
-/// Refuses a commit that is not in the history of what the reference is on the server now.
+/// Rejects a commit that is not in the history of the reference as it is on the server now.
 fn require(client: &Client<'_>, commit: Oid, reference: &ReferenceName) -> Result<(), Error> {
     client.fetch(&[WHOLE_HISTORY, "--no-prune"], &[format!("+{reference}:{REQUIRED}")])?;
     let repository = client.cache.open()?;
@@ -133,7 +133,7 @@ fn require(client: &Client<'_>, commit: Oid, reference: &ReferenceName) -> Resul
     reference::in_history(&repository, commit.id(), tip.id(), reference, name)
 }
 
-/// Fetches all branches and tags with their history, and looks for the object there.
+/// Fetches all branches and tags with their history, and looks up the object there.
 fn from_history(
     client: &Client<'_>,
     repository: &Repository,

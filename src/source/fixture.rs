@@ -1,5 +1,5 @@
-//! A home, a current folder and repositories of a test's own, so that no test depends on the
-//! machine's configuration.
+//! A home, a current folder and repositories for one test, so that no test depends on the machine's
+//! configuration.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,17 +11,17 @@ use tempfile::TempDir;
 
 use super::{Error, FileName, Git, GitRequest, Kustomize, Read, Request, Surroundings, read};
 
-/// The word that makes a file wanted in these tests.
+/// Content of a wanted file in these tests.
 pub(super) const WANTED: &str = "wanted: yes\n";
 
-/// A temporary world; gone when dropped.
+/// A temporary environment; removed when dropped.
 pub(super) struct Fixture {
     root: TempDir,
-    /// Time for each call of git.
+    /// Timeout of each call of git.
     pub(super) timeout: Duration,
-    /// Where kustomize is looked for.
+    /// `$PATH` for kustomize.
     pub(super) search: Option<OsString>,
-    /// More of git's environment.
+    /// Additional environment variables for git.
     pub(super) variables: Vec<(OsString, OsString)>,
 }
 
@@ -68,12 +68,12 @@ impl Fixture {
         self.git("work", &["rev-parse", "HEAD"])
     }
 
-    /// A path inside this world.
+    /// A path inside this environment.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.root.path().canonicalize().unwrap().join(name)
     }
 
-    /// Writes a file, and its folders.
+    /// Writes a file and creates its folders.
     pub(super) fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -94,9 +94,9 @@ impl Fixture {
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// What git and its helpers see.
+    /// Environment of git and its helpers.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
-        #[expect(clippy::disallowed_methods, reason = "a test has no shell that hands it over")]
+        #[expect(clippy::disallowed_methods, reason = "a test has no shell that passes it")]
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut variables = vec![
             ("PATH".into(), path),
@@ -132,7 +132,7 @@ impl Fixture {
         read(request, &wanted, &mut Surroundings { current_dir, cache_dir, stdin, git, kustomize })
     }
 
-    /// How to render.
+    /// Settings for kustomize.
     pub(super) fn kustomize(&self) -> Kustomize {
         Kustomize {
             search: self.search.clone(),

@@ -1,9 +1,9 @@
-//! Which files of a folder are manifests, by kubectl's rules for `-f` and `-R`
-//! (upstream: `ExpandPathsToFileVisitors`).
+//! Collects the manifests of a folder, by kubectl's rules for `-f` and `-R` (upstream:
+//! `ExpandPathsToFileVisitors`).
 //!
-//! One walk for commits and disks; [`Tree`] says how each lists and loads. It stops at the bounds
-//! below, whatever a repository holds. Not here: how a path finds its folder
-//! (`git`, `disk`), and which folders must be rendered first (`unrendered`).
+//! One walk for commits and disks; [`Tree`] lists and loads for each. The walk stops at the limits
+//! below, whatever a repository contains. Not here: resolving a path to its folder (`git`, `disk`),
+//! and detecting folders that must be rendered first (`unrendered`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,33 +14,33 @@ use crate::model::ManifestFile;
 #[cfg(test)]
 mod tests;
 
-/// A file up to this size is searched for whether it is wanted; repositories hold large lock files
-/// and API descriptions that nobody asked about.
+/// Size limit of a file that is searched for wanted content; repositories contain large lock files
+/// and API descriptions that are not manifests.
 pub(super) const SEARCH_LIMIT: usize = 64 << 20;
 
-/// How much a walk takes in before it refuses to go on.
+/// Limits of a walk.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// Manifest files looked at.
+    /// Manifest files searched.
     files: usize,
-    /// Files and folders of any kind listed. A commit of a few hundred bytes can stand for billions.
+    /// Files and folders of any kind listed. A commit of a few hundred bytes can contain billions.
     entries: usize,
-    /// Bytes kept altogether.
+    /// Total bytes kept.
     bytes: usize,
-    /// Bytes looked at altogether. Packed, they may be a thousandth of that.
+    /// Total bytes searched. Packed, they may be a thousandth of that.
     looked_at: usize,
-    /// Folders within folders.
+    /// Depth of nested folders.
     depth: usize,
 }
 
 const LIMITS: Limits =
     Limits { files: 100_000, entries: 5_000_000, bytes: 256 << 20, looked_at: 4 << 30, depth: 256 };
 
-/// Something that has folders: a commit or a disk.
+/// A source with folders: a commit or a disk.
 pub(super) trait Tree {
-    /// How it refers to a folder.
+    /// Reference to a folder.
     type Folder;
-    /// How it refers to a file.
+    /// Reference to a file.
     type File;
     /// A folder's entries in any order. The path is for errors.
     fn list(&self, folder: &Self::Folder, path: &str) -> Result<Vec<Entry<Self>>, Error>;
@@ -48,33 +48,33 @@ pub(super) trait Tree {
     fn load(&self, file: &Self::File, path: &str) -> Result<Vec<u8>, Error>;
     /// Two paths to one file have the same identity.
     fn identity(&self, file: &Self::File, path: &str) -> String;
-    /// What two files of the same content have in common, where that is known beforehand.
+    /// An id shared by files of equal content, if it is known without reading them.
     fn content_id(&self, file: &Self::File) -> Option<ContentId>;
 }
 
 /// An object's id in git.
 pub(super) type ContentId = [u8; 20];
 
-/// What a file turned out to be.
+/// The result of searching a file.
 #[derive(Clone, Debug)]
 enum Look {
     Wanted(Vec<u8>),
     Unwanted {
         is_lfs_pointer: bool,
     },
-    /// It is wanted and too large, or too large to tell.
+    /// Wanted and too large to keep, or too large to search.
     TooLarge,
 }
 
 /// An entry of a folder.
 pub(super) struct Entry<T: Tree + ?Sized> {
-    /// Its name, as [`shown`](super::shown::name).
+    /// Name of the entry, as [`shown`](super::shown::name).
     pub(super) name: String,
-    /// What it is.
+    /// Type of the entry.
     pub(super) item: Item<T>,
 }
 
-/// What an entry is.
+/// Type of an entry.
 pub(super) enum Item<T: Tree + ?Sized> {
     /// A folder.
     Folder(T::Folder),
@@ -88,18 +88,18 @@ pub(super) enum Item<T: Tree + ?Sized> {
     Special,
 }
 
-/// Whether kubectl reads a file of this name from a folder.
+/// `true` if kubectl reads a file of this name from a folder.
 pub(super) fn is_manifest_name(name: &str) -> bool {
     [".yaml", ".yml", ".json"].into_iter().any(|extension| name.ends_with(extension))
 }
 
-/// Collects what the walks find, within the bounds.
+/// Collects the files that the walks find, within the limits.
 pub(super) struct Gather<'w> {
     wanted: &'w dyn Fn(&[u8]) -> bool,
     limits: Limits,
     found: Read,
     seen: HashSet<String>,
-    /// What is not kept, by content: a commit may name one file in a million places.
+    /// Files that are not kept, by content id: a commit may contain one file in a million places.
     known: HashMap<ContentId, Look>,
     warned: HashSet<Warning>,
     entries: usize,
@@ -107,12 +107,12 @@ pub(super) struct Gather<'w> {
     looked_at: usize,
 }
 
-/// A folder that the walk has yet to look into.
+/// A folder that is still to be walked.
 struct Pending<F> {
     folder: F,
     path: String,
     depth: usize,
-    /// The unrendered folder above it.
+    /// Index of the unrendered folder that contains it.
     within: Option<usize>,
 }
 
@@ -145,7 +145,7 @@ impl<'w> Gather<'w> {
         Ok(())
     }
 
-    /// Adds what was read from somewhere.
+    /// Adds content that was read elsewhere.
     pub(super) fn content(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Error> {
         let look = self.look_at(bytes);
         self.add(path, look)
@@ -177,7 +177,7 @@ impl<'w> Gather<'w> {
         Ok(())
     }
 
-    /// Looks at a file; once, however many paths lead to it.
+    /// Searches a file, once for equal content.
     fn look<T: Tree>(&mut self, tree: &T, file: &T::File, path: &str) -> Result<Look, Error> {
         let id = tree.content_id(file);
         if let Some(look) = id.and_then(|id| self.known.get(&id)) {
@@ -196,7 +196,7 @@ impl<'w> Gather<'w> {
             return Err(Error::TooMuchToSearch { limit });
         }
         match (&look, id) {
-            // What is kept is counted each time.
+            // Kept files are counted each time.
             (Look::Wanted(_), _) | (_, None) => {}
             (_, Some(id)) => drop(self.known.insert(id, look.clone())),
         }
@@ -236,7 +236,7 @@ impl<'w> Gather<'w> {
                     Renderer::of(&entries).map(|renderer| self.unrendered(renderer, &next.path));
             }
             let below = self.entries(tree, entries, &next)?;
-            // What an unrendered folder leaves out is counted to its bottom.
+            // Skipped files of an unrendered folder are counted with all sub-folders.
             if recursive || next.within.is_some() {
                 pending.extend(below.into_iter().rev());
             }
@@ -244,7 +244,7 @@ impl<'w> Gather<'w> {
         Ok(())
     }
 
-    /// What was found; an error if nothing was even looked at in `place`.
+    /// The collected files; an error if `place` contains no manifest file at all.
     pub(super) fn finish(mut self, place: impl FnOnce() -> String) -> Result<Read, Error> {
         let mut folders = HashSet::new();
         self.found.unrendered.retain(|folder| folders.insert(folder.path.clone()));
@@ -288,8 +288,8 @@ impl<'w> Gather<'w> {
         Ok(below)
     }
 
-    /// Adds a file of an unrendered folder to it, if it is wanted. One that is too large is not a
-    /// reason to stop: it would not have been read anyway.
+    /// Adds a wanted file to its unrendered folder. One that is too large is not an error: it would
+    /// not have been read anyway.
     fn file_left_out<T: Tree>(
         &mut self,
         tree: &T,
@@ -333,7 +333,7 @@ impl<'w> Gather<'w> {
     }
 }
 
-/// A path below a folder; the top has no name of its own.
+/// The path of an entry of a folder; the top has an empty path.
 pub(super) fn join(folder: &str, name: &str) -> String {
     match folder {
         "" => name.to_owned(),

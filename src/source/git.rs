@@ -1,8 +1,8 @@
 //! Manifests of one commit, read from git's objects: no checkout, hooks, filters or attributes.
 //!
 //! A path is looked up name by name in the commit's trees, so it cannot leave them, and a symbolic
-//! link or a submodule on the way is an error. Not here: which files of a folder count (`gather`),
-//! what an expression names (`revision`), how a URL becomes a local repository (`fetch`).
+//! link or a submodule on the way is an error. Not here: the choice of a folder's files (`gather`),
+//! resolving revision expressions (`revision`), fetching a URL (`fetch`).
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -66,7 +66,7 @@ pub(super) fn read(
             let opened = Opened { repository, worktree, name, origin, prefix };
             let commit = opened.resolve(&commit.to_string())?;
             let found = opened.read(&commit, request, wanted, &around.kustomize);
-            // Another run may change the cached copy only now.
+            // From here on, another run may change the cached copy.
             drop(lock);
             found
         }
@@ -79,15 +79,15 @@ impl GitRequest {
     }
 }
 
-/// A local repository, and from where paths in it are counted.
+/// A local repository, and the folder to which paths are relative.
 struct Opened {
     repository: Repository,
     worktree: Worktree,
-    /// For messages.
+    /// Name for messages.
     name: String,
-    /// For provenance.
+    /// Origin for provenance.
     origin: Option<String>,
-    /// The folder, from the top, to which paths are relative.
+    /// The folder to which paths are relative, from the top.
     prefix: PathBuf,
 }
 
@@ -146,7 +146,7 @@ impl Opened {
         Ok(found)
     }
 
-    /// What kustomize makes of a folder of the commit.
+    /// Renders a folder of the commit with kustomize.
     fn rendered(
         &self,
         objects: &Objects<'_>,
@@ -174,8 +174,8 @@ impl Opened {
         Ok(found)
     }
 
-    /// A path as given, from the top of the repository. Names are taken as they are written:
-    /// `a/..` is nothing even where `a` is a link.
+    /// Converts a path as given to one from the top of the repository. Names are taken literally:
+    /// `a/..` is the parent of `a` even where `a` is a link.
     fn path_from_top(&self, given: &Path) -> Result<PathBuf, Error> {
         let outside = || Error::PathOutside { path: shown::path(given) };
         if given.as_os_str().is_empty() {
@@ -210,13 +210,13 @@ impl Opened {
     }
 }
 
-/// A path from the top for people; the top itself is `.`.
+/// A path from the top for messages; the top itself is `.`.
 fn from_top(path: &Path) -> String {
     if path.as_os_str().is_empty() { ".".to_owned() } else { shown::path(path) }
 }
 
-/// What follows the working tree's folder in an absolute path. The way to that folder may be
-/// written with links (`/tmp` often is one); those inside of it are not followed.
+/// The rest of an absolute path below the working tree's folder. The path to that folder may
+/// contain links (`/tmp` often is one); links inside of it are not followed.
 fn inside<'p>(workdir: &Path, path: &'p Path) -> Option<&'p Path> {
     let workdir = workdir.canonicalize().ok()?;
     let same = |folder: &&Path| folder.canonicalize().is_ok_and(|folder| folder == workdir);
@@ -225,7 +225,7 @@ fn inside<'p>(workdir: &Path, path: &'p Path) -> Option<&'p Path> {
 
 /// The folder of the working tree, or of the repository when it has none.
 fn top(repository: &Repository, worktree: &Worktree) -> PathBuf {
-    // By its components, which drops a slash at the end.
+    // Rebuilt from its components to drop a trailing slash.
     worktree.folder().unwrap_or_else(|| repository.path()).components().collect()
 }
 
@@ -235,8 +235,8 @@ fn origin_url(repository: &Repository) -> Option<String> {
     remote.url().ok().map(location::printable)
 }
 
-/// The folder `start` from the top of the working tree; empty for the top, for a bare repository
-/// and inside the `.git` folder.
+/// The folder `start` relative to the top of the working tree; empty for the top, for a bare
+/// repository and inside the `.git` folder.
 fn prefix(repository: &Repository, worktree: &Worktree, start: &Path) -> PathBuf {
     let top = worktree.folder().and_then(|folder| folder.canonicalize().ok());
     let inside = repository.path().canonicalize().ok();
@@ -255,7 +255,7 @@ pub(super) struct Objects<'r> {
     odb: Odb<'r>,
     /// The commit's top folder.
     top: Oid,
-    /// For messages.
+    /// Name for messages.
     revision: String,
 }
 
@@ -273,7 +273,7 @@ impl<'r> Objects<'r> {
         Ok(Self { repository, odb, top: commit.tree_id(), revision })
     }
 
-    /// What stands at a path from the top, if anything does.
+    /// The item at a path from the top; `None` if there is none.
     pub(super) fn find(&self, path: &Path) -> Result<Option<Item<Self>>, Error> {
         let mut item = Item::Folder(self.top);
         let mut walked = String::new();
@@ -388,13 +388,13 @@ fn item_of<'r>(entry: &TreeEntry<'_>, path: &str) -> Result<Item<Objects<'r>>, E
     }
 }
 
-/// Names that git refuses to check out (upstream: `verify_path`). As objects they could do no harm;
-/// but a commit that holds one was made to deceive somebody.
+/// Names that git refuses to check out (upstream: `verify_path`). Reading their objects is
+/// harmless, but a commit that contains one was made to deceive.
 fn is_forbidden(name: &[u8]) -> bool {
     matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git") || name.contains(&b'/')
 }
 
-/// Whether git left objects on the server when it cloned (`--filter`).
+/// `true` for a partial clone (`--filter`), which left objects on the server.
 fn is_partial(repository: &Repository) -> bool {
     let Ok(config) = repository.config() else { return false };
     let Ok(mut entries) = config.entries(Some(r"^remote\..*\.promisor$")) else { return false };

@@ -1,10 +1,11 @@
-//! Manifests that kustomize makes of a folder in a commit.
+//! Renders a folder of a commit with kustomize.
 //!
-//! Kustomize reads any file and any URL that it is told to, so it is told to by nobody but us: the
-//! kustomizations that can be reached from the folder are read first, whatever is not a path to a
-//! file of the commit is refused (`fields`), and what was understood is written anew into an empty
-//! folder, together with the files that were named. Links are not followed. Then the installed
-//! program runs there, with bounds (`program`). Not here: reading YAML, which the caller lends.
+//! Kustomize reads any file and any URL that a kustomization names, so it never gets the original:
+//! the kustomizations that can be reached from the folder are read first, everything other than a
+//! path to a file in the commit is rejected (`fields`), and the fields that were understood are
+//! written again into an empty folder, together with the files that they name. Links are not
+//! followed. Then the installed program runs there, with limits (`program`). Not here: parsing
+//! YAML, which the caller provides.
 
 mod fields;
 mod program;
@@ -24,108 +25,108 @@ use super::git::Objects;
 use super::{Error, FILE_LIMIT, Kustomize, shown};
 use fields::Want;
 
-/// The names of a kustomization, one of which a folder may have.
+/// File names of a kustomization; a folder may have one of them.
 pub(super) const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
-/// So many files are written out at most.
+/// Limit of the files that are written.
 const MOST_FILES: usize = 10_000;
-/// So many bytes of them.
+/// Limit of their total size, in bytes.
 const MOST_BYTES: usize = 64 << 20;
-/// So often folders are rendered, each time that another one names them: a dozen folders of a dozen
-/// lines can ask for billions.
+/// Limit of rendered folders, counted each time that another folder names them: a dozen folders of
+/// a dozen lines can request billions.
 const MOST_RENDERED: usize = 1_000;
-/// So deep folders name folders.
+/// Limit of the depth to which folders name folders.
 const DEEPEST: usize = 32;
 
-/// What is wrong with a kustomization.
+/// A problem of a kustomization.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// Not one YAML mapping.
+    /// The file is not exactly one YAML mapping.
     #[error("{0}")]
     Syntax(String),
-    /// A field that was not thought of.
-    #[error("the field `{field}` is unknown; it may name anything")]
+    /// An unknown field.
+    #[error("unknown field `{field}`; it could name files, URLs or programs")]
     Unknown {
-        /// Its name.
+        /// Name of the field.
         field: String,
     },
-    /// A field of another type than it should have.
-    #[error("the field `{field}` is not what it should be")]
+    /// A field with a value of the wrong type.
+    #[error("the field `{field}` has the wrong type")]
     Unexpected {
-        /// Its name.
+        /// Name of the field.
         field: String,
     },
-    /// Plugins, functions, charts.
+    /// A field for plugins, functions or charts.
     #[error("`{field}` makes kustomize run programs")]
     Program {
-        /// The field.
+        /// Name of the field.
         field: String,
     },
-    /// Not a path at all.
+    /// A URL or an absolute path.
     #[error("`{path}` in `{field}` is not a relative path")]
     NotRelative {
-        /// As written.
+        /// The path as written.
         path: String,
-        /// Where.
+        /// Name of the field.
         field: String,
     },
-    /// Up and out.
-    #[error("`{path}` in `{field}` leads out of the repository")]
+    /// A path outside of the repository.
+    #[error("`{path}` in `{field}` is outside the repository")]
     Outside {
-        /// As written.
+        /// The path as written.
         path: String,
-        /// Where.
+        /// Name of the field.
         field: String,
     },
-    /// Nothing there in this commit, or not what it must be.
-    #[error("`{path}` in `{field}` is not {want} of the commit")]
+    /// The path does not exist in this commit, or has the wrong type.
+    #[error("`{path}` in `{field}` is not {want} in the commit")]
     NotThere {
-        /// As written.
+        /// The path as written.
         path: String,
-        /// Where.
+        /// Name of the field.
         field: String,
-        /// What it must be.
+        /// The required type.
         want: &'static str,
     },
-    /// A file of the name that makes a folder a kustomization.
-    #[error("`{path}` in `{field}` is a kustomization: name its folder")]
+    /// A path to the kustomization file instead of its folder.
+    #[error("`{path}` in `{field}` is a kustomization; name its folder instead")]
     AsFile {
-        /// As written.
+        /// The path as written.
         path: String,
-        /// Where.
+        /// Name of the field.
         field: String,
     },
-    /// A folder that names itself, through others.
-    #[error("it names itself, by way of `{folder}`")]
+    /// A folder that includes itself through others.
+    #[error("it includes itself through `{folder}`")]
     Cycle {
-        /// The folder.
+        /// Path of the folder.
         folder: String,
     },
-    /// Bombs.
-    #[error("it asks for more than {limit} folders to be rendered, or for folders {deepest} deep", deepest = DEEPEST)]
+    /// More folders to render than the limit.
+    #[error("it renders more than {limit} folders, or nests folders {deepest} deep", deepest = DEEPEST)]
     TooMany {
-        /// How many at most.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// What was found for one folder, and all that it names.
+/// The content of one folder and of everything that it names.
 #[derive(Default)]
 struct Collected {
     /// Files to write, by path from the top.
     files: BTreeMap<String, Vec<u8>>,
     bytes: usize,
-    /// How often each folder that was looked at renders folders, itself included.
+    /// Number of renderings for each visited folder, itself included.
     weights: BTreeMap<String, usize>,
-    /// The folders on the way to the current one.
+    /// Folders on the path to the current one, to detect cycles.
     open: BTreeSet<String>,
 }
 
-/// What a folder of a commit is rendered to.
+/// The rendered output of a folder.
 pub(super) struct Rendered {
-    /// What the program printed.
+    /// Output of the program.
     pub(super) bytes: Vec<u8>,
-    /// The files that took part, from the top.
+    /// Paths of the input files, from the top.
     pub(super) files: Vec<PathBuf>,
 }
 
@@ -151,9 +152,9 @@ pub(super) fn render(
     Ok(Rendered { bytes, files: collected.files.into_keys().map(PathBuf::from).collect() })
 }
 
-/// The documents of `rendered` that are wanted, at the lines where they were.
+/// Keeps the wanted documents of `rendered` at their original lines.
 ///
-/// Kustomize writes each object as one document, and none of them has a line `---` in it.
+/// Kustomize writes each object as one document without a line `---` in it.
 pub(super) fn only(rendered: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut lines = rendered.split_inclusive(|byte| *byte == b'\n').peekable();
@@ -208,7 +209,7 @@ impl Collector<'_> {
             let (relative, target) = resolve(folder, given, field, &refuse)?;
             match (self.item(&target, given, field, want, &refuse)?, want) {
                 (Found::File(file), Want::File | Want::Either) => {
-                    // Its bytes must not take the place of what was written anew.
+                    // The original must not replace the kustomization that was written.
                     if NAMES.iter().any(|name| target.rsplit('/').next() == Some(name)) {
                         let (path, field) = (shown(given), field.to_owned());
                         return Err(refuse(Problem::AsFile { path, field }));
@@ -230,14 +231,14 @@ impl Collector<'_> {
         if weight > MOST_RENDERED {
             return Err(refuse(Problem::TooMany { limit: MOST_RENDERED }));
         }
-        // JSON is YAML, and every reader takes it for the same.
+        // Written as JSON, which is YAML that every parser reads alike.
         collected.add(path, value.to_string().into_bytes())?;
         collected.open.remove(folder);
         collected.weights.insert(folder.to_owned(), weight);
         Ok(weight)
     }
 
-    /// The one kustomization in `folder`, its path and what it says.
+    /// The only kustomization in `folder`: its path and content.
     fn kustomization(&self, folder: &str) -> Result<(String, Value), Error> {
         let mut found = None;
         for name in NAMES {
@@ -266,8 +267,9 @@ impl Collector<'_> {
         Ok((path, value))
     }
 
-    /// `patchesStrategicMerge` holds paths and patches. A patch gets a comment in front, so that
-    /// nothing of it looks like a path or a URL; paths are looked at like those of `patches`.
+    /// `patchesStrategicMerge` contains paths and inline patches. An inline patch gets a leading
+    /// comment, so that it cannot be taken for a path or a URL; paths are checked like those of
+    /// `patches`.
     fn inline_patches(
         &self,
         kustomization: &mut serde_json::Map<String, Value>,
@@ -298,7 +300,7 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// What stands at `target`; links and submodules are refused.
+    /// The item at `target`; links and submodules are rejected.
     fn item(
         &self,
         target: &str,
@@ -335,7 +337,7 @@ impl Collected {
     }
 }
 
-/// A path as `folder` names it: written so that it is nothing but a path, and from the top.
+/// Resolves a path named in `folder`: once normalised for the kustomization, and once from the top.
 fn resolve(
     folder: &str,
     given: &str,

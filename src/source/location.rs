@@ -1,8 +1,8 @@
-//! What `--repo` names: a folder, or a URL and the ways it may be fetched.
+//! The value of `--repo`: a folder, or a URL and its protocol.
 //!
-//! Git's own rules tell a folder from `host:path`, a folder that exists first. Refused here, before
-//! any git sees them: what could be taken for an option, remote helpers (`ext::`), and plain http to
-//! another machine.
+//! Git's own rules distinguish a folder from `host:path`; an existing folder takes precedence.
+//! Rejected here, before git sees them: values that could be taken for an option, remote helpers
+//! (`ext::`), and plain http to another machine.
 
 use std::ffi::OsStr;
 use std::net::IpAddr;
@@ -13,49 +13,49 @@ use percent_encoding::percent_decode_str;
 
 use super::{Error, redact, shown};
 
-/// Where a repository is.
+/// The location of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Location {
-    /// Opened in place.
+    /// A local folder, opened in place.
     Folder(PathBuf),
-    /// Fetched by git.
+    /// A URL, fetched by git.
     Remote(Remote),
 }
 
 /// A URL that may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Remote {
-    /// As given, credentials and all: for git only.
+    /// The URL as given, with credentials: for git only.
     pub(super) url: String,
-    /// Without credentials, for people and as the name of the cached copy.
+    /// The URL without credentials, for messages and as the name of the cached copy.
     pub(super) shown: String,
-    /// How it is fetched.
+    /// The protocol of the URL.
     pub(super) protocol: Protocol,
 }
 
-/// The ways of fetching.
+/// The supported protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// Encrypted.
+    /// `https://`.
     Https,
-    /// To this machine only.
+    /// `http://` to a loopback address.
     LoopbackHttp,
     /// `ssh://` or `user@host:path`.
     Ssh,
 }
 
 impl Location {
-    /// Tells folders from URLs; relative folders start at `current_dir`.
+    /// Parses `--repo`; relative folders start at `current_dir`.
     pub(super) fn parse(text: &OsStr, current_dir: &Path) -> Result<Self, Error> {
         if text.is_empty() {
             return Err(Error::EmptyPath);
         }
-        // By its components, which drops a `.`.
+        // Rebuilt from its components to drop a `.`.
         let folder = || Self::Folder(current_dir.join(text).components().collect());
         // A URL that git and its helpers understand is text; anything else can only be a folder.
         let Some(url) = text.to_str() else { return Ok(folder()) };
         if let Some((scheme, _)) = url.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
-            // Git knows its ways of fetching in small letters only.
+            // Git accepts its protocols in lower case only.
             let (small, rest) = (scheme.to_ascii_lowercase(), &url[scheme.len()..]);
             return with_scheme(&format!("{small}{rest}"), &small);
         }
@@ -91,7 +91,7 @@ fn with_scheme(url: &str, scheme: &str) -> Result<Location, Error> {
     remote(url, host, uri.path().trim_start_matches('/'), protocol)
 }
 
-/// `[user@]host:path`, which git takes for ssh.
+/// Parses `[user@]host:path`, which git takes for ssh.
 fn scp_like(url: &str, host: &str, path: &str) -> Result<Location, Error> {
     let name = host.rsplit_once('@').map_or(host, |(_, name)| name);
     if host.starts_with('-') {
@@ -104,12 +104,12 @@ fn remote(url: &str, host: &str, path: &str, protocol: Protocol) -> Result<Locat
     let reason = if url.chars().any(|c| c.is_control() || c.is_whitespace()) {
         "it contains white space"
     } else if host.is_empty() {
-        "it names no host"
+        "it has no host"
     } else if host.starts_with('-') || path.starts_with('-') {
         // ssh would take it for an option.
         "its host or path begins with `-`"
     } else if path.is_empty() {
-        "it names no repository"
+        "it has no repository path"
     } else {
         let url = url.to_owned();
         return Ok(Location::Remote(Remote { shown: printable(&url), url, protocol }));
@@ -117,7 +117,7 @@ fn remote(url: &str, host: &str, path: &str, protocol: Protocol) -> Result<Locat
     Err(bad(url, reason))
 }
 
-/// `file:///path`, opened in place.
+/// Parses `file:///path`, opened in place.
 fn file(url: &str) -> Result<Location, Error> {
     let rest = url.get("file://".len()..).unwrap_or_default();
     let path = rest.strip_prefix("localhost/").map_or(rest, |_| &rest["localhost".len()..]);
@@ -139,7 +139,7 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.:".contains(c))
 }
 
-/// A URL for people: no credentials, no query (some servers take tokens there), plain text.
+/// A URL for messages: no credentials, no query (some servers take tokens there), plain text.
 pub(super) fn printable(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     shown::name(redact::credentials(&url[..end]).as_bytes())
@@ -206,22 +206,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_fetched() {
+    fn unsupported_urls_are_rejected() {
         for (text, expected) in [
             ("", "an empty path was given"),
-            ("http://host/a", "`http://host/a`: plain http is for this machine only"),
+            ("http://host/a", "`http://host/a`: plain http is allowed only for loopback addresses"),
             (
                 "http://localhost.example/a",
-                "`http://localhost.example/a`: plain http is for this machine only",
+                "`http://localhost.example/a`: plain http is allowed only for loopback addresses",
             ),
-            ("http://localhost@host/a", "`http://***@host/a`: plain http is for this machine only"),
-            ("git://host/a", "`git://host/a`: repositories are not fetched by `git`"),
-            ("ftp://me:pw@host/a", "`ftp://***@host/a`: repositories are not fetched by `ftp`"),
-            ("ext::sh -c id", "`ext::sh -c id`: repositories are not fetched by `ext::`"),
             (
-                "ext::ssh://host/a",
-                "`ext::ssh://host/a`: repositories are not fetched by `ext::ssh`",
+                "http://localhost@host/a",
+                "`http://***@host/a`: plain http is allowed only for loopback addresses",
             ),
+            ("git://host/a", "`git://host/a`: fetching by `git` is not supported"),
+            ("ftp://me:pw@host/a", "`ftp://***@host/a`: fetching by `ftp` is not supported"),
+            ("ext::sh -c id", "`ext::sh -c id`: fetching by `ext::` is not supported"),
+            ("ext::ssh://host/a", "`ext::ssh://host/a`: fetching by `ext::ssh` is not supported"),
             (
                 "ssh://-oProxyCommand=id/a",
                 "`ssh://-oProxyCommand=id/a` is not a usable repository URL: its host or path begins with `-`",
@@ -246,10 +246,10 @@ mod tests {
             ("https://", "`https://` is not a usable repository URL: it is malformed"),
             (
                 "https://host",
-                "`https://host` is not a usable repository URL: it names no repository",
+                "`https://host` is not a usable repository URL: it has no repository path",
             ),
-            ("host:", "`host:` is not a usable repository URL: it names no repository"),
-            (":a", "`:a` is not a usable repository URL: it names no host"),
+            ("host:", "`host:` is not a usable repository URL: it has no repository path"),
+            (":a", "`:a` is not a usable repository URL: it has no host"),
             (
                 "file://host/a",
                 "`file://host/a` is not a usable repository URL: a file URL must name an absolute path on this machine",

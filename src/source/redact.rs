@@ -1,8 +1,8 @@
-//! Takes credentials out of URLs and out of what git prints about them.
+//! Removes credentials from URLs and from git's output.
 
-/// A URL, or text with URLs in it, with whatever stands before an `@` in their host part replaced,
-/// and their queries, in which some servers take tokens. A user name alone stays for ssh, where it
-/// is no secret (`ssh://git@host`).
+/// Replaces the user info before an `@` in the host part of every URL in the text, and their
+/// queries, in which some servers take tokens. A user name alone is kept for ssh, where it is not
+/// secret (`ssh://git@host`).
 pub(super) fn credentials(text: &str) -> String {
     let mut rest = text;
     let mut result = String::with_capacity(text.len());

@@ -1,7 +1,8 @@
-//! Full names of references (`refs/heads/main`), and whether a commit is in the history of one.
+//! Full names of references (`refs/heads/main`), and the check that a commit is in the history of
+//! one.
 //!
-//! A full name is one thing. A short one is looked up in several places, tags first, and whoever may
-//! push a tag decides what it means.
+//! A full name is unambiguous. A short one is looked up in several places, tags first, so anyone
+//! who may push a tag could decide what it means.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +16,7 @@ use super::{Error, revision};
 pub struct ReferenceName(String);
 
 impl ReferenceName {
-    /// As git writes it.
+    /// The name as git writes it.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -28,7 +29,7 @@ impl FromStr for ReferenceName {
         if name.starts_with("refs/") && Reference::is_valid_name(name) {
             return Ok(Self(name.to_owned()));
         }
-        Err("this takes the full name of a reference, such as refs/heads/main or \
+        Err("pass the full name of a reference, such as refs/heads/main or \
              refs/remotes/origin/main")
     }
 }
@@ -39,8 +40,8 @@ impl fmt::Display for ReferenceName {
     }
 }
 
-/// Refuses a commit that is not in the history of `reference` of this very repository, of which
-/// `name` is for messages.
+/// Rejects a commit that is not in the history of `reference` in this repository; `name` is the
+/// repository for messages.
 pub(super) fn require(
     repository: &Repository,
     commit: &Commit<'_>,
@@ -59,7 +60,7 @@ pub(super) fn require(
     in_history(repository, commit.id(), tip.id(), reference, name)
 }
 
-/// Refuses a commit that is neither the tip of a reference nor one before it.
+/// Rejects a commit that is neither the tip of a reference nor an ancestor of it.
 pub(super) fn in_history(
     repository: &Repository,
     commit: Oid,
@@ -88,7 +89,7 @@ mod tests {
     use crate::source::{GitRequest, Read, Request};
 
     #[test]
-    fn only_full_names_are_names() {
+    fn only_full_names_are_accepted() {
         for (name, full) in [
             ("refs/heads/main", true),
             ("refs/remotes/origin/HEAD", true),
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_in_a_history_or_is_not() {
+    fn commits_outside_of_the_history_are_rejected() {
         let fixture = Fixture::with_repository();
         let old = fixture.commit(&["a.yaml"], "one");
         let new = fixture.commit(&["b.yaml"], "two");
@@ -132,7 +133,7 @@ mod tests {
             (&other, "refs/heads/topic", None),
             (&other, "refs/heads/main", Some("is not in the history of refs/heads/main in `")),
             (&new, "refs/heads/topic", Some("is not in the history of refs/heads/topic in `")),
-            (&new, "refs/heads/none", Some("there is no reference refs/heads/none in `")),
+            (&new, "refs/heads/none", Some("reference refs/heads/none not found in `")),
         ] {
             let error = read(&fixture, "work", commit, reference).err();
             let error = error.map(|error| error.to_string());

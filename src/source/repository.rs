@@ -1,9 +1,9 @@
-//! Finding the repository around a folder and opening it: what stands in a working tree is never
-//! taken for one, and nothing is opened that could block.
+//! Finds and opens the repository around a folder: files of a working tree are never taken for a
+//! repository, and nothing is opened that could block.
 //!
-//! After git's `safe.bareRepository=explicit`: whoever writes the files of a commit can write a
-//! `HEAD`, `config`, `objects` and `refs` among them, but no `.git`. Not here: what is read from a
-//! repository (`git`), whether its working tree is as in a commit (`worktree`).
+//! Follows git's `safe.bareRepository=explicit`: the author of a commit can add a `HEAD`, `config`,
+//! `objects` and `refs` to its files, but no `.git`. Not here: reading from a repository (`git`),
+//! comparing its working tree with a commit (`worktree`).
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,9 +13,10 @@ use git2::{ErrorCode, Repository, RepositoryOpenFlags};
 
 use super::{Error, shown};
 
-/// How many files a repository's own folder may have: more than any has, for it is searched whole.
+/// Limit of the files in a repository's own folder, which is searched completely; larger than any
+/// in practice.
 const MOST_FILES: usize = 5_000_000;
-/// How deep its folders nest at most: names of branches are folders.
+/// Limit of nested folders: the names of branches are folders.
 const DEEPEST: usize = 64;
 
 /// An open repository.
@@ -27,17 +28,17 @@ pub(super) struct Found {
 /// The files that a repository has checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Worktree {
-    /// It is bare.
+    /// A bare repository.
     None,
-    /// In this folder, which holds its `.git`.
+    /// This folder, which contains the `.git`.
     At(PathBuf),
-    /// `core.worktree` names another folder than this one, which holds its `.git`. Nobody looks
-    /// there.
+    /// `core.worktree` names another folder than this one, which contains the `.git`. The other
+    /// folder is not read.
     Elsewhere(PathBuf),
 }
 
 impl Worktree {
-    /// The folder from which paths are counted.
+    /// The folder to which paths are relative.
     pub(super) fn folder(&self) -> Option<&Path> {
         match self {
             Self::None => None,
@@ -49,8 +50,8 @@ impl Worktree {
 /// Opens the repository around `start`, searched for upward as git does.
 ///
 /// # Errors
-/// There is none, it is a bare one inside of a working tree, it belongs to another user, or it
-/// cannot be opened.
+/// There is no repository, it is a bare one inside of a working tree, it belongs to another user,
+/// or it cannot be opened.
 pub(super) fn open(start: &Path) -> Result<Found, Error> {
     let none: [&OsStr; 0] = [];
     let git_dir = Repository::discover_path(start, none).map_err(|e| not_opened(start, e))?;
@@ -83,8 +84,8 @@ fn canonical(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(not_read)
 }
 
-/// The folder that holds the `.git` through which the repository was found from `start`: the folder
-/// itself, or a file that names another one. `None` when it was found for what is in it.
+/// The folder with the `.git` (a folder, or a file that names another one) through which the
+/// repository was found from `start`. `None` if it was found as a bare repository.
 fn holder(start: &Path, git_dir: &Path) -> Option<PathBuf> {
     if git_dir.file_name() == Some(OsStr::new(".git")) {
         return git_dir.parent().map(Path::to_path_buf);
@@ -95,9 +96,9 @@ fn holder(start: &Path, git_dir: &Path) -> Option<PathBuf> {
     start.ancestors().find(|folder| has_git(folder)).map(Path::to_path_buf)
 }
 
-/// The folder with a `.git` that has `git_dir` among its files.
+/// The folder with a `.git` whose working tree contains `git_dir`.
 fn working_tree_around(git_dir: &Path) -> Option<PathBuf> {
-    // What is below a `.git` is git's own: the repositories of submodules and linked trees.
+    // Repositories below a `.git` are git's own: of submodules and linked working trees.
     if git_dir.components().any(|part| part.as_os_str() == ".git") {
         return None;
     }
@@ -108,13 +109,13 @@ fn has_git(folder: &Path) -> bool {
     fs::symlink_metadata(folder.join(".git")).is_ok()
 }
 
-/// Where a linked working tree's repository keeps what it shares.
+/// The common folder of a linked working tree's repository.
 fn common_dir(git_dir: &Path) -> Option<PathBuf> {
     let named = fs::read_to_string(git_dir.join("commondir")).ok()?;
     git_dir.join(named.trim_end()).canonicalize().ok()
 }
 
-/// Refuses a repository that holds a pipe or a device: git would wait for it.
+/// Rejects a repository that contains a pipe or a device: git would wait for it.
 fn refuse_what_blocks(folder: &Path, depth: usize, seen: &mut usize) -> Result<(), Error> {
     let not_read = |source| Error::Unreadable { path: shown::path(folder), source };
     if depth > DEEPEST {
@@ -129,14 +130,14 @@ fn refuse_what_blocks(folder: &Path, depth: usize, seen: &mut usize) -> Result<(
         let mut kind = entry.file_type().map_err(not_read)?;
         let is_link = kind.is_symlink();
         if is_link {
-            // A link that leads nowhere is none that blocks.
+            // A dangling link does not block.
             let Ok(target) = fs::metadata(entry.path()) else { continue };
             kind = target.file_type();
         }
         if blocks(kind) {
             return Err(Error::Special { path: shown::path(&entry.path()) });
         }
-        // Links between folders may go round in circles; git makes none below the first level.
+        // Links between folders may form cycles; git creates none below the first level.
         if kind.is_dir() && (!is_link || depth == 0) {
             refuse_what_blocks(&entry.path(), depth + 1, seen)?;
         }
@@ -144,7 +145,7 @@ fn refuse_what_blocks(folder: &Path, depth: usize, seen: &mut usize) -> Result<(
     Ok(())
 }
 
-/// Whether opening such a file may wait for somebody, or never come to its end.
+/// `true` if opening or reading such a file may block or never end.
 #[cfg(unix)]
 fn blocks(kind: fs::FileType) -> bool {
     use std::os::unix::fs::FileTypeExt as _;

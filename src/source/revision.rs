@@ -1,11 +1,11 @@
-//! Which commit a revision expression names, by git's own rules (`gitrevisions`).
+//! Resolves revision expressions to commits, by git's own rules (`gitrevisions`).
 
 use git2::{Commit, ErrorCode, ObjectType, Repository};
 
 use super::{Error, shown};
 
-/// The commit that `revision` names; `name` is the repository, for messages. Annotated tags are
-/// followed to their commit.
+/// The commit of `revision`; `name` is the repository, for messages. Annotated tags are peeled to
+/// their commit.
 pub(super) fn resolve<'r>(
     repository: &'r Repository,
     revision: &str,
@@ -30,11 +30,12 @@ pub(super) fn resolve<'r>(
     })
 }
 
-/// The commit that a branch leads to, or another expression of git. A name is the remote branch's,
-/// then the local branch's, and only then what git takes it for, which is a tag first.
+/// The commit of a branch or of another expression. A name is looked up as a remote branch, then as
+/// a local branch, and only then by git's rules, which try tags first.
 ///
 /// # Errors
-/// There is none; also when it begins with a remote's name and there is no such remote branch.
+/// The commit does not exist; also if the name begins with a remote's name and there is no such
+/// remote branch.
 pub(super) fn resolve_branch<'r>(
     repository: &'r Repository,
     revision: &str,
@@ -102,7 +103,7 @@ fn not_resolved(repository: &Repository, revision: &str, name: &str, source: git
     }
 }
 
-/// `HEAD` is a branch without a commit, as in a new repository; others may have some.
+/// The error for a `HEAD` on a branch without a commit; other branches may have some.
 fn unborn_head(repository: &Repository, name: String) -> Error {
     let any = repository.references().is_ok_and(|mut all| all.next().is_some());
     if any {
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shallow_clone_has_no_past() {
+    fn a_shallow_clone_has_no_history() {
         let fixture = history();
         let work = format!("file://{}", fixture.path("work").display());
         fixture.git("", &["clone", "--quiet", "--depth=1", &work, "shallow"]);

@@ -1,9 +1,9 @@
-//! How a name from outside is written down, so that no name can forge another or steer a terminal.
+//! Escapes names from outside, so that no name can imitate another one or control a terminal.
 
 use std::path::Path;
 
-/// A name as text: control and bidi characters, line separators, backslashes and bytes that are
-/// not UTF-8 are written as escapes. Different names stay different.
+/// Escapes a name: control and bidi characters, line separators, backslashes and bytes that are not
+/// UTF-8 are written as escapes. Different names stay different.
 pub(super) fn name(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -28,7 +28,7 @@ pub(super) fn path(path: &Path) -> String {
     name(path.as_os_str().as_encoded_bytes())
 }
 
-/// A line of prose: unsafe characters become spaces, nothing else changes.
+/// Cleans a line of text: unsafe characters become spaces, nothing else changes.
 pub(super) fn line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.chars().map(|character| if is_unsafe(character) { ' ' } else { character }).collect()

@@ -1,5 +1,5 @@
-//! Folders that must be rendered before they are manifests: by what they are told, and how to render
-//! them.
+//! Detects folders that must be rendered before they are manifests, and prints the command that
+//! renders them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use super::gather::{Entry, Tree};
 use super::kustomize;
 use crate::model::ManifestFile;
 
-/// A folder whose files are not whole objects.
+/// A folder whose files are not complete objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrendered {
-    /// What makes whole objects of it.
+    /// The program that renders the folder.
     pub renderer: Renderer,
-    /// The folder, `.` for the top.
+    /// Path of the folder; `.` for the top.
     pub path: Arc<str>,
-    /// Its wanted files, sub-folders included, so that the caller can tell what is left out.
+    /// Its wanted files, with sub-folders, so that the caller can report what is skipped.
     pub files: Vec<ManifestFile>,
 }
 
-/// What makes whole objects of a folder.
+/// The program that renders a folder to complete objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renderer {
-    /// There is a `Chart.yaml`: templates are not YAML.
+    /// Helm, for a folder with a `Chart.yaml`: templates are not YAML.
     Helm,
-    /// There is a kustomization: patches are not whole objects.
+    /// Kustomize, for a folder with a kustomization: patches are not complete objects.
     Kustomize,
 }
 
@@ -43,9 +43,9 @@ impl Renderer {
 }
 
 impl Unrendered {
-    /// A shell command that prints the folder's whole objects.
+    /// A shell command that prints the folder's complete objects.
     pub fn render_command(&self) -> String {
-        // A name from a repository must not become a command of the person who pastes this.
+        // A name from a repository must not become a command when the user pastes this.
         let is_plain = self.path.starts_with(['/', '.']);
         let folder = if is_plain { self.path.to_string() } else { format!("./{}", self.path) };
         let folder = shlex::try_quote(&folder).unwrap_or("FOLDER".into());

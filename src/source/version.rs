@@ -1,8 +1,8 @@
-//! Which version of the manifests plain files are: the commit that is checked out around them, or
-//! a digest of their bytes where there is none.
+//! The version of plain files: the commit that is checked out around them, or a digest of their
+//! bytes if there is none.
 //!
-//! Bytes are compared with the commit's objects, so it does not matter what git's index believes.
-//! Not here: reading the files (`disk`).
+//! Bytes are compared with the commit's objects, so git's index does not matter. Not here: reading
+//! the files (`disk`).
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use super::repository::{self, Found};
 use super::{STANDARD_INPUT, shown};
 use crate::model::ManifestFile;
 
-/// At the end of a commit's id when a file is not as in the commit.
+/// Suffix of a commit id if a file differs from the commit.
 const DIRTY: &str = "-dirty";
 
-/// How a digest begins.
+/// Prefix of a digest.
 const SHA256: &str = "sha256:";
 
-/// What identifies the content of files.
+/// An identifier of the content of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesVersion {
     /// Full id of the commit at `HEAD`, with `-dirty` at its end when a file differs from it;
@@ -35,7 +35,8 @@ impl FilesVersion {
         Self::of_head(files, current_dir).unwrap_or_else(|| Self::of_bytes(files))
     }
 
-    /// `None` when the files are not all in one working tree, or it has no commit that can be read.
+    /// The version by `HEAD`; `None` if the files are not all in one working tree, or its commit
+    /// cannot be read.
     fn of_head(files: &[ManifestFile], current_dir: &Path) -> Option<Self> {
         let paths: Vec<PathBuf> =
             files.iter().map(|file| canonical(file, current_dir)).collect::<Option<_>>()?;
@@ -56,7 +57,8 @@ impl FilesVersion {
         })
     }
 
-    /// Each file with its length, so that no two lists of files look the same. Names play no part.
+    /// The version by digest. Each file is hashed with its length, so that different lists of files
+    /// differ. Names are not included.
     fn of_bytes(files: &[ManifestFile]) -> Self {
         let mut hash = Sha256::new();
         for file in files {
@@ -72,7 +74,8 @@ impl FilesVersion {
     }
 }
 
-/// Where a file is without any links; `None` for what is no file, such as standard input.
+/// The path of a file with links resolved; `None` for standard input and everything that is not a
+/// file.
 fn canonical(file: &ManifestFile, current_dir: &Path) -> Option<PathBuf> {
     if &*file.path == STANDARD_INPUT {
         return None;
@@ -90,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_those_of_the_commit_around_them_or_not() {
+    fn files_are_compared_with_the_commit_around_them() {
         let fixture = Fixture::with_commit(&["a.yaml", "sub/b.yaml"]);
         let head = fixture.git("work", &["rev-parse", "HEAD"]);
         let (head, dirty) = (head.trim(), format!("{}-dirty", head.trim()));

@@ -1,8 +1,8 @@
-//! What a reader of manifests should know although nothing failed.
+//! Warnings of reading a source.
 
 use std::fmt;
 
-/// Something that was passed over, or is not what it seems.
+/// A file or folder that was skipped, or that differs from the commit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Warning {
     /// A symbolic link with a manifest's name; links are not followed.
@@ -10,9 +10,9 @@ pub enum Warning {
         /// The link.
         path: String,
     },
-    /// Another repository inside this one; its files belong to that one.
+    /// A submodule; its files belong to another repository.
     Submodule {
-        /// Where it is mounted.
+        /// Path of the submodule.
         path: String,
     },
     /// A pipe, socket or device with a manifest's name, found in a folder.
@@ -20,21 +20,21 @@ pub enum Warning {
         /// Its path.
         path: String,
     },
-    /// A manifest whose content is kept in Git LFS; only a pointer to it is in the repository.
+    /// A manifest in Git LFS; the repository contains only a pointer to it.
     LfsPointer {
         /// The file.
         path: String,
     },
     /// Manifest files on disk are not those of the commit that was read.
     WorkingTreeDiffers {
-        /// How many files differ, are new, or are gone.
+        /// Number of files that differ, are new, or are missing.
         count: usize,
-        /// The first few, by path.
+        /// Paths of the first few.
         first: Vec<String>,
     },
     /// The working tree could not be compared with the commit that was read.
     WorkingTreeUnknown {
-        /// What stood in the way.
+        /// The cause.
         reason: String,
     },
 }

@@ -1,8 +1,8 @@
-//! Whether the manifests on disk are those of the commit that is read: what a person sees in the
-//! editor is not what is planned otherwise.
+//! Compares the manifests on disk with those of the commit that is read: if they differ, the user's
+//! editor does not show what is planned.
 //!
-//! Git's index answers for files that were not touched; only the others are hashed. Files that git
-//! ignores do not count, new ones do. Nothing is written, not even the index.
+//! Files that are unchanged by git's index are not read; only the others are hashed. Ignored files
+//! do not count, untracked ones do. Nothing is written, not even the index.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use super::gather::is_manifest_name;
 use super::repository::Worktree;
 use super::{Warning, shown};
 
-/// How many files a warning names.
+/// Number of files that a warning names.
 const NAMED: usize = 3;
 
-/// How long the comparison may take: it is worth a warning, and who wrote the files may have made
-/// one of them a pipe, or as large as the disk.
+/// Timeout of the comparison: it is only for a warning, and a hostile repository could contain a
+/// pipe or a huge file.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Compares the manifests below `paths` (none: all) in the working tree with the folder `top`.
@@ -40,11 +40,11 @@ pub(super) fn difference(
     }
     let (git_dir, paths) = (repository.path().to_path_buf(), paths.to_vec());
     let (tell, told) = mpsc::channel();
-    // What waits for a pipe cannot be stopped; it ends with the process.
+    // A thread that waits for a pipe cannot be stopped; it ends with the process.
     thread::spawn(move || {
         let compared = Repository::open(git_dir);
         let compared = compared.and_then(|repository| differing(&repository, top, &paths));
-        // Nobody listens when it took too long.
+        // The receiver is gone after the timeout.
         let _ = tell.send(compared);
     });
     match told.recv_timeout(LIMIT) {
@@ -55,13 +55,13 @@ pub(super) fn difference(
             files.truncate(NAMED);
             Some(Warning::WorkingTreeDiffers { count, first: files })
         }
-        // A planner must not fail because a later git wrote an index that we cannot read.
+        // A plan must not fail because a newer git wrote an index that libgit2 cannot read.
         Ok(Err(error)) => {
             let reason = shown::line(error.message().as_bytes());
             Some(Warning::WorkingTreeUnknown { reason })
         }
         Err(_) => {
-            let reason = format!("it takes more than {} s", LIMIT.as_secs());
+            let reason = format!("it took more than {} s", LIMIT.as_secs());
             Some(Warning::WorkingTreeUnknown { reason })
         }
     }
@@ -120,7 +120,7 @@ fn is_difference(delta: &DiffDelta<'_>) -> bool {
     }
 }
 
-/// The files that a sparse checkout leaves out on purpose.
+/// Paths that a sparse checkout leaves out on purpose.
 fn left_out(repository: &Repository) -> Result<HashSet<Vec<u8>>, git2::Error> {
     let index = repository.index()?;
     let entries = index.iter().filter(|entry| {
@@ -206,7 +206,7 @@ mod tests {
         fixture.git("work", &["checkout", "a.yaml"]);
         let expected = WANTED.replace('\n', "\r\n");
         assert_eq!(fs::read_to_string(fixture.path("work/a.yaml")).unwrap(), expected);
-        // Hashed anew, because its time is another.
+        // Hashed again, because its time differs.
         fixture.write("work/a.yaml", &expected);
         assert_eq!(fixture.read_head().unwrap().warnings, []);
     }

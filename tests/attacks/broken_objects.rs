@@ -1,5 +1,5 @@
-//! One broken object does not blind the fleet: what the API server accepts from whoever may write a
-//! status, or a ConfigMap, and no program can count with.
+//! One broken object does not affect the rest of the fleet: values in a status or a ConfigMap that
+//! the API server accepts, but that no program can calculate with.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::sandbox::Sandbox;
 
 const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Readings that have to go on, whatever one object says.
+/// Commands that must work, whatever one object contains.
 const READINGS: [&str; 5] = [
     "plan -f agent.yaml",
     "drift -f agent.yaml",
@@ -35,7 +35,7 @@ fn merge(whole: &mut Value, patch: &Value) {
     }
 }
 
-/// The cluster, in which the first object of a kind is broken so.
+/// The cluster, with this patch in the first object of a kind.
 fn broken(kind: &str, patch: &Value) -> Sandbox {
     let mut cluster = cluster_with(AGENT, &NODES);
     merge(of_kind(&mut cluster, kind).next().unwrap(), patch);
@@ -47,7 +47,7 @@ fn ready(since: &str) -> Value {
 }
 
 #[test]
-fn what_is_out_of_range_is_clamped_and_tells_nothing_of_the_others() {
+fn out_of_range_values_are_clamped_and_do_not_affect_others() {
     for (kind, patch) in [
         ("Pod", json!({"status": {"conditions": ready("9999-12-31T23:59:59Z")}})),
         ("Pod", json!({"status": {"conditions": ready("9999-12-30T12:00:00Z")}})),
@@ -81,7 +81,7 @@ fn what_is_out_of_range_is_clamped_and_tells_nothing_of_the_others() {
             let fine = run.code == Some(0) || reading.starts_with("drift") && run.code == Some(3);
             assert!(fine, "{reading}: {patch}: {run}");
         }
-        // Neither does it say what time it is.
+        // The recording does not contain the time either.
         let plan = sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -o json");
         let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
         let observed = plan["cluster"]["observedAt"].as_str().unwrap();
@@ -99,7 +99,7 @@ fn rolled_out() -> Value {
 }
 
 #[test]
-fn a_rollout_goes_by_clamped_moments() {
+fn a_rollout_uses_clamped_timestamps() {
     let mut cluster = rolled_out();
     let patch = json!({"status": {"conditions": ready("9999-12-30T21:59:59Z")}});
     merge(of_kind(&mut cluster, "Pod").next().unwrap(), &patch);
@@ -111,7 +111,7 @@ fn a_rollout_goes_by_clamped_moments() {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_ready_and_is_named() {
+fn unreadable_objects_are_not_ready_and_are_named() {
     for (kind, patch, name) in [
         ("Pod", json!({"status": {"conditions": "none"}}), "Pod logging/agent-node-1"),
         ("Pod", json!({"status": {"conditions": ready("soon")}}), "Pod logging/agent-node-1"),
@@ -124,17 +124,17 @@ fn what_cannot_be_read_is_not_ready_and_is_named() {
             assert!(run.stderr.contains(&warned), "{reading}: {run}");
         }
         let status = sandbox.ds_plan("status --snapshot cluster.json");
-        assert!(status.stdout.contains("node-1"), "it is an obstacle: {status}");
+        assert!(status.stdout.contains("node-1"), "reported as an obstacle: {status}");
     }
 }
 
-/// Deeper than any reader of JSON goes.
+/// Nested deeper than any JSON reader allows.
 fn deep() -> String {
     format!("{}1{}", "[".repeat(400), "]".repeat(400))
 }
 
 #[test]
-fn a_revision_that_cannot_be_read_is_one_without_a_template() {
+fn an_unreadable_revision_has_no_template() {
     let cluster = cluster_with(AGENT, &NODES).to_string();
     let revision = format!(
         r#"{{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{{"name":"decoy",
@@ -148,19 +148,19 @@ fn a_revision_that_cannot_be_read_is_one_without_a_template() {
     assert!(run.stderr.contains("ControllerRevision other/decoy cannot be read"), "{run}");
 }
 
-/// A ConfigMap that stands for a DaemonSet, and holds this.
+/// A record ConfigMap with this data.
 fn record(name: &str, data: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": data,
         "metadata": {
             "name": format!("ds-plan-{name}"), "namespace": "logging", "uid": "uid-record",
-            "labels": {"ds-plan.dev/ledger": "true"}, "resourceVersion": "1",
+            "labels": {"ds-plan.dev/record": "true"}, "resourceVersion": "1",
         },
     })
 }
 
 #[test]
-fn a_broken_record_fails_its_daemon_set_alone() {
+fn a_broken_record_fails_only_its_daemon_set() {
     for data in [
         json!({}),
         json!({"daemonSet": "{"}),
@@ -183,7 +183,7 @@ fn a_broken_record_fails_its_daemon_set_alone() {
         let guards = plan["guards"].as_array().unwrap();
         assert!(guards.iter().all(|guard| guard["daemonSet"] == "logging/mesh"), "{guards:#?}");
         assert_eq!((guards.len(), &guards[0]["code"]), (1, &json!("managedBy")), "{guards:#?}");
-        // The others are carried out.
+        // The other DaemonSets are applied.
         let run = sandbox.ds_apply(&format!("--rehearse --seed 1 {files}"));
         assert_eq!(run.code, Some(6), "{run}");
         assert!(run.stderr.contains("logging/mesh"), "{run}");

@@ -1,5 +1,5 @@
-//! A bare repository among the files of another one: its configuration is not the user's, and what
-//! it says is its history was never reviewed (git: `safe.bareRepository=explicit`).
+//! A bare repository among the files of another one: its configuration is not the user's, and its
+//! history was never reviewed (git: `safe.bareRepository=explicit`).
 
 use std::fs;
 
@@ -23,10 +23,10 @@ fn sandbox() -> Sandbox {
 }
 
 #[test]
-fn an_embedded_repository_is_not_taken_for_the_repository() {
+fn an_embedded_repository_is_not_used_as_the_repository() {
     let sandbox = sandbox();
     for folder in ["vendor/embedded", "vendor/embedded/deploy", "vendor/embedded/refs"] {
-        // From inside of it, and named.
+        // From inside of it, and by its path.
         let mut command = sandbox.ds_plan_command("--snapshot ../cluster.json");
         command.current_dir(sandbox.path(folder));
         command.arg("--snapshot").arg(sandbox.path("cluster.json"));
@@ -46,9 +46,9 @@ fn an_embedded_repository_is_not_taken_for_the_repository() {
     }
 }
 
-/// Its own settings say that it is none.
+/// Its own configuration claims that it is not bare.
 #[test]
-fn what_it_says_of_itself_does_not_count() {
+fn its_own_configuration_is_ignored() {
     let sandbox = sandbox();
     let config = sandbox.path("vendor/embedded/config");
     for settings in [
@@ -63,7 +63,7 @@ fn what_it_says_of_itself_does_not_count() {
     }
 }
 
-/// Plain files below it are not said to be of its commit.
+/// Plain files below it do not count as files of its commit.
 #[test]
 fn plain_files_are_not_of_its_commit() {
     let sandbox = sandbox();
@@ -83,9 +83,9 @@ fn plain_files_are_not_of_its_commit() {
     assert!(!String::from_utf8_lossy(&after).contains(id), "the commit of the embedded repository");
 }
 
-/// One that stands for itself is read, named or from inside.
+/// A standalone bare repository is read, by its path or from inside.
 #[test]
-fn a_bare_repository_of_its_own_is_read() {
+fn a_standalone_bare_repository_is_read() {
     let sandbox = sandbox();
     let of_its_own = Sandbox::new();
     fs::copy(sandbox.path("cluster.json"), of_its_own.path("cluster.json")).unwrap();

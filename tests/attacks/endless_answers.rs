@@ -1,4 +1,4 @@
-//! An API server, or whoever stands in its place, whose answers do not end.
+//! An API server, or an attacker in its place, with endless answers.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,20 +10,20 @@ use crate::watched::Watched;
 
 const HANG: Duration = Duration::from_mins(3);
 
-/// What the server says to every request.
+/// The server's answer to every request.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// These, then the second ones over and over.
+    /// The first text, then the second one repeatedly.
     Endless(&'static str, &'static str),
-    /// A refusal with that.
+    /// An error with this message.
     Refusal(&'static str),
     /// A page without objects, and always another one after it.
     Pages,
-    /// A page whose token for the next one is long.
+    /// A page with a long token for the next one.
     LongToken,
 }
 
-/// Answers on a port of this machine until the test ends.
+/// Answers on a local port until the test ends.
 fn serve(answer: Answer) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -35,7 +35,7 @@ fn serve(answer: Answer) -> String {
     url
 }
 
-/// Answers one request; `None` when the other end has gone.
+/// Answers one request; `None` when the client has closed the connection.
 fn reply(stream: &TcpStream, answer: Answer) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut request = String::new();
@@ -73,7 +73,7 @@ fn reply(stream: &TcpStream, answer: Answer) -> Option<()> {
         .ok()?;
     let chunk = filling.repeat((1 << 20) / filling.len());
     let chunk = format!("{:x}\r\n{chunk}\r\n", chunk.len());
-    // More than any bound, and an end, so that a program without one comes to it.
+    // More than any limit, but finite, so that a program without a limit ends too.
     for _ in 0..3 << 10 {
         stream.write_all(chunk.as_bytes()).ok()?;
     }
@@ -81,7 +81,7 @@ fn reply(stream: &TcpStream, answer: Answer) -> Option<()> {
 }
 
 #[test]
-fn answers_without_an_end_are_given_up() {
+fn endless_answers_are_aborted() {
     for answer in [
         Answer::Endless(r#"{"kind":"List","items":[{"a":""#, "x"),
         Answer::Endless(r#"{"kind":"List","items":["#, "1,"),

@@ -1,4 +1,4 @@
-//! A manifest within the bounds on size, with very many of something that should be there once.
+//! A manifest within the size limits, with very many duplicates of something that should be unique.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::watched::Watched;
 
 const HANG: Duration = Duration::from_mins(2);
 
-/// Runs `ds-plan` on a manifest of some 2 MB.
+/// Runs `ds-plan` on a manifest of about 2 MB.
 fn plan(text: &str) -> Watched {
     assert!(text.len() > 200_000 && text.len() < 3 << 20, "{}", text.len());
     let sandbox = Sandbox::with(&[("agent.yaml", text), ("cluster.json", &cluster().to_string())]);
     Watched::run(sandbox.ds_plan_command("-f agent.yaml --snapshot cluster.json"), HANG)
 }
 
-/// A list of so many equal items where the container's name stands, or on the pod's level.
+/// A list of `count` equal items in the container, or on the pod's level.
 fn with_list(level: &str, field: &str, item: &str, count: usize) -> String {
     let items = vec![item; count].join(",");
     match level {
@@ -28,7 +28,7 @@ fn with_list(level: &str, field: &str, item: &str, count: usize) -> String {
 }
 
 #[test]
-fn equal_items_are_told_in_time() {
+fn equal_items_are_reported_in_time() {
     for (level, field, item) in [
         ("container", "env", "{name: A}"),
         ("container", "ports", "{containerPort: 80, name: a}"),
@@ -46,7 +46,7 @@ fn equal_items_are_told_in_time() {
         ("container", "volumeDevices", "{name: a, devicePath: /a}"),
         ("pod", "schedulingGates", "{name: abcdef}"),
     ] {
-        // One of them with as many as there is room for; they take minutes without optimization.
+        // One field with as many items as possible; they take minutes without optimization.
         let count = if field == "env" { 100_000 } else { 20_000 };
         let run = plan(&with_list(level, field, item, count));
         let code = run.status.and_then(|it| it.code());
@@ -55,9 +55,9 @@ fn equal_items_are_told_in_time() {
     }
 }
 
-/// What is compared with each other, and is all different.
+/// Items that are compared with each other, and all differ.
 #[test]
-fn different_items_are_told_in_time() {
+fn different_items_are_compared_in_time() {
     let list = |item: &dyn Fn(usize) -> String| -> String {
         (0..20_000).map(item).collect::<Vec<_>>().join(", ")
     };
@@ -89,7 +89,7 @@ fn different_items_are_told_in_time() {
 }
 
 #[test]
-fn equal_keys_and_labels_are_told_in_time() {
+fn equal_keys_and_labels_are_reported_in_time() {
     let keys = "a: b, ".repeat(50_000);
     let many: String =
         (0..30_000).map(|at| format!("k{at:06}: v{at:06}")).collect::<Vec<_>>().join(", ");

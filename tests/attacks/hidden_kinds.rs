@@ -1,5 +1,5 @@
-//! Kinds that are spelt so that a search of the file's bytes misses them: a request would hide a
-//! DaemonSet from review, and with `--prune` its pods would go.
+//! Kinds spelled so that a byte search of the file misses them: a request could hide a DaemonSet
+//! from review, and with `--prune` its pods would be deleted.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -7,15 +7,15 @@ use serde_json::json;
 use crate::fixture::{AGENT, cluster_with, of_kind};
 use crate::sandbox::Sandbox;
 
-/// Ways to write `kind: DaemonSet` that every reader of YAML understands.
+/// Spellings of `kind: DaemonSet` that every YAML reader accepts.
 const SPELLINGS: [(&str, &str); 14] = [
     ("a JSON escape", r#"kind: "Daemon\u0053et""#),
     ("a short escape", r#"kind: "\x44aemonSet""#),
     ("a long escape", r#"kind: "Daemon\U00000053et""#),
     ("every letter", r#"kind: "\x44\x61\x65\x6d\x6f\x6e\x53\x65\x74""#),
-    ("a line that goes on", "kind: \"Daemon\\\n  Set\""),
-    ("lines that go on", "kind: \"Daemon\\\n\\\n  \\\n   Set\""),
-    ("a line that goes on, as Windows ends it", "kind: \"Daemon\\\r\n  Set\""),
+    ("a continued line", "kind: \"Daemon\\\n  Set\""),
+    ("continued lines", "kind: \"Daemon\\\n\\\n  \\\n   Set\""),
+    ("a continued line with a Windows line end", "kind: \"Daemon\\\r\n  Set\""),
     ("base64", "kind: !!binary RGFlbW9uU2V0"),
     ("base64 on several lines", "kind: !!binary |\n  RGFl\n  bW9u\n  U2V0"),
     ("base64 with escapes", r#"kind: !!binary "RGFlbW9u\x552V0""#),
@@ -35,7 +35,7 @@ fn in_list(spelling: &str) -> String {
 }
 
 #[test]
-fn a_kind_is_read_however_it_is_spelt() {
+fn every_spelling_of_a_kind_is_read() {
     for (case, spelling) in SPELLINGS {
         for text in [spelt(spelling), in_list(spelling)] {
             let sandbox = Sandbox::with(&[("hidden.yaml", &text)]);
@@ -51,7 +51,7 @@ fn a_kind_is_read_however_it_is_spelt() {
 }
 
 #[test]
-fn json_is_read_however_it_is_spelt() {
+fn every_spelling_of_json_is_read() {
     let manifest: serde_json::Value = serde_yaml::from_str(AGENT).unwrap();
     for (written, hidden) in
         [(r#""DaemonSet""#, r#""\u0044aemonSet""#), (r#""DaemonSet""#, r#""D\u0061\u0065monSet""#)]
@@ -68,7 +68,7 @@ fn json_is_read_however_it_is_spelt() {
     }
 }
 
-/// The source `prod` applied both; one of the two is written in a hidden way now.
+/// The source `prod` applied both; one of the two now has a hidden spelling.
 fn applied_before(hidden: &str) -> Sandbox {
     let mut cluster = cluster_with(AGENT, &["node-1", "node-2"]);
     for live in of_kind(&mut cluster, "DaemonSet") {
@@ -82,7 +82,7 @@ fn applied_before(hidden: &str) -> Sandbox {
 }
 
 #[test]
-fn what_is_spelt_in_another_way_is_not_pruned() {
+fn daemon_sets_in_another_spelling_are_not_pruned() {
     let line = "-f fleet --snapshot cluster.json --source-id prod --prune --validate=warn -o json";
     for (case, spelling) in SPELLINGS {
         let run = applied_before(&spelt(spelling)).ds_plan(line);
@@ -95,7 +95,7 @@ fn what_is_spelt_in_another_way_is_not_pruned() {
 #[test]
 fn under_prune_every_file_is_read() {
     let line = "-f fleet --snapshot cluster.json --source-id prod --prune";
-    // Nobody knows what a file says that cannot be read.
+    // The content of an unreadable file is unknown.
     for broken in ["kind: [", "kind: \"\\q\"", "a: &a [*b]"] {
         let sandbox = applied_before(broken);
         let run = sandbox.ds_plan(line);
@@ -106,7 +106,7 @@ fn under_prune_every_file_is_read() {
     }
 }
 
-/// Nobody knows what a folder holds that was not rendered.
+/// The content of a folder that was not rendered is unknown.
 #[test]
 fn under_prune_every_folder_is_rendered() {
     for (file, text) in [
@@ -125,8 +125,8 @@ fn under_prune_every_folder_is_rendered() {
     }
 }
 
-/// go-yaml ends a line, and so a comment, at these; YAML 1.2 does not. So a kind behind one is
-/// there for kubectl and not for everybody.
+/// go-yaml ends a line, and so a comment, at these characters; YAML 1.2 does not. So kubectl sees a
+/// kind after one, and other readers do not.
 #[test]
 fn a_line_end_that_readers_disagree_on_is_an_error() {
     for (name, end) in [("U+0085", '\u{85}'), ("U+2028", '\u{2028}'), ("U+2029", '\u{2029}')] {
@@ -138,19 +138,19 @@ fn a_line_end_that_readers_disagree_on_is_an_error() {
         assert_eq!(run.code, Some(1), "{name}: {run}");
         assert!(run.stderr.contains("hidden.yaml:2:15"), "{name}: {run}");
         assert!(run.stderr.contains(name), "{name}: {run}");
-        // Also behind a block, which ends there for go-yaml.
+        // Also after a block scalar, which ends there for go-yaml.
         let text = AGENT.replace("kind: DaemonSet", &format!("x: |\n  y{end}kind: DaemonSet"));
         sandbox.write("hidden.yaml", &text);
         let run = sandbox.ds_plan("-f hidden.yaml -f agent.yaml --snapshot cluster.json");
         assert!(run.stderr.contains("hidden.yaml:3:4"), "{name}: {run}");
-        // Within quotes it is a text to all of them.
+        // Within quotes all readers take it as text.
         let annotations = format!("{{tier: node}}\n  annotations: {{a: \"b{end}c\"}}");
         let text = AGENT.replace("{tier: node}", &annotations);
         sandbox.write("quoted.yaml", &text);
         let run = sandbox.ds_plan("-f quoted.yaml --snapshot cluster.json");
         assert_eq!(run.code, Some(0), "{name}: {run}");
     }
-    // kubectl passes over a byte order mark at the beginning of a line.
+    // kubectl skips a byte order mark at the beginning of a line.
     let text = AGENT.replace("kind: DaemonSet", "kind: Secret\n\u{feff}kind: DaemonSet");
     let sandbox = Sandbox::with(&[("hidden.yaml", &text), ("agent.yaml", AGENT)]);
     sandbox.write("cluster.json", crate::fixture::cluster().to_string());
@@ -159,7 +159,7 @@ fn a_line_end_that_readers_disagree_on_is_an_error() {
     assert!(run.stderr.contains("hidden.yaml:3:1"), "{run}");
 }
 
-/// One letter of a word in one of its spellings inside of double quotes.
+/// One spelling of a letter inside double quotes.
 fn letter(letter: char, how: u8) -> String {
     let code = u32::from(letter);
     match how % 7 {
@@ -173,7 +173,7 @@ fn letter(letter: char, how: u8) -> String {
 }
 
 proptest! {
-    /// Whatever an independent reader takes for a DaemonSet is read here, too.
+    /// Every document that an independent reader takes for a DaemonSet is read here, too.
     #[test]
     fn no_spelling_is_missed(how in prop::collection::vec(any::<u8>(), 9), indent in 0..3_usize) {
         let word: String = "DaemonSet".chars().zip(how).map(|(c, how)| letter(c, how)).collect();

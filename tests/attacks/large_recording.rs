@@ -1,5 +1,5 @@
-//! Recordings of a few megabytes that unpack to gigabytes outside of what is decoded object by
-//! object: in a string, a key, a comment, a name.
+//! Recordings of a few megabytes that unpack to gigabytes outside of the objects, which are decoded
+//! one by one: in a string, a key, a comment, a name.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,12 +14,12 @@ use crate::watched::Watched;
 
 const HANG: Duration = Duration::from_mins(1);
 
-/// Writes `before`, then `filling` over and over until there are 512 MiB, then `after`, packed.
+/// Writes `before`, then `filling` repeatedly up to 512 MiB, then `after`, compressed.
 fn pack(sandbox: &Sandbox, before: &str, filling: &str, after: &str) {
     let block = packed(&filling.repeat((1 << 20) / filling.len() + 1));
     let mut file = File::create(sandbox.path("cluster.json.gz")).unwrap();
     file.write_all(&packed(before)).unwrap();
-    // A file may consist of many packed ones.
+    // A file may consist of many compressed ones.
     file.write_all(&block.repeat(512)).unwrap();
     file.write_all(&packed(after)).unwrap();
 }
@@ -31,7 +31,7 @@ fn packed(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_stands_beside_the_objects_is_bounded() {
+fn data_outside_of_the_objects_is_limited() {
     let sandbox = fixture::sandbox();
     let whole = cluster().to_string();
     let inside = whole.strip_prefix('{').unwrap();
@@ -79,7 +79,12 @@ fn what_stands_beside_the_objects_is_bounded() {
         pack(&sandbox, before, filling, after);
         let line = "-f agent.yaml --snapshot cluster.json.gz";
         let run = Watched::run(sandbox.ds_plan_command(line), HANG);
-        eprintln!("{case}: {:?} {} MiB, {} bytes told", run.took, run.peak >> 20, run.stderr.len());
+        eprintln!(
+            "{case}: {:?} {} MiB, {} bytes of output",
+            run.took,
+            run.peak >> 20,
+            run.stderr.len()
+        );
         let held = run.status.is_some_and(|it| it.code() == Some(1))
             && run.peak < 400 << 20
             && run.stderr.len() < 64 << 10

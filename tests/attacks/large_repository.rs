@@ -1,4 +1,4 @@
-//! Repositories of some hundred kilobytes that stand for terabytes, or for very many of something.
+//! Repositories of some hundred kilobytes that expand to terabytes, or to very many objects.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::fixture::{AGENT, cluster};
 use crate::sandbox::Sandbox;
 use crate::watched::Watched;
 
-/// Seconds are what these take.
+/// The time limit; these take seconds.
 const HANG: Duration = Duration::from_mins(3);
 
-/// A bare repository with one commit of one folder, which is made of raw entries.
+/// A bare repository with one commit of one folder, built from raw entries.
 struct Forge {
     sandbox: Sandbox,
     repository: Repository,
@@ -49,7 +49,7 @@ impl Forge {
 }
 
 #[test]
-fn many_paths_to_one_large_file_are_one_look() {
+fn many_paths_to_one_large_file_are_read_once() {
     for rendered in [false, true] {
         let forge = Forge::new();
         let large = forge.repository.blob(&vec![b'x'; 63 << 20]).unwrap();
@@ -67,7 +67,7 @@ fn many_paths_to_one_large_file_are_one_look() {
 }
 
 #[test]
-fn many_links_are_told_together() {
+fn many_links_are_reported_together() {
     for (mode, kind) in [("120000", "symbolic link"), ("160000", "submodule")] {
         let forge = Forge::new();
         let target = forge.repository.blob(b"target").unwrap();

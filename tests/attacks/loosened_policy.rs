@@ -1,4 +1,4 @@
-//! A pull request that would choose the policy that judges it.
+//! A pull request that tries to choose the policy that is applied to it.
 
 use serde_json::Value;
 
@@ -31,11 +31,11 @@ fn newer() -> String {
     agent().replace("agent:1", "agent:2")
 }
 
-/// A repository whose branch `main` and `origin/main` has the policy; `topic` is checked out.
+/// A repository whose branches `main` and `origin/main` have the policy; `topic` is checked out.
 fn repository() -> Sandbox {
     let sandbox = Sandbox::with(&[("deploy/agent.yaml", &agent())]);
     sandbox.write("cluster.json", cluster().to_string());
-    // The cluster after the first rollout, with managed fields and all.
+    // The cluster after the first rollout, including managed fields.
     let line = "-f deploy --snapshot cluster.json --rehearse --save cluster.json --yes";
     let run = sandbox.ds_apply(line);
     assert_eq!(run.code, Some(0), "{run}");
@@ -67,7 +67,7 @@ fn is_judged_by_p(plan: &Value) -> bool {
 const BASE: &str = "--path deploy --base origin/main";
 
 #[test]
-fn another_label_leads_to_no_other_policy() {
+fn another_label_does_not_select_another_policy() {
     let sandbox = repository();
     sandbox.write("deploy/agent.yaml", newer().replace("tier: node", "tier: other"));
     sandbox.commit();
@@ -92,7 +92,7 @@ fn another_label_leads_to_no_other_policy() {
 }
 
 #[test]
-fn a_saved_plan_is_carried_out_under_the_policy_of_the_live_labels() {
+fn a_saved_plan_is_applied_with_the_policy_of_the_live_labels() {
     let sandbox = repository();
     sandbox.write("deploy/agent.yaml", newer().replace("tier: node", "tier: other"));
     sandbox.commit();
@@ -106,7 +106,7 @@ fn a_saved_plan_is_carried_out_under_the_policy_of_the_live_labels() {
     }
 }
 
-/// Each of the two nodes' pods had to stay up for 30 s; without the policy, for 10 s.
+/// Each of the two nodes' pods had to stay Ready for 30 s; without the policy, for 10 s.
 #[track_caller]
 fn assert_one_at_a_time(run: &Run) {
     let took = run.stderr.lines().find(|line| line.starts_with("rehearsed on")).unwrap();
@@ -116,7 +116,7 @@ fn assert_one_at_a_time(run: &Run) {
 #[test]
 fn a_tag_is_not_the_remote_branch() {
     let sandbox = repository();
-    // The request's own policy, under a tag and a branch that are called as the remote branch is.
+    // The request's own policy, under a tag and a branch with the name of the remote branch.
     sandbox
         .write("deploy/policy.yaml", POLICY.replace("maxUnavailable: 1", "maxUnavailable: 100%"));
     sandbox.commit();
@@ -128,18 +128,18 @@ fn a_tag_is_not_the_remote_branch() {
         let plan = plan(&sandbox, &format!("--path deploy --base {base}"));
         assert!(is_judged_by_p(&plan), "{base}: {plan}");
     }
-    // One that is not there is not found under another name.
+    // A missing branch is not found under another name.
     sandbox.git(&["tag", "origin/gone"]);
     let run = sandbox.ds_plan("--path deploy --base origin/gone --snapshot cluster.json");
     assert_eq!(run.code, Some(1), "{run}");
-    // A local branch comes before a tag, too.
+    // A local branch also takes precedence over a tag.
     sandbox.git(&["tag", "main"]);
     let plan = plan(&sandbox, "--path deploy --base main");
     assert!(is_judged_by_p(&plan), "{plan}");
 }
 
 #[test]
-fn a_named_policy_is_the_bases() {
+fn a_named_policy_is_read_from_the_base() {
     let sandbox = repository();
     sandbox.git(&["mv", "deploy/policy.yaml", "policy.yaml"]);
     sandbox.commit();
@@ -155,7 +155,7 @@ fn a_named_policy_is_the_bases() {
         assert!(is_judged_by_p(&plan), "{name}: {plan}");
         assert_eq!(guards(&plan), ["policyChange"], "{name}: {plan}");
     }
-    // One outside of the repository is the pipeline's own.
+    // A policy outside of the repository belongs to the pipeline.
     let outside = Sandbox::with(&[("policy.yaml", &loose)]);
     let outside = outside.path("policy.yaml");
     let plan = plan(&sandbox, &format!("{BASE} --policy {}", outside.display()));
@@ -163,7 +163,7 @@ fn a_named_policy_is_the_bases() {
 }
 
 #[test]
-fn a_branch_from_before_the_policy_is_judged_by_it() {
+fn the_policy_applies_to_an_older_branch() {
     let sandbox = repository();
     sandbox.git(&["stash", "-q"]);
     sandbox.git(&["checkout", "-q", "-B", "topic", "before"]);
@@ -171,12 +171,12 @@ fn a_branch_from_before_the_policy_is_judged_by_it() {
     sandbox.commit();
     let plan = plan(&sandbox, BASE);
     assert!(is_judged_by_p(&plan), "{plan}");
-    // It has not deleted what it never had.
+    // It has not deleted a policy that it never had.
     assert_eq!(guards(&plan), Vec::<&str>::new());
 }
 
 #[test]
-fn a_path_that_the_request_brings_hides_no_policy() {
+fn a_new_path_of_the_request_hides_no_policy() {
     let sandbox = repository();
     sandbox.write("new/other.yaml", agent().replace("name: agent\n  n", "name: other\n  n"));
     sandbox.commit();
@@ -186,9 +186,9 @@ fn a_path_that_the_request_brings_hides_no_policy() {
 }
 
 #[test]
-fn a_request_that_loosens_a_policy_is_told() {
+fn a_loosened_policy_is_reported() {
     for (from, to, told) in [
-        (POLICY, "", "RolloutPolicy `p` would be gone"),
+        (POLICY, "", "RolloutPolicy `p` would no longer apply"),
         ("maxUnavailable: 1", "maxUnavailable: 2", "maxUnavailable from 1 to 2"),
         ("maxUnavailable: 1", "maxUnavailable: 100%", "maxUnavailable from 1 to 100%"),
         ("  maxUnavailable: 1\n", "", "maxUnavailable from 1 to none"),
@@ -198,8 +198,8 @@ fn a_request_that_loosens_a_policy_is_told() {
         ("progressDeadline: 5m", "progressDeadline: 6m", "progressDeadline from 300 s to 360 s"),
         ("max: 1", "max: 50%", "skipUnreadyNodes from 1 to 50%"),
         ("spec:\n", "spec:\n  ramp: none\n", "ramp from double to none"),
-        ("spec:\n", "spec:\n  onFailure: hold\n", "onFailure from park to hold"),
-        ("tier: node", "tier: other", "RolloutPolicy `p` would be gone"),
+        ("spec:\n", "spec:\n  onFailure: hold\n", "onFailure from abort to hold"),
+        ("tier: node", "tier: other", "RolloutPolicy `p` would no longer apply"),
         ("name: p", "name: q", ""),
         ("maxRestarts: 1", "maxRestarts: 0", ""),
         ("minReadySeconds: 30", "minReadySeconds: 31", ""),
@@ -228,7 +228,7 @@ fn a_request_that_loosens_a_policy_is_told() {
 }
 
 #[test]
-fn policies_can_be_read_at_a_revision_of_their_own() {
+fn policies_can_be_read_at_their_own_revision() {
     let sandbox = repository();
     sandbox
         .write("deploy/policy.yaml", POLICY.replace("maxUnavailable: 1", "maxUnavailable: 100%"));

@@ -1,8 +1,8 @@
-//! Attacks: what hostile manifests, repositories, recordings and servers try, one module a class of
+//! Attacks by hostile manifests, repositories, recordings and servers, one module per class of
 //! attack. `docs/security.md` has a row for each.
 
-// Clippy's leave for tests (clippy.toml) ends at functions marked as such; the sandbox is none.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
+// Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
 mod broken_objects;
 mod embedded_repository;

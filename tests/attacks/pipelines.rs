@@ -1,5 +1,5 @@
-//! The pipelines in `examples/ci`: what somebody gets who can open a request, push a branch, or
-//! replace an artifact.
+//! The pipelines in `examples/ci`: the permissions of a user who can open a request, push a branch,
+//! or replace an artifact.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn pipeline(file: &str) -> (String, Value) {
 }
 
 #[test]
-fn an_apply_takes_the_approved_plan_of_a_merged_commit_and_no_other() {
+fn only_the_approved_plan_of_a_merged_commit_is_applied() {
     for file in ["github/ds-apply.yml", "gitlab/ds-plan.gitlab-ci.yml"] {
         let (text, _) = pipeline(file);
         let calls: Vec<&str> = text.split("ds-apply --").skip(1).collect();
@@ -30,7 +30,7 @@ fn an_apply_takes_the_approved_plan_of_a_merged_commit_and_no_other() {
     let apply = &github["jobs"]["apply"];
     assert_eq!(apply["environment"], "production");
     let steps = apply["steps"].as_array().unwrap();
-    // The history is there, and the digest is the output of the job that was approved.
+    // The checkout has the history, and the digest is the output of the approved job.
     assert_eq!(steps[0]["with"]["fetch-depth"], 0);
     let digest = "${{ needs.plan.outputs.sha256 }}";
     assert!(steps.iter().any(|step| step["env"]["APPROVED"] == digest));
@@ -39,7 +39,7 @@ fn an_apply_takes_the_approved_plan_of_a_merged_commit_and_no_other() {
 }
 
 #[test]
-fn the_plan_of_a_request_is_published_nowhere() {
+fn the_plan_of_a_request_is_not_published() {
     let (github, _) = pipeline("github/ds-plan.yml");
     assert!(!github.contains("outputs.plan }}"), "{github}");
     let (_, gitlab) = pipeline("gitlab/ds-plan.gitlab-ci.yml");

@@ -1,6 +1,5 @@
-//! Recordings and plans that are not what they say: of a fork's branch, unsigned, or signed by
-//! somebody else. The verifier here is a stand-in that checks how it is called; cosign itself is not
-//! tried.
+//! Recordings and plans from an untrusted source: a fork's branch, unsigned, or signed by another
+//! user. The verifier is a stand-in that checks its arguments; cosign itself is not tested.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +11,7 @@ use crate::sandbox::{Run, Sandbox};
 
 const IDENTITY: &str = "https://github.com/octo/fleet/.github/workflows/record.yml@refs/heads/main";
 
-/// Answers as cosign does: the bundle has the identity that signed, and the bytes that were.
+/// Behaves like cosign: the bundle contains the identity that signed, and the signed bytes.
 const COSIGN: &str = r#"#!/bin/sh
 [ "$1 $2 $4 $6" = "verify-blob --bundle --certificate-identity --certificate-oidc-issuer" ] || exit 64
 [ "$7" = "https://token.actions.githubusercontent.com" ] || exit 65
@@ -45,12 +44,12 @@ fn plan(sandbox: &Sandbox, flags: &str) -> Run {
 }
 
 #[test]
-fn a_recording_that_somebody_else_signed_is_refused() {
+fn a_recording_signed_by_another_identity_is_refused() {
     let sandbox = sandbox();
     let flags = format!("--snapshot cluster.json --require-signature {IDENTITY}");
     let unsigned = plan(&sandbox, &flags);
     assert_eq!(unsigned.code, Some(1), "{unsigned}");
-    assert!(unsigned.stderr.contains("the signature of cluster.json cannot be checked"));
+    assert!(unsigned.stderr.contains("cannot check the signature of cluster.json"));
     sign(&sandbox, "cluster.json", IDENTITY);
     let signed = plan(&sandbox, &flags);
     assert_eq!(signed.code, Some(0), "{signed}");
@@ -71,7 +70,7 @@ fn a_recording_that_somebody_else_signed_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_signed_or_checked_is_refused() {
+fn recordings_that_cannot_be_verified_are_refused() {
     let sandbox = sandbox();
     sign(&sandbox, "cluster.json", IDENTITY);
     for (flags, code) in [("", 64), ("--snapshot -", 64)] {
@@ -95,7 +94,7 @@ fn fetching() -> String {
 }
 
 #[test]
-fn only_a_run_of_this_repositorys_own_schedule_is_taken() {
+fn only_a_scheduled_run_of_this_repository_is_used() {
     let sandbox = sandbox();
     let run = |id: u32, event: &str, head: &str, branch: &str| {
         format!(
@@ -104,7 +103,7 @@ fn only_a_run_of_this_repositorys_own_schedule_is_taken() {
             "head_repository":{{"full_name":"{head}"}}}}"#
         )
     };
-    // The newest first: a fork's branch that is called main, a run by hand, another branch.
+    // The newest first: a fork's branch called main, a manual run, another branch.
     let runs = [
         run(9, "pull_request", "evil/fleet", "main"),
         run(8, "schedule", "evil/fleet", "main"),
@@ -125,7 +124,7 @@ fn only_a_run_of_this_repositorys_own_schedule_is_taken() {
         let mode = fs::Permissions::from_mode(0o755);
         fs::set_permissions(sandbox.path("bin/gh"), mode).unwrap();
         let mut bash = std::process::Command::new("bash");
-        #[expect(clippy::disallowed_methods, reason = "jq is where this machine has it")]
+        #[expect(clippy::disallowed_methods, reason = "jq is found on the PATH")]
         let path = std::env::var("PATH").unwrap();
         bash.args(["-eo", "pipefail", "-c", &fetching()]).env_clear();
         bash.env("PATH", format!("{}:{path}", sandbox.path("bin").display()));
@@ -138,7 +137,7 @@ fn only_a_run_of_this_repositorys_own_schedule_is_taken() {
     assert_eq!(fs::read_to_string(sandbox.path("taken")).unwrap(), "5\n");
     let output = fs::read_to_string(sandbox.path("output")).unwrap();
     assert!(output.contains("origin=https://h/5"), "{output}");
-    // Where there is none, nothing else is taken.
+    // Without a matching run, no other one is used.
     fs::remove_file(sandbox.path("taken")).unwrap();
     let none = gh(&runs[..4].join(","));
     assert_eq!(none.code, Some(1), "{none}");

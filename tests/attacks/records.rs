@@ -1,5 +1,5 @@
-//! The record of `managedBy: ds-apply`, a ConfigMap: whoever may write ConfigMaps in the namespace puts
-//! a privileged container into it.
+//! The record of `managedBy: ds-apply`, a ConfigMap: a user who may write ConfigMaps in the
+//! namespace adds a privileged container to it.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn add_container(object: &mut Value) {
     object["spec"]["template"]["spec"]["containers"].as_array_mut().unwrap().push(evil);
 }
 
-/// The fields of that container, in the form of `managedFields`.
+/// The fields of that container, in the format of `managedFields`.
 fn fields_of_container() -> Value {
     json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"evil\"}": {
         ".": {}, "f:name": {}, "f:image": {}, "f:securityContext": {"f:privileged": {}},
@@ -66,18 +66,18 @@ fn merge(whole: &mut Value, part: &Value) {
 
 const FLAGS: &str = "--snapshot before.json -f agent.yaml --managed-by ds-apply";
 
-/// Carries out a new version of the manifest; how it ended, and the cluster afterwards.
+/// Applies a new version of the manifest; returns the exit code, and the cluster afterwards.
 fn apply(sandbox: &Sandbox) -> (Option<i32>, String) {
     sandbox.write("agent.yaml", AGENT.replace("agent:1", "agent:2"));
     let run = sandbox.ds_apply(&format!("--rehearse --seed 1 --save after.json {FLAGS}"));
     (run.code, fs::read_to_string(sandbox.path("after.json")).unwrap())
 }
 
-/// How a record is changed.
+/// An edit of a record.
 type Edit = Box<dyn FnOnce(&mut Value)>;
 
 #[test]
-fn a_record_that_somebody_else_has_written_is_a_guard() {
+fn a_record_written_by_another_user_is_a_guard() {
     let owned = |owner: Option<Value>| {
         move |object: &mut Value| {
             add_container(object);
@@ -86,7 +86,7 @@ fn a_record_that_somebody_else_has_written_is_a_guard() {
         }
     };
     let edits: [(&str, Edit); 7] = [
-        ("owned by nobody", Box::new(owned(None))),
+        ("without an owner", Box::new(owned(None))),
         ("by server-side apply", Box::new(owned(Some(entry("kubectl", "Apply"))))),
         ("by an update", Box::new(owned(Some(entry("kubectl", "Update"))))),
         ("under our name, by an update", Box::new(owned(Some(entry("ds-apply", "Update"))))),
@@ -109,14 +109,14 @@ fn a_record_that_somebody_else_has_written_is_a_guard() {
     for (rule, edit) in edits {
         let sandbox = sandbox();
         let plan = sandbox.ds_plan(&format!("{FLAGS} --fail-on-guards"));
-        assert_eq!(plan.code, Some(0), "nobody has touched it: {plan}");
+        assert_eq!(plan.code, Some(0), "the record is unchanged: {plan}");
         tamper(&sandbox, edit);
         let plan = sandbox.ds_plan(&format!("{FLAGS} -o json --fail-on-guards"));
         assert_eq!(plan.code, Some(6), "{rule}: {plan}");
         let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
         let guard = plan["guards"][0]["message"].as_str().unwrap();
         assert!(guard.contains("is not as ds-apply has written it"), "{rule}: {guard}");
-        // And nothing of it would have stayed.
+        // Nothing of it would be left over.
         assert_eq!(plan["daemonSets"][0]["leftovers"], Value::Null, "{rule}: {plan:#}");
         let (code, after) = apply(&sandbox);
         assert_eq!(code, Some(6), "{rule}");
@@ -125,7 +125,7 @@ fn a_record_that_somebody_else_has_written_is_a_guard() {
 }
 
 #[test]
-fn what_is_written_under_our_own_name_goes_all_the_same() {
+fn fields_under_our_own_manager_are_removed() {
     let sandbox = sandbox();
     tamper(&sandbox, |object| {
         add_container(object);

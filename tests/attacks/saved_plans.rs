@@ -1,5 +1,5 @@
-//! A saved plan is a claim, not an order: whoever edits the file, swaps it, or hands it to another
-//! cluster gets nothing that the plan as approved, made again, would not do.
+//! A saved plan is not trusted: a user who edits the file, replaces it, or uses it on another
+//! cluster achieves only what the approved plan, made again, would do.
 
 use std::fs;
 
@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use crate::fixture::{AGENT, cluster, of_kind};
 use crate::sandbox::{Run, Sandbox};
 
-/// The DaemonSets of the source before somebody took three of them out.
+/// The DaemonSets of the source before three of them were removed.
 const NAMES: [&str; 4] = ["agent", "exporter", "mesh", "shipper"];
 
-/// With another seed than before, so that new pods get other names and uids than the first ones had.
+/// With another seed than before, so that new pods get other names and uids than the first ones
+/// had.
 const REHEARSE: &str = "--rehearse --seed 1 --snapshot before.json --save after.json";
 
 fn named(name: &str) -> String {
@@ -19,7 +20,7 @@ fn named(name: &str) -> String {
 }
 
 /// A repository whose newest commit has one of the four DaemonSets that the cluster in
-/// `before.json` got from the commit before.
+/// `before.json` got from the previous commit.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::with(&[("cluster.json", &cluster().to_string())]);
     for name in NAMES {
@@ -34,7 +35,7 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-/// `ds-plan --out plan.json`.
+/// Runs `ds-plan --out plan.json`.
 fn save(sandbox: &Sandbox, flags: &str) -> Value {
     let run =
         sandbox.ds_plan(&format!("--snapshot before.json --path deploy {flags} --out plan.json"));
@@ -46,7 +47,7 @@ fn plan(sandbox: &Sandbox) -> Value {
     serde_json::from_slice(&fs::read(sandbox.path("plan.json")).unwrap()).unwrap()
 }
 
-/// Puts an edited plan in the place of the one that was approved.
+/// Replaces the approved plan by an edited one.
 fn forge(sandbox: &Sandbox, edit: impl FnOnce(&mut Value)) {
     let mut plan = plan(sandbox);
     edit(&mut plan);
@@ -68,13 +69,13 @@ fn daemon_sets(sandbox: &Sandbox, file: &str) -> Vec<(String, String)> {
     of_kind(&mut cluster, "DaemonSet").map(one).collect()
 }
 
-/// Whether the rehearsal left the cluster as it was.
+/// Whether the rehearsal made no changes to the cluster.
 fn is_untouched(sandbox: &Sandbox) -> bool {
     daemon_sets(sandbox, "before.json") == daemon_sets(sandbox, "after.json")
 }
 
 #[test]
-fn guards_are_not_taken_from_the_file() {
+fn guards_are_not_read_from_the_file() {
     let sandbox = sandbox();
     for name in &NAMES[1..] {
         fs::remove_file(sandbox.path(&format!("deploy/{name}.yaml"))).unwrap();
@@ -89,7 +90,7 @@ fn guards_are_not_taken_from_the_file() {
     assert!(is_untouched(&sandbox));
 }
 
-/// A newer image in the working tree of a branch that nobody has reviewed; the commit's id.
+/// A newer image in the working tree of an unreviewed branch; returns the commit's id.
 fn unreviewed(sandbox: &Sandbox) -> String {
     sandbox.git(&["checkout", "-q", "-b", "evil"]);
     sandbox.write("deploy/agent.yaml", named("agent").replace("agent:1", "agent:evil"));
@@ -101,7 +102,7 @@ fn unreviewed(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn the_commit_is_a_full_id_and_no_expression() {
+fn the_commit_is_a_full_id_and_not_an_expression() {
     let sandbox = sandbox();
     let id = unreviewed(&sandbox);
     save(&sandbox, "--rev evil --source-id prod");
@@ -123,17 +124,17 @@ fn the_commit_is_a_full_id_and_no_expression() {
         assert!(run.stderr.contains("no full commit id"), "{claim}: {run}");
         assert!(is_untouched(&sandbox), "{claim}");
     }
-    // Without a commit it would be of whatever is checked out.
+    // Without a commit it would be that of the checked-out files.
     forge(&sandbox, |plan| plan["source"]["commit"] = Value::Null);
     let run = carry_out(&sandbox, "");
     assert_eq!(run.code, Some(64), "{run}");
 }
 
 #[test]
-fn a_commit_that_was_never_merged_is_refused() {
+fn an_unmerged_commit_is_refused() {
     let sandbox = sandbox();
     let id = unreviewed(&sandbox);
-    // A tag of the branch's name is found before the branch, where git looks names up.
+    // Where git looks up names, a tag with the branch's name takes precedence over the branch.
     sandbox.git(&["tag", "heads/main", &id]);
     sandbox.git(&["tag", "main", &id]);
     save(&sandbox, &format!("--rev {id} --source-id prod"));
@@ -150,7 +151,7 @@ fn a_commit_that_was_never_merged_is_refused() {
         assert!(run.to_string().contains(says), "{flags}: {run}");
         assert_eq!(is_untouched(&sandbox), code != 0, "{flags}");
     }
-    // Without a saved plan, too; what is merged passes.
+    // The same without a saved plan; a merged commit is accepted.
     let anew = |rev: &str| {
         let flags = "--require-ref refs/heads/main --path deploy --source-id prod";
         sandbox.ds_apply(&format!("{REHEARSE} --rev {rev} {flags}")).code
@@ -161,7 +162,7 @@ fn a_commit_that_was_never_merged_is_refused() {
     );
 }
 
-/// The cluster, but another one.
+/// Makes it another cluster.
 fn elsewhere(sandbox: &Sandbox) {
     let text = fs::read_to_string(sandbox.path("before.json")).unwrap();
     let mut other: Value = serde_json::from_str(&text).unwrap();
@@ -174,7 +175,7 @@ fn elsewhere(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_plan_of_one_cluster_is_not_carried_out_on_another() {
+fn a_plan_is_not_applied_to_another_cluster() {
     let sandbox = sandbox();
     sandbox.write("deploy/new.yaml", named("new"));
     sandbox.commit();
@@ -183,7 +184,7 @@ fn a_plan_of_one_cluster_is_not_carried_out_on_another() {
     let run = carry_out(&sandbox, "");
     assert_eq!(run.code, Some(5), "{run}");
     assert!(run.stderr.contains("is of another cluster"), "{run}");
-    // Nor one that does not say which.
+    // Nor a plan without a cluster.
     forge(&sandbox, |plan| plan["cluster"]["uid"] = Value::Null);
     let run = carry_out(&sandbox, "");
     assert_eq!(run.code, Some(5), "{run}");
@@ -191,7 +192,7 @@ fn a_plan_of_one_cluster_is_not_carried_out_on_another() {
 }
 
 #[test]
-fn another_file_than_the_approved_one_is_refused() {
+fn a_file_that_was_not_approved_is_refused() {
     let sandbox = sandbox();
     sandbox.write("deploy/new.yaml", named("new"));
     sandbox.commit();
@@ -200,13 +201,13 @@ fn another_file_than_the_approved_one_is_refused() {
     let saved = planned.stderr.lines().find_map(|line| line.strip_prefix("saved plan.json, "));
     let digest = saved.unwrap().strip_prefix("sha256:").unwrap().to_owned();
     let text = fs::read(sandbox.path("plan.json")).unwrap();
-    // A blank more means the same and is another file.
+    // One more space has the same meaning, but changes the digest.
     for (content, code) in [([&text[..], b" "].concat(), 1), (text, 0)] {
         sandbox.write("plan.json", content);
         for spelled in [digest.clone(), digest.to_uppercase(), format!("sha256:{digest}")] {
             let run = carry_out(&sandbox, &format!("--sha256 {spelled}"));
             assert_eq!(run.code, Some(code), "{run}");
-            assert_eq!(run.stderr.contains("is not the plan that was approved"), code == 1);
+            assert_eq!(run.stderr.contains("is not the approved plan"), code == 1);
         }
     }
     for digest in ["", "sha256:", "abc", &digest[1..]] {
@@ -216,7 +217,7 @@ fn another_file_than_the_approved_one_is_refused() {
 }
 
 #[test]
-fn what_the_file_says_of_itself_is_not_recorded() {
+fn claims_of_the_file_are_not_recorded() {
     let sandbox = sandbox();
     sandbox.write("deploy/agent.yaml", named("agent").replace("agent:1", "agent:2"));
     sandbox.commit();
@@ -234,7 +235,7 @@ fn what_the_file_says_of_itself_is_not_recorded() {
 }
 
 #[test]
-fn a_file_is_never_taken_for_a_plan_by_its_name() {
+fn a_file_is_never_used_as_a_plan_because_of_its_name() {
     let sandbox = sandbox();
     sandbox.write("deploy/new.yaml", named("new"));
     sandbox.commit();

@@ -1,4 +1,4 @@
-//! Pipes and devices where a repository or a folder should have files: opening one would wait for
+//! Pipes and devices in place of files in a repository or a folder: opening one would block for
 //! ever.
 
 use std::fs;
@@ -19,7 +19,7 @@ fn pipe(sandbox: &Sandbox, name: &str) {
 }
 
 #[test]
-fn a_pipe_in_a_repository_is_not_waited_for() {
+fn a_pipe_in_a_repository_does_not_block() {
     for name in [
         ".git/index",
         ".git/config",
@@ -53,7 +53,7 @@ fn a_pipe_in_a_repository_is_not_waited_for() {
 }
 
 #[test]
-fn a_loose_object_that_is_a_pipe_is_not_waited_for() {
+fn a_loose_object_that_is_a_pipe_does_not_block() {
     let sandbox = fixture::sandbox();
     sandbox.commit();
     let mut objects = Vec::new();
@@ -76,9 +76,9 @@ fn a_loose_object_that_is_a_pipe_is_not_waited_for() {
     }
 }
 
-/// What a repository calls its working tree may be anywhere; only the folder around it is looked at.
+/// A repository may declare any folder as its working tree; only the folder around it is read.
 #[test]
-fn a_working_tree_elsewhere_is_not_looked_at() {
+fn a_working_tree_elsewhere_is_not_read() {
     for elsewhere in ["/", "..", "../elsewhere", "home"] {
         let sandbox = Sandbox::new();
         let all = fixture::sandbox();
@@ -101,7 +101,7 @@ fn a_working_tree_elsewhere_is_not_looked_at() {
         assert!(run.stdout.contains("DaemonSet logging/agent"), "{elsewhere}: {run}");
         assert!(run.stderr.contains("core.worktree"), "{elsewhere}: {run}");
         assert!(!run.stderr.contains("secret"), "{elsewhere}: {run}");
-        // Paths are counted from the folder around it, all the same.
+        // Paths are still relative to the folder around it.
         let line = format!(
             "--repo repo --path {} --snapshot cluster.json -o name",
             sandbox.path("repo/agent.yaml").display()

@@ -1,5 +1,5 @@
-//! What comes with the programs: an action, pipelines to copy, manifests of jobs, an image. What they
-//! fetch is named by what it is, tokens stay out of lists of processes, and no job runs for ever.
+//! The files shipped with the programs: an action, pipelines to copy, manifests of jobs, an image.
+//! Downloads are pinned, tokens do not appear in process lists, and every job has a timeout.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_yaml::Value;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Files below a folder with one of these ends.
+/// Files below a folder with one of these extensions.
 fn files(folder: &str, ends: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(ROOT).join(folder)];
@@ -32,7 +32,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn every_job_has_a_deadline() {
+fn every_job_has_a_timeout() {
     let mut jobs = 0;
     let pages = files("docs", &[".md"]).into_iter().chain([Path::new(ROOT).join("README.md")]);
     let blocks = pages.flat_map(|page| {
@@ -60,7 +60,7 @@ fn every_job_has_a_deadline() {
 }
 
 #[test]
-fn actions_and_images_are_named_by_what_they_are() {
+fn actions_and_images_are_pinned_by_digest() {
     let mut seen = 0;
     let workflows = files("examples/ci/github", &[".yml"]);
     for path in workflows.into_iter().chain([Path::new(ROOT).join("action.yml")]) {
@@ -85,7 +85,7 @@ fn actions_and_images_are_named_by_what_they_are() {
 }
 
 #[test]
-fn what_is_applied_comes_from_no_cache() {
+fn applies_use_no_cache() {
     let action: Value = serde_yaml::from_str(&text(&Path::new(ROOT).join("action.yml"))).unwrap();
     for step in action["runs"]["steps"].as_sequence().unwrap() {
         if step["uses"].as_str().is_some_and(|uses| uses.starts_with("actions/cache@")) {
@@ -106,7 +106,7 @@ fn what_is_applied_comes_from_no_cache() {
     }
 }
 
-/// Arguments of a process are there for all to see.
+/// All users of a machine can read the arguments of a process.
 #[test]
 fn tokens_are_in_no_arguments() {
     let scripts = files("action", &[".sh"]).into_iter();
@@ -118,7 +118,7 @@ fn tokens_are_in_no_arguments() {
             if line.starts_with('#') || !line.contains('$') || line.contains(": ${{ ") {
                 continue;
             }
-            // Into a pipe that curl reads its header from; `printf` is the shell's own.
+            // Into a pipe from which curl reads its header; `printf` is built into the shell.
             assert!(line.contains("--header @<(printf '"), "{}: {line}", path.display());
             tokens += 1;
         }
@@ -126,7 +126,7 @@ fn tokens_are_in_no_arguments() {
     assert!(tokens >= 3, "{tokens}");
 }
 
-/// Whoever opens a merge request writes the jobs of its pipeline.
+/// The author of a merge request controls the jobs of its pipeline.
 #[test]
 fn pipelines_of_merge_requests_have_no_token_that_writes() {
     let path = Path::new(ROOT).join("examples/ci/gitlab/ds-plan.gitlab-ci.yml");

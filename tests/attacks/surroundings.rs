@@ -1,4 +1,4 @@
-//! What stands around a run: programs in the current folder, and devices as files to write.
+//! The environment of a run: programs in the current folder, and devices as output files.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::fixture;
 use crate::sandbox::Sandbox;
 
-/// A sandbox whose current folder has programs that tell that they ran.
+/// A sandbox whose current folder contains programs that record that they ran.
 fn booby_trapped(names: &[&str]) -> Sandbox {
     let sandbox = fixture::sandbox();
     for name in names {
@@ -22,11 +22,11 @@ fn booby_trapped(names: &[&str]) -> Sandbox {
     sandbox
 }
 
-/// Relative, empty, and both at either end.
+/// A relative entry, an empty one, and each at either end.
 const PATHS: [&str; 5] = [".", "", ":/usr/bin:/bin", "./:/usr/bin:/bin", "/nowhere::."];
 
 #[test]
-fn no_program_is_taken_from_the_current_folder() {
+fn no_program_is_run_from_the_current_folder() {
     let exec = "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
                 clusters: [{name: c, cluster: {server: \"http://127.0.0.1:1\"}}]\n\
                 users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, \
@@ -59,7 +59,7 @@ fn no_program_is_taken_from_the_current_folder() {
 }
 
 #[test]
-fn what_is_written_to_a_device_goes_into_it() {
+fn devices_are_written_in_place() {
     let sandbox = fixture::sandbox();
     let plan = "-f agent.yaml --snapshot cluster.json";
     for (flag, beginning) in [("--out", "{\n  \"apiVersion\""), ("--report", "<!doctype html>")] {

@@ -1,5 +1,5 @@
-//! Somebody who may edit one namespace, and means another: what stands there makes the programs more
-//! careful about the DaemonSets there, and about no other.
+//! A user who may edit one namespace and attacks another: objects in their namespace affect only
+//! the DaemonSets there, and only make the programs more cautious.
 
 use std::fs;
 
@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use crate::fixture::{AGENT, cluster, of_kind};
 use crate::sandbox::{Run, Sandbox};
 
-/// With another seed than before, so that new pods get other names and uids than the first ones had.
+/// With another seed than before, so that new pods get other names and uids than the first ones
+/// had.
 const REHEARSE: &str = "--rehearse --seed 1 --snapshot before.json --save after.json";
 
-/// `a-shop/web` is a tenant's, and comes first by name; `logging/agent` is not.
+/// `a-shop/web` belongs to a tenant, and comes first by name; `logging/agent` does not.
 fn sandbox() -> Sandbox {
     let mut cluster = cluster();
     let mut namespace = of_kind(&mut cluster, "Namespace").next().unwrap().clone();
@@ -57,7 +58,7 @@ fn add(sandbox: &Sandbox, object: Value) {
     sandbox.write("before.json", cluster.to_string());
 }
 
-/// The image of each DaemonSet that is left, `NAMESPACE/NAME IMAGE`.
+/// The image of each remaining DaemonSet, `NAMESPACE/NAME IMAGE`.
 fn images(sandbox: &Sandbox) -> Vec<String> {
     let mut after = recorded(sandbox, "after.json");
     let image = |one: &mut Value| {
@@ -70,21 +71,21 @@ fn images(sandbox: &Sandbox) -> Vec<String> {
     of_kind(&mut after, "DaemonSet").map(image).collect()
 }
 
-/// A DaemonSet of the cluster, under another name, mark and all.
+/// A copy of a DaemonSet under another name, including the source annotation.
 fn decoy(sandbox: &Sandbox, namespace: &str, name: &str) -> Value {
     let mut cluster = recorded(sandbox, "before.json");
     let mut all = of_kind(&mut cluster, "DaemonSet");
     let agent = all.find(|it| it["metadata"]["name"] == "agent").unwrap().to_string();
     let mut decoy: Value = serde_json::from_str(&agent.replace("agent", name)).unwrap();
     decoy["metadata"]["namespace"] = json!(namespace);
-    // No node runs it.
+    // It selects no node.
     decoy["spec"]["template"]["spec"]["nodeSelector"] = json!({"no": "node"});
     decoy["metadata"]["uid"] = json!(format!("uid-{namespace}-{name}"));
     decoy
 }
 
 #[test]
-fn templates_that_are_said_to_have_failed_refuse_one_daemon_set() {
+fn forged_failed_templates_block_only_one_daemon_set() {
     let sandbox = sandbox();
     version(&sandbox, "2");
     let plan = sandbox.ds_plan("-f deploy --snapshot before.json --source-id prod -o json").stdout;
@@ -109,10 +110,10 @@ fn templates_that_are_said_to_have_failed_refuse_one_daemon_set() {
 }
 
 #[test]
-fn what_is_refused_stops_what_a_policy_puts_after_it() {
+fn a_refusal_stops_later_daemon_sets_of_the_policy_order() {
     let sandbox = sandbox();
     version(&sandbox, "2");
-    // Another selector, which no update can bring about.
+    // Another selector, which cannot be changed by an update.
     let web = fs::read_to_string(sandbox.path("deploy/web.yaml")).unwrap();
     sandbox.write("deploy/web.yaml", web.replace("app: web", "app: shop"));
     let policy = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: last}\n\
@@ -126,9 +127,9 @@ fn what_is_refused_stops_what_a_policy_puts_after_it() {
 }
 
 #[test]
-fn marks_count_only_where_the_source_is() {
+fn source_annotations_count_only_in_the_sources_namespaces() {
     let sandbox = sandbox();
-    // The source takes out what it has in one namespace, and leaves the rest.
+    // The source removes its DaemonSet in one namespace, and keeps the rest.
     add(&sandbox, decoy(&sandbox, "logging", "old"));
     for name in ["decoy-1", "decoy-2", "decoy-3", "decoy-4"] {
         add(&sandbox, decoy(&sandbox, "default", name));
@@ -139,14 +140,14 @@ fn marks_count_only_where_the_source_is() {
     let left = images(&sandbox);
     assert_eq!(left.iter().filter(|it| it.starts_with("default/decoy")).count(), 4, "{left:?}");
     assert!(!left.iter().any(|it| it.starts_with("logging/old")), "{left:?}");
-    // Whoever names the namespace means it, and the guard counts there.
+    // With the namespace as an explicit argument, the guard counts it.
     let named = apply(&sandbox, "--prune --prune-namespace default");
     assert_eq!(named.code, Some(6), "{named}");
     assert!(named.stderr.contains("--allow-mass-deletion"), "{named}");
 }
 
 #[test]
-fn a_decoy_of_another_place_is_refused_alone() {
+fn a_decoy_in_another_namespace_is_refused_alone() {
     let sandbox = sandbox();
     version(&sandbox, "2");
     add(&sandbox, decoy(&sandbox, "logging", "old"));

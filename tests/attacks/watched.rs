@@ -1,5 +1,5 @@
-//! A program run as a process, watched from outside: how long it takes, and how much memory it has
-//! at most. Limits of time are generous, for they tell seconds from hours.
+//! Runs a program as a process and measures its duration and its peak memory. The limits of time
+//! are generous, because they distinguish seconds from hours.
 
 use std::fmt;
 use std::fs;
@@ -8,23 +8,23 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How often a process is looked at.
+/// The polling interval.
 const POLL: Duration = Duration::from_millis(5);
 
-/// How a process ended.
+/// The result of a process.
 pub(crate) struct Watched {
-    /// `None` when it was ended because it took too long.
+    /// `None` when it was killed after the limit.
     pub(crate) status: Option<ExitStatus>,
-    /// About how long it took.
+    /// Its approximate duration.
     pub(crate) took: Duration,
-    /// The most memory that it was seen to have resident, in bytes.
+    /// The peak resident memory, in bytes.
     pub(crate) peak: usize,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 impl Watched {
-    /// Runs a command, and ends it after `limit`.
+    /// Runs a command, and kills it after `limit`.
     pub(crate) fn run(mut command: Command, limit: Duration) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -48,22 +48,22 @@ impl Watched {
         Self { status, took, peak, stdout, stderr }
     }
 
-    /// Asserts that it ended by itself with `code`, and had at most so many MiB.
+    /// Asserts that it ended by itself with `code`, and used at most this many MiB.
     #[track_caller]
     pub(crate) fn expect(&self, code: i32, mebibytes: usize) {
         assert_eq!(self.status.and_then(|it| it.code()), Some(code), "{self}");
         assert!(self.peak <= mebibytes << 20, "{self}");
     }
 
-    /// Asserts that it did not tell more than a log can take.
+    /// Asserts that its output is not too long for a log.
     #[track_caller]
     pub(crate) fn expect_few_words(&self) {
         let told = self.stdout.len() + self.stderr.len();
-        assert!(told < 1 << 20, "{told} bytes were told: {self}");
+        assert!(told < 1 << 20, "{told} bytes of output: {self}");
     }
 }
 
-/// The most memory that a process had resident so far; 0 when it is gone (`VmHWM` of proc(5)).
+/// The peak resident memory of a process so far; 0 when it is gone (`VmHWM` of proc(5)).
 fn resident_peak(child: &Child) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -71,7 +71,7 @@ fn resident_peak(child: &Child) -> usize {
     kibibytes.map_or(0, |number| number.parse::<usize>().unwrap() << 10)
 }
 
-/// What comes out of a pipe, all of it, so that nobody waits for its reader.
+/// Reads everything from a pipe, so that its writer does not block.
 fn drained(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();

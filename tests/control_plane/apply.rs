@@ -1,14 +1,12 @@
-//! `ds-apply` on a real control plane, watched by a stranger who sees every pod event and counts
-//! for himself.
+//! `ds-apply` on a real control plane, with an independent observer that sees every pod event and
+//! counts unavailable pods itself.
 
 mod cost;
-mod desk;
-mod diary;
 mod emptied;
 mod in_cluster;
+mod interference;
 mod killed;
 mod managed;
-mod meddled;
 mod namespaced;
 mod on_delete;
 mod outages;
@@ -17,6 +15,7 @@ mod preflight;
 mod provenance;
 mod pruned;
 mod readme;
+mod request_log;
 mod roles;
 mod rolling;
 mod saved;
@@ -27,6 +26,7 @@ mod terminal;
 mod together;
 mod unready;
 mod watcher;
+mod workspace;
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -37,10 +37,10 @@ use serde_json::Value;
 use crate::harness::{ControlPlane, FakeNode, Proxy, Running, stdout, wait_for, wait_until};
 use watcher::{Seen, Watcher};
 
-/// How long a fleet may take to come up.
+/// How long a fleet may take to become ready.
 const SOON: Duration = Duration::from_mins(2);
 
-/// One DaemonSet in a namespace of its own, on every node of the plane.
+/// One DaemonSet in its own namespace, on every node of the control plane.
 struct Fleet<'p> {
     plane: &'p ControlPlane,
     namespace: String,
@@ -88,7 +88,7 @@ fn three_zones(count: usize) -> Vec<FakeNode> {
 }
 
 impl<'p> Fleet<'p> {
-    /// Makes the namespace, applies the manifest with `ds-apply`, and waits for every pod.
+    /// Creates the namespace, applies the manifest with `ds-apply`, and waits for every pod.
     fn new(plane: &'p ControlPlane, namespace: &str, nodes: usize, manifest: &str) -> Self {
         plane.kubectl(&["create", "namespace", namespace]);
         let fleet = Self { plane, namespace: namespace.to_owned(), nodes };
@@ -119,14 +119,14 @@ impl<'p> Fleet<'p> {
         self.plane.ds_apply(&arguments, &[("agent.yaml", manifest)]).run()
     }
 
-    /// The same, only begun.
+    /// The same, started but not waited for.
     fn start(&self, manifest: &str, flags: &[&str]) -> Running {
         let arguments = [&["--yes", "-f", "agent.yaml"], flags].concat();
         self.plane.ds_apply(&arguments, &[("agent.yaml", manifest)]).start()
     }
 
-    /// Every pod of each version up to `number` was replaced once, within the budget, and the end
-    /// is as declared.
+    /// Checks that every pod of each version up to `number` was replaced once, within the budget,
+    /// and that the declared strategy is live at the end.
     #[track_caller]
     fn is_replaced_within(&self, budget: usize, seen: &Seen, number: usize) {
         let Self { namespace, nodes, plane: _ } = self;
@@ -134,13 +134,13 @@ impl<'p> Fleet<'p> {
         assert_eq!(
             seen.deleted.len(),
             (number - 1) * nodes,
-            "{namespace}: each pod once: {seen:?}"
+            "{namespace}: not replaced once each: {seen:?}"
         );
         assert_eq!(self.images(), [format!("v{number}")].into(), "{namespace}");
         assert_eq!(self.strategy(), "RollingUpdate", "{namespace}");
         let numbers: Vec<i64> = self.revisions().iter().map(|(_, number, _)| *number).collect();
         let all: Vec<i64> = (1..=number.try_into().unwrap()).collect();
-        assert_eq!(numbers, all, "{namespace}: one revision a template");
+        assert_eq!(numbers, all, "{namespace}: one revision per template");
     }
 
     /// `ds-plan --detailed-exitcode` of a manifest.
@@ -149,7 +149,7 @@ impl<'p> Fleet<'p> {
         self.plane.ds_plan(&arguments, &[("agent.yaml", manifest)])
     }
 
-    /// Pods that are ready now.
+    /// The number of ready pods.
     fn ready(&self) -> usize {
         let ready = "--output=jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";
         self.kubectl(&["get", "pods", ready]).split(' ').filter(|it| *it == "True").count()
@@ -159,7 +159,7 @@ impl<'p> Fleet<'p> {
         Watcher::begin(self.plane.client(), &self.namespace, self.nodes)
     }
 
-    /// The images that run.
+    /// The images of the running pods.
     fn images(&self) -> BTreeSet<String> {
         let images = "--output=jsonpath={.items[*].spec.containers[0].image}";
         let images = self.kubectl(&["get", "pods", images]);
@@ -189,14 +189,14 @@ impl<'p> Fleet<'p> {
     }
 }
 
-/// `ds-apply --yes` of a manifest through a proxy, only begun.
+/// `ds-apply --yes` of a manifest through a proxy, started but not waited for.
 fn start_through(proxy: &Proxy, manifest: &str) -> Running {
     let arguments = ["--yes", "-f", "agent.yaml"];
     let files = [("agent.yaml", manifest)];
     ControlPlane::ds_apply_by(proxy.kubeconfig_path(), &arguments, &files).start()
 }
 
-/// Both streams of a program, for messages.
+/// Both output streams of a program, for messages.
 fn told(output: &Output) -> String {
     format!("{}\n{}\n{}", output.status, stdout(output), String::from_utf8_lossy(&output.stderr))
 }

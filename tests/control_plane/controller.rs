@@ -1,4 +1,4 @@
-//! What the real `DaemonSet` controller has done, and how to know that it has nothing left to do.
+//! The effects of the real DaemonSet controller, and how to detect that it has nothing left to do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{ControlPlane, wait_until_async};
 
-/// For what a quiet machine does in seconds.
+/// The timeout for what an idle machine does in seconds.
 const SOON: Duration = Duration::from_mins(2);
 
 /// `NAMESPACE/NAME`.
@@ -21,21 +21,19 @@ pub(crate) fn key(daemon_set: &DaemonSet) -> String {
     format!("{}/{}", daemon_set.namespace().unwrap(), daemon_set.name_any())
 }
 
-/// All DaemonSets.
 pub(crate) async fn daemon_sets(plane: &ControlPlane) -> Vec<DaemonSet> {
     let api: Api<DaemonSet> = Api::all(plane.client());
     api.list(&ListParams::default()).await.unwrap().items
 }
 
-/// All pods.
 pub(crate) async fn pods(plane: &ControlPlane) -> Vec<Pod> {
     let api: Api<Pod> = Api::all(plane.client());
     api.list(&ListParams::default()).await.unwrap().items
 }
 
-/// Waits until the controller has made one whole sync of each DaemonSet that began now or later:
-/// each spec gets a harmless change, and only a sync that has seen the effects of all earlier ones,
-/// and has performed its own, says that it observed it.
+/// Waits until the controller has completed one whole sync of each DaemonSet that began after this
+/// call: each spec gets a harmless change, and the controller reports that generation as observed
+/// only after a sync that has seen the effects of all earlier ones and has applied its own.
 pub(crate) async fn settle(plane: &ControlPlane) {
     let limits =
         daemon_sets(plane).await.into_iter().map(|it| {
@@ -55,7 +53,7 @@ pub(crate) async fn settle(plane: &ControlPlane) {
     .await;
 }
 
-/// The counters that the controller has written, by DaemonSet.
+/// The status counters that the controller has written, by DaemonSet.
 pub(crate) async fn counters(plane: &ControlPlane) -> BTreeMap<String, Counters> {
     let all = daemon_sets(plane).await;
     all.iter().map(|it| (key(it), counters_of(it))).collect()
@@ -76,7 +74,7 @@ fn counters_of(daemon_set: &DaemonSet) -> Counters {
     }
 }
 
-/// The node that a daemon pod is meant for.
+/// The node that a daemon pod is bound to or targets.
 pub(crate) fn node_of(pod: &Pod) -> Option<String> {
     let spec = pod.spec.as_ref()?;
     if let Some(node) = &spec.node_name {
@@ -94,7 +92,7 @@ pub(crate) fn owner_of(pod: &Pod) -> Option<String> {
     (owner.kind == "DaemonSet").then(|| format!("{}/{}", pod.namespace().unwrap(), owner.name))
 }
 
-/// Something that the controller asked the API server to do to a pod, and that was done.
+/// A successful request of the controller that changes a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Act {
     pub(crate) verb: Verb,
@@ -102,7 +100,7 @@ pub(crate) struct Act {
     pub(crate) name: String,
 }
 
-/// What it asked for.
+/// The verb of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Create,
@@ -111,7 +109,7 @@ pub(crate) enum Verb {
     Patch,
 }
 
-/// What the controller did to pods, oldest first; the control plane must be audited.
+/// The controller's requests that changed pods, oldest first; requires an audited control plane.
 pub(crate) fn acts(plane: &ControlPlane) -> Vec<Act> {
     plane.audit_log().iter().filter_map(act).collect()
 }

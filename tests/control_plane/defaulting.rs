@@ -1,5 +1,5 @@
-//! What we make of a manifest, compared with what a real API server serves after it was created,
-//! and with the bytes that the real controller puts into its revision.
+//! Our defaulting of a manifest, compared with the object that a real API server serves after
+//! creating it, and with the bytes that the real controller stores in its revision.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::harness::{Component, ControlPlane, wait_until};
 use crate::upstream;
 
-/// For what a quiet machine does in a second or two.
+/// The timeout for what an idle machine does in a second or two.
 const SOON: Duration = Duration::from_mins(1);
 
 /// The API server and the DaemonSet controller; without nodes there are no pods.
@@ -23,7 +23,7 @@ fn plane() -> ControlPlane {
     ControlPlane::builder().without(Component::Scheduler).without(Component::Kwok).start()
 }
 
-/// Unknown fields are let through, because the addons of Kubernetes have some.
+/// Unknown fields are accepted, because the addons of Kubernetes have some.
 fn desired(text: &str) -> Result<Vec<DesiredDaemonSet>, Errors> {
     let file = ManifestFile { path: "manifest.yaml".into(), bytes: text.as_bytes().to_vec() };
     let options = Options {
@@ -35,7 +35,7 @@ fn desired(text: &str) -> Result<Vec<DesiredDaemonSet>, Errors> {
     Ok(manifest::read(&[file], &options)?.daemon_sets)
 }
 
-/// Of an object, what a manifest decides about.
+/// The fields of an object that a manifest decides.
 fn decided(object: &Value) -> Value {
     let metadata = &object["metadata"];
     let mut annotations = metadata["annotations"].clone();
@@ -50,15 +50,15 @@ fn decided(object: &Value) -> Value {
     })
 }
 
-/// Creates what `text` holds, and compares object and revision with ours. What the server serves,
-/// by name; when both refuse the text, what they say.
+/// Creates the objects of `text`, and compares object and revision with ours. Returns the objects
+/// that the server serves, by name; or both errors if both reject the text.
 fn compare(plane: &ControlPlane, text: &str) -> Result<Vec<(String, Value)>, String> {
     let arguments = ["create", "--validate=warn", "--filename=-"];
     let created = plane.try_kubectl_stdin(&arguments, text);
     let ours = match (created.status.success(), desired(text)) {
         (true, Ok(ours)) => ours,
-        (true, Err(errors)) => panic!("only we refuse it: {errors}\n{text}"),
-        (false, Ok(_)) => panic!("only kubectl refuses it: {created:?}\n{text}"),
+        (true, Err(errors)) => panic!("only we reject it: {errors}\n{text}"),
+        (false, Ok(_)) => panic!("only kubectl rejects it: {created:?}\n{text}"),
         (false, Err(errors)) => {
             return Err(format!("{errors}; {}", String::from_utf8_lossy(&created.stderr)));
         }
@@ -85,11 +85,11 @@ fn compare(plane: &ControlPlane, text: &str) -> Result<Vec<(String, Value)>, Str
     Ok(served)
 }
 
-/// The bytes of the one revision of a DaemonSet, as the server stores them.
+/// The bytes of the only revision of a DaemonSet, as the server stores them.
 fn revision_data(plane: &ControlPlane, namespace: &str, owner: &str) -> String {
     let url = format!("/apis/apps/v1/namespaces/{namespace}/controllerrevisions");
     let mut found = None;
-    wait_until("the controller has made a revision", SOON, || {
+    wait_until("the controller creates a revision", SOON, || {
         let list = plane.kubectl(&["get", "--raw", &url]);
         let list: RevisionList = serde_json::from_str(&list).unwrap();
         let own = |revision: &RawRevision| {
@@ -124,7 +124,7 @@ fn every_default_is_served_as_written_down() {
     if fs::read_to_string(&path).unwrap_or_default() != text {
         let new = path.with_extension("json.new");
         fs::write(&new, text).unwrap();
-        panic!("the server serves something else than served.json says; see {}", new.display());
+        panic!("served.json does not match the server; see {}", new.display());
     }
 }
 
@@ -138,7 +138,7 @@ fn the_addons_of_kubernetes_are_defaulted_as_served() {
             let document = document.trim_start_matches('-');
             match compare(&plane, document) {
                 Ok(served) => compared.extend(served.into_iter().map(|(name, _)| name)),
-                Err(refusals) => println!("{}: refused by both: {refusals}", path.display()),
+                Err(refusals) => println!("{}: rejected by both: {refusals}", path.display()),
             }
         }
     }
@@ -153,7 +153,7 @@ fn the_examples_are_defaulted_as_served() {
         plane.kubectl(&["create", "namespace", namespace]);
     }
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    // Those that stand as they are; what is to be rendered first is `kustomize`'s affair.
+    // Plain manifests only; rendering is tested in `kustomize`.
     let mut files = yaml_files(&examples.join("fleet/manifests"));
     files.push(examples.join("helm/rendered.yaml"));
     for path in &files {

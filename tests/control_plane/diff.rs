@@ -1,4 +1,4 @@
-//! `diff` agrees with `kubectl diff`, line for line.
+//! `diff` matches `kubectl diff`, line by line.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn agent() -> Value {
     })
 }
 
-/// Ways to change the agent.
+/// Changes of the agent, each with a name.
 fn changes() -> Vec<(&'static str, Value)> {
     let container = "/spec/template/spec/containers/0";
     let edits: Vec<(&'static str, String, Value)> = vec![
@@ -81,8 +81,8 @@ fn edited(pointer: &str, value: Value) -> Value {
     manifest
 }
 
-/// The lines of a diff, without the folders and times in its headers, and without what a server
-/// makes up for a new object.
+/// The lines of a diff, without the folders and timestamps in its headers, and without values that
+/// a server generates for a new object.
 fn lines(diff: &str) -> Vec<String> {
     let made_up = |line: &str| {
         ["+  creationTimestamp:", "+  uid:"].iter().any(|start| line.starts_with(start))
@@ -94,14 +94,15 @@ fn lines(diff: &str) -> Vec<String> {
     let kept = diff.lines().filter(|line| !made_up(line));
     kept.map(|line| match line.get(..4) {
         Some("diff" | "--- " | "+++ ") => header(line),
-        // How long a new object is depends on what was made up.
+        // The length of a new object depends on the generated values.
         Some("@@ -") if line.starts_with("@@ -0,0") => "@@".to_owned(),
         Some(_) | None => unquoted(line),
     })
     .collect()
 }
 
-/// The line with its value in quotes of one kind: kubectl chooses between two, and we take one.
+/// The line with its value in one kind of quotes: kubectl chooses between two, we always use the
+/// same.
 fn unquoted(line: &str) -> String {
     let value = line.find(['\'', '"']).filter(|at| line[..*at].ends_with([' ']));
     let read = value.and_then(|at| {
@@ -111,7 +112,8 @@ fn unquoted(line: &str) -> String {
     read.unwrap_or_else(|| line.to_owned())
 }
 
-/// `kubectl diff` and ours, which sees the cluster as `recording` when there is one.
+/// Compares `kubectl diff` with ours, which reads `recording` instead of the cluster if there is
+/// one.
 fn agrees(plane: &ControlPlane, flags: &[&str], recording: Option<&str>) {
     for (name, manifest) in changes() {
         let manifest = manifest.to_string();
@@ -143,20 +145,20 @@ fn api_only() -> ControlPlane {
         .start()
 }
 
-/// Client-side apply knows no owners, and so does a recording without managed fields.
+/// Client-side apply has no field owners, and neither has a recording without managed fields.
 #[test]
-fn as_client_side_apply_sees_it() {
+fn diffs_match_client_side_apply() {
     let plane = api_only();
     plane.create_nodes([FakeNode::new("node")]);
     plane.apply_yaml(&agent().to_string());
-    // Labels of others stay.
+    // Labels of other clients are kept.
     plane.kubectl(&["label", "daemonset", "agent", "added-by=somebody"]);
     let recording = plane.kubectl(&["get", "nodes,daemonsets,namespaces", "-A", "-o", "json"]);
     agrees(&plane, &[], Some(&recording));
 }
 
 #[test]
-fn as_server_side_apply_sees_it() {
+fn diffs_match_server_side_apply() {
     let plane = api_only();
     let applied = ["apply", "--server-side", "--field-manager=ds-apply", "-f", "-"];
     plane.kubectl_stdin(&applied, &agent().to_string());

@@ -1,4 +1,4 @@
-//! Each way in which a cluster drifts from git is reported in its class, with who did it.
+//! Each kind of drift from git is reported in its class, with the client that caused it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::harness::{ControlPlane, FakeNode, stdout, wait_for, wait_until};
 
 const SOON: Duration = Duration::from_mins(1);
 
-/// The manifest in git; `VERSION` and `STRATEGY` are the test's.
+/// The manifest in git; the test chooses version and strategy.
 fn manifest(name: &str, version: &str, strategy: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -36,7 +36,7 @@ fn rolling() -> Value {
     json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}})
 }
 
-/// A fleet of three nodes with one DaemonSet after the other.
+/// A fleet of three nodes, with one DaemonSet at a time.
 struct Fleet {
     plane: ControlPlane,
 }
@@ -48,7 +48,7 @@ impl Fleet {
         Self { plane }
     }
 
-    /// Applies it as `ds-apply` would, and waits until the controller has seen it.
+    /// Applies it as `ds-apply` would, and waits until the controller has observed it.
     fn apply(&self, manifest: &Value) {
         let command = ["apply", "--server-side", "--field-manager=ds-apply", "-f", "-"];
         self.plane.kubectl_stdin(&command, &manifest.to_string());
@@ -74,13 +74,13 @@ impl Fleet {
 
     fn observed(&self, name: &str) {
         let path = "-o=jsonpath={.metadata.generation} {.status.observedGeneration}";
-        wait_until("the controller to see it", SOON, || {
+        wait_until("the controller to observe it", SOON, || {
             let text = self.plane.kubectl(&["get", "daemonset", name, path]);
             text.split_once(' ').is_some_and(|(now, seen)| now == seen)
         });
     }
 
-    /// The deviations as `CLASS CODE PATH by MANAGER`, and the exit code that belongs to them.
+    /// The deviations as `CLASS CODE PATH by MANAGER`, and the exit code that matches them.
     fn drift(&self, manifest: &Value) -> BTreeSet<String> {
         let file = manifest.to_string();
         let output =
@@ -121,7 +121,7 @@ fn set<const N: usize>(lines: [&str; N]) -> BTreeSet<String> {
 const IMAGE: &str = "spec.template.spec.containers[agent].image";
 
 #[test]
-fn what_other_hands_did_to_the_object() {
+fn changes_by_other_clients() {
     let fleet = Fleet::new();
     let git = manifest("edited", "1", &rolling());
     fleet.roll_out(&git);
@@ -150,7 +150,7 @@ fn what_other_hands_did_to_the_object() {
         ])
     );
 
-    // Another applier's field.
+    // A field of another applier.
     let foreign = json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {"name": "edited", "namespace": "default"},
@@ -186,15 +186,15 @@ fn undone_and_restarted() {
 }
 
 #[test]
-fn orphaned_and_made_again() {
+fn orphaned_and_created_again() {
     let fleet = Fleet::new();
     fleet.roll_out(&manifest("orphaned", "1", &rolling()));
     fleet.plane.kubectl(&["delete", "daemonset", "orphaned", "--cascade=orphan"]);
     let git = manifest("orphaned", "2", &rolling());
     assert_eq!(fleet.drift(&git), set(["spec objectMissing", "history revisionOrphaned"]));
 
-    // The new object's template generation is 1 again, as is that of the old pods: to the
-    // controller they are up to date, and it never replaces them.
+    // The template generation of the new object is 1 again, like that of the old pods: the
+    // controller considers them up to date and never replaces them.
     fleet.apply(&git);
     fleet.rolled_out("orphaned");
     assert_eq!(
@@ -206,11 +206,11 @@ fn orphaned_and_made_again() {
     fleet.roll_out(&git);
     fleet.plane.kubectl(&["delete", "daemonset", "again", "--cascade=orphan"]);
     fleet.roll_out(&git);
-    assert_eq!(fleet.drift(&git), set([]), "the same template is adopted as it is");
+    assert_eq!(fleet.drift(&git), set([]), "the same template is adopted unchanged");
 }
 
 #[test]
-fn a_rollout_that_waits_or_is_held() {
+fn a_rollout_that_waits_or_is_paused() {
     let fleet = Fleet::new();
     let on_delete = json!({"type": "OnDelete"});
     fleet.roll_out(&manifest("waits", "1", &on_delete));
@@ -235,8 +235,8 @@ fn a_rollout_that_waits_or_is_held() {
         held["metadata"]["annotations"]["ds-plan.dev/rollout"] = annotation.to_string().into();
         held
     };
-    fleet.apply(&held("holding", "2"));
+    fleet.apply(&held("paused", "2"));
     assert_eq!(fleet.drift(&git), set(["rollout held", "pod podOutdated", "rollout unfinished"]));
-    fleet.apply(&held("parked", "1"));
-    assert_eq!(fleet.drift(&git), set(["rollout parked"]));
+    fleet.apply(&held("aborted", "1"));
+    assert_eq!(fleet.drift(&git), set(["rollout aborted"]));
 }

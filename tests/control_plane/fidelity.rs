@@ -1,13 +1,13 @@
-//! The embedded cluster behaves as a real one does: the same scenarios are played on both, and the
-//! transcripts compared. A transcript has the status of the DaemonSet, its revisions, and for each
-//! node what came and went there, whenever all has come to rest.
+//! The embedded cluster behaves like a real one: the same scenarios are run on both, and the
+//! transcripts compared. A transcript contains the status of the DaemonSet, its revisions, and for
+//! each node the pods that came and went, each time the cluster has settled.
 //!
-//! Both are reached through a `kube::Client`, so that the steps are the same code; only the time
-//! differs, which is virtual in the embedded cluster. All scenarios share one control plane: each
-//! has a namespace and nodes of its own. Hashes are each side's own, and are called by letters in
-//! the order of their revisions.
+//! Both are reached through a `kube::Client`, so the steps are the same code; only time differs,
+//! which is virtual in the embedded cluster. All scenarios share one control plane: each has its
+//! own namespace and nodes. Hashes differ between the two clusters, so transcripts use letters
+//! instead, in the order of the revisions.
 //!
-//! `DS_PLAN_SCENARIO` plays those alone whose names contain it, and prints their transcripts.
+//! `DS_PLAN_SCENARIO` runs only the scenarios whose name contains it, and prints their transcripts.
 
 mod embedded;
 mod player;
@@ -26,14 +26,14 @@ use self::scenarios::scenarios;
 use self::step::{Scenario, Step};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_cluster_does_what_a_real_one_does() {
+async fn the_embedded_cluster_behaves_like_a_real_one() {
     let wanted = std::env::var("DS_PLAN_SCENARIO").ok();
     let mut chosen = scenarios();
     chosen.retain(|it| wanted.as_ref().is_none_or(|wanted| it.name.contains(wanted)));
     let embedded = embedded::play_all(&chosen);
     let mut real = real::play_all(&chosen).await;
-    // A real cluster on a busy machine may pause for longer than it takes to be taken for at rest.
-    // What differs for another reason differs again on a cluster of its own.
+    // On a busy machine a real cluster may be idle for so long that it seems settled. A real
+    // difference appears again on a fresh cluster.
     let again: Vec<Scenario> =
         chosen.iter().filter(|it| differs(it, &real, &embedded)).cloned().collect();
     if (1..=AGAIN).contains(&again.len()) {
@@ -54,7 +54,7 @@ async fn the_embedded_cluster_does_what_a_real_one_does() {
     );
 }
 
-/// So many that differ are played once more; more are no accident.
+/// The most failed scenarios that are run again; more are not a coincidence.
 const AGAIN: usize = 3;
 
 /// The transcripts of all scenarios, by name.
@@ -76,13 +76,16 @@ fn differences(all: &[Scenario], real: &Transcripts, embedded: &Transcripts) -> 
 }
 
 #[test]
-fn scenarios_are_many_and_told_apart() {
+fn scenarios_have_unique_names_and_record_their_end() {
     let all = scenarios();
     let mut names: Vec<&str> = all.iter().map(|it| it.name).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), all.len(), "two have one name");
+    assert_eq!(names.len(), all.len(), "duplicate name");
     for Scenario { name, steps, .. } in &all {
-        assert!(steps.last().is_some_and(Step::looks), "{name} ends without a look");
+        assert!(
+            steps.last().is_some_and(Step::looks),
+            "{name} records nothing after its last step"
+        );
     }
 }

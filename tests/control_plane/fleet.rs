@@ -1,7 +1,9 @@
-//! The example fleet (`examples/fleet`): lived through on a real control plane, recorded, planned.
+//! The example fleet (`examples/fleet`): its history runs on a real control plane, is recorded and
+//! planned.
 //!
-//! With `UPDATE_EXAMPLES=1` in the environment the recording in the repository is made anew, with
-//! its time told as in `story`. Otherwise the one that is there must plan as the live fleet does.
+//! With `UPDATE_EXAMPLES=1` in the environment, the recording in the repository is written again,
+//! with the timestamps of `story`. Otherwise the plan of the existing recording must be that of the
+//! live fleet.
 
 mod decisions;
 mod history;
@@ -27,8 +29,8 @@ fn recording() -> PathBuf {
 }
 
 #[tokio::test]
-async fn the_fleet_and_its_recording_plan_alike() {
-    // The fake kubelets are stopped before the end, and one of them only is to be missed.
+async fn the_fleet_and_its_recording_have_the_same_plan() {
+    // The fake kubelets are stopped before the end, and only one of them is to be missed.
     let patience = "--node-monitor-grace-period=1h";
     let plane = ControlPlane::builder().flag(Component::ControllerManager, patience).start();
     let mut fleet = Fleet::new(&plane);
@@ -53,13 +55,13 @@ async fn the_fleet_and_its_recording_plan_alike() {
     assert_eq!(decisions(&in_repository), decisions(&plan), "the recording in the repository");
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs the test says so")]
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
 fn update() -> bool {
     env::var_os("UPDATE_EXAMPLES").is_some()
 }
 
-/// A recording with its moments told, under the name that the cluster has in the story; still one
-/// object a line.
+/// A recording with the timestamps of the story, under the cluster name of the story; still one
+/// object per line.
 fn told(recording: &[u8], story: &Story) -> String {
     let mut list: Value = serde_json::from_slice(recording).unwrap();
     story.retell(&mut list);

@@ -1,13 +1,16 @@
-//! A real Kubernetes for tests: built with Go on first use, started by the test, gone with it.
+//! A real Kubernetes control plane for tests: built with Go on first use, started by the test,
+//! removed with it.
 //!
-//! Start reading at `control_plane`. Everything is on loopback; there is no container runtime,
-//! and the nodes are kwok's. How they and their pods fare, and how a test chooses, is told at the
-//! head of each file in `stages/`. Real nodes are in `tests/real_nodes`.
+//! Start reading at `control_plane`. Everything listens on loopback; there is no container runtime,
+//! and the nodes are kwok's. The head of each file in `stages/` describes how they and their pods
+//! behave, and how a test selects this. Real nodes are in `tests/real_nodes`.
 //!
 //! Environment variables:
-//! - `KUBEBUILDER_ASSETS`: a folder (of envtest, say) whose programs are used; the rest is built.
-//! - `DS_PLAN_CONTROL_PLANE_CACHE`: where built programs stay; `~/.cache/ds-plan/control-plane`.
-//! - `DS_PLAN_CONTROL_PLANE_KEEP`: keeps each control plane's folder, its logs among the rest.
+//! - `KUBEBUILDER_ASSETS`: a folder (of envtest, for example) whose programs are used; the others
+//!   are built.
+//! - `DS_PLAN_CONTROL_PLANE_CACHE`: the folder of built programs; default
+//!   `~/.cache/ds-plan/control-plane`.
+//! - `DS_PLAN_CONTROL_PLANE_KEEP`: keeps each control plane's folder, including its logs.
 
 mod binaries;
 pub(crate) mod cache;

@@ -1,4 +1,4 @@
-//! `history` and `status` agree with kubectl on the same cluster.
+//! `history` and `status` match kubectl on the same cluster.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::harness::{Component, ControlPlane, FakeNode, stdout, wait_for};
 
 const SOON: Duration = Duration::from_mins(1);
 
-/// A DaemonSet with most of what kubectl describes of a template.
+/// A DaemonSet with most of the fields that `kubectl describe` shows of a template.
 const AGENT: &str = r#"
 apiVersion: apps/v1
 kind: DaemonSet
@@ -80,12 +80,12 @@ fn agent(version: &str, cause: &str) -> String {
     AGENT.replace("VERSION", version).replace("CAUSE", cause)
 }
 
-/// Waits until the controller has rolled out what is there.
+/// Waits until the controller has rolled out all DaemonSets.
 fn settled(plane: &ControlPlane) {
     plane.kubectl(&["rollout", "status", "daemonset/agent", "--timeout=60s"]);
 }
 
-/// Words and their order; tabs and padding apart.
+/// The words of each line in order, without tabs and padding.
 fn words(text: &str) -> Vec<Vec<&str>> {
     let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     lines.filter(|words| !words.is_empty()).collect()
@@ -97,7 +97,7 @@ fn history(plane: &ControlPlane, arguments: &[&str]) -> String {
     stdout(&output)
 }
 
-/// Three versions, the first of them again, and one more that only waits.
+/// A cluster with three versions, a rollback to the first, and a pending `OnDelete` version.
 fn lived_through() -> ControlPlane {
     let plane = ControlPlane::start();
     plane.create_nodes(
@@ -126,7 +126,7 @@ fn lived_through() -> ControlPlane {
 }
 
 #[test]
-fn revisions_and_templates_are_kubectls() {
+fn revisions_and_templates_match_kubectl() {
     let plane = lived_through();
     let theirs = plane.kubectl(&["rollout", "history", "daemonset/agent"]);
     let rows: Vec<(String, String)> = theirs
@@ -171,9 +171,9 @@ fn revisions_and_templates_are_kubectls() {
 }
 
 #[test]
-fn the_status_is_kubectls() {
+fn the_status_matches_kubectl() {
     let plane = lived_through();
-    // Ages pass.
+    // Ages change between the two calls.
     let without_age = |table: &str| {
         let lines = table.lines().map_while(|line| line.rsplit_once(' '));
         lines.map(|(rest, _)| rest.trim_end().to_owned()).collect::<Vec<_>>()

@@ -1,10 +1,10 @@
-//! Everything that goes wrong with pods, and what the controller then does at once: its deletes and
-//! creates are the planned ones, and its counters the predicted ones.
+//! All kinds of pod failures, and the immediate reaction of the controller: its deletes and creates
+//! are the planned ones, and its counters the predicted ones.
 //!
-//! A whole control plane makes the pods. Then its controllers and kubelets are stopped, and the
-//! test does to the pods what usually happens by accident. After the plan is made the controllers
-//! come back, and later the kubelets, which end what is terminating. Taints are the test's affair
-//! alone, and pods of a node that is gone stay: the controllers for that are left out.
+//! A whole control plane creates the pods. Then its controllers and kubelets are stopped, and the
+//! test changes the pods as accidents would. After the plan is made the controllers are started
+//! again, and later the kubelets, which end terminating pods. Only the test sets taints, and pods
+//! of a deleted node stay: the controllers for both are disabled.
 
 mod cases;
 mod effects;
@@ -27,7 +27,7 @@ use cases::{Case, GONE, NO_EXECUTE, NO_SCHEDULE, Past, cases, nodes};
 use effects::{Effects, When, done};
 use hands::{break_pods, spoil_status};
 
-/// For what a quiet machine does in seconds.
+/// The timeout for what an idle machine does in seconds.
 const SOON: Duration = Duration::from_mins(2);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +63,7 @@ async fn the_controller_does_at_once_what_the_plan_says() {
     effects::assert_interesting(&plan);
 }
 
-/// Lets every DaemonSet run on every node, in its first version.
+/// Runs every DaemonSet on every node, in its first version.
 async fn begin(plane: &ControlPlane, cases: &[Case]) {
     plane.create_nodes(nodes());
     apply(plane, cases.iter().map(Case::first));
@@ -78,13 +78,13 @@ async fn begin(plane: &ControlPlane, cases: &[Case]) {
     for case in of(cases, &[Past::LeftBehind, Past::LeftBehindPlanned]) {
         plane.kubectl(&["delete", "daemonset", &case.name, "--cascade=orphan"]);
     }
-    wait_until_async("no pod is on its way out", SOON, async || {
+    wait_until_async("no pod is terminating", SOON, async || {
         pods(plane).await.iter().all(|pod| pod.metadata.deletion_timestamp.is_none())
     })
     .await;
 }
 
-/// Does everything that goes wrong.
+/// Applies all changes of the cases.
 async fn go_wrong(plane: &ControlPlane, cases: &[Case]) {
     apply(plane, of(cases, &[Past::ChangedUnseen, Past::LeftBehind]).map(Case::planned));
     break_pods(plane, cases, &foreign_owner(plane)).await;
@@ -107,7 +107,7 @@ async fn go_wrong(plane: &ControlPlane, cases: &[Case]) {
     spoil_status(plane.client(), there.map(|case| case.name.clone())).await;
 }
 
-/// Makes a `ReplicaSet`, and a reference to it as an owner.
+/// Creates a `ReplicaSet`; returns an owner reference to it.
 fn foreign_owner(plane: &ControlPlane) -> Value {
     let object = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "foreign"},
@@ -139,21 +139,21 @@ fn apply(plane: &ControlPlane, objects: impl Iterator<Item = Value>) {
     plane.kubectl_stdin(&["apply", "--server-side", "--filename=-"], &documents);
 }
 
-/// The controller's run after the plan was made.
+/// The controller's activity after the plan was made.
 struct Run<'a> {
     plane: &'a ControlPlane,
     plan: &'a Plan,
     before: Vec<Pod>,
-    /// So many acts of the controller were before that.
+    /// The number of the controller's earlier requests.
     acted: usize,
 }
 
 impl Run<'_> {
-    /// Waits until the controller has done what was planned, and has nothing left to do; then it
-    /// must not have done anything else.
+    /// Waits until the controller has done what was planned and has nothing left to do; then checks
+    /// that it has done nothing else.
     async fn comes_to(&self, when: When) {
         let planned = effects::planned(self.plan, when);
-        // What is not done in time is named below.
+        // A timeout is reported by the comparison below.
         let start = Instant::now();
         while !self.done().await.is_superset(&planned) && start.elapsed() < SOON {
             tokio::time::sleep(Duration::from_millis(250)).await;
@@ -164,11 +164,7 @@ impl Run<'_> {
         let acts = acts(self.plane);
         let created = acts[self.acted..].iter().filter(|act| act.verb == Verb::Create);
         let here = done.iter().filter(|effect| effect.starts_with("create "));
-        assert_eq!(
-            created.count(),
-            here.count(),
-            "one pod a node, and all of them are still there"
-        );
+        assert_eq!(created.count(), here.count(), "one pod per node, none deleted");
     }
 
     async fn done(&self) -> Effects {
@@ -194,12 +190,16 @@ impl Run<'_> {
     }
 }
 
-/// The counters are those of the new state; and where no pod came or went, they are the predicted
-/// ones: one that the controller has deleted, but that no kubelet has ended yet, counts still.
+/// Checks the counters of the new state; where no pod came or went they are the predicted ones. A
+/// pod that the controller has deleted but no kubelet has ended still counts.
 async fn assert_counters(run: &Run<'_>, desired: &[DesiredDaemonSet]) {
     let written = counters(run.plane).await;
     let now = planned(&live(run.plane).await, desired);
-    assert_eq!(wrong(now.daemon_sets.iter(), &written), BTreeMap::new(), "predicted after it");
+    assert_eq!(
+        wrong(now.daemon_sets.iter(), &written),
+        BTreeMap::new(),
+        "counters predicted after the run"
+    );
 
     let after = pods(run.plane).await;
     let (before, after) = (names(&run.before), names(&after));
@@ -210,10 +210,10 @@ async fn assert_counters(run: &Run<'_>, desired: &[DesiredDaemonSet]) {
         |it: &&DaemonSetPlan| !it.changes.iter().any(|it| it.path.starts_with("spec.template"));
     let lasting = run.plan.daemon_sets.iter().filter(same_pods).filter(same_template);
     assert!(lasting.clone().count() >= 10, "too few DaemonSets keep their pods");
-    assert_eq!(wrong(lasting, &written), BTreeMap::new(), "predicted by the plan");
+    assert_eq!(wrong(lasting, &written), BTreeMap::new(), "counters predicted by the plan");
 }
 
-/// The counters that were predicted and those that the controller has written, where they differ.
+/// The predicted counters and those that the controller has written, where they differ.
 fn wrong<'a>(
     plans: impl Iterator<Item = &'a DaemonSetPlan>,
     written: &BTreeMap<String, Counters>,

@@ -1,5 +1,5 @@
-//! Overlays as the real kubectl renders them: what is read with `-k` is what `kubectl kustomize`
-//! prints, and what is meant to blow up does not get far.
+//! Overlays as the real kubectl renders them: `-k` reads the output of `kubectl kustomize`, and
+//! overlays built to exhaust memory or time are stopped early.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -29,7 +29,7 @@ spec:
           envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: token}}]
 ";
 
-/// A repository, with kubectl beside it and nothing else to be found.
+/// A repository, with only kubectl on the `PATH`.
 struct Tree {
     folder: TempDir,
 }
@@ -69,7 +69,7 @@ impl Tree {
         assert!(status.success(), "git {arguments:?}");
     }
 
-    /// `ds-plan` with arguments that hold no blanks.
+    /// Runs `ds-plan`; the arguments must not contain spaces.
     fn ds_plan(&self, line: &str) -> Output {
         Command::new(cargo_bin!("ds-plan"))
             .args(line.split_whitespace())
@@ -83,7 +83,7 @@ impl Tree {
             .unwrap()
     }
 
-    /// The plan as JSON, but for where it came from.
+    /// The plan as JSON, without its source.
     #[track_caller]
     fn plan(&self, line: &str) -> Value {
         let done = self.ds_plan(&format!("{line} -o json"));
@@ -92,12 +92,12 @@ impl Tree {
         for field in ["createdAt", "source"] {
             plan.as_object_mut().unwrap().remove(field);
         }
-        // `kubectl apply` has warnings about files; these are about what is in them.
+        // `kubectl apply` has warnings about files; these are about their content.
         plan["warnings"].as_array_mut().unwrap().retain(|it| it["code"] != "workingTreeDiffers");
         plan
     }
 
-    /// What kubectl itself renders, planned from a file.
+    /// The plan of a file with the output of kubectl itself.
     #[track_caller]
     fn rendered_by_hand(&self, folder: &str) -> Value {
         let output = Command::new(kubectl_path())
@@ -111,7 +111,7 @@ impl Tree {
     }
 }
 
-/// The files of `examples/` below `folder`, at their paths.
+/// The files of `examples/` below `folder`, with their paths.
 fn examples(folder: &str) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut open = vec![Path::new(ROOT).join("examples").join(folder)];
@@ -139,7 +139,7 @@ fn the_example_is_planned_as_kubectl_renders_it() {
     assert_eq!(plan["totals"]["replace"], 39, "{plan:#}");
 }
 
-/// What overlays are made of.
+/// The files that overlays consist of.
 const PARTS: &[(&str, &str)] = &[
     ("base/kustomization.yaml", "resources: [agent.yaml]\n"),
     ("base/agent.yaml", AGENT),
@@ -160,7 +160,7 @@ const PARTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Overlays, each with the name of what is special about it.
+/// Overlays, each with the name of its special feature.
 const OVERLAYS: &[(&str, &str)] = &[
     ("a base", "resources: [../base]\n"),
     ("names", "resources: [../base]\nnamePrefix: x-\nnameSuffix: -y\nnamespace: logging\n"),
@@ -196,7 +196,7 @@ const OVERLAYS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn overlays_mean_what_they_mean_to_kubectl() {
+fn overlays_are_rendered_like_kubectl() {
     for (case, kustomization) in OVERLAYS {
         let mut files = PARTS.to_vec();
         files.push(("app/kustomization.yaml", *kustomization));
@@ -210,7 +210,7 @@ fn overlays_mean_what_they_mean_to_kubectl() {
 }
 
 #[test]
-fn a_pull_request_is_told_from_older_drift() {
+fn a_pull_request_is_separated_from_existing_drift() {
     let tree = Tree::of(&borrowed(&examples("kustomize")));
     tree.git(&["checkout", "-q", "-b", "request"]);
     let file = tree.path("work/examples/kustomize/overlays/prod/web.yaml");
@@ -227,7 +227,7 @@ fn a_pull_request_is_told_from_older_drift() {
 }
 
 #[test]
-fn what_is_meant_to_blow_up_does_not_get_far() {
+fn overlays_that_exhaust_resources_are_stopped() {
     let mut lines = vec!["a0: &a0 [x,x,x,x,x,x,x,x,x,x]".to_owned()];
     for n in 1..10 {
         let aliases = vec![format!("*a{}", n - 1); 10].join(",");
@@ -247,7 +247,7 @@ fn what_is_meant_to_blow_up_does_not_get_far() {
 }
 
 #[test]
-fn what_kubectl_says_is_told_without_our_folder() {
+fn errors_of_kubectl_do_not_show_the_temporary_folder() {
     let tree = Tree::of(&[
         ("app/kustomization.yaml", "resources: [agent.yaml]\npatches: [{path: patch.yaml}]\n"),
         ("app/agent.yaml", AGENT),
@@ -279,7 +279,7 @@ fn kubectl_finds_its_plugin() {
     assert_eq!(plan.status.code(), Some(1), "{said}");
 }
 
-/// Applied, planned again, saved, and carried out at the commit of the plan.
+/// Applies an overlay, plans again, saves a plan, and applies it at the commit of the plan.
 #[test]
 fn ds_apply_renders_as_ds_plan_does() {
     let plane = ControlPlane::start();

@@ -1,5 +1,5 @@
-//! A namespace's node selector against a DaemonSet, with the admission plugin that reads it on:
-//! what the plan warns of is what then happens.
+//! A namespace's node selector that conflicts with a DaemonSet, with its admission plugin enabled:
+//! what the plan warns of then happens.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,14 +39,14 @@ spec:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_conflict_that_is_warned_of_is_the_one_that_happens() {
+async fn the_conflict_in_the_warning_is_the_real_one() {
     let plane = ControlPlane::builder().with_admission("PodNodeSelector").start();
     plane.create_nodes([
         FakeNode::new("fast-1").label("disk", "ssd"),
         FakeNode::new("slow-1").label("disk", "hdd"),
         FakeNode::new("slow-2").label("disk", "hdd"),
     ]);
-    // Until its kubelet is heard of, a node is tainted, and no DaemonSet wants it.
+    // Until its kubelet reports, a node is tainted, and no DaemonSet selects it.
     wait_for("nodes without taints", SOON, String::new(), || {
         plane.kubectl(&["get", "nodes", "--output=jsonpath={.items[*].spec.taints}"])
     });
@@ -85,7 +85,7 @@ async fn the_conflict_that_is_warned_of_is_the_one_that_happens() {
         let events = plane.kubectl(&["--namespace=fenced", "get", "events", "--output=json"]);
         events.contains("FailedCreate") && events.contains("node label selector conflicts")
     };
-    wait_until("the API server refuses the other's pods", SOON, refused);
+    wait_until("the API server rejects the pods of the other DaemonSet", SOON, refused);
 
     let pods = pods(&plane).await;
     assert!(pods.iter().all(|pod| owner_of(pod).as_deref() == Some("fenced/everywhere")));

@@ -1,8 +1,8 @@
-//! Random DaemonSets on random nodes: `ds-plan`'s creates are the nodes on which the real controller
-//! then creates pods.
+//! Random DaemonSets on random nodes: the nodes on which `ds-plan` plans to create a pod are the
+//! ones on which the real controller then creates one.
 //!
-//! Nobody but the test sets taints here: the admission plugin and the controller that do are left
-//! out. Without a scheduler and a kubelet, a pod stays as the controller made it.
+//! Only the test sets taints: the admission plugin and the controller that do are disabled. Without
+//! a scheduler and a kubelet, a pod stays as the controller created it.
 
 mod census;
 mod shapes;
@@ -24,7 +24,7 @@ use shapes::{NAMESPACES, comparing, daemon_sets, nodes};
 
 const SOON: Duration = Duration::from_mins(2);
 
-/// DaemonSets, and on each the nodes that get a pod.
+/// The nodes that get a pod, by DaemonSet.
 type Creates = BTreeMap<String, BTreeSet<String>>;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,7 +37,7 @@ async fn the_controller_creates_pods_where_the_plan_does() {
         .without_controller("node-lifecycle-controller")
         .without_controller("taint-eviction-controller")
         .without_controller("pod-garbage-collector-controller")
-        // Closed in the controller, so that the operators are there and never match.
+        // Disabled in the controller, so the operators exist but never match.
         .flag(Component::ApiServer, "--feature-gates=TaintTolerationComparisonOperators=true")
         .start();
     plane.create_nodes(nodes());
@@ -51,7 +51,7 @@ async fn the_controller_creates_pods_where_the_plan_does() {
     let plan = planned(&before, &desired);
 
     plane.start_component(Component::ControllerManager);
-    wait_until_async("every DaemonSet is on its nodes", SOON, async || {
+    wait_until_async("the controller creates all pods", SOON, async || {
         controller::daemon_sets(&plane).await.iter().all(is_complete)
     })
     .await;
@@ -87,7 +87,7 @@ fn create(plane: &ControlPlane, manifests: &str) {
     plane.kubectl_stdin(&["create", "--filename=-"], manifests);
 }
 
-/// Whether the controller says that all nodes that should have a pod have one.
+/// Whether the controller reports a pod on every desired node.
 fn is_complete(daemon_set: &DaemonSet) -> bool {
     daemon_set.status.as_ref().is_some_and(|status| {
         status.observed_generation == daemon_set.metadata.generation
@@ -95,7 +95,7 @@ fn is_complete(daemon_set: &DaemonSet) -> bool {
     })
 }
 
-/// Where there are pods now.
+/// The nodes with pods, by DaemonSet.
 async fn created(plane: &ControlPlane) -> Creates {
     let daemon_sets = controller::daemon_sets(plane).await;
     let mut creates: Creates = daemon_sets.iter().map(|it| (key(it), BTreeSet::new())).collect();
@@ -116,7 +116,7 @@ fn creates_by_plan(plan: &Plan) -> Creates {
     daemon_sets.collect()
 }
 
-/// What `status` says is missing; it needs no manifest.
+/// The missing pods according to `status`, which needs no manifest.
 fn creates_by_status(snapshot: &Snapshot) -> Creates {
     let daemon_sets = status(snapshot, |_| true).daemon_sets.into_iter().map(|it| {
         let missing = |reason: &Coded<Reason>| reason.reason == Reason::NoPod;

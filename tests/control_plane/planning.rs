@@ -12,21 +12,21 @@ use serde_json::Value;
 
 use crate::harness::ControlPlane;
 
-/// What `ds-plan` without `--snapshot` asks.
+/// Connects to the cluster as `ds-plan` does without `--snapshot`.
 pub(crate) async fn connect(plane: &ControlPlane) -> LiveCluster {
     let options =
         ConnectOptions { kubeconfig: Some(plane.kubeconfig_path()), ..ConnectOptions::default() };
     cluster::connect(&options).await.unwrap()
 }
 
-/// The whole cluster as it is now.
+/// The whole cluster now.
 pub(crate) async fn live(plane: &ControlPlane) -> Snapshot {
-    // A clock for servers that do not say what time it is; this one does.
+    // The fallback clock for servers that do not send their time; this server does.
     let clock = Timestamp::UNIX_EPOCH;
     connect(plane).await.snapshot(&Scope::All, clock).await.unwrap()
 }
 
-/// What kubectl's recording of the cluster says.
+/// The cluster as recorded by kubectl.
 pub(crate) fn recorded_by_kubectl(plane: &ControlPlane) -> Snapshot {
     let json = plane.kubectl(&[
         "get",
@@ -50,7 +50,7 @@ pub(crate) fn desired_in(folder: &Path) -> Vec<DesiredDaemonSet> {
     read(&files)
 }
 
-/// Objects as one text, a document each.
+/// Objects as one text, one document each.
 pub(crate) fn documents(objects: &[Value]) -> String {
     objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }

@@ -1,4 +1,4 @@
-//! The program itself, as its user runs it: on a live cluster, and on what kubectl recorded of it.
+//! The program as its user runs it: on a live cluster, and on a recording made with kubectl.
 
 use std::fs;
 use std::io::Write as _;
@@ -28,7 +28,7 @@ spec:
 ";
 
 #[test]
-fn live_and_recorded_give_the_same_digest() {
+fn live_and_recorded_clusters_have_the_same_digest() {
     let plane = ControlPlane::start();
     plane.create_nodes(FakeNode::many("node", 7));
     plane.create_nodes([FakeNode::new("gpu-1").taint("gpu", "true", "NoSchedule")]);

@@ -12,7 +12,8 @@ impl Random {
         Self { state: seed }
     }
 
-    /// The stream of one entity of a test. Each has its own, so one more shifts nobody's.
+    /// The stream of one entity of a test. Each has its own, so adding an entity changes no other
+    /// stream.
     pub(crate) fn of(test: &str, entity: &str) -> Self {
         // FNV-1a: the same on every machine and with every compiler.
         let bytes = test.bytes().chain([0]).chain(entity.bytes());
@@ -43,7 +44,7 @@ impl Random {
 }
 
 #[test]
-fn every_entity_has_a_stream_of_its_own() {
+fn every_entity_has_its_own_stream() {
     let first = |test, entity| {
         let mut random = Random::of(test, entity);
         [random.below(1 << 30), random.below(1 << 30)]

@@ -1,5 +1,5 @@
-//! `ds-plan` writes nothing, whatever the command: it runs under a role that may only read, and
-//! the API server's audit log has nothing but reads of it.
+//! `ds-plan` writes nothing with any command: it runs under a read-only role, and the API server's
+//! audit log contains only reads of it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ spec:
     spec: {containers: [{name: agent, image: 'agent:1'}]}
 ";
 
-/// Every command, and how it ends on a manifest that differs from what is live.
+/// Every command, and its exit code on a manifest that differs from the live object.
 const COMMANDS: [(&[&str], i32); 14] = [
     (&["plan", "-f", "agent.yaml", "--detailed-exitcode"], 2),
     (&["plan", "-f", "agent.yaml", "-o", "json", "--all-nodes", "--show-values"], 0),
@@ -39,7 +39,7 @@ const COMMANDS: [(&[&str], i32); 14] = [
     (&["man"], 0),
 ];
 
-/// The commands that the help knows.
+/// The commands that the help lists.
 fn known_commands(plane: &ControlPlane) -> BTreeSet<String> {
     let help = stdout(&plane.ds_plan(&["--help"], &[]));
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -58,14 +58,14 @@ fn every_command_only_reads() {
     let available =
         || plane.kubectl(&["get", "daemonset", "agent", "-o=jsonpath={.status.numberAvailable}"]);
     wait_for("available pods", SOON, "3".to_owned(), available);
-    // The API server learns of a new role a moment later.
-    wait_until("the role to count", SOON, || {
+    // The API server's authorizer sees a new role with a delay.
+    wait_until("the role to take effect", SOON, || {
         plane.ds_plan_as("ops", &["status"], &[]).status.success()
     });
 
     let newer = AGENT.replace("agent:1", "agent:2");
     let tried: BTreeSet<String> = COMMANDS.iter().map(|(line, _)| line[0].to_owned()).collect();
-    assert_eq!(tried, known_commands(&plane), "a command that is not tried here");
+    assert_eq!(tried, known_commands(&plane), "a command without a test");
     for (line, code) in COMMANDS {
         let output = plane.ds_plan_as("ops", line, &[("agent.yaml", &newer)]);
         assert_eq!(output.status.code(), Some(code), "{line:?}: {output:?}");

@@ -1,4 +1,4 @@
-//! How manifests are read, compared with upstream's own code: scalars and keys, the table of
+//! Our reading of manifests, compared with upstream's own code: scalars and keys, the table of
 //! fields, quantities.
 
 use std::collections::BTreeSet;
@@ -13,15 +13,15 @@ use ds_plan::manifest::quantity::{Rounding, canonical};
 use crate::harness::{Component, ControlPlane};
 use crate::upstream;
 
-/// Before each row, so that kubectl takes it for an object.
+/// Put before each row, so that kubectl accepts it as an object.
 const HEAD: &str = "apiVersion: example.dev/v1\nkind: Row\nmetadata: {name: row}\n";
 
 /// The unit test over the same table compares it with our reader.
 #[test]
-fn kubectl_reads_every_row_as_the_table_says() {
+fn kubectl_reads_every_row_as_in_the_table() {
     let table = include_str!("../../src/manifest/kubectl_reads.json");
     let rows: Vec<Value> = serde_json::from_str(table).unwrap();
-    // Only kubectl is wanted; it asks no server for `--local`.
+    // Only kubectl is needed; with `--local` it sends no requests.
     let plane = ControlPlane::builder()
         .without(Component::ControllerManager)
         .without(Component::Scheduler)
@@ -50,7 +50,7 @@ fn kubectl_reads_every_row_as_the_table_says() {
 }
 
 #[test]
-fn the_field_table_is_what_upstreams_types_say() {
+fn the_field_table_matches_upstreams_types() {
     let table = include_str!("../../src/manifest/fields.json");
     let generated = upstream::ask("fields", "");
     assert!(
@@ -60,7 +60,7 @@ fn the_field_table_is_what_upstreams_types_say() {
     );
 }
 
-/// Texts that are quantities or nearly so.
+/// Texts that are quantities or similar to one.
 fn quantity_texts() -> Vec<String> {
     let suffix = "([num]?|[kMGTPE]i?|[eE][-+]?[0-9]{1,2}|[a-z]|Ki[0-9])";
     let pattern = format!("[-+]?0{{0,2}}[0-9]{{0,20}}(\\.[0-9]{{0,12}})?{suffix}");
@@ -74,7 +74,7 @@ fn quantity_texts() -> Vec<String> {
 }
 
 #[test]
-fn quantities_become_what_upstream_makes_of_them() {
+fn quantities_are_parsed_like_upstream() {
     let known: Vec<Value> =
         serde_json::from_str(include_str!("../../src/manifest/quantities.json")).unwrap();
     let text_of = |row: &Value| row.get("text").unwrap_or(&row[0]).as_str().unwrap().to_owned();

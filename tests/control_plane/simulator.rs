@@ -1,8 +1,8 @@
-//! The embedded cluster answers as a real API server does: the same requests go to both over the
+//! The embedded cluster answers like a real API server: the same requests are sent to both with the
 //! same kind of client, and whole answers are compared.
 //!
-//! Each file tells a story, in which later requests use what earlier ones were answered. Uids,
-//! times, versions and generated names are each side's own.
+//! Each file has a story: later requests use the answers of earlier ones. Uids, timestamps,
+//! versions and generated names differ between the two and are replaced.
 
 mod applying;
 mod changing;
@@ -18,7 +18,7 @@ use crate::harness::{Component, ControlPlane};
 
 use self::player::{Story, play};
 
-/// A control plane in which only the API server acts.
+/// A control plane without controllers.
 fn quiet() -> ControlPlane {
     ControlPlane::builder()
         .without(Component::Kwok)
@@ -28,11 +28,11 @@ fn quiet() -> ControlPlane {
         .start()
 }
 
-/// Writes a story down.
+/// Adds the requests of a story.
 type Teller = fn(&mut Story);
 
 #[test]
-fn answers_are_those_of_a_real_server() {
+fn answers_match_a_real_server() {
     let plane = quiet();
     let stories: [(&str, Teller); 6] = [
         ("creating", creating::tell),

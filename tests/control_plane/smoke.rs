@@ -1,4 +1,4 @@
-//! The harness itself: what it starts works, and it leaves nothing behind.
+//! Tests of the harness: its servers work, and it leaves no processes or files behind.
 
 use std::env;
 use std::fs;
@@ -15,10 +15,10 @@ use kube::api::ListParams;
 
 use crate::harness::{Component, ControlPlane, FakeNode, wait_for, wait_until, wait_until_async};
 
-/// For what a quiet machine does in a second or two.
+/// The timeout for what an idle machine does in a second or two.
 const SOON: Duration = Duration::from_mins(1);
 
-/// A `DaemonSet` named `agent`, whose pods fare as the image's last word says.
+/// A DaemonSet named `agent`; the last word of its image selects how its pods behave.
 fn agent(image: &str) -> String {
     format!(
         "
@@ -43,7 +43,7 @@ fn pods(plane: &ControlPlane, path: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The ready pods of `agent`, by its status.
+/// The number of ready pods of `agent`, by its status.
 fn ready(plane: &ControlPlane) -> String {
     plane.kubectl(&["get", "ds", "agent", "--output=jsonpath={.status.numberReady}"])
 }
@@ -90,7 +90,7 @@ fn nothing_happens_while_the_controllers_are_stopped() {
 
     plane.start_component(Component::ControllerManager);
     wait_for("the count of pods", SOON, 2, || pods(&plane, ".metadata.name").len());
-    assert_eq!(ready(&plane), "0", "the scheduler was left out");
+    assert_eq!(ready(&plane), "0", "there is no scheduler");
     plane.start_component(Component::Scheduler);
     wait_for("the count of ready pods", SOON, "2", || ready(&plane));
 }
@@ -119,7 +119,7 @@ fn the_store_and_the_api_server_survive_a_crash() {
 }
 
 #[test]
-fn a_user_may_do_what_rbac_says_and_no_more() {
+fn a_user_has_exactly_its_rbac_permissions() {
     let plane = ControlPlane::builder()
         .without(Component::ControllerManager)
         .without(Component::Scheduler)
@@ -176,10 +176,10 @@ fn options_reach_the_servers() {
     assert_eq!(taints, "", "without the plugin no taint is added");
 }
 
-/// The command lines of the processes that work in `folder`, the shells around them included.
+/// The command lines of the processes that work in `folder`, including the shells around them.
 fn processes(folder: &Path) -> Vec<String> {
     let output = Command::new("ps").args(["-A", "-ww", "-o", "args="]).output();
-    let output = output.expect("`ps` (of procps) is needed to see what runs");
+    let output = output.expect("`ps` (of procps) lists processes");
     let folder = folder.to_str().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().filter(|line| line.contains(folder)).map(str::to_owned).collect()
@@ -205,8 +205,8 @@ fn no_process_outlives_a_panic() {
     assert_eq!(processes(&folder), [""; 0]);
 }
 
-/// Set for the process that `no_process_outlives_a_killed_test` starts and kills: where that one
-/// says which folder it uses.
+/// Set for the process that `no_process_outlives_a_killed_test` starts and kills: the file to which
+/// that process writes the path of its folder.
 const VICTIM: &str = "DS_PLAN_TEST_VICTIM_TELLS";
 
 #[test]
@@ -214,9 +214,9 @@ fn no_process_outlives_a_killed_test() {
     let notes = tempfile::tempdir().unwrap();
     let note = notes.path().join("folder");
     let mut victim = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "smoke::a_victim_starts_and_stays", "--ignored"])
+        .args(["--exact", "smoke::a_victim_starts_and_keeps_running", "--ignored"])
         .env(VICTIM, &note)
-        .env("TMPDIR", notes.path()) // the folder that it cannot remove goes with this one
+        .env("TMPDIR", notes.path()) // this folder is removed, and the process's own with it
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -231,7 +231,7 @@ fn no_process_outlives_a_killed_test() {
 
 #[test]
 #[ignore = "not a test: the process that another test kills"]
-fn a_victim_starts_and_stays() {
+fn a_victim_starts_and_keeps_running() {
     let Some(note) = env::var_os(VICTIM) else {
         return;
     };

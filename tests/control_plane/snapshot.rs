@@ -1,4 +1,5 @@
-//! Snapshots of a real cluster: live, recorded by kubectl, and recorded by ourselves are the same.
+//! Snapshots of a real cluster are equal, whether read live, recorded by kubectl, or recorded by
+//! us.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,10 +20,10 @@ use crate::harness::{Component, ControlPlane, FakeNode, readmes_yaml, wait_for};
 
 const SOON: Duration = Duration::from_mins(1);
 
-/// What kubectl is asked for, as the documentation says.
+/// The resources that kubectl records, as in the documentation.
 const KINDS: &str = "nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases";
 
-/// Two namespaces with a `DaemonSet` each, one of them with values that YAML could misread.
+/// Two namespaces with a DaemonSet each, one of them with values that YAML could misread.
 const AGENTS: &str = r#"
 apiVersion: v1
 kind: Namespace
@@ -56,7 +57,7 @@ spec:
       containers: [{name: exporter, image: exporter:v1}]
 "#;
 
-/// A cluster with a few nodes, pods and revisions, in which nothing happens any more.
+/// A cluster with a few nodes, pods and revisions whose controllers are stopped.
 fn frozen() -> ControlPlane {
     let plane = ControlPlane::builder().user("dev", &[]).user("ops", &[]).audit().start();
     plane.create_nodes(FakeNode::many("node", 10));
@@ -87,12 +88,13 @@ async fn admin(plane: &ControlPlane) -> LiveCluster {
     connect(&options(&plane.kubeconfig_path())).await.unwrap()
 }
 
-/// A local clock that no server would agree with.
+/// A local time that differs from every server's clock.
 fn wrong_clock() -> Timestamp {
     "2001-01-01T00:00:00Z".parse().unwrap()
 }
 
-/// The snapshot without what a file cannot know, and without `managedFields`, if asked.
+/// The snapshot without the parts that a file cannot contain, and without `managedFields` if
+/// requested.
 fn comparable(mut snapshot: Snapshot, keep_managed_fields: bool) -> Snapshot {
     snapshot.observed_at = Timestamp::UNIX_EPOCH;
     snapshot.cluster = ClusterInfo { uid: snapshot.cluster.uid, ..ClusterInfo::default() };
@@ -114,7 +116,7 @@ fn gzip(text: &str) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn live_and_recorded_are_the_same() {
+async fn live_and_recorded_clusters_are_equal() {
     let plane = frozen();
     let cluster = admin(&plane).await;
     let live = cluster.snapshot(&Scope::All, wrong_clock()).await.unwrap();
@@ -163,7 +165,7 @@ async fn live_and_recorded_are_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_own_recording_is_the_same_and_slim() {
+async fn our_own_recording_is_equal_and_smaller() {
     let plane = frozen();
     let cluster = admin(&plane).await.with_page_size(4);
     let live = cluster.snapshot(&Scope::All, wrong_clock()).await.unwrap();
@@ -179,7 +181,7 @@ async fn our_own_recording_is_the_same_and_slim() {
     let ours = fs::metadata(plane.folder().join("s.json")).unwrap().len();
     let theirs = plane.kubectl(&["get", KINDS, "-A", "-o=json"]).len() as u64;
     assert!(ours * 2 < theirs, "{ours} of {theirs} bytes");
-    // Whoever reads kubectl's format reads ours: the header is passed over.
+    // A reader of kubectl's format can read ours: the header is skipped.
     let file = plane.folder().join("s.json").display().to_string();
     let names = plane.kubectl(&["annotate", "--local", "-o=name", "-f", &file, "x=y"]);
     assert!(names.contains("daemonset.apps/agent"), "{names}");
@@ -191,7 +193,7 @@ async fn our_own_recording_is_the_same_and_slim() {
     assert!(!String::from_utf8(text).unwrap().contains("hunter2"));
 }
 
-/// A snapshot after new roles; the API server learns of them a moment later.
+/// A snapshot after new roles were created; the API server sees them with a delay.
 async fn once_permitted(cluster: &LiveCluster, scope: &Scope) -> Snapshot {
     for _ in 0..100 {
         if let Ok(snapshot) = cluster.snapshot(scope, wrong_clock()).await {
@@ -215,7 +217,7 @@ async fn the_readmes_role_is_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_are_told_what_they_may_not() {
+async fn missing_permissions_are_reported() {
     let plane = frozen();
     let scope = Scope::Namespaces(["default".into(), "logging".into()].into());
     let dev = connect(&options(&plane.kubeconfig_of("dev"))).await.unwrap();
@@ -268,7 +270,7 @@ subjects: [{kind: User, name: dev}]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_credentials_and_certificates_are_told_apart() {
+async fn bad_credentials_and_certificates_have_different_errors() {
     let plane = ControlPlane::builder()
         .without(Component::Kwok)
         .without(Component::Scheduler)

@@ -1,4 +1,4 @@
-//! The fake kubelets (`stages/*.yaml`): pods fare as their image or their node says.
+//! The fake kubelets (`stages/*.yaml`): pods behave as their image or their node selects.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crate::harness::{Component, ControlPlane, FakeNode, wait_for, wait_until};
 
 const SOON: Duration = Duration::from_mins(1);
 
-/// A pod that is on a node from the start, so that no scheduler is needed.
+/// A pod that is bound to a node from the start, so no scheduler is needed.
 fn pod(name: &str, image: &str, node: &str, annotations: &str) -> String {
     format!(
         "
@@ -23,7 +23,7 @@ spec:
     )
 }
 
-/// Each pod's phase, readiness and why its container waits or has ended.
+/// Each pod's phase, readiness and the reason why its container waits or has ended.
 fn fates(plane: &ControlPlane) -> BTreeMap<String, String> {
     let fields = [
         ".metadata.name",
@@ -41,14 +41,14 @@ fn fates(plane: &ControlPlane) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Waits until a pod has met its fate.
+/// Waits until a pod has the expected state.
 #[track_caller]
 fn expect(plane: &ControlPlane, pod: &str, fate: &str) {
     wait_for(pod, SOON, Some(fate.to_owned()), || fates(plane).remove(pod));
 }
 
 #[test]
-fn pods_fare_as_their_image_or_node_says() {
+fn pods_behave_as_their_image_or_node_selects() {
     let plane = ControlPlane::builder().without(Component::Scheduler).start();
     plane.create_nodes([FakeNode::new("n1"), FakeNode::new("n2-bad")]);
     let pods = [
@@ -72,9 +72,9 @@ fn pods_fare_as_their_image_or_node_says() {
     });
 }
 
-/// Only least times are asserted: a busy machine may be late, but never early.
+/// Only minimum durations are asserted: a busy machine may be late, but never early.
 #[test]
-fn pods_take_their_time_where_told_so() {
+fn pods_are_delayed_by_their_annotations() {
     let plane = ControlPlane::builder()
         .without(Component::Scheduler)
         .without(Component::ControllerManager)
@@ -88,17 +88,17 @@ fn pods_take_their_time_where_told_so() {
     let start = Instant::now();
     plane.apply_yaml(&pods.concat());
     expect(&plane, "late", "Running True");
-    assert!(start.elapsed() >= Duration::from_secs(3), "late was early");
+    assert!(start.elapsed() >= Duration::from_secs(3), "pod late was ready too early");
 
     let start = Instant::now();
     plane.kubectl(&["delete", "pod", "quick", "--wait=false"]);
     plane.kubectl(&["delete", "pod", "stubborn", "--wait=false", "--grace-period=5"]);
-    wait_until("quick goes, with ten minutes of grace left", SOON, || {
+    wait_until("pod quick ends, with ten minutes of grace left", SOON, || {
         !fates(&plane).contains_key("quick")
     });
-    wait_until("stubborn goes", SOON, || !fates(&plane).contains_key("stubborn"));
-    // The server rounds the moment to a second.
-    assert!(start.elapsed() >= Duration::from_secs(4), "stubborn gave in");
+    wait_until("pod stubborn ends", SOON, || !fates(&plane).contains_key("stubborn"));
+    // The server rounds timestamps to a second.
+    assert!(start.elapsed() >= Duration::from_secs(4), "pod stubborn ended too early");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `status` prints the table that kubectl prints, space for space.
+//! `status` prints the same table as kubectl, including spaces.
 
 use ds_plan::plan::{ApiVersion, ClusterSummary, Counters, DaemonSetStanding, Status, StatusKind};
 use ds_plan::render::{TextOptions, status_text};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{Component, ControlPlane};
 
-/// A DaemonSet that asks for nodes with `labels`, as JSON.
+/// A DaemonSet with `labels` as its node selector, as JSON.
 fn daemon_set(name: &str, namespace: &str, labels: &Value) -> String {
     serde_json::json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
@@ -22,8 +22,8 @@ fn daemon_set(name: &str, namespace: &str, labels: &Value) -> String {
     .to_string()
 }
 
-/// The table that we would print for what the API server says; ages are those of `table`, which
-/// kubectl printed a moment ago.
+/// Our table for the API server's answer; ages are taken from `table`, which kubectl has just
+/// printed.
 fn ours(list: &Value, table: &str) -> String {
     let ages = table.lines().skip(1).map(|row| row.rsplit_once(' ').unwrap().1);
     let items = list["items"].as_array().unwrap().iter();
@@ -54,7 +54,7 @@ fn ours(list: &Value, table: &str) -> String {
             counted: counters,
             node_selector: if selector.is_empty() { "<none>".to_owned() } else { selector },
             age_seconds: age.strip_suffix('s').map(|seconds| seconds.parse().unwrap()),
-            hold: None,
+            pause: None,
             lock: None,
             obstacles: vec![],
         }
@@ -77,7 +77,7 @@ fn ours(list: &Value, table: &str) -> String {
 }
 
 #[test]
-fn the_table_is_kubectls() {
+fn the_table_matches_kubectl() {
     let plane = ControlPlane::builder()
         .without(Component::ControllerManager)
         .without(Component::Scheduler)

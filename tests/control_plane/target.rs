@@ -1,5 +1,5 @@
-//! What we say that server-side apply makes of a live object and a manifest, compared with what
-//! the API server answers to the same apply as a dry run.
+//! Our result of a server-side apply of a manifest to a live object, compared with the API server's
+//! answer to the same apply as a dry run.
 
 mod emptied;
 #[path = "../../src/merge/samples/manifests.rs"]
@@ -27,7 +27,7 @@ use crate::harness::{Component, ControlPlane};
 use crate::random::{self, Random};
 use server::{Answer, Run};
 
-/// Only the store and the API server.
+/// A control plane of etcd and the API server only.
 fn api_server() -> ControlPlane {
     ControlPlane::builder()
         .without(Component::ControllerManager)
@@ -36,16 +36,16 @@ fn api_server() -> ControlPlane {
         .start()
 }
 
-/// Who applies.
+/// The field manager of the applies.
 const APPLIER: &str = "ds-apply";
 
-/// How many objects and manifests are compared.
+/// The number of objects and manifests to compare.
 const PAIRS: u64 = 200;
 
-/// How the comparisons came out, by kind.
+/// The number of comparisons by result.
 type Count = BTreeMap<&'static str, usize>;
 
-/// One object and one manifest, and what was seen of them.
+/// One object and one manifest, and the comparisons so far.
 struct Case<'c> {
     client: &'c Client,
     name: String,
@@ -54,7 +54,7 @@ struct Case<'c> {
 }
 
 #[tokio::test]
-async fn what_an_apply_makes_is_what_the_server_makes() {
+async fn the_result_of_an_apply_matches_the_server() {
     let plane = api_server();
     let client = plane.client();
     let (mut count, mut wrong) = (Count::new(), Vec::new());
@@ -90,7 +90,8 @@ async fn what_an_apply_makes_is_what_the_server_makes() {
 }
 
 impl Case<'_> {
-    /// As it is; after what client-side apply owned has been handed over; after the apply itself.
+    /// Compares three times: with the live object, after the fields of client-side apply were
+    /// handed over, and after the apply itself.
     async fn judge(&mut self) -> Result<(), String> {
         let live = server::get(self.client, &self.name).await;
         self.compare(live.as_ref(), false).await?;
@@ -109,7 +110,7 @@ impl Case<'_> {
         if sent == self.applied {
             return self.settled(&live);
         }
-        // What was emptied is ours as such only after it is applied as it is.
+        // Emptied fields are owned by us only after the manifest was applied unchanged.
         *self.count.entry("emptied").or_default() += 1;
         self.compare(Some(&live), false).await?;
         let again = server::apply(self.client, &self.applied, APPLIER, false, Run::Real).await;
@@ -118,7 +119,7 @@ impl Case<'_> {
         self.settled(&again)
     }
 
-    /// Once applied, an apply changes nothing.
+    /// Checks that a repeated apply changes nothing.
     fn settled(&mut self, live: &Value) -> Result<(), String> {
         *self.count.entry("settled").or_default() += 1;
         let again = ours(Some(live), &self.applied).map_err(|error| error.to_string())?;
@@ -128,7 +129,7 @@ impl Case<'_> {
         equal("conflicts, once more", &json!(again.conflicts.len()), &json!(0))
     }
 
-    /// Applies by rule and, as a dry run, for real; what differs.
+    /// Applies by our rules and, as a dry run, on the server; returns the difference.
     async fn compare(&mut self, live: Option<&Value>, force: bool) -> Result<(), String> {
         let ours = ours(live, &self.applied);
         let theirs = server::apply(self.client, &self.applied, APPLIER, force, Run::Dry).await;
@@ -150,7 +151,7 @@ impl Case<'_> {
             (Ok(ours), Answer::Invalid(theirs)) => {
                 count("invalid");
                 let errors = manifest::validate(&defaulted(ours.object));
-                // That a selector stays the same is no rule about one object alone.
+                // The immutable selector cannot be validated with one object alone.
                 let selector = theirs.contains("field is immutable");
                 if errors.is_empty() && !selector { Err(theirs) } else { Ok(()) }
             }
@@ -165,12 +166,12 @@ impl Case<'_> {
     }
 }
 
-/// What the manifest room makes of a manifest to send it, when it is valid.
+/// The manifest as `ds-apply` sends it, if it is valid.
 fn written(manifest: &Value) -> Option<Value> {
     desired(manifest).map(|desired| Value::clone(&desired.written))
 }
 
-/// What the manifest room makes of a manifest, when it is valid.
+/// The desired DaemonSet of a manifest, if it is valid.
 fn desired(manifest: &Value) -> Option<DesiredDaemonSet> {
     let bytes = manifest.to_string().into_bytes();
     let file = ManifestFile { path: "manifest.json".into(), bytes };
@@ -203,7 +204,7 @@ fn equal(what: &str, ours: &Value, theirs: &Value) -> Result<(), String> {
     Err(format!("{what}: - theirs, + ours\n{}", diff.unified_diff().context_radius(8)))
 }
 
-/// Of an object, what an apply decides.
+/// The fields of an object that an apply decides.
 fn decided(object: &Value) -> Value {
     let metadata = &object["metadata"];
     let mut annotations = metadata["annotations"].clone();
@@ -219,7 +220,7 @@ fn decided(object: &Value) -> Value {
     })
 }
 
-/// The entries without their times, and in an order that does not depend on them.
+/// The entries of `managedFields` without timestamps, in an order that does not depend on them.
 fn timeless(entries: &Value) -> Value {
     let mut entries = entries.as_array().cloned().unwrap_or_default();
     for entry in &mut entries {
@@ -235,7 +236,7 @@ fn ownership_in(object: &Value) -> Value {
     timeless(&object["metadata"]["managedFields"])
 }
 
-/// In the server's words, sorted.
+/// The conflicts in the server's format, sorted.
 fn conflicts(merged: &Merged) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for conflict in &merged.conflicts {

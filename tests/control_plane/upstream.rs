@@ -1,4 +1,4 @@
-//! Upstream's own Go code, for tests to ask: the programs beside the control plane's `go.mod`, and
+//! Upstream's own Go code, for comparisons: the programs next to the control plane's `go.mod`, and
 //! the module's sources.
 
 use std::io::Write as _;
@@ -9,7 +9,7 @@ fn module() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane/tools/kubernetes")
 }
 
-/// What the program in `folder` of the Go module prints after reading `input`.
+/// The output of the program in `folder` of the Go module after reading `input`.
 #[track_caller]
 pub(crate) fn ask(folder: &str, input: &str) -> String {
     let mut go = Command::new("go")

@@ -1,5 +1,5 @@
-//! What the rules refuse, the API server refuses: at the same paths, for the same reasons, in the
-//! same words and the same order. And what they let pass, it accepts.
+//! Objects that our rules reject, the API server rejects: at the same paths, for the same reasons,
+//! with the same messages in the same order. Objects that our rules accept, it accepts.
 
 #[path = "../../src/manifest/validate/rows.rs"]
 mod rows;
@@ -20,10 +20,10 @@ use rows::Row;
 
 const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
 
-/// One refusal: path, reason, message.
+/// One error: path, reason, message.
 type Cause = (String, String, String);
 
-/// Only the store and the API server.
+/// A control plane of etcd and the API server only.
 fn api_server() -> ControlPlane {
     ControlPlane::builder()
         .without(Component::ControllerManager)
@@ -32,7 +32,7 @@ fn api_server() -> ControlPlane {
         .start()
 }
 
-/// The rows of every table, with the tables' names in theirs.
+/// The rows of every table, each named after its table.
 fn all_rows() -> Vec<Row> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/manifest/validate");
     let mut all = Vec::new();
@@ -49,14 +49,14 @@ fn all_rows() -> Vec<Row> {
     all
 }
 
-/// A create that is not done.
+/// A create request as a dry run.
 fn post(object: &Value) -> http::Request<Vec<u8>> {
     let uri = format!("{DAEMON_SETS}?dryRun=All&fieldValidation=Strict");
     let request = http::Request::post(uri).header("Content-Type", "application/json");
     request.body(serde_json::to_vec(object).unwrap()).unwrap()
 }
 
-/// Asks the API server to create an object, without creating it. Equal causes are told once.
+/// The errors of the API server when it creates an object (dry run), without duplicates.
 async fn refusals(client: &Client, object: &Value) -> Vec<Cause> {
     let status = match client.request::<Value>(post(object)).await {
         Ok(_created) => return Vec::new(),
@@ -73,7 +73,7 @@ async fn refusals(client: &Client, object: &Value) -> Vec<Cause> {
     once
 }
 
-/// What our rules say, but for the one that is only ours.
+/// The errors of our rules, except for the rule that only we have.
 fn predicted(object: &Value) -> Vec<Cause> {
     let object = manifest::default_daemon_set(object.clone()).unwrap();
     let of_the_server = |error: &FieldError| error.refused_by == RefusedBy::ApiServer;
@@ -82,7 +82,7 @@ fn predicted(object: &Value) -> Vec<Cause> {
 }
 
 #[tokio::test]
-async fn what_is_broken_is_refused_by_both_and_what_is_odd_by_neither() {
+async fn both_reject_invalid_objects_and_accept_odd_ones() {
     let plane = api_server();
     let client = plane.client();
     let rows = all_rows();
@@ -99,8 +99,8 @@ async fn what_is_broken_is_refused_by_both_and_what_is_odd_by_neither() {
     assert!(broken > 400, "only {broken} of {} rows are broken", rows.len());
 }
 
-/// The `Warning` headers of the answer to a create that is not done.
-async fn told_warnings(client: &Client, object: &Value) -> BTreeSet<String> {
+/// The `Warning` headers of the answer to a dry run of a create.
+async fn reported_warnings(client: &Client, object: &Value) -> BTreeSet<String> {
     let request = post(object).map(kube::client::Body::from);
     let response = client.send(request).await.unwrap();
     let headers = response.headers().get_all("warning").iter();
@@ -109,18 +109,18 @@ async fn told_warnings(client: &Client, object: &Value) -> BTreeSet<String> {
         let quoted = text.strip_prefix("299 - ").unwrap();
         serde_json::from_str(quoted).unwrap()
     });
-    // The only warning without a path, about files of a volume, is left to the API server.
+    // The only warning without a path, about the files of a volume, is not checked.
     texts.filter(|text: &String| !text.starts_with("volume ")).collect()
 }
 
 #[tokio::test]
-async fn what_is_odd_is_warned_about_by_both() {
+async fn both_warn_about_odd_objects() {
     let plane = api_server();
     let client = plane.client();
     let (mut wrong, mut told) = (Vec::new(), 0);
     for row in all_rows().iter().filter(|row| row.errors.is_empty()) {
         let object = row.object();
-        let theirs = told_warnings(&client, &object).await;
+        let theirs = reported_warnings(&client, &object).await;
         let defaulted = manifest::default_daemon_set(object).unwrap();
         let ours = manifest::warnings(&defaulted).iter().map(ToString::to_string).collect();
         told += theirs.len();
@@ -133,7 +133,7 @@ async fn what_is_odd_is_warned_about_by_both() {
     assert!(told > 30, "only {told} warnings");
 }
 
-/// Each row together with some others: errors of several parts, in upstream's order.
+/// Each row together with some others: errors of several fields, in upstream's order.
 #[tokio::test]
 async fn errors_of_two_rows_come_together() {
     let plane = api_server();
@@ -153,10 +153,10 @@ async fn errors_of_two_rows_come_together() {
         }
     }
     assert!(wrong.is_empty(), "{} of {pairs}\n{}", wrong.len(), wrong.join("\n"));
-    assert!(pairs > 1000, "only {pairs} pairs do not touch the same places");
+    assert!(pairs > 1000, "only {pairs} pairs change different fields");
 }
 
-/// The changes of both rows, unless they are at the same place.
+/// The changes of both rows, unless they are at the same path.
 fn both(first: &Row, second: &Row) -> Option<Value> {
     let overlaps = |one: &str, other: &str| {
         let (one, other) = (rows::full_path(one), rows::full_path(other));
@@ -172,9 +172,9 @@ fn both(first: &Row, second: &Row) -> Option<Value> {
     Some(row.object())
 }
 
-/// Not in order: the API server takes the keys of a map as they come.
+/// In any order: the API server iterates over the keys of a map at random.
 #[tokio::test]
-async fn random_objects_are_refused_alike() {
+async fn random_objects_are_rejected_alike() {
     let plane = api_server();
     let client = plane.client();
     let fields = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/manifest/fields.json");
@@ -191,14 +191,15 @@ async fn random_objects_are_refused_alike() {
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What is in `some` and not in `others`.
+/// The errors that are in `some` but not in `others`.
 fn difference(some: &[Cause], others: &[Cause]) -> Vec<Cause> {
     some.iter().filter(|cause| !others.contains(cause)).cloned().collect()
 }
 
-/// Why a variable may not come twice, although the API server creates such an object.
+/// Why duplicate environment variables are rejected, although the API server creates such an
+/// object.
 #[tokio::test]
-async fn a_variable_that_comes_twice_breaks_server_side_apply() {
+async fn a_duplicate_variable_breaks_server_side_apply() {
     let plane = api_server();
     let client = plane.client();
     let rows: Vec<Row> = all_rows().into_iter().filter(|row| row.ours).collect();

@@ -1,4 +1,4 @@
-//! Writing to a real API server: each answer is told apart, and preconditions hold.
+//! Writing to a real API server: each answer is recognized, and preconditions are enforced.
 
 mod applying;
 mod deleting;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Component, ControlPlane};
 
-/// A control plane in which only the API server acts.
+/// A control plane without controllers.
 fn quiet() -> ControlPlane {
     ControlPlane::builder()
         .without(Component::Kwok)
@@ -26,7 +26,7 @@ fn quiet() -> ControlPlane {
         .start()
 }
 
-/// The cluster as one of its users sees it.
+/// The cluster as one of its users accesses it.
 async fn cluster_of(plane: &ControlPlane, user: &str) -> WritableCluster {
     connected(plane.kubeconfig_of(user)).await
 }
@@ -44,7 +44,7 @@ fn agent() -> DaemonSetKey {
     DaemonSetKey::new("default", "agent")
 }
 
-/// A holder that is told from others by `id`.
+/// A lock holder, distinguished from others by `id`.
 fn holder(id: &str) -> Holder {
     Holder {
         host: "build-7".to_owned(),
@@ -78,9 +78,9 @@ fn manifest(image: &str) -> Value {
     })
 }
 
-/// The DaemonSet as it is now, which must exist.
+/// The live DaemonSet, which must exist.
 async fn live(cluster: &WritableCluster) -> DaemonSet {
-    cluster.live().daemon_set(&agent()).await.unwrap().expect("it exists")
+    cluster.live().daemon_set(&agent()).await.unwrap().expect("the DaemonSet exists")
 }
 
 fn image(daemon_set: &DaemonSet) -> &str {

@@ -1,4 +1,4 @@
-//! What we write as YAML, kubectl reads as it was meant.
+//! kubectl reads the YAML that we write with the intended values.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Component, ControlPlane};
 
-/// Strings that some reader of YAML takes for something else, and whatever comes up.
+/// Strings that some YAML readers take for another type, and random ones.
 fn strings() -> Vec<String> {
     let mut strings: Vec<String> =
         serde_json::from_str(include_str!("../nasty_strings.json")).unwrap();

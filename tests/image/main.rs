@@ -1,8 +1,8 @@
-//! The `Containerfile`'s build, as far as a machine without containers can do it: what it copies,
-//! and the command it runs, for the static target that its base image has by itself.
+//! The build of the `Containerfile`, as far as a machine without containers can do it: the files
+//! that it copies, and the command it runs, for the static target of its base image.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-#![allow(clippy::disallowed_methods, reason = "tests are a shell: they have a clock and settings")]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+#![allow(clippy::disallowed_methods, reason = "tests may use the clock and the environment")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const CONTAINERFILE: &str = include_str!("../../Containerfile");
 
-/// Where the image ends up with its programs.
+/// The folder of the built programs in the image.
 const BUILT: &str = "/build/target/release/";
 
 /// The lines of an instruction in a stage, without the instruction.
@@ -19,7 +19,7 @@ fn instructions<'a>(stage: &'a str, instruction: &str) -> Vec<&'a str> {
     stage.lines().filter_map(|line| line.strip_prefix(instruction)).map(str::trim).collect()
 }
 
-/// What a command prints when it ends well; its complaint, and what helps, when it does not.
+/// The output of a command; panics with its error and `help` if it fails.
 fn output(command: &mut Command, help: &str) -> String {
     let output = command.stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}; {help}"));
@@ -28,7 +28,7 @@ fn output(command: &mut Command, help: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What the build stage copies, in a folder of its own.
+/// The files that the build stage copies, in a new folder.
 fn copied(stage: &str, folder: &Path) {
     for line in instructions(stage, "COPY ") {
         let mut names: Vec<&str> = line.split_whitespace().collect();
@@ -39,13 +39,13 @@ fn copied(stage: &str, folder: &Path) {
     }
 }
 
-/// The target of the base image, built with the C compiler that Debian's `musl-tools` has.
+/// The target of the base image, built with the C compiler of Debian's `musl-tools`.
 fn target() -> String {
     format!("{}-unknown-linux-musl", std::env::consts::ARCH)
 }
 
 #[test]
-fn the_image_has_two_static_programs_that_need_nothing_else() {
+fn the_image_has_two_static_programs() {
     let (build, image) = CONTAINERFILE.split_once("\nFROM scratch\n").unwrap();
     let folder = tempfile::tempdir().unwrap();
     copied(build, folder.path());
@@ -76,7 +76,7 @@ fn the_image_has_two_static_programs_that_need_nothing_else() {
         let version = output(Command::new(&file).arg("--version").env_clear(), "");
         assert_eq!(version, format!("{program} {}\n", env!("CARGO_PKG_VERSION")));
     }
-    // A whole plan, threads and all, with an empty environment.
+    // A whole plan, including threads, with an empty environment.
     let fleet = Path::new(ROOT).join("examples/fleet");
     let mut plan = Command::new(root.path().join("ds-plan"));
     plan.args(["-R", "-o", "name", "-f"]).arg(fleet.join("manifests"));

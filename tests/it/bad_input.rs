@@ -1,4 +1,4 @@
-//! Bad input gets one clear message: what is wrong, where, and what to do now.
+//! Bad input results in one clear message: the error, its location, and the next step.
 
 use insta::assert_snapshot;
 
@@ -21,14 +21,14 @@ fn plan_on(snapshot: impl AsRef<[u8]>) -> Run {
     sandbox.ds_plan("-f agent.yaml --snapshot s.json")
 }
 
-/// The agent's manifest with one piece of it replaced.
+/// The agent's manifest with one part of it replaced.
 fn agent_with(old: &str, new: &str) -> String {
     assert!(AGENT.contains(old), "{old}");
     AGENT.replace(old, new)
 }
 
 #[test]
-fn sources_that_are_not_there() {
+fn missing_sources() {
     let sandbox = sandbox();
     let plan = |flags: &str| sandbox.ds_plan(&format!("{flags} {PLAN}"));
     assert_snapshot!(plan(""), @"
@@ -41,13 +41,13 @@ fn sources_that_are_not_there() {
     exit 1
     --- stderr
     error: `none.yaml` does not exist
-    hint: paths start at the current folder; those in git are named with `--path`
+    hint: paths start at the current folder; for paths in git use `--path`
     ");
     assert_snapshot!(plan("-f home"), @"
     exit 1
     --- stderr
     error: no .yaml, .yml or .json file in `home`
-    hint: say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    hint: name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
     ");
     assert_snapshot!(plan("-f https://example.com/agent.yaml"), @"
     exit 1
@@ -59,25 +59,25 @@ fn sources_that_are_not_there() {
     exit 1
     --- stderr
     error: `[dir]/none` does not exist
-    hint: paths start at the current folder; those in git are named with `--path`
+    hint: paths start at the current folder; for paths in git use `--path`
     ");
     assert_snapshot!(plan("--repo git://example.com/fleet"), @"
     exit 1
     --- stderr
-    error: `git://example.com/fleet`: repositories are not fetched by `git`
+    error: `git://example.com/fleet`: fetching by `git` is not supported
     hint: use https:// or ssh://, or a folder
     ");
     assert_snapshot!(plan("--repo http://example.com/fleet"), @"
     exit 1
     --- stderr
-    error: `http://example.com/fleet`: plain http is for this machine only
+    error: `http://example.com/fleet`: plain http is allowed only for loopback addresses
     hint: use https://
     ");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_current_folder_that_is_gone() {
+fn a_deleted_current_folder() {
     let sandbox = sandbox();
     let program = assert_cmd::cargo::cargo_bin!("ds-plan").display();
     let mut command = std::process::Command::new("sh");
@@ -93,7 +93,7 @@ fn a_current_folder_that_is_gone() {
 }
 
 #[test]
-fn revisions_and_paths_that_are_not_there() {
+fn missing_revisions_and_paths() {
     let sandbox = sandbox();
     sandbox.commit();
     let plan = |flags: &str| sandbox.ds_plan(&format!("{flags} {PLAN}"));
@@ -136,7 +136,7 @@ fn revisions_and_paths_that_are_not_there() {
 }
 
 #[test]
-fn heads_and_objects_that_are_not_there() {
+fn missing_heads_and_objects() {
     let sandbox = sandbox();
     let plan = || sandbox.ds_plan(PLAN);
     sandbox.git(&["init", "-q", "-b", "main"]);
@@ -183,13 +183,13 @@ fn a_repository_without_a_daemon_set() {
     assert_snapshot!(sandbox.ds_plan(&format!("--path deployment.yaml {PLAN}")), @"
     exit 1
     --- stderr
-    error: no DaemonSet found: the one manifest file mentions none
-    hint: say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    error: no DaemonSet found: the only manifest file has none
+    hint: name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
     ");
 }
 
 #[test]
-fn a_chart_is_not_whole_objects() {
+fn a_chart_has_to_be_rendered() {
     let sandbox = sandbox();
     sandbox.write("chart/Chart.yaml", "name: agent\n");
     sandbox.write("chart/templates/agent.yaml", AGENT.replace("agent:1", "{{ .Values.image }}"));
@@ -198,12 +198,12 @@ fn a_chart_is_not_whole_objects() {
     --- stderr
     warning: `chart` is a Helm chart and was not read, 1 DaemonSet in it; render it first: `helm template ./chart | ds-plan -f -`
     error: no DaemonSet found: there are no manifest files
-    hint: say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    hint: name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
     ");
 }
 
 #[test]
-fn manifests_that_are_no_yaml() {
+fn manifests_that_are_not_yaml() {
     assert_snapshot!(plan(agent_with("  name: agent", "\tname: agent")), @"
     exit 1
     --- stderr
@@ -218,7 +218,7 @@ fn manifests_that_are_no_yaml() {
     exit 1
     --- stderr
     error: no DaemonSet found in 1 file; other objects: 1 Service; 1 document has no kind
-    hint: say where the manifests are: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
+    hint: name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)
     ");
     assert_snapshot!(plan(agent_with("{tier: node}", "{tier: node")), @"
     exit 1
@@ -233,12 +233,12 @@ fn manifests_that_are_no_yaml() {
     assert_snapshot!(plan(format!("{AGENT}...\nkind: DaemonSet\n")), @"
     exit 1
     --- stderr
-    error: m.yaml:16:1: a document follows `...` without `---`; kubectl would drop it in silence
+    error: m.yaml:16:1: a document follows `...` without `---`; kubectl would silently drop it
     ");
 }
 
 #[test]
-fn manifests_that_no_server_takes() {
+fn manifests_that_every_server_rejects() {
     assert_snapshot!(plan(agent_with("image:", "imagee:")), @"
     exit 1
     --- stderr
@@ -250,8 +250,8 @@ fn manifests_that_no_server_takes() {
     assert_snapshot!(plan(agent_with("image:", "$patch: delete\n          image:")), @"
     exit 1
     --- stderr
-    error: m.yaml:14:19: unknown field `spec.template.spec.containers[0].$patch`; it belongs in a patch, not in a whole object
-    hint: render what it patches first: `kubectl kustomize DIR | ds-plan -f -`
+    error: m.yaml:14:19: unknown field `spec.template.spec.containers[0].$patch`; it belongs in a patch, not in a complete object
+    hint: render the kustomization first: `kubectl kustomize DIR | ds-plan -f -`
     ");
     assert_snapshot!(plan(agent_with("registry.example/agent:1", "1")), @"
     exit 1
@@ -266,7 +266,7 @@ fn manifests_that_no_server_takes() {
     assert_snapshot!(plan(agent_with("apps/v1", "extensions/v1beta1")), @"
     exit 1
     --- stderr
-    error: m.yaml:1:1: DaemonSet of extensions/v1beta1, which no server has any more; write apps/v1
+    error: m.yaml:1:1: DaemonSet of extensions/v1beta1, which servers no longer support; use apps/v1
     ");
     assert_snapshot!(plan(format!("{AGENT}---\n{AGENT}")), @"
     exit 1
@@ -335,7 +335,7 @@ fn snapshots_that_cannot_be_read() {
     assert_snapshot!(plan_on("NAME     STATUS\nnode-1   Ready\n"), @"
     exit 1
     --- stderr
-    error: the snapshot s.json is no List of objects: expected mapping start at line 1, column 1
+    error: the snapshot s.json is not a List of objects: expected mapping start at line 1, column 1
     hint: record one with `ds-plan snapshot`, or with `kubectl get nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases -A -o json --show-managed-fields`
     ");
     assert_snapshot!(plan_on(whole.replace("\"Node\"", "\"Pond\"")), @"
@@ -347,7 +347,7 @@ fn snapshots_that_cannot_be_read() {
     assert_snapshot!(plan_on(whole.replace("\"node-2\"", "\"node-1\"")), @"
     exit 1
     --- stderr
-    error: s.json: Node `node-1` is there twice
+    error: s.json: Node `node-1` appears twice
     ");
     assert_snapshot!(sandbox().ds_plan("-f agent.yaml --snapshot none.json"), @"
     exit 1
@@ -358,12 +358,12 @@ fn snapshots_that_cannot_be_read() {
 }
 
 #[test]
-fn clusters_that_cannot_be_asked() {
+fn unreachable_clusters() {
     let sandbox = sandbox();
     assert_snapshot!(sandbox.ds_plan("-f agent.yaml"), @"
     exit 1
     --- stderr
-    error: no kubeconfig was found, and this is no pod with a service account
+    error: no kubeconfig found, and not running in a pod with a service account
     hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
     ");
     assert_snapshot!(sandbox.ds_plan("-f agent.yaml --kubeconfig none"), @"
@@ -390,7 +390,7 @@ fn clusters_that_cannot_be_asked() {
 }
 
 #[test]
-fn selections_of_nothing() {
+fn empty_selections() {
     let sandbox = sandbox();
     let plan = |flags: &str| sandbox.ds_plan(&format!("-f agent.yaml {PLAN} {flags}"));
     assert_snapshot!(plan("logging/other"), @"
@@ -402,13 +402,13 @@ fn selections_of_nothing() {
     assert_snapshot!(plan("-n other"), @"
     exit 1
     --- stderr
-    error: no DaemonSet in the manifests is left by -n, -l and the names given
+    error: no DaemonSet in the manifests matches -n, -l and the names given
     hint: DaemonSets in the manifests: logging/agent
     ");
     assert_snapshot!(plan("-l tier=other"), @"
     exit 1
     --- stderr
-    error: no DaemonSet in the manifests is left by -n, -l and the names given
+    error: no DaemonSet in the manifests matches -n, -l and the names given
     hint: DaemonSets in the manifests: logging/agent
     ");
 }

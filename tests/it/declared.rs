@@ -1,4 +1,4 @@
-//! A test file that no `mod` declares would never run, and nobody would notice.
+//! A test file without a `mod` declaration would never run, and nobody would notice.
 
 use std::fs;
 use std::path::{Path, PathBuf};

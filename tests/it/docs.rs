@@ -1,5 +1,5 @@
-//! What README.md and `docs/` say can be done: each of their commands is one that the programs take,
-//! their links lead somewhere, and the policy's reference is made from its schema.
+//! README.md and `docs/`: the programs accept each of their commands, their links lead to files,
+//! and the policy's reference is generated from its schema.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     paths.into_iter().map(|path| (path.clone(), fs::read_to_string(&path).unwrap())).collect()
 }
 
-/// The commands of `ds-plan` and `ds-apply` in a page's blocks, without what the shell makes of
-/// them.
+/// The commands of `ds-plan` and `ds-apply` in a page's blocks, without redirections and pipes.
 fn commands(page: &str) -> Vec<String> {
     let blocks = page.split("```").skip(1).step_by(2);
     let shown = blocks.filter(|block| block.starts_with("sh\n") || block.starts_with("console\n"));
@@ -34,13 +33,13 @@ fn commands(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_command_that_is_shown_is_one_that_is_taken() {
+fn every_command_in_the_documentation_is_valid() {
     let sandbox = Sandbox::new();
     let mut seen = 0;
     for (path, page) in pages() {
         for line in commands(&page) {
             let (program, arguments) = line.split_once(' ').unwrap();
-            // The help is printed when everything before it could be understood.
+            // The help is printed only if all other arguments are valid.
             let arguments = format!("{arguments} --help");
             let run = match program {
                 "ds-plan" => sandbox.ds_plan(&arguments),
@@ -89,7 +88,7 @@ fn type_of(schema: &Value, definitions: &Value) -> String {
     }
 }
 
-/// A row a field; those of an object below it.
+/// One row per field; the fields of an object follow it.
 fn rows(object: &Value, definitions: &Value, prefix: &str, into: &mut Vec<String>) {
     let required = object["required"].as_array().cloned().unwrap_or_default();
     for (name, field) in object["properties"].as_object().unwrap() {
@@ -111,8 +110,8 @@ fn rows(object: &Value, definitions: &Value, prefix: &str, into: &mut Vec<String
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a developer's wish, not the program's environment")]
-fn the_policys_reference_is_its_schema() {
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
+fn the_policy_reference_matches_its_schema() {
     let schema: Value = serde_json::from_str(&schema(Document::RolloutPolicy).unwrap()).unwrap();
     let mut fields = Vec::new();
     rows(&schema, &schema["$defs"], "", &mut fields);
@@ -127,5 +126,5 @@ fn the_policys_reference_is_its_schema() {
         fs::write(&path, &wanted).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == wanted, "docs/policy.md is not what the schema says:\n{wanted}");
+    assert!(found == wanted, "docs/policy.md does not match the schema:\n{wanted}");
 }

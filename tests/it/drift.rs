@@ -1,4 +1,4 @@
-//! `ds-plan drift`: what deviates, and who did it.
+//! `ds-plan drift`: the deviations, and the client that caused each.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -21,7 +21,7 @@ fn no_drift() {
     ");
 }
 
-/// A cluster that two other hands have been at, and that lacks a pod.
+/// A cluster that two other clients have changed, with one pod missing.
 fn drifted() -> Sandbox {
     let sandbox = sandbox();
     let mut cluster = cluster_with(&AGENT.replace("agent:1", "agent:2"), &["node-1"]);
@@ -102,7 +102,7 @@ fn drift_as_json() {
           "deviations": [
             {
               "class": "spec",
-              "message": "metadata.labels.tier is not as in the source",
+              "message": "metadata.labels.tier differs from the source",
               "code": "fieldDiffers",
               "path": "metadata.labels.tier",
               "before": "edited",
@@ -117,7 +117,7 @@ fn drift_as_json() {
             },
             {
               "class": "spec",
-              "message": "spec.template.spec.containers[agent].image is not as in the source",
+              "message": "spec.template.spec.containers[agent].image differs from the source",
               "code": "fieldDiffers",
               "path": "spec.template.spec.containers[agent].image",
               "before": "registry.example/agent:2",
@@ -162,7 +162,7 @@ fn drift_as_json() {
 }
 
 #[test]
-fn drift_of_what_is_not_there() {
+fn drift_of_missing_objects() {
     let sandbox = sandbox();
     let mut cluster = cluster_with(AGENT, &[]);
     cluster["items"].as_array_mut().unwrap().retain(|item| item["kind"] != "DaemonSet");
@@ -174,16 +174,16 @@ fn drift_of_what_is_not_there() {
 
     logging/agent
         spec   (- live, + source)
-            the cluster does not have it
+            it does not exist in the cluster
         history
-            revision 1 (agent-abc) belongs to no DaemonSet that exists
+            revision 1 (agent-abc) does not belong to an existing DaemonSet
 
     Drift: 1 spec, 0 pod, 0 rollout, 1 history, 0 eligibility.
     ");
 }
 
 #[test]
-fn the_numbers_are_written_for_a_collector() {
+fn metrics_are_written_for_a_collector() {
     let sandbox = Sandbox::with(&[("agent.yaml", AGENT)]);
     let older = AGENT.replace("agent:1", "agent:0");
     sandbox.write("cluster.json", cluster_with(&older, &["node-1"]).to_string());
@@ -193,7 +193,7 @@ fn the_numbers_are_written_for_a_collector() {
     for line in [
         "ds_plan_drift{namespace=\"logging\",daemonset=\"agent\",class=\"spec\"} 1",
         "ds_plan_nodes{namespace=\"logging\",daemonset=\"agent\",state=\"ready\"} 1",
-        // It is Ready since the very moment of the recording.
+        // It became Ready at the same second as the recording.
         "ds_plan_nodes{namespace=\"logging\",daemonset=\"agent\",state=\"available\"} 0",
         "ds_plan_rollout{namespace=\"logging\",daemonset=\"agent\",state=\"settled\"}",
         "# EOF",

@@ -1,9 +1,9 @@
-//! Every exit code that `ds-plan` has. The numbers are a promise to scripts.
+//! Every exit code of `ds-plan`. Scripts rely on the numbers.
 
 use crate::fixture::{AGENT, cluster_with, sandbox};
 
 #[test]
-fn each_outcome_has_its_number() {
+fn each_outcome_has_its_exit_code() {
     let sandbox = sandbox();
     for (line, want) in [
         ("-f agent.yaml --snapshot cluster.json", 0),
@@ -45,7 +45,7 @@ fn each_outcome_has_its_number() {
 }
 
 #[test]
-fn nothing_to_change_is_0_and_a_guard_is_graver_than_a_change() {
+fn no_changes_are_0_and_a_guard_is_more_severe_than_a_change() {
     let sandbox = sandbox();
     let plan = "-f agent.yaml --snapshot cluster.json --detailed-exitcode --fail-on-guards";
     for (rule, pods, selector, want) in [

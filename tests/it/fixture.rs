@@ -1,10 +1,10 @@
-//! A cluster of three nodes, and a DaemonSet for it; small enough to read in a golden.
+//! A cluster of three nodes, and a DaemonSet for it; small enough to read in a golden file.
 
 use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// A DaemonSet that every node of [`cluster`] can run but `gpu-1`.
+/// A DaemonSet that can run on every node of [`cluster`] except `gpu-1`.
 pub(crate) const AGENT: &str = "\
 apiVersion: apps/v1
 kind: DaemonSet
@@ -22,7 +22,8 @@ spec:
           image: registry.example/agent:1
 ";
 
-/// A recording of nodes `node-1`, `node-2` and `gpu-1`, which has a taint; nothing runs on them.
+/// A recording of nodes `node-1`, `node-2` and `gpu-1`, which has a taint; without DaemonSets and
+/// pods.
 pub(crate) fn cluster() -> Value {
     let node = |name: &str, spec: Value| {
         json!({
@@ -74,7 +75,7 @@ pub(crate) fn sandbox() -> Sandbox {
 }
 
 /// The cluster, with the DaemonSet of `manifest` in it as the API server serves it, its revision,
-/// and a pod that is up to date and available on each of `nodes`.
+/// and an updated and available pod on each of `nodes`.
 pub(crate) fn cluster_with(manifest: &str, nodes: &[&str]) -> Value {
     let manifest: Value = serde_yaml::from_str(manifest).unwrap();
     let mut live = ds_plan::manifest::default_daemon_set(manifest).unwrap();

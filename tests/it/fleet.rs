@@ -1,4 +1,4 @@
-//! The example fleet as a user plans it, and what README.md shows of it.
+//! The example fleet as a user plans it, and the output in README.md.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::sandbox::Sandbox;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A repository with the examples in it, at the paths that they have here.
+/// A repository with the examples in it, at the same paths as here.
 fn repository() -> Sandbox {
     let sandbox = Sandbox::new();
     for path in examples() {
@@ -57,9 +57,9 @@ fn each_example_is_planned() {
         .filter(|path| path.starts_with("examples/fleet/"))
         .collect();
     assert!(files.remove("examples/fleet/cluster.json"));
-    // Those are rehearsed with.
+    // Fault documents are for rehearsals.
     files.retain(|path| !path.starts_with("examples/faults/"));
-    assert_eq!(planned, files, "a file a DaemonSet, and no other file");
+    assert_eq!(planned, files, "one file per DaemonSet, and no other file");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn the_fleet_as_a_comment_on_a_pull_request() {
 
 /// `helm template trace-agent examples/helm/chart --namespace tracing | ds-plan -f -`
 #[test]
-fn what_helm_prints_is_read_from_standard_input() {
+fn helm_output_is_read_from_standard_input() {
     let sandbox = repository();
     let mut command =
         sandbox.ds_plan_command("-f - --snapshot examples/fleet/cluster.json -o name");
@@ -101,9 +101,9 @@ fn the_fleets_status() {
     assert_snapshot!(repository().ds_plan("status --snapshot examples/fleet/cluster.json"));
 }
 
-/// The commit in the first line is the only thing that may differ.
+/// Only the commit in the first line may differ.
 #[test]
-fn the_readme_shows_what_the_program_prints() {
+fn the_readme_shows_the_real_output() {
     let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
     let (_, block) = readme.split_once("```console\n$ ds-plan ").unwrap();
     let (line, rest) = block.split_once('\n').unwrap();
@@ -118,7 +118,7 @@ fn the_readme_shows_what_the_program_prints() {
     assert_eq!(without_commit(&run.stdout), without_commit(shown), "{run}");
 }
 
-/// Down to what is folded away; read from files, because the id of the commit is another each time.
+/// Including folded sections; read from files, because the id of the commit differs each time.
 #[test]
 fn the_readme_shows_the_comment_on_a_pull_request() {
     let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();

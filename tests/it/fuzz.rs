@@ -1,7 +1,7 @@
-//! Damaged input of every kind: it is read or refused in words, and nothing breaks.
+//! Damaged input of every kind: it is read or rejected with a message, without a panic.
 //!
-//! `PROPTEST_CASES` sets for how long; `.ci/run` takes about a minute. What was found so far is in
-//! `tests/it/fuzz/found`, a file a case, and is read again each time.
+//! `PROPTEST_CASES` sets the number of cases; `.ci/run` takes about a minute. Earlier findings are
+//! in `tests/it/fuzz/found`, one file each, and are tested every time.
 
 use std::fs;
 use std::io::Write as _;
@@ -28,7 +28,7 @@ spec:
   skipUnreadyNodes: {max: 3}
 ";
 
-/// What readers of YAML and JSON stumble over.
+/// Tokens that are difficult for readers of YAML and JSON.
 const TOKENS: [&[u8]; 40] = [
     b"\n",
     b"\r\n",
@@ -123,7 +123,7 @@ fn damaged(original: &[u8], damages: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-/// Reads `bytes` as manifests; what is refused has a place and words.
+/// Reads `bytes` as manifests; an error must have a location and a message.
 fn read_manifest(bytes: Vec<u8>) -> Result<(), String> {
     let file = ManifestFile { path: "f.yaml".into(), bytes };
     let validate = FieldValidation::Strict;
@@ -146,7 +146,7 @@ fn read_manifest(bytes: Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads `bytes` as a recording; what is refused is said to be that file's fault.
+/// Reads `bytes` as a recording; an error must name that file.
 fn read_snapshot(bytes: &[u8]) -> Result<(), String> {
     match read_recorded_from(bytes, "s.json") {
         Ok(_) => Ok(()),
@@ -162,7 +162,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_found_is_read_or_refused() {
+fn earlier_findings_are_read_or_rejected() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fuzz/found");
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -7,20 +7,20 @@ use serde::Deserialize;
 
 use crate::web::Program;
 
-/// A node of the tree that a browser would make.
+/// A node of the tree that a browser would build.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Node {
     /// `root`, `element`, `text` or `comment`.
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// Of an element.
+    /// Only of an element.
     #[serde(default)]
     pub(crate) tag_name: String,
-    /// Of an element.
+    /// Only of an element.
     #[serde(default)]
     pub(crate) properties: serde_json::Map<String, serde_json::Value>,
-    /// Of a text or a comment.
+    /// Only of a text or a comment.
     #[serde(default)]
     pub(crate) value: String,
     #[serde(default)]
@@ -28,7 +28,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// This node and all below it, in order, each with the tags that it is in.
+    /// This node and all below it, in order, each with its enclosing tags.
     pub(crate) fn walk<'a>(&'a self, visit: &mut impl FnMut(&[&'a str], &'a Node)) {
         fn go<'a>(
             node: &'a Node,
@@ -56,7 +56,7 @@ impl Node {
         found
     }
 
-    /// The text in it.
+    /// Its text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         self.walk(&mut |_, node| {
@@ -68,7 +68,7 @@ impl Node {
     }
 }
 
-/// What `markdown` looks like on github.com, before anything is sanitised.
+/// The tree of `markdown` on github.com, before anything is sanitised.
 pub(crate) fn rendered(markdown: &str) -> Node {
     static RENDERER: LazyLock<Mutex<Program>> =
         LazyLock::new(|| Mutex::new(Program::start("markdown.mjs")));

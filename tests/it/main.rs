@@ -1,20 +1,20 @@
-//! Integration tests: the two programs as their users run them, and the laws of the code base.
+//! Integration tests: the two programs as their users run them, and the rules of the code base.
 
-// Clippy's leave for tests (clippy.toml) ends at functions marked as such; the sandbox is none.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
+// Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
 mod bad_input;
 mod declared;
 mod docs;
 mod drift;
 mod exit_codes;
-#[cfg(feature = "web")]
-mod fertile;
 mod fixture;
 mod fleet;
 mod fuzz;
 #[cfg(feature = "web")]
 mod github;
+#[cfg(feature = "web")]
+mod hostile_text;
 #[cfg(feature = "web")]
 mod markdown;
 mod past;

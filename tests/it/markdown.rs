@@ -1,5 +1,5 @@
-//! What people see of `-o markdown` on github.com: whatever a manifest or a cluster says, the
-//! comment keeps its form, links to nothing and calls nobody.
+//! `-o markdown` as shown on github.com: whatever text a manifest or a cluster contains, the
+//! comment keeps its structure, has no links and mentions nobody.
 
 use std::sync::LazyLock;
 
@@ -8,18 +8,19 @@ use ds_plan::render::{MarkdownOptions, diff_markdown, drift_markdown, plan_markd
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::fertile::{self, Fertile};
 use crate::fixture::{AGENT, cluster_with};
 use crate::github::{Node, rendered};
+use crate::hostile_text::{self, HostilePlan};
 use crate::sandbox::Sandbox;
 
-/// All that a document of ours is made of.
+/// All tags of our Markdown.
 const TAGS: [&str; 15] = [
     "", "p", "strong", "code", "pre", "table", "thead", "tbody", "tr", "th", "td", "details",
     "summary", "ul", "li",
 ];
 
-/// A repository in which a pull request changes much, and a cluster where somebody else did too.
+/// A repository with a pull request that changes much, and a cluster that another client changed
+/// too.
 fn sandbox() -> Sandbox {
     let live = AGENT.replace("agent:1", "agent:0").replace("{tier: node}", "{tier: node, x: y}");
     let asked = AGENT.replace("agent:1", "agent:2").replace(
@@ -46,14 +47,15 @@ fn document(line: &str) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"))
 }
 
-pub(crate) static PLAN: LazyLock<Fertile<Plan>> =
-    LazyLock::new(|| Fertile::of(&serde_json::from_value(document("plan --base main")).unwrap()));
-pub(crate) static DRIFT: LazyLock<Fertile<Drift>> =
-    LazyLock::new(|| Fertile::of(&serde_json::from_value(document("drift")).unwrap()));
-static DIFF: LazyLock<Fertile<Diff>> =
-    LazyLock::new(|| Fertile::of(&serde_json::from_value(document("diff")).unwrap()));
+pub(crate) static PLAN: LazyLock<HostilePlan<Plan>> = LazyLock::new(|| {
+    HostilePlan::of(&serde_json::from_value(document("plan --base main")).unwrap())
+});
+pub(crate) static DRIFT: LazyLock<HostilePlan<Drift>> =
+    LazyLock::new(|| HostilePlan::of(&serde_json::from_value(document("drift")).unwrap()));
+static DIFF: LazyLock<HostilePlan<Diff>> =
+    LazyLock::new(|| HostilePlan::of(&serde_json::from_value(document("diff")).unwrap()));
 
-/// Looks at `markdown` as github.com shows it, and says what is wrong with it.
+/// Renders `markdown` as github.com does; returns an error if it is not as expected.
 fn looked_at(markdown: &str) -> Result<Node, String> {
     let root = rendered(markdown);
     let mut faults = Vec::new();
@@ -94,7 +96,7 @@ fn looked_at(markdown: &str) -> Result<Node, String> {
     if faults.is_empty() { Ok(root) } else { Err(format!("{faults:#?}\nin\n{markdown}")) }
 }
 
-/// Whether `text`, outside of code, is made of words and nothing that GitHub acts upon.
+/// Whether `text`, outside of code, contains only words and nothing that GitHub interprets.
 fn is_plain(text: &str) -> bool {
     let plain =
         |c: char| c.is_ascii_alphanumeric() || c.is_whitespace() || "()-':;,.>…".contains(c);
@@ -111,8 +113,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn nothing_hostile_is_seen_on_a_pull_request(
-        seeds in prop::collection::vec(fertile::seed(), 1..12),
+    fn hostile_text_has_no_effect_in_a_comment(
+        seeds in prop::collection::vec(hostile_text::seed(), 1..12),
         verbose: bool,
     ) {
         let plan = PLAN.sown(&seeds);
@@ -124,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn nor_in_reports(seeds in prop::collection::vec(fertile::seed(), 1..12), verbose: bool) {
+    fn hostile_text_has_no_effect_in_reports(seeds in prop::collection::vec(hostile_text::seed(), 1..12), verbose: bool) {
         let drift = drift_markdown(&DRIFT.sown(&seeds), &options(verbose));
         looked_at(&drift).map_err(TestCaseError::fail)?;
         let diff = diff_markdown(&DIFF.sown(&seeds), &options(verbose));
@@ -150,7 +152,7 @@ fn a_comment_has_a_table_and_folded_details() {
 }
 
 #[test]
-fn links_and_mentions_would_be_seen() {
+fn the_check_detects_links_and_mentions() {
     for hostile in ["@octocat", "#12", "https://x.example", "<b>x</b>", "# a", "![a](b)", "*a*"] {
         let text = format!("{hostile}\n\n<!-- ds-plan:default -->\n");
         assert!(looked_at(&text).is_err(), "{hostile}");

@@ -1,4 +1,4 @@
-//! `ds-plan history` and `ds-plan diff`: what was, and what differs.
+//! `ds-plan history` and `ds-plan diff`: earlier revisions and differences.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::fixture::{cluster_with, of_kind, sandbox};
 use crate::sandbox::{Run, Sandbox};
 
-/// The agent, with an env var that is a secret and an argument that is another.
+/// The agent, with a secret in an env var and another in an argument.
 const SECRETIVE: &str = "\
 apiVersion: apps/v1
 kind: DaemonSet
@@ -26,8 +26,8 @@ spec:
           env: [{name: PASSWORD, value: hunter2}, {name: OTHER, value: same}]
 ";
 
-/// The secretive agent at revision 2, both pods up to date; revision 1 had another image and
-/// other secrets.
+/// The agent with secrets at revision 2, both pods updated; revision 1 had another image and other
+/// secrets.
 fn at_revision_2() -> Sandbox {
     let mut cluster = cluster_with(SECRETIVE, &["node-1", "node-2"]);
     let first = of_kind(&mut cluster, "ControllerRevision").next().unwrap();
@@ -165,7 +165,7 @@ fn one_revision_and_two() {
 }
 
 #[test]
-fn revisions_that_are_not_there() {
+fn missing_revisions() {
     let sandbox = at_revision_2();
     let history = |line: &str| sandbox.ds_plan(&format!("history --snapshot cluster.json {line}"));
     assert_snapshot!(history("logging/agent --revision 7"), @"
@@ -211,7 +211,7 @@ fn live_against_target() {
     assert_snapshot!(diff("--detailed-exitcode"), @"
     exit 0
     --- stderr
-    warning: the snapshot has no managed fields: what others own, and would stay or need a take-over, is undecided; record it with `ds-plan snapshot`, or with kubectl's --show-managed-fields
+    warning: the snapshot has no managed fields, so it is unknown which fields other managers own; record it with `ds-plan snapshot`, or with kubectl's --show-managed-fields
     ");
     let manifest =
         SECRETIVE.replace("agent:1", "agent:2").replace("value: hunter2", "value: hunter3");
@@ -245,7 +245,7 @@ fn live_against_target() {
              name: agent
              resources: {}
     --- stderr
-    warning: the snapshot has no managed fields: what others own, and would stay or need a take-over, is undecided; record it with `ds-plan snapshot`, or with kubectl's --show-managed-fields
+    warning: the snapshot has no managed fields, so it is unknown which fields other managers own; record it with `ds-plan snapshot`, or with kubectl's --show-managed-fields
     "#);
     assert_eq!(diff("--detailed-exitcode").code, Some(2));
     let json: Value = serde_json::from_str(&diff("-o json").stdout).unwrap();

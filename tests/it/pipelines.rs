@@ -1,5 +1,5 @@
-//! The action and the pipelines in `examples/ci`: the shell of their steps, run as a runner runs it,
-//! from the checkout to comment, summary, outputs and annotations; and what linters say of them.
+//! The action and the pipelines in `examples/ci`: runs the shell of their steps as a runner would,
+//! from the checkout to comment, summary, outputs and annotations; and runs linters on them.
 
 mod api;
 mod lint;
@@ -16,7 +16,7 @@ use api::{Api, TOKEN};
 use runner::{Job, ROOT, Runner, ran, yaml};
 
 /// A clone of a repository, with a branch that changes the agent to `manifest`, checked out as the
-/// checkout action does it; and a recorded cluster where the agent of the main branch runs.
+/// checkout action does it; and a recorded cluster that runs the agent of the main branch.
 fn cloned(manifest: &str) -> Sandbox {
     let sandbox = Sandbox::with(&[("origin/deploy/agent.yaml", AGENT)]);
     let cluster = cluster_with(AGENT, &["node-1", "node-2"]);
@@ -35,7 +35,7 @@ fn cloned(manifest: &str) -> Sandbox {
     sandbox
 }
 
-/// What the action does on a pull request that changes the agent to `manifest`.
+/// Runs the action on a pull request that changes the agent to `manifest`.
 fn requested(manifest: &str, api: &Api, inputs: &[(&str, &str)]) -> (Sandbox, Job) {
     let sandbox = cloned(manifest);
     let job = on_request(&sandbox, api, "octo/fleet", inputs);
@@ -55,11 +55,11 @@ fn newer() -> String {
 }
 
 #[test]
-fn a_pull_request_gets_one_comment_that_is_kept_up_to_date() {
+fn a_pull_request_gets_one_comment_that_is_updated() {
     let api = Api::start();
     let foreign = "I write <!-- ds-plan:default -->";
     api.add(1, foreign);
-    // So many that they come on two pages.
+    // Enough comments for two pages.
     (0..100).for_each(|_| api.add(1, "chatter"));
     let (sandbox, job) = requested(&newer(), &api, &[]);
     assert_eq!(job.failed, None, "{job:#?}");
@@ -74,11 +74,11 @@ fn a_pull_request_gets_one_comment_that_is_kept_up_to_date() {
     let plan: Value =
         serde_json::from_str(&fs::read_to_string(job.output("plan", "plan")).unwrap()).unwrap();
     assert_eq!(plan["kind"], "Plan");
-    assert_eq!(job.output("plan", "sha256"), "", "nobody carries it out");
+    assert_eq!(job.output("plan", "sha256"), "", "the plan is not applied");
     let report = fs::read_to_string(job.output("plan", "report")).unwrap();
     assert!(report.starts_with("<!doctype html>"), "{report}");
 
-    // The request comes to nothing, and its comment says so.
+    // The request changes nothing, and its comment says so.
     sandbox.write("checkout/deploy/agent.yaml", AGENT);
     let checkout = sandbox.path("checkout");
     sandbox.git(&["-C", checkout.to_str().unwrap(), "commit", "-qam", "as it was"]);
@@ -96,7 +96,7 @@ fn a_pull_request_gets_one_comment_that_is_kept_up_to_date() {
 }
 
 #[test]
-fn the_digest_of_a_plan_that_may_be_approved_is_shown_and_handed_on() {
+fn the_digest_of_a_plan_to_approve_is_shown_and_passed_on() {
     let api = Api::start();
     let sandbox = cloned(&newer());
     let (checkout, cluster) = (sandbox.path("checkout"), sandbox.path("cluster.json"));
@@ -111,7 +111,7 @@ fn the_digest_of_a_plan_that_may_be_approved_is_shown_and_handed_on() {
 }
 
 #[test]
-fn where_nothing_changes_nobody_is_bothered() {
+fn no_comment_is_written_without_changes() {
     let api = Api::start();
     let (_sandbox, job) = requested(AGENT, &api, &[]);
     assert_eq!((job.failed, api.bodies().len()), (None, 0), "{job:#?}");
@@ -130,7 +130,7 @@ fn the_plan_of_a_fork_is_in_the_summary() {
 }
 
 #[test]
-fn a_token_that_may_not_comment_fails_no_job() {
+fn a_read_only_token_does_not_fail_the_job() {
     let api = Api::start();
     api.state().read_only = true;
     let (_sandbox, job) = requested(&newer(), &api, &[]);
@@ -139,7 +139,7 @@ fn a_token_that_may_not_comment_fails_no_job() {
 }
 
 #[test]
-fn errors_are_marked_in_the_files_and_content_gives_no_orders() {
+fn errors_are_annotations_and_content_is_never_a_workflow_command() {
     let api = Api::start();
     let hostile = newer().replace("selector:", "\"\\n::error::x%0A::notice::y\": 1\n  selector:");
     let (_sandbox, job) = requested(&hostile, &api, &[]);
@@ -148,11 +148,11 @@ fn errors_are_marked_in_the_files_and_content_gives_no_orders() {
     assert!(order.starts_with("::error file=deploy/agent.yaml,line=8,col="), "{order}");
     assert!(job.summary.starts_with("**ds-plan failed** with exit code 1"), "{job:#?}");
     let comment = api.bodies().pop().unwrap();
-    assert!(comment.ends_with("<!-- ds-plan:default -->\n"), "so that the next one replaces it");
+    assert!(comment.ends_with("<!-- ds-plan:default -->\n"), "the marker for the next run is kept");
 }
 
 #[test]
-fn the_job_fails_on_what_it_is_told_to() {
+fn the_job_fails_on_the_configured_results() {
     let recreated = AGENT.replace("app: agent", "app: other");
     for (manifest, fail_on, failed, order) in [
         (newer(), "guards", None, None),
@@ -198,9 +198,9 @@ fn several_clusters_have_several_comments() {
     assert_eq!(ends, ["<!-- ds-plan:prod-eu -->", "<!-- ds-plan:prod-us -->"]);
 }
 
-/// What a build takes is compiled by whoever runs these tests; here it is only looked for.
+/// Compiling is left to other tests; here only the name is checked.
 #[test]
-fn what_is_not_there_is_built_under_a_name_that_its_source_gives() {
+fn a_missing_program_is_built_under_a_name_of_its_source() {
     let api = Api::start();
     let sandbox = cloned(&newer());
     let checkout = sandbox.path("checkout");
@@ -219,7 +219,7 @@ fn what_is_not_there_is_built_under_a_name_that_its_source_gives() {
     assert_eq!(job.output("plan", "exit-code"), "", "nothing was planned");
 }
 
-/// Checks out the main branch and saves its plan; the SHA-256 of the file.
+/// Checks out the main branch and saves its plan; returns the SHA-256 of the file.
 fn plan_of_main(sandbox: &Sandbox, file: &str) -> String {
     let checkout = sandbox.path("checkout");
     sandbox.git(&["-C", checkout.to_str().unwrap(), "checkout", "-q", "main"]);
@@ -231,19 +231,22 @@ fn plan_of_main(sandbox: &Sandbox, file: &str) -> String {
     digest.unwrap().to_owned()
 }
 
-/// A kubeconfig to a server that is not there: flags are read before anybody is asked.
+/// A kubeconfig for a server that does not exist: flags are parsed before any connection.
 const NOBODY: &str = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, \
                       context: {cluster: a, user: a}}], users: [{name: a, user: {}}], clusters: \
                       [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]}";
 
 #[test]
-fn the_other_steps_of_the_workflows_call_the_programs_as_they_want_to_be_called() {
+fn the_other_steps_of_the_workflows_use_valid_arguments() {
     let mut called = 0;
     for file in lint::examples("github") {
         for job in yaml(&file)["jobs"].as_object().unwrap().values() {
             for step in job["steps"].as_array().unwrap() {
                 let script = step["run"].as_str().unwrap_or_default();
-                assert!(!script.contains("${{"), "text from outside belongs into `env`: {script}");
+                assert!(
+                    !script.contains("${{"),
+                    "untrusted text must be passed in `env`: {script}"
+                );
                 if !script.contains("ds-plan ") && !script.contains("ds-apply ") {
                     continue;
                 }
@@ -262,7 +265,7 @@ fn the_other_steps_of_the_workflows_call_the_programs_as_they_want_to_be_called(
                     let another = "0".repeat(64);
                     variables[2].1 = &another;
                     let run = ran(&sandbox, script, &variables);
-                    assert!(run.stderr.contains("is not the plan that was approved"), "{run}");
+                    assert!(run.stderr.contains("is not the approved plan"), "{run}");
                 }
                 called += 1;
             }
@@ -272,7 +275,7 @@ fn the_other_steps_of_the_workflows_call_the_programs_as_they_want_to_be_called(
 }
 
 #[test]
-fn the_workflows_give_the_action_inputs_that_it_has() {
+fn the_workflows_use_existing_inputs_of_the_action() {
     let action = yaml(&Path::new(ROOT).join("action.yml"));
     for file in lint::examples("github") {
         assert!(yaml(&file)["on"].get("pull_request_target").is_none(), "{}", file.display());
@@ -289,7 +292,7 @@ fn the_workflows_give_the_action_inputs_that_it_has() {
     }
 }
 
-/// A job of the pipeline for GitLab, run in the clone.
+/// Runs a job of the pipeline for GitLab in the clone.
 fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str, digest: &str) -> Run {
     let [file] = &lint::examples("gitlab")[..] else { panic!("one file") };
     let pipeline = yaml(file);
@@ -315,7 +318,7 @@ fn gitlab(sandbox: &Sandbox, api: &Api, job: &str, token: &str, digest: &str) ->
 }
 
 #[test]
-fn a_merge_request_gets_one_note_that_is_kept_up_to_date() {
+fn a_merge_request_gets_one_note_that_is_updated() {
     let api = Api::start();
     api.add(1, "I write <!-- ds-plan:default -->");
     let sandbox = cloned(&newer());
@@ -325,12 +328,12 @@ fn a_merge_request_gets_one_note_that_is_kept_up_to_date() {
     let checkout = sandbox.path("checkout");
     let checkout = checkout.to_str().unwrap();
     sandbox.git(&["-C", checkout, "push", "-q", "origin", "HEAD:refs/merge-requests/7/head"]);
-    // The pipeline of the request itself has no token, and writes nothing.
+    // The pipeline of the merge request has no token, and writes nothing.
     let run = gitlab(&sandbox, &api, "ds-plan", "", "");
     assert_eq!((run.code, api.state().writes.len()), (Some(0), 0), "{run}");
     let report = fs::read_to_string(sandbox.path("checkout/report.html")).unwrap();
     assert!(report.starts_with("<!doctype html>"));
-    // That of the default branch does.
+    // The pipeline of the default branch does.
     sandbox.git(&["-C", checkout, "checkout", "-q", "--detach", "origin/main"]);
     for _ in 0..2 {
         let run = gitlab(&sandbox, &api, "ds-comment", TOKEN, "");
@@ -341,7 +344,7 @@ fn a_merge_request_gets_one_note_that_is_kept_up_to_date() {
     assert!(api.bodies()[1].contains("registry.example/agent:2"), "{:?}", api.bodies());
     sandbox.git(&["-C", checkout, "checkout", "-q", "-"]);
 
-    // And what ds-apply would refuse fails the job.
+    // A plan that `ds-apply` would refuse fails the job.
     sandbox.write("checkout/deploy/agent.yaml", AGENT.replace("app: agent", "app: other"));
     sandbox.git(&["-C", checkout, "commit", "-qam", "another selector"]);
     let run = gitlab(&sandbox, &api, "ds-plan", "", "");
@@ -349,7 +352,7 @@ fn a_merge_request_gets_one_note_that_is_kept_up_to_date() {
 }
 
 #[test]
-fn the_other_jobs_call_the_programs_as_they_want_to_be_called() {
+fn the_other_jobs_use_valid_arguments() {
     let api = Api::start();
     for job in ["ds-snapshot", "ds-plan-production", "ds-apply", "ds-drift"] {
         let sandbox = cloned(&newer());

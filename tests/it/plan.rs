@@ -1,4 +1,4 @@
-//! `ds-plan plan`: where manifests may come from, and how DaemonSets are chosen.
+//! `ds-plan plan`: the sources of manifests, and the selection of DaemonSets.
 
 use std::process::Stdio;
 
@@ -21,9 +21,9 @@ fn a_new_daemon_set_as_text_and_names() {
         + node-1, node-2   node has no pod yet
 
     Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-    About 18s (pods are assumed to start in 8s).
+    About 18s (assuming that pods start in 8s).
     --- stderr
-    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates them, unpaced
+    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit
     ");
     let every_node = sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -v --all-nodes");
     insta::with_settings!({filters => [("made by .*", "made by [version and time]")]}, {
@@ -31,7 +31,7 @@ fn a_new_daemon_set_as_text_and_names() {
         exit 0
         --- stdout
         ds-plan  1 DaemonSet in agent.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:01:00Z
-        plan sha256:b29b9c99f0da325c84292002fa0fcee5db3b4e27875377437718353ae926f98d, made by [version and time]
+        plan sha256:8755b3a1309cdcffe9db71094da63018f8c71f7cba668e9a2e2df470a848de3f, made by [version and time]
 
         + DaemonSet logging/agent   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
             + node-1, node-2   node has no pod yet
@@ -41,9 +41,9 @@ fn a_new_daemon_set_as_text_and_names() {
                 gpu-1
 
         Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-        About 18s (pods are assumed to start in 8s).
+        About 18s (assuming that pods start in 8s).
         --- stderr
-        warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates them, unpaced
+        warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit
         ");
     });
     assert_snapshot!(sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -o name"), @"
@@ -51,7 +51,7 @@ fn a_new_daemon_set_as_text_and_names() {
     --- stdout
     logging/agent
     --- stderr
-    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates them, unpaced
+    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit
     ");
 }
 
@@ -96,10 +96,10 @@ fn git_is_read_at_a_revision_and_not_from_the_working_tree() {
         + node-1, node-2   node has no pod yet
 
     Plan: 2 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-    About 18s (pods are assumed to start in 8s).
+    About 18s (assuming that pods start in 8s).
     --- stderr
-    warning: 1 file differs in the working tree: `agent.yaml`; the commit is planned (plain files: -f)
-    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates them, unpaced
+    warning: 1 file differs in the working tree: `agent.yaml`; the plan is of the commit (plain files: -f)
+    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit
     ");
     sandbox.commit();
     assert_snapshot!(plan("-o name"), @"
@@ -107,28 +107,28 @@ fn git_is_read_at_a_revision_and_not_from_the_working_tree() {
     --- stdout
     logging/later
     --- stderr
-    warning: logging/later: 2 pods are created at once: the DaemonSet controller creates them, unpaced
+    warning: logging/later: 2 pods are created at once: the DaemonSet controller creates pods without a limit
     ");
     assert_snapshot!(plan("-o name --rev HEAD~1"), @"
     exit 0
     --- stdout
     logging/agent
     --- stderr
-    warning: 1 file differs in the working tree: `agent.yaml`; the commit is planned (plain files: -f)
-    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates them, unpaced
+    warning: 1 file differs in the working tree: `agent.yaml`; the plan is of the commit (plain files: -f)
+    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit
     ");
     assert_snapshot!(plan("-o name --rev HEAD~1 --repo ."), @"
     exit 0
     --- stdout
     logging/agent
     --- stderr
-    warning: 1 file differs in the working tree: `agent.yaml`; the commit is planned (plain files: -f)
-    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates them, unpaced
+    warning: 1 file differs in the working tree: `agent.yaml`; the plan is of the commit (plain files: -f)
+    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit
     ");
 }
 
 #[test]
-fn standard_input_is_a_file_like_any_other() {
+fn standard_input_is_read_like_a_file() {
     let sandbox = sandbox();
     let mut command = sandbox.ds_plan_command("-f - --snapshot cluster.json -o name");
     command.stdin(Stdio::from(std::fs::File::open(sandbox.path("agent.yaml")).unwrap()));
@@ -137,7 +137,7 @@ fn standard_input_is_a_file_like_any_other() {
     --- stdout
     logging/agent
     --- stderr
-    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates them, unpaced
+    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit
     ");
     let mut command = sandbox.ds_plan_command("-f agent.yaml --snapshot - -o name");
     command.stdin(Stdio::from(std::fs::File::open(sandbox.path("cluster.json")).unwrap()));
@@ -146,12 +146,12 @@ fn standard_input_is_a_file_like_any_other() {
     --- stdout
     logging/agent
     --- stderr
-    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates them, unpaced
+    warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit
     ");
 }
 
 #[test]
-fn n_names_the_namespace_of_manifests_that_name_none_and_passes_others_over() {
+fn n_sets_the_default_namespace_and_skips_other_namespaces() {
     let sandbox = sandbox();
     sandbox.write("both/agent.yaml", AGENT);
     sandbox.write("both/free.yaml", AGENT.replace("  namespace: logging\n", ""));
@@ -171,7 +171,7 @@ fn n_names_the_namespace_of_manifests_that_name_none_and_passes_others_over() {
 }
 
 #[test]
-fn validate_says_what_unknown_fields_are() {
+fn validate_selects_errors_or_warnings_for_unknown_fields() {
     let sandbox = sandbox();
     sandbox
         .write("agent.yaml", AGENT.replace("image: reg", "imagePolice: x\n          image: reg"));
@@ -187,15 +187,14 @@ fn validate_says_what_unknown_fields_are() {
         let run = sandbox.ds_plan(&format!("-f agent.yaml --snapshot cluster.json {mode}"));
         assert_eq!(run.code, Some(code), "{mode}\n{run}");
         assert!(run.stderr.contains(words), "{mode}\n{run}");
-        let unpaced = "warning: logging/agent: 2 pods are created at once: the DaemonSet controller \
-                       creates them, unpaced\n";
+        let unpaced = "warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit\n";
         let said = run.stderr.replace(unpaced, "");
         assert_eq!(said.is_empty(), words.is_empty(), "{mode}\n{run}");
     }
 }
 
 #[test]
-fn secrets_are_shown_only_when_asked_for() {
+fn secrets_are_shown_only_on_request() {
     let sandbox = sandbox();
     let live = cluster_with(
         &AGENT.replace(
@@ -222,7 +221,7 @@ fn secrets_are_shown_only_when_asked_for() {
     }
 }
 
-/// A repository whose branch `change` sets another image, while live runs a third.
+/// A repository whose branch `change` sets another image, while the live image is a third.
 fn pull_request() -> Sandbox {
     let sandbox = sandbox();
     let policy = "apiVersion: ds-plan.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: careful}\n\
@@ -265,7 +264,7 @@ fn a_pull_request_is_told_apart_from_older_drift_and_judged_by_the_bases_policy(
 }
 
 #[test]
-fn a_pull_request_may_bring_the_folder() {
+fn a_pull_request_may_add_the_folder() {
     let sandbox = sandbox();
     sandbox.commit();
     sandbox.git(&["checkout", "-q", "-b", "request"]);
@@ -294,7 +293,7 @@ fn policies_come_from_files_too() {
 }
 
 #[test]
-fn a_plan_is_saved_whole_or_not_at_all() {
+fn a_plan_is_saved_atomically() {
     let sandbox = sandbox();
     let run = sandbox.ds_plan("-f agent.yaml --snapshot cluster.json -o json --out plan.json");
     assert_eq!(std::fs::read_to_string(sandbox.path("plan.json")).unwrap(), run.stdout);

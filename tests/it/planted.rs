@@ -1,4 +1,4 @@
-//! The faults that can be planted are all in the list, and each stands in the code.
+//! All planted faults are in the list, and each is in the code.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use ds_plan::planted::ALL;
 
 #[test]
-fn the_list_names_what_stands_in_the_code() {
+fn the_list_matches_the_code() {
     let mut found = BTreeSet::new();
     let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     while let Some(path) = open.pop() {
@@ -22,11 +22,11 @@ fn the_list_names_what_stands_in_the_code() {
     assert_eq!(listed.len(), ALL.len(), "one is listed twice");
 }
 
-/// What `planted!` names: the text before its arrow.
+/// The names in `planted!`: the text before its arrow.
 fn names(code: &str) -> Vec<String> {
     let calls = code.split("planted!(").skip(1);
     let name = |call: &str| {
-        let (before, _) = call.split_once("\" =>").expect("a fault behind its name");
+        let (before, _) = call.split_once("\" =>").expect("an arrow after the name");
         before.rsplit('"').next().expect("text").to_owned()
     };
     calls.map(name).collect()

@@ -1,4 +1,4 @@
-//! `--source-id` and `--prune`: what is shown, and when nothing can be said about what is not there.
+//! `--source-id` and `--prune`: the output, and when pruning is not possible.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::fixture::{AGENT, cluster_with, of_kind};
 use crate::sandbox::Sandbox;
 
-/// The one DaemonSet that the source contains still.
+/// The only DaemonSet that the source still contains.
 fn other() -> String {
     AGENT.replace("agent", "other")
 }
@@ -22,7 +22,7 @@ fn sandbox(paths: &str) -> Sandbox {
 }
 
 #[test]
-fn what_goes_is_shown_with_its_pods_and_guarded() {
+fn deleted_daemon_sets_are_shown_with_their_pods_and_guarded() {
     let sandbox = sandbox("other.yaml");
     let line = "-f other.yaml --snapshot cluster.json --source-id prod --prune --fail-on-guards";
     assert_snapshot!(sandbox.ds_plan(line), @"
@@ -30,21 +30,21 @@ fn what_goes_is_shown_with_its_pods_and_guarded() {
     --- stdout
     ds-plan  2 DaemonSets in other.yaml; cluster, 3 nodes, as recorded in cluster.json at 2026-01-01T00:04:00Z
 
-    - DaemonSet logging/agent (deleted, not in the source any more; its pods on 2 nodes go at once)   revision 1   RollingUpdate, at most 1 of 2 unavailable
-        - node-1, node-2   goes with its DaemonSet: the garbage collector deletes it
+    - DaemonSet logging/agent (deleted: no longer in the source; its pods on 2 nodes are deleted at once)   revision 1   RollingUpdate, at most 1 of 2 unavailable
+        - node-1, node-2   deleted with its DaemonSet by the garbage collector
 
     + DaemonSet logging/other   revision 1 (new)   RollingUpdate, at most 1 of 2 unavailable
         + node-1, node-2   node has no pod yet
 
-    Refused by ds-apply: of 1 DaemonSets that source `prod` applied, 1 would be deleted because they are not in it any more, as if another folder or revision were read. Allow it with --allow-mass-deletion.
+    Blocked: 1 of 1 DaemonSets applied from source `prod` would be deleted because they are no longer in it. Check that the right folder and revision were read. To allow it, pass --allow-mass-deletion.
 
     Plan: 2 to create, 2 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
-    About 18s (pods are assumed to start in 8s).
+    About 18s (assuming that pods start in 8s).
     --- stderr
-    warning: logging/other: 2 pods are created at once: the DaemonSet controller creates them, unpaced
+    warning: logging/other: 2 pods are created at once: the DaemonSet controller creates pods without a limit
     ");
     let orphaning = sandbox.ds_plan(&format!("{line} --cascade orphan"));
-    assert!(orphaning.stdout.contains("its pods stay"), "{orphaning}");
+    assert!(orphaning.stdout.contains("its pods are kept"), "{orphaning}");
     assert!(orphaning.stdout.contains("Plan: 2 to create, 0 to delete"), "{orphaning}");
 
     let json = sandbox.ds_plan(&format!("{line} -o json")).stdout;
@@ -64,7 +64,7 @@ fn what_goes_is_shown_with_its_pods_and_guarded() {
 }
 
 #[test]
-fn a_part_of_a_source_is_refused() {
+fn part_of_a_source_is_refused() {
     let sandbox = sandbox("other.yaml");
     sandbox.write("whole/other.yaml", other());
     sandbox.write("rendered/other.yaml", other());

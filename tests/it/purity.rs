@@ -1,4 +1,4 @@
-//! The pure rooms decide by plain values alone: no client, runtime, file, environment or clock.
+//! The pure modules decide by plain values alone: no client, runtime, file, environment or clock.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 const PURE_ROOMS: [&str; 7] =
     ["model", "manifest", "merge", "controller", "plan", "rollout", "render"];
 
-/// What a pure room never names, as it stands in a `use` line or a path.
+/// Names that must not occur in a pure module, as written in a `use` line or a path.
 const IMPURE: [&str; 16] = [
     "crate::cli",
     "crate::cluster",
@@ -27,7 +27,7 @@ const IMPURE: [&str; 16] = [
 ];
 
 #[test]
-fn pure_rooms_name_nothing_of_the_world() {
+fn pure_modules_use_no_io() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut looked_at = 0;
     for room in PURE_ROOMS {
@@ -38,7 +38,7 @@ fn pure_rooms_name_nothing_of_the_world() {
             assert!(found.is_empty(), "{}: {found:#?}", file.display());
         }
     }
-    assert!(looked_at > 40, "only {looked_at} files: have the rooms moved?");
+    assert!(looked_at > 40, "only {looked_at} files: have the modules moved?");
 }
 
 /// `room.rs` and everything in `room/`.
@@ -55,7 +55,7 @@ fn rust_files(source: &Path, room: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The offending lines, tests and comments apart.
+/// The offending lines, except tests and comments.
 fn impurities(code: &str) -> Vec<&str> {
     let (code, _tests) = code.split_once("#[cfg(test)]\nmod tests {").unwrap_or((code, ""));
     code.lines()

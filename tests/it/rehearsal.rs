@@ -54,7 +54,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
-fn an_image_that_never_comes_parks_the_rollout() {
+fn a_missing_image_aborts_the_rollout() {
     for faults in ["faults/image-never-pulls.yaml", "faults/crash-loop.yaml"] {
         let sandbox = Sandbox::new();
         let run = rehearse(&sandbox, &format!("logging/fluent-bit --fault {}", example(faults)));
@@ -63,12 +63,12 @@ fn an_image_that_never_comes_parks_the_rollout() {
 }
 
 #[test]
-fn what_is_no_document_of_faults_is_an_error() {
+fn an_invalid_fault_document_is_an_error() {
     let sandbox = Sandbox::new();
     sandbox.write("faults.yaml", "apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\nimage: []\n");
     let run = rehearse(&sandbox, "--fault faults.yaml");
     assert_eq!(run.code, Some(1), "{run}");
-    assert!(run.stderr.contains("faults.yaml is no document of faults: "), "{run}");
+    assert!(run.stderr.contains("faults.yaml is not a Faults document: "), "{run}");
     let missing = rehearse(&sandbox, "--fault none.yaml");
     assert!(missing.stderr.contains("cannot read the faults none.yaml"), "{missing}");
 }

@@ -1,7 +1,7 @@
-//! What people see of `-o html` in a real browser: nothing is loaded, nothing goes wrong, the
-//! accessibility checker has no complaint, and search, sorting and keys do what they say.
+//! The pages of `-o html` in a real browser: nothing is loaded, no errors occur, the accessibility
+//! checker has no findings, and search, sorting and keys work.
 //!
-//! Screenshots stay in the target folder (`tmp/report`), to be looked at.
+//! Screenshots are written to the target folder (`tmp/report`) for review.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::fertile;
 use crate::fixture::{AGENT, cluster};
+use crate::hostile_text;
 use crate::markdown::{DRIFT, PLAN};
 use crate::sandbox::{Run, Sandbox};
 use crate::web::Program;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// All that a page is made of.
+/// All tags of a page.
 const TAGS: [&str; 51] = [
     "a",
     "aside",
@@ -76,17 +76,17 @@ const TAGS: [&str; 51] = [
     "ul",
 ];
 
-/// What a table of nodes shows.
+/// The visible state of a table of nodes.
 #[derive(Debug, Deserialize)]
 struct Seen {
     heads: Vec<String>,
     rows: Vec<Vec<String>>,
     found: String,
-    /// Cells that are not lit, by their looks.
+    /// The number of dimmed cells.
     dim: usize,
     legend: Vec<String>,
     blocks: Vec<String>,
-    /// What is said about the cell pointed at.
+    /// The text about the selected cell.
     #[serde(default)]
     cursor: String,
     #[serde(default)]
@@ -111,14 +111,14 @@ fn ask<T: DeserializeOwned>(job: &Value) -> T {
     BROWSER.lock().unwrap_or_else(PoisonError::into_inner).ask(job)
 }
 
-/// Where pages and screenshots go.
+/// The folder of pages and screenshots.
 fn shots() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// Puts a page where a browser can open it.
+/// Writes a page to a file that a browser can open.
 fn written(name: &str, page: &str) -> PathBuf {
     let file = shots().join(format!("{name}.html"));
     fs::write(&file, page).unwrap();
@@ -143,7 +143,7 @@ fn pages() -> [(&'static str, Run); 5] {
         ("drift", sandbox.ds_plan(&fleet("drift -o html"))),
         ("rehearsal", sandbox.ds_apply(&fleet("--rehearse --keep-going -o html"))),
         ("bad-day", faulty("bad-day")),
-        ("parked", faulty("image-never-pulls")),
+        ("aborted", faulty("image-never-pulls")),
     ]
 }
 
@@ -152,7 +152,7 @@ fn plan_page() -> PathBuf {
 }
 
 #[test]
-fn nothing_is_wrong_with_a_page_in_light_or_dark_wide_or_narrow() {
+fn pages_have_no_faults_in_light_or_dark_wide_or_narrow() {
     #[derive(Deserialize)]
     struct Inspected {
         faults: Vec<String>,
@@ -228,7 +228,7 @@ fn the_fleet_is_searched_sorted_and_grouped() {
 
     assert_eq!(all.found, first.found, "{all:#?}");
     assert_eq!(deleted.column("Action"), ["deleted"; 3]);
-    assert!(of_set.found.starts_with("40 rows"), "a row a node: {of_set:#?}");
+    assert!(of_set.found.starts_with("40 rows"), "one row per node: {of_set:#?}");
     assert_eq!(ungrouped.blocks, ["all nodes 40"]);
     assert_eq!(more.rows.len(), 40);
 
@@ -253,14 +253,14 @@ fn a_page_can_be_printed_and_read_without_scripts() {
     let Printed { faults, paper, bytes, text } =
         ask(&json!({"job": "print", "file": plan_page(), "shots": shots}));
     assert!(faults.is_empty(), "{faults:#?}");
-    assert_eq!(paper, "rgb(251, 251, 249)", "paper is light, whatever the screen was");
+    assert_eq!(paper, "rgb(251, 251, 249)", "printed pages are light in any theme");
     assert!(bytes > 10_000);
-    for said in ["Applying this replaces 72 pods", "logging/fluent-bit", "Waves", "switched off"] {
+    for said in ["Applying this replaces 72 pods", "logging/fluent-bit", "Waves", "scripts are disabled"] {
         assert!(text.contains(said), "{said:?} in {text}");
     }
 }
 
-/// Looks at what a page is made of, and says what of it is not ours.
+/// Checks the parts of a page; returns the first one that does not come from us.
 fn dissected(name: &str, page: &str) -> Result<String, String> {
     #[derive(Deserialize)]
     struct Dissected {
@@ -287,7 +287,7 @@ proptest! {
 
     #[test]
     fn nothing_hostile_runs_in_a_page(
-        seeds in prop::collection::vec(fertile::seed(), 1..12),
+        seeds in prop::collection::vec(hostile_text::seed(), 1..12),
         verbose: bool,
     ) {
         let options = HtmlOptions { nodes: &[], verbose };
@@ -299,7 +299,7 @@ proptest! {
 }
 
 #[test]
-fn hostile_names_are_shown_as_they_are() {
+fn hostile_names_are_shown_unchanged() {
     let hostile = "</script><img src=x onerror=alert(1)>\u{202e}";
     let plan = PLAN.sown(&[hostile.to_owned()]);
     let page = plan_html(&plan, &HtmlOptions::default()).unwrap();
@@ -308,7 +308,7 @@ fn hostile_names_are_shown_as_they_are() {
 }
 
 #[test]
-fn what_is_not_ours_would_be_seen() {
+fn the_check_detects_foreign_parts() {
     for hostile in ["<img src=x>", "<p onclick=x>", "<a href=x>x</a>", "<script>x()</script>"] {
         let page = format!("<!doctype html><p id=found><table id=nodes></table>{hostile}");
         assert!(dissected("fault", &page).is_err(), "{hostile}");
@@ -322,7 +322,7 @@ fn what_is_not_ours_would_be_seen() {
     }
 }
 
-/// A fleet of 5,000 nodes in six zones, for which 20 DaemonSets are new.
+/// A fleet of 5,000 nodes in six zones, with 20 new DaemonSets.
 fn large() -> Sandbox {
     let mut large = cluster();
     let items = large["items"].as_array_mut().unwrap();
@@ -350,13 +350,13 @@ fn large() -> Sandbox {
 }
 
 #[test]
-fn a_page_of_5000_nodes_and_20_daemon_sets_is_not_large() {
+fn a_page_of_5000_nodes_and_20_daemon_sets_is_small() {
     let run = large().ds_plan("plan -f manifests --snapshot cluster.json -o html");
     let page = &run.stdout;
     assert!(page.len() < 5 * 1024 * 1024, "{} bytes", page.len());
     let text = dissected("large", page).unwrap();
     assert!(text.contains("100,000 rows, the first 50 are shown"), "{}", run.stderr);
-    // Time is for people to look at (CONTRIBUTING.md); a machine may be busy.
+    // The time is only reported, not asserted (CONTRIBUTING.md): a machine may be busy.
     let timed: Value = ask(&json!({"job": "time", "file": shots().join("large.html"), "times": 5}));
     println!("{} bytes, painted after milliseconds {}", page.len(), timed["milliseconds"]);
 }

@@ -1,5 +1,5 @@
-//! A folder of its own for one test, and the programs run in it with nothing of this machine
-//! around them: no environment, a home of its own, a fixed width.
+//! A folder for one test, and the programs run in it isolated from this machine: empty environment,
+//! own home, fixed width.
 
 use std::fmt;
 use std::fs;
@@ -8,20 +8,19 @@ use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 
-/// The folder.
 pub(crate) struct Sandbox {
     folder: tempfile::TempDir,
 }
 
 impl Sandbox {
-    /// An empty one.
+    /// An empty sandbox.
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("home")).unwrap();
         Self { folder }
     }
 
-    /// One with files in it.
+    /// A sandbox with files in it.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let sandbox = Self::new();
         for (name, text) in files {
@@ -30,26 +29,26 @@ impl Sandbox {
         sandbox
     }
 
-    /// Where `name` is.
+    /// The path of `name`.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Writes a file, and the folders that it is in.
+    /// Writes a file, and creates its folders.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    /// Commits everything, in a repository that is made when there is none.
+    /// Commits everything; creates the repository if there is none.
     pub(crate) fn commit(&self) {
         self.git(&["init", "-q", "-b", "main"]);
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "-m", "a commit"]);
     }
 
-    /// Runs git with a fixed person and moment, so that commits have fixed names.
+    /// Runs git with a fixed author and time, so commits have fixed ids.
     pub(crate) fn git(&self, args: &[&str]) {
         let mut git = self.command(Path::new("git"), args);
         for who in ["AUTHOR", "COMMITTER"] {
@@ -61,7 +60,7 @@ impl Sandbox {
         assert!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
-    /// Runs `ds-plan` with arguments that hold no blanks.
+    /// Runs `ds-plan`; the arguments must not contain spaces.
     pub(crate) fn ds_plan(&self, line: &str) -> Run {
         self.run(self.ds_plan_command(line))
     }
@@ -77,12 +76,12 @@ impl Sandbox {
         self.run(self.command(cargo_bin!("ds-apply"), &args))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "git is where this machine has it")]
+    #[expect(clippy::disallowed_methods, reason = "git is found on the PATH")]
     fn command(&self, program: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(args).current_dir(self.folder.path()).stdin(Stdio::null()).env_clear();
         command.env("HOME", self.path("home")).env("COLUMNS", "100");
-        // Where to find git.
+        // To find git.
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command
     }
@@ -98,7 +97,7 @@ impl Sandbox {
     }
 }
 
-/// How a program ended and what it said; shown whole as a golden.
+/// The exit code and output of a program; its `Display` is used for golden files.
 #[must_use]
 pub(crate) struct Run {
     /// `None` when a signal ended it.

@@ -1,4 +1,4 @@
-//! The schemas that are checked in are those of the types. `UPDATE_SCHEMAS=1` writes them anew.
+//! The checked-in schemas match their types. `UPDATE_SCHEMAS=1` writes them again.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use ds_plan::render::{Document, schema};
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a developer's wish, not the program's environment")]
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
 fn schemas_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
     let update = std::env::var_os("UPDATE_SCHEMAS").is_some();
@@ -19,7 +19,7 @@ fn schemas_are_up_to_date() {
         let found = fs::read_to_string(&path).unwrap_or_default();
         assert!(
             found == wanted,
-            "{} is not what the types say: run `UPDATE_SCHEMAS=1 cargo test --test it schemas`",
+            "{} does not match the types: run `UPDATE_SCHEMAS=1 cargo test --test it schemas`",
             path.display()
         );
     }

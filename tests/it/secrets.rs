@@ -1,4 +1,4 @@
-//! Values that may be secret are in no output, whatever else is wrong with the input.
+//! Values that may be secret are in no output, whatever other errors the input has.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use crate::fixture::cluster_with;
 
-/// What every planted value has in it.
+/// Contained in every planted value.
 const MARK: &str = "hunter2";
 
-/// Every place where a value may be secret, with one in it; `RELEASE` tells one version of them
-/// from the next.
+/// Every place where a value may be secret, with a value; `RELEASE` distinguishes one version of
+/// them from the next.
 const MANIFEST: &str = "\
 apiVersion: apps/v1
 kind: DaemonSet
@@ -149,7 +149,7 @@ fn comparisons(snapshot: &Snapshot, desired: &[DesiredDaemonSet]) -> Vec<String>
     let diff = plan::diff(DiffInput {
         snapshot,
         desired,
-        take_over: &BTreeSet::new(),
+        force_conflicts: &BTreeSet::new(),
         source: SourceInfo::default(),
         warnings: Vec::new(),
         show_values: false,
@@ -195,14 +195,14 @@ fn no_output_has_a_secret_in_it() {
     let text = MANIFEST.replace("RELEASE", "two");
     let outputs = outputs(&snapshot, &text);
     assert!(outputs.len() > 4, "{outputs:#?}");
-    assert!(outputs[0].contains("value not shown"), "{}", outputs[0]);
+    assert!(outputs[0].contains("(sensitive value)"), "{}", outputs[0]);
     for output in outputs {
         assert!(!output.contains(MARK), "{output}");
     }
 }
 
 #[test]
-fn they_are_there_when_asked_for() {
+fn secrets_are_shown_on_request() {
     let snapshot = snapshot();
     let desired = desired(&MANIFEST.replace("RELEASE", "two")).unwrap();
     let plan = plan::plan(Input {
@@ -222,8 +222,8 @@ fn they_are_there_when_asked_for() {
     }
 }
 
-/// The manifest with one character put somewhere, taken away, or exchanged; never in a line that
-/// holds a secret, nor in one that makes the next a secret.
+/// The manifest with one character inserted, removed or replaced; never in a line that contains a
+/// secret, nor in one that makes the next a secret.
 fn damaged() -> impl Strategy<Value = String> {
     let text = MANIFEST.replace("RELEASE", "two");
     let (mut at, mut spots) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! `ds-plan snapshot`: what is refused; that recording works is tested on a real control plane.
+//! `ds-plan snapshot`: rejected arguments; recording itself is tested on a real control plane.
 
 use insta::assert_snapshot;
 

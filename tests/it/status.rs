@@ -1,4 +1,4 @@
-//! `ds-plan status` and `ds-plan explain`: the cluster as it is, without any manifest.
+//! `ds-plan status` and `ds-plan explain`: the live cluster, without any manifest.
 
 use insta::assert_snapshot;
 
@@ -21,9 +21,9 @@ fn status_as_text_and_names() {
     NAME    DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE
     agent   2         1         1       1            1           <none>          2m
 
-    logging/agent   2 nodes are not as they should be
-        AVAILABLE says 1, ds-plan counts 0: a pod that is terminating does not count here
-        node-1   pod Ready without a restart for less than minReadySeconds (10s)
+    logging/agent   2 nodes need attention
+        AVAILABLE is 1 in the status, ds-plan counts 0: a pod that is terminating does not count here
+        node-1   pod Ready for less than 10s (`minReadySeconds`)
         node-2   node has no pod yet
     ");
     assert_snapshot!(sandbox.ds_plan("status --snapshot cluster.json -o name"), @"
@@ -69,9 +69,9 @@ fn explanations() {
         -           taints                   no taints
 
     A pod may start here, and stay.
-    pod agent-node-1 stays: runs the target revision
+    pod agent-node-1 kept: runs the target revision
 
-    nothing happens: runs the target revision; pod Ready without a restart for less than minReadySeconds (10s)
+    nothing happens: runs the target revision; pod Ready for less than 10s (`minReadySeconds`)
     ");
     assert_snapshot!(explain("logging/agent gpu-1"), @"
     exit 0
@@ -81,10 +81,10 @@ fn explanations() {
         -           nodeName                 nodeName is not set
         -           nodeSelector             no nodeSelector
         -           required node affinity   no required node affinity
-        stay only   taint gpu:NoSchedule     taint gpu:NoSchedule is not tolerated: no pod starts, a running one stays
+        stay only   taint gpu:NoSchedule     taint gpu:NoSchedule is not tolerated: no pod starts, a running pod is kept
 
-    A pod that runs here may stay, but none may start.
-    There is no pod here.
+    A pod here keeps running; a new pod may not start here.
+    No pod on this node.
 
     nothing happens: taint gpu:NoSchedule is not tolerated
     ");
@@ -103,7 +103,7 @@ fn explanations() {
     assert_snapshot!(explain("logging/agent node-1 -n default"), @"
     exit 1
     --- stderr
-    error: no DaemonSet in the cluster is left by -n, -l and the names given
+    error: no DaemonSet in the cluster matches -n, -l and the names given
     hint: DaemonSets in the cluster: logging/agent
     ");
 }
@@ -122,7 +122,7 @@ fn documents_keep_to_their_schemas() {
         let mut document: serde_json::Value = serde_json::from_str(&document).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
         assert!(validator.is_valid(&document), "{name}");
-        // The schema would notice.
+        // The schema rejects it.
         document["kind"] = "Nonsense".into();
         assert!(!validator.is_valid(&document), "{name}");
     }

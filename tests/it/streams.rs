@@ -1,4 +1,4 @@
-//! What goes to which stream, colours, readers that go away, and signals.
+//! The output streams, colours, readers that close the pipe, and signals.
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ const PLAN: &str = "-f agent.yaml --snapshot cluster.json";
 const ESCAPE: char = '\u{1b}';
 
 #[test]
-fn colours_go_where_they_are_wanted() {
+fn colours_are_used_only_on_terminals_and_on_request() {
     let sandbox = sandbox();
     for (flags, variable, want) in [
         ("", None, false),
@@ -30,7 +30,7 @@ fn colours_go_where_they_are_wanted() {
 }
 
 #[test]
-fn output_without_colours_says_the_same() {
+fn output_without_colours_has_the_same_text() {
     let sandbox = sandbox();
     let plain = sandbox.ds_plan(PLAN).stdout;
     let coloured = sandbox.ds_plan(&format!("{PLAN} --color always")).stdout;
@@ -50,7 +50,7 @@ fn warnings_are_in_the_document_or_on_standard_error() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let sandbox = sandbox();
     for line in [PLAN, "schema", "completions zsh", "--help"] {
         let mut command = sandbox.ds_plan_command(line);
@@ -90,7 +90,7 @@ fn a_plan_on_a_snapshot_makes_no_network_call() {
     command.env("HTTPS_PROXY", format!("http://{address}"));
     let run = sandbox.run(command);
     assert_eq!(run.code, Some(0), "{run}");
-    assert!(server.accept().is_err(), "somebody called");
+    assert!(server.accept().is_err(), "unexpected connection");
 }
 
 #[cfg(unix)]
@@ -98,7 +98,8 @@ fn a_plan_on_a_snapshot_makes_no_network_call() {
 fn an_interrupted_run_ends_with_its_own_code() {
     let sandbox = sandbox();
     for (signal, want) in [("INT", 130), ("TERM", 143)] {
-        // A server that accepts and says nothing: the run waits for it until it is interrupted.
+        // A server that accepts connections and never answers: the run waits until it is
+        // interrupted.
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         sandbox.write("kubeconfig", kubeconfig(&format!("http://{address}")));
@@ -121,10 +122,10 @@ fn kubeconfig(server: &str) -> String {
     )
 }
 
-/// What a line says on standard error before it prints anything.
+/// The line on standard error before the other output.
 fn said_before(line: &str) -> &'static str {
     if line == PLAN {
-        "warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates them, unpaced\n"
+        "warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit\n"
     } else {
         ""
     }

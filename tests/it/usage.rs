@@ -1,4 +1,4 @@
-//! The command line: help, version, what is refused, and what is said about it.
+//! The command line: help, version, and rejected arguments with their messages.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ fn help_of_each_command() {
 }
 
 #[test]
-fn the_long_help_says_what_n_means() {
+fn the_long_help_explains_n() {
     let help = Sandbox::new().ds_plan("plan --help").stdout;
     assert!(help.contains("Unlike `kubectl apply -n`"), "{help}");
 }
@@ -51,27 +51,27 @@ fn help_of_each_command_of_ds_apply() {
 }
 
 #[test]
-fn ds_apply_says_what_it_cannot_do() {
+fn ds_apply_reports_unsupported_arguments() {
     let sandbox = Sandbox::new();
     let said = |line: &str| sandbox.ds_apply(line);
     assert_snapshot!(said("--snapshot recorded.json"), @"
     exit 64
     --- stderr
-    error: a recorded cluster cannot be changed; only a rehearsal reads --snapshot
+    error: a recorded cluster cannot be changed; --snapshot requires --rehearse
     hint: see what would happen: `ds-plan --snapshot FILE`
     hint: or rehearse it: `ds-apply --rehearse --snapshot FILE`
     ");
     assert_snapshot!(said("agnet"), @"
     exit 64
     --- stderr
-    error: invalid value 'agnet' for '[NAMESPACE/NAME]...': `agnet` is not of the form NAMESPACE/NAME; a saved plan is carried out with `--plan FILE`
+    error: invalid value 'agnet' for '[NAMESPACE/NAME]...': `agnet` is not of the form NAMESPACE/NAME; to apply a saved plan, use `--plan FILE`
 
     For more information, try '--help'.
     ");
     assert_snapshot!(said("ns/agnet"), @"
     exit 1
     --- stderr
-    error: no kubeconfig was found, and this is no pod with a service account
+    error: no kubeconfig found, and not running in a pod with a service account
     hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
     ");
     assert_eq!(said("--nonsense").code, Some(64));
@@ -81,7 +81,7 @@ fn ds_apply_says_what_it_cannot_do() {
 }
 
 #[test]
-fn a_misunderstood_command_line_is_64() {
+fn an_invalid_command_line_is_64() {
     let sandbox = Sandbox::new();
     assert_snapshot!(sandbox.ds_plan("--nonsense"), @"
     exit 64
@@ -156,7 +156,7 @@ fn a_misunderstood_command_line_is_64() {
 }
 
 #[test]
-fn completions_know_the_commands_and_flags() {
+fn completions_contain_the_commands_and_flags() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let run = Sandbox::new().ds_plan(&format!("completions {shell}"));
         assert_eq!(run.code, Some(0), "{run}");

@@ -1,5 +1,5 @@
-//! Programs of Node.js that the tests talk to, a JSON value a line: what they need from npm is
-//! installed into the target folder on first use, as `tests/web` pins it.
+//! Node.js programs for the tests, with one JSON value per line: their npm packages are installed
+//! into the target folder on first use, as pinned in `tests/web`.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -23,7 +23,8 @@ impl Program {
         let folder = installed();
         let scratch = folder.join("tmp");
         fs::create_dir_all(&scratch).unwrap();
-        // Beside the packages, where it finds them; whole, for another run may be reading it.
+        // Next to the packages, where it finds them; written atomically, because another run may be
+        // reading it.
         let copy = folder.join(script);
         let fresh = tempfile::NamedTempFile::new_in(&folder).unwrap();
         fs::copy(source().join(script), fresh.path()).unwrap();
@@ -40,15 +41,14 @@ impl Program {
         Self { node, answers }
     }
 
-    /// What it says to that.
+    /// Sends a question; returns the answer.
     pub(crate) fn ask<T: DeserializeOwned>(&mut self, question: &(impl Serialize + ?Sized)) -> T {
         let line = serde_json::to_string(question).unwrap();
-        writeln!(self.node.stdin.as_mut().unwrap(), "{line}").expect("the program is gone");
+        writeln!(self.node.stdin.as_mut().unwrap(), "{line}").expect("the program has ended");
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
-        serde_json::from_str(&answer).unwrap_or_else(|error| {
-            panic!("{error}: {answer:?}; what it said on standard error stands above")
-        })
+        serde_json::from_str(&answer)
+            .unwrap_or_else(|error| panic!("{error}: {answer:?}; its standard error is above"))
     }
 }
 
@@ -56,7 +56,7 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web")
 }
 
-/// The folder with the packages. What pins them is in its name.
+/// The folder with the packages. Its name contains a hash of the pinned versions.
 pub(crate) fn installed() -> PathBuf {
     let files = ["package.json", "package-lock.json"];
     let mut hash = DefaultHasher::new();
@@ -79,7 +79,7 @@ pub(crate) fn installed() -> PathBuf {
             });
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "npm could not install the packages of tests/web: {said}");
-        // Another run may have been quicker; its folder is as good.
+        // Another run may have been faster; its folder is equivalent.
         let _ = fs::rename(fresh.path(), &folder);
     }
     folder

@@ -1,11 +1,11 @@
-//! A version of the node agent: how it fares, as a DaemonSet's manifest.
+//! A version of the node agent: its behaviour, as a DaemonSet's manifest.
 
 use crate::nodes::NAMES;
 
 /// A version of the agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Agent {
-    /// What it answers, and what its pods are labelled with.
+    /// Its answer, and the label of its pods.
     pub(crate) version: &'static str,
     image: &'static str,
     command: Option<&'static str>,
@@ -16,7 +16,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// One that serves as soon as it runs, without probes, and ends when it is told to.
+    /// A version that serves as soon as it runs, without probes, and ends at SIGTERM.
     pub(crate) fn new(version: &'static str) -> Self {
         Self {
             version,
@@ -29,47 +29,47 @@ impl Agent {
         }
     }
 
-    /// Has another image, by its name in the registry.
+    /// Sets another image, by its name in the registry.
     pub(crate) fn image(mut self, image: &'static str) -> Self {
         self.image = image;
         self
     }
 
-    /// Is another program than the image's own.
+    /// Runs another program than the image's own.
     pub(crate) fn command(mut self, program: &'static str) -> Self {
         self.command = Some(program);
         self
     }
 
-    /// Has a readiness probe, every two seconds. It starts a process in the container: the nodes
-    /// share an address, so no probe of the kubelet's own could tell their agents apart.
+    /// Adds a readiness probe, every two seconds. It starts a process in the container: the nodes
+    /// share an address, so the kubelet's network probes could not distinguish their agents.
     pub(crate) fn probed(mut self) -> Self {
         self.probed = true;
         self
     }
 
-    /// The same without what makes it fail: the version before.
+    /// The same without the failure: the version before.
     pub(crate) fn good(&self) -> Self {
         Self { probed: self.probed, at_once: self.at_once, ..Self::new("good") }
     }
 
-    /// Ends with status 1 after so long.
+    /// Ends with status 1 after this time.
     pub(crate) fn exits_after(self, duration: &'static str) -> Self {
         self.environment("EXIT_AFTER", duration)
     }
 
-    /// Says to its probe that it is ready after so long.
+    /// Its probe succeeds after this time.
     pub(crate) fn ready_after(self, duration: &'static str) -> Self {
         self.environment("READY_AFTER", duration)
     }
 
-    /// Does not end when it is told to, but when its grace period of so many seconds is over.
+    /// Ignores SIGTERM, and ends only after its grace period of this many seconds.
     pub(crate) fn deaf_for(mut self, seconds: u32) -> Self {
         self.grace = seconds;
         self.environment("IGNORE_TERM", "yes")
     }
 
-    /// May be missing on so many nodes at a time.
+    /// Sets `maxUnavailable`.
     pub(crate) fn at_once(mut self, nodes: u32) -> Self {
         self.at_once = nodes;
         self
@@ -94,7 +94,7 @@ impl Agent {
         let environment = environment.concat();
         let command = command.map(|it| format!("\n        command: ['{it}']")).unwrap_or_default();
         let probe = if *probed {
-            // A machine at its limits may take a while to start a process.
+            // A machine under load may take a while to start a process.
             "\n        readinessProbe: {exec: {command: [/agent, check]}, periodSeconds: 2, timeoutSeconds: 5}"
         } else {
             ""

@@ -1,4 +1,4 @@
-//! What is seen from outside: who answers on the nodes' ports, asked all the time.
+//! Observes the nodes from outside: asks their ports for the version all the time.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -8,32 +8,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Between two questions to one node.
+/// The pause between two questions to one node.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long an answer may take.
+/// The timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Asks each port in a thread of its own until it is asked what came.
+/// Asks each port in its own thread until it is ended.
 pub(crate) struct Asking {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Node>>,
 }
 
-/// What came of one node.
+/// The answers of one node.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     /// The versions that answered.
     pub(crate) versions: BTreeSet<String>,
-    /// Each time without an answer, from the first question in vain to the last one.
+    /// Each interval without an answer, from the first failed question to the last one.
     pub(crate) silences: Vec<(Instant, Instant)>,
 }
 
-/// What came of all nodes.
+/// The answers of all nodes.
 #[derive(Debug)]
 pub(crate) struct Answers(pub(crate) Vec<Node>);
 
 impl Asking {
-    /// Begins to ask.
+    /// Starts to ask.
     pub(crate) fn begin(ports: impl IntoIterator<Item = u16>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let ask = |port| {
@@ -44,23 +44,28 @@ impl Asking {
         Self { stop, threads }
     }
 
-    /// Ends, and tells what came.
+    /// Ends; returns the answers.
     pub(crate) fn end(self) -> Answers {
         self.stop.store(true, Ordering::Relaxed);
-        Answers(self.threads.into_iter().map(|it| it.join().expect("it only asks")).collect())
+        Answers(
+            self.threads
+                .into_iter()
+                .map(|it| it.join().expect("the thread does not panic"))
+                .collect(),
+        )
     }
 }
 
 impl Answers {
-    /// The most nodes that were silent at one moment.
+    /// The highest number of nodes that were silent at one moment.
     pub(crate) fn most_silent(&self) -> usize {
         let all = || self.0.iter().flat_map(|node| &node.silences);
         let at = |moment: Instant| all().filter(move |(from, to)| *from <= moment && moment <= *to);
-        // It is reached where some silence begins.
+        // The maximum is reached where some interval begins.
         all().map(|(from, _)| at(*from).count()).max().unwrap_or_default()
     }
 
-    /// How many nodes were ever silent.
+    /// The number of nodes that were ever silent.
     pub(crate) fn ever_silent(&self) -> usize {
         self.0.iter().filter(|node| !node.silences.is_empty()).count()
     }
@@ -89,7 +94,7 @@ fn ask_on(port: u16, stop: &AtomicBool) -> Node {
     node
 }
 
-/// The version that answers on a port of this machine.
+/// The version that answers on a local port.
 pub(crate) fn ask(port: u16) -> Option<String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;

@@ -1,5 +1,5 @@
-//! Versions that fail, each in its own way: they get one node and no more, the run is parked, and
-//! what is tried again or undone costs no other node.
+//! Versions that fail, each in its own way: they get one node and no more, the run is aborted, and
+//! a retry or an undo affects no other node.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -9,10 +9,10 @@ use crate::asking::Answers;
 use crate::fleet::{Ended, Fleet};
 use crate::nodes::{NAMES, RealNodes};
 
-/// What a run says of containers that end again and again: whichever comes first.
+/// The run's words for containers that end again and again: either may come first.
 const CRASHES: [&str; 2] = ["CrashLoopBackOff", "restarted"];
 
-/// How each fails, and what the run says of it. The budget would let all nodes go at once.
+/// The failing versions, each with the words of the run. The budget would allow all nodes at once.
 fn kinds() -> Vec<(&'static str, Agent, [&'static str; 2])> {
     let bad = || Agent::new("bad").at_once(3);
     vec![
@@ -42,19 +42,19 @@ fn bad_versions_get_one_node_and_no_more() {
 fn stopped_at_the_first_node(nodes: &RealNodes, name: &str, bad: &Agent, why: [&str; 2]) {
     let good = bad.good();
     let fleet = Fleet::new(nodes, name, &good);
-    // Only where nothing fails but time, it has to be a short one.
+    // Short only where the deadline is the only failure.
     let deadline: &[&str] = if name == "never-ready" { &["--progress-deadline=30s"] } else { &[] };
 
     let asking = fleet.asking();
     let first = fleet.apply(bad, deadline);
-    report(&fleet, name, "parked", &first);
+    report(&fleet, name, "aborted", &first);
     assert_eq!(first.code, Some(4), "{name}: {}", first.told);
     assert!(why.iter().any(|why| first.told.contains(why)), "{name}: {}", first.told);
     let struck = fleet.witness.nodes_with("bad");
     assert_eq!(struck.len(), 1, "{name}: {struck:?}\n{}", first.told);
-    assert_eq!(fleet.field(".spec.updateStrategy.type"), "OnDelete", "{name}: parked");
+    assert_eq!(fleet.field(".spec.updateStrategy.type"), "OnDelete", "{name}: aborted");
     let live = fleet.field(".spec.template.metadata.labels.version");
-    assert_eq!(live, "good", "{name}: a node that joins gets what is proven");
+    assert_eq!(live, "good", "{name}: a new node gets the good version");
 
     let refused = fleet.apply(bad, deadline);
     assert_eq!(refused.code, Some(6), "{name}: {}", refused.told);
@@ -71,10 +71,10 @@ fn stopped_at_the_first_node(nodes: &RealNodes, name: &str, bad: &Agent, why: [&
     assert_eq!(fleet.field(".spec.updateStrategy.type"), "RollingUpdate", "{name}");
 }
 
-/// A line of the table that the documentation has.
+/// Prints a row of the table in the documentation.
 fn report(fleet: &Fleet<'_>, name: &str, what: &str, run: &Ended) {
     let struck = fleet.witness.nodes_with("bad").len();
-    let before = run.told.split("putting the last good template back").next();
+    let before = run.told.split("restoring the last good template").next();
     let said = before.and_then(|text| text.lines().rev().nth(1)).unwrap_or_default();
     println!("{name}: {what} after {} s, nodes: {struck}, before that: {said}", run.took.as_secs());
 }

@@ -10,10 +10,10 @@ use crate::harness::{AT_ONCE, Program, stdout, wait_for};
 use crate::nodes::{NAMES, RealNodes};
 use crate::witness::Witness;
 
-/// How long pods may take to do what a quiet machine does in seconds.
+/// The timeout for what the pods of an idle machine do in seconds.
 const SOON: Duration = Duration::from_mins(2);
 
-/// A DaemonSet in a namespace of its own, with a port on each node.
+/// A DaemonSet in its own namespace, with a port on each node.
 pub(crate) struct Fleet<'n> {
     pub(crate) nodes: &'n RealNodes,
     pub(crate) namespace: String,
@@ -21,19 +21,18 @@ pub(crate) struct Fleet<'n> {
     pub(crate) witness: Witness,
 }
 
-/// How a run of `ds-apply` came out.
+/// The result of a run of `ds-apply`.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Its exit code.
     pub(crate) code: Option<i32>,
-    /// Both its streams.
+    /// Both output streams.
     pub(crate) told: String,
-    /// How long it took.
+    /// Its duration.
     pub(crate) took: Duration,
 }
 
 impl<'n> Fleet<'n> {
-    /// Makes the namespace, applies the agent with `ds-apply`, and waits until all answer.
+    /// Creates the namespace, applies the agent with `ds-apply`, and waits until all nodes answer.
     pub(crate) fn new(nodes: &'n RealNodes, namespace: &str, agent: &Agent) -> Self {
         nodes.plane.kubectl(&["create", "namespace", namespace]);
         let witness = Witness::begin(nodes.plane.client(), namespace);
@@ -56,7 +55,7 @@ impl<'n> Fleet<'n> {
         wait_for("the agents' answers", SOON, all, || self.answers());
     }
 
-    /// Begins to ask all nodes.
+    /// Starts to ask all nodes.
     pub(crate) fn asking(&self) -> Asking {
         Asking::begin(self.ports())
     }
@@ -67,7 +66,7 @@ impl<'n> Fleet<'n> {
         ended(&self.program(agent, flags).run(), begin)
     }
 
-    /// The same, only made ready to be started.
+    /// The same, ready to be started.
     pub(crate) fn program(&self, agent: &Agent, flags: &[&str]) -> Program {
         let ports: Vec<u16> = self.ports().collect();
         let manifest = agent.manifest(&self.namespace, &self.nodes.registry(), &ports);
@@ -99,14 +98,14 @@ impl<'n> Fleet<'n> {
     }
 }
 
-/// How a run that began then came out.
+/// The result of a run that began at `begin`.
 pub(crate) fn ended(output: &Output, begin: Instant) -> Ended {
     let errors = String::from_utf8_lossy(&output.stderr);
     let told = format!("{}\n{}\n{errors}", output.status, stdout(output));
     Ended { code: output.status.code(), told, took: begin.elapsed() }
 }
 
-/// `ds-apply` at the pace that it has by default: here pods have to stay up.
+/// `ds-apply` with its default pace: here pods have to stay Ready.
 fn at_its_pace(mut program: Program) -> Program {
     for (name, _) in AT_ONCE {
         program.command.env_remove(name);

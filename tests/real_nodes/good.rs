@@ -1,4 +1,4 @@
-//! Versions that serve: the fleet is replaced, and whoever asks it finds it serving.
+//! Versions that serve: the fleet is replaced, and stays available within the budget.
 
 use std::thread;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use crate::agent::Agent;
 use crate::fleet::Fleet;
 use crate::nodes::{NAMES, RealNodes, SLOW_PULL};
 
-/// A way from one version to the next.
+/// An update from one version to the next.
 struct Update {
     name: &'static str,
     from: Agent,
     to: Agent,
-    /// How many nodes may be silent at a time.
+    /// The highest number of nodes that may be silent at a time.
     budget: u32,
-    /// What each node takes at least.
+    /// The minimum duration per node.
     each: Duration,
-    /// How long each node is silent at least.
+    /// The minimum time that each node is silent.
     silent: Duration,
 }
 
@@ -45,7 +45,7 @@ fn updates() -> Vec<Update> {
 }
 
 #[test]
-fn good_versions_are_rolled_out_while_the_fleet_serves() {
+fn good_versions_are_rolled_out_without_an_outage() {
     let Some(nodes) = RealNodes::start() else { return };
     let nodes = &nodes;
     thread::scope(|scope| {
@@ -69,7 +69,7 @@ fn rolled_out(nodes: &RealNodes, update: &Update) {
     );
     assert_eq!(run.code, Some(0), "{name}: {}", run.told);
     assert_eq!(fleet.answers(), vec![Some("v2".to_owned()); NAMES.len()], "{name}");
-    assert_eq!(answers.ever_silent(), NAMES.len(), "{name}: an old agent was never gone");
+    assert_eq!(answers.ever_silent(), NAMES.len(), "{name}: an old agent still answers");
     let budget = usize::try_from(*budget).unwrap();
     assert!(answers.most_silent() <= budget, "{name}: {answers:?}\n{}", run.told);
     assert!(answers.longest() >= *silent, "{name}: {answers:?}");

@@ -1,11 +1,12 @@
-//! `ds-apply` on real nodes: a kubelet and a container runtime each, beside a real control plane.
+//! `ds-apply` on real nodes: a kubelet and a container runtime each, next to a real control plane.
 //!
-//! kwok decides what a pod does; a kubelet finds out. Needs Linux, root and runc; where something is
-//! missing, each test says so on standard error and passes. Read `nodes` first, then `agent`.
+//! kwok only simulates pods; a kubelet really runs them. Needs Linux, root and runc; if something
+//! is missing, each test prints that on standard error and passes. Read `nodes` first, then
+//! `agent`.
 
-// Clippy's leave for tests (clippy.toml) ends at functions marked as such; the harness is none.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
-#![allow(clippy::disallowed_methods, reason = "tests are a shell: they have a clock and settings")]
+// Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
+#![allow(clippy::disallowed_methods, reason = "tests may use the clock and the environment")]
 #![allow(clippy::print_stdout, reason = "what was measured goes to standard output")]
 
 #[path = "../control_plane"]

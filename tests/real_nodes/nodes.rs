@@ -1,9 +1,10 @@
-//! Three real nodes beside a control plane, gone when dropped, and also when the test is killed.
+//! Three real nodes next to a control plane, removed when dropped, and also when the test is
+//! killed.
 //!
-//! Each node is a process of the small program `node` (`tests/control_plane/tools/nodes`), which gives
-//! its containerd, its kubelet and whatever those start namespaces of their own for processes and
-//! mounts. It ends with the pipe that the test process holds, and everything in them with it. The
-//! nodes share the machine's network: pods use it, each on a port by its node's name.
+//! Each node is a process of the small program `node` (`tests/control_plane/tools/nodes`), which
+//! runs its containerd, its kubelet and their children in their own process and mount namespaces.
+//! It ends when the test process closes its pipe, and with it everything in the namespaces. The
+//! nodes share the machine's network: pods use it, each on a port that depends on its node's name.
 
 mod ability;
 mod binaries;
@@ -23,7 +24,6 @@ use crate::harness::{Component, ControlPlane, wait_for, wait_until};
 
 use self::machine::Machine;
 
-/// The nodes' names.
 pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// How long the nodes may take to become ready; ten seconds are usual.
@@ -38,16 +38,15 @@ pub(crate) struct RealNodes {
     _registry: Watched,
     registry_port: Port,
     pub(crate) plane: ControlPlane,
-    /// Two sets of nodes at a time would be too much for a small machine, also for two processes.
+    /// Two sets of nodes at a time would be too much for a small machine; the lock also covers
+    /// other processes.
     _turn: File,
 }
 
-/// What runs on a node.
+/// A part of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The container runtime.
     Containerd,
-    /// The node's agent of the control plane.
     Kubelet,
 }
 
@@ -62,18 +61,19 @@ impl Part {
 }
 
 impl RealNodes {
-    /// Starts them; where this machine cannot, says what is missing and gives none.
+    /// Starts the nodes; returns `None` if this machine cannot run them, after printing what is
+    /// missing.
     pub(crate) fn start() -> Option<Self> {
         let missing = ability::missing();
         if !missing.is_empty() {
-            ability::tell_skipped(&missing);
+            ability::report_skipped(&missing);
             return None;
         }
         let turn = cache::lock_file(&cache::folder().join("real-nodes.lock"));
         turn.lock().expect("the lock's file is open");
-        // Before the clock starts.
+        // Built before the time limit starts.
         let _ = (binaries::own(), binaries::upstream());
-        // Kubelets renew their leases here, so a dead one can be told within seconds.
+        // These kubelets renew their leases, so a dead one is detected within seconds.
         let plane = ControlPlane::builder()
             .without(Component::Kwok)
             .flag(Component::ControllerManager, "--node-monitor-grace-period=12s")
@@ -91,7 +91,7 @@ impl RealNodes {
         let machines = NAMES.iter().map(|name| machine(name)).collect();
         let nodes = Self { machines, _registry: registry, registry_port, plane, _turn: turn };
         nodes.wait_until_ready();
-        println!("three nodes were ready after {} ms", begin.elapsed().as_millis());
+        println!("three nodes ready after {} ms", begin.elapsed().as_millis());
         Some(nodes)
     }
 
@@ -104,7 +104,7 @@ impl RealNodes {
         });
     }
 
-    /// Where images come from.
+    /// The address of the image registry.
     pub(crate) fn registry(&self) -> String {
         format!("127.0.0.1:{}", self.registry_port.number())
     }
@@ -119,12 +119,12 @@ impl RealNodes {
         self.machine(node).start_part(part);
     }
 
-    /// Stops a part of a node where it is, until `thaw`.
+    /// Suspends a part of a node until `thaw`.
     pub(crate) fn freeze(&self, node: &str, part: Part) {
         self.machine(node).signal(part, "STOP");
     }
 
-    /// Lets a frozen part go on.
+    /// Continues a suspended part.
     pub(crate) fn thaw(&self, node: &str, part: Part) {
         self.machine(node).signal(part, "CONT");
     }
@@ -135,7 +135,7 @@ impl RealNodes {
     }
 }
 
-/// Starts the registry; returns when its images are there.
+/// Starts the registry; returns when its images are available.
 fn registry(folder: &Path, port: u16) -> Watched {
     let programs = binaries::own();
     let mut command = Command::new(programs.join("registry"));

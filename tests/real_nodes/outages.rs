@@ -37,7 +37,9 @@ fn during(fleet: &Fleet<'_>, agent: &Agent, outage: impl FnOnce(&str)) {
     let begin = Instant::now();
     let mut run = fleet.program(agent, &[]).start();
     let with_it = || fleet.witness.nodes_with(agent.version);
-    wait_until("the first node has it", SOON, || !with_it().is_empty() || run.has_ended());
+    wait_until("the first node has the new version", SOON, || {
+        !with_it().is_empty() || run.has_ended()
+    });
     let first = with_it();
     let last = NAMES.iter().rfind(|name| !first.contains(**name)).unwrap();
     outage(last);

@@ -1,4 +1,4 @@
-//! The nodes themselves: they run pods, and leave nothing behind.
+//! Tests of the nodes: they run pods, and leave nothing behind.
 
 use std::env;
 use std::fs;
@@ -34,18 +34,22 @@ fn agents_run_on_three_nodes_and_a_panic_leaves_nothing_behind() {
     let (folder, containers) = *died.unwrap_or_else(|other| panic::resume_unwind(other));
     assert_eq!(left_of(&folder, &containers), [""; 0]);
     assert!(!folder.exists(), "the folder is still there");
-    assert_eq!(self::tunables(), tunables, "a kubelet has set them for the whole machine");
+    assert_eq!(
+        self::tunables(),
+        tunables,
+        "a kubelet has changed the kernel parameters of the whole machine"
+    );
 }
 
-/// What a kubelet sets where it is not as it likes.
+/// The kernel parameters that a kubelet changes.
 fn tunables() -> Vec<String> {
     let names = ["vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"];
     let read = |name: &str| fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
     names.map(read).to_vec()
 }
 
-/// Set for the process that `a_killed_test_leaves_nothing_behind` starts and kills: where that one
-/// says which folder it uses.
+/// Set for the process that `a_killed_test_leaves_nothing_behind` starts and kills: the file to
+/// which that process writes the path of its folder.
 const VICTIM: &str = "DS_PLAN_TEST_VICTIM_TELLS";
 
 #[test]
@@ -53,9 +57,9 @@ fn a_killed_test_leaves_nothing_behind() {
     let notes = tempfile::tempdir().unwrap();
     let note = notes.path().join("folder");
     let mut victim = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "smoke::a_victim_starts_and_stays", "--ignored"])
+        .args(["--exact", "smoke::a_victim_starts_and_keeps_running", "--ignored"])
         .env(VICTIM, &note)
-        .env("TMPDIR", notes.path()) // the folder that it cannot remove goes with this one
+        .env("TMPDIR", notes.path()) // this folder is removed, and the process's own with it
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -77,12 +81,14 @@ fn a_killed_test_leaves_nothing_behind() {
         assert!(left.contains(&format!("process {part}")), "no {part} in {left:?}");
     }
     assert!(left.iter().any(|line| line.starts_with("cgroup")), "{left:?}");
-    wait_until("all is gone", Duration::from_secs(20), || left_of(&folder, &containers).is_empty());
+    wait_until("all processes and cgroups to end", Duration::from_secs(20), || {
+        left_of(&folder, &containers).is_empty()
+    });
 }
 
 #[test]
 #[ignore = "not a test: the process that another test kills"]
-fn a_victim_starts_and_stays() {
+fn a_victim_starts_and_keeps_running() {
     let Some(note) = env::var_os(VICTIM) else { return };
     let Some(nodes) = RealNodes::start() else { return };
     let _fleet = Fleet::new(&nodes, "victim", &Agent::new("v1"));
@@ -92,7 +98,7 @@ fn a_victim_starts_and_stays() {
     thread::sleep(Duration::from_mins(10));
 }
 
-/// The containers of the nodes in `folder`, by the folders that containerd keeps for them.
+/// The containers of the nodes in `folder`, by the folders that containerd creates for them.
 fn containers(folder: &Path) -> Vec<String> {
     let of_node = |node: &&str| {
         let state = folder.join("nodes").join(node).join("state");
@@ -102,7 +108,7 @@ fn containers(folder: &Path) -> Vec<String> {
     all.map(|entry| entry.file_name().into_string().unwrap()).collect()
 }
 
-/// What there is of the nodes in `folder`: processes that work there, or see a mount there, as those
+/// The remains of the nodes in `folder`: processes that work there or see a mount there, as those
 /// of containers do; and the cgroups of the containers.
 fn left_of(folder: &Path, containers: &[String]) -> Vec<String> {
     let path = folder.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! Which nodes have ever had a pod of which version: every pod of a namespace that was seen.
+//! Records which nodes have ever had a pod of which version, from all pods of a namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -23,7 +23,7 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Begins to watch; what is there has been seen when this returns.
+    /// Starts to watch; existing pods are recorded when this returns.
     pub(crate) fn begin(client: Client, namespace: &str) -> Self {
         let pods: Api<Pod> = Api::namespaced(client, namespace);
         let stop = Arc::new(AtomicBool::new(false));
@@ -66,7 +66,7 @@ async fn watch(pods: Api<Pod>, mut version: String, seen: Arc<Mutex<Seen>>, stop
                     note(&seen, &pod);
                 }
                 WatchEvent::Bookmark(_) => {}
-                WatchEvent::Error(error) => panic!("the watch was given up: {error:?}"),
+                WatchEvent::Error(error) => panic!("the watch failed: {error:?}"),
             }
         }
     }

@@ -1,5 +1,5 @@
-//! A run that is busy for ever while no time goes by: virtual time stands still for it, so that no
-//! timeout would ever end it.
+//! Aborts a run that loops for ever at one moment of virtual time: no timeout would end it, because
+//! virtual time does not advance.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,17 +7,17 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
-/// More polls of a run at one moment than any needs: what has work to do makes some hundreds.
+/// The limit of polls at one moment; a run that does work needs some hundreds.
 const MOST_POLLS: u32 = 2_000;
 
-/// It does not stop, and time does not go by.
+/// The error of a run that exceeded [`MOST_POLLS`] at one moment.
 #[derive(Debug)]
 pub(crate) struct Spins {
-    /// How often it was polled at one moment.
+    /// The number of polls at that moment.
     pub(crate) polls: u32,
 }
 
-/// A run that is given up when it spins.
+/// A future that ends with [`Spins`] when its run exceeds [`MOST_POLLS`] at one moment.
 pub(crate) struct Bounded<R> {
     run: Pin<Box<R>>,
     moment: Instant,
@@ -47,7 +47,7 @@ impl<R: Future> Future for Bounded<R> {
 }
 
 #[test]
-fn who_is_busy_for_ever_is_given_up() {
+fn a_run_that_loops_for_ever_is_aborted() {
     let found = ds_plan::simulator::on_virtual_time(async {
         let busy = Bounded::new(async {
             loop {

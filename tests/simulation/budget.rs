@@ -1,5 +1,5 @@
-//! Which nodes are without an available pod, since when, and through whom; and how many may be. All
-//! of it is counted here, by the words of the documentation, and not by the program's own code.
+//! The nodes without an available pod: since when, caused by whom, and how many the budget allows.
+//! Computed from the documented rules, independently of the program's code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,15 @@ use serde_json::Value;
 
 use crate::objects::pods;
 
-/// What is newer than this, the program need not have seen where watches are cut and answers late.
+/// The age below which the program need not have seen a change, if watches are cut and answers
+/// late.
 const DIM: SignedDuration = SignedDuration::from_secs(30);
 
-/// The same where all requests are answered at once.
+/// The same if all requests are answered at once.
 const CLEAR: SignedDuration = SignedDuration::from_secs(2);
 
-/// How long a request may be under way: then its sender has given it up, and it does not arrive.
+/// How long a request may be in flight: after that its sender has given it up, and it does not
+/// arrive.
 const UNDER_WAY: SignedDuration = SignedDuration::from_secs(10);
 
 /// A delete that was sent, and has neither arrived nor been given up.
@@ -29,28 +31,28 @@ struct Flight {
     awaited: Timestamp,
 }
 
-/// The nodes of the cluster, as they are to each DaemonSet.
+/// The nodes of the cluster, from the view of each DaemonSet.
 pub(crate) struct Nodes {
-    /// What is newer than this, the program need not have seen.
+    /// The age below which the program need not have seen a change.
     sight: SignedDuration,
-    /// The deletes under way, by the number of their request.
+    /// The deletes in flight, by the number of their request.
     flights: BTreeMap<u64, Flight>,
-    /// Since when a node is Ready, and not.
+    /// Whether each node is Ready, and since when.
     ready: BTreeMap<NodeName, (bool, Timestamp)>,
-    /// When anything about a node changed last.
+    /// When any node last changed.
     changed: Option<Timestamp>,
-    /// As what each node was known until then.
+    /// The previous state of each node, and until when it applied.
     former: BTreeMap<NodeName, (Node, Timestamp)>,
-    /// Since when a desired node is without an available pod.
+    /// Since when a desired node has no available pod.
     without: BTreeMap<(DaemonSetKey, NodeName), Timestamp>,
-    /// Those that we took it from.
-    robbed: BTreeSet<(DaemonSetKey, NodeName)>,
-    /// The most nodes that were ever desired: what percentages are of, at most.
+    /// The nodes whose available pod the program deleted.
+    pod_deleted: BTreeSet<(DaemonSetKey, NodeName)>,
+    /// The highest number of desired nodes so far: an upper bound for percentages.
     desired: BTreeMap<DaemonSetKey, u64>,
 }
 
 impl Nodes {
-    /// Nothing is known yet. Where requests may fail, the program sees less.
+    /// The state at the beginning. If requests may fail, the program sees changes later.
     pub(crate) fn new(is_cut_off: bool) -> Self {
         Self {
             sight: if is_cut_off { DIM } else { CLEAR },
@@ -59,7 +61,7 @@ impl Nodes {
             changed: None,
             former: BTreeMap::new(),
             without: BTreeMap::new(),
-            robbed: BTreeSet::new(),
+            pod_deleted: BTreeSet::new(),
             desired: BTreeMap::new(),
         }
     }
@@ -69,17 +71,17 @@ impl Nodes {
         self.sight == CLEAR
     }
 
-    /// How long it may take until the program sees a change.
+    /// The longest delay until the program sees a change.
     pub(crate) fn sight(&self) -> SignedDuration {
         self.sight
     }
 
-    /// The last moment that the program must have seen.
+    /// The latest moment whose state the program must have seen.
     pub(crate) fn seen_by(&self, now: Timestamp) -> Timestamp {
         now.saturating_sub(self.sight).unwrap_or(now)
     }
 
-    /// A node has changed.
+    /// Records a change of a node.
     pub(crate) fn node(&mut self, event: &Event, now: Timestamp) {
         let Some(node) = event.object.node() else { return };
         let before = event.previous.as_ref().and_then(|it| it.node());
@@ -92,18 +94,18 @@ impl Nodes {
         }
     }
 
-    /// A node as it was before, if the program may see it so yet.
+    /// The previous state of a node, if the program may still see it.
     pub(crate) fn former(&self, node: &NodeName, now: Timestamp) -> Option<&Node> {
         let (before, until) = self.former.get(node)?;
         (*until > self.seen_by(now)).then_some(before)
     }
 
-    /// Whether all nodes have been what they are for so long that the program must know.
+    /// Whether no node has changed for so long that the program must know them all.
     pub(crate) fn are_known(&self, now: Timestamp) -> bool {
         self.changed.is_none_or(|at| at + 4 * self.sight <= now)
     }
 
-    /// Looks at all nodes as they are.
+    /// Updates the state of all nodes.
     pub(crate) fn look(&mut self, all: &[DaemonSet], store: &Store, now: Timestamp) {
         self.flights.retain(|_, flight| now < flight.until);
         let seen = self.seen_by(now);
@@ -137,12 +139,12 @@ impl Nodes {
         }
         self.without.retain(|key, _| key.0 != live.key || without.contains(key));
         let without = &self.without;
-        self.robbed.retain(|key| without.contains_key(key));
+        self.pod_deleted.retain(|key| without.contains_key(key));
         let most = self.desired.entry(live.key.clone()).or_default();
         *most = desired.max(*most);
     }
 
-    /// A delete is sent, under a lock that runs out.
+    /// Records that a delete is sent, under a lock that expires at a known time.
     pub(crate) fn takes_off(
         &mut self,
         number: u64,
@@ -157,28 +159,28 @@ impl Nodes {
         self.flights.insert(number, flight);
     }
 
-    /// A delete has arrived.
+    /// Records that a delete has arrived.
     pub(crate) fn lands(&mut self, number: u64) {
         self.flights.remove(&number);
     }
 
-    /// Whether a delete of the pod is under way already, and the same user still waits for its
+    /// Whether a delete of the pod is already in flight, and the same user still waits for its
     /// answer.
     pub(crate) fn is_under_way(&self, user: &str, pod: &Pod, now: Timestamp) -> bool {
         let is_it = |flight: &Flight| flight.user == user && flight.pod == pod.uid;
         self.flights.values().any(|flight| is_it(flight) && now < flight.awaited)
     }
 
-    /// The program takes the pod from a node.
-    pub(crate) fn robbed(&mut self, live: &DaemonSet, node: &NodeName, now: Timestamp) {
+    /// Records that the program deletes the available pod of a node.
+    pub(crate) fn pod_deleted(&mut self, live: &DaemonSet, node: &NodeName, now: Timestamp) {
         let key = (live.key.clone(), node.clone());
-        self.robbed.insert(key.clone());
+        self.pod_deleted.insert(key.clone());
         self.without.entry(key).or_insert(now);
     }
 
-    /// Which nodes are without an available pod, and how many may be: those that are so for long
-    /// enough to be seen, and those that we took it from. Under the strategy that was declared, and
-    /// the policy's `spec`.
+    /// The nodes without an available pod, and how many there may be. Counts the nodes that have
+    /// been without one for long enough to be seen, and those whose pod the program deleted. Uses
+    /// the declared strategy and the policy's `spec`.
     pub(crate) fn budget(
         &self,
         live: &DaemonSet,
@@ -195,7 +197,7 @@ impl Nodes {
                 Some((false, since)) if *since <= seen => unready.push(node.name.clone()),
                 Some((true, ready)) if *ready <= seen => {
                     let is_seen = since.is_some_and(|at| *at <= seen);
-                    if is_seen || self.robbed.contains(&key) {
+                    if is_seen || self.pod_deleted.contains(&key) {
                         without.push(key.1);
                     }
                 }
@@ -217,30 +219,31 @@ impl Nodes {
         self.ready.get(node).is_some_and(|(ready, since)| *ready && *since <= self.seen_by(now))
     }
 
-    /// How many pods may go at once.
+    /// How many pods may be deleted at once.
     pub(crate) fn allowed(&self, live: &DaemonSet, declared: &Value, policy: &Value) -> u64 {
         allowed(declared, policy, self.desired.get(&live.key).copied().unwrap_or_default())
     }
 }
 
-/// How many nodes may be without an available pod: the declared strategy's, or the policy's if that
-/// is stricter, and one at least.
+/// How many nodes may be without an available pod: the declared strategy's limit, or the policy's
+/// if it is stricter, and at least one.
 fn allowed(declared: &Value, policy: &Value, desired: u64) -> u64 {
     let own = declared["rollingUpdate"].get("maxUnavailable").map_or(1, |it| share(it, desired));
     let stricter = policy.get("maxUnavailable").map_or(u64::MAX, |it| share(it, desired).max(1));
     own.max(1).min(stricter)
 }
 
-/// A number, or so many percent of them, rounded up.
+/// The value of a number or a percentage (rounded up).
 fn share(value: &Value, of: u64) -> u64 {
     match (value.as_u64(), value.as_str().and_then(|text| text.strip_suffix('%'))) {
         (Some(number), _) => number,
         (None, Some(percent)) => (percent.parse::<u64>().unwrap() * of).div_ceil(100),
-        (None, None) => panic!("{value} is no number and no share"),
+        (None, None) => panic!("{value} is not a number or percentage"),
     }
 }
 
-/// Whether a pod is the DaemonSet's, or would be adopted: it is nobody's and fits.
+/// Whether the DaemonSet owns a pod, or would adopt it: the pod has no owner and matches the
+/// selector.
 pub(crate) fn owns(live: &DaemonSet, pod: &Pod) -> bool {
     match &pod.controller {
         Some(owner) => owner.uid == live.uid,
@@ -248,7 +251,7 @@ pub(crate) fn owns(live: &DaemonSet, pod: &Pod) -> bool {
     }
 }
 
-/// Whether a pod has been Ready for long enough, and is not on its way out.
+/// Whether a pod has been Ready for `minReadySeconds`, and is not terminating.
 pub(crate) fn is_available(pod: &Pod, live: &DaemonSet, now: Timestamp) -> bool {
     !pod.terminating && pod.is_available(live.spec.min_ready_seconds, now)
 }

@@ -1,4 +1,5 @@
-//! What a bad version costs, and how long a good one takes: on virtual time, with the real program.
+//! The cost of a bad version, and the duration of a good one: with the real program on virtual
+//! time.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use crate::crash::scenario;
 use crate::scenario::{AgentSpec, NodeSpec, PodSpec, Scenario};
 use crate::trial;
 
-/// So many nodes with an available pod each, and an agent of which half may be unavailable.
+/// Nodes with an available pod each, and an agent of which up to half may be unavailable.
 fn fleet(nodes: usize, min_ready_seconds: u64, max_unavailable: &Value, pod: PodSpec) -> Scenario {
     let one = scenario("image");
     let node = |at: usize| NodeSpec { name: format!("node-{at:02}"), pod, ..one.nodes[0].clone() };
@@ -63,7 +64,7 @@ fn a_bad_version_of_each_kind_costs_one_node() {
 }
 
 #[test]
-fn a_new_daemon_set_that_is_bad_costs_one_node_where_the_program_is_the_controller() {
+fn a_bad_new_daemon_set_costs_one_node_with_the_in_process_controller() {
     let mut scenario = fleet(12, 0, &json!("50%"), PodSpec::Missing);
     scenario.managed = true;
     let bad = json!({"fault": "neverPulls", "image": "registry.example/agent:2"});
@@ -76,17 +77,17 @@ fn a_new_daemon_set_that_is_bad_costs_one_node_where_the_program_is_the_controll
     assert_eq!(count(&good.state), 12, "{:?}", good.ended);
 }
 
-/// With `minReadySeconds: 2` and one node at a time, a fifth of all nodes took 32 s: nobody looked
-/// when the pod became available.
+/// With `minReadySeconds: 2` and one node at a time, a fifth of all nodes once took 32 s: the run
+/// did not re-check when the pod became available.
 #[test]
-fn no_node_takes_longer_than_its_start_and_min_ready_seconds_and_a_second() {
+fn each_node_takes_its_start_time_plus_min_ready_seconds() {
     let mut scenario = fleet(24, 2, &json!(1), PodSpec::Available);
     scenario.policy = Some(json!({"minReadySeconds": 2}));
     let outcome = trial::run(&scenario);
     assert!(outcome.broken.is_empty(), "{:#?}", outcome.broken);
     let at: Vec<Timestamp> = deletes(&outcome.history).into_iter().map(|it| it.0).collect();
     assert_eq!(at.len(), 24);
-    // Stops take up to 1.1 s, starts 8.8 s, and times are written in whole seconds.
+    // Stops take up to 1.1 s, starts 8.8 s, and timestamps have a resolution of one second.
     let longest = at.windows(2).map(|pair| pair[1].duration_since(pair[0])).max().unwrap();
     assert!(longest.as_secs_f64() <= 1.1 + 8.8 + 2.0 + 1.0 + 1.0, "{longest:?}");
 }

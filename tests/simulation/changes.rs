@@ -1,4 +1,4 @@
-//! What has become of each DaemonSet and through whom, and from when on the program must know.
+//! The changes of each DaemonSet: by whom, and from which time on the program must know of them.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,26 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::objects::daemon_set;
 
-/// What somebody else may write of a DaemonSet.
+/// The part of a DaemonSet that another client changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Template,
-    /// The strategy, or the annotation that remembers it.
-    Hold,
+    /// The strategy, or the annotation that records the pause.
+    PausedRollout,
 }
 
 /// The changes of all DaemonSets.
 #[derive(Default)]
 pub(crate) struct Changes {
-    /// When somebody else last wrote a DaemonSet's template, and its strategy or hold.
-    meddled: BTreeMap<(DaemonSetKey, Part), Timestamp>,
-    /// The generations of each DaemonSet, and from when on the program must know of them.
+    /// When another client last wrote a DaemonSet's template, and its strategy or pause.
+    interfered: BTreeMap<(DaemonSetKey, Part), Timestamp>,
+    /// The generations of each DaemonSet, and from which time on the program must know of each.
     generations: BTreeMap<Uid, Vec<(Timestamp, i64)>>,
 }
 
 impl Changes {
-    /// Something has changed; `sight` is how long it may take until the program sees what it has
-    /// not done itself.
+    /// Records a change. `sight` is the longest delay until the program sees a change by another
+    /// client.
     pub(crate) fn hear(
         &mut self,
         event: &Event,
@@ -48,17 +48,17 @@ impl Changes {
         let gone = event.change == Change::Deleted;
         let same = |is_same: &dyn Fn(&DaemonSet) -> bool| !gone && before.is_some_and(is_same);
         if !same(&|it| it.spec.template.raw() == live.spec.template.raw()) {
-            self.meddled.insert((live.key.clone(), Part::Template), now);
+            self.interfered.insert((live.key.clone(), Part::Template), now);
         }
         if !same(&|it| it.annotations == live.annotations && strategy(it) == strategy(live)) {
-            self.meddled.insert((live.key.clone(), Part::Hold), now);
+            self.interfered.insert((live.key.clone(), Part::PausedRollout), now);
         }
     }
 
-    /// Whether the program must know how a part of a DaemonSet stands, when it has seen what was
-    /// there at `seen`.
+    /// Whether the program must know the current value of this part of a DaemonSet, given that it
+    /// has seen the cluster as of `seen`.
     pub(crate) fn is_known(&self, key: &DaemonSetKey, part: Part, seen: Timestamp) -> bool {
-        self.meddled.get(&(key.clone(), part)).is_none_or(|at| *at <= seen)
+        self.interfered.get(&(key.clone(), part)).is_none_or(|at| *at <= seen)
     }
 
     /// The newest generation that the program must know of.
@@ -67,8 +67,8 @@ impl Changes {
         all.filter(|(at, _)| *at <= now).map(|(_, generation)| *generation).max()
     }
 
-    /// Whether anybody but the program ever wrote a DaemonSet.
-    pub(crate) fn was_meddled(&self, key: &DaemonSetKey) -> bool {
-        self.meddled.keys().any(|(meddled, _)| meddled == key)
+    /// Whether another client than the program ever wrote the DaemonSet.
+    pub(crate) fn was_interfered_with(&self, key: &DaemonSetKey) -> bool {
+        self.interfered.keys().any(|(interfered, _)| interfered == key)
     }
 }

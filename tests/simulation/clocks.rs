@@ -1,4 +1,5 @@
-//! Several API servers whose clocks do not agree: nothing goes that is too young by the right one.
+//! Several API servers with different clocks: no pod is deleted that is too young by the correct
+//! clock.
 
 use ds_plan::cli::Exit;
 
@@ -8,7 +9,7 @@ use crate::trial::{self, Outcome};
 
 const YEAR: i64 = 365 * 24 * 3600;
 
-/// A rollout whose new pods have to be Ready for 40 s, before servers with these clocks.
+/// A rollout whose new pods have to be Ready for 40 s, with API servers that have these clocks.
 fn rolled(clocks: Vec<i64>) -> Outcome {
     let calm = scenario("two at once");
     let agents = calm.agents.iter().cloned();
@@ -17,7 +18,7 @@ fn rolled(clocks: Vec<i64>) -> Outcome {
 }
 
 #[test]
-fn one_server_that_is_wrong_changes_nothing() {
+fn one_wrong_clock_changes_nothing() {
     for off in [YEAR, 3_600, 60, -60, -3_600, -YEAR] {
         let clocks: Vec<i64> = std::iter::repeat_n(0, 15).chain([off]).collect();
         let outcome = rolled(clocks);
@@ -28,12 +29,12 @@ fn one_server_that_is_wrong_changes_nothing() {
 }
 
 #[test]
-fn where_servers_disagree_the_earlier_one_is_gone_by() {
+fn the_earlier_of_two_clocks_is_used() {
     for clocks in [[0, YEAR], [0, 90], [0, 3_600], [0, -90], [0, -3_600]] {
         let outcome = rolled(clocks.to_vec());
         assert!(outcome.broken.is_empty(), "{clocks:?}: {:#?}", outcome.broken);
         let [(_, ended)] = &outcome.ended[..] else { panic!("{clocks:?}: {:?}", outcome.ended) };
-        // Pods that seem too young are waited for, and not for ever.
+        // The run waits for pods that seem too young, but not for ever.
         let is_ahead = clocks[1] > 0;
         assert!(!is_ahead || ended.exit == Exit::Done, "{clocks:?}: {ended:?}");
     }

@@ -1,21 +1,21 @@
-//! The objects of a scenario: the cluster as it is recorded, and the manifests that are applied.
+//! The objects of a scenario: the recorded cluster, and the manifests that are applied.
 
 use ds_plan::cluster::read_recorded_from;
 use ds_plan::controller::hash::hash;
 use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest::default_daemon_set;
-use ds_plan::model::{LEDGER_LABEL, Snapshot, ledger_name};
+use ds_plan::model::{RECORD_LABEL, Snapshot, record_name};
 use serde_json::{Map, Value, json};
 
 use crate::scenario::{AgentSpec, Change, NodeSpec, PodSpec, Scenario};
 
-/// Where the agents live.
+/// The namespace of the agents.
 pub(crate) const NAMESPACE: &str = "agents";
 
-/// When everything came to be; the cluster is a day old.
+/// The creation time of all objects; the cluster is a day old.
 const BORN: &str = "2026-01-01T00:00:00Z";
 const READ: &str = "2026-01-02T00:00:00Z";
-/// Since when a young pod is Ready.
+/// The time since which a young pod is Ready.
 const YOUNG: &str = "2026-01-01T23:59:20Z";
 
 /// The cluster at the beginning.
@@ -32,19 +32,19 @@ pub(crate) fn snapshot(scenario: &Scenario) -> Snapshot {
         ["kube-system", "default", NAMESPACE].into_iter().map(namespace).collect();
     items.extend(scenario.nodes.iter().map(node));
     for agent in &scenario.agents {
-        items.extend(scenario.nodes.iter().map(|node| strangers_pod(agent, node)));
+        items.extend(scenario.nodes.iter().map(|node| other_pod(agent, node)));
         items.extend(live(agent, scenario));
     }
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
-    read_recorded_from(list.as_bytes(), "scenario").expect("a cluster that can be read")
+    read_recorded_from(list.as_bytes(), "scenario").expect("a readable cluster")
 }
 
-/// What was applied before, without a policy.
+/// The manifests that were applied before, without a policy.
 pub(crate) fn manifests_before(scenario: &Scenario) -> String {
     documents(&scenario.agents.iter().map(before).collect::<Vec<_>>())
 }
 
-/// What is applied: one document a DaemonSet, and the policy.
+/// The manifests that are applied: one document per DaemonSet, and the policy.
 pub(crate) fn manifests(scenario: &Scenario) -> String {
     let mut documents: Vec<Value> = scenario.agents.iter().map(after).collect();
     if let Some(spec) = &scenario.policy {
@@ -63,7 +63,7 @@ fn documents(all: &[Value]) -> String {
     all.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }
 
-/// The manifest of a DaemonSet as it was.
+/// The manifest of a DaemonSet before the change.
 fn before(agent: &AgentSpec) -> Value {
     let name = agent.name;
     let mut template = json!({
@@ -103,7 +103,7 @@ fn before(agent: &AgentSpec) -> Value {
     })
 }
 
-/// The manifest of a DaemonSet as it is to be.
+/// The manifest of a DaemonSet after the change.
 fn after(agent: &AgentSpec) -> Value {
     let mut manifest = before(agent);
     let spec = &mut manifest["spec"]["template"]["spec"];
@@ -151,11 +151,10 @@ fn node(node: &NodeSpec) -> Value {
     })
 }
 
-/// A DaemonSet that is there, its revision and its pods; of one that is not there any more, the pods
-/// that it has left as orphans.
+/// A live DaemonSet with its revision and its pods; for a deleted one, the orphaned pods.
 fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
     let manifest = before(agent);
-    let mut live = default_daemon_set(manifest.clone()).expect("a manifest without mistakes");
+    let mut live = default_daemon_set(manifest.clone()).expect("a valid manifest");
     let uid = format!("uid-{}", agent.name);
     live["metadata"]["uid"] = uid.clone().into();
     live["metadata"]["generation"] = 1.into();
@@ -188,7 +187,7 @@ fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
     });
     let is_left = |node: &&NodeSpec| agent.live || node.pod == PodSpec::Orphan;
     if scenario.managed {
-        live = ledger(agent, &live);
+        live = checker(agent, &live);
     }
     let mut items = if agent.live { vec![revision, live] } else { Vec::new() };
     let here = scenario.nodes.iter().filter(|node| runs_on(agent, node));
@@ -201,9 +200,9 @@ fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
     items
 }
 
-/// The ledger that stands for a DaemonSet, as `ds-apply` writes it: without the annotation that
-/// counts templates, which is the API server's.
-fn ledger(agent: &AgentSpec, live: &Value) -> Value {
+/// The record ConfigMap of a DaemonSet, as `ds-apply` writes it: without the template generation
+/// annotation, which the API server sets.
+fn record(agent: &AgentSpec, live: &Value) -> Value {
     let mut object = live.clone();
     let status = object["status"].take().to_string();
     let metadata = object["metadata"].as_object_mut().expect("an object");
@@ -211,22 +210,22 @@ fn ledger(agent: &AgentSpec, live: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
-            "name": ledger_name(&agent.name.into()), "namespace": NAMESPACE,
+            "name": record_name(&agent.name.into()), "namespace": NAMESPACE,
             "uid": live["metadata"]["uid"], "creationTimestamp": BORN,
-            "labels": {LEDGER_LABEL: "true"},
+            "labels": {RECORD_LABEL: "true"},
         },
         "data": {"daemonSet": object.to_string(), "status": status},
     })
 }
 
-/// Whether a pod of the agent is on the node at the beginning.
+/// Whether the node has a pod of the agent at the beginning.
 fn runs_on(agent: &AgentSpec, node: &NodeSpec) -> bool {
     let is_kept_off = node.tainted && !agent.tolerates;
     node.pod != PodSpec::Missing && !is_kept_off && agent.pool.is_none_or(|pool| pool == node.pool)
 }
 
-/// A pod that looks like the agent's and belongs to somebody else.
-fn strangers_pod(agent: &AgentSpec, node: &NodeSpec) -> Value {
+/// A pod with the agent's labels that another controller owns.
+fn other_pod(agent: &AgentSpec, node: &NodeSpec) -> Value {
     let owner = json!([{
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "stranger", "uid": "uid-stranger",
         "controller": true,

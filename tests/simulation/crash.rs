@@ -1,11 +1,11 @@
-//! A run that is killed before or after any single request; the one after it comes to the same end.
+//! A run that is killed before or after any single request: the next run ends in the same state.
 
 use serde_json::{Value, json};
 
 use crate::scenario::{AgentSpec, Change, Fate, NodeSpec, PodSpec, Scenario};
 use crate::trial;
 
-/// Three nodes and one DaemonSet: whatever can be interrupted, as small as can be.
+/// A scenario with three nodes and one DaemonSet: the smallest that covers all interruptions.
 pub(crate) fn scenario(name: &str) -> Scenario {
     let rolling = |limits: Value| json!({"type": "RollingUpdate", "rollingUpdate": limits});
     let one = rolling(json!({"maxUnavailable": 1}));
@@ -15,37 +15,37 @@ pub(crate) fn scenario(name: &str) -> Scenario {
         json!({"fault": "neverPulls", "image": image, "nodes": {"names": nodes}})
     };
     let (strategy, change, live, pods, fault, on_failure) = match name {
-        "image" => (one, Change::Image, true, pods, None, "park"),
-        "env" => (one, Change::Env, true, pods, None, "park"),
-        "nodes" => (one, Change::Pool, true, pods, None, "park"),
-        "emptied" | "no controller, emptied" => (one, Change::Emptied, true, pods, None, "park"),
-        "nothing" => (one, Change::Nothing, true, pods, None, "park"),
-        "new" => (one, Change::Image, false, pods, None, "park"),
+        "image" => (one, Change::Image, true, pods, None, "abort"),
+        "env" => (one, Change::Env, true, pods, None, "abort"),
+        "nodes" => (one, Change::Pool, true, pods, None, "abort"),
+        "emptied" | "no controller, emptied" => (one, Change::Emptied, true, pods, None, "abort"),
+        "nothing" => (one, Change::Nothing, true, pods, None, "abort"),
+        "new" => (one, Change::Image, false, pods, None, "abort"),
         "two at once" => {
             let two = rolling(json!({"maxUnavailable": 2}));
-            (two, Change::Image, true, pods, None, "park")
+            (two, Change::Image, true, pods, None, "abort")
         }
         "surge" => {
             let surge = rolling(json!({"maxUnavailable": 0, "maxSurge": 1}));
-            (surge, Change::Image, true, pods, None, "park")
+            (surge, Change::Image, true, pods, None, "abort")
         }
         "no controller, surge" => {
             let surge = rolling(json!({"maxUnavailable": 0, "maxSurge": 2}));
-            (surge, Change::Image, true, pods, None, "park")
+            (surge, Change::Image, true, pods, None, "abort")
         }
-        "by hand" => (json!({"type": "OnDelete"}), Change::Image, true, pods, None, "park"),
+        "by hand" => (json!({"type": "OnDelete"}), Change::Image, true, pods, None, "abort"),
         "orphan" => {
             let pods = [PodSpec::Orphan, PodSpec::Available, PodSpec::Missing];
-            (one, Change::Image, true, pods, None, "park")
+            (one, Change::Image, true, pods, None, "abort")
         }
         "no controller" => {
             let pods = [PodSpec::Available, PodSpec::Orphan, PodSpec::Missing];
-            (one, Change::Image, true, pods, None, "park")
+            (one, Change::Image, true, pods, None, "abort")
         }
-        "bad" => (one, Change::Image, true, pods, Some(bad(json!([]))), "park"),
-        "bad, and filled" => (one, Change::Filled, true, pods, Some(bad(json!([]))), "park"),
-        "bad on one" => (one, Change::Image, true, pods, Some(bad(json!(["node-1"]))), "hold"),
-        "way back" => (one, Change::Image, true, pods, Some(bad(json!(["node-1"]))), "rollback"),
+        "bad" => (one, Change::Image, true, pods, Some(bad(json!([]))), "abort"),
+        "bad, and filled" => (one, Change::Filled, true, pods, Some(bad(json!([]))), "abort"),
+        "bad on one" => (one, Change::Image, true, pods, Some(bad(json!(["node-1"]))), "pause"),
+        "rollback" => (one, Change::Image, true, pods, Some(bad(json!(["node-1"]))), "rollback"),
         other => panic!("{other}"),
     };
     let node = |(at, pod): (usize, PodSpec)| NodeSpec {
@@ -72,14 +72,14 @@ pub(crate) fn scenario(name: &str) -> Scenario {
         }],
         policy: Some(json!({"progressDeadline": "1m", "onFailure": on_failure})),
         faults: fault.into_iter().map(|fault| ("images", fault)).collect(),
-        people: Vec::new(),
+        external_actors: Vec::new(),
         fates: Vec::new(),
         managed: name.starts_with("no controller"),
         clocks: Vec::new(),
     }
 }
 
-/// Kills the run at every request of it.
+/// Kills the run at each of its requests.
 fn at_every_request(name: &str) {
     let scenario = scenario(name);
     let whole = trial::run(&scenario);
@@ -116,7 +116,7 @@ killed_at_every_request! {
     a_bad_image: "bad",
     a_bad_image_and_a_filled_field: "bad, and filled",
     a_bad_image_on_one_node: "bad on one",
-    the_way_back: "way back",
+    rolling_back: "rollback",
     without_a_controller: "no controller",
     a_surge_without_a_controller: "no controller, surge",
 }

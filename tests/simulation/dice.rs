@@ -1,10 +1,10 @@
-//! Where chance comes from: a seed, and nothing else (splitmix64).
+//! Random seed: all random choices come from it (splitmix64).
 
-/// A row of numbers that is the same for the same seed.
+/// A sequence of numbers that is the same for the same seed.
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// The row of a seed.
+    /// The sequence of a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -17,17 +17,17 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number of `low..=high`.
+    /// A number in `low..=high`.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.draw() % (high - low + 1)
     }
 
-    /// Whether one of so many comes up.
+    /// True with a probability of one in `sides`.
     pub(crate) fn one_in(&mut self, sides: u64) -> bool {
         self.draw().is_multiple_of(sides)
     }
 
-    /// One of several.
+    /// A random element.
     pub(crate) fn pick<T: Clone>(&mut self, all: &[T]) -> T {
         let at = usize::try_from(self.draw() % all.len() as u64).unwrap();
         all[at].clone()

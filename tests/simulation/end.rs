@@ -1,28 +1,28 @@
-//! What has to hold at the end: of each run, when it says that all is done, and a while later.
+//! The laws at the end of each run, when it reports that all is done, and some time after that.
 
 use std::sync::Arc;
 
 use ds_plan::cli::{Ended, Exit};
 use ds_plan::controller::revision_data::data_for;
 use ds_plan::model::{DaemonSet, Pod, UpdateStrategy};
-use ds_plan::plan::{Hold, ROLLOUT_ANNOTATION};
+use ds_plan::plan::{PausedRollout, ROLLOUT_ANNOTATION};
 use ds_plan::rollout::PLAN_DIGEST_ANNOTATION;
 use ds_plan::simulator::{Kind, Object, Store};
 use serde_json::json;
 
 use crate::budget::{desired_nodes, owns};
 use crate::cluster::NAMESPACE;
-use crate::laws::Ledger;
+use crate::laws::LawChecker;
 use crate::objects::{daemon_sets, is_updated, live, pods, remembered, revisions};
 use crate::scenario::{AgentSpec, Change, Fate, Scenario};
 use crate::trial::FIRST;
 
-/// A run ends in one of the ways that have a name.
+/// The broken law if a run does not end with one of the expected exit codes.
 pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<String> {
     let is_interrupted = scenario.fates.iter().any(|it| matches!(it, Fate::Interrupted(_)));
     match ended.exit {
-        Exit::Done | Exit::Held | Exit::Stale | Exit::Refused | Exit::Locked => None,
-        Exit::Failed if scenario.is_cut_off() || !scenario.people.is_empty() => None,
+        Exit::Done | Exit::Paused | Exit::Stale | Exit::Refused | Exit::Locked => None,
+        Exit::Failed if scenario.is_cut_off() || !scenario.external_actors.is_empty() => None,
         Exit::Interrupted if is_interrupted && user == FIRST => None,
         Exit::Changes
         | Exit::Drift
@@ -33,52 +33,53 @@ pub(crate) fn bad_end(scenario: &Scenario, user: &str, ended: &Ended) -> Option<
     }
 }
 
-/// What is parked is remembered where no other controller undoes it.
-pub(crate) fn bad_hold(scenario: &Scenario, store: &Store) -> Vec<String> {
-    if scenario.is_cut_off() || !scenario.people.is_empty() || !scenario.fates.is_empty() {
+/// The broken laws of aborted DaemonSets: the failure must be recorded where no other controller
+/// removes it.
+pub(crate) fn bad_pause(scenario: &Scenario, store: &Store) -> Vec<String> {
+    if scenario.is_cut_off() || !scenario.external_actors.is_empty() || !scenario.fates.is_empty() {
         return Vec::new();
     }
-    let parked = scenario.agents.iter().filter_map(|agent| {
+    let aborted = scenario.agents.iter().filter_map(|agent| {
         let live = live(agent.name, store)?;
-        let failed = Hold::of(live).ok()??.failed?;
+        let failed = PausedRollout::of(live).ok()??.failed?;
         (!remembered(&live.key, store).contains(&failed))
-            .then(|| format!("{} is parked, and nobody remembers why", agent.name))
+            .then(|| format!("{} is aborted, but the failure is not recorded", agent.name))
     });
-    parked.collect()
+    aborted.collect()
 }
 
-/// A way back whose run was killed is gone on with by the next one, which does not just say no.
+/// The broken law if a killed rollback was not resumed by the next run.
 pub(crate) fn left(scenario: &Scenario, ended: &[(&str, Ended)], store: &Store) -> Option<String> {
     let [agent] = &scenario.agents[..] else { return None };
     let rolls_back = scenario.policy.as_ref().is_some_and(|it| it["onFailure"] == "rollback");
     let is_refused = ended.last().is_some_and(|(_, ended)| ended.exit == Exit::Refused);
-    if !rolls_back || !is_refused || scenario.is_cut_off() || !scenario.people.is_empty() {
+    if !rolls_back || !is_refused || scenario.is_cut_off() || !scenario.external_actors.is_empty() {
         return None;
     }
     let live = live(agent.name, store)?;
-    Hold::of(live).ok()??.failed?;
+    PausedRollout::of(live).ok()??.failed?;
     let is_bad = |pod: &&Pod| owns(live, pod) && !pod.terminating && !is_updated(pod, live, store);
     let node = |pod: &Pod| store.get(Kind::Node, "", pod.node()?.as_str());
     let is_ready = |pod: &&Pod| {
         node(pod).and_then(|it| it.node().map(|it| it.readiness.is_ready())).unwrap_or_default()
     };
     let bad = pods(store).filter(is_bad).find(is_ready)?;
-    Some(format!("{} is left on its way back, and so is {}", agent.name, bad.name))
+    Some(format!("the rollback of {} was not resumed, nor that of {}", agent.name, bad.name))
 }
 
-/// What is not as it should be at the moment when a run says that all is done.
-pub(crate) fn not_whole(scenario: &Scenario, store: &Store, ledger: &Ledger) -> Vec<String> {
+/// The broken laws at the moment when a run reports that all is done.
+pub(crate) fn not_whole(scenario: &Scenario, store: &Store, checker: &LawChecker) -> Vec<String> {
     let mut broken = Vec::new();
-    for (agent, live) in undisturbed(scenario, store, ledger) {
+    for (agent, live) in undisturbed(scenario, store, checker) {
         let data = data_for(live.spec.template.raw());
         let matching: Vec<_> = revisions(live, store).filter(|it| *it.data == data).collect();
         let [revision] = matching[..] else {
-            broken.push(format!("done, and {} has {} revisions", agent.name, matching.len()));
+            broken.push(format!("done, but {} has {} revisions", agent.name, matching.len()));
             continue;
         };
         let recorded = revision.annotations.get(PLAN_DIGEST_ANNOTATION).is_some();
         if agent.change == Change::Image && !recorded {
-            broken.push(format!("done, and {} does not say through whom", revision.name));
+            broken.push(format!("done, but {} has no origin", revision.name));
         }
         if agent.strategy["type"] == "OnDelete" || !scenario.faults_are_of_api() {
             continue;
@@ -89,81 +90,82 @@ pub(crate) fn not_whole(scenario: &Scenario, store: &Store, ledger: &Ledger) -> 
                 && !here
                     .any(|pod| owns(live, pod) && is_updated(pod, live, store) && pod.is_ready())
             {
-                broken.push(format!("done, and {} is not Ready on {}", agent.name, node.name));
+                broken.push(format!("done, but {} is not Ready on {}", agent.name, node.name));
             }
         }
     }
     broken
 }
 
-/// The DaemonSets that nobody else has written, as they are.
+/// The DaemonSets that no other client has changed, with their live state.
 fn undisturbed<'s>(
     scenario: &'s Scenario,
     store: &'s Store,
-    ledger: &Ledger,
+    checker: &LawChecker,
 ) -> Vec<(&'s AgentSpec, &'s DaemonSet)> {
     let live = scenario.agents.iter().filter_map(|agent| {
         let live = live(agent.name, store)?;
-        (!ledger.was_meddled(&live.key)).then_some((agent, live))
+        (!checker.was_interfered_with(&live.key)).then_some((agent, live))
     });
     live.collect()
 }
 
-/// Whether a pod is nobody's, and not on its way out.
+/// Whether a pod has no owner and is not terminating.
 fn is_left_alone(pod: &Pod) -> bool {
     pod.controller.is_none() && !pod.terminating
 }
 
-/// What is not as it should be a while after a run has said that all is done.
-pub(crate) fn not_done(scenario: &Scenario, store: &Store, ledger: &Ledger) -> Vec<String> {
-    // Where no controller acts, nobody goes on with what a request that failed has left.
+/// The broken laws some time after a run has reported that all is done.
+pub(crate) fn not_done(scenario: &Scenario, store: &Store, checker: &LawChecker) -> Vec<String> {
+    // Without a controller, nothing completes what a failed request has left behind.
     let quiet = scenario.faults_are_of_api() && !(scenario.managed && scenario.is_cut_off());
     let mut broken = Vec::new();
     for agent in &scenario.agents {
         if let Some(pod) = pods(store).find(|pod| is_left_alone(pod) && quiet) {
-            broken.push(format!("done, and {} is still nobody's", pod.name));
+            broken.push(format!("done, but {} has no owner", pod.name));
         }
-        if live(agent.name, store).is_none() && scenario.people.is_empty() {
-            broken.push(format!("done, and {} is not there", agent.name));
+        if live(agent.name, store).is_none() && scenario.external_actors.is_empty() {
+            broken.push(format!("done, but {} does not exist", agent.name));
         }
     }
-    for (agent, live) in undisturbed(scenario, store, ledger) {
+    for (agent, live) in undisturbed(scenario, store, checker) {
         let container = &live.raw["spec"]["template"]["spec"]["containers"][0];
         let context = &container["securityContext"];
         if agent.change == Change::Emptied && *context != serde_json::json!({}) {
-            broken.push(format!("done, and {} has the security context {context}", agent.name));
+            broken.push(format!("done, but {} has the security context {context}", agent.name));
         }
         let image = &container["image"];
         if agent.change == Change::Image && *image != "registry.example/agent:2" {
-            broken.push(format!("done, and {} has the image {image}", agent.name));
+            broken.push(format!("done, but {} has the image {image}", agent.name));
         }
         if agent.strategy["type"] == "OnDelete" {
             continue;
         }
         if live.spec.update_strategy == UpdateStrategy::OnDelete {
-            broken.push(format!("done, and {} is held", agent.name));
+            broken.push(format!("done, but {} is paused", agent.name));
         }
         for node in desired_nodes(live, store).filter(|node| quiet && node.readiness.is_ready()) {
             let here = pods(store).filter(|pod| pod.node() == Some(&node.name) && owns(live, pod));
             let here: Vec<&Pod> = here.collect();
-            // A controller would create it at any time; here the run has to, before it is done.
-            let lacks = scenario.managed && scenario.people.is_empty() && here.is_empty();
+            // A controller would create it later; without one, the run has to create it before it
+            // is done.
+            let lacks = scenario.managed && scenario.external_actors.is_empty() && here.is_empty();
             if lacks {
-                broken.push(format!("done, and {} has no pod on {}", agent.name, node.name));
+                broken.push(format!("done, but {} has no pod on {}", agent.name, node.name));
             }
             if !here.iter().all(|pod| {
-                // What is not to be changed stays as it was, Ready or not.
+                // A DaemonSet that is not to be changed stays as it was, Ready or not.
                 let ready = pod.is_ready() || agent.change == Change::Nothing;
                 ready && is_updated(pod, live, store)
             }) {
-                broken.push(format!("done, and {} is not new on {}", agent.name, node.name));
+                broken.push(format!("done, but {} is outdated on {}", agent.name, node.name));
             }
         }
     }
     broken
 }
 
-/// What two ways to the same end must agree on.
+/// The state of the cluster that must be the same however a run got there.
 pub(crate) fn state(store: &Store) -> String {
     let daemon_sets = daemon_sets(store).map(|live| {
         let mut pods: Vec<String> = pods(store)
@@ -184,7 +186,7 @@ pub(crate) fn state(store: &Store) -> String {
             .collect();
         let held = live.annotations.get(ROLLOUT_ANNOTATION).is_some();
         let spec = &live.raw["spec"];
-        json!({"spec": spec, "held": held, "pods": pods, "revisions": revisions})
+        json!({"spec": spec, "paused": held, "pods": pods, "revisions": revisions})
     });
     let daemon_sets: Vec<String> = daemon_sets.map(|it| format!("{it:#}")).collect();
     daemon_sets.join("\n")

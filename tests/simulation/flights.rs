@@ -1,5 +1,5 @@
-//! The nodes whose pod a run has replaced: how many of them are in flight, and whether what it has
-//! made stays up. Counted here by the words of the documentation, and not by the program's own code.
+//! The nodes whose pod a run has replaced: how many are in flight, and whether the new pods stay
+//! up. Computed from the documented rules, independently of the program's code.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::budget::{Nodes, desired_nodes, owns};
 use crate::objects::{is_updated, pods};
 
-/// What a run has made of nodes, by DaemonSet and user.
+/// The nodes that each run has replaced, by DaemonSet and user.
 #[derive(Default)]
 pub(crate) struct Flights {
     runs: BTreeMap<(DaemonSetKey, String), Run>,
@@ -19,13 +19,13 @@ pub(crate) struct Flights {
 
 #[derive(Default)]
 struct Run {
-    /// The pod that was taken from each node, and whether one has become available in its place.
+    /// By node: the pod that was deleted, and whether a new pod has become available there.
     nodes: BTreeMap<NodeName, (Uid, bool)>,
     /// How often a new pod has become available.
     available: usize,
 }
 
-/// How long a new pod has to stay up, in seconds.
+/// How long the first new pod, and each later one, must stay Ready, in seconds.
 #[derive(Clone, Copy)]
 struct Bar {
     first: i64,
@@ -49,7 +49,7 @@ impl Bar {
 }
 
 impl Flights {
-    /// Notes which new pods have become available since the last look.
+    /// Records which new pods have become available since the last call.
     pub(crate) fn look(&mut self, live: &DaemonSet, policy: &Value, store: &Store, now: Timestamp) {
         let bar = Bar::of(live, policy);
         let new = new_pods(live, store);
@@ -67,14 +67,14 @@ impl Flights {
         }
     }
 
-    /// The program deletes an outdated pod of a desired node.
+    /// Records that the program deletes an outdated pod of a desired node.
     pub(crate) fn takes_off(&mut self, live: &DaemonSet, user: &str, pod: &Pod) {
         let Some(node) = pod.node() else { return };
         let run = self.runs.entry((live.key.clone(), user.to_owned())).or_default();
         run.nodes.insert(node.clone(), (pod.uid.clone(), false));
     }
 
-    /// Why the pod of `node` may not go now.
+    /// The broken law if the pod of `node` is deleted now.
     pub(crate) fn broken(
         &self,
         live: &DaemonSet,
@@ -89,7 +89,7 @@ impl Flights {
         let desired: Vec<&NodeName> = desired_nodes(live, store).map(|it| &it.name).collect();
         let counts = |it: &NodeName| it != node && desired.contains(&it) && nodes.is_ready(it, now);
         let made = || run.nodes.iter().filter(|(it, _)| counts(it));
-        // What has changed a moment ago, the program need not know.
+        // The program need not know of a change that has only just happened.
         let is_known = |pod: &Pod| pod.containers_changed.is_some_and(|at| at <= seen);
         let restarted = made().find(|(it, _)| {
             let pod = new.get(*it).filter(|pod| pod.restarts > 0 && is_known(pod));
@@ -112,12 +112,11 @@ impl Flights {
         let flying: Vec<&NodeName> =
             made().filter(|(it, (taken, _))| flies(it, taken)).map(|(it, _)| it).collect();
         let may = 1 + run.available;
-        (flying.len() >= may)
-            .then(|| format!(", while {flying:?} are in flight, and {may} may be at once"))
+        (flying.len() >= may).then(|| format!(", while {flying:?} are in flight, {may} allowed"))
     }
 }
 
-/// Pods of the live template that stay, by node.
+/// Pods of the live template that are not terminating, by node.
 fn new_pods<'s>(live: &DaemonSet, store: &'s Store) -> BTreeMap<NodeName, &'s Pod> {
     let own = pods(store).filter(|pod| owns(live, pod) && !pod.terminating);
     by_node(own.filter(|pod| is_updated(pod, live, store)))
@@ -132,7 +131,7 @@ fn by_node<'s>(pods: impl Iterator<Item = &'s Pod>) -> BTreeMap<NodeName, &'s Po
     pods.filter_map(|pod| Some((pod.node()?.clone(), pod))).collect()
 }
 
-/// Whether a pod has been Ready for so long, and no container has started meanwhile.
+/// Whether a pod has been Ready for this many seconds without a container restart.
 fn stays_up(pod: &Pod, seconds: i64, now: Timestamp) -> bool {
     let PodReadiness::Ready { since } = pod.readiness else { return false };
     let since = since.max(pod.containers_changed);

@@ -1,4 +1,4 @@
-//! What seeds have found where no controller acts, each as small as it got.
+//! Regression tests for failures that random seeds found without a controller, each minimized.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::scenario::{AgentSpec, Change, Fate, NodeSpec, Scenario};
 use crate::trial;
 
 #[test]
-fn a_run_that_had_nothing_to_do_plans_again_when_it_has_the_lock() {
+fn a_run_with_an_empty_plan_plans_again_under_the_lock() {
     let bad = json!({"fault": "neverPulls", "image": "registry.example/agent:2", "nodes": {}});
     let outcome = trial::run(&Scenario {
         faults: vec![("images", bad)],
@@ -19,7 +19,7 @@ fn a_run_that_had_nothing_to_do_plans_again_when_it_has_the_lock() {
 }
 
 #[test]
-fn an_interrupt_ends_a_surge_without_one_more_delete() {
+fn an_interrupt_ends_a_surge_without_another_delete() {
     let surge = scenario("no controller, surge");
     for at in 1..30 {
         let agents = surge.agents.iter().cloned();
@@ -30,9 +30,9 @@ fn an_interrupt_ends_a_surge_without_one_more_delete() {
     }
 }
 
-/// What is seen only now and then is waited for, but not for ever.
+/// The run waits for events that it sees only from time to time, but not for ever.
 #[test]
-fn a_watch_that_is_cut_again_and_again_keeps_no_run_from_its_end() {
+fn a_repeatedly_cut_watch_does_not_block_a_run() {
     let one = scenario("image");
     let agent = AgentSpec {
         strategy: json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}),

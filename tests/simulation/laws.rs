@@ -1,4 +1,4 @@
-//! What has to hold after every request of the program, whatever goes wrong.
+//! The laws: conditions that must hold after every request of the program, whatever fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,9 +9,9 @@ use ds_plan::controller::revision_data::data_for;
 use ds_plan::manifest;
 use ds_plan::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Revision, Uid, UpdateStrategy,
-    ledger_name,
+    record_name,
 };
-use ds_plan::plan::{Hold, HoldState, template_digest};
+use ds_plan::plan::{PauseState, PausedRollout, template_digest};
 use ds_plan::simulator::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -19,44 +19,44 @@ use serde_json::Value;
 use crate::budget::{Nodes, desired_nodes, is_available, owns};
 use crate::changes::{Changes, Part};
 use crate::cluster::{self, NAMESPACE};
-use crate::eyes::Eyes;
+use crate::external_actors::EXTERNAL_USER;
 use crate::flights::Flights;
 use crate::locks::Locks;
 use crate::objects::{daemon_set, daemon_sets, failed_before, is_updated, key, pods, revisions};
-use crate::people::SOMEBODY;
+use crate::observations::ObservationTracker;
 use crate::reasons;
 use crate::scenario::Scenario;
 use crate::upkeep::{self, Upkeep};
 
-/// The kinds whose changes are looked at.
+/// The kinds whose changes are checked.
 const KINDS: [Kind; 5] =
     [Kind::DaemonSet, Kind::ConfigMap, Kind::ControllerRevision, Kind::Pod, Kind::Node];
 
-/// What was seen of a run so far, and which laws it broke.
-pub(crate) struct Ledger {
+/// Checks the laws of a run, and collects the broken ones.
+pub(crate) struct LawChecker {
     declared: BTreeMap<DaemonSetKey, Value>,
     policy: Value,
     /// Every manifest that may be live, for plans.
     manifests: Vec<DesiredDaemonSet>,
-    /// Up to which version changes were looked at.
+    /// The last resource version whose changes were processed.
     seen: u64,
     nodes: Nodes,
     flights: Flights,
     locks: Locks,
-    eyes: Eyes,
+    observations: ObservationTracker,
     changes: Changes,
-    /// Whose run was interrupted, and the pods that it had tried to delete until then.
+    /// The interrupted users, each with the pods that its run had tried to delete until then.
     interrupted: BTreeMap<String, BTreeSet<String>>,
     tried: BTreeMap<String, BTreeSet<String>>,
-    /// The pods whose delete was answered with yes, by user.
+    /// The uids of pods whose delete succeeded, by user.
     answered: BTreeSet<(String, String)>,
-    /// Broken laws, in words.
+    /// The broken laws, as text.
     pub(crate) broken: Vec<String>,
     /// Every request and every change, in order.
     pub(crate) history: String,
 }
 
-impl Ledger {
+impl LawChecker {
     pub(crate) fn new(scenario: &Scenario, store: &Store) -> Self {
         let declared = scenario
             .agents
@@ -70,7 +70,7 @@ impl Ledger {
                 policies: None,
                 every_file: false,
             };
-            manifest::read(&[file], &options).expect("manifests without mistakes").daemon_sets
+            manifest::read(&[file], &options).expect("valid manifests").daemon_sets
         };
         let mut manifests = read(cluster::manifests(scenario));
         manifests.extend(read(cluster::manifests_before(scenario)));
@@ -85,7 +85,7 @@ impl Ledger {
             nodes: Nodes::new(scenario.is_cut_off()),
             flights: Flights::default(),
             locks: Locks::default(),
-            eyes: Eyes::new(scenario.managed_by()),
+            observations: ObservationTracker::new(scenario.managed_by()),
             changes: Changes::default(),
             interrupted: BTreeMap::new(),
             tried: BTreeMap::new(),
@@ -95,14 +95,14 @@ impl Ledger {
         }
     }
 
-    /// The run of a user is interrupted: from now on it begins nothing.
+    /// Records that the run of a user is interrupted: it must not start anything new.
     pub(crate) fn interrupt(&mut self, user: &str) {
         let tried = self.tried.get(user).cloned().unwrap_or_default();
         self.interrupted.insert(user.to_owned(), tried);
     }
 
-    /// A request is sent. What the program does is judged by what it can know at that moment; one
-    /// that is refused changes nothing, and is judged all the same.
+    /// A request is sent. The laws judge it by what the program can know at that moment, also if
+    /// the request is then refused.
     pub(crate) fn before(
         &mut self,
         request: &Seen,
@@ -111,7 +111,7 @@ impl Ledger {
         now: Timestamp,
     ) {
         let Route::Objects(Objects { kind, name, .. }) = &request.route else { return };
-        self.eyes.look(request, *kind, faults, now);
+        self.observations.look(request, *kind, faults, now);
         let refused = faults.iter().any(|fault| matches!(fault, Fault::Answer(_)));
         if request.dry_run || matches!(request.verb, "get" | "list" | "watch") {
             return;
@@ -125,29 +125,29 @@ impl Ledger {
         if *kind != Kind::Pod || request.verb != "delete" {
             return;
         }
-        if let Some(law) = self.eyes.broken(&request.user, now) {
-            self.breaks(now, format_args!("{name} is deleted, and {law}"));
+        if let Some(law) = self.observations.broken(&request.user, now) {
+            self.breaks(now, format_args!("{name} was deleted, and {law}"));
         }
         self.tried.entry(request.user.clone()).or_default().insert(name.clone());
         if self.interrupted.get(&request.user).is_some_and(|tried| !tried.contains(name)) {
-            self.breaks(now, format_args!("{name} is deleted after an interrupt"));
+            self.breaks(now, format_args!("{name} was deleted after an interrupt"));
         }
         self.deletes(request, name, refused, store, now);
     }
 
-    /// A request has its answer, which its sender hears.
+    /// Records that a request has been answered.
     pub(crate) fn answered(&mut self, request: &Seen, code: u16) {
         if request.verb == "delete" && code < 300 {
             self.answered.insert((request.user.clone(), uid_sent(request)));
         }
     }
 
-    /// The DaemonSet that an object is, or belongs to, or will belong to.
+    /// The DaemonSet that an object is, belongs to, or will belong to.
     fn about(&self, request: &Seen, kind: Kind, name: &str, store: &Store) -> Option<DaemonSetKey> {
         match kind {
             Kind::DaemonSet => return Some(DaemonSetKey::new(NAMESPACE, name)),
             Kind::ConfigMap => {
-                return self.declared.keys().find(|it| *name == ledger_name(&it.name)).cloned();
+                return self.declared.keys().find(|it| *name == record_name(&it.name)).cloned();
             }
             _ => {}
         }
@@ -158,7 +158,7 @@ impl Ledger {
         self.live(store).into_iter().find(|live| owners.contains(&live.uid)).map(|live| live.key)
     }
 
-    /// Takes in a request that was carried out, and all that has changed since the one before.
+    /// Processes a request that was applied, and all changes since the previous one.
     pub(crate) fn after(&mut self, request: &Seen, code: u16, store: &Store, now: Timestamp) {
         let Seen { number, verb, route, dry_run, user, body: _ } = request;
         let _ = writeln!(self.history, "{now} {user} {number} {verb} {route:?} {dry_run} {code}");
@@ -175,7 +175,8 @@ impl Ledger {
             self.one_revision(live, store, now);
         }
         let changes = !matches!(*verb, "get" | "list" | "watch") && !dry_run && code < 300;
-        // What a request has changed has come last: nobody else has the store meanwhile.
+        // The request's own change is the last one: no other client uses the store at the same
+        // time.
         let own = objects.filter(|_| changes).and_then(|objects| {
             let last = events.last()?;
             let key = ObjectKey::new(&objects.namespace, &objects.name);
@@ -183,7 +184,7 @@ impl Ledger {
             let is_it = last.object.kind() == objects.kind && (is_new || *last.object.key() == key);
             (is_it && objects.subresource.is_empty()).then_some(last)
         });
-        let is_ours = user != SOMEBODY;
+        let is_ours = user != EXTERNAL_USER;
         if changes
             && !is_ours
             && let Some(lease) = objects.filter(|it| it.kind == Kind::Lease)
@@ -213,10 +214,10 @@ impl Ledger {
         }
     }
 
-    /// What has changed since the last time, in order.
+    /// The changes since the last call, in order.
     fn news(&mut self, store: &Store) -> Vec<Event> {
         let of = |kind| {
-            let events = store.events_after(kind, self.seen).expect("nothing is forgotten so soon");
+            let events = store.events_after(kind, self.seen).expect("recent events are kept");
             events.cloned()
         };
         let mut events: Vec<Event> = KINDS.into_iter().flat_map(of).collect();
@@ -244,23 +245,27 @@ impl Ledger {
     ) {
         let uid = uid_sent(request);
         if uid.is_empty() {
-            return self.breaks(now, format_args!("{name} is deleted, whatever its uid"));
+            return self.breaks(now, format_args!("{name} was deleted without a uid precondition"));
         }
         if self.answered.contains(&(request.user.clone(), uid.clone())) {
-            return self.breaks(now, format_args!("{name} is deleted, though it was already"));
+            return self.breaks(now, format_args!("{name} was deleted again"));
         }
         let pod = store.at(Kind::Pod, &key(name)).and_then(|it| it.pod());
-        // What is on its way out is not changed, nor is another one of the same name.
+        // A delete of a terminating pod, or with another uid, changes nothing.
         let Some(pod) = pod.filter(|pod| !pod.terminating && uid == *pod.uid.as_str()) else {
             return;
         };
         let all = self.live(store);
         self.nodes.look(&all, store, now);
         let Some(live) = all.iter().find(|live| owns(live, pod)) else {
-            return self.breaks(now, format_args!("{name} is deleted, which is somebody else's"));
+            return self
+                .breaks(now, format_args!("{name} was deleted, which another controller owns"));
         };
         if self.nodes.is_under_way(&request.user, pod, now) {
-            self.breaks(now, format_args!("{name} is deleted, and the delete before is under way"));
+            self.breaks(
+                now,
+                format_args!("{name} was deleted while an earlier delete is in flight"),
+            );
         }
         if !refused {
             let lock = self.locks.runs_out(&live.key);
@@ -273,7 +278,7 @@ impl Ledger {
         let is_replaced = upkeep == Upkeep::None;
         let law = is_replaced.then(|| self.unfit(pod, live, store, now)).flatten();
         if let Some(law) = law {
-            return self.breaks(now, format_args!("{name} is deleted{law}"));
+            return self.breaks(now, format_args!("{name} was deleted{law}"));
         }
         let Some(node) = pod.node() else { return };
         if is_replaced && desired_nodes(live, store).any(|it| it.name == *node) {
@@ -283,14 +288,14 @@ impl Ledger {
                 self.changes.is_known(&live.key, Part::Template, self.nodes.seen_by(now));
             let law = self.flights.broken(live, (user, node), &self.policy, seen);
             if let Some(law) = law.filter(|_| is_known) {
-                return self.breaks(now, format_args!("{name} is deleted{law}"));
+                return self.breaks(now, format_args!("{name} was deleted{law}"));
             }
             if !refused {
                 self.flights.takes_off(live, user, pod);
             }
         }
         if is_available(pod, live, self.nodes.seen_by(now)) {
-            self.nodes.robbed(live, node, now);
+            self.nodes.pod_deleted(live, node, now);
             let Some(declared) = self.declared.get(&live.key) else { return };
             let (down, allowed) = self.nodes.budget(live, (declared, &self.policy), store, now);
             let count = down.len() as u64;
@@ -298,34 +303,34 @@ impl Ledger {
                 let key = &live.key;
                 self.breaks(
                     now,
-                    format_args!("{key}: {count} are down, {allowed} may be: {down:?}"),
+                    format_args!("{key}: {count} nodes unavailable, {allowed} allowed: {down:?}"),
                 );
             }
         }
     }
 
-    /// Why a pod may not be deleted, whatever the budget.
+    /// Why a pod may not be deleted, apart from the budget.
     fn unfit(&self, pod: &Pod, live: &DaemonSet, store: &Store, now: Timestamp) -> Option<String> {
         let seen = self.nodes.seen_by(now);
         let is_known = |part| self.changes.is_known(&live.key, part, seen);
-        let (template, hold) = (is_known(Part::Template), is_known(Part::Hold));
-        if hold && Hold::of(live).ok().flatten().is_none() {
-            return Some(" without a hold".to_owned());
+        let (template, pause) = (is_known(Part::Template), is_known(Part::PausedRollout));
+        if pause && PausedRollout::of(live).ok().flatten().is_none() {
+            return Some(" without a pause".to_owned());
         }
         if template && is_updated(pod, live, store) {
             return Some(", which is updated".to_owned());
         }
         let known = self.changes.known_generation(&live.uid, now);
         if known.is_some_and(|known| live.status.observed_generation < known) {
-            return Some(" before the controller knows what comes after it".to_owned());
+            return Some(" before the controller observed the new generation".to_owned());
         }
         if template
-            && hold
+            && pause
             && let Some(other) = reasons::none(pod, live, &self.manifests, store, now)
         {
-            return Some(format!(", which is {other} in the plan"));
+            return Some(format!(", but the plan has no reason: {other}"));
         }
-        self.is_young(pod, live, now).then(|| ", which is Ready, and merely young".to_owned())
+        self.is_young(pod, live, now).then(|| ", which is Ready, but not yet available".to_owned())
     }
 
     /// The program has deleted a pod.
@@ -349,11 +354,11 @@ impl Ledger {
         if self.changes.is_known(&live.key, Part::Template, seen)
             && let Some(law) = upkeep::misplaced(pod, live, store, &self.nodes, now)
         {
-            self.breaks(now, format_args!("{} is created{law}", pod.name));
+            self.breaks(now, format_args!("{} was created{law}", pod.name));
         }
     }
 
-    /// The program has written a DaemonSet.
+    /// The program has written a DaemonSet or its record.
     fn written(&mut self, request: &Seen, event: &Event, store: &Store, now: Timestamp) {
         let Some(live) = daemon_set(&event.object) else { return };
         let Some(declared) = self.declared.get(&live.key).cloned() else { return };
@@ -362,33 +367,33 @@ impl Ledger {
         let before = event.previous.as_ref().and_then(|it| daemon_set(it));
         let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let names = |field: &str| sent["metadata"][field].is_string();
-        // Where no controller acts, the status is the program's, too.
+        // Without a controller the program also writes the status.
         if event.object.kind() == Kind::ConfigMap && sent["data"].get("daemonSet").is_none() {
             if !names("uid") {
-                self.breaks(now, format_args!("{key} got a status, whichever it was"));
+                self.breaks(now, format_args!("{key}: status written without a uid precondition"));
             }
             return;
         }
-        let hold = Hold::of(live).ok().flatten();
+        let pause = PausedRollout::of(live).ok().flatten();
         let strategy = &live.raw["spec"]["updateStrategy"];
-        let kept = hold.as_ref().map_or(strategy, |hold| &hold.declared);
+        let kept = pause.as_ref().map_or(strategy, |pause| &pause.declared);
         if !is_declared(kept, &declared) {
             self.breaks(now, format_args!("{key} has the strategy {strategy}"));
         }
         if before.is_some() && !sent.is_array() && !(names("uid") && names("resourceVersion")) {
-            self.breaks(now, format_args!("{key} was written, whatever had become of it"));
+            self.breaks(now, format_args!("{key} was written without preconditions"));
         }
-        if hold.is_none() && is_rolled(strategy) {
+        if pause.is_none() && is_rolled(strategy) {
             self.given_free(live, store, now);
         }
-        if let Some(Hold { state: HoldState::Parked, from, failed, .. }) = &hold {
+        if let Some(PausedRollout { state: PauseState::Aborted, from, failed, .. }) = &pause {
             let is_from = |it: &&Revision| from.as_ref().is_some_and(|from| from.name == it.name);
             let data = data_for(live.spec.template.raw());
             let good = revisions(live, store).find(is_from).is_some_and(|it| *it.data == data);
             let bad = *failed == Some(template_digest(live.spec.template.raw()));
-            // What others own stays, and another template comes of it.
-            if (!good || bad) && !self.was_meddled(key) {
-                self.breaks(now, format_args!("{key} is parked with another template"));
+            // Fields of other owners stay, which results in another template.
+            if (!good || bad) && !self.was_interfered_with(key) {
+                self.breaks(now, format_args!("{key} is aborted with another template"));
             }
         }
         let Some(before) = before else { return };
@@ -397,7 +402,7 @@ impl Ledger {
         }
     }
 
-    /// The program has put another template into place.
+    /// The program has changed the template.
     fn another_template(
         &mut self,
         before: &DaemonSet,
@@ -409,7 +414,7 @@ impl Ledger {
         let key = &live.key;
         let digest = template_digest(live.spec.template.raw());
         if failed_before(before, store).contains(&digest) {
-            self.breaks(now, format_args!("{key} has a template that failed before"));
+            self.breaks(now, format_args!("{key} got a template that failed before"));
         }
         if !self.nodes.are_known(now) {
             return;
@@ -422,17 +427,18 @@ impl Ledger {
         });
         let evicted = evicted.collect::<BTreeSet<_>>().len() as u64;
         let by_hand = declared["type"] == "OnDelete";
-        // The guard goes by the DaemonSet's own limit: the controller knows no other.
+        // The guard uses the DaemonSet's own limit: the controller knows no other.
         let own = self.nodes.allowed(live, declared, &Value::Null);
         let allowed = if by_hand { 1 } else { own };
         if evicted > allowed {
-            let text = format!("{key} has a template that evicts {evicted} pods, {allowed} may go");
+            let text =
+                format!("{key} got a template that evicts {evicted} pods, {allowed} allowed");
             self.breaks(now, text);
         }
     }
 
-    /// The controller has free hand: nothing that it would replace may be left, but on nodes that
-    /// are skipped.
+    /// The controller may replace pods again: no pod that it would replace may be left, except on
+    /// skipped nodes.
     fn given_free(&mut self, live: &DaemonSet, store: &Store, now: Timestamp) {
         let desired: BTreeSet<_> = desired_nodes(live, store).map(|it| it.name.clone()).collect();
         let to_come = hash(live.spec.template.raw(), None);
@@ -449,12 +455,12 @@ impl Ledger {
             let key = &live.key;
             self.breaks(
                 now,
-                format_args!("{key} is the controller's while these are left: {old:?}"),
+                format_args!("{key}: strategy restored, but these pods are outdated: {old:?}"),
             );
         }
     }
 
-    /// Nobody writes but whoever has the lock.
+    /// Only the holder of the lock writes.
     fn under_lock(&mut self, request: &Seen, key: &DaemonSetKey, store: &Store, now: Timestamp) {
         if let Some(law) = self.locks.broken_on_arrival(request, key, store, now) {
             self.breaks(now, law);
@@ -468,12 +474,12 @@ impl Ledger {
         }
     }
 
-    /// Whether anybody but the program ever wrote a DaemonSet.
-    pub(crate) fn was_meddled(&self, key: &DaemonSetKey) -> bool {
-        self.changes.was_meddled(key)
+    /// Whether another client than the program ever wrote the DaemonSet.
+    pub(crate) fn was_interfered_with(&self, key: &DaemonSetKey) -> bool {
+        self.changes.was_interfered_with(key)
     }
 
-    /// Whether a pod has been Ready for long enough to be seen, and is not available yet.
+    /// Whether a pod has been Ready for long enough to be seen, but is not available yet.
     fn is_young(&self, pod: &Pod, live: &DaemonSet, now: Timestamp) -> bool {
         let PodReadiness::Ready { since: Some(since) } = pod.readiness else { return false };
         since <= self.nodes.seen_by(now) && !is_available(pod, live, now)
@@ -492,19 +498,19 @@ impl Ledger {
     }
 }
 
-/// The uid without which nothing is to be deleted.
+/// The uid precondition of a delete.
 fn uid_sent(request: &Seen) -> String {
     let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     sent["preconditions"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The owner of what is to be created.
+/// The owner of the object to create.
 fn owner_sent(request: &Seen) -> Option<Uid> {
     let sent: Value = serde_json::from_slice(&request.body).ok()?;
     sent["metadata"]["ownerReferences"][0]["uid"].as_str().map(Into::into)
 }
 
-/// Whether a strategy is the declared one, as the server serves it.
+/// Whether a strategy is the declared one with the server's defaults.
 fn is_declared(strategy: &Value, declared: &Value) -> bool {
     let read = |value: &Value| serde_json::from_value::<UpdateStrategy>(value.clone()).ok();
     read(strategy).is_some() && read(strategy) == read(declared)

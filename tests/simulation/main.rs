@@ -1,9 +1,8 @@
-//! The real `ds-apply` on hundreds of small clusters where things go wrong, on virtual time, with
-//! laws that are looked at after every request. `examples/soak.rs` does the same for as long as
-//! one likes.
+//! The real `ds-apply` on hundreds of small clusters with random faults, on virtual time; the laws
+//! are checked after every request. `examples/soak.rs` does the same for any number of seeds.
 
-// Clippy's leave for tests (clippy.toml) ends at functions marked as such; the machinery is none.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
+// Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
 mod bounded;
 mod budget;
@@ -14,16 +13,16 @@ mod cluster;
 mod crash;
 mod dice;
 mod end;
-mod eyes;
+mod external_actors;
 mod flights;
 mod found;
 mod laws;
+mod lock_loss;
 mod locks;
 mod objects;
-mod people;
+mod observations;
 mod permissions;
 mod reasons;
-mod robbed;
 mod scenario;
 mod shrink;
 mod trial;
@@ -33,11 +32,11 @@ use std::thread;
 
 use scenario::Scenario;
 
-/// How many seeds are tried if nothing is said: what a debug build does in a minute or two.
+/// The default number of seeds: a debug build takes a minute or two.
 const SEEDS: u64 = 500;
 
-/// As many as `SIMULATION_SEEDS` says.
-#[expect(clippy::disallowed_methods, reason = "a developer's wish, not the program's environment")]
+/// The number of seeds: `SIMULATION_SEEDS`, or the default.
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
 fn seeds() -> u64 {
     match std::env::var("SIMULATION_SEEDS") {
         Ok(count) => count.parse().expect("SIMULATION_SEEDS is a number"),

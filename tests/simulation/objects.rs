@@ -1,4 +1,4 @@
-//! What the laws look up in the cluster, as it is and whoever has seen it.
+//! Look-ups in the store for the laws.
 
 use std::collections::BTreeSet;
 
@@ -7,29 +7,28 @@ use ds_plan::model::{
     DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Pod, Revision, failed_templates,
     lease_name,
 };
-use ds_plan::plan::Hold;
+use ds_plan::plan::PausedRollout;
 use ds_plan::simulator::{Kind, Object, ObjectKey, Store};
 
 use crate::cluster::NAMESPACE;
 
-/// What an object is to the laws: a DaemonSet, or what a ledger stands for.
+/// The DaemonSet that an object is, or that is inside a record.
 pub(crate) fn daemon_set(object: &Object) -> Option<&DaemonSet> {
-    object.daemon_set().or_else(|| object.ledger())
+    object.daemon_set().or_else(|| object.record())
 }
 
-/// All DaemonSets, those for which a ledger stands among them.
+/// All DaemonSets, including those inside records.
 pub(crate) fn daemon_sets(store: &Store) -> impl Iterator<Item = &DaemonSet> {
     let of = |kind| store.objects(kind, Some(NAMESPACE));
     let all = of(Kind::DaemonSet).chain(of(Kind::ConfigMap));
     all.filter_map(|it| daemon_set(it))
 }
 
-/// One of them, by its name.
+/// One DaemonSet by its name.
 pub(crate) fn live<'s>(name: &str, store: &'s Store) -> Option<&'s DaemonSet> {
     daemon_sets(store).find(|live| *live.key.name.as_str() == *name)
 }
 
-/// All pods.
 pub(crate) fn pods(store: &Store) -> impl Iterator<Item = &Pod> {
     store.objects(Kind::Pod, Some(NAMESPACE)).filter_map(|it| it.pod())
 }
@@ -44,25 +43,25 @@ pub(crate) fn revisions<'s>(
         .filter(|it| it.controller.as_ref().is_some_and(|owner| owner.uid == live.uid))
 }
 
-/// Whether a pod is of the template that is live.
+/// Whether a pod has the live template.
 pub(crate) fn is_updated(pod: &Pod, live: &DaemonSet, store: &Store) -> bool {
     let data = data_for(live.spec.template.raw());
     let hashes = revisions(live, store).filter(|it| *it.data == data).filter_map(Revision::hash);
     hashes.into_iter().any(|hash| pod.has_hash(&hash))
 }
 
-/// An object's key, for looking it up.
+/// An object's key in the agents' namespace.
 pub(crate) fn key(name: &str) -> ObjectKey {
     ObjectKey::new(NAMESPACE, name)
 }
 
-/// The digests of templates that are remembered as failed, where the lock is or by the hold.
+/// The digests of failed templates that the lease or the pause records.
 pub(crate) fn failed_before(live: &DaemonSet, store: &Store) -> BTreeSet<String> {
-    let parked = Hold::of(live).ok().flatten().and_then(|hold| hold.failed);
-    remembered(&live.key, store).into_iter().chain(parked).collect()
+    let aborted = PausedRollout::of(live).ok().flatten().and_then(|pause| pause.failed);
+    remembered(&live.key, store).into_iter().chain(aborted).collect()
 }
 
-/// The digests of templates that are remembered as failed where the lock is.
+/// The digests of failed templates that the lease records.
 pub(crate) fn remembered(key: &DaemonSetKey, store: &Store) -> BTreeSet<String> {
     let lease = store.get(Kind::Lease, NAMESPACE, &lease_name(key.name.as_str()));
     let Some(lease) = lease.map(|it| it.value()) else { return BTreeSet::new() };

@@ -1,5 +1,5 @@
-//! What a user may not do: told at once and before anything is written; where a permission is
-//! withdrawn on the way, the run stops where it can be gone on with.
+//! Missing permissions: reported at once and before anything is written. If a permission is
+//! withdrawn during the run, the run stops in a state that can be resumed.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -20,11 +20,11 @@ use crate::scenario::Scenario;
 /// The user of these tests.
 const WORKER: &str = "worker";
 
-/// Each request that was neither a question nor a dry run, and changed something.
+/// The requests that changed something (no reviews, no dry runs).
 #[derive(Clone, Default)]
 struct Writes(Arc<Mutex<Vec<String>>>);
 
-/// Notes writes, and lets some requests fail.
+/// Records writes, and lets some requests fail.
 struct Gate<F> {
     writes: Writes,
     fails: F,
@@ -65,14 +65,14 @@ fn denied(verb: &str, resource: &str) -> Denial {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 struct Came {
     ended: Ended,
     writes: Vec<String>,
     strategy: Option<UpdateStrategy>,
 }
 
-/// Runs a scenario's change as somebody who may not do all of it.
+/// Runs a scenario's change as a user who does not have all permissions.
 fn run(
     scenario: &Scenario,
     denials: Vec<Denial>,
@@ -101,9 +101,10 @@ async fn as_worker(world: &World, folder: &Path, line: &[&str]) -> Ended {
 
 const APPLY: [&str; 3] = ["-f", "agents.yaml", "--yes"];
 
-/// Asked in one go, and told in one go, lock and all.
+/// All permissions are checked in one request and reported in one error, including those for the
+/// lock.
 #[test]
-fn what_is_missing_is_told_at_once_and_nothing_is_written() {
+fn missing_permissions_are_reported_at_once_and_nothing_is_written() {
     let missing = vec![
         denied("delete", "pods"),
         denied("patch", "leases"),
@@ -124,7 +125,7 @@ fn what_is_missing_is_told_at_once_and_nothing_is_written() {
 }
 
 #[test]
-fn each_permission_is_missed_before_anything_is_written() {
+fn each_missing_permission_is_reported_before_any_write() {
     let beside = [
         ("list", "nodes"),
         ("watch", "nodes"),
@@ -168,17 +169,17 @@ fn each_permission_is_missed_before_anything_is_written() {
     }
 }
 
-/// Nothing to do is nothing to be permitted.
+/// A run without changes needs no permission to write.
 #[test]
-fn who_has_nothing_to_do_needs_no_permission_to_write() {
+fn a_run_without_changes_needs_no_write_permission() {
     let may_not = vec![denied("delete", "pods"), denied("patch", "daemonsets")];
     let came = run(&scenario("nothing"), may_not, |_| None, &APPLY);
     assert_eq!((came.ended.exit, came.ended.error), (Exit::Done, None));
 }
 
-/// What is only worth having is done without.
+/// Optional permissions may be missing.
 #[test]
-fn what_is_optional_is_not_missed() {
+fn optional_permissions_may_be_missing() {
     let may_not = vec![
         denied("watch", "events"),
         denied("create", "pods"),
@@ -189,17 +190,17 @@ fn what_is_optional_is_not_missed() {
     assert_eq!((came.ended.exit, came.ended.error), (Exit::Done, None));
 }
 
-/// A server on which nobody may ask what is permitted.
+/// A server that forbids access reviews.
 #[test]
-fn where_nothing_can_be_asked_the_run_goes_on() {
+fn a_run_continues_without_access_reviews() {
     let fails = |request: &Seen| is_question(request).then(|| forbidden("asking"));
     let came = run(&scenario("image"), Vec::new(), fails, &APPLY);
     assert_eq!((came.ended.exit, came.ended.error), (Exit::Done, None));
 }
 
-/// Deletes are refused from the second one on, as when a role is taken away meanwhile.
+/// Deletes are refused from the second one on, as when a role is removed during the run.
 #[test]
-fn a_permission_withdrawn_on_the_way_is_a_stop() {
+fn a_permission_withdrawn_during_the_run_stops_it() {
     let mut deletes = 0;
     let fails = move |request: &Seen| {
         let is_delete = request.verb == "delete"
@@ -208,14 +209,14 @@ fn a_permission_withdrawn_on_the_way_is_a_stop() {
         (is_delete && deletes > 1).then(|| forbidden("pods"))
     };
     let came = run(&scenario("image"), Vec::new(), fails, &APPLY);
-    assert_eq!((came.ended.exit, came.ended.error), (Exit::Held, None));
+    assert_eq!((came.ended.exit, came.ended.error), (Exit::Paused, None));
     assert_eq!(came.strategy, Some(UpdateStrategy::OnDelete));
     assert_eq!(came.writes.iter().filter(|write| *write == "delete pods").count(), 1);
 }
 
-/// The strategy cannot be given back: the pods are new, and the DaemonSet stays held.
+/// The strategy cannot be restored: the pods are new, and the DaemonSet stays paused.
 #[test]
-fn a_strategy_that_cannot_be_given_back_is_a_stop() {
+fn a_strategy_that_cannot_be_restored_stops_the_run() {
     let mut patches = 0;
     let fails = move |request: &Seen| {
         let is_patch = request.verb == "patch"
@@ -224,18 +225,18 @@ fn a_strategy_that_cannot_be_given_back_is_a_stop() {
         (is_patch && patches > 1).then(|| forbidden("daemonsets"))
     };
     let came = run(&scenario("image"), Vec::new(), fails, &APPLY);
-    assert_eq!((came.ended.exit, came.ended.error), (Exit::Held, None));
+    assert_eq!((came.ended.exit, came.ended.error), (Exit::Paused, None));
     assert_eq!(came.strategy, Some(UpdateStrategy::OnDelete));
 }
 
-/// Of several commands and DaemonSets, none is begun before all of them are permitted.
+/// With several commands and DaemonSets, no write happens before all permissions are checked.
 #[test]
-fn all_of_a_run_is_asked_before_its_first_write() {
+fn all_permissions_are_checked_before_the_first_write() {
     let one = scenario("image");
     let mut agents = one.agents.clone();
     agents.push(crate::scenario::AgentSpec { name: "probe", live: false, ..agents[0].clone() });
     let both = Scenario { agents, ..one };
-    // The second one has to be created.
+    // The second DaemonSet has to be created.
     let came = run(&both, vec![denied("create", "daemonsets")], |_| None, &APPLY);
     let error = came.ended.error.unwrap();
     assert!(error.contains("create daemonsets.apps"), "{error}");

@@ -1,4 +1,4 @@
-//! Whether the plan has a reason for a delete: the plan of what is live, made at that moment.
+//! Checks that the plan has a reason for each delete: the plan of the live cluster at that moment.
 
 use ds_plan::model::{
     ClusterInfo, Coverage, DaemonSet, DesiredDaemonSet, NamespaceName, Pod, Snapshot,
@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use crate::cluster::NAMESPACE;
 use crate::objects::pods;
 
-/// What takes a pod away, in the words of the plan.
+/// The codes of the plan's reasons to delete a pod.
 const REASONS: [&str; 7] =
     ["outdated", "nothingComesBack", "notEligible", "surplus", "superseded", "failed", "adopted"];
 
-/// What the plan says of a pod instead of a reason to delete it; `None` when it has one. `pod` is as
-/// it was before it was deleted.
+/// The code that the plan gives a pod if it is not a reason to delete it; `None` if it is one.
+/// `pod` is the pod before its deletion.
 pub(crate) fn none(
     pod: &Pod,
     live: &DaemonSet,
@@ -27,7 +27,7 @@ pub(crate) fn none(
     let is_live = |it: &&DesiredDaemonSet| {
         it.key == live.key && template_digest(it.spec.template.raw()) == digest
     };
-    // Somebody else's template is in no manifest.
+    // The template of another client is in no manifest.
     let desired = manifests.iter().find(is_live)?.clone();
     let snapshot = snapshot(pod, live, store, now);
     let input = Input {
@@ -60,14 +60,14 @@ fn snapshot(pod: &Pod, live: &DaemonSet, store: &Store, now: Timestamp) -> Snaps
         namespaces: Vec::new(),
         services: Vec::new(),
         leases: Vec::new(),
-        ledgers_beside: std::collections::BTreeSet::new(),
+        records_beside: std::collections::BTreeSet::new(),
         coverage: Coverage {
             scope: Some([NamespaceName::from(NAMESPACE)].into()),
             managed_fields: true,
             namespaces: false,
             services: false,
             leases: false,
-            ledgers: true,
+            records: true,
             masked: None,
         },
     }

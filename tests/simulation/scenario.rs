@@ -1,4 +1,4 @@
-//! What is tried: a small cluster, a change, and what goes wrong meanwhile; all of it from a seed.
+//! A random scenario from a seed: a small cluster, a change, and the faults during it.
 
 use std::fmt;
 
@@ -16,123 +16,124 @@ pub(crate) struct NodeSpec {
     pub(crate) ready: bool,
     pub(crate) cordoned: bool,
     pub(crate) tainted: bool,
-    /// What becomes of the agents' pods on it.
+    /// The state of the agents' pods on it.
     pub(crate) pod: PodSpec,
 }
 
-/// How a pod is at the beginning.
+/// The state of a pod at the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PodSpec {
-    /// Of the old template, and available.
+    /// Old template, available.
     Available,
-    /// Of the old template, and never Ready.
+    /// Old template, never Ready.
     Unready,
-    /// Of the old template, and Ready for less than a minute.
+    /// Old template, Ready for less than a minute.
     Young,
-    /// Not there.
+    /// No pod.
     Missing,
-    /// Of the old template, and nobody's: to be adopted.
+    /// Old template, without an owner: to be adopted.
     Orphan,
 }
 
-/// One DaemonSet, and what it is to become.
+/// One DaemonSet, and its change.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentSpec {
     pub(crate) name: &'static str,
-    /// `spec.updateStrategy` as it is declared, before and after.
+    /// `spec.updateStrategy` as declared, before and after the change.
     pub(crate) strategy: Value,
     pub(crate) min_ready_seconds: u64,
     /// Only nodes of this pool.
     pub(crate) pool: Option<&'static str>,
     pub(crate) change: Change,
-    /// Whether it tolerates every taint, as many agents do: only then is a node that is down
-    /// still one that should run a pod.
+    /// Whether it tolerates every taint, as many agents do: only then is a node that is down still
+    /// a desired node.
     pub(crate) tolerates: bool,
     /// Whether its container has a readiness probe.
     pub(crate) probed: bool,
-    /// Whether it is there already.
+    /// Whether it exists at the beginning.
     pub(crate) live: bool,
 }
 
-/// What is changed.
+/// The change of a DaemonSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Image,
     Env,
     Pool,
-    /// A struct that is not empty becomes `{}`: the server drops it first and stores it next.
+    /// A struct with fields becomes `{}`: the server drops it on the first apply and stores it on
+    /// the next.
     Emptied,
-    /// The other way round, with another image: going back empties it.
+    /// The reverse, with another image: a rollback empties it.
     Filled,
     Nothing,
 }
 
-/// All of it.
+/// A cluster, the DaemonSets, and everything that happens during the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) seed: u64,
     pub(crate) nodes: Vec<NodeSpec>,
     pub(crate) agents: Vec<AgentSpec>,
-    /// The `spec` of the policy for them, if there is one.
+    /// The `spec` of their policy, if there is one.
     pub(crate) policy: Option<Value>,
-    /// Entries of a document of faults, each under the list that it belongs to.
+    /// Entries of a fault document, each with the list that it belongs to.
     pub(crate) faults: Vec<(&'static str, Value)>,
-    /// What other people do meanwhile.
-    pub(crate) people: Vec<Meddling>,
-    /// What becomes of the run, but for its end.
+    /// The changes by other clients during the run.
+    pub(crate) external_actors: Vec<Interference>,
+    /// Events of the run itself: interrupts, kills, repetitions.
     pub(crate) fates: Vec<Fate>,
-    /// Whether no controller acts but the run (`managedBy: ds-apply`).
+    /// Whether no controller acts except the run (`managedBy: ds-apply`).
     pub(crate) managed: bool,
-    /// How many seconds the clock of each API server is off; any of them answers. None is one whose
-    /// clock is right.
+    /// The clock offset of each API server, in seconds; any of them may answer. Empty means one
+    /// server with a correct clock.
     pub(crate) clocks: Vec<i64>,
 }
 
-/// Something that somebody does to the first DaemonSet.
+/// A change by another client to the first DaemonSet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Meddling {
-    /// So many seconds after the beginning.
+pub(crate) struct Interference {
+    /// Seconds after the beginning.
     pub(crate) at: u64,
     pub(crate) what: What,
 }
 
-/// What people do.
+/// The changes that other clients make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// `kubectl rollout restart`.
     Restart,
     /// `kubectl set image`.
     Image,
-    /// Another strategy, which ends the hold.
+    /// Another strategy, which ends the pause.
     Strategy,
-    /// Something that is nobody's affair.
+    /// A label that does not matter to anyone.
     Label,
     /// The DaemonSet is deleted.
     Delete,
     /// A pod is deleted.
     Pod,
-    /// The lock is taken away, as `ds-apply unlock --force` does.
+    /// The lock is taken by force, as `ds-apply unlock --force` does.
     Unlock,
 }
 
-/// What becomes of a run.
+/// An event of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Ctrl-C, so many seconds after the beginning.
+    /// Ctrl-C, at this many seconds after the beginning.
     Interrupted(u64),
-    /// It is killed before its request of this number is carried out, and another one follows.
+    /// The run is killed before its request of this number is applied; another run follows.
     KilledBefore(usize),
-    /// After that, before it hears the answer.
+    /// The same after the request, before the answer arrives.
     KilledAfter(usize),
-    /// Nothing that it sends arrives from one second to another, or too late.
+    /// Requests sent between these two seconds do not arrive, or arrive too late.
     CutOff(u64, u64),
-    /// Somebody else begins the same, so many seconds after it.
+    /// Another user starts the same run, this many seconds after the first.
     Another(u64),
-    /// The same once more, when it has ended.
+    /// The same run again, after it has ended.
     Again,
 }
 
-/// The image of the new template, where it is another one.
+/// The image of the new template, if the change sets one.
 const NEW: &str = "registry.example/agent:2";
 
 impl Scenario {
@@ -150,8 +151,9 @@ impl Scenario {
                 faults.extend(fault(&nodes, &mut dice));
             }
         }
-        let people = (0..dice.between(0, 9).saturating_sub(7)).map(|_| meddling(&mut dice));
-        let people = if calm { Vec::new() } else { people.collect() };
+        let external_actors =
+            (0..dice.between(0, 9).saturating_sub(7)).map(|_| interference(&mut dice));
+        let external_actors = if calm { Vec::new() } else { external_actors.collect() };
         let fates = if calm && dice.one_in(2) { vec![Fate::Again] } else { fates(&mut dice) };
         let mut scenario = Self {
             seed,
@@ -159,7 +161,7 @@ impl Scenario {
             agents,
             policy,
             faults,
-            people,
+            external_actors,
             fates,
             managed: false,
             clocks: Vec::new(),
@@ -168,11 +170,11 @@ impl Scenario {
             agent.tolerates = dice.one_in(3);
         }
         if dice.one_in(16) {
-            scenario.killed_on_the_way_back(&mut dice);
+            scenario.killed_while_rolling_back(&mut dice);
         }
         scenario.managed = dice.one_in(4);
         if dice.one_in(16) {
-            scenario.robbed_of_its_lock(&mut dice);
+            scenario.lost_its_lock(&mut dice);
         }
         if dice.one_in(6) {
             scenario.clocks = clocks(&mut dice);
@@ -181,7 +183,7 @@ impl Scenario {
         scenario
     }
 
-    /// Probes, how long pods must stay up, and when those that crash do so.
+    /// Adds probes, `minReadySeconds` and crashing pods.
     fn careful(&mut self, dice: &mut Dice) {
         for agent in &mut self.agents {
             agent.probed = dice.one_in(2);
@@ -198,35 +200,33 @@ impl Scenario {
         }
     }
 
-    /// What hardly ever comes together by chance, either: deletes that take long, and a lock that is
-    /// taken away meanwhile.
-    fn robbed_of_its_lock(&mut self, dice: &mut Dice) {
+    /// Adds a combination that is rare at random: slow deletes, and a lock that is taken by force.
+    fn lost_its_lock(&mut self, dice: &mut Dice) {
         self.agents.truncate(1);
         self.agents[0].change = Change::Image;
         self.faults.retain(|(list, _)| *list != "api");
         self.faults.push(("api", slow_deletes(dice.pick(&["3s", "9s", "25s"]))));
         let at = dice.between(1, 90);
-        self.people = vec![Meddling { at, what: What::Unlock }];
+        self.external_actors = vec![Interference { at, what: What::Unlock }];
         self.fates.retain(|fate| matches!(fate, Fate::Interrupted(_)));
         if dice.one_in(3) {
             self.fates = vec![Fate::Interrupted(at + dice.between(0, 12))];
         }
     }
 
-    /// What hardly ever comes together by chance: an image that fails, its rollback, and a run that
-    /// is killed meanwhile.
-    fn killed_on_the_way_back(&mut self, dice: &mut Dice) {
+    /// Adds a combination that is rare at random: an image that fails, its rollback, and a run that
+    /// is killed during it.
+    fn killed_while_rolling_back(&mut self, dice: &mut Dice) {
         self.agents.truncate(1);
         self.agents[0].change = Change::Image;
         self.policy = Some(json!({"onFailure": "rollback", "progressDeadline": "1m"}));
         let bad = json!({"fault": "neverPulls", "image": NEW, "nodes": {"names": []}});
         self.faults = vec![("images", bad)];
-        self.people.clear();
+        self.external_actors.clear();
         self.fates = vec![Fate::KilledAfter(usize::try_from(dice.between(40, 90)).unwrap())];
     }
 
-    /// The same without some of it, by the numbers of its parts; `None` when nothing would be left
-    /// to try.
+    /// The scenario without the parts of these numbers; `None` if nothing is left to test.
     pub(crate) fn without(&self, left_out: &[usize]) -> Option<Self> {
         let mut at = 0;
         let mut stays = || {
@@ -235,7 +235,7 @@ impl Scenario {
         };
         let mut less = self.clone();
         less.fates.retain(|_| stays());
-        less.people.retain(|_| stays());
+        less.external_actors.retain(|_| stays());
         less.faults.retain(|_| stays());
         less.nodes.retain(|_| stays());
         less.agents.retain(|_| stays());
@@ -251,34 +251,34 @@ impl Scenario {
         (!less.nodes.is_empty() && !less.agents.is_empty()).then_some(less)
     }
 
-    /// How many parts it has that can be left out.
+    /// The number of parts that can be left out.
     pub(crate) fn parts(&self) -> usize {
-        let Self { seed: _, nodes, agents, policy: _, faults, people, fates, .. } = self;
-        fates.len() + people.len() + faults.len() + nodes.len() + agents.len() + 3
+        let Self { seed: _, nodes, agents, policy: _, faults, external_actors, fates, .. } = self;
+        fates.len() + external_actors.len() + faults.len() + nodes.len() + agents.len() + 3
     }
 
-    /// Who acts.
+    /// The controller of the DaemonSets.
     pub(crate) fn managed_by(&self) -> ManagedBy {
         if self.managed { ManagedBy::DsApply } else { ManagedBy::DaemonSetController }
     }
 
-    /// Whether requests may fail, so that a run may.
+    /// Whether requests may fail, and so the run.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.faults.iter().any(|(list, _)| *list == "api")
             || self.fates.iter().any(|fate| matches!(fate, Fate::CutOff(..)))
     }
 
-    /// Whether nothing happens to nodes, images and the controller; the API may fail.
+    /// Whether only the API has faults: none of nodes, images or the controller.
     pub(crate) fn faults_are_of_api(&self) -> bool {
         self.faults.iter().all(|(list, _)| *list == "api")
     }
 
-    /// Whether nothing goes wrong at all.
+    /// Whether there are no faults at all.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.faults.is_empty() && self.people.is_empty() && self.clocks.is_empty()
+        self.faults.is_empty() && self.external_actors.is_empty() && self.clocks.is_empty()
     }
 
-    /// The document of faults.
+    /// The fault document.
     pub(crate) fn fault_document(&self) -> Value {
         let mut document = json!({"apiVersion": "ds-plan.dev/v1alpha1", "kind": "Faults"});
         for (list, fault) in &self.faults {
@@ -293,12 +293,13 @@ impl Scenario {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, nodes, agents, policy, faults, people, fates, managed, clocks } = self;
+        let Self { seed, nodes, agents, policy, faults, external_actors, fates, managed, clocks } =
+            self;
         writeln!(f, "seed {seed}{}", if *managed { ", managed by ds-apply" } else { "" })?;
         nodes.iter().try_for_each(|node| writeln!(f, "  {node:?}"))?;
         agents.iter().try_for_each(|agent| writeln!(f, "  {agent:?}"))?;
         policy.iter().try_for_each(|policy| writeln!(f, "  policy {policy}"))?;
-        people.iter().try_for_each(|one| writeln!(f, "  {one:?}"))?;
+        external_actors.iter().try_for_each(|one| writeln!(f, "  {one:?}"))?;
         fates.iter().try_for_each(|fate| writeln!(f, "  {fate:?}"))?;
         if !clocks.is_empty() {
             writeln!(f, "  clocks {clocks:?}")?;
@@ -359,10 +360,10 @@ fn agent(name: &'static str, dice: &mut Dice) -> AgentSpec {
     }
 }
 
-fn meddling(dice: &mut Dice) -> Meddling {
+fn interference(dice: &mut Dice) -> Interference {
     use What::{Delete, Image, Label, Pod, Restart, Strategy};
     let what = dice.pick(&[Restart, Image, Strategy, Label, Delete, Pod, Pod, Pod]);
-    Meddling { at: dice.between(1, 120), what }
+    Interference { at: dice.between(1, 120), what }
 }
 
 fn fates(dice: &mut Dice) -> Vec<Fate> {
@@ -382,7 +383,7 @@ fn fates(dice: &mut Dice) -> Vec<Fate> {
 
 fn policy(dice: &mut Dice) -> Value {
     let mut spec = json!({
-        "onFailure": dice.pick(&["park", "hold", "rollback"]),
+        "onFailure": dice.pick(&["abort", "pause", "rollback"]),
         "progressDeadline": dice.pick(&["1m", "3m", "10m"]),
     });
     if dice.one_in(2) {
@@ -394,7 +395,7 @@ fn policy(dice: &mut Dice) -> Value {
     spec
 }
 
-/// Something that goes wrong; two things where the second one ends the first.
+/// A random fault; two entries if the second one ends the first.
 fn fault(nodes: &[NodeSpec], dice: &mut Dice) -> Vec<(&'static str, Value)> {
     let some = |dice: &mut Dice| -> Vec<String> {
         (0..dice.between(1, 2)).map(|_| dice.pick(nodes).name).collect()
@@ -459,8 +460,8 @@ fn fault(nodes: &[NodeSpec], dice: &mut Dice) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// Watches of one kind end, and for a while there are no new ones, or they come late: what the
-/// program has been answered is then ahead of what it sees.
+/// Watches of one kind end and new ones fail or are late for a while: the answers that the program
+/// has received are then newer than its watch events.
 fn blindness(from: &str, until: &str, dice: &mut Dice) -> Vec<(&'static str, Value)> {
     let resources = json!([dice.pick(&["nodes", "pods", "daemonsets"])]);
     let cut = json!({"answer": {"cut": "15s"}, "verbs": ["watch"], "resources": resources.clone()});
@@ -472,7 +473,7 @@ fn blindness(from: &str, until: &str, dice: &mut Dice) -> Vec<(&'static str, Val
     vec![("api", cut), ("api", again)]
 }
 
-/// Several API servers: the clocks of some are right.
+/// Several API servers, some of them with a correct clock.
 fn clocks(dice: &mut Dice) -> Vec<i64> {
     let year = 365 * 24 * 3600;
     let off = dice.pick(&[90, 3_600, year, year, -90, -3_600]);
@@ -480,7 +481,7 @@ fn clocks(dice: &mut Dice) -> Vec<i64> {
     std::iter::repeat_n(0, right).chain([off]).collect()
 }
 
-/// Every delete takes so much longer.
+/// Delays every delete by `late`.
 pub(crate) fn slow_deletes(late: &str) -> Value {
     json!({"answer": {"late": late}, "verbs": ["delete"]})
 }

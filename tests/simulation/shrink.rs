@@ -1,18 +1,18 @@
-//! A scenario that breaks a law, made as small as it can be: parts of it are left out one by one,
-//! as long as a law still breaks.
+//! Shrinks a scenario that breaks a law: leaves out parts one by one, as long as a law still
+//! breaks.
 
 use crate::scenario::Scenario;
 use crate::trial::{self, Outcome};
 
-/// What still breaks, and how to see it again.
+/// A minimized failure, and the command that reproduces it.
 pub(crate) struct Shrunk {
     pub(crate) scenario: Scenario,
     pub(crate) outcome: Outcome,
-    /// The one line that runs it again.
+    /// The command that reproduces it.
     pub(crate) line: String,
 }
 
-/// Tries a seed without these parts; what breaks comes back as small as it gets.
+/// Runs a seed without these parts; returns the minimized failure if a law breaks.
 pub(crate) fn broken(seed: u64, left_out: &[usize]) -> Option<Shrunk> {
     let whole = Scenario::of(seed);
     let attempt = |left_out: &[usize]| {

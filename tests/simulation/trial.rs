@@ -1,4 +1,4 @@
-//! One scenario, from its cluster to the end of its run.
+//! Runs one scenario, from its cluster to the end of its runs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,26 +16,26 @@ use crate::bounded::{self, Bounded};
 use crate::cluster;
 use crate::dice::Dice;
 use crate::end;
-use crate::laws::{Ledger, is_rolled};
-use crate::people::{SOMEBODY, meddle};
+use crate::external_actors::{EXTERNAL_USER, interfere};
+use crate::laws::{LawChecker, is_rolled};
 use crate::scenario::{AgentSpec, Fate, NodeSpec, PodSpec, Scenario};
 
-/// No run may last longer, by the cluster's clock.
+/// The longest duration of a run, by the cluster's clock.
 const LONGEST: Duration = Duration::from_hours(12);
 
-/// No trial takes more requests: who goes on for ever ends here.
+/// The limit of requests of a trial: a run that loops for ever ends here.
 const MOST_REQUESTS: usize = 20_000;
 
-/// How long everything else may take to settle after a run.
+/// How long the cluster may take to settle after a run.
 const SETTLED: Duration = Duration::from_mins(5);
 
-/// What came of a trial.
+/// The result of a trial.
 pub(crate) struct Outcome {
-    /// How each run ended, but for those that were killed; in the order of their ends.
+    /// The end of each run that was not killed, in order.
     pub(crate) ended: Vec<(&'static str, Ended)>,
     pub(crate) broken: Vec<String>,
     pub(crate) history: String,
-    /// How many requests the first run made.
+    /// The number of requests of the first run.
     pub(crate) requests: usize,
     /// The cluster at the end, without names and times.
     pub(crate) state: String,
@@ -43,24 +43,24 @@ pub(crate) struct Outcome {
 
 /// The first run's user.
 pub(crate) const FIRST: &str = "first";
-/// The user of the run after one that was killed.
+/// The user of the run that follows a killed one.
 const SECOND: &str = "second";
-/// The user who begins the same while the first run goes on.
+/// The user who starts the same run while the first one is active.
 const OTHER: &str = "other";
-/// The user of the same run once more.
+/// The user of the repeated run.
 const AGAIN: &str = "again";
 
-/// What the hook shares with the trial.
+/// The state that the hook and the trial share.
 struct Shared {
-    ledger: Ledger,
+    checker: LawChecker,
     requests: usize,
-    /// Those of all runs.
+    /// The number of requests of all runs.
     all_requests: usize,
     fates: Vec<Fate>,
     killed: bool,
-    /// Users whose runs may change nothing, for all is done.
+    /// The user whose run may change nothing, because all is done.
     idle: Option<&'static str>,
-    /// Told when a law is broken: there is no more to be seen.
+    /// Notified when a law is broken: the trial then ends.
     over: Arc<Notify>,
 }
 
@@ -69,18 +69,18 @@ impl Shared {
         self.fates.contains(&fate)
     }
 
-    /// One more request of the program's.
+    /// Counts a request of the program.
     fn count(&mut self) {
         self.all_requests += 1;
         if self.all_requests == MOST_REQUESTS {
-            let text = format!("no end after {MOST_REQUESTS} requests");
-            self.ledger.broken.push(text);
+            let text = format!("did not end within {MOST_REQUESTS} requests");
+            self.checker.broken.push(text);
         }
         self.tell();
     }
 
     fn tell(&self) {
-        if !self.ledger.broken.is_empty() {
+        if !self.checker.broken.is_empty() {
             self.over.notify_one();
         }
     }
@@ -91,7 +91,7 @@ struct Watcher {
     shared: Arc<Mutex<Shared>>,
     death: Arc<Notify>,
     clock: VirtualClock,
-    /// How far the clock of each API server is off.
+    /// The clock offset of each API server.
     clocks: Vec<i64>,
 }
 
@@ -102,13 +102,13 @@ impl Watcher {
         vec![Fault::Silence]
     }
 
-    /// The API server that answers a request, if there are several; any may.
+    /// A random API server for this request, if there are several.
     fn answering(&self, number: u64) -> Option<Fault> {
         let off = (!self.clocks.is_empty()).then(|| Dice::new(number).pick(&self.clocks))?;
         Some(Fault::Clock(SignedDuration::from_secs(off)))
     }
 
-    /// How long a request of the first run is on its way when that is cut off.
+    /// The delay of the first run's requests while it is cut off.
     fn cut_off(&self, shared: &Shared) -> Option<Fault> {
         let now = self.clock.elapsed();
         shared.fates.iter().find_map(|fate| match fate {
@@ -127,7 +127,7 @@ fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 
 impl Hook for Watcher {
     fn before(&mut self, request: &Seen, store: &Store) -> Vec<Fault> {
-        if request.user == SOMEBODY {
+        if request.user == EXTERNAL_USER {
             return Vec::new();
         }
         let mut shared = locked(&self.shared);
@@ -144,16 +144,16 @@ impl Hook for Watcher {
             faults.extend(self.cut_off(&shared));
         }
         faults.extend(self.faults.as_mut().into_iter().flat_map(|it| it.before(request, store)));
-        shared.ledger.before(request, &faults, store, self.clock.now());
+        shared.checker.before(request, &faults, store, self.clock.now());
         shared.count();
         faults
     }
 
     fn after(&mut self, request: &Seen, code: u16, store: &Store) -> Vec<Fault> {
         let mut shared = locked(&self.shared);
-        shared.ledger.after(request, code, store, self.clock.now());
+        shared.checker.after(request, code, store, self.clock.now());
         shared.tell();
-        if request.user == SOMEBODY {
+        if request.user == EXTERNAL_USER {
             return Vec::new();
         }
         let number = shared.requests;
@@ -166,19 +166,19 @@ impl Hook for Watcher {
             && !request.dry_run
             && is_work(request)
         {
-            let text = format!("all was done, and {} does {:?}", request.user, request.route);
-            shared.ledger.broken.push(text);
+            let text = format!("all was done, but {} sent {:?}", request.user, request.route);
+            shared.checker.broken.push(text);
         }
         let after = |faults: &mut Box<dyn Hook>| faults.after(request, code, store);
         let faults = self.faults.as_mut().map(after).unwrap_or_default();
         if faults.is_empty() {
-            shared.ledger.answered(request, code);
+            shared.checker.answered(request, code);
         }
         faults
     }
 }
 
-/// Whether a request changes more than the lock.
+/// Whether a request changes anything except the lock.
 fn is_work(request: &Seen) -> bool {
     match &request.route {
         Route::Objects(objects) => objects.kind != Kind::Lease && !is_status(request),
@@ -186,20 +186,20 @@ fn is_work(request: &Seen) -> bool {
     }
 }
 
-/// Whether it is the status of a ledger, which goes on counting as time goes by.
+/// Whether a request writes the status of a record, which changes as time passes.
 fn is_status(request: &Seen) -> bool {
     let sent: serde_json::Value = serde_json::from_slice(&request.body).unwrap_or_default();
     sent["data"].get("status").is_some() && sent["data"].get("daemonSet").is_none()
 }
 
-/// Runs a scenario; a run that is killed is followed by another one. Where nothing goes wrong, one
-/// without a controller comes to the same end as one with it.
+/// Runs a scenario; a killed run is followed by another one. Without faults, a run without a
+/// controller must end in the same state as one with a controller.
 pub(crate) fn run(scenario: &Scenario) -> Outcome {
     let mut outcome = alone(scenario);
     if scenario.managed && has_twin(scenario) {
         let twin = alone(&Scenario { managed: false, ..scenario.clone() });
         let exits = |it: &Outcome| it.ended.iter().map(|(_, it)| it.exit).collect::<Vec<_>>();
-        // A run that is refused does nothing, and a controller fills nodes all the same.
+        // A blocked run does nothing, but a controller still creates missing pods.
         let is_done = exits(&outcome).last() == Some(&Exit::Done);
         if exits(&twin) != exits(&outcome) || (is_done && twin.state != outcome.state) {
             let (ended, state) = (twin.ended, twin.state);
@@ -210,27 +210,27 @@ pub(crate) fn run(scenario: &Scenario) -> Outcome {
     outcome
 }
 
-/// Whether a controller makes no difference to how a scenario ends.
+/// Whether a scenario ends in the same state with and without a controller.
 fn has_twin(scenario: &Scenario) -> bool {
     let is_calm = scenario.is_quiet() && scenario.fates.iter().all(|it| *it == Fate::Again);
     let by_hand = |agent: &AgentSpec| agent.strategy["type"] == "OnDelete";
     let surges = |agent: &AgentSpec| !by_hand(agent) && !is_rolled(&agent.strategy);
     let is_unready = scenario.nodes.iter().any(|node| node.pod == PodSpec::Unready);
     let is_alike = |node: &NodeSpec| match node.pod {
-        // Where pods go by hand, it is of the template before if a controller was there first, and
-        // stays so. And a run that has nodes to fill watches all pods; beside a controller, which
-        // may have filled them by then, there may be nothing to run for.
+        // With `OnDelete`, a pod that the controller created first has the old template and keeps
+        // it. And a run that creates pods watches all pods, whereas a controller may have created
+        // them before the run, which then has nothing to do.
         PodSpec::Missing => !scenario.agents.iter().any(by_hand) && !is_unready,
-        // A controller takes it for updated if its template has the same number, and no surge
-        // replaces it; in a ledger nobody counts templates.
+        // A controller counts an orphan as updated if its template generation matches, and a surge
+        // does not replace it; a record has no template generation.
         PodSpec::Orphan => !scenario.agents.iter().any(surges),
         PodSpec::Available | PodSpec::Unready | PodSpec::Young => true,
     };
-    // What a dead node loses, and when, goes by the time that a run takes.
+    // The pods that a dead node loses depend on the duration of the run.
     is_calm && scenario.nodes.iter().all(|node| node.ready && is_alike(node))
 }
 
-/// All on this thread: plans of such clusters are not worth handing to others.
+/// Runs all plans on this thread: such clusters are too small for several threads.
 fn alone(scenario: &Scenario) -> Outcome {
     thread_local! {
         static ALONE: rayon::ThreadPool =
@@ -239,14 +239,14 @@ fn alone(scenario: &Scenario) -> Outcome {
     ALONE.with(|alone| alone.install(|| on_virtual_time(trial(scenario)).expect("a runtime")))
 }
 
-/// A cluster, and what is done with it.
+/// A cluster, and the runs on it.
 struct Trial<'a> {
     scenario: &'a Scenario,
     world: World,
     folder: tempfile::TempDir,
     shared: Arc<Mutex<Shared>>,
     death: Arc<Notify>,
-    /// How each run ended, in the order of their ends.
+    /// The end of each run, in order.
     ended: Mutex<Vec<(&'static str, Ended)>>,
 }
 
@@ -258,10 +258,10 @@ impl<'a> Trial<'a> {
         let faults = serde_json::from_value(scenario.fault_document()).expect("faults");
         let rehearsal = Rehearsal { timings: Timings::default(), faults, seed: scenario.seed };
         let world = World::begin(&cluster::snapshot(scenario), rehearsal).expect("a cluster");
-        let ledger = Ledger::new(scenario, &world.server().store());
+        let checker = LawChecker::new(scenario, &world.server().store());
         let fates = scenario.fates.clone();
         let shared = Shared {
-            ledger,
+            checker,
             requests: 0,
             all_requests: 0,
             fates,
@@ -289,15 +289,15 @@ impl<'a> Trial<'a> {
         let run = ds_apply_at(&self.world, user, self.folder.path(), interrupts, &line);
         let why = match tokio::time::timeout(LONGEST, Bounded::new(run)).await {
             Ok(Ok(ended)) => {
-                locked(&self.shared).ledger.ended(user, self.world.clock().now());
+                locked(&self.shared).checker.ended(user, self.world.clock().now());
                 return self.ended().push((user, ended));
             }
             Ok(Err(bounded::Spins { polls })) => {
-                format!("is busy for ever: it was polled {polls} times at one moment")
+                format!("loops for ever: it was polled {polls} times at one moment")
             }
-            Err(_) => format!("has no end after {} h", LONGEST.as_secs() / 3600),
+            Err(_) => format!("did not end within {} h", LONGEST.as_secs() / 3600),
         };
-        locked(&self.shared).ledger.broken.push(format!("{user} {why}"));
+        locked(&self.shared).checker.broken.push(format!("{user} {why}"));
     }
 
     fn ended(&self) -> MutexGuard<'_, Vec<(&'static str, Ended)>> {
@@ -311,7 +311,7 @@ impl<'a> Trial<'a> {
             for fate in &self.scenario.fates {
                 let Fate::Interrupted(at) = fate else { continue };
                 sleep(Duration::from_secs(*at)).await;
-                locked(&self.shared).ledger.interrupt(FIRST);
+                locked(&self.shared).checker.interrupt(FIRST);
                 let _ = interrupt.send(Interrupt).await;
             }
             std::future::pending::<()>().await;
@@ -324,7 +324,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Somebody else's run meanwhile, if there is one.
+    /// The concurrent run of another user, if there is one.
     async fn other(&self) {
         let at = self.scenario.fates.iter().find_map(|fate| match fate {
             Fate::Another(at) => Some(*at),
@@ -336,21 +336,21 @@ impl<'a> Trial<'a> {
         }
     }
 
-    async fn people(&self) {
-        let mut people = self.scenario.people.clone();
-        people.sort_by_key(|one| one.at);
-        for one in people {
+    async fn external_actors(&self) {
+        let mut external_actors = self.scenario.external_actors.clone();
+        external_actors.sort_by_key(|one| one.at);
+        for one in external_actors {
             self.world
                 .clock()
                 .reach(self.world.clock().start() + Duration::from_secs(one.at))
                 .await;
-            meddle(&self.world, self.scenario, one.what).await;
+            interfere(&self.world, self.scenario, one.what).await;
         }
     }
 
     /// All runs.
     async fn runs(&self) {
-        tokio::join!(self.first(), self.other(), self.people());
+        tokio::join!(self.first(), self.other(), self.external_actors());
         if locked(&self.shared).killed {
             self.apply(SECOND, mpsc::channel(1).1).await;
         }
@@ -375,22 +375,26 @@ async fn trial(scenario: &Scenario) -> Outcome {
     let mut broken: Vec<String> =
         ended.iter().filter_map(|(user, ended)| end::bad_end(scenario, user, ended)).collect();
     let server = trial.world.server();
-    broken.extend(end::bad_hold(scenario, &server.store()));
+    broken.extend(end::bad_pause(scenario, &server.store()));
     broken.extend(end::left(scenario, &ended, &server.store()));
     if let Some((_, last)) = ended.last().filter(|(_, last)| last.exit == Exit::Done) {
         debug_assert_eq!(last.error, None);
-        // Who finds nothing to do waits for nobody.
+        // A run that finds nothing to do waits for no lock.
         if scenario.fates.is_empty() {
-            broken.extend(end::not_whole(scenario, &server.store(), &locked(&trial.shared).ledger));
+            broken.extend(end::not_whole(
+                scenario,
+                &server.store(),
+                &locked(&trial.shared).checker,
+            ));
         }
         sleep(SETTLED).await;
-        broken.extend(end::not_done(scenario, &server.store(), &locked(&trial.shared).ledger));
+        broken.extend(end::not_done(scenario, &server.store(), &locked(&trial.shared).checker));
     } else {
         sleep(SETTLED).await;
     }
     let state = end::state(&server.store());
     let mut shared = locked(&trial.shared);
-    broken.append(&mut shared.ledger.broken);
-    let history = std::mem::take(&mut shared.ledger.history);
+    broken.append(&mut shared.checker.broken);
+    let history = std::mem::take(&mut shared.checker.history);
     Outcome { ended, broken, history, requests: shared.requests, state }
 }

@@ -1,6 +1,6 @@
-//! What the run deletes as the controller, where no other one acts: what has ended, what may not be
-//! where it is, and one pod too many. The rest are replacements, and the laws of a rollout hold for
-//! them.
+//! The deletes that the run makes as the controller: pods that have ended, pods that may not stay
+//! on their node, and surplus pods. All other deletes are replacements and subject to the laws of a
+//! rollout.
 
 use ds_plan::controller::limits::allows_surge;
 use ds_plan::controller::placement::{Placement, judge};
@@ -11,22 +11,22 @@ use jiff::Timestamp;
 use crate::budget::{Nodes, is_available, owns};
 use crate::objects::{is_updated, pods};
 
-/// Why a controller takes a pod away.
+/// Why a controller deletes a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upkeep {
-    /// For no reason of its own.
+    /// The controller has no reason to delete it.
     None,
-    /// It has ended, or may not stay; or it is outdated, and a surge puts no new one beside it, for
-    /// it serves nobody, or its node takes none (upstream: `rollingUpdate`).
+    /// It has ended, or may not stay; or it is outdated, and a surge creates no new one next to it,
+    /// because it is not available, or its node accepts none (upstream: `rollingUpdate`).
     Gone,
-    /// Another one stays on its node.
+    /// Another pod stays on its node.
     Surplus {
-        /// Whether that one is available.
+        /// Whether the other pod is available.
         serves: bool,
     },
 }
 
-/// Why the run's own controller may take this pod away.
+/// Why the run's controller may delete this pod.
 pub(crate) fn of(
     pod: &Pod,
     live: &DaemonSet,
@@ -55,7 +55,7 @@ pub(crate) fn of(
     Upkeep::Surplus { serves: beside.any(|it| is_available(it, live, now)) }
 }
 
-/// What is wrong with a pod that the run has just created.
+/// The broken law of a pod that the run has just created.
 pub(crate) fn misplaced(
     pod: &Pod,
     live: &DaemonSet,
@@ -64,19 +64,20 @@ pub(crate) fn misplaced(
     now: Timestamp,
 ) -> Option<&'static str> {
     if !is_updated(pod, live, store) {
-        return Some(", and outdated from birth");
+        return Some(", with an outdated template");
     }
     let Some(name) = pod.node() else { return Some(" for no node") };
     let (is, was) = judged(name, live, store, nodes, now);
     if ![is, was].into_iter().flatten().any(|it| it.may_start) {
-        return Some(" where none may start");
+        return Some(" on a node where it may not start");
     }
     let beside = beside(pod, name, live, store).any(|it| is_updated(it, live, store));
-    // A request that was given up may arrive all the same, and another one after it.
-    (beside && nodes.sees_clearly()).then_some(" where there is a new one")
+    // A request that was given up may still arrive, and be repeated.
+    (beside && nodes.sees_clearly()).then_some(" on a node with a new pod")
 }
 
-/// What the template says of a node as it is, and as it was before if the program may see it so yet.
+/// The placement of the template on a node as it is now, and as it was before if the program may
+/// still see that.
 fn judged(
     name: &NodeName,
     live: &DaemonSet,
@@ -89,7 +90,7 @@ fn judged(
     (is.and_then(|it| it.node()).map(judged), nodes.former(name, now).map(judged))
 }
 
-/// The other pods of a node that live.
+/// The other live pods of a node.
 fn beside<'s>(
     pod: &Pod,
     node: &NodeName,

@@ -1,7 +1,7 @@
-// Looks at reports in a real browser, one a line: JSON jobs in, JSON of what was seen out.
+// Checks reports in a real browser, one per line: JSON jobs in, JSON results out.
 //
-// The browser is $CHROMIUM, or the one that an npm package brings along. Reports are opened as
-// files, as somebody does who downloaded an artifact.
+// The browser is $CHROMIUM, or the one of an npm package. Reports are opened as files, like a
+// downloaded artifact.
 
 import { createInterface } from "node:readline";
 import { createRequire } from "node:module";
@@ -15,10 +15,10 @@ const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.
 
 const own = process.env.CHROMIUM;
 const executablePath = own || (await chromium.executablePath());
-// Pages of ours, on a machine for tests, often as root: there is no sandbox to be had.
+// Our own pages on a test machine, often as root: the browser's sandbox is not available.
 const browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox"], headless: own ? true : "shell" });
 
-/** A page that takes down whatever it should not do. */
+/** Opens a page and records its requests and errors. */
 async function opened(file, { scheme = "light", width = 1280, javascript = true } = {}) {
   const page = await browser.newPage();
   const faults = [];
@@ -36,14 +36,14 @@ async function opened(file, { scheme = "light", width = 1280, javascript = true 
   await page.setViewport({ width, height: 900 });
   const begun = performance.now();
   await page.goto(pathToFileURL(file).href);
-  // Until it is painted, not just loaded.
+  // Waits until it is painted, not just loaded.
   if (javascript) await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
   return { page, faults, milliseconds: performance.now() - begun };
 }
 
-/** What the accessibility checker finds to be serious or critical. */
+/** The serious and critical findings of the accessibility checker. */
 async function violations(page) {
-  // The page's policy forbids foreign scripts; what the debugger evaluates is not subject to it.
+  // The page's policy forbids foreign scripts; code evaluated by the debugger is exempt.
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
   return violations
@@ -51,7 +51,7 @@ async function violations(page) {
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(" ")}`);
 }
 
-/** The table of nodes as it is shown. */
+/** The visible state of the table of nodes. */
 function table(page) {
   return page.evaluate(() => ({
     heads: [...document.querySelectorAll("#nodes thead th")].map((head) => head.textContent),
@@ -63,7 +63,7 @@ function table(page) {
   }));
 }
 
-/** Everything that is in the page, and how it could do harm. */
+/** The tags, attributes and other parts of the page that could be harmful. */
 function anatomy(page) {
   return page.evaluate(() => {
     const tags = new Set();
@@ -79,7 +79,7 @@ function anatomy(page) {
 }
 
 const jobs = {
-  /** In light and dark, wide and narrow: faults and what the checker finds. */
+  /** Errors and accessibility findings, in light and dark, wide and narrow. */
   async inspect({ file, shots }) {
     const faults = [];
     for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 400]]) {
@@ -92,7 +92,7 @@ const jobs = {
     }
     return { faults };
   },
-  /** Presses, types and chooses; after each step what the table shows. */
+  /** Presses, types and chooses; returns the visible table after each step. */
   async drive({ file, steps }) {
     const { page, faults } = await opened(file);
     const seen = [await table(page)];
@@ -118,7 +118,7 @@ const jobs = {
     await page.close();
     return { seen, faults };
   },
-  /** As paper has it, and without scripts. */
+  /** The page in print, and without scripts. */
   async print({ file, shots }) {
     const { page, faults } = await opened(file, { scheme: "dark" });
     await page.emulateMediaType("print");
@@ -131,14 +131,14 @@ const jobs = {
     await still.page.close();
     return { faults: [...faults, ...still.faults], paper, bytes: pdf.length, text };
   },
-  /** What the page is made of. */
+  /** The parts of the page. */
   async dissect({ file }) {
     const { page, faults } = await opened(file);
     const seen = { ...(await anatomy(page)), faults, ...(await table(page)) };
     await page.close();
     return seen;
   },
-  /** How long it takes until it is painted, several times. */
+  /** The time until it is painted, measured several times. */
   async time({ file, times }) {
     const milliseconds = [];
     for (let nth = 0; nth < times; nth += 1) {

@@ -1,8 +1,8 @@
-// Renders Markdown as GitHub does, one document a line: JSON strings in, JSON trees of HTML out.
+// Renders Markdown as GitHub does, one document per line: JSON strings in, JSON trees of HTML out.
 //
-// micromark and its extensions are what GitHub's own parser is compared with; remark-github links
+// micromark and its extensions are tested against GitHub's own parser; remark-github links
 // mentions, issues and commits as github.com does. Raw HTML is parsed as a browser parses it, and
-// nothing is sanitised: whatever would get through here is a fault.
+// nothing is sanitised: any dangerous output is a failure.
 
 import { createInterface } from "node:readline";
 import rehypeRaw from "rehype-raw";

@@ -1,4 +1,4 @@
-//! What each work needs, and what is asked by name.
+//! The permissions that each work needs, and the reviews by name.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn errand(managed_by: ManagedBy, work: Work) -> Errand {
     Errand::with(&DaemonSetKey::new("log", "agent"), managed_by, work)
 }
 
-/// `verb resource`, those in the whole cluster with a star; optional ones in brackets.
+/// `verb resource`, cluster-wide ones with a star; optional ones in brackets.
 fn words(errands: &[Errand]) -> Vec<String> {
     let word = |need: &Need| {
         let Permission { verb, resource, namespace } = &need.permission;
@@ -55,7 +55,7 @@ fn each_work_needs_what_it_does_and_no_more() {
 }
 
 #[test]
-fn who_is_the_controller_has_to_create_pods() {
+fn the_in_process_controller_needs_to_create_pods() {
     let beside = words(&[errand(ManagedBy::DaemonSetController, Work::Change { creates: true })]);
     assert!(beside.contains(&"[create pods]".to_owned()), "{beside:?}");
     let instead = [errand(ManagedBy::DsApply, Work::Change { creates: true })];
@@ -64,7 +64,7 @@ fn who_is_the_controller_has_to_create_pods() {
         assert!(all.contains(&word.to_owned()), "{word}: {all:?}");
     }
     assert!(!all.contains(&"patch daemonsets".to_owned()), "{all:?}");
-    // Where both are asked for, what one can do without the other still needs.
+    // With both, a permission that is optional for one is required for the other.
     let mixed = [
         errand(ManagedBy::DaemonSetController, Work::Change { creates: false }),
         instead[0].clone(),
@@ -76,13 +76,13 @@ fn who_is_the_controller_has_to_create_pods() {
         };
         needs(&instead).into_iter().find(is_it).unwrap().role
     };
-    assert_eq!(role(Create, Kind::Ledger), Role::AsController);
+    assert_eq!(role(Create, Kind::DaemonSetRecord), Role::AsController);
     assert_eq!(role(Create, Kind::Pod), Role::AsController);
     assert_eq!(role(Delete, Kind::Pod), Role::DsApply);
 }
 
 #[test]
-fn each_permission_is_asked_once_and_of_objects_by_name() {
+fn each_permission_is_reviewed_once_and_by_object_name() {
     let name = |name| {
         Errand::with(
             &DaemonSetKey::new("log", name),
@@ -99,7 +99,7 @@ fn each_permission_is_asked_once_and_of_objects_by_name() {
         found.unwrap().names.clone()
     };
     assert_eq!(names(Patch, Kind::DaemonSet), Some(["a".into(), "b".into()].into()));
-    assert_eq!(names(Delete, Kind::Pod), None, "pods have names that nobody knows before");
+    assert_eq!(names(Delete, Kind::Pod), None, "pod names are not known in advance");
     let patch = all.iter().find(|need| need.purpose == Purpose::Lock).unwrap();
     assert_eq!(patch.of(Some(&"a".into())).name.as_deref(), Some("ds-plan-a"));
 }

@@ -1,4 +1,4 @@
-//! `ds-apply can-i`: what a run needs to be permitted, and whether it is.
+//! `ds-apply can-i`: the permissions that a run needs, and whether the user has them.
 
 use std::fmt::Write as _;
 
@@ -13,21 +13,21 @@ use crate::cli::flags::{GlobalFlags, ManagedByFlag, heading};
 use crate::cluster::{Permission, Verdict};
 use crate::model::{DaemonSetKey, ManagedBy, NamespaceName};
 
-/// Say what a run needs to be permitted, and whether it is
+/// List the permissions that a run needs, and whether you have them
 ///
-/// Nothing is written. Exits with 1 when something that is needed is missing, or cannot be asked;
-/// what is optional does not count.
+/// Writes nothing. Exits with 1 when a required permission is missing or cannot be checked;
+/// optional ones do not count.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
-    /// For these DaemonSets; without any, for all of the namespace (-n)
+    /// DaemonSets; default: all of the namespace (-n)
     #[arg(value_name = "NAMESPACE/NAME")]
     names: Vec<DaemonSetKey>,
 
-    /// Who creates pods and revisions
-    #[arg(long, value_name = "WHO", default_value = "daemonset-controller")]
+    /// Controller that creates pods and revisions
+    #[arg(long, value_name = "CONTROLLER", default_value = "daemonset-controller")]
     managed_by: ManagedByFlag,
 
-    /// With what --prune needs
+    /// Include the permissions that --prune needs
     #[arg(long)]
     prune: bool,
 
@@ -66,7 +66,7 @@ pub(super) async fn run(
     Ok(if all { Exit::Done } else { Exit::Failed })
 }
 
-/// Everything that a run may do.
+/// Everything that a run can do.
 fn errands(args: &Args, namespace: &NamespaceName) -> Vec<Errand> {
     let managed_by: ManagedBy = args.managed_by.into();
     let mut works = vec![Work::Change { creates: true }];
@@ -84,7 +84,7 @@ fn errands(args: &Args, namespace: &NamespaceName) -> Vec<Errand> {
     works.into_iter().flat_map(of).collect()
 }
 
-/// A row each, in columns.
+/// A table with one row per permission.
 fn text(findings: &[Finding], all: bool) -> String {
     let head = ["RESOURCE", "VERB", "NAMESPACE", "ALLOWED", "FOR"].map(str::to_owned);
     let rows: Vec<[String; 5]> = std::iter::once(head).chain(findings.iter().map(row)).collect();

@@ -1,6 +1,6 @@
-//! What there is to say about pods that have failed a rollout, once it has ended: the last warning
-//! event about each, and with `--logs` the last lines of the container. Read only where it is
-//! permitted, which is asked first; whatever fails here changes nothing about how the run ended.
+//! Details of the pods that failed a rollout, read once it has ended: the last warning event of
+//! each, and with `--logs` the last log lines of the container. They are read only if that is
+//! permitted; failures here do not change the outcome of the run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,24 +13,24 @@ use crate::model::{DaemonSetKey, NodeName, Pod, PodName};
 use crate::plan::ContainerLog;
 use crate::rollout::Ending;
 
-/// Nodes whose logs are read.
+/// Number of nodes whose logs are read.
 const WITH_LOGS: usize = 3;
 
-/// How long all of it may take: the rollout has ended, and somebody waits for its end.
+/// Timeout for reading all of it: the user is waiting for the end of the run.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// What is known of the pods that failed, by node.
+/// Details of the failed pods, by node.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Evidence(BTreeMap<NodeName, Seen>);
 
-/// What is known of one.
+/// Details of one failed pod.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     warning: Option<String>,
     log: Option<ContainerLog>,
 }
 
-/// Reads what there is about the pods that failed.
+/// Reads the details of the pods that failed.
 pub(super) async fn gather(
     ending: &Ending,
     key: &DaemonSetKey,
@@ -46,10 +46,10 @@ pub(super) async fn gather(
     tokio::time::timeout(LIMIT, reading).await.unwrap_or_default()
 }
 
-/// The pods that failed, as they were seen last.
+/// The pods that failed, as they were last observed.
 fn failed_pods(ending: &Ending, observer: &Observer) -> BTreeMap<NodeName, Pod> {
     let failed = ending.outcome.failed().into_iter().flatten();
-    let named = failed.filter_map(|(node, trouble)| Some((node, trouble.pod()?)));
+    let named = failed.filter_map(|(node, pod_failure)| Some((node, pod_failure.pod()?)));
     observer.look(|view| {
         let of = |name: &PodName| view.snapshot.pods.iter().find(|pod| pod.name == *name).cloned();
         named.filter_map(|(node, name)| Some((node.clone(), of(name)?))).collect()
@@ -74,7 +74,7 @@ async fn read(
     let may = |at: usize| verdicts.get(at) == Some(&Verdict::Allowed);
     let (nodes, mut pods): (Vec<NodeName>, Vec<Pod>) = failed.into_iter().unzip();
     if may(0) {
-        cluster.live().tell_warnings(&mut pods, |_| true).await;
+        cluster.live().report_warnings(&mut pods, |_| true).await;
     }
     let mut evidence = Evidence::default();
     for (at, (node, pod)) in nodes.into_iter().zip(&pods).enumerate() {
@@ -90,14 +90,14 @@ async fn read(
 }
 
 impl Evidence {
-    /// What is said below the line of a node.
+    /// The lines printed below the line of a node.
     pub(super) fn of(&self, node: &NodeName) -> Vec<String> {
         let Some(Seen { warning, log }) = self.0.get(node) else { return Vec::new() };
         let warning = warning.iter().map(|text| format!("last warning: {text}"));
         warning.chain(log.iter().flat_map(ContainerLog::lines_shown)).collect()
     }
 
-    /// The same, for programs.
+    /// The details as JSON.
     pub(super) fn data(&self) -> Value {
         let one = |(node, seen): (&NodeName, &Seen)| {
             let Seen { warning, log } = seen;
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_stands_below_its_node() {
+    fn details_are_printed_below_the_node() {
         let log = |lines: &[&str], error: Option<&str>| ContainerLog {
             pod: "agent-x".into(),
             container: Some("agent".to_owned()),

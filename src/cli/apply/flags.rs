@@ -1,12 +1,12 @@
-//! The flags that say how a rollout is carried out, and what is allowed to it.
+//! The flags of `ds-apply` for the pace of a rollout and for the guards that are allowed.
 
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
+use super::progress::Format;
 use super::rehearse::RehearsalFlags;
-use super::told::Format;
 use crate::cli::flags::{OwnershipFlags, heading};
 use crate::cluster::{Clock, LockOptions};
 use crate::model::{
@@ -17,26 +17,26 @@ use crate::plan::GuardCode;
 
 /// Heading of the flags that change a rollout's pace.
 const PACE: &str = "Pace";
-/// Heading of the flags that allow what is refused otherwise.
+/// Heading of the flags that allow a plan in spite of a guard.
 const ALLOWANCES: &str = "Allowances";
 
-/// What every command that carries something out takes.
+/// The flags of every command that changes the cluster.
 #[derive(Args, Clone, Debug)]
 pub(super) struct CommonFlags {
-    /// Carry it out without asking
+    /// Apply without asking
     #[arg(short, long)]
     pub(super) yes: bool,
 
-    /// Go on with the next DaemonSet when one is held
+    /// Continue with the next DaemonSet when one is paused
     #[arg(long)]
     pub(super) keep_going: bool,
 
-    /// How to tell what happens
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(help_heading = heading::OUTPUT)]
     pub(super) output: Format,
 
-    /// When new pods fail, show the last lines that their containers have printed
+    /// When new pods fail, show the last log lines of their containers
     #[arg(long, help_heading = heading::OUTPUT)]
     pub(super) logs: bool,
 
@@ -53,10 +53,10 @@ pub(super) struct CommonFlags {
     pub(super) rehearsal: RehearsalFlags,
 }
 
-/// What a command takes that is about live DaemonSets and reads no source.
+/// The flags of a command that works on live DaemonSets and reads no source.
 #[derive(Args, Clone, Debug)]
 pub(super) struct NamedFlags {
-    /// Which DaemonSets
+    /// DaemonSets
     #[arg(value_name = "NAMESPACE/NAME", required = true)]
     pub(super) names: Vec<DaemonSetKey>,
 
@@ -64,43 +64,43 @@ pub(super) struct NamedFlags {
     pub(super) common: CommonFlags,
 }
 
-/// How a rollout goes on and ends.
+/// The flags for the pace and the end of a rollout.
 #[derive(Args, Clone, Debug)]
 pub(super) struct PaceFlags {
-    /// At most so many nodes (or percent of them) without an available pod; makes the DaemonSet's
-    /// own limit stricter, never looser
+    /// Maximum number (or percentage) of nodes without an available pod; makes the DaemonSet's own
+    /// limit stricter, never looser
     #[arg(long, value_name = "N or %", help_heading = PACE, value_parser = int_or_percent)]
     pub(super) max_unavailable: Option<IntOrPercent>,
 
-    /// How many seconds a new pod must be Ready without a restart to count as available; makes the
+    /// Seconds that a new pod must be Ready without a restart to count as available; makes the
     /// DaemonSet's own minReadySeconds stricter, never looser. Default: 10 on the first node, and
     /// where a container has no readiness probe; else 0
     #[arg(long, value_name = "SECONDS", help_heading = PACE, env = "DS_APPLY_MIN_READY_SECONDS")]
     pub(super) min_ready_seconds: Option<u32>,
 
-    /// How fast the number of nodes in flight grows up to the budget; default: double
-    #[arg(long, value_name = "HOW", help_heading = PACE, env = "DS_APPLY_RAMP")]
+    /// Growth of the number of nodes updated at once, up to the budget; default: double
+    #[arg(long, value_name = "RAMP", help_heading = PACE, env = "DS_APPLY_RAMP")]
     pub(super) ramp: Option<RampFlag>,
 
-    /// How long a node's new pod may take to become available; default: 10m
+    /// Time that a node's new pod may take to become available; default: 10m
     #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = deadline)]
     pub(super) progress_deadline: Option<Deadline>,
 
-    /// What becomes of a rollout whose new pods fail; default: park
-    #[arg(long, value_name = "WHAT", help_heading = PACE)]
+    /// Action when new pods fail; default: abort
+    #[arg(long, value_name = "ACTION", help_heading = PACE)]
     pub(super) on_failure: Option<OnFailureFlag>,
 
-    /// Stop safely when the whole run has lasted so long, and exit with 4; default: never
+    /// Stop the whole run safely after this time, and exit with 4; default: never
     #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = span)]
     pub(super) timeout: Option<Duration>,
 
-    /// How long to wait for another run's lock
+    /// Time to wait for another run's lock
     #[arg(long, value_name = "TIME", help_heading = PACE, value_parser = span)]
     #[arg(default_value = "30s")]
     pub(super) lock_timeout: Duration,
 
-    /// How long the lock lasts without being renewed; for tests, which kill runs by the dozen and
-    /// have no time to wait for each lock
+    /// Lease duration of the lock; for tests, which kill runs and cannot wait for each lock to
+    /// expire
     #[arg(long, value_name = "TIME", hide = true, value_parser = span)]
     lease: Option<Duration>,
 }
@@ -108,9 +108,9 @@ pub(super) struct PaceFlags {
 /// `--ramp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum RampFlag {
-    /// The first node alone; one more for each new pod that became available
+    /// The first node alone, then one more for each new pod that became available
     Double,
-    /// As many as the budget allows, from the beginning
+    /// As many as the budget allows, from the start
     None,
 }
 
@@ -126,37 +126,37 @@ impl From<RampFlag> for Ramp {
 /// `--on-failure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum OnFailureFlag {
-    /// The last good template is put back and held; no pod is deleted
-    Park,
-    /// Everything is left as it is
-    Hold,
-    /// The last good template is put back, and the bad pods are replaced too
+    /// Put back the last good template and pause; no pod is deleted
+    Abort,
+    /// Pause and leave everything as it is
+    Pause,
+    /// Put back the last good template, and replace the failed pods too
     Rollback,
 }
 
 impl From<OnFailureFlag> for OnFailure {
     fn from(flag: OnFailureFlag) -> Self {
         match flag {
-            OnFailureFlag::Park => Self::Park,
-            OnFailureFlag::Hold => Self::Hold,
+            OnFailureFlag::Abort => Self::Abort,
+            OnFailureFlag::Pause => Self::Pause,
             OnFailureFlag::Rollback => Self::Rollback,
         }
     }
 }
 
-/// What is allowed although a guard refuses it.
+/// The flags that allow a plan in spite of a guard.
 #[derive(Args, Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub(super) struct AllowFlags {
     /// Let the controller evict more pods at once than the budget
     #[arg(long, help_heading = ALLOWANCES)]
     pub(super) allow_mass_eviction: bool,
 
-    /// Begin although unavailable pods use up the budget for good
+    /// Start although unavailable pods that do not recover use up the budget
     #[arg(long, help_heading = ALLOWANCES)]
     pub(super) allow_deadlock: bool,
 
-    /// Accept what admission makes of the template
+    /// Accept the template as admission changes it
     #[arg(long, help_heading = ALLOWANCES)]
     pub(super) allow_mutation: bool,
 
@@ -164,35 +164,36 @@ pub(super) struct AllowFlags {
     #[arg(long, help_heading = ALLOWANCES)]
     pub(super) retry: bool,
 
-    /// Nothing, where nothing is deleted.
+    /// The default for commands that delete no DaemonSet.
     #[arg(skip)]
     pub(super) deletion: DeletionFlags,
 }
 
-/// What is allowed to the one command that deletes DaemonSets.
+/// The same for the only command that deletes DaemonSets.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(super) struct DeletionFlags {
-    /// Delete more than half of what the source applied
+    /// Delete more than half of the DaemonSets that the source applied
     #[arg(long, help_heading = ALLOWANCES)]
     allow_mass_deletion: bool,
 
-    /// Delete what was applied from another place under the same --source-id
+    /// Delete DaemonSets that were applied from another place with the same --source-id
     #[arg(long, help_heading = ALLOWANCES)]
     allow_other_source: bool,
 }
 
 impl AllowFlags {
-    /// Whether a guard is passed. A take-over that was named is no guard any more.
+    /// Whether a guard is allowed. Conflicts with managers named in `--force-conflicts` are not
+    /// guards.
     pub(super) fn passes(self, guard: GuardCode) -> bool {
         match guard {
             GuardCode::MassEviction => self.allow_mass_eviction,
-            // What failed before uses up the budget; trying again says that it may heal.
+            // Pods that failed before use up the budget; with --retry they may recover.
             GuardCode::Deadlock => self.allow_deadlock || self.retry,
             GuardCode::FailedTemplate => self.retry,
             GuardCode::MassDeletion => self.deletion.allow_mass_deletion,
             GuardCode::OtherSource => self.deletion.allow_other_source,
             GuardCode::SelectorChange
-            | GuardCode::TakeOver
+            | GuardCode::ForceConflicts
             | GuardCode::GitOps
             | GuardCode::PolicyChange
             | GuardCode::ManagedBy => false,
@@ -201,17 +202,17 @@ impl AllowFlags {
 }
 
 impl PaceFlags {
-    /// How much is left of the run's time; `None` when it has no end.
+    /// The time left until `--timeout`; `None` without `--timeout`.
     pub(super) fn left(&self, elapsed: Duration) -> Option<Duration> {
         Some(self.timeout?.saturating_sub(elapsed))
     }
 
-    /// When the run stops that has lasted so long at `now`.
+    /// The time at which the run stops, if `elapsed` has passed at `now`.
     pub(super) fn ends(&self, now: Timestamp, elapsed: Duration) -> Option<Timestamp> {
         now.checked_add(SignedDuration::try_from(self.left(elapsed)?).ok()?).ok()
     }
 
-    /// How the lock is taken and kept. It is waited for no longer than the run may last.
+    /// The options of the lock. The wait for it is limited by `--timeout`.
     pub(super) fn lock(&self, clock: Clock, elapsed: Duration) -> LockOptions {
         let wait = self.left(elapsed).map_or(self.lock_timeout, |left| left.min(self.lock_timeout));
         let options = LockOptions { wait, ..LockOptions::new(clock) };
@@ -221,7 +222,7 @@ impl PaceFlags {
         }
     }
 
-    /// Puts what the command line says over a DaemonSet's policy.
+    /// Overrides a DaemonSet's policy with the flags of the command line.
     pub(super) fn put_over(&self, desired: &mut DesiredDaemonSet) {
         let mut policy = desired.policy.as_deref().cloned().unwrap_or_else(of_command_line);
         let before = policy.spec.clone();
@@ -231,7 +232,7 @@ impl PaceFlags {
         }
     }
 
-    /// As [`put_over`](Self::put_over), into what a policy says.
+    /// As [`put_over`](Self::put_over), for the spec of a policy.
     pub(super) fn put_into(&self, spec: &mut PolicySpec) {
         let Self {
             max_unavailable, min_ready_seconds, ramp, progress_deadline, on_failure, ..
@@ -244,7 +245,7 @@ impl PaceFlags {
     }
 }
 
-/// A policy that says nothing of its own.
+/// A policy with default values.
 fn of_command_line() -> RolloutPolicy {
     RolloutPolicy::named("command line")
 }
@@ -262,7 +263,7 @@ fn deadline(text: &str) -> Result<Deadline, String> {
 }
 
 fn span(text: &str) -> Result<Duration, String> {
-    let error = || format!("`{text}` is no span of time such as 90s, 10m or 1h30m");
+    let error = || format!("`{text}` is not a duration such as 90s, 10m or 1h30m");
     let span: SignedDuration = text.parse().map_err(|_| error())?;
     Duration::try_from(span).map_err(|_| error())
 }
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_that_of_the_whole_run() {
+    fn the_timeout_is_that_of_the_whole_run() {
         let now: Timestamp = "2026-08-01T12:00:00Z".parse().unwrap();
         let seconds = |seconds| Duration::from_secs(seconds);
         for (line, elapsed, ends, lock_wait) in [

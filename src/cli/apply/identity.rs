@@ -1,13 +1,13 @@
-//! Who we are: what stands in the lock, for whoever waits for it.
+//! The identity of a run, written to the lock for other runs that wait for it.
 
 use crate::cli::error::Error;
 use crate::cli::shell::Shell;
 use crate::cluster::Holder;
 
-/// Variables in which CI systems say where a run can be looked at.
+/// Environment variables in which CI systems put the URL of a run.
 const RUN_URLS: [&str; 3] = ["CI_JOB_URL", "BUILD_URL", "CIRCLE_BUILD_URL"];
 
-/// This process, on this machine.
+/// The lock holder of this process.
 pub(super) fn holder(shell: &Shell) -> Result<Holder, Error> {
     let text = |name: &str| shell.variable(name).map(|value| value.to_string_lossy().into_owned());
     let salt = Shell::salt()?;
@@ -20,7 +20,7 @@ pub(super) fn holder(shell: &Shell) -> Result<Holder, Error> {
     })
 }
 
-/// How a run names itself in the cluster: its CI run, else user and machine.
+/// The name of a run in the cluster: the URL of its CI run, else user and host.
 pub(super) fn by(holder: &Holder) -> String {
     let Holder { host, pid: _, user, run, id: _ } = holder;
     match run {

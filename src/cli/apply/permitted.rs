@@ -1,7 +1,7 @@
-//! Whether everything that a run is to do is permitted: asked in one go before anything is written,
-//! the lock included, and told all at once.
+//! Checks all permissions of a run before anything is written, the lock included, and reports all
+//! missing ones at once.
 //!
-//! Not here: what a run needs (`apply::permissions`).
+//! Not here: the list of needed permissions (`apply::permissions`).
 
 use super::session::Session;
 use crate::apply::permissions::{self, Errand, Finding, Need, Weight, Work};
@@ -12,11 +12,11 @@ use crate::cluster::{self, Verb, Verdict, WritableCluster};
 use crate::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, ManagedBy};
 use crate::plan::{Change, DaemonSetPlan, Plan, Warning};
 
-/// Asks whether all of this is permitted. What has been read by now need not be asked, and what is
-/// optional is asked for where it is used.
+/// Checks the required permissions of these errands. Listing is not checked, because the lists have
+/// been read; optional permissions are checked where they are used.
 ///
 /// # Errors
-/// All that is missing.
+/// All missing permissions.
 pub(super) async fn check(
     errands: &[Errand],
     held: Vec<DaemonSetKey>,
@@ -29,22 +29,22 @@ pub(super) async fn check(
     require(needs, held, session).await
 }
 
-/// What earlier runs have left held.
+/// The DaemonSets that earlier runs have left paused.
 pub(super) fn held(plan: &Plan) -> Vec<DaemonSetKey> {
-    let held = plan.daemon_sets.iter().filter(|one| one.hold.is_some());
+    let held = plan.daemon_sets.iter().filter(|one| one.pause.is_some());
     held.map(DaemonSetPlan::key).collect()
 }
 
-/// As [`check`], for DaemonSets that are only named, before any of them has its turn.
+/// As [`check`], for DaemonSets named on the command line, before any of them is changed.
 ///
 /// # Errors
-/// All that is missing.
+/// All missing permissions.
 pub(super) async fn check_named(
     names: &[DaemonSetKey],
     work: Work,
     session: &mut Session,
 ) -> Result<(), Error> {
-    // One alone is asked for when its plan is there.
+    // For a single DaemonSet, permissions are checked once its plan is made.
     if names.len() < 2 {
         return Ok(());
     }
@@ -54,7 +54,7 @@ pub(super) async fn check_named(
             .unless_interrupted(async |_, cluster| Ok(cluster.live().daemon_set_listed(key).await))
             .await?;
         let managed_by = match found {
-            // What is neither here nor there is told by its turn.
+            // A DaemonSet that does not exist is reported later.
             Ok(None) => continue,
             Ok(Some(DaemonSet { managed_by, .. })) => managed_by,
             Err(cluster::Error::Forbidden { .. }) => ManagedBy::DaemonSetController,
@@ -65,7 +65,7 @@ pub(super) async fn check_named(
     require(permissions::needs(&errands), Vec::new(), session).await
 }
 
-/// What is missing besides, when something may not even be read.
+/// The error if reading is forbidden: it lists all other missing permissions, too.
 pub(super) async fn besides(
     error: cluster::Error,
     errands: &[Errand],
@@ -80,7 +80,7 @@ pub(super) async fn besides(
     Error::NotPermitted { missing, held: Vec::new() }
 }
 
-/// What carrying a plan out does, DaemonSet by DaemonSet.
+/// The errands of a plan, one per DaemonSet.
 pub(super) fn errands(plan: &Plan) -> Vec<Errand> {
     plan.daemon_sets.iter().map(errand).collect()
 }
@@ -97,7 +97,7 @@ fn errand(plan: &DaemonSetPlan) -> Errand {
     Errand::with(&plan.key(), plan.managed_by, work)
 }
 
-/// The same of DaemonSets that cannot be seen.
+/// The errands of DaemonSets that may not be read.
 pub(super) fn errands_unseen(desired: &[DesiredDaemonSet]) -> Vec<Errand> {
     let work = Work::Change { creates: false };
     desired.iter().map(|one| Errand::with(&one.key, one.managed_by, work)).collect()
@@ -121,8 +121,8 @@ fn missing(findings: Vec<Finding>) -> Vec<Need> {
     missing.map(|finding| finding.need).collect()
 }
 
-/// A server that does not say what is permitted is no reason to stop: a dry run of the first write
-/// follows in any case.
+/// Warns about permissions that the server could not check. The run continues: a dry run of the
+/// first write follows.
 fn warn(findings: &[Finding], printer: Printer) {
     let unknown = findings.iter().filter_map(|finding| match &finding.verdict {
         Verdict::Unknown { why } => Some((finding, why)),

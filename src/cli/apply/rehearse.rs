@@ -1,7 +1,7 @@
 //! `ds-apply --rehearse`: the same run on an embedded copy of the cluster, on virtual time.
 //!
-//! Whatever follows from here is the code that carries out a real rollout; only the client and the
-//! clock are others. Not here: the embedded cluster (`simulator`).
+//! Below this, the code is that of a real rollout; only the client and the clock differ. Not here:
+//! the embedded cluster (`simulator`).
 
 mod usage;
 
@@ -28,22 +28,22 @@ use crate::simulator::{Rehearsal, Timings, World, on_virtual_time};
 /// Heading of the flags of a rehearsal.
 const REHEARSAL: &str = "Rehearsal";
 
-/// How a rollout is rehearsed.
+/// The flags of a rehearsal.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct RehearsalFlags {
-    /// Do all of it on an embedded copy of the cluster, live or recorded; the real one is only read
+    /// Run on an embedded copy of the cluster, live or recorded; the real one is only read
     #[arg(long, help_heading = REHEARSAL)]
     pub(super) rehearse: bool,
 
-    /// What goes wrong meanwhile: a document of kind Faults
+    /// Faults to inject: a document of kind Faults
     #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]
     fault: Option<PathBuf>,
 
-    /// Write the cluster as it is afterwards to a file, as `ds-plan snapshot` does
+    /// Write the resulting cluster to a file, as `ds-plan snapshot` does
     #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]
     save: Option<PathBuf>,
 
-    /// Where all chance comes from: the same number, the same history
+    /// Random seed: the same number gives the same run
     #[arg(long, value_name = "N", help_heading = REHEARSAL, requires = "rehearse")]
     #[arg(default_value_t = 0)]
     seed: u64,
@@ -67,7 +67,7 @@ pub(super) async fn run(
         faults: faults.unwrap_or_default(),
         seed: flags.seed,
     };
-    // A thread of its own, for virtual time has one of its own.
+    // Virtual time needs a thread with its own runtime.
     let work = move || {
         let on_it = OnIt { command, global, shell, save: flags.save };
         on_virtual_time(on_it.run(snapshot, rehearsal, interrupts))
@@ -78,7 +78,7 @@ pub(super) async fn run(
     }
 }
 
-/// What has to be read. Nothing else is asked of the cluster, so who may plan may rehearse.
+/// The namespaces to read. No other request is sent, so any user who may plan may rehearse.
 fn scope(command: &Command, global: &GlobalFlags) -> Scope {
     match (command.names(), &global.namespace) {
         (Some(names), _) => {
@@ -89,7 +89,7 @@ fn scope(command: &Command, global: &GlobalFlags) -> Scope {
     }
 }
 
-/// The run itself, on virtual time.
+/// The rehearsed run, on virtual time.
 struct OnIt {
     command: Command,
     global: GlobalFlags,
@@ -109,18 +109,18 @@ impl OnIt {
         let nodes = snapshot.nodes.len();
         self.shell.now = snapshot.observed_at;
         drop(snapshot);
-        // Nothing is by chance, not even who we are.
+        // Everything is deterministic, including the identity of the lock holder.
         let holder = Holder { id: format!("{seed:016x}"), ..identity::holder(&self.shell)? };
         let again = planned_again(&self.command);
         let usage = Usage::of(world.server().clone());
         let output = self.command.output();
         let mut on = session_on(&self.shell, &world, holder.clone(), interrupts).telling(output);
-        let done = in_session(self.command.agreed_to(), &self.global, &mut on).await;
+        let done = in_session(self.command.approved(), &self.global, &mut on).await;
         let (took, printer) = (world.clock().now(), self.shell.printer);
         let mut done = on.reported(done, true, printer);
         let chart = usage.chart();
         if let Some(again) = again.filter(|_| matches!(done, Ok(Exit::Done))) {
-            // The same once more: its plan says what is left.
+            // Run it again: the plan shows what is left.
             let (_nobody, quiet) = mpsc::channel(1);
             self.shell.now = took;
             let mut on = session_on(&self.shell, &world, holder, quiet).telling(output);
@@ -135,7 +135,7 @@ impl OnIt {
     }
 }
 
-/// A session of its own on the embedded cluster.
+/// A new session on the embedded cluster.
 fn session_on(
     shell: &Shell,
     world: &World,
@@ -146,11 +146,11 @@ fn session_on(
     Session::on(cluster, shell, holder, world.clock().for_leases(), interrupts)
 }
 
-/// The command once more, if it plans from a source and so can find that nothing is left.
+/// The command for a second run, if it plans from a source and so can show that nothing is left.
 fn planned_again(command: &Command) -> Option<Command> {
     let Command::Apply(args) = command else { return None };
-    let agreed = || Command::Apply(args.clone()).agreed_to();
-    args.plans_anew().then(agreed)
+    let approved = || Command::Apply(args.clone()).approved();
+    args.plans_again().then(approved)
 }
 
 fn read_faults(file: &Path) -> Result<Faults, Error> {
@@ -160,11 +160,12 @@ fn read_faults(file: &Path) -> Result<Faults, Error> {
         .map_err(|error| Error::Faults { file: file.to_owned(), reason: error.to_string() })
 }
 
-/// How long it took, by the clock of the cluster.
+/// The duration of the run, by the clock of the cluster.
 fn summary(nodes: usize, began: Timestamp, ended: Timestamp) -> String {
     let took = SignedDuration::from_secs(ended.duration_since(began).as_secs());
     format!(
-        "rehearsed on {nodes} nodes: {took:#} of the cluster's time; the cluster itself is as it was\n"
+        "rehearsed on {nodes} nodes: {took:#} of the cluster's time; no changes were made to the \
+         cluster\n"
     )
 }
 
@@ -173,13 +174,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_says_how_long_it_took() {
+    fn the_summary_has_the_duration() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let text = summary(412, at(0), at(3_725));
         assert_eq!(
             text,
-            "rehearsed on 412 nodes: 1h 2m 5s of the cluster's time; the cluster itself is as it \
-             was\n"
+            "rehearsed on 412 nodes: 1h 2m 5s of the cluster's time; no changes were made to the \
+             cluster\n"
         );
     }
 }

@@ -1,14 +1,14 @@
-//! `ds-apply release`: what a rollout holds is given back.
+//! `ds-apply release`: restores the declared strategy of a paused DaemonSet.
 
 use std::sync::Arc;
 
-use super::agree::{Asked, ask, planned, show};
+use super::approve::{ApprovalRequest, ask, planned, show};
 use super::flags::{CommonFlags, NamedFlags};
-use super::on_live::{find, hold, with_template, written};
+use super::in_sequence::{self, InSequence};
+use super::live_object::{find, pause, with_template, written};
 use super::permitted;
 use super::session::{Session, unlock};
-use super::turns::{self, InTurn};
-use super::{identity, told};
+use super::{identity, progress};
 use crate::apply::permissions::{Errand, Work};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -17,18 +17,18 @@ use crate::model::{DaemonSetKey, ManagedBy, PolicySpec};
 use crate::plan::SourceInfo;
 use crate::rollout::{Goal, Provenance, Task};
 
-/// Above the plan of what follows a release.
+/// The heading of the plan that follows a release.
 fn heading(managed_by: ManagedBy) -> &'static str {
     match managed_by {
         ManagedBy::DaemonSetController => "The controller will do this by itself, at its own pace:",
-        ManagedBy::DsApply => "Nobody does this before ds-apply runs again, which then paces it:",
+        ManagedBy::DsApply => "This happens when ds-apply runs again, which then paces it:",
     }
 }
 
-/// Give the declared strategy back, whatever the controller then does
+/// Restore the declared update strategy, whatever the controller then does
 ///
-/// Prints what the controller will do at once. Where `ds-apply` is the controller, that waits for its
-/// next run.
+/// Prints what the controller will then do at once. Where `ds-apply` is the controller, its next
+/// run does it.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
@@ -39,17 +39,17 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Erro
     let NamedFlags { names, common } = &args.named;
     permitted::check_named(names, Work::Release, session).await?;
     let each = names.iter().map(|key| One { key, args: common }).collect();
-    turns::take(each, common.keep_going, session).await
+    in_sequence::take(each, common.keep_going, session).await
 }
 
-/// One DaemonSet's turn.
+/// The release of one DaemonSet.
 struct One<'a> {
     key: &'a DaemonSetKey,
     args: &'a CommonFlags,
 }
 
-impl InTurn for One<'_> {
-    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+impl InSequence for One<'_> {
+    async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         release(self.args, self.key, session).await
     }
 }
@@ -61,14 +61,15 @@ async fn release(
 ) -> Result<Exit, Error> {
     let snapshot = session.snapshot(key).await?;
     let live = find(&snapshot, key)?;
-    let Some(hold) = hold(live)? else {
-        session.shell.printer.out(format!("{key} is not held\n")).map_err(Error::Output)?;
+    let Some(pause) = pause(live)? else {
+        session.shell.printer.out(format!("{key} is not paused\n")).map_err(Error::Output)?;
         return Ok(Exit::Done);
     };
-    // What the controller does as soon as it may.
-    let desired = [with_template(live, Some(&hold), &live.spec.template)?];
+    // The plan of the controller once the strategy is restored.
+    let desired = [with_template(live, Some(&pause), &live.spec.template)?];
     let now = session.shell.now;
-    let plan = planned(&snapshot, Asked::only(&desired, SourceInfo::default()), args, now);
+    let plan =
+        planned(&snapshot, ApprovalRequest::only(&desired, SourceInfo::default()), args, now);
     show(&plan, Some(heading(live.managed_by)), args, &session.shell)?;
     let errand = Errand::with(key, live.managed_by, Work::Release);
     permitted::check(&[errand], vec![key.clone()], session).await?;
@@ -85,7 +86,7 @@ async fn release(
         failed_before: false,
     };
     let lock = session.lock(key, &args.pace, args.output).await?;
-    let ending = session.carry_out(&Owner::from(live), &lock, task, args.output).await;
+    let ending = session.run_rollout(&Owner::from(live), &lock, task, args.output).await;
     unlock(lock).await;
-    Ok(told::exit(&ending?.outcome))
+    Ok(progress::exit(&ending?.outcome))
 }

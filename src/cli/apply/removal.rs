@@ -1,14 +1,14 @@
-//! A DaemonSet's last turn: it is not in its source any more, and is deleted. Under its lock, and
-//! only as the plan that was agreed to says.
+//! Deletes a DaemonSet that is no longer in its source, under its lock and only if the approved
+//! plan deletes it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::agree::{Asked, not_refused, planned, still_agreed};
+use super::approve::{ApprovalRequest, check_not_stale, not_refused, planned};
 use super::flags::CommonFlags;
+use super::in_sequence::InSequence;
+use super::progress::ProgressReporter;
 use super::session::{Session, unlock};
-use super::told::Teller;
-use super::turns::InTurn;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cluster::{Lock, Scope, WriteError};
@@ -17,26 +17,26 @@ use crate::plan::{
     Action, Binding, Change, DaemonSetPlan, Difference, Plan, Prune, SourceInfo, Stale,
 };
 
-/// How often a delete is tried again that somebody's write came before: the controller writes the
-/// status whenever a pod changes.
+/// Number of attempts to delete. An attempt fails if another client writes the object first: the
+/// controller writes the status whenever a pod changes.
 const ATTEMPTS: u32 = 5;
 
-/// One DaemonSet that is deleted.
+/// One DaemonSet to delete.
 pub(super) struct Removal<'a> {
-    /// How.
+    /// The flags of the command.
     pub args: &'a CommonFlags,
-    /// The plan that was agreed to.
-    pub agreed: &'a Plan,
-    /// How much of it binds.
+    /// The approved plan.
+    pub approved: &'a Plan,
+    /// The parts of the approved plan that must not change.
     pub binding: Binding,
-    /// Which one.
+    /// The DaemonSet.
     pub key: DaemonSetKey,
-    /// Which source does not contain it any more.
+    /// The source that no longer contains it.
     pub prune: Prune<'a>,
 }
 
-impl InTurn for Removal<'_> {
-    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+impl InSequence for Removal<'_> {
+    async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         let lock = session.lock(&self.key, &self.args.pace, self.args.output).await?;
         let done = self.under(&lock, session).await;
         unlock(lock).await;
@@ -46,16 +46,16 @@ impl InTurn for Removal<'_> {
 
 impl Removal<'_> {
     async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
-        let teller = Teller::new(&self.key, self.args.output, &session.shell);
+        let reporter = ProgressReporter::new(&self.key, self.args.output, &session.shell);
         for left in (0..ATTEMPTS).rev() {
             let snapshot = session.snapshot(&self.key).await?;
             let Some(live) = snapshot.daemon_set(&self.key).filter(|live| !live.terminating) else {
-                teller.say(snapshot.observed_at, "gone", "is gone already");
+                reporter.say(snapshot.observed_at, "gone", "is already deleted");
                 return Ok(Exit::Done);
             };
             let plan = self.planned(&snapshot, session);
             let one = self.still_to_go(&plan)?;
-            teller.say(snapshot.observed_at, "deletingDaemonSet", &words(one));
+            reporter.say(snapshot.observed_at, "deletingDaemonSet", &words(one));
             let writer = lock.writer();
             match writer.delete_daemon_set(live, self.prune.cascade).await {
                 Ok(()) => break,
@@ -70,11 +70,13 @@ impl Removal<'_> {
         Ok(Exit::Done)
     }
 
-    /// This DaemonSet's plan, on what is live now. What is about the source as a whole was judged
-    /// with all of it in sight ([`check_source`]).
+    /// The plan of this DaemonSet, on the current cluster. Guards about the whole source were
+    /// checked before ([`check_source`]).
     fn planned(&self, snapshot: &Snapshot, session: &Session) -> Plan {
-        let wanted =
-            Asked { prune: Some(self.prune), ..Asked::only(&[], self.agreed.source.clone()) };
+        let wanted = ApprovalRequest {
+            prune: Some(self.prune),
+            ..ApprovalRequest::only(&[], self.approved.source.clone())
+        };
         let mut plan = planned(snapshot, wanted, self.args, session.shell.now);
         plan.daemon_sets.retain(|one| one.key() == self.key);
         let name = self.key.to_string();
@@ -82,24 +84,24 @@ impl Removal<'_> {
         plan
     }
 
-    /// It is to be deleted still, just as it was agreed to.
+    /// Checks that the DaemonSet is still to be deleted, as in the approved plan.
     fn still_to_go<'p>(&self, plan: &'p Plan) -> Result<&'p DaemonSetPlan, Error> {
         let Some(one) = plan.daemon_sets.first() else {
             let what = Difference::NotMarked;
             return Err(Error::Stale(vec![Stale { daemon_set: self.key.clone(), what }]));
         };
-        let mut agreed = self.agreed.clone();
-        agreed.daemon_sets.retain(|one| one.key() == self.key);
-        still_agreed(&agreed, plan, self.binding, self.args.allow)?;
+        let mut approved = self.approved.clone();
+        approved.daemon_sets.retain(|one| one.key() == self.key);
+        check_not_stale(&approved, plan, self.binding, self.args.allow)?;
         Ok(one)
     }
 }
 
-/// What is about a source as a whole is judged with all of it in sight, right before something is
-/// deleted: a rollout before it may have lasted hours.
+/// Checks the guards about the whole source, with all namespaces, right before something is
+/// deleted: the rollouts before may have taken hours.
 ///
 /// # Errors
-/// A guard refuses it.
+/// A guard blocks it.
 pub(super) async fn check_source(
     args: &CommonFlags,
     source: &SourceInfo,
@@ -111,13 +113,14 @@ pub(super) async fn check_source(
             Ok(cluster.live().snapshot_for(&[], &Scope::All, shell.now).await?)
         })
         .await?;
-    let wanted = Asked { prune: Some(prune), ..Asked::only(&[], source.clone()) };
+    let wanted =
+        ApprovalRequest { prune: Some(prune), ..ApprovalRequest::only(&[], source.clone()) };
     let mut plan = planned(&snapshot, wanted, args, session.shell.now);
     plan.guards.retain(|guard| guard.daemon_set.is_none());
     not_refused(&plan, args.allow)
 }
 
-/// What a plan deletes, in its order.
+/// The DaemonSets that a plan deletes.
 pub(super) fn keys(plan: &Plan) -> BTreeSet<DaemonSetKey> {
     let gone = plan.daemon_sets.iter().filter(|one| one.change == Change::Delete);
     gone.map(DaemonSetPlan::key).collect()
@@ -125,11 +128,11 @@ pub(super) fn keys(plan: &Plan) -> BTreeSet<DaemonSetKey> {
 
 fn words(plan: &DaemonSetPlan) -> String {
     match plan.cascade {
-        Some(Cascade::Orphan) => "deleting the DaemonSet; its pods stay".to_owned(),
+        Some(Cascade::Orphan) => "deleting the DaemonSet; its pods are kept".to_owned(),
         Some(Cascade::Background) | None => {
             let pods = plan.nodes.iter().filter(|node| node.action == Action::Delete);
             let pods: usize = pods.map(|node| node.pods.len()).sum();
-            format!("deleting the DaemonSet; its {pods} pods go with it")
+            format!("deleting the DaemonSet and its {pods} pods")
         }
     }
 }

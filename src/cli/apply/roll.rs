@@ -1,15 +1,15 @@
 //! `ds-apply roll` and `step`: replace the outdated pods of a DaemonSet that declares `OnDelete`,
-//! in waves, without ever writing the object.
+//! in waves, without writing the object.
 
 use std::collections::BTreeSet;
 
-use super::agree::{Asked, Asking, planned, still_agreed};
+use super::approve::{ApprovalRequest, Asking, check_not_stale, planned};
 use super::flags::{CommonFlags, NamedFlags};
-use super::on_live::{as_if_rolling, find, hold, with_template};
+use super::in_sequence::{self, InSequence};
+use super::live_object::{as_if_rolling, find, pause, with_template};
 use super::permitted;
 use super::session::{Session, unlock};
-use super::turns::{self, InTurn};
-use super::{identity, told};
+use super::{identity, progress};
 use crate::apply::permissions::{Errand, Work};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -22,8 +22,8 @@ use crate::rollout::{Extent, Goal, Provenance, Task};
 
 /// Replace the outdated pods of DaemonSets that declare OnDelete, in waves
 ///
-/// For objects that somebody else applies, Argo CD or Flux say. The object is never written; when
-/// new pods fail, it only stops.
+/// For objects that another tool applies, such as Argo CD or Flux. The object is never written;
+/// when new pods fail, the run only stops.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(in crate::cli) struct Args {
 /// Replace some outdated pods of a DaemonSet that declares OnDelete, and stop
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct StepArgs {
-    /// Which DaemonSet
+    /// DaemonSet
     #[arg(value_name = "NAMESPACE/NAME")]
     pub(super) name: DaemonSetKey,
 
@@ -44,19 +44,19 @@ pub(in crate::cli) struct StepArgs {
     pub(super) common: CommonFlags,
 }
 
-/// How many pods one step replaces.
+/// The pods that one step replaces.
 #[derive(clap::Args, Clone, Debug)]
 #[group(required = true, multiple = false)]
 struct ExtentFlags {
-    /// So many
+    /// Number of pods
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
 
-    /// Those on these nodes
+    /// Pods on these nodes
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     nodes: Vec<NodeName>,
 
-    /// Those of this wave of the plan
+    /// Pods of this wave of the plan
     #[arg(long, value_name = "N")]
     wave: Option<u32>,
 }
@@ -65,53 +65,56 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Erro
     let NamedFlags { names, common: args } = &args.named;
     permitted::check_named(names, Work::Roll, session).await?;
     let each = names.iter().map(|key| One { key, args, extent: None }).collect();
-    turns::take(each, args.keep_going, session).await
+    in_sequence::take(each, args.keep_going, session).await
 }
 
 pub(super) async fn step(args: &StepArgs, session: &mut Session) -> Result<Exit, Error> {
     let StepArgs { name, extent, common } = args;
-    One { key: name, args: common, extent: Some(extent) }.carry_out(session).await
+    One { key: name, args: common, extent: Some(extent) }.run(session).await
 }
 
-/// One DaemonSet's turn.
+/// The roll of one DaemonSet.
 struct One<'a> {
     key: &'a DaemonSetKey,
     args: &'a CommonFlags,
     extent: Option<&'a ExtentFlags>,
 }
 
-impl InTurn for One<'_> {
-    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+impl InSequence for One<'_> {
+    async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         let snapshot = session.snapshot(self.key).await?;
-        let agreed = self.plan(&snapshot, session)?;
+        let approved = self.plan(&snapshot, session)?;
         let binding = Binding::Reasons;
-        let asking = Asking { args: self.args, agreed: &agreed, version: None, binding };
+        let asking = Asking { args: self.args, approved: &approved, version: None, binding };
         let managed_by = find(&snapshot, self.key)?.managed_by;
         let errand = Errand::with(self.key, managed_by, Work::Roll);
-        if !asking.agree(&agreed, &[errand], false, session).await?.any {
+        if !asking.approve(&approved, &[errand], false, session).await?.any {
             return Ok(Exit::Done);
         }
         let lock = session.lock(self.key, &self.args.pace, self.args.output).await?;
         let done = async {
             let snapshot = session.snapshot(self.key).await?;
             let plan = self.plan(&snapshot, session)?;
-            still_agreed(&agreed, &plan, binding, self.args.allow)?;
+            check_not_stale(&approved, &plan, binding, self.args.allow)?;
             let task = self.task(&plan, &snapshot, session)?;
             let owner = Owner::from(find(&snapshot, self.key)?);
-            session.carry_out(&owner, &lock, task, self.args.output).await
+            session.run_rollout(&owner, &lock, task, self.args.output).await
         };
         let ending = done.await;
         unlock(lock).await;
-        Ok(told::exit(&ending?.outcome))
+        Ok(progress::exit(&ending?.outcome))
     }
 }
 
 impl One<'_> {
-    /// What would happen if the controller replaced these pods within our budget.
+    /// The plan as if the controller replaced the pods within the budget of the flags.
     fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Plan, Error> {
         let live = find(snapshot, self.key)?;
-        if let Some(hold) = hold(live)? {
-            return Err(Error::HeldByApply { daemon_set: self.key.clone(), hold: Box::new(hold) });
+        if let Some(pause) = pause(live)? {
+            return Err(Error::PausedByApply {
+                daemon_set: self.key.clone(),
+                pause: Box::new(pause),
+            });
         }
         if live.spec.update_strategy != UpdateStrategy::OnDelete {
             return Err(Error::NotOnDelete(self.key.clone()));
@@ -119,9 +122,9 @@ impl One<'_> {
         let snapshot = as_if_rolling(snapshot, self.key, self.max_unavailable());
         let live = find(&snapshot, self.key)?;
         let desired = [with_template(live, None, &live.spec.template)?];
-        let wanted = Asked::only(&desired, SourceInfo::default());
+        let wanted = ApprovalRequest::only(&desired, SourceInfo::default());
         let mut plan = planned(&snapshot, wanted, self.args, session.shell.now);
-        // Whoever applies the object has nothing to undo: it is not written.
+        // The object is not written, so a GitOps tool has nothing to revert.
         plan.guards.retain(|guard| guard.code != GuardCode::GitOps);
         Ok(plan)
     }
@@ -164,7 +167,7 @@ impl One<'_> {
     }
 }
 
-/// Those nodes, which must be there.
+/// The nodes as a set; an error if one does not exist.
 fn known(nodes: &[NodeName], snapshot: &Snapshot) -> Result<BTreeSet<NodeName>, Error> {
     let is_there = |name: &NodeName| snapshot.nodes.iter().any(|node| node.name == *name);
     match nodes.iter().find(|name| !is_there(name)) {

@@ -1,8 +1,8 @@
-//! A saved plan: a claim of what was approved, checked before anything is made of it.
+//! A saved plan: it records what was approved, and is checked before it is used.
 //!
-//! The file says what was agreed to, and nothing else is taken from it: which guards there are, what
-//! the manifests hold and where they come from are found out again. Not here: whether what would be
-//! done now is still what was agreed to (`plan::stale`).
+//! Only the approved changes are read from the file: guards, manifests and their origin are
+//! determined again. Not here: comparing the approved changes with the current ones
+//! (`plan::stale`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,10 +18,10 @@ use crate::cli::signature::SignatureFlags;
 use crate::model::{DaemonSetKey, is_commit_id};
 use crate::plan::{self, Binding, DaemonSetPlan, Plan, SourceInfo};
 
-/// Which plan is carried out, and which one it has to be.
+/// The flags for a saved plan.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct SavedFlags {
-    /// Carry out this plan, which `ds-plan --out` saved, if it still fits the cluster
+    /// Apply this plan, which `ds-plan --out` saved, if it still matches the cluster
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["names", "selector", "rev", "source_id", "resume"])]
     pub(super) plan: Option<PathBuf>,
@@ -30,21 +30,21 @@ pub(super) struct SavedFlags {
     #[arg(long, value_name = "DIGEST", requires = "plan")]
     sha256: Option<FileDigest>,
 
-    /// Of a saved plan: replace exactly the pods in it, or nothing
+    /// Replace exactly the pods in the saved plan, or nothing
     #[arg(long, requires = "plan")]
     strict: bool,
 }
 
 impl SavedFlags {
-    /// How much of the plan binds.
+    /// The parts of the plan that must not change.
     pub(super) fn binding(&self) -> Binding {
         if self.strict { Binding::Pods } else { Binding::Reasons }
     }
 
-    /// The plan, if one is to be carried out.
+    /// Reads the saved plan, if `--plan` is given.
     ///
     /// # Errors
-    /// It cannot be read, or is not the one that was approved.
+    /// The file cannot be read, or its digest or signature is not the required one.
     pub(super) fn read(
         &self,
         signature: &SignatureFlags,
@@ -55,7 +55,7 @@ impl SavedFlags {
         let place = signed
             .as_ref()
             .map_or_else(|| shell.current_dir.join(file), |copy| copy.path().to_owned());
-        // Read once: what is checked is what is carried out.
+        // The file is read only once, so that the checked content is the one that is applied.
         let text =
             fs::read(place).map_err(|source| Error::OpenPlan { file: file.clone(), source })?;
         let found = FileDigest::of(&text);
@@ -78,7 +78,7 @@ pub(super) struct SavedPlan {
 }
 
 impl SavedPlan {
-    /// A branch, or an expression, is another commit tomorrow.
+    /// Refuses a branch or an expression: they can name another commit later.
     fn check_commit(&self) -> Result<(), Error> {
         match &self.plan.source.commit {
             Some(commit) if !is_commit_id(commit) => {
@@ -88,7 +88,7 @@ impl SavedPlan {
         }
     }
 
-    /// The DaemonSets that it is about. One that deletes is about all of its source.
+    /// The DaemonSets of the plan; none if it prunes, because that selects the whole source.
     pub(super) fn names(&self) -> Vec<DaemonSetKey> {
         match self.plan.source.prune {
             Some(_) => Vec::new(),
@@ -96,10 +96,10 @@ impl SavedPlan {
         }
     }
 
-    /// Where its manifests are: at its commit, unless they are files.
+    /// The location of its manifests: its commit, or the files given with `-f`.
     ///
     /// # Errors
-    /// It is of files, and none are given.
+    /// It is a plan of files, and `-f` is not given.
     pub(super) fn source(&self, flags: &SourceFlags) -> Result<SourceFlags, Error> {
         let mut flags = flags.clone();
         if !flags.filename.is_empty() {
@@ -115,10 +115,10 @@ impl SavedPlan {
         Ok(flags)
     }
 
-    /// The manifests that were read are those of its commit.
+    /// Checks that the manifests that were read are those of its commit.
     ///
     /// # Errors
-    /// They are not: the id is that of a tag, say.
+    /// They are not: the id could be that of a tag.
     pub(super) fn is_of(&self, read: &SourceInfo) -> Result<(), Error> {
         match (&self.plan.source.commit, &read.commit) {
             (Some(planned), Some(read)) if planned != read => {
@@ -128,25 +128,25 @@ impl SavedPlan {
         }
     }
 
-    /// What was agreed to: of the file only what becomes of each DaemonSet, all else as it was found
-    /// out again. Whether that is still what would be done, each DaemonSet's turn finds out; what is
-    /// not will not be done, so no guard need speak of it.
+    /// The approved plan: the DaemonSets of the file, and everything else from `now`. Each apply of
+    /// a DaemonSet checks whether its part is stale. Stale parts are not applied, so their guards
+    /// are removed from `now`.
     ///
     /// # Errors
-    /// It is a plan of another cluster.
-    pub(super) fn agreed(self, now: &mut Plan, binding: Binding) -> Result<Plan, Error> {
+    /// The plan is for another cluster.
+    pub(super) fn approved(self, now: &mut Plan, binding: Binding) -> Result<Plan, Error> {
         let Self { file, plan } = self;
         let (planned, found) = (plan.cluster.uid, now.cluster.uid.clone());
         if planned.is_none() || planned != found {
             return Err(Error::OtherCluster { file, planned, found });
         }
-        let agreed = Plan { daemon_sets: plan.daemon_sets, ..now.clone() };
-        let stale: BTreeSet<String> = plan::stale(&agreed, now, binding)
+        let approved = Plan { daemon_sets: plan.daemon_sets, ..now.clone() };
+        let stale: BTreeSet<String> = plan::stale(&approved, now, binding)
             .into_iter()
             .map(|stale| stale.daemon_set.to_string())
             .collect();
         let is_stale = |name: &String| stale.contains(name);
         now.guards.retain(|guard| !guard.daemon_set.as_ref().is_some_and(is_stale));
-        Ok(agreed)
+        Ok(approved)
     }
 }

@@ -1,4 +1,4 @@
-//! The process around a rollout: its cluster, the lock, and how it is interrupted.
+//! The session of a run: its cluster, its locks, and interrupts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::evidence;
 use super::flags::PaceFlags;
 use super::identity;
-use super::told::{Format, Teller};
+use super::progress::{Format, ProgressReporter};
 use crate::apply::{self, Interrupt, Run};
 use crate::cli::connection::{self, Connection};
 use crate::cli::error::Error;
@@ -26,41 +26,41 @@ use crate::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Nod
 use crate::render::{self, HtmlOptions, RolloutReport};
 use crate::rollout::{Ending, Record, Task};
 
-/// The process around a run.
+/// The state of a run.
 pub(super) struct Session {
-    /// What is taken from the process.
+    /// The environment of the process.
     pub shell: Shell,
-    /// Where things are done.
+    /// The cluster to write to.
     pub cluster: WritableCluster,
-    /// Who does them.
+    /// The lock holder of this run.
     pub holder: Holder,
-    /// Whether to show what containers that fail have printed.
+    /// Whether to show the logs of failed containers (`--logs`).
     pub logs: bool,
-    /// What time is measured with.
+    /// The clock for elapsed time.
     clock: Clock,
-    /// What happened, if there is to be a page about it.
+    /// The events of the run, for `-o html`.
     recording: Option<Recording>,
-    /// What it said when the run began.
+    /// The value of the clock at the start of the run.
     begun: Duration,
     interrupts: mpsc::Receiver<Interrupt>,
-    /// Whether one came while a rollout was under way, however that ended.
+    /// Whether an interrupt came during a rollout, whatever its outcome.
     interrupted: bool,
 }
 
-/// What a page about a run is made from.
+/// The data of the HTML page about a run.
 #[derive(Default)]
 struct Recording {
-    /// Nodes of the cluster, as they were last seen.
+    /// Nodes of the cluster, as they were last read.
     nodes: Vec<Node>,
-    /// What was carried out, in order.
+    /// The rollouts, in order.
     records: Vec<Record>,
 }
 
 impl Session {
-    /// Makes ready to speak to the cluster.
+    /// Opens a session on the cluster that the flags name.
     ///
     /// # Errors
-    /// There is no way to it, or it is a recording.
+    /// The cluster cannot be connected to, or it is a recording.
     pub(super) async fn open(
         global: &GlobalFlags,
         shell: &Shell,
@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    /// A run on that cluster, whose time is measured with that clock.
+    /// A session on this cluster, with this clock.
     pub(super) fn on(
         cluster: WritableCluster,
         shell: &Shell,
@@ -92,7 +92,7 @@ impl Session {
         Self { shell, cluster, holder, logs, clock, recording, begun, interrupts, interrupted }
     }
 
-    /// Keeps standard output for the page about the run, if there is to be one.
+    /// Sets the output format. For `-o html`, standard output is reserved for the page.
     pub(super) fn telling(mut self, output: Format) -> Self {
         match output {
             Format::Html => {
@@ -104,10 +104,10 @@ impl Session {
         self
     }
 
-    /// How the run came out, once the page about it is printed, if there is to be one.
+    /// Prints the page of `-o html`, and returns the outcome of the run.
     ///
     /// # Errors
-    /// The run's own, whatever becomes of the page; or that the page cannot be written.
+    /// The error of the run, even if the page fails too; or the error of writing the page.
     pub(super) fn reported(
         &self,
         done: Result<Exit, Error>,
@@ -122,12 +122,12 @@ impl Session {
         done.and_then(|exit| told.map(|()| exit))
     }
 
-    /// Whether it was interrupted: no further DaemonSet has its turn.
+    /// Whether the run was interrupted, so that no further DaemonSet is applied.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// When the whole run stops, by a server's clock that says `now`.
+    /// The time at which the whole run stops, if the clock of the server is at `now`.
     pub(super) fn ends(&self, pace: &PaceFlags, now: Timestamp) -> Option<Timestamp> {
         pace.ends(now, self.elapsed())
     }
@@ -136,10 +136,10 @@ impl Session {
         self.clock.now().saturating_sub(self.begun)
     }
 
-    /// Does something that changes no pod; an interrupt ends it.
+    /// Does work that changes no pod; an interrupt ends it.
     ///
     /// # Errors
-    /// Its own, or that it was interrupted.
+    /// The error of the work, or that it was interrupted.
     pub(super) async fn unless_interrupted<T>(
         &mut self,
         work: impl AsyncFnOnce(&Shell, &WritableCluster) -> Result<T, Error>,
@@ -152,7 +152,7 @@ impl Session {
         }
     }
 
-    /// What is live in the namespace of a DaemonSet.
+    /// Reads the namespace of a DaemonSet.
     ///
     /// # Errors
     /// It cannot be read.
@@ -181,10 +181,10 @@ impl Session {
         Ok(snapshot)
     }
 
-    /// Takes a DaemonSet's lock, which is how its turn begins. Says whom it waits for.
+    /// Takes the lock of a DaemonSet, and reports the holder that it waits for.
     ///
     /// # Errors
-    /// Somebody else has it, and keeps it; or the time of the run is over.
+    /// Another run holds the lock until `--lock-timeout`, or the run timed out.
     pub(super) async fn lock(
         &mut self,
         key: &DaemonSetKey,
@@ -198,23 +198,28 @@ impl Session {
         let (holder, options) = (self.holder.clone(), pace.lock(self.clock.clone(), elapsed));
         self.unless_interrupted(async |shell, cluster| {
             let (printer, now) = (shell.printer, shell.now);
-            let waits = |wait: &LockWait| Teller::plain(key, output, printer).waits(wait, now);
-            Ok(Arc::new(cluster.lock_telling(key, &holder, &options, &waits).await?))
+            let waits =
+                |wait: &LockWait| ProgressReporter::plain(key, output, printer).waits(wait, now);
+            Ok(Arc::new(cluster.lock_reports(key, &holder, &options, &waits).await?))
         })
         .await
     }
 
-    /// Sees to a DaemonSet on which no controller acts, and of which nothing is to be changed.
+    /// Reconciles the pods of a DaemonSet that is managed by `ds-apply` and does not change.
     ///
     /// # Errors
     /// The cluster cannot be watched, another run took the lock, or it was interrupted.
-    pub(super) async fn tend(&mut self, owner: &Owner<'_>, lock: &Arc<Lock>) -> Result<(), Error> {
+    pub(super) async fn reconcile(
+        &mut self,
+        owner: &Owner<'_>,
+        lock: &Arc<Lock>,
+    ) -> Result<(), Error> {
         let observer = self.observe(owner).await?;
-        let tend = apply::tend(owner.key, lock, observer);
-        self.unless_interrupted(async |_, _| Ok(tend.await?)).await
+        let reconcile = apply::reconcile(owner.key, lock, observer);
+        self.unless_interrupted(async |_, _| Ok(reconcile.await?)).await
     }
 
-    /// Begins to watch a DaemonSet and what is about it.
+    /// Starts to watch a DaemonSet and its related objects.
     async fn observe(&mut self, owner: &Owner<'_>) -> Result<Observer, Error> {
         let clock = self.clock.clone();
         let Owner { key, managed_by, .. } = *owner;
@@ -223,8 +228,8 @@ impl Session {
                 ManagedBy::DaemonSetController => {
                     (owner.spec.selector.clone(), may_watch_events(cluster, key).await)
                 }
-                // A controller lets go of pods that the selector does not match any more, and need
-                // not complain to itself.
+                // As the controller, ds-apply has to see pods that the selector no longer matches,
+                // and needs no events about itself.
                 ManagedBy::DsApply => (LabelSelector::default(), false),
             };
             let target = Target { key: key.clone(), managed_by, selector, events };
@@ -233,11 +238,11 @@ impl Session {
         .await
     }
 
-    /// Carries a task out, and tells of it.
+    /// Runs a task, and reports its progress.
     ///
     /// # Errors
     /// The cluster cannot be watched.
-    pub(super) async fn carry_out(
+    pub(super) async fn run_rollout(
         &mut self,
         owner: &Owner<'_>,
         lock: &Arc<Lock>,
@@ -246,7 +251,7 @@ impl Session {
     ) -> Result<Ending, Error> {
         let Owner { key, managed_by, .. } = *owner;
         let observer = self.observe(owner).await?;
-        let mut teller = Teller::new(key, output, &self.shell);
+        let mut reporter = ProgressReporter::new(key, output, &self.shell);
         let mut clocks = Clocks { cluster: &self.cluster, told: false };
         let (recorded, mut events) = (self.recording.is_some(), Vec::new());
         let lock = Arc::clone(lock);
@@ -254,17 +259,17 @@ impl Session {
         let last_seen = observer.clone();
         let run = Run { key, lock, managed_by, observer, interrupts, task };
         let ending = run.to_its_end(|report, now| {
-            clocks.tell(&teller, now);
-            teller.tell(report, now);
+            clocks.tell(&reporter, now);
+            reporter.tell(report, now);
             if recorded {
                 events.push((now, report.clone()));
             }
         });
         let (ending, now) = ending.await;
-        clocks.tell(&teller, now);
+        clocks.tell(&reporter, now);
         self.interrupted |= ending.interrupted;
         let evidence = evidence::gather(&ending, key, &last_seen, &self.cluster, self.logs).await;
-        teller.end(&ending, &evidence, now);
+        reporter.end(&ending, &evidence, now);
         if let Some(recording) = &mut self.recording {
             let record = Record { key: key.clone(), events, ending: ending.clone() };
             recording.records.push(record);
@@ -273,34 +278,34 @@ impl Session {
     }
 }
 
-/// Tells once that the clocks of the API servers differ.
+/// Reports once that the clocks of the API servers differ.
 struct Clocks<'a> {
     cluster: &'a WritableCluster,
     told: bool,
 }
 
 impl Clocks<'_> {
-    fn tell(&mut self, teller: &Teller<'_>, now: Timestamp) {
+    fn tell(&mut self, reporter: &ProgressReporter<'_>, now: Timestamp) {
         if !self.told
             && let Some(apart) = self.cluster.live().clocks_differ()
         {
             self.told = true;
-            teller.clocks_differ(apart, now);
+            reporter.clocks_differ(apart, now);
         }
     }
 }
 
-/// Gives a lock back, so that whoever waits for it need not wait for its lease to run out.
+/// Releases a lock, so that other runs need not wait until its lease expires.
 pub(super) async fn unlock(lock: Arc<Lock>) {
     if let Some(lock) = Arc::into_inner(lock)
         && let Err(error) = lock.release().await
     {
-        tracing::warn!(%error, "cannot give the lock back");
+        tracing::warn!(%error, "cannot release the lock");
     }
 }
 
-/// Whether the controller's complaints can be heard. They are worth having, not needing. They are
-/// watched only: those of earlier times are of no use.
+/// Whether the events of the controller may be watched. They are useful but not required. They are
+/// only watched, not listed: earlier events are of no use.
 async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> bool {
     let access = Access {
         verb: Verb::Watch,

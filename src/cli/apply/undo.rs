@@ -1,11 +1,11 @@
-//! `ds-apply undo`: an earlier template again, paced like any other change.
+//! `ds-apply undo`: rolls back to an earlier template, paced like any other change.
 
-use super::agree::{Agreed, Asked, Asking, planned};
+use super::approve::{ApprovalRequest, Approved, Asking, planned};
 use super::flags::NamedFlags;
-use super::on_live::{find, hold, with_template};
+use super::in_sequence::{self, InSequence};
+use super::live_object::{find, pause, with_template};
 use super::permitted;
 use super::session::Session;
-use super::turns::{self, InTurn};
 use crate::apply::permissions::Work;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -15,21 +15,22 @@ use crate::model::{
     RevisionNumber, Snapshot, is_commit_id,
 };
 use crate::plan::{
-    Binding, COMMIT_ANNOTATION, Hold, HoldState, NoSuchRevision, Plan, SourceInfo, template_digest,
+    Binding, COMMIT_ANNOTATION, NoSuchRevision, PauseState, PausedRollout, Plan, SourceInfo,
+    template_digest,
 };
 use crate::source::FilesVersion;
 
-/// Go back to an earlier revision, in waves
+/// Roll back to an earlier revision, in waves
 ///
-/// Without a revision: to the one before; of a parked rollout, all the way back to the template
-/// that is live again. Git still asks for what was undone, so the commit to revert is printed.
+/// Without a revision: to the previous one; for an aborted rollout, to the template that is live
+/// again. Git still declares what was undone, so the commit to revert is printed.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
-    /// To the revision with this number; `ds-plan history` lists them
+    /// Roll back to the revision with this number; `ds-plan history` lists them
     #[arg(long, value_name = "N", conflicts_with = "to_commit")]
     to_revision: Option<i64>,
 
-    /// To the latest revision of this commit
+    /// Roll back to the latest revision of this commit
     #[arg(long, value_name = "SHA", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     to_commit: Option<String>,
 
@@ -41,17 +42,17 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Erro
     let NamedFlags { names, common } = &args.named;
     permitted::check_named(names, Work::Change { creates: false }, session).await?;
     let each = names.iter().map(|key| One { key, args }).collect();
-    turns::take(each, common.keep_going, session).await
+    in_sequence::take(each, common.keep_going, session).await
 }
 
-/// One DaemonSet's turn.
+/// The undo of one DaemonSet.
 struct One<'a> {
     key: &'a DaemonSetKey,
     args: &'a Args,
 }
 
-impl InTurn for One<'_> {
-    async fn carry_out(&self, session: &mut Session) -> Result<Exit, Error> {
+impl InSequence for One<'_> {
+    async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
         undo(self.args, self.key, session).await
     }
 }
@@ -59,23 +60,23 @@ impl InTurn for One<'_> {
 async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<Exit, Error> {
     let snapshot = session.snapshot(key).await?;
     let live = find(&snapshot, key)?;
-    let hold = hold(live)?;
-    let (template, revision) = target(args, &snapshot, live, hold.as_ref())?;
-    let mut desired = with_template(live, hold.as_ref(), &template)?;
+    let pause = pause(live)?;
+    let (template, revision) = target(args, &snapshot, live, pause.as_ref())?;
+    let mut desired = with_template(live, pause.as_ref(), &template)?;
     record_cause(&mut desired, revision);
     args.named.common.pace.put_over(&mut desired);
-    let undone = undone(live, hold.as_ref());
+    let undone = undone(live, pause.as_ref());
     let version = last_commit(revision).map(|id| FilesVersion { id, subject: None });
     let commit = version.as_ref().map(|it| it.id.clone()).filter(|id| !id.contains(':'));
     let source = SourceInfo { commit, ..SourceInfo::default() };
-    let wanted = Asked::only(std::slice::from_ref(&desired), source);
+    let wanted = ApprovalRequest::only(std::slice::from_ref(&desired), source);
     let plan = planned(&snapshot, wanted, &args.named.common, session.shell.now);
     exactly(&plan, &template, key)?;
     let binding = Binding::Reasons;
     let asking =
-        Asking { args: &args.named.common, agreed: &plan, version: version.as_ref(), binding };
-    let Agreed { any, refused } =
-        asking.agree(&plan, &permitted::errands(&plan), false, session).await?;
+        Asking { args: &args.named.common, approved: &plan, version: version.as_ref(), binding };
+    let Approved { any, refused } =
+        asking.approve(&plan, &permitted::errands(&plan), false, session).await?;
     if !any {
         return Ok(Exit::Done);
     }
@@ -86,38 +87,38 @@ async fn undo(args: &Args, key: &DaemonSetKey, session: &mut Session) -> Result<
     Ok(exit)
 }
 
-/// What is left to do in git, where what was undone came from a commit as it is.
+/// The next step in git, which still declares the template that was undone.
 fn to_make_it_last(version: &str) -> String {
     if is_commit_id(version) {
-        format!("git still asks for what was undone: `git revert {version}` makes it last\n")
+        format!("git still declares what was undone; to revert it there: `git revert {version}`\n")
     } else {
-        format!("what was undone is of no commit ({version}): the manifests still ask for it\n")
+        format!("what was undone is of no commit ({version}); the manifests still declare it\n")
     }
 }
 
-/// The version that is still asked for: the one that was applied last, whether or not it failed.
-fn undone(live: &DaemonSet, hold: Option<&Hold>) -> Option<String> {
-    let failed = hold.and_then(|hold| hold.commit.clone());
+/// The version that git still declares: the one that was applied last, even if it failed.
+fn undone(live: &DaemonSet, pause: Option<&PausedRollout>) -> Option<String> {
+    let failed = pause.and_then(|pause| pause.commit.clone());
     failed.or_else(|| live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned))
 }
 
-/// A revision that was asked for.
+/// The revision to roll back to.
 #[derive(Clone, Debug)]
 enum Wanted {
-    /// The one before the live one; of a parked rollout, the one that is live.
+    /// The previous one; for an aborted rollout, the live one.
     Before,
     /// The one with this number.
     Number(RevisionNumber),
-    /// The latest one of this commit, or of one whose id begins so.
+    /// The latest one of a commit whose id begins with this text.
     Commit(String),
 }
 
-/// The template to go back to, and its revision.
+/// The template to roll back to, and its revision.
 fn target<'s>(
     args: &Args,
     snapshot: &'s Snapshot,
     live: &DaemonSet,
-    hold: Option<&Hold>,
+    pause: Option<&PausedRollout>,
 ) -> Result<(PodTemplate, &'s Revision), Error> {
     let wanted = match (&args.to_revision, &args.to_commit) {
         (Some(number), _) => Wanted::Number(RevisionNumber(*number)),
@@ -131,10 +132,10 @@ fn target<'s>(
         .collect();
     own.sort_by_key(|revision| revision.number);
     let is_live = |it: &Revision| matches(live.spec.template.raw(), &it.data, Matching::Tolerant);
-    let parked = hold.is_some_and(|hold| hold.state == HoldState::Parked);
+    let aborted = pause.is_some_and(|pause| pause.state == PauseState::Aborted);
     let found = match &wanted {
         // Never forward to the template that failed.
-        Wanted::Before if parked => own.iter().rfind(|it| is_live(it)),
+        Wanted::Before if aborted => own.iter().rfind(|it| is_live(it)),
         Wanted::Before => own.iter().rfind(|it| !is_live(it)),
         Wanted::Number(number) => own.iter().find(|it| it.number == *number),
         Wanted::Commit(commit) => own.iter().rfind(|it| is_of(it, commit)),
@@ -166,7 +167,7 @@ fn last_commit(revision: &Revision) -> Option<String> {
     commits.rsplit(',').next().map(str::to_owned)
 }
 
-/// The change-cause goes back with the template, as `kubectl rollout undo` has it.
+/// Restores the change-cause together with the template, as `kubectl rollout undo` does.
 fn record_cause(desired: &mut DesiredDaemonSet, revision: &Revision) {
     let cause = revision.annotations.get(CHANGE_CAUSE_ANNOTATION);
     let others = desired.annotations.iter().filter(|(key, _)| *key != CHANGE_CAUSE_ANNOTATION);
@@ -174,7 +175,8 @@ fn record_cause(desired: &mut DesiredDaemonSet, revision: &Revision) {
         others.chain(cause.map(|cause| (CHANGE_CAUSE_ANNOTATION, cause))).collect();
 }
 
-/// Going back halfway is another revision. Fields that others own would stay.
+/// Checks that the plan restores the template exactly. Fields of other field managers would be
+/// kept, and give a different revision.
 fn exactly(plan: &Plan, template: &PodTemplate, key: &DaemonSetKey) -> Result<(), Error> {
     let wanted = template_digest(template.raw());
     match plan.daemon_sets.iter().find(|one| one.target_template != wanted) {
@@ -190,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_git_knows_is_reverted() {
+    fn only_full_commits_are_reverted() {
         let id = "4f2c9e1d0b5a4f2c9e1d0b5a4f2c9e1d0b5a1234";
         for (version, reverts) in
             [(id.to_owned(), true), (format!("{id}-dirty"), false), (format!("sha256:{id}"), false)]

@@ -1,7 +1,7 @@
-//! `ds-apply unlock`: the lock of a run that is gone is taken away; by force, that of one that is
-//! not.
+//! `ds-apply unlock`: removes the lock of a run that is gone; with `--force`, also that of a run
+//! in progress.
 
-use super::agree::ask;
+use super::approve::ask;
 use super::session::Session;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -10,27 +10,27 @@ use crate::model::DaemonSetKey;
 use crate::plan::LockStanding;
 use crate::render::neutral;
 
-/// Take the lock away from a run that is gone
+/// Remove the lock of a run that is gone
 ///
-/// Says who has it, since when, and how long ago it was renewed, and asks. The lock of a run that is
-/// gone ends by itself after 25 s. A run that is under way keeps its lock, unless `--force` is given:
-/// then it finds that out within some seconds, and ends with exit code 7.
+/// Prints the lock's holder, its age, and how long ago it was renewed, and asks. The lock of a run
+/// that is gone expires by itself after 25 s. A run in progress keeps its lock, unless
+/// `--force` is given: then that run stops within some seconds, with exit code 7.
 #[derive(clap::Args, Clone, Debug)]
 pub(in crate::cli) struct Args {
-    /// Which DaemonSets
+    /// DaemonSets
     #[arg(value_name = "NAMESPACE/NAME", required = true)]
     names: Vec<DaemonSetKey>,
 
-    /// Take it away without asking
+    /// Remove the lock without asking
     #[arg(short, long)]
     yes: bool,
 
-    /// Take it away from a run that is under way, too
+    /// Also remove the lock of a run in progress
     #[arg(long)]
     force: bool,
 }
 
-/// A DaemonSet's lock, which somebody has.
+/// The lock of a DaemonSet, with its holder.
 struct Held<'a> {
     key: &'a DaemonSetKey,
     record: LeaseRecord,
@@ -69,12 +69,12 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Erro
                 Ok(())
             })
             .await?;
-        say(&format!("{key} was locked by {}, and is no longer", standing.holder), session)?;
+        say(&format!("{key} is no longer locked by {}", standing.holder), session)?;
     }
     Ok(Exit::Done)
 }
 
-/// Who has the lock, if anybody does.
+/// Reads the lock of a DaemonSet; `None` if it is not locked.
 async fn look<'a>(key: &'a DaemonSetKey, session: &mut Session) -> Result<Option<Held<'a>>, Error> {
     session
         .unless_interrupted(async |shell, cluster| {

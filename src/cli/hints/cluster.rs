@@ -1,8 +1,8 @@
-//! Advice on what stands between us and a cluster, or a recording of one.
+//! Hints for errors of reading a cluster or a recording of one.
 
 use crate::cluster::Error;
 
-/// What to do about `error`; nothing where its own words say it all.
+/// The hint for `error`; `None` if its message says enough.
 pub(super) fn hint(error: &Error) -> Option<String> {
     let text = match error {
         Error::NoKubeconfig { .. } => {
@@ -17,7 +17,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         }
         Error::PluginMissing { command, .. } => format!("install `{command}`, or put it on PATH"),
         Error::PluginFailed { .. } | Error::Unauthorized { .. } => {
-            "log in anew; does `kubectl get nodes` work?".into()
+            "log in again; does `kubectl get nodes` work?".into()
         }
         Error::Unreachable { .. } | Error::Timeout { .. } | Error::BrokenOff { .. } => {
             "is it the right context? `kubectl config current-context`; or use --snapshot FILE"
@@ -27,7 +27,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
             "check `certificate-authority` of the cluster in the kubeconfig".into()
         }
         Error::Forbidden { .. } => {
-            "bind a role that may get and list these, or plan on a snapshot that somebody else took"
+            "bind a role that may get and list these, or use a snapshot that another user recorded"
                 .into()
         }
         Error::Expired { .. } => "the cluster changes faster than it is read: run again".into(),

@@ -1,8 +1,8 @@
-//! Advice on what stands between the command line and the manifests' bytes.
+//! Hints for errors of reading the files of manifests.
 
 use crate::source::Error;
 
-/// What to do about `error`; nothing where its own words say it all.
+/// The hint for `error`; `None` if its message says enough.
 pub(super) fn hint(error: &Error) -> Option<String> {
     let text = match error {
         Error::NoRepository { .. } => "name the files: `ds-plan -f DIR`".into(),
@@ -11,7 +11,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
             format!("if you trust it: `git config --global --add safe.directory {folder}`")
         }
         Error::EmbeddedRepository { .. } => {
-            "if it is to be read, clone it to a folder of its own: `git clone --bare`".into()
+            "to read it, clone it to a folder of its own: `git clone --bare`".into()
         }
         Error::RepositoryIsFile { .. } => {
             "read it with `-f`, or name the folder with `--repo` and the file with `--path`".into()
@@ -22,7 +22,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         Error::RevisionNotFound { .. } => {
             "fetch it first (`git fetch`), or name another with `--rev`".into()
         }
-        Error::RevisionAmbiguous { .. } => "give more digits of it".into(),
+        Error::RevisionAmbiguous { .. } => "give more digits of the commit".into(),
         Error::RevisionInvalid { .. } | Error::NotACommit { .. } => {
             "give a branch, a tag or a commit to `--rev`".into()
         }
@@ -46,7 +46,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
             "commit it first, or read plain files with `-f`".into()
         }
         Error::PathOutside { .. } => "read it as a plain file with `-f`".into(),
-        Error::PathIsSymlink { .. } => "name the file that the link leads to".into(),
+        Error::PathIsSymlink { .. } => "name the file that the link points to".into(),
         Error::PathIsSubmodule { .. } => "read it on its own: name its folder with `--repo`".into(),
         Error::ObjectMissing { partial: true, .. } => {
             "fetch what is missing: `git fetch --refetch --filter=blob:none --no-filter`".into()
@@ -56,7 +56,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         | Error::RevisionLookup { .. } => "check the repository: `git fsck`".into(),
         Error::EmptyPath => "is a variable of the command line empty?".into(),
         Error::NotFound { .. } => {
-            "paths start at the current folder; those in git are named with `--path`".into()
+            "paths start at the current folder; for paths in git use `--path`".into()
         }
         Error::UrlAsFile { .. } => {
             "fetch it first and pipe it in: `curl -fsSL URL | ds-plan -f -`".into()
@@ -73,13 +73,13 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         }
         Error::PlainHttp { .. } => "use https://".into(),
         Error::NoCache => "set HOME or XDG_CACHE_HOME".into(),
-        Error::Cache { .. } => "set XDG_CACHE_HOME to a folder that can be written".into(),
+        Error::Cache { .. } => "set XDG_CACHE_HOME to a writable folder".into(),
         Error::CachedRepository { path, .. } => format!("remove it: `rm -r {}`", quoted(path)),
         Error::CacheBusy { .. } => "run again when it is done".into(),
         Error::GitMissing { .. } => "install git, or clone elsewhere and use `--repo DIR`".into(),
         Error::FetchTimeout { .. } => "clone it with git and use `--repo DIR`".into(),
         Error::FetchDenied { .. } => {
-            "fetching is done by your git: does `git ls-remote URL` work?".into()
+            "the installed git fetches it: does `git ls-remote URL` work?".into()
         }
         Error::Fetch { .. } => "does `git ls-remote URL` work?".into(),
         Error::KustomizeMissing => {
@@ -104,7 +104,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
     Some(text)
 }
 
-/// What to do about a commit that `--require-ref` does not take.
+/// The hint for a commit that is not in the history of `--require-ref`.
 fn reference_hint(error: &Error) -> &'static str {
     match error {
         Error::NotInHistory { shallow: true, .. } => {
@@ -117,7 +117,7 @@ fn reference_hint(error: &Error) -> &'static str {
     }
 }
 
-/// A path as a shell takes it.
+/// A path, quoted for a shell.
 fn quoted(path: &str) -> std::borrow::Cow<'_, str> {
     shlex::try_quote(path).unwrap_or("FOLDER".into())
 }

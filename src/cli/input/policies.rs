@@ -1,8 +1,9 @@
-//! Which policies count, and for which DaemonSets: who asks for a change does not choose the policy
-//! that judges it.
+//! The policies that apply to DaemonSets: a pull request does not choose the policy that applies to
+//! it.
 //!
-//! With `--base` or `--policy-from` they are read where the trusted branch is now, and they go by the
-//! labels that a DaemonSet has there and in the cluster, too. Not here: reading one (`manifest`).
+//! With `--base` or `--policy-from`, policies are read at the tip of the trusted branch, and select
+//! by the labels that a DaemonSet has there and in the cluster, too. Not here: parsing
+//! (`manifest`).
 
 use super::{
     Error, ManagedByFlag, Request, Shell, SourceFlags, or_nothing, read_instead, read_source,
@@ -11,7 +12,7 @@ use crate::manifest::{self, Policies};
 use crate::model::{DesiredDaemonSet, Labels, LoosenedPolicy, ManifestFile, Snapshot};
 use crate::source::{self, FileName, GitRequest, Instead};
 
-/// The files that `--policy` names, as they are on the disk.
+/// Reads the files that `--policy` names from disk.
 pub(super) fn named(flags: &SourceFlags, shell: &Shell) -> Result<Vec<ManifestFile>, Error> {
     if flags.policy.is_empty() {
         return Ok(Vec::new());
@@ -20,7 +21,8 @@ pub(super) fn named(flags: &SourceFlags, shell: &Shell) -> Result<Vec<ManifestFi
     Ok(read_source(&Request::Files { names, recursive: false }, false, shell)?.files)
 }
 
-/// The same files at another commit. Those that are not in the repository are the pipeline's own.
+/// Reads the same files at another commit. Files outside of the repository belong to the pipeline,
+/// and are read from disk.
 pub(super) fn named_at(
     instead: impl Fn() -> Instead,
     flags: &SourceFlags,
@@ -53,7 +55,7 @@ pub(super) fn named_at(
     Ok(files)
 }
 
-/// The policies where a trusted branch is now, or at another revision that the command line names.
+/// The policies at the tip of a trusted branch, or at another revision of the command line.
 pub(super) fn at_tip(
     revision: &str,
     flags: &SourceFlags,
@@ -66,14 +68,14 @@ pub(super) fn at_tip(
     manifest::read_policies(&files).map_err(failed)
 }
 
-/// Gives DaemonSets their policies.
+/// Assigns policies to DaemonSets.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Judge {
-    /// Those that count.
+    /// The policies that apply.
     policies: Policies,
-    /// The request's own, and those where it branched off.
+    /// The policies in the pull request, and those at its merge base.
     changed: Option<(Policies, Policies)>,
-    /// What the command line says counts for all of them.
+    /// `--managed-by`, which overrides the policies.
     managed_by: Option<ManagedByFlag>,
 }
 
@@ -86,10 +88,10 @@ impl Judge {
         Self { policies, changed, managed_by }
     }
 
-    /// Gives each its policy, by the labels that it has here, at the base and live.
+    /// Assigns each DaemonSet its policy, by its labels in the source, at the base and live.
     ///
     /// # Errors
-    /// Two policies select one.
+    /// Two policies select one DaemonSet.
     pub(in crate::cli) fn all(
         &self,
         daemon_sets: &mut [DesiredDaemonSet],

@@ -1,4 +1,4 @@
-//! `apps/v1` DaemonSet: typed, and whole but for its status.
+//! `apps/v1` DaemonSet: typed, and raw without its status.
 
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ impl<'a> super::Wire<'a> for Wire<'a> {
     }
 }
 
-/// What a diff compares, with its `managedFields`, from which ownership is told. Items of a typed
-/// list do not repeat what they are; here they do.
+/// The raw object for diffs, without its status and with `managedFields`, which show the owners of
+/// fields. Adds `apiVersion` and `kind`, which items of a typed list do not have.
 fn without_status(mut whole: Value) -> Value {
     if let Value::Object(fields) = &mut whole {
         fields.remove("status");

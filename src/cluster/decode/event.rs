@@ -1,6 +1,6 @@
-//! `v1` Event: the warnings about pods, of which the last one of each is kept. The kubelet and the
-//! scheduler say in them what a pod's status has no place for: `FailedMount`,
-//! `FailedCreatePodSandBox`, what a probe answered.
+//! `v1` Event: warnings about pods; the last one of each pod is kept. The kubelet and the scheduler
+//! report in them what a pod's status does not have: `FailedMount`, `FailedCreatePodSandBox`, the
+//! output of a probe.
 //!
 //! Not here: the warnings about a DaemonSet during a rollout (`observer`).
 
@@ -16,11 +16,11 @@ use crate::model::{Uid, null_as_default};
 /// The last warning about one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cluster) struct PodWarning {
-    /// About which one.
+    /// The uid of the pod.
     pub(super) pod: Uid,
-    /// When it was told last.
+    /// The time of the last occurrence.
     pub(super) at: Option<Timestamp>,
-    /// `FailedMount: MountVolume.SetUp failed for volume …`.
+    /// Reason and message: `FailedMount: MountVolume.SetUp failed for volume …`.
     pub(super) text: Box<str>,
 }
 
@@ -62,7 +62,7 @@ struct Series {
 }
 
 impl<'a> super::Wire<'a> for Wire<'a> {
-    /// `None` is one that is about something else.
+    /// `None` for any other event.
     type Slim = Option<PodWarning>;
     type Annotations = IgnoredAny;
     const KIND: Kind = Kind::Event;
@@ -122,18 +122,18 @@ mod tests {
                 Some("FailedMount: why"),
             ),
             (
-                "of another",
+                "about another object",
                 "False",
                 Some(("Warning", "Node", "Gone", late)),
                 Some("FailedMount: why"),
             ),
             (
-                "of no time",
+                "without a time",
                 "False",
                 Some(("Warning", "Pod", "Never", "null")),
                 Some("FailedMount: why"),
             ),
-            ("it is well", "True", None, None),
+            ("a Ready pod", "True", None, None),
         ] {
             let other =
                 other.map(|(severity, about, reason, at)| event(severity, about, reason, at));

@@ -1,5 +1,5 @@
-//! `coordination.k8s.io/v1` Lease: only what `ds-apply` remembers in one, and whether a run of it
-//! holds it. Locking is the lock's affair.
+//! `coordination.k8s.io/v1` Lease: the failed templates that `ds-apply` stores in it, and the
+//! holder if it is a run of `ds-apply`. Not here: locking (`lock`).
 
 use serde::Deserialize;
 
@@ -28,7 +28,7 @@ impl<'a> super::Wire<'a> for Wire<'a> {
     }
 
     fn slim(self, _json: &str, context: &mut Context<'_>) -> Result<Lease, Cause> {
-        // Others hold leases, too; only ours say by whom they are held.
+        // Other controllers hold leases too; only ours have the annotation.
         let told = self.metadata.annotation(HOLDER_ANNOTATION);
         let holder = told.and_then(|told| lock_holder(&self.spec, Some(told)));
         let remembered = self.metadata.annotation(FAILED_TEMPLATES_ANNOTATION).unwrap_or_default();
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leases_that_remember_nothing_are_not_kept() {
+    fn leases_without_failed_templates_are_not_kept() {
         for (annotations, want) in [
             (
                 r#"{"ds-plan.dev/failed-templates":"sha256:a,sha256:b"}"#,
@@ -72,13 +72,13 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_ours_is_kept_and_others_leases_are_not() {
+    fn the_holder_of_our_lease_is_kept_and_other_leases_are_not() {
         let told = r#"{\"host\":\"h\",\"pid\":1,\"user\":\"a\",\"id\":\"x\"}"#;
         for (annotations, holder, kept) in [
             (format!(r#"{{"ds-plan.dev/holder":"{told}"}}"#), "h_1_x", Some("a on h (process 1)")),
-            // Somebody took it who does not say who it is.
+            // Taken by a client without our annotation.
             (format!(r#"{{"ds-plan.dev/holder":"{told}"}}"#), "other", Some("other")),
-            // Given back.
+            // Released.
             (format!(r#"{{"ds-plan.dev/holder":"{told}"}}"#), "", None),
             ("{}".to_owned(), "some-controller", None),
         ] {

@@ -1,6 +1,6 @@
-//! Values that the API server takes from whoever may write a status, and that no kubelet writes: a
-//! moment at the end of time, a negative count. They are clamped, so that one object cannot keep
-//! everybody from reading the others.
+//! Tolerates extreme values that the API server accepts in a status but no kubelet writes: a
+//! timestamp in the year 9999, a negative count. They are clamped, so that one object does not make
+//! all others unreadable.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,31 +8,31 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::de::{Deserializer, Error, Visitor};
 
-/// The earliest moment that is counted with, `0001-01-01T00:00:00Z`: the zero time of the API.
+/// The earliest accepted time, `0001-01-01T00:00:00Z`: the zero time of the API.
 const EARLIEST: i64 = -62_135_596_800;
 
-/// The latest one, `9000-01-01T00:00:00Z`: whatever is added to it (at most 136 years, `u32`
-/// seconds) is a moment still.
+/// The latest accepted time, `9000-01-01T00:00:00Z`: adding up to `u32::MAX` seconds (136 years)
+/// to it gives a valid time.
 const LATEST: i64 = 221_845_392_000;
 
-/// A moment as the API server writes it (RFC 3339), or none.
+/// Decodes an optional timestamp (RFC 3339).
 pub(in crate::cluster) fn moment<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Timestamp>, D::Error> {
     deserializer.deserialize_option(Moment)
 }
 
-/// Whether a moment is one that something may have happened at: not a clamped one.
+/// Whether a time was not clamped.
 pub(super) fn is_plausible(moment: &Timestamp) -> bool {
     (EARLIEST + 1..LATEST).contains(&moment.as_second())
 }
 
-/// The moment that a text names.
+/// Parses a timestamp, and clamps it to the accepted range.
 pub(in crate::cluster) fn clamped(text: &str) -> Result<Timestamp, jiff::Error> {
     let [earliest, latest] = [EARLIEST, LATEST].map(Timestamp::from_second);
     match text.parse::<Timestamp>() {
         Ok(moment) => Ok(moment.clamp(earliest?, latest?)),
-        // The last day of 9999, and what a server makes of it in a zone to the west.
+        // The last day of 9999, which in UTC may be in the year 10000.
         Err(_) if is_beyond(text) => latest,
         Err(error) => Err(error),
     }
@@ -45,7 +45,7 @@ fn is_beyond(text: &str) -> bool {
     })
 }
 
-/// A count; less than none is none.
+/// Decodes a count; a negative one becomes zero.
 pub(in crate::cluster) fn count<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<u32, D::Error> {
@@ -58,7 +58,7 @@ impl<'de> Visitor<'de> for Moment {
     type Value = Option<Timestamp>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a moment")
+        f.write_str("a timestamp")
     }
 
     fn visit_none<E>(self) -> Result<Self::Value, E> {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_kept_within_what_can_be_counted_with() {
+    fn times_are_clamped() {
         for (text, want) in [
             ("2026-01-02T03:04:05Z", Some("2026-01-02T03:04:05Z")),
             ("2026-01-02T03:04:05.123456+02:00", Some("2026-01-02T01:04:05.123456Z")),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_never_less_than_none() {
+    fn counts_are_never_negative() {
         for (json, want) in [
             ("7", Some(7)),
             ("-5", Some(0)),

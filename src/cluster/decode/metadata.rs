@@ -1,4 +1,4 @@
-//! `metadata`, as far as any of the kinds needs it.
+//! Decodes `metadata`: the fields that any of the kinds needs.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use super::{Cause, Context, Text, lenient};
 use crate::model::{ControllerRef, Interner, Labels, NamespaceName, Uid, null_as_default};
 
-/// `metadata` of a kind whose annotations are kept.
+/// `metadata` with annotations.
 pub(super) type Annotated<'a> = Metadata<'a, Pairs<'a>>;
 
-/// `metadata`; without annotations unless they are asked for, as nodes and pods have many.
+/// `metadata`. Without annotations by default, because nodes and pods have many.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Metadata<'a, A = IgnoredAny> {
@@ -100,8 +100,8 @@ impl<A> Metadata<'_, A> {
         !self.managed_fields.is_empty()
     }
 
-    /// Notes the past moments in it. `deletionTimestamp` is none of them: it is when the grace
-    /// period will have passed.
+    /// Records the past times in it. `deletionTimestamp` may be in the future: it is the end of the
+    /// grace period.
     pub(super) fn note(&self, context: &mut Context<'_>) {
         context.saw(self.creation_timestamp);
         context.saw(self.managed_fields.iter().filter_map(|entry| entry.time).max());
@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for PairsVisitor {
     type Value = Pairs<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map of texts")
+        f.write_str("a map of strings")
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {

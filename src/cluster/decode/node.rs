@@ -83,7 +83,7 @@ impl Wire<'_> {
     }
 }
 
-/// A taint; one whose effect is none of upstream's three decides nothing there and is left out.
+/// A taint; `None` for an effect other than upstream's three, which has no effect there.
 fn taint(wire: &WireTaint<'_>) -> Option<Taint> {
     let effect = [TaintEffect::NoSchedule, TaintEffect::PreferNoSchedule, TaintEffect::NoExecute]
         .into_iter()

@@ -1,4 +1,4 @@
-//! `v1` Pod: to which node it belongs, how it is, and what keeps it from running.
+//! `v1` Pod: its node, its readiness, and why it is not running.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -8,11 +8,12 @@ use super::metadata::Metadata;
 use super::{Cause, Condition, Context, Text, cut, lenient};
 use crate::cluster::Kind;
 use crate::model::{
-    ContainerTrouble, Interner, NodeName, Pod, PodPhase, PodReadiness, PodTarget, Unready,
+    ContainerFailure, Interner, NodeName, Pod, PodPhase, PodReadiness, PodTarget, Unready,
     null_as_default,
 };
 
-/// A kubelet writes a pod's start and its first conditions in one go, in whole seconds.
+/// The tolerance between a pod's start and its first conditions, which the kubelet writes together
+/// in whole seconds.
 const TAKEN_UP: SignedDuration = SignedDuration::from_secs(1);
 
 #[derive(Deserialize)]
@@ -173,14 +174,14 @@ impl<'a> super::Wire<'a> for Wire<'a> {
             restarts: self.status.restarts(),
             containers_changed: self.status.containers_changed(),
             unready: self.status.unready(self.metadata.is_terminating()).map(Box::new),
-            trouble: self.status.trouble().map(Box::new),
+            container_failure: self.status.container_failure().map(Box::new),
         })
     }
 }
 
 impl Spec<'_> {
-    /// Upstream's `GetTargetNodeName`: the node it is bound to; else the first `metadata.name In`
-    /// among the fields of the required terms decides, and only with exactly one value.
+    /// The pod's node (upstream: `GetTargetNodeName`): `spec.nodeName`; else the single value of
+    /// the first `metadata.name In` in the fields of the required node affinity terms.
     fn target(&self, interner: &mut Interner) -> PodTarget {
         if let Some(node) = self.node_name.as_ref().filter(|node| !node.0.is_empty()) {
             return PodTarget::Bound(NodeName::from(node.shared(interner)));
@@ -203,7 +204,7 @@ impl Spec<'_> {
 impl<'a> Status<'a> {
     fn phase(&self) -> PodPhase {
         match self.phase.as_ref().map(|phase| &*phase.0) {
-            // A pod that was just created has no phase yet.
+            // A new pod has no phase yet.
             Some("Pending" | "") | None => PodPhase::Pending,
             Some("Running") => PodPhase::Running,
             Some("Succeeded") => PodPhase::Succeeded,
@@ -212,7 +213,8 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// A kubelet says `False` from the moment on at which it takes a pod up, or it was `True` before.
+    /// The Ready condition. `False` since the pod's start means that it was never Ready; `False`
+    /// since later, that it was Ready before.
     fn readiness(&self, created: Option<Timestamp>) -> PodReadiness {
         match self.condition("Ready") {
             Some(ready) if ready.status.0 == "True" => {
@@ -228,7 +230,8 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// When a container was started last, or ended. One that runs again was started after it ended.
+    /// The last time at which a container was started or terminated. A running container was
+    /// started after its last termination.
     fn containers_changed(&self) -> Option<Timestamp> {
         self.containers().filter_map(|it| it.state.newest()).max()
     }
@@ -237,7 +240,7 @@ impl<'a> Status<'a> {
         self.conditions.iter().find(|condition| condition.kind.0 == kind)
     }
 
-    /// Init containers first, as they run.
+    /// All containers, init containers first, in the order of their start.
     fn containers(&self) -> impl Iterator<Item = &ContainerStatus<'a>> {
         self.init_container_statuses.iter().chain(&self.container_statuses)
     }
@@ -246,33 +249,33 @@ impl<'a> Status<'a> {
         self.containers().fold(0, |sum, container| sum.saturating_add(container.restart_count))
     }
 
-    /// The pod's own reason (such as `Evicted`), the scheduler's refusal, or the first container
-    /// that waits for more than its turn or ended badly.
-    fn trouble(&self) -> Option<ContainerTrouble> {
+    /// The failure of the pod: its own reason (such as `Evicted`), the scheduler's refusal, or the
+    /// first container that waits because of an error or terminated with one.
+    fn container_failure(&self) -> Option<ContainerFailure> {
         if let Some(reason) = self.reason.as_ref().filter(|reason| !reason.0.is_empty()) {
-            return Some(trouble("", &reason.0, self.message.as_ref()));
+            return Some(container_failure("", &reason.0, self.message.as_ref()));
         }
         let scheduled = self.condition("PodScheduled").filter(|c| c.status.0 == "False");
         if let Some(refusal) = scheduled {
             let reason = refusal.reason.as_ref().map_or("Unschedulable", |reason| &reason.0);
-            return Some(trouble("", reason, refusal.message.as_ref()));
+            return Some(container_failure("", reason, refusal.message.as_ref()));
         }
-        self.containers().find_map(ContainerStatus::trouble)
+        self.containers().find_map(ContainerStatus::container_failure)
     }
 
-    /// What it waits for, where it is to become Ready and nothing is wrong as yet.
+    /// Why a pod without a failure is not Ready yet.
     fn unready(&self, terminating: bool) -> Option<Unready> {
         let is_ready = matches!(self.readiness(None), PodReadiness::Ready { .. });
         let may_come = matches!(self.phase(), PodPhase::Pending | PodPhase::Running);
-        if is_ready || terminating || !may_come || self.trouble().is_some() {
+        if is_ready || terminating || !may_come || self.container_failure().is_some() {
             return None;
         }
         let waits_for = self.waits_for()?;
         Some(Unready { waits_for: Some(waits_for), warning: None })
     }
 
-    /// The first container that has not come so far as it should; else what the conditions say.
-    fn waits_for(&self) -> Option<ContainerTrouble> {
+    /// The first container that is not started or Ready; else the reason of the conditions.
+    fn waits_for(&self) -> Option<ContainerFailure> {
         if let Some(found) = self.init_container_statuses.iter().find_map(ContainerStatus::starts) {
             return Some(self.with_sandbox(found));
         }
@@ -281,15 +284,15 @@ impl<'a> Status<'a> {
         }
         let ready = self.condition("Ready").filter(|ready| ready.reason.is_some());
         if let Some(Condition { reason: Some(reason), message, .. }) = ready {
-            return Some(trouble("", &reason.0, message.as_ref()));
+            return Some(container_failure("", &reason.0, message.as_ref()));
         }
         let scheduled = self.condition("PodScheduled").filter(|it| it.status.0 == "True");
         let is_silent = scheduled.is_some() && self.containers().next().is_none();
-        is_silent.then(|| coined("", "NoStatus", "its kubelet has said nothing of it yet"))
+        is_silent.then(|| coined("", "NoStatus", "its kubelet has not reported a status yet"))
     }
 
-    /// The same, with what the kubelet says of the pod's sandbox (Kubernetes 1.29).
-    fn with_sandbox(&self, mut found: ContainerTrouble) -> ContainerTrouble {
+    /// Adds the kubelet's condition about the pod's sandbox (Kubernetes 1.29).
+    fn with_sandbox(&self, mut found: ContainerFailure) -> ContainerFailure {
         let condition = self.condition("PodReadyToStartContainers");
         let has_none = condition.is_some_and(|condition| condition.status.0 == "False");
         if has_none && found.message.is_empty() {
@@ -306,25 +309,29 @@ impl<'a> Status<'a> {
 }
 
 impl ContainerStatus<'_> {
-    fn trouble(&self) -> Option<ContainerTrouble> {
+    fn container_failure(&self) -> Option<ContainerFailure> {
         if let Some(waiting) = &self.state.waiting {
             let reason = waiting.reason.as_ref().map_or("", |reason| &reason.0);
-            // These wait for their turn.
+            // These are normal steps of starting.
             return (!matches!(reason, "" | "PodInitializing" | "ContainerCreating")).then(|| {
-                self.with_last_end(trouble(&self.name.0, reason, waiting.message.as_ref()))
+                self.with_last_end(container_failure(
+                    &self.name.0,
+                    reason,
+                    waiting.message.as_ref(),
+                ))
             });
         }
         let ended = self.state.terminated.as_ref().filter(|ended| ended.exit_code != 0)?;
         let reason = ended.reason.as_ref().map_or("Error", |reason| &reason.0);
-        let mut found = trouble(&self.name.0, reason, ended.message.as_ref());
+        let mut found = container_failure(&self.name.0, reason, ended.message.as_ref());
         if found.message.is_empty() {
             found.message = format!("exit code {}", ended.exit_code).into();
         }
         Some(found)
     }
 
-    /// A container that waits to be started again: how it ended before.
-    fn with_last_end(&self, mut found: ContainerTrouble) -> ContainerTrouble {
+    /// Adds the last termination of a container in `CrashLoopBackOff`.
+    fn with_last_end(&self, mut found: ContainerFailure) -> ContainerFailure {
         if let Some(ended) = self.last_state.terminated.as_ref().filter(|_| found.is_crash_loop()) {
             let word = ended.reason.as_ref().map_or("Error", |reason| &reason.0);
             let said = ended.message.as_ref().map(|message| format!(": {}", message.0.trim()));
@@ -337,27 +344,27 @@ impl ContainerStatus<'_> {
         found
     }
 
-    /// What is waited for with a container that is to be made, and has not ended badly.
-    fn is_made(&self) -> Option<ContainerTrouble> {
+    /// The reason of a container that is being created.
+    fn is_made(&self) -> Option<ContainerFailure> {
         let waiting = self.state.waiting.as_ref()?;
         let reason = waiting.reason.as_ref().map_or("ContainerCreating", |reason| &reason.0);
-        Some(trouble(&self.name.0, reason, waiting.message.as_ref()))
+        Some(container_failure(&self.name.0, reason, waiting.message.as_ref()))
     }
 
-    /// Of an init container: that it has not done its work. One that goes on beside the others
-    /// (a sidecar) has, when it has started.
-    fn starts(&self) -> Option<ContainerTrouble> {
+    /// The reason of an init container that has not finished. A sidecar has finished when it has
+    /// started.
+    fn starts(&self) -> Option<ContainerFailure> {
         let runs = self.state.running.is_some() && self.started != Some(true);
-        let runs = runs.then(|| coined(&self.name.0, "PodInitializing", "it runs"));
+        let runs = runs.then(|| coined(&self.name.0, "PodInitializing", "still running"));
         runs.or_else(|| self.is_made())
     }
 
-    /// Of another container: that it is not Ready.
-    fn unready(&self) -> Option<ContainerTrouble> {
+    /// The reason of a container that is not Ready.
+    fn unready(&self) -> Option<ContainerFailure> {
         let runs = self.state.running.is_some() && !self.ready;
         let (word, message) = match self.started {
-            Some(false) => ("StartupProbe", "it runs, and its startup probe has not passed yet"),
-            Some(true) | None => ("ReadinessProbe", "it runs, and its readiness probe fails"),
+            Some(false) => ("StartupProbe", "running, but its startup probe has not passed yet"),
+            Some(true) | None => ("ReadinessProbe", "running, but its readiness probe fails"),
         };
         runs.then(|| coined(&self.name.0, word, message)).or_else(|| self.is_made())
     }
@@ -372,14 +379,18 @@ impl State<'_> {
     }
 }
 
-fn trouble(container: &str, reason: &str, message: Option<&Text<'_>>) -> ContainerTrouble {
+fn container_failure(
+    container: &str,
+    reason: &str,
+    message: Option<&Text<'_>>,
+) -> ContainerFailure {
     let message = cut(message.map(|message| &*message.0).unwrap_or_default());
-    ContainerTrouble { container: container.into(), reason: reason.into(), message }
+    ContainerFailure { container: container.into(), reason: reason.into(), message }
 }
 
-/// What follows from a status that has no word for it.
-fn coined(container: &str, reason: &str, message: &str) -> ContainerTrouble {
-    ContainerTrouble { container: container.into(), reason: reason.into(), message: message.into() }
+/// A reason that the status itself does not have.
+fn coined(container: &str, reason: &str, message: &str) -> ContainerFailure {
+    ContainerFailure { container: container.into(), reason: reason.into(), message: message.into() }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is left of an object of which a part cannot be read.
+//! Objects with a part that cannot be decoded: keeps the rest.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,27 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::ObjectError;
-use crate::model::{ContainerTrouble, Pod, PodPhase, Unreadable};
+use crate::model::{ContainerFailure, Pod, PodPhase, Unreadable};
 
-/// So much of a field's path is told, in characters.
+/// The longest path of a field in messages, in characters.
 const PATH_LENGTH: usize = 120;
 
-/// What a pod is waiting for whose status cannot be read.
+/// The reason of a pod whose status cannot be decoded.
 const UNREADABLE: &str = "StatusUnreadable";
 
-/// The same object without one of its fields, however deep that is nested; `None` when it is no
-/// object at all.
+/// Removes one field from an object, however deep it is nested; `None` when `json` is not an
+/// object or does not have the field.
 pub(super) fn without(json: &str, field: &str) -> Option<String> {
     let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(json).ok()?;
     fields.remove(field)?;
     serde_json::to_string(&fields).ok()
 }
 
-/// A pod whose status could not be read, is not Ready, whatever it says. Its phase is kept if that
-/// can be read: a pod that has ended is replaced.
+/// Marks a pod whose status cannot be decoded as not Ready. Its phase is kept if it can be read,
+/// because a terminated pod is replaced.
 pub(super) fn is_not_ready(pod: &mut Pod, error: &ObjectError, json: &str) {
     pod.phase = phase(json).unwrap_or(PodPhase::Unknown);
-    pod.trouble = Some(Box::new(ContainerTrouble {
+    pod.container_failure = Some(Box::new(ContainerFailure {
         container: "".into(),
         reason: UNREADABLE.into(),
         message: reason(error).into(),
@@ -51,7 +51,7 @@ fn phase(json: &str) -> Option<PodPhase> {
     })
 }
 
-/// An object that could not be read, for people.
+/// An unreadable object, for display.
 pub(super) fn told(error: ObjectError) -> Unreadable {
     let reason = reason(&error);
     let whole = error.name.unwrap_or_default();
@@ -62,7 +62,7 @@ pub(super) fn told(error: ObjectError) -> Unreadable {
     Unreadable { kind: error.kind.as_str(), namespace, name, reason }
 }
 
-/// The field, as far as it can be said in few words, and what is wrong there.
+/// The path of the field, truncated, and the cause.
 fn reason(error: &ObjectError) -> String {
     let ObjectError { path, reason, .. } = error;
     match path.char_indices().nth(PATH_LENGTH) {

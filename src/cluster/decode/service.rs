@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_pods_a_service_selects_and_whether_it_is_headless() {
+    fn the_selector_of_a_service_and_whether_it_is_headless() {
         for (spec, selector, headless) in [
             (r#"{"selector":{"app":"a"},"clusterIP":"10.0.0.1"}"#, &[("app", "a")][..], false),
             (r#"{"selector":{"app":"a"},"clusterIP":"None"}"#, &[("app", "a")], true),

@@ -1,23 +1,22 @@
-//! Objects decoded one by one by whoever keeps them himself, as the embedded cluster does.
+//! Decodes single objects for a caller that stores them, such as the embedded cluster.
 
 use serde_json::Value;
 
-use super::{Gathered, Object, ObjectError};
+use super::{Object, ObjectError, SnapshotBuilder};
 use crate::cluster::Kind;
 use crate::model::Pod;
 
-/// Reads objects as those of a live cluster are read, and keeps one copy of each text in them.
+/// Decodes objects like those of a live cluster, and interns their texts.
 #[derive(Debug, Default)]
-pub(crate) struct SlimDecoder(Gathered);
+pub(crate) struct SlimDecoder(SnapshotBuilder);
 
 impl SlimDecoder {
-    /// The slim view of a pod that is at hand as values. `None` when its text has to be read, to say
-    /// what is wrong with it.
+    /// Converts a pod from a JSON value. `None` when it is invalid: decode its text for the error.
     pub(crate) fn pod(&mut self, values: &Value) -> Option<Pod> {
         self.0.pod(values)
     }
 
-    /// The slim view of an object; `None` for kinds that are not watched.
+    /// Decodes an object; `None` for kinds that are not watched.
     pub(crate) fn decode(&mut self, kind: Kind, json: &str) -> Result<Option<Object>, ObjectError> {
         self.0.add(kind, 0, json)?;
         Ok(self.0.take_last(kind))

@@ -1,26 +1,25 @@
-//! A clock that runs on while the machine sleeps: a lease does too.
+//! A clock that counts the time while the machine is suspended, as leases do.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tells how long ago some fixed moment was; never goes back, and does not stand still while the
-/// machine is suspended. The shell passes one in.
+/// A monotonic clock that also runs while the machine is suspended. The caller passes one in.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Duration + Send + Sync>);
 
 impl Clock {
-    /// The machine's own.
+    /// The machine's clock.
     pub fn of_machine() -> Self {
         Self::new(since_boot)
     }
 
-    /// Any other, such as a test's.
+    /// Any other clock, such as a test's.
     pub fn new(read: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 
-    /// Time since its fixed moment.
+    /// The time since an arbitrary fixed moment.
     pub fn now(&self) -> Duration {
         (self.0)()
     }
@@ -45,7 +44,7 @@ fn since_boot() -> Duration {
 
 /// The performance counter of Windows counts suspends.
 #[cfg(not(unix))]
-#[expect(clippy::disallowed_methods, reason = "the shell passes this clock in")]
+#[expect(clippy::disallowed_methods, reason = "the caller passes this clock in")]
 fn since_boot() -> Duration {
     use std::sync::OnceLock;
     use std::time::Instant;

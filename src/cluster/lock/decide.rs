@@ -1,29 +1,30 @@
-//! What a lock's holder and its takers decide, as functions of plain values.
+//! The decisions of a lock's holder and of the runs that wait for it, as pure functions.
 //!
-//! No two machines' clocks are compared: a taker measures on its own clock how long a record has
-//! not changed, a holder how long ago its own was confirmed.
+//! Clocks of two machines are never compared: a waiting run measures on its own clock how long the
+//! lease has not changed, the holder how long ago its lease was renewed.
 
 use std::time::Duration;
 
 use super::record::LeaseRecord;
 use crate::planted::planted;
 
-/// What to do about a lease.
+/// The next step of taking a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Move {
-    /// There is none: create it.
+    /// The lease does not exist: create it.
     Create,
-    /// It is free, or its holder has not been heard of for long enough: write ourselves into it.
+    /// It is free, or its holder has not renewed it for long enough: become its holder.
     Take,
-    /// Somebody holds it; it may be taken after this time, if the record does not change.
+    /// Another run holds it; it may be taken after this time if it does not change.
     Wait(Duration),
 }
 
-/// What to do about a lease whose record was seen, and was the same for `unchanged` on our clock.
+/// The next step for a lease that has not changed for `unchanged` on our clock.
 ///
-/// A taker waits out the lease and one request: the holder's last one may have been sent at the
-/// very end of the lease. No lease counts for longer than `longest`, ours: a run of `ds-apply` has
-/// none, and whoever may write leases in the namespace could make one that lasts for ever.
+/// The lease duration and one request have to pass: the holder's last request may have been sent
+/// at the very end of the lease. A lease counts for no longer than `longest`, our own duration: no
+/// run of `ds-apply` uses a longer one, and any client that may write leases in the namespace
+/// could create one that never expires.
 pub(super) fn claim(
     record: Option<&LeaseRecord>,
     identity: &str,
@@ -31,34 +32,33 @@ pub(super) fn claim(
     (longest, request): (Duration, Duration),
 ) -> Move {
     let Some(record) = record else { return Move::Create };
-    // Ours already: the answer to our own write was lost.
+    // Already ours: the answer to our own write was lost.
     if record.holder.is_empty() || record.holder == identity {
         return Move::Take;
     }
     let lease = record.lease.min(longest);
-    let patience = planted!(lease + request, "a lock is taken that is held" => Duration::ZERO);
-    match patience.checked_sub(unchanged) {
+    let timeout = planted!(lease + request, "a lock is taken that is held" => Duration::ZERO);
+    match timeout.checked_sub(unchanged) {
         None | Some(Duration::ZERO) => Move::Take,
         Some(rest) => Move::Wait(rest),
     }
 }
 
-/// Whether a lease that was confirmed by a request sent at `confirmed` still allows to send one.
-///
-/// A third of the lease is kept back, for what lies between asking and sending.
+/// Whether a lease that was renewed by a request sent at `confirmed` still allows to send a
+/// request. A third of the lease is kept as a reserve between this check and the sending.
 pub(super) fn is_fresh(confirmed: Duration, now: Duration, lease: Duration) -> bool {
     let is_fresh = now.saturating_sub(confirmed) < lease * 2 / 3;
     planted!(is_fresh, "a stale holder writes on" => true)
 }
 
-/// Whether a lease that was confirmed by a request sent at `confirmed` has run out: what was begun
-/// under it is given up.
+/// Whether a lease that was renewed by a request sent at `confirmed` has expired: requests in
+/// flight are cancelled.
 pub(super) fn is_over(confirmed: Duration, now: Duration, lease: Duration) -> bool {
     now.saturating_sub(confirmed) >= lease
 }
 
-/// Whether the lease is still ours. Another version of it may be: a renewal whose answer was lost,
-/// or somebody's label.
+/// Whether the lease is still ours. A new version of it may be: after a renewal whose answer was
+/// lost, or when another client labels the lease.
 pub(super) fn is_ours(record: Option<&LeaseRecord>, identity: &str) -> bool {
     record.is_some_and(|record| record.holder == identity)
 }
@@ -92,17 +92,17 @@ mod tests {
     fn when_a_lease_may_be_taken() {
         let wait = |rest| Move::Wait(seconds(rest));
         for (case, record, unchanged, want) in [
-            ("there is none", None, 0, Move::Create),
-            ("given back", Some(held_by("")), 0, Move::Take),
+            ("it does not exist", None, 0, Move::Create),
+            ("released", Some(held_by("")), 0, Move::Take),
             ("our own answer was lost", Some(held_by("me")), 0, Move::Take),
             ("seen for the first time", Some(held_by("other")), 0, wait(25)),
-            ("one that lasts for ever", Some(lasting(u64::MAX)), 0, wait(25)),
+            ("a lease that never expires", Some(lasting(u64::MAX)), 0, wait(25)),
             ("the same, not renewed", Some(lasting(i32::MAX as u64)), 25, Move::Take),
-            ("a shorter one", Some(lasting(2)), 0, wait(12)),
-            ("the lease is over, its last request is not", Some(held_by("other")), 15, wait(10)),
-            ("a second is left", Some(held_by("other")), 24, wait(1)),
-            ("all over", Some(held_by("other")), 25, Move::Take),
-            ("long over", Some(held_by("other")), 1_000, Move::Take),
+            ("a shorter lease", Some(lasting(2)), 0, wait(12)),
+            ("expired, but not its last request", Some(held_by("other")), 15, wait(10)),
+            ("one second before the end", Some(held_by("other")), 24, wait(1)),
+            ("expired", Some(held_by("other")), 25, Move::Take),
+            ("expired long ago", Some(held_by("other")), 1_000, Move::Take),
         ] {
             let limits = (seconds(15), seconds(10));
             let got = claim(record.as_ref(), "me", seconds(unchanged), limits);
@@ -117,9 +117,9 @@ mod tests {
             (100, 109, true),
             (100, 110, false),
             (100, 115, false),
-            // After a night's sleep.
+            // After a long suspend.
             (100, 30_000, false),
-            // A clock that goes back is not ours to judge; it never does.
+            // A clock that goes back, which the real one never does.
             (100, 99, true),
         ] {
             assert_eq!(is_fresh(seconds(confirmed), seconds(now), seconds(15)), fresh, "{now}");
@@ -128,9 +128,8 @@ mod tests {
 
     #[test]
     fn no_holder_sends_while_another_may_take() {
-        // The last request of a holder: sent just before the lock is stale, answered or given up
-        // within the limit of a request. The first moment for a taker who saw the last renewal as
-        // early as it can be seen.
+        // The holder sends its last request just before the lock is stale; it ends within the
+        // request timeout. The other run read the last renewal as early as possible.
         let (lease, request) = (seconds(15), seconds(10));
         for age in 0..60 {
             let may_send = is_fresh(Duration::ZERO, seconds(age), lease);

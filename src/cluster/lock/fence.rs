@@ -1,12 +1,11 @@
-//! What stands between a holder and the cluster: nothing is sent unless the lock was confirmed
-//! recently enough, and only so much at a time.
+//! The fence of a lock: sends a request only if the lock was renewed recently enough, and limits
+//! the number of requests in flight.
 //!
-//! A lease does not fence by itself: a holder that was stopped, suspended or cut off does not know
-//! that another has taken over. So the age of the lease is looked at right before each request,
-//! on a clock that runs through suspends, and again each time that it gets on: one that still waits
-//! for a connection when the lease runs out is not sent. What a stale holder can still add are the
-//! requests that were under way, of which there are few at a time; a taker waits until they have
-//! timed out.
+//! A lease does not fence by itself: a holder that was stopped, suspended or disconnected does not
+//! know that another run has taken the lock. So the age of the lease is checked right before each
+//! request, on a clock that counts suspends, and again each time that the request makes progress:
+//! one that still waits for a connection when the lease expires is not sent. Only the few requests
+//! in flight of a stale holder can still arrive; the next holder waits until they have timed out.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -18,35 +17,35 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::{Clock, decide};
 
-/// How many requests may be under way.
+/// The limit of requests in flight.
 const AT_ONCE: u32 = 16;
 
-/// How often the age of the lease is looked at while a request is under way and nothing happens.
+/// How often the age of the lease is checked while a request is in flight.
 const ATTENTION: Duration = Duration::from_secs(1);
 
-/// How the lock stands.
+/// The state of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Confirmed by the server; at this moment the request for it had not been sent yet.
+    /// Renewed; `confirmed` is when the request for it was sent.
     Held { confirmed: Duration },
-    /// It is being given back: nothing new is sent, and what is under way comes to its end.
+    /// Being released: nothing new is sent; requests in flight may finish.
     GivenBack,
-    /// Somebody else has it, or nobody: never again.
+    /// Another run has it, or it was released by force. Final.
     Lost,
 }
 
-/// Lets requests pass while the lock is fresh.
+/// Allows requests while the lock is fresh.
 #[derive(Debug)]
 pub(in crate::cluster) struct Fence {
     clock: Clock,
-    /// How long a lease lasts.
+    /// The lease duration.
     lease: Duration,
     standing: watch::Sender<Standing>,
     passages: Semaphore,
 }
 
 impl Fence {
-    /// A lock that was confirmed by a request sent at `confirmed`.
+    /// The fence of a lock that was renewed by a request sent at `confirmed`.
     pub(super) fn new(clock: Clock, lease: Duration, confirmed: Duration) -> Arc<Self> {
         Arc::new(Self {
             clock,
@@ -56,24 +55,24 @@ impl Fence {
         })
     }
 
-    /// Waits for its turn, then passes if the lock is fresh; a request is under way until the
-    /// passage is dropped.
+    /// Waits for a permit, and returns it if the lock is fresh. A request counts as in flight until
+    /// the permit is dropped.
     pub(in crate::cluster) async fn pass(&self) -> Option<SemaphorePermit<'_>> {
         let passage = self.passages.acquire().await.ok()?;
         self.is_fresh().then_some(passage)
     }
 
-    /// How long a lease lasts.
+    /// The lease duration.
     pub(super) fn lease(&self) -> Duration {
         self.lease
     }
 
-    /// The time by which freshness is told.
+    /// The time of the clock that measures freshness.
     pub(super) fn now(&self) -> Duration {
         self.clock.now()
     }
 
-    /// Whether the lock was confirmed recently enough.
+    /// Whether the lock was renewed recently enough.
     pub(super) fn is_fresh(&self) -> bool {
         match *self.standing.borrow() {
             Standing::Held { confirmed } => {
@@ -83,7 +82,7 @@ impl Fence {
         }
     }
 
-    /// Whether the lock is gone for good, given back or lost.
+    /// Whether the lock is released or lost.
     pub(super) fn is_gone(&self) -> bool {
         match *self.standing.borrow() {
             Standing::Held { .. } => false,
@@ -91,9 +90,9 @@ impl Fence {
         }
     }
 
-    /// Does something that is sent under the lock: given up (`None`) as soon as the lock is known to
-    /// be lost, or its lease has run out. Asked each time before the work gets on, so that a process
-    /// that was stopped in the middle sends nothing when it goes on.
+    /// Runs `work` under the lock. Cancels it (`None`) as soon as the lock is lost or its lease has
+    /// expired. Checked before each poll, so that a process that was stopped in the middle sends
+    /// nothing when it continues.
     pub(in crate::cluster) async fn unless_over<T>(
         &self,
         work: impl Future<Output = T>,
@@ -108,14 +107,14 @@ impl Fence {
         .await
     }
 
-    /// Waits until the lock is lost, or its lease has run out.
+    /// Waits until the lock is lost or its lease has expired.
     async fn over(&self) {
         while !self.is_over() {
             let _ = tokio::time::timeout(ATTENTION, self.lost()).await;
         }
     }
 
-    /// Whether nothing that was begun under the lock may go on.
+    /// Whether requests in flight have to be cancelled.
     fn is_over(&self) -> bool {
         match *self.standing.borrow() {
             Standing::Held { confirmed } => {
@@ -126,13 +125,13 @@ impl Fence {
         }
     }
 
-    /// Waits until the lock is known to be gone for good.
+    /// Waits until the lock is lost.
     pub(in crate::cluster) async fn lost(&self) {
-        // The sender is `self`, so there is always one.
+        // Cannot fail: `self` owns the sender.
         let _ = self.standing.subscribe().wait_for(|standing| *standing == Standing::Lost).await;
     }
 
-    /// A request sent at `sent` has confirmed the lock. What is lost stays so.
+    /// Records that a request sent at `sent` has renewed the lock. A lost lock stays lost.
     pub(super) fn confirm(&self, sent: Duration) {
         self.standing.send_if_modified(|standing| match standing {
             Standing::Held { confirmed } => {
@@ -143,12 +142,12 @@ impl Fence {
         });
     }
 
-    /// It is not ours any more: nothing passes, and what is under way is given up.
+    /// Marks the lock as lost: nothing is sent, and requests in flight are cancelled.
     pub(super) fn lose(&self) {
         self.standing.send_replace(Standing::Lost);
     }
 
-    /// It is to be given back: nothing passes any more. What is lost stays so.
+    /// Marks the lock as being released: nothing new is sent. A lost lock stays lost.
     pub(super) fn close(&self) {
         self.standing.send_if_modified(|standing| match standing {
             Standing::Held { .. } => {
@@ -159,7 +158,7 @@ impl Fence {
         });
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no request is in flight.
     pub(super) async fn drained(&self) {
         // The semaphore is never closed.
         let _ = self.passages.acquire_many(AT_ONCE).await;
@@ -172,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock that a test sets, and a fence of 15 s that was confirmed at 100 s.
+    /// A clock that a test sets, and a fence of 15 s that was renewed at 100 s.
     fn fence() -> (Arc<Mutex<u64>>, Arc<Fence>) {
         let time = Arc::new(Mutex::new(100));
         let read = Arc::clone(&time);
@@ -186,16 +185,16 @@ mod tests {
         assert!(fence.pass().await.is_some());
         *time.lock().unwrap() = 110;
         assert!(fence.pass().await.is_none());
-        // Confirmed by a request that was sent at 108 s.
+        // Renewed by a request that was sent at 108 s.
         fence.confirm(Duration::from_secs(108));
         assert!(fence.pass().await.is_some());
-        // An older answer that comes late changes nothing.
+        // A late answer to an older request changes nothing.
         fence.confirm(Duration::from_secs(101));
         assert!(fence.pass().await.is_some());
     }
 
     #[tokio::test]
-    async fn what_is_lost_is_never_confirmed_again() {
+    async fn a_lost_lock_stays_lost() {
         let (_, fence) = fence();
         fence.lose();
         fence.confirm(Duration::from_secs(100));
@@ -205,9 +204,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_under_way_is_given_up_with_the_lock() {
+    async fn requests_in_flight_are_cancelled_with_the_lock() {
         let work = || tokio::time::sleep(Duration::from_secs(5));
-        // The age of the lease when the work begins and when it may get on, and what else happens.
+        // The age of the lease when the work begins and when it continues, and another event.
         for (case, ages, what, done) in [
             ("in time", (0, 5), "", true),
             ("in the last third of the lease", (9, 14), "", true),
@@ -215,7 +214,7 @@ mod tests {
             ("a process that was stopped", (0, 9_000), "", false),
             ("renewed meanwhile", (9, 15), "confirm", true),
             ("lost", (0, 5), "lose", false),
-            ("given back", (0, 5), "close", true),
+            ("released", (0, 5), "close", true),
         ] {
             let (time, fence) = fence();
             *time.lock().unwrap() = 100 + ages.0;
@@ -235,9 +234,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_gets_on_once_the_lease_has_run_out() {
+    async fn nothing_is_sent_after_the_lease_has_expired() {
         let (time, fence) = fence();
-        // Stopped while it waits for a connection, which is there when it goes on.
+        // Stopped while it waits for a connection, which is ready when it continues.
         let mut sent = false;
         let work = async {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -252,16 +251,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn so_many_pass_at_a_time_and_all_are_waited_for() {
+    async fn requests_in_flight_are_limited_and_drained() {
         let (time, fence) = fence();
         let mut passages = Vec::new();
         for _ in 0..AT_ONCE {
             passages.push(fence.pass().await.unwrap());
         }
         let moment = Duration::from_millis(1);
-        assert!(tokio::time::timeout(moment, fence.pass()).await.is_err(), "one too many");
+        assert!(tokio::time::timeout(moment, fence.pass()).await.is_err(), "over the limit");
         assert!(tokio::time::timeout(moment, fence.drained()).await.is_err());
-        // Who waited for its turn until the lock was stale does not pass.
+        // A request that waits for a permit until the lock is stale is not sent.
         let waiting = async {
             let passage = fence.pass().await;
             passage.is_some()

@@ -1,4 +1,4 @@
-//! A lease as the server keeps it, and as we read it.
+//! The Lease object of a lock: reads it, and builds the patches that change it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,32 +11,32 @@ use serde_json::{Value, json};
 use crate::cluster::decode::lenient;
 use crate::model::{DaemonSetKey, Labels, LockHolder, lease_name, null_as_default};
 
-/// What a lease lasts when its record does not say so.
+/// The lease duration if the object has none.
 pub(super) const DEFAULT_LEASE: Duration = Duration::from_secs(15);
 
-/// Annotation that says who holds the lock, for people and error messages.
+/// Annotation that describes the holder of the lock, for users and error messages.
 pub(in crate::cluster) const HOLDER_ANNOTATION: &str = "ds-plan.dev/holder";
 
-/// Who holds a lock, or wants it.
+/// The process that holds a lock or waits for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The machine's name.
+    /// The host name.
     pub host: String,
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// The user's name on that machine; empty when it is not known.
+    /// The user's name on that host; empty when unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub user: String,
-    /// Where the CI run can be looked at.
+    /// The URL of the CI run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Random text that no other process has, not even one of the same number in another
-    /// container of the same name.
+    /// Random text that is unique to the process, even among processes of the same id in containers
+    /// of the same name.
     pub id: String,
 }
 
 impl Holder {
-    /// What stands in `holderIdentity`, and decides whose the lease is.
+    /// The value of `holderIdentity`, which identifies the holder.
     pub(super) fn identity(&self) -> String {
         format!("{}_{}_{}", self.host, self.pid, self.id)
     }
@@ -57,18 +57,18 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A DaemonSet's lease, as it was when it was read.
+/// A DaemonSet's lease at the time it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// `holderIdentity`; empty when nobody holds it.
+    /// `holderIdentity`; empty when the lease is not held.
     pub(super) holder: String,
     /// `leaseDurationSeconds`.
     pub(super) lease: Duration,
     /// `leaseTransitions`.
     pub(super) transitions: i64,
-    /// `acquireTime`, for people.
+    /// `acquireTime`, for display.
     pub(super) since: Option<Timestamp>,
-    /// `renewTime`, for people.
+    /// `renewTime`, for display.
     pub(super) renewed: Option<Timestamp>,
     /// `metadata.resourceVersion`: changes with every write.
     pub(super) version: String,
@@ -76,7 +76,7 @@ pub struct LeaseRecord {
     pub(super) annotations: Labels,
 }
 
-/// How the API server serves it.
+/// The JSON of the API server.
 #[derive(Deserialize)]
 struct Wire {
     metadata: Metadata,
@@ -92,14 +92,14 @@ struct Metadata {
     annotations: Labels,
 }
 
-/// Who holds a lease, and for how long (upstream: `LeaseSpec`).
+/// The spec of a lease (upstream: `LeaseSpec`).
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(in crate::cluster) struct LeaseSpec {
     holder_identity: Option<String>,
     lease_duration_seconds: Option<i64>,
     lease_transitions: Option<i64>,
-    // As text: nobody's lock hangs on whether it is a time.
+    // Text, because the lock does not depend on a valid time.
     acquire_time: Option<String>,
     renew_time: Option<String>,
 }
@@ -115,8 +115,8 @@ fn time(text: Option<&String>) -> Option<Timestamp> {
     lenient::clamped(text?).ok()
 }
 
-/// Who holds a lease: what our annotation on it says, if it speaks of the same holder; else what
-/// the lease itself says. `None` when nobody does.
+/// The holder of a lease: from our annotation, if it describes the same identity; else the
+/// identity itself. `None` when the lease is not held.
 pub(in crate::cluster) fn lock_holder(
     spec: &LeaseSpec,
     annotation: Option<&str>,
@@ -126,12 +126,12 @@ pub(in crate::cluster) fn lock_holder(
         name: named(identity, annotation).into(),
         since: time(spec.acquire_time.as_ref()),
         renewed: time(spec.renew_time.as_ref()),
-        lease_seconds: told_seconds(spec.lease()),
+        lease_seconds: reported_seconds(spec.lease()),
     })
 }
 
-/// How long a lease counts: for no longer than ours.
-fn told_seconds(lease: Duration) -> i64 {
+/// The lease duration that counts: at most our own.
+fn reported_seconds(lease: Duration) -> i64 {
     i64::try_from(lease.min(DEFAULT_LEASE).as_secs()).unwrap_or(i64::MAX)
 }
 
@@ -157,13 +157,13 @@ impl LeaseRecord {
         })
     }
 
-    /// Whether somebody holds it, or held it until it ran out.
+    /// Whether the lease is held, or was held until it expired.
     pub fn is_held(&self) -> bool {
         !self.holder.is_empty()
     }
 
-    /// Who holds it: what the annotation says, if it speaks of the same holder; else what the
-    /// lease itself says.
+    /// The holder: from the annotation, if it describes the same identity; else the identity
+    /// itself.
     pub fn holder(&self) -> Option<String> {
         if !self.is_held() {
             return None;
@@ -171,23 +171,23 @@ impl LeaseRecord {
         Some(named(&self.holder, self.annotations.get(HOLDER_ANNOTATION)))
     }
 
-    /// Who holds it, since when, and when it was renewed.
+    /// The holder, with the times of acquiring and renewing.
     pub fn lock_holder(&self) -> Option<LockHolder> {
         Some(LockHolder {
             name: self.holder()?.into(),
             since: self.since,
             renewed: self.renewed,
-            lease_seconds: told_seconds(self.lease),
+            lease_seconds: reported_seconds(self.lease),
         })
     }
 
-    /// The value of an annotation, such as what failed before.
+    /// The value of an annotation, such as the templates that failed before.
     pub fn note(&self, key: &str) -> Option<&str> {
         self.annotations.get(key)
     }
 }
 
-/// A lease that `holder` begins to hold.
+/// A new lease held by `holder`.
 pub(super) fn new_lease(key: &DaemonSetKey, holder: &Holder, lease: Duration, now: &str) -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1",
@@ -207,7 +207,7 @@ pub(super) fn new_lease(key: &DaemonSetKey, holder: &Holder, lease: Duration, no
     })
 }
 
-/// What makes `holder` the holder of a lease that was `before`.
+/// The patch that makes `holder` the holder of the lease `before`.
 pub(super) fn taken(before: &LeaseRecord, holder: &Holder, lease: Duration, now: &str) -> Value {
     json!({
         "metadata": {"resourceVersion": before.version, "annotations": annotations(holder)},
@@ -221,7 +221,7 @@ pub(super) fn taken(before: &LeaseRecord, holder: &Holder, lease: Duration, now:
     })
 }
 
-/// What says that the holder is still there.
+/// The patch that renews a lease.
 pub(super) fn renewed(before: &LeaseRecord, now: &str) -> Value {
     json!({
         "metadata": {"resourceVersion": before.version},
@@ -229,7 +229,7 @@ pub(super) fn renewed(before: &LeaseRecord, now: &str) -> Value {
     })
 }
 
-/// What gives a lease back. What is noted in it stays.
+/// The patch that releases a lease. Its other annotations stay.
 pub(super) fn released(before: &LeaseRecord) -> Value {
     json!({
         "metadata": {
@@ -240,12 +240,13 @@ pub(super) fn released(before: &LeaseRecord) -> Value {
     })
 }
 
-/// What notes something in a lease; `None` takes the note away.
+/// The patch that sets annotations of a lease; `None` removes one.
 pub(super) fn noted(before: &LeaseRecord, notes: &BTreeMap<&str, Option<&str>>) -> Value {
     json!({"metadata": {"resourceVersion": before.version, "annotations": notes}})
 }
 
-/// The server keeps it in 32 bits, and whoever writes leases may have written the greatest number.
+/// The next count of transitions. The server stores 32 bits, and another client may have written
+/// the greatest number.
 fn next(transitions: i64) -> i64 {
     transitions.saturating_add(1).clamp(0, i32::MAX.into())
 }
@@ -254,7 +255,7 @@ fn annotations(holder: &Holder) -> Value {
     json!({HOLDER_ANNOTATION: json!(holder).to_string()})
 }
 
-/// Whole seconds are all that a lease can say; it may last longer than it was asked to.
+/// The duration in whole seconds, rounded up: a lease has no fractions.
 fn seconds(lease: Duration) -> u64 {
     lease.as_secs() + u64::from(lease.subsec_nanos() > 0)
 }
@@ -274,11 +275,11 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_a_lease_is_told_as_well_as_can_be() {
+    fn the_holder_is_read_from_the_annotation_if_it_matches() {
         let told = json!(holder()).to_string();
         for (identity, annotation, want) in [
             ("build-7_5_abc", told.as_str(), Some("build-7 (process 5)")),
-            // The annotation speaks of somebody else, or is no JSON.
+            // The annotation describes another holder, or is not JSON.
             ("other_1_x", told.as_str(), Some("other_1_x")),
             ("other_1_x", "{", Some("other_1_x")),
             ("", told.as_str(), None),
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lease_leaves_out_is_assumed() {
+    fn missing_fields_of_a_lease_have_defaults() {
         for (spec, lease, transitions) in [
             (json!(null), 15, 0),
             (json!({"leaseDurationSeconds": null}), 15, 0),
@@ -309,11 +310,11 @@ mod tests {
             let got = (record.lease.as_secs(), record.transitions, record.version.as_str());
             assert_eq!(got, (lease, transitions, "7"), "{json}");
         }
-        assert!(LeaseRecord::read(b"{}").is_err(), "without a version it cannot be written");
+        assert!(LeaseRecord::read(b"{}").is_err(), "it needs a resource version");
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_lease_can_be_read() {
         let key = DaemonSetKey::new("team", "agent");
         let lease = Duration::from_millis(2_500);
         let mut written = new_lease(&key, &holder(), lease, "2026-01-01T00:00:00.000000Z");

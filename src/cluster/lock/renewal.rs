@@ -1,4 +1,4 @@
-//! Keeping a lock: its lease is renewed three times as often as it would run out.
+//! Renews the lease of a lock, three times per lease duration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::cluster::write_error::Attempted;
 use crate::cluster::{Kind, Resource, Verb, WriteError, uri};
 use crate::model::{DaemonSetKey, lease_name};
 
-/// One lock's lease, and who keeps it.
+/// The lease of one lock, and the client that renews it.
 pub(super) struct Renewal {
     pub(super) requests: Arc<Requests>,
     pub(super) fence: Arc<Fence>,
     key: DaemonSetKey,
     identity: String,
-    /// As last seen. Locked while it is written: its version is what the next write goes by.
+    /// The last version seen. Locked during a write, because the next write depends on its version.
     record: Mutex<LeaseRecord>,
 }
 
@@ -37,12 +37,12 @@ impl Renewal {
         Self { requests, fence, key, identity, record: Mutex::new(record) }
     }
 
-    /// Renews until the lock is lost.
+    /// Renews the lease until the lock is lost or released.
     pub(super) async fn run(self: Arc<Self>) {
         let interval = self.fence.lease() / 3;
         while !self.fence.is_gone() {
             tokio::time::sleep(interval).await;
-            // One that failed is tried again soon: the lease may still be saved.
+            // A failed renewal is retried soon: the lease may not have expired yet.
             while let Err(error) = self.renew().await {
                 tracing::warn!(%error, daemon_set = %self.key, "cannot renew the lock");
                 if self.fence.is_gone() {
@@ -75,8 +75,8 @@ impl Renewal {
         self.write(|before, _| record::released(before)).await
     }
 
-    /// Writes to the lease, which confirms the lock. When its version is another one by now but it
-    /// is still ours, writes again on top of that; when it is not, the lock is lost.
+    /// Writes to the lease, which renews the lock. When its version has changed and it is still
+    /// ours, writes again on top of the new version; when it is not ours, the lock is lost.
     async fn write(
         &self,
         body: impl Fn(&LeaseRecord, &str) -> Value + Send + Sync,
@@ -114,7 +114,7 @@ impl Renewal {
 }
 
 impl Requests {
-    /// The moment that is written into a lease, for people to read; nobody decides by it.
+    /// The time that is written into a lease. For display only; no decision depends on it.
     pub(super) fn lease_time(&self, since_boot: Duration) -> String {
         let fallback = SignedDuration::try_from(since_boot).unwrap_or_default();
         let now = self.server_time().unwrap_or(Timestamp::UNIX_EPOCH + fallback);
@@ -131,7 +131,7 @@ impl Requests {
         self.write_lease(Verb::Create, path, "application/json", key, lease, limit).await
     }
 
-    /// Merges into the lease; the body names the version that may be changed.
+    /// Patches the lease; the body names the resource version that may be changed.
     pub(super) async fn patch_lease(
         &self,
         key: &DaemonSetKey,

@@ -1,4 +1,4 @@
-//! Taking a lock: creating the lease, writing ourselves into it, or waiting for its holder.
+//! Takes a lock: creates the lease, becomes its holder, or waits for the current holder.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use crate::cluster::WriteError;
 use crate::cluster::request::Requests;
 use crate::model::DaemonSetKey;
 
-/// How often a server in trouble is asked for the same lock.
-const TROUBLES: u32 = 8;
+/// Attempts to take a lock from a failing server.
+const FAILURES: u32 = 8;
 
-/// Who takes a lock.
+/// The parameters of taking a lock.
 pub(super) struct Taker<'a> {
     pub(super) requests: Arc<Requests>,
     pub(super) key: &'a DaemonSetKey,
     pub(super) holder: &'a Holder,
     pub(super) options: &'a LockOptions,
-    /// Is told whom it waits for: at once, and again when that is somebody else.
+    /// Called with the holder that this run waits for: at once, and again when the holder changes.
     pub(super) waits: &'a (dyn Fn(&LockWait) + Sync),
 }
 
-/// A version of the record, and when it was first seen.
+/// A version of the lease, and when it was first seen.
 struct Seen {
     version: String,
     since: Duration,
@@ -36,7 +36,7 @@ impl Taker<'_> {
         let (identity, begun) = (self.holder.identity(), clock.now());
         let limits = ((*lease).max(record::DEFAULT_LEASE), *request);
         let mut seen: Option<Seen> = None;
-        let (mut troubles, mut told) = (0, None);
+        let (mut failures, mut told) = (0, None);
         loop {
             let record = self.requests.lease(self.key).await?;
             let now = clock.now();
@@ -53,8 +53,8 @@ impl Taker<'_> {
                     match self.write(record.as_ref(), now).await {
                         Ok(renewal) => return Ok(renewal),
                         Err(error) if is_overtaken(&error, record.is_some()) => {}
-                        Err(error) if is_trouble(&error) && troubles < TROUBLES => {
-                            troubles += 1;
+                        Err(error) if is_failure(&error) && failures < FAILURES => {
+                            failures += 1;
                             tokio::time::sleep(*lease / 8).await;
                         }
                         Err(error) => return Err(LockError::of_write(self.key, error)),
@@ -78,15 +78,15 @@ impl Taker<'_> {
         }
     }
 
-    /// Tells whom it waits for.
-    fn tell(&self, record: Option<&LeaseRecord>, rest: Duration, patience: Duration) {
+    /// Reports the holder that this run waits for.
+    fn tell(&self, record: Option<&LeaseRecord>, rest: Duration, timeout: Duration) {
         if let Some(holder) = record.and_then(LeaseRecord::lock_holder) {
             let now = self.requests.server_time();
-            (self.waits)(&LockWait { holder, now, unless_renewed: rest, patience });
+            (self.waits)(&LockWait { holder, now, unless_renewed: rest, timeout });
         }
     }
 
-    /// Writes ourselves into the lease.
+    /// Becomes the holder of the lease.
     async fn write(
         &self,
         before: Option<&LeaseRecord>,
@@ -114,11 +114,11 @@ impl Taker<'_> {
     }
 }
 
-/// Whether somebody was faster: the lease is to be looked at again.
+/// Whether another client was faster: the lease has to be read again.
 fn is_overtaken(error: &WriteError, existed: bool) -> bool {
     match error {
         WriteError::AlreadyExists { .. } | WriteError::Stale { .. } => true,
-        // A namespace that does not exist is another matter.
+        // If the lease did not exist before, its namespace does not exist.
         WriteError::NotFound { .. } => existed,
         WriteError::Unlocked { .. }
         | WriteError::Conflict { .. }
@@ -132,8 +132,8 @@ fn is_overtaken(error: &WriteError, existed: bool) -> bool {
     }
 }
 
-/// Whether the server is in trouble, and it is not certain that nothing was written: whether the
-/// lease is ours is to be seen in it.
-fn is_trouble(error: &WriteError) -> bool {
+/// Whether the server failed and the lease may have been written: read it to see whether it is
+/// ours.
+fn is_failure(error: &WriteError) -> bool {
     matches!(error, WriteError::OutcomeUnknown { .. } | WriteError::Refused { status: 500.., .. })
 }

@@ -1,4 +1,4 @@
-//! What is listed and watched for one DaemonSet, as narrow as the server can make it.
+//! The lists and watches of one DaemonSet, with selectors as narrow as the server supports.
 
 use super::Target;
 use crate::cluster::list::{List, Narrowed};
@@ -6,7 +6,7 @@ use crate::cluster::watch::Feed;
 use crate::cluster::{Kind, Resource};
 use crate::model::{LabelSelector, LabelSelectorRequirement, ManagedBy};
 
-/// The lists that a target begins with; each is then watched.
+/// The initial lists of a target; each is then watched.
 pub(super) fn lists(target: &Target) -> Vec<List> {
     let namespace = Some(target.key.namespace.clone());
     let labels = label_selector(&target.selector);
@@ -15,7 +15,7 @@ pub(super) fn lists(target: &Target) -> Vec<List> {
     let named = Narrowed { fields: format!("metadata.name={name}"), ..Narrowed::default() };
     let object = match target.managed_by {
         ManagedBy::DaemonSetController => Kind::DaemonSet,
-        ManagedBy::DsApply => Kind::Ledger,
+        ManagedBy::DsApply => Kind::DaemonSetRecord,
     };
     vec![
         List::all(Kind::Node, None),
@@ -29,14 +29,14 @@ pub(super) fn lists(target: &Target) -> Vec<List> {
     ]
 }
 
-/// What is watched after a list.
+/// The watch that follows a list.
 pub(super) fn feed_of(list: &List) -> Feed {
     let List { kind, namespace, narrowed } = list.clone();
     Feed { resource: Resource::Of(kind), namespace, narrowed }
 }
 
-/// The warnings about the DaemonSet. By name, because it may not exist yet.
-pub(super) fn complaints(target: &Target) -> Feed {
+/// The warning events about the DaemonSet. By name, because it may not exist yet.
+pub(super) fn failed_creates(target: &Target) -> Feed {
     let name = &target.key.name;
     let fields = format!("involvedObject.kind=DaemonSet,involvedObject.name={name},type=Warning");
     Feed {
@@ -46,7 +46,7 @@ pub(super) fn complaints(target: &Target) -> Feed {
     }
 }
 
-/// The selector as a query has it (upstream: `labels.Selector.String`).
+/// The selector as a query parameter (upstream: `labels.Selector.String`).
 fn label_selector(selector: &LabelSelector) -> String {
     let pairs = selector.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
     let expressions = selector.match_expressions.iter().map(requirement);
@@ -60,7 +60,7 @@ fn requirement(requirement: &LabelSelectorRequirement) -> String {
         "NotIn" => format!("{key} notin ({})", values.join(",")),
         "Exists" => key.clone(),
         "DoesNotExist" => format!("!{key}"),
-        // The server has none of these; what nobody knows matches nothing.
+        // The API has no other operators; an unknown one matches nothing.
         _unknown => format!("{key},!{key}"),
     }
 }

@@ -1,4 +1,4 @@
-//! What all watches of an observer share: the view, how each of them stands, and who is told.
+//! The state shared by the watches of an observer: the view, their health, and the notification.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,22 +12,22 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     view: Mutex<View>,
     pulses: Mutex<Vec<Pulse>>,
-    /// Counts changes.
+    /// The counter of changes, which notifies the observers.
     changes: watch::Sender<u64>,
 }
 
-/// How one watch stands.
+/// The state of one watch.
 struct Pulse {
     resource: Resource,
-    /// When the server last told anything.
+    /// The time of the last event.
     last: Duration,
-    trouble: Option<String>,
+    failure: Option<String>,
 }
 
 impl Shared {
     pub(super) fn new(clock: Clock, view: View, resources: &[Resource]) -> Self {
         let now = clock.now();
-        let pulse = |resource: &Resource| Pulse { resource: *resource, last: now, trouble: None };
+        let pulse = |resource: &Resource| Pulse { resource: *resource, last: now, failure: None };
         let pulses = Mutex::new(resources.iter().map(pulse).collect());
         Self { clock, view: Mutex::new(view), pulses, changes: watch::Sender::new(0) }
     }
@@ -40,7 +40,7 @@ impl Shared {
         self.changes.subscribe()
     }
 
-    /// Changes the view, and tells so if that made a difference.
+    /// Changes the view, and notifies the observers if `change` returns true.
     pub(super) fn change(&self, change: impl FnOnce(&mut View) -> bool) {
         if change(&mut self.view()) {
             self.tell();
@@ -53,7 +53,7 @@ impl Shared {
         let health = |pulse: &Pulse| WatchHealth {
             resource: pulse.resource,
             silent: now.saturating_sub(pulse.last),
-            trouble: pulse.trouble.clone(),
+            failure: pulse.failure.clone(),
         };
         pulses.iter().map(health).collect()
     }
@@ -66,16 +66,16 @@ impl Shared {
         self.pulses()[number].last = self.clock.now();
     }
 
-    pub(super) fn troubled(&self, number: usize, trouble: String) {
-        tracing::debug!(number, trouble, "a watch is in trouble");
-        let before = self.pulses()[number].trouble.replace(trouble);
+    pub(super) fn record_failure(&self, number: usize, failure: String) {
+        tracing::debug!(number, failure, "a watch failed");
+        let before = self.pulses()[number].failure.replace(failure);
         if before.is_none() {
             self.tell();
         }
     }
 
     pub(super) fn recovered(&self, number: usize) {
-        if self.pulses()[number].trouble.take().is_some() {
+        if self.pulses()[number].failure.take().is_some() {
             self.tell();
         }
     }

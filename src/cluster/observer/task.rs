@@ -1,4 +1,4 @@
-//! The task behind one watch: follows it, begins it anew when it ends, lists again when it must.
+//! The task of one watch: reads it, reopens it when it ends, and lists again when necessary.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use kube::client::Body;
 
 use super::shared::Shared;
-use super::{Complaint, SILENCE};
-use crate::cluster::decode::Gathered;
+use super::{FailedCreate, SILENCE};
+use crate::cluster::decode::SnapshotBuilder;
 use crate::cluster::list::{self, List};
 use crate::cluster::live::Decoder;
 use crate::cluster::request::Requests;
@@ -16,43 +16,44 @@ use crate::cluster::watch::{self, Change, Feed, Listener, Pauses};
 use crate::cluster::{Error, Kind};
 use crate::model::{ClusterInfo, Coverage};
 
-/// What one watch needs to go on for ever.
+/// The task of one watch, which never ends.
 pub(super) struct Task {
     pub(super) requests: Arc<Requests>,
     pub(super) feed: Feed,
-    /// How to see everything anew; without it, the watch itself begins with everything.
+    /// The list to read again when changes were missed; without it, the watch starts with all
+    /// objects.
     pub(super) list: Option<List>,
     pub(super) page_size: u32,
-    /// Where the next watch begins; `None` when everything has to be seen anew.
+    /// The version where the next watch continues; `None` to start with all objects.
     pub(super) version: Option<String>,
-    pub(super) ear: Ear,
+    pub(super) handler: WatchHandler,
 }
 
-/// How long a watch must have stood to have been a good one.
+/// The time after which a watch counts as successful.
 const GOOD_LIFE: Duration = Duration::from_secs(1);
 
 impl Task {
-    /// Never ends. `opened` is a watch that has begun already.
+    /// Runs for ever. `opened` is a watch that is already open.
     pub(super) async fn run(mut self, mut opened: Option<Body>) {
-        let seed = self.requests.jitter_seed(self.ear.number);
+        let seed = self.requests.jitter_seed(self.handler.number);
         let mut pauses = Pauses::new(seed);
         loop {
-            let begun = self.ear.shared.clock.now();
+            let begun = self.handler.shared.clock.now();
             let end = match self.open(opened.take()).await {
                 Ok(body) => {
-                    self.ear.shared.recovered(self.ear.number);
-                    watch::follow(body, &mut self.version, SILENCE, &mut self.ear).await
+                    self.handler.shared.recovered(self.handler.number);
+                    watch::follow(body, &mut self.version, SILENCE, &mut self.handler).await
                 }
                 Err(end) => end,
             };
-            let lived =
-                self.ear.shared.last_life(self.ear.number).saturating_sub(begun) >= GOOD_LIFE;
+            let lived = self.handler.shared.last_life(self.handler.number).saturating_sub(begun)
+                >= GOOD_LIFE;
             if lived {
                 pauses = Pauses::new(seed);
             }
             let next = watch::next(end, lived);
-            if let Some(trouble) = next.trouble {
-                self.ear.shared.troubled(self.ear.number, trouble);
+            if let Some(failure) = next.failure {
+                self.handler.shared.record_failure(self.handler.number, failure);
             }
             if let Some(asked_for) = next.pause {
                 tokio::time::sleep(pauses.pause(asked_for)).await;
@@ -71,42 +72,47 @@ impl Task {
         }
     }
 
-    /// Lists until it works.
+    /// Lists again, with retries until it succeeds.
     async fn list_again(&mut self, pauses: &mut Pauses) {
         let Some(list) = self.list.clone() else { return };
         loop {
             let sink = || Decoder::new(&self.requests.server);
             match list::read(&self.requests, &list, self.page_size, &sink).await {
-                Ok(decoder) => match self.ear.replace(list.kind, decoder) {
+                Ok(decoder) => match self.handler.replace(list.kind, decoder) {
                     Ok(version) => {
                         self.version = version;
                         return;
                     }
-                    Err(error) => self.ear.shared.troubled(self.ear.number, error.to_string()),
+                    Err(error) => {
+                        self.handler.shared.record_failure(self.handler.number, error.to_string());
+                    }
                 },
-                Err(error) => self.ear.shared.troubled(self.ear.number, error.to_string()),
+                Err(error) => {
+                    self.handler.shared.record_failure(self.handler.number, error.to_string());
+                }
             }
             tokio::time::sleep(pauses.pause(Duration::ZERO)).await;
         }
     }
 }
 
-/// Decodes what one watch tells, and puts it into the view.
-pub(super) struct Ear {
+/// Decodes the events of one watch, and applies them to the view.
+pub(super) struct WatchHandler {
     pub(super) shared: Arc<Shared>,
-    /// Which of the watches this is.
+    /// The index of the watch.
     pub(super) number: usize,
     pub(super) server: Arc<str>,
-    /// `None` is a watch of events.
+    /// The kind of the objects; `None` for events.
     pub(super) kind: Option<Kind>,
-    pub(super) gathered: Gathered,
+    pub(super) snapshot_builder: SnapshotBuilder,
 }
 
-impl Ear {
-    /// Puts a whole list into the view, and says where the watch after it begins.
+impl WatchHandler {
+    /// Replaces all objects of a kind in the view, and returns the version where the watch
+    /// continues.
     pub(super) fn replace(&self, kind: Kind, decoder: Decoder) -> Result<Option<String>, Error> {
-        let Decoder { mut gathered, version, .. } = decoder;
-        if let Some(object) = gathered.unreadable_record() {
+        let Decoder { mut snapshot_builder, version, .. } = decoder;
+        if let Some(object) = snapshot_builder.unreadable_record() {
             return Err(Error::Object { origin: Arc::clone(&self.server), object });
         }
         let coverage = Coverage {
@@ -115,10 +121,10 @@ impl Ear {
             namespaces: false,
             services: false,
             leases: false,
-            ledgers: false,
+            records: false,
             masked: None,
         };
-        let listed = gathered
+        let listed = snapshot_builder
             .into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage)
             .map_err(|(kind, name)| Error::Duplicate {
                 origin: Arc::clone(&self.server),
@@ -131,7 +137,7 @@ impl Ear {
     }
 }
 
-impl Listener for Ear {
+impl Listener for WatchHandler {
     fn life(&mut self) {
         self.shared.life(self.number);
     }
@@ -142,18 +148,18 @@ impl Listener for Ear {
 
     fn change(&mut self, change: Change, json: &str) -> Result<(), String> {
         let Some(kind) = self.kind else {
-            // Events go when they are old; what they say stays true.
+            // The server deletes old events; their warnings stay valid.
             if change == Change::Put {
-                let complaint = Complaint::read(json).map_err(|error| error.to_string())?;
-                self.shared.change(|view| view.complain(complaint));
+                let failed_create = FailedCreate::read(json).map_err(|error| error.to_string())?;
+                self.shared.change(|view| view.report_failed_create(failed_create));
             }
             return Ok(());
         };
-        self.gathered.add(kind, 0, json).map_err(|error| error.to_string())?;
-        if let Some(error) = self.gathered.unreadable_record() {
+        self.snapshot_builder.add(kind, 0, json).map_err(|error| error.to_string())?;
+        if let Some(error) = self.snapshot_builder.unreadable_record() {
             return Err(error.to_string());
         }
-        if let Some(object) = self.gathered.take_last(kind) {
+        if let Some(object) = self.snapshot_builder.take_last(kind) {
             self.shared.change(|view| match change {
                 Change::Put => view.put(object),
                 Change::Gone => view.remove(&object),

@@ -1,17 +1,17 @@
-//! The view itself: sorted lists, changed in place, one object at a time.
+//! Updates the view: sorted lists, changed in place, one object at a time.
 
 use std::cmp::Ordering;
 
-use super::{Complaint, View};
+use super::{FailedCreate, View};
 use crate::cluster::Kind;
 use crate::cluster::decode::Object;
 use crate::model::{DaemonSet, Node, Pod, Revision, Snapshot};
 
-/// How many complaints are kept: the newest ones.
-const COMPLAINTS: usize = 100;
+/// The number of warnings that are kept, the newest ones.
+const MAX_FAILED_CREATES: usize = 100;
 
 impl View {
-    /// Puts an object into its place. Says whether that changed anything: heartbeats do not.
+    /// Adds or replaces an object. Returns whether that changed the view: heartbeats do not.
     pub(super) fn put(&mut self, object: Object) -> bool {
         let snapshot = &mut self.snapshot;
         match object {
@@ -25,7 +25,7 @@ impl View {
         }
     }
 
-    /// Takes an object out. Says whether it was there.
+    /// Removes an object. Returns whether it was in the view.
     pub(super) fn remove(&mut self, object: &Object) -> bool {
         let snapshot = &mut self.snapshot;
         match object {
@@ -41,8 +41,7 @@ impl View {
         }
     }
 
-    /// Replaces everything of one kind at once by what a list brought. Says whether that changed
-    /// anything.
+    /// Replaces all objects of one kind by those of a list. Returns whether that changed the view.
     pub(super) fn replace(&mut self, kind: Kind, listed: Snapshot) -> bool {
         let known = &mut self.snapshot;
         match kind {
@@ -51,29 +50,31 @@ impl View {
                 self.count_nodes(changed)
             }
             Kind::Pod => replace(&mut known.pods, listed.pods),
-            Kind::DaemonSet | Kind::Ledger => replace(&mut known.daemon_sets, listed.daemon_sets),
+            Kind::DaemonSet | Kind::DaemonSetRecord => {
+                replace(&mut known.daemon_sets, listed.daemon_sets)
+            }
             Kind::ControllerRevision => replace(&mut known.revisions, listed.revisions),
             // Not observed.
             Kind::Namespace | Kind::Service | Kind::Lease | Kind::Event => false,
         }
     }
 
-    /// Counts a change of nodes, if it was one.
+    /// Increments the counter of node changes if `changed`.
     fn count_nodes(&mut self, changed: bool) -> bool {
         self.nodes_version += u64::from(changed);
         changed
     }
 
-    /// Notes a complaint, or that it was made again.
-    pub(super) fn complain(&mut self, complaint: Complaint) -> bool {
-        if self.complaints.contains(&complaint) {
+    /// Adds a warning, or updates it when it occurred again. Returns whether the view changed.
+    pub(super) fn report_failed_create(&mut self, failed_create: FailedCreate) -> bool {
+        if self.failed_creates.contains(&failed_create) {
             return false;
         }
-        self.complaints.retain(|known| known.event != complaint.event);
-        self.complaints.push(complaint);
-        self.complaints.sort_by(|a, b| (a.last, &a.event).cmp(&(b.last, &b.event)));
-        let surplus = self.complaints.len().saturating_sub(COMPLAINTS);
-        self.complaints.drain(..surplus);
+        self.failed_creates.retain(|known| known.event != failed_create.event);
+        self.failed_creates.push(failed_create);
+        self.failed_creates.sort_by(|a, b| (a.last, &a.event).cmp(&(b.last, &b.event)));
+        let surplus = self.failed_creates.len().saturating_sub(MAX_FAILED_CREATES);
+        self.failed_creates.drain(..surplus);
         true
     }
 }

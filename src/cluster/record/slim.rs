@@ -1,20 +1,20 @@
-//! What a recording keeps of each object: what the decoder reads, and a little for people.
+//! The fields of each object in a recording: those that the decoder reads, and a few for readers.
 //!
-//! Pods, nodes, Services and leases keep what is listed here and nothing else, so that no env var, argument or
-//! annotation of a pod gets into a file by way of a new field. DaemonSets and revisions stay
-//! whole, because their bytes decide; their secret values are masked when that is asked for.
+//! Pods, nodes, Services and leases keep only the fields listed here, so that no env var, argument
+//! or annotation of a pod gets into a file through a new field. DaemonSets and revisions stay
+//! whole, because plans depend on their exact bytes; their secret values are masked on request.
 
 use serde_json::{Map, Value};
 
 use crate::cluster::Kind;
-use crate::cluster::decode::ledger::OBJECT_KEY;
+use crate::cluster::decode::record::OBJECT_KEY;
 use crate::model::FAILED_TEMPLATES_ANNOTATION;
 use crate::model::mask::{Salt, mask_annotations, mask_template};
 
-/// Where `kubectl apply` keeps the manifest, values and all.
+/// The annotation where `kubectl apply` stores the whole manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Fields as paths: the field, and what is kept inside of it; nothing inside means all.
+/// A field to keep: as a whole, or only some of its fields.
 enum Keep {
     Whole(&'static str),
     Parts(&'static str, &'static [Keep]),
@@ -108,7 +108,7 @@ const LEASE: &[Keep] = &[Parts(
     ],
 )];
 
-const LEDGER: &[Keep] = &[
+const RECORD: &[Keep] = &[
     Parts(
         "metadata",
         &[
@@ -138,7 +138,7 @@ const EVENT: &[Keep] = &[
     Parts("series", &[Whole("lastObservedTime")]),
 ];
 
-/// The object as it is recorded.
+/// Reduces an object to its recorded form.
 pub(super) fn slim(kind: Kind, whole: Value, mask: Option<&Salt>) -> Value {
     let mut object = match kind {
         Kind::Pod => kept(POD, whole),
@@ -146,7 +146,7 @@ pub(super) fn slim(kind: Kind, whole: Value, mask: Option<&Salt>) -> Value {
         Kind::Service => kept(SERVICE, whole),
         Kind::Lease => kept(LEASE, whole),
         Kind::Event => kept(EVENT, whole),
-        Kind::Ledger => masked_ledger(kept(LEDGER, whole), mask),
+        Kind::DaemonSetRecord => masked_record(kept(RECORD, whole), mask),
         Kind::Namespace => without_managed_fields(whole),
         Kind::DaemonSet => masked(whole, "/spec/template", mask),
         Kind::ControllerRevision => {
@@ -160,7 +160,7 @@ pub(super) fn slim(kind: Kind, whole: Value, mask: Option<&Salt>) -> Value {
     object
 }
 
-/// `value` with the fields of `keep` only; of an array, that of each item.
+/// `value` with only the fields of `keep`; applied to each item of an array.
 fn kept(keep: &[Keep], value: Value) -> Value {
     match value {
         Value::Object(mut fields) => Value::Object(
@@ -185,8 +185,8 @@ fn without_managed_fields(mut object: Value) -> Value {
     object
 }
 
-/// The object with the secret values of its template replaced, and those of the manifest that
-/// `kubectl apply` left in an annotation, which revisions inherit from their DaemonSet.
+/// Replaces the secret values of the object's template, and of the manifest in the annotation of
+/// `kubectl apply`, which revisions copy from their DaemonSet.
 fn masked(mut object: Value, template: &str, salt: Option<&Salt>) -> Value {
     let Some(salt) = salt else { return object };
     if let Some(template) = object.pointer_mut(template) {
@@ -200,14 +200,14 @@ fn masked(mut object: Value, template: &str, salt: Option<&Salt>) -> Value {
     object
 }
 
-/// A ledger with the secret values of the DaemonSet inside of it replaced.
-fn masked_ledger(mut ledger: Value, salt: Option<&Salt>) -> Value {
+/// Replaces the secret values of the DaemonSet in a record.
+fn masked_record(mut record: Value, salt: Option<&Salt>) -> Value {
     if let Some(salt) = salt
-        && let Some(Value::String(object)) = ledger.pointer_mut(&format!("/data/{OBJECT_KEY}"))
+        && let Some(Value::String(object)) = record.pointer_mut(&format!("/data/{OBJECT_KEY}"))
     {
         *object = masked_manifest(object, salt);
     }
-    ledger
+    record
 }
 
 fn masked_manifest(manifest: &str, salt: &Salt) -> String {

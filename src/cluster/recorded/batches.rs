@@ -1,7 +1,7 @@
-//! Objects on their way to the threads that decode them.
+//! Sends objects in batches to the threads that decode them.
 //!
-//! One thread reads and finds the borders, which is several times as fast as decoding. Whatever
-//! the others do at the same time, the error that is told is the first one of the recording.
+//! One thread reads and splits the text into objects, which is several times as fast as decoding.
+//! The reported error is always the first one of the recording, regardless of the other threads.
 
 use std::num::NonZero;
 use std::panic;
@@ -17,16 +17,16 @@ use super::intake::Intake;
 use super::place::Place;
 use crate::cluster::{Error, Kind};
 
-/// A batch is sent off when it has so many bytes; an object is never cut.
+/// The size of a batch in bytes; objects are never split.
 const BATCH: usize = 256 << 10;
 
-/// More of them would have to wait for the thread that reads.
+/// The limit of decoder threads. More would have to wait for the thread that reads.
 const MOST_THREADS: usize = 6;
 
-/// Some objects, one after the other.
+/// Consecutive objects.
 #[derive(Debug, Default)]
 struct Batch {
-    /// Its place among all batches.
+    /// The number of the batch, in reading order.
     number: usize,
     /// The text of the objects, without anything between them.
     text: Vec<u8>,
@@ -36,28 +36,28 @@ struct Batch {
 /// One object of a batch.
 #[derive(Debug)]
 struct Object {
-    /// What it is when its list says so.
+    /// The kind, if the list is typed.
     of: Option<Kind>,
-    /// Its place in the list, from 0.
+    /// The index in the list, from 0.
     index: usize,
-    /// Where its first byte stands.
+    /// The position of its first byte in the file.
     place: Place,
-    /// Where it ends in the batch's text.
+    /// The end in the batch's text.
     end: usize,
 }
 
-/// The threads that decode, and the batch that is next for them.
+/// The decoder threads, and the batch that is being filled.
 pub(super) struct Decoders<'scope> {
     filling: Batch,
     batches: SyncSender<Batch>,
-    /// Batches that were decoded, to be filled again.
+    /// Decoded batches, whose buffers are reused.
     used: Receiver<Batch>,
     threads: Vec<ScopedJoinHandle<'scope, Decoded>>,
-    /// Whether an object could not be decoded: nothing after it counts any more.
+    /// Whether an object could not be decoded: later objects do not matter.
     failed: Arc<AtomicBool>,
 }
 
-/// What one thread has decoded.
+/// The result of one thread.
 struct Decoded {
     intake: Intake,
     /// The first error, and the number of its batch.
@@ -65,13 +65,13 @@ struct Decoded {
 }
 
 impl<'scope> Decoders<'scope> {
-    /// One thread a core.
+    /// Starts one thread per core, up to a limit.
     pub(super) fn start<'env>(scope: &'scope Scope<'scope, 'env>, file: &Arc<str>) -> Self {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let count = cores.min(MOST_THREADS);
         let (batches, received) = sync_channel(count);
         let received = Arc::new(Mutex::new(received));
-        let (give_back, used) = sync_channel(2 * count);
+        let (return_buffer, used) = sync_channel(2 * count);
         let failed = Arc::new(AtomicBool::new(false));
         let threads = (0..count).map(|_| {
             let mut decoder = Decoder {
@@ -79,26 +79,26 @@ impl<'scope> Decoders<'scope> {
                 intake: Intake::new(Arc::clone(file)),
                 failed: Arc::clone(&failed),
             };
-            let (received, give_back) = (Arc::clone(&received), give_back.clone());
+            let (received, return_buffer) = (Arc::clone(&received), return_buffer.clone());
             scope.spawn(move || Decoded {
-                failure: decoder.run(&received, &give_back),
+                failure: decoder.run(&received, &return_buffer),
                 intake: decoder.intake,
             })
         });
         Self { filling: Batch::default(), batches, used, threads: threads.collect(), failed }
     }
 
-    /// Adds to the text of the object that is being read.
+    /// Appends to the text of the object that is being read.
     pub(super) fn push(&mut self, text: &[u8]) {
         self.filling.text.extend_from_slice(text);
     }
 
-    /// The text of the object that is being read, as far as it was read.
+    /// The text so far of the object that is being read.
     pub(super) fn unfinished(&self) -> &[u8] {
         &self.filling.text[self.filling.objects.last().map_or(0, |object| object.end)..]
     }
 
-    /// The object that is being read is complete.
+    /// Completes the object that is being read.
     pub(super) fn complete(&mut self, of: Option<Kind>, index: usize, place: Place) {
         let end = self.filling.text.len();
         self.filling.objects.push(Object { of, index, place, end });
@@ -107,7 +107,7 @@ impl<'scope> Decoders<'scope> {
         }
     }
 
-    /// Whether reading on is of no use.
+    /// Whether a thread has failed, so that reading can stop.
     pub(super) fn have_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -118,11 +118,11 @@ impl<'scope> Decoders<'scope> {
         next.objects.clear();
         next.number = self.filling.number + 1;
         let full = std::mem::replace(&mut self.filling, next);
-        // Its threads live as long as the sender.
+        // The threads live as long as the sender.
         let _ = self.batches.send(full);
     }
 
-    /// Everything that was decoded. An object that is being read is not part of it.
+    /// Waits for the threads and collects their objects, without an unfinished one.
     ///
     /// # Errors
     /// The first object of the recording that could not be decoded.
@@ -132,7 +132,7 @@ impl<'scope> Decoders<'scope> {
         let mut first: Option<(usize, Error)> = None;
         for thread in self.threads {
             let decoded = thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
-            all.absorb(decoded.intake);
+            all.merge(decoded.intake);
             let failures = first.into_iter().chain(decoded.failure);
             first = failures.min_by_key(|(batch, _)| *batch);
         }
@@ -140,7 +140,7 @@ impl<'scope> Decoders<'scope> {
     }
 }
 
-/// One thread's work.
+/// The work of one thread.
 struct Decoder {
     file: Arc<str>,
     intake: Intake,
@@ -148,7 +148,8 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// Decodes batches until there are no more. After an error the rest is only taken off.
+    /// Decodes batches until there are no more. After an error, the rest is received but not
+    /// decoded.
     fn run(
         &mut self,
         batches: &Mutex<Receiver<Batch>>,
@@ -158,20 +159,20 @@ impl Decoder {
         loop {
             let received = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = received else { return failure };
-            // Later batches have higher numbers: the first error of a thread stays its first.
+            // Batches arrive in order: a thread's first error has its lowest batch number.
             if failure.is_none()
                 && let Err(error) = self.decode(&batch)
             {
                 self.failed.store(true, Ordering::Relaxed);
                 failure = Some((batch.number, error));
             }
-            // If nobody wants it back, it is dropped.
+            // If it is not needed for reuse, it is dropped.
             let _ = used.try_send(batch);
         }
     }
 
     fn decode(&mut self, batch: &Batch) -> Result<(), Error> {
-        // Checked at once, because that is faster; where it is wrong is found object by object.
+        // Check UTF-8 for the whole batch, which is faster; on an error, check each object.
         let whole = str::from_utf8(&batch.text).ok();
         let mut start = 0;
         for object in &batch.objects {
@@ -193,7 +194,7 @@ impl Decoder {
 
     fn object(&mut self, object: &Object, json: &str) -> Result<(), Error> {
         let Err(error) = self.intake.take(object.of, object.index, json) else { return Ok(()) };
-        // What is not JSON cannot be blamed on the object's shape.
+        // Report a syntax error rather than an invalid object.
         match serde_json::from_str::<IgnoredAny>(json) {
             Ok(_) => Err(error),
             Err(syntax) => Err(Error::Syntax {

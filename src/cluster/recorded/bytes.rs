@@ -1,4 +1,5 @@
-//! From the bytes of a file to UTF-8 text: gzip, byte-order marks, and JSON or YAML.
+//! Turns the bytes of a file into UTF-8 text: gzip, byte-order marks, and detection of JSON or
+//! YAML.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -7,24 +8,24 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::cluster::Error;
 
-/// How a recording is written.
+/// The format of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
     Yaml,
 }
 
-/// So much is read at a time, in bytes.
+/// The size of the read buffer, in bytes.
 const BUFFER: usize = 1 << 16;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const UTF8_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Unpacks `reader` when it is gzip (told by its first bytes, whatever the file's name), passes
-/// over a byte-order mark, and tells the format by the first character.
+/// Decompresses `reader` when it is gzip (by its first bytes, regardless of the file's name), skips
+/// a byte-order mark, and detects the format by the first character.
 ///
 /// # Errors
-/// The bytes cannot be read, there are none, or they are not UTF-8.
+/// The bytes cannot be read, are empty, or are not UTF-8.
 pub(super) fn plain<'r>(
     reader: impl Read + 'r,
     file: &Arc<str>,
@@ -47,13 +48,13 @@ pub(super) fn plain<'r>(
     Ok((format, text))
 }
 
-/// Passes over blanks; the first other character is `{` in JSON and anything else in YAML.
+/// Skips whitespace; the next character is `{` in JSON, and any other in YAML.
 fn format(text: &mut dyn BufRead, file: &Arc<str>) -> Result<Format, Error> {
     loop {
         let buffer = first(text, file)?;
         match buffer.iter().position(|byte| !byte.is_ascii_whitespace()) {
             Some(at) if buffer[at] == b'{' => return Ok(Format::Json),
-            // Blanks count in YAML, and stay.
+            // Whitespace is significant in YAML and stays.
             Some(_) => return Ok(Format::Yaml),
             None => {
                 let blanks = buffer.len();
@@ -68,7 +69,7 @@ fn first<'b>(reader: &'b mut dyn BufRead, file: &Arc<str>) -> Result<&'b [u8], E
     if buffer.is_empty() { Err(Error::Empty { file: Arc::clone(file) }) } else { Ok(buffer) }
 }
 
-/// UTF-16 is what `>` writes in Windows PowerShell.
+/// Detects UTF-16 and UTF-32. In Windows PowerShell, `>` writes UTF-16.
 fn foreign_encoding(beginning: &[u8]) -> Option<&'static str> {
     match beginning {
         [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Some("UTF-32"),
@@ -77,12 +78,12 @@ fn foreign_encoding(beginning: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The error of reading bytes, plain or packed.
+/// Maps an error of reading bytes, plain or compressed.
 pub(super) fn reading(file: &Arc<str>, source: std::io::Error) -> Error {
     let file = Arc::clone(file);
     match source.kind() {
         std::io::ErrorKind::UnexpectedEof => Error::CutOff { file, at: None },
-        // How flate2 reports bytes that are not gzip, and the YAML reader bytes that are no UTF-8.
+        // flate2 reports invalid gzip this way, and the YAML reader invalid UTF-8.
         std::io::ErrorKind::InvalidInput | std::io::ErrorKind::InvalidData => {
             Error::Damaged { file, reason: source.to_string() }
         }

@@ -1,5 +1,4 @@
-//! One object after the other: of which kind it is, and decoding it. What a snapshot has no
-//! use for is counted.
+//! Finds the kind of each object and decodes it. Objects of other kinds are only counted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,23 +8,23 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::cluster::decode::Gathered;
+use crate::cluster::decode::SnapshotBuilder;
 use crate::cluster::{Error, Kind};
 
-/// The longest name of a kind that is told, in bytes.
+/// The longest name of a kind in messages, in bytes.
 const LONGEST_NAME: usize = 253;
-/// How many other kinds are told apart.
+/// The number of other kinds that are counted separately.
 const MOST_KINDS: usize = 200;
 
-/// What has been read of a recording by one thread.
+/// The objects of a recording that one thread has read.
 pub(super) struct Intake {
     file: Arc<str>,
-    pub(super) gathered: Gathered,
-    /// Objects of other kinds.
-    pub(super) passed_over: BTreeMap<String, usize>,
+    pub(super) snapshot_builder: SnapshotBuilder,
+    /// The number of objects of each other kind.
+    pub(super) skipped: BTreeMap<String, usize>,
 }
 
-/// What an object says that it is.
+/// The kind and API version of an object.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct What<'a> {
     kind: Option<Cow<'a, str>>,
@@ -34,15 +33,15 @@ struct What<'a> {
 
 impl Intake {
     pub(super) fn new(file: Arc<str>) -> Self {
-        Self { file, gathered: Gathered::default(), passed_over: BTreeMap::new() }
+        Self { file, snapshot_builder: SnapshotBuilder::default(), skipped: BTreeMap::new() }
     }
 
-    /// Takes one object in, or counts it as passed over. `of_list` is the kind of a typed list
-    /// (`PodList`), whose items do not say it themselves.
+    /// Decodes one object, or counts it as skipped. `of_list` is the kind of a typed list
+    /// (`PodList`), whose items have no kind of their own.
     ///
     /// # Errors
-    /// It is not JSON, no object, or not what the API server would serve. Of text that is not
-    /// JSON, the error may also be another one.
+    /// It is not JSON, not an object, or invalid. For text that is not JSON, the error may be any
+    /// of these.
     pub(super) fn take(
         &mut self,
         of_list: Option<Kind>,
@@ -52,7 +51,7 @@ impl Intake {
         let Some(what) = What::of(json) else { return Err(self.no_object(index)) };
         match self.kind(of_list, index, &what)? {
             Some(kind) => self
-                .gathered
+                .snapshot_builder
                 .add(kind, index, json)
                 .map_err(|object| Error::Object { origin: Arc::clone(&self.file), object }),
             None => serde_json::from_str::<IgnoredAny>(json)
@@ -61,28 +60,28 @@ impl Intake {
         }
     }
 
-    /// Takes over what another thread has read.
-    pub(super) fn absorb(&mut self, other: Self) {
-        self.gathered.absorb(other.gathered);
-        for (kind, count) in other.passed_over {
+    /// Adds the objects that another thread has read.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.snapshot_builder.merge(other.snapshot_builder);
+        for (kind, count) in other.skipped {
             self.pass_over(kind, count);
         }
     }
 
-    /// Counts objects of another kind. What is no name of one, or one of too many, is not kept.
+    /// Counts objects of another kind. Too long names, and names beyond the limit, share one count.
     fn pass_over(&mut self, kind: String, count: usize) {
-        let is_known = self.passed_over.contains_key(&kind);
-        let is_name = kind.len() <= LONGEST_NAME && self.passed_over.len() < MOST_KINDS;
+        let is_known = self.skipped.contains_key(&kind);
+        let is_name = kind.len() <= LONGEST_NAME && self.skipped.len() < MOST_KINDS;
         let kind = if is_known || is_name { kind } else { "of other kinds".to_owned() };
-        *self.passed_over.entry(kind).or_default() += count;
+        *self.skipped.entry(kind).or_default() += count;
     }
 
-    /// The error of an item that is no object.
+    /// The error of an item that is not an object.
     pub(super) fn no_object(&self, index: usize) -> Error {
-        self.not_a_list(format!("number {} of its items is no object", index + 1))
+        self.not_a_list(format!("item {} is not an object", index + 1))
     }
 
-    /// The error of a recording that is no list of objects.
+    /// The error of a recording that is not a list of objects.
     pub(super) fn not_a_list(&self, reason: String) -> Error {
         Error::NotAList { file: Arc::clone(&self.file), reason }
     }
@@ -94,14 +93,14 @@ impl Intake {
         what: &What<'_>,
     ) -> Result<Option<Kind>, Error> {
         let Some(word) = what.kind.as_deref() else {
-            let reason = || format!("number {} of its items has no kind", index + 1);
+            let reason = || format!("item {} has no kind", index + 1);
             return of_list.map(Some).ok_or_else(|| self.not_a_list(reason()));
         };
         let version = what.api_version.as_deref().unwrap_or_default();
         let group = version.rsplit_once('/').map_or("", |(group, _)| group);
         match Kind::of(word) {
             Some(kind) if version == kind.api_version() => Ok(Some(kind)),
-            // The same word in another group is another kind.
+            // The same name in another API group is another kind.
             Some(kind) if [kind.group(), "", "extensions"].contains(&group) => {
                 Err(Error::Version {
                     file: Arc::clone(&self.file),
@@ -120,12 +119,12 @@ impl Intake {
 }
 
 impl<'a> What<'a> {
-    /// What the object says of itself, read no further than to where it has said both; `None` when
-    /// it is no object.
+    /// Reads the kind and API version, no further than necessary; `None` when `json` is not an
+    /// object.
     fn of(json: &'a str) -> Option<Self> {
         let mut what = Self::default();
         let read = serde_json::Deserializer::from_str(json).deserialize_map(Words(&mut what));
-        // What stops early has not seen the end of the object, which is an error to serde_json.
+        // serde_json reports an error when reading stops before the end of the object.
         (read.is_ok() || what.is_complete()).then_some(what)
     }
 
@@ -134,7 +133,7 @@ impl<'a> What<'a> {
     }
 }
 
-/// Reads an object up to where it has said what it is.
+/// Reads an object until its kind and API version are known.
 struct Words<'w, 'a>(&'w mut What<'a>);
 
 impl<'de> Visitor<'de> for Words<'_, 'de> {

@@ -1,5 +1,5 @@
-//! The `List` itself, object by object: whatever comes first in it, and whatever is in it beside
-//! what a snapshot holds.
+//! Reads the `List` object by object, with its keys in any order, and with any other objects and
+//! keys in it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,26 +18,26 @@ use serde_json::value::RawValue;
 use super::batches::Decoders;
 use super::bytes::reading;
 use super::intake::Intake;
+use super::list_skeleton::{LARGEST_OBJECT, ListSkeleton, Notes};
 use super::meter::Metered;
-use super::outline::{LARGEST_OBJECT, Notes, Outline};
 use super::place::Place;
 use crate::cluster::decode::reason_alone;
 use crate::cluster::header::{self, Header};
 use crate::cluster::{Error, Kind};
 
-/// How deep a YAML recording may be nested, so that the stack of a small thread suffices.
+/// The nesting limit of a YAML recording, so that the stack of a small thread suffices.
 const DEPTH: usize = 64;
 
-/// What has been read of a recording.
+/// The part of a recording that has been read.
 pub(super) struct Recording {
     file: Arc<str>,
     pub(super) intake: Intake,
     pub(super) header: Option<Header>,
-    /// What stopped the reading, when it was not the syntax.
+    /// The error that stopped reading, unless it was a syntax error.
     failure: Option<Error>,
 }
 
-/// What a document says that it is.
+/// The kind and API version of a document.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct What {
@@ -51,21 +51,21 @@ impl Recording {
         Self { file, intake, header: None, failure: None }
     }
 
-    /// Reads one JSON document after the other. The objects of lists are decoded meanwhile.
+    /// Reads consecutive JSON documents. The objects of lists are decoded concurrently.
     pub(super) fn read_json(&mut self, bytes: impl BufRead) -> Result<(), Error> {
         let notes = Notes::default();
         thread::scope(|scope| {
             let mut decoders = Decoders::start(scope, &self.file);
-            let outline = Outline::new(bytes, &notes, &mut decoders);
-            let read = self.read_documents(outline, &notes);
-            // Whatever the decoders complain about stands before the place where reading ended.
+            let list_skeleton = ListSkeleton::new(bytes, &notes, &mut decoders);
+            let read = self.read_documents(list_skeleton, &notes);
+            // Errors of the decoders come first: they are at earlier positions.
             decoders.finish(&mut self.intake)?;
             read
         })
     }
 
-    fn read_documents(&mut self, outline: impl Read, notes: &Notes) -> Result<(), Error> {
-        let mut json = serde_json::Deserializer::from_reader(outline);
+    fn read_documents(&mut self, list_skeleton: impl Read, notes: &Notes) -> Result<(), Error> {
+        let mut json = serde_json::Deserializer::from_reader(list_skeleton);
         loop {
             let document = Document::<Box<RawValue>>::of(self, notes);
             let read = document.deserialize(&mut json);
@@ -78,8 +78,8 @@ impl Recording {
         }
     }
 
-    /// Reads one YAML document. Its default bounds are for configuration; a recording may be
-    /// large, so only nesting and aliases stay bounded.
+    /// Reads one YAML document. The parser's default limits are for configuration files; a
+    /// recording may be large, so only nesting and aliases stay limited.
     pub(super) fn read_yaml(&mut self, bytes: impl BufRead) -> Result<(), Error> {
         let notes = Notes::default();
         let options = serde_saphyr::options! {
@@ -106,7 +106,7 @@ impl Recording {
             return failure;
         }
         if let Some(number) = notes.too_large() {
-            let reason = format!("number {number} of its items is larger than any object");
+            let reason = format!("item {number} is too large for a Kubernetes object");
             return self.intake.not_a_list(reason);
         }
         let file = Arc::clone(&self.file);
@@ -124,11 +124,11 @@ impl Recording {
         }
     }
 
-    /// The error of a recording that has too much beside its objects, if it does.
+    /// The error of a recording with too much text outside of its objects, if it has.
     fn too_much(&self, notes: &Notes) -> Option<Error> {
         let reason = || {
             let most = LARGEST_OBJECT >> 20;
-            format!("it has more than {most} MiB beside its objects, or in one of them")
+            format!("it has more than {most} MiB outside of its objects, or in one of them")
         };
         notes.meter.is_passed().then(|| self.intake.not_a_list(reason()))
     }
@@ -140,7 +140,7 @@ impl Recording {
         let file = Arc::clone(&self.file);
         match error {
             serde_saphyr::Error::IOError { cause } => reading(&file, cause),
-            // Text of any kind is YAML: the table that kubectl prints without `-o`, say.
+            // Almost any text is valid YAML, such as the table that kubectl prints without `-o`.
             serde_saphyr::Error::Unexpected { .. } => {
                 Error::NotAList { file, reason: error.to_string() }
             }
@@ -148,13 +148,13 @@ impl Recording {
         }
     }
 
-    /// Notes why reading must stop, and makes the deserializer stop.
+    /// Stores the error, and stops the deserializer.
     fn stop<E: de::Error>(&mut self, failure: Error) -> E {
         self.failure = Some(failure);
         E::custom("stopped")
     }
 
-    /// Whether a document with `items` is a list of the version that is read.
+    /// Checks that a document with `items` is a list of a supported version.
     fn check_list(&self, what: &What) -> Result<(), Error> {
         let reason = match (what.kind.as_deref(), what.api_version.as_deref()) {
             (Some("List"), Some("v1")) => return Ok(()),
@@ -168,28 +168,28 @@ impl Recording {
     }
 }
 
-/// An item of a list, as it comes from the parser.
+/// An item of a list, in the parser's form.
 trait Item: DeserializeOwned + Serialize {
-    /// Takes it in. `of_list` is what the list says that it is.
+    /// Decodes it. `of_list` is the kind of a typed list.
     fn take(self, intake: &mut Intake, of_list: Option<Kind>, index: usize) -> Result<(), Error>;
 }
 
-/// JSON: objects were taken out and are with the decoders; anything else was not.
+/// JSON: objects have gone to the decoders; any other item is still here, which is an error.
 impl Item for Box<RawValue> {
     fn take(self, intake: &mut Intake, _: Option<Kind>, index: usize) -> Result<(), Error> {
         if self.get().starts_with('{') { Ok(()) } else { Err(intake.no_object(index)) }
     }
 }
 
-/// YAML: a whole object, which the decoder wants as JSON.
+/// YAML: a whole object, which is converted to JSON for the decoder.
 impl Item for Value {
     fn take(self, intake: &mut Intake, of_list: Option<Kind>, index: usize) -> Result<(), Error> {
         intake.take(of_list, index, &self.to_string())
     }
 }
 
-/// Reads one document into a recording. Each object passes through `W` whole: as its own text in
-/// JSON, as a value in YAML.
+/// Reads one document into a recording. `W` is the form of an item: raw text in JSON, a value in
+/// YAML.
 struct Document<'r, W> {
     recording: &'r mut Recording,
     notes: &'r Notes,
@@ -221,7 +221,7 @@ impl<'de, W: Item> Visitor<'de> for Document<'_, W> {
         let Self { recording, notes, .. } = self;
         let mut what = What::default();
         let mut has_items = false;
-        // Of a List these are small; of a single object they are the object.
+        // Small in a List; the whole content of a single object.
         let mut fields: BTreeMap<String, W> = BTreeMap::new();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
@@ -252,7 +252,7 @@ impl<'de, W: Item> Visitor<'de> for Document<'_, W> {
     }
 }
 
-/// A document that is an object itself, put together again.
+/// A document that is a single object, serialized again.
 #[derive(Serialize)]
 struct SingleObject<W> {
     #[serde(flatten)]
@@ -261,11 +261,11 @@ struct SingleObject<W> {
     fields: BTreeMap<String, W>,
 }
 
-/// Reads `items`.
+/// Reads the array `items` of a list.
 struct Items<'r, W> {
     recording: &'r mut Recording,
     notes: &'r Notes,
-    /// What the items are when the list says so.
+    /// The kind of the items of a typed list.
     of: Option<Kind>,
     whole: PhantomData<W>,
 }

@@ -1,26 +1,26 @@
-//! How much of a recording is read outside of complete objects: a string, a key or a comment there
-//! would be in memory as a whole, and packed it is a thousandth of that.
+//! Limits the text of a recording outside of complete objects: a string, a key or a comment there
+//! is in memory as a whole, and gzip can compress it to a thousandth.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 
-use super::outline::LARGEST_OBJECT;
+use super::list_skeleton::LARGEST_OBJECT;
 
-/// Counts bytes, in one document at a time.
+/// Counts the bytes of one document.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    /// Beside the items of the list.
+    /// Bytes outside of the list's items.
     beside: Cell<usize>,
-    /// Since the last item was complete.
+    /// Bytes since the last complete item.
     since: Cell<usize>,
     passed: Cell<bool>,
 }
 
 impl Meter {
-    /// So many more bytes were read.
+    /// Counts bytes that were read.
     ///
     /// # Errors
-    /// They are more than any object has.
+    /// The sum is above the limit.
     pub(super) fn count(&self, bytes: usize) -> io::Result<()> {
         self.since.set(self.since.get().saturating_add(bytes));
         if self.beside.get().saturating_add(self.since.get()) > LARGEST_OBJECT {
@@ -30,29 +30,29 @@ impl Meter {
         Ok(())
     }
 
-    /// Items come next; what came before them stays counted.
+    /// Starts the items; the bytes before them stay counted.
     pub(super) fn items_begin(&self) {
         self.beside.set(self.beside.get() + self.since.take());
     }
 
-    /// An item is complete.
+    /// Ends an item.
     pub(super) fn item_done(&self) {
         self.since.set(0);
     }
 
-    /// A document is complete.
+    /// Ends a document.
     pub(super) fn document_done(&self) {
         self.beside.set(0);
         self.since.set(0);
     }
 
-    /// Whether there was too much.
+    /// Whether the limit was passed.
     pub(super) fn is_passed(&self) -> bool {
         self.passed.get()
     }
 }
 
-/// A reader whose bytes are counted as they are taken.
+/// A reader whose bytes are counted.
 pub(super) struct Metered<'m, R> {
     text: R,
     meter: &'m Meter,

@@ -1,8 +1,8 @@
-//! Lines and columns of a recording, whose text is not parsed in one piece.
+//! Lines and columns in a recording, whose text is parsed in pieces.
 
 use crate::cluster::decode::reason_alone;
 
-/// Where a byte stands in the file: line and column, both from 1.
+/// The position of a byte in the file: line and column, both from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) line: usize,
@@ -13,7 +13,7 @@ impl Place {
     /// The file's first byte.
     pub(super) const START: Self = Self { line: 1, column: 1 };
 
-    /// The place so many line breaks further on, and so many bytes after the last of them.
+    /// The position after this many line breaks, and this many bytes after the last of them.
     pub(super) fn further(self, breaks: usize, bytes: usize) -> Self {
         match breaks {
             0 => Self { column: self.column + bytes, ..self },
@@ -21,12 +21,12 @@ impl Place {
         }
     }
 
-    /// `reason` with this place, as `serde_json` would say it.
+    /// `reason` with this position, in the format of `serde_json`.
     pub(super) fn said(self, reason: &str) -> String {
         format!("{reason} at line {} column {}", self.line, self.column)
     }
 
-    /// The words of an error in a text that begins here, with its place in the file.
+    /// The message of an error in a text that begins here, with its position in the file.
     pub(super) fn of_error(self, error: &serde_json::Error) -> String {
         let within = Self { line: error.line(), column: error.column() };
         let place = if within.line == 1 {

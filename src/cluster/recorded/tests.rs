@@ -1,4 +1,4 @@
-//! Recordings of many objects, read in pieces and decoded by several threads.
+//! Large recordings, read in pieces and decoded by several threads.
 
 use std::io::{self, Read};
 
@@ -13,7 +13,7 @@ fn read(bytes: impl Read) -> Result<Snapshot, Error> {
     read_recorded_from(bytes, "s.json")
 }
 
-/// Gives so many bytes at a time.
+/// A reader that returns this many bytes at a time.
 struct Dribble<'t>(&'t [u8], usize);
 
 impl Read for Dribble<'_> {
@@ -23,7 +23,7 @@ impl Read for Dribble<'_> {
     }
 }
 
-/// A list of so many nodes, one a line from the second line on; `change` is asked for each.
+/// A list of nodes, one per line from the second line on, each passed through `change`.
 fn nodes(count: usize, change: impl Fn(usize, String) -> String) -> String {
     let node = |at: usize| {
         let image = "i".repeat(900);
@@ -48,18 +48,18 @@ fn objects_of_many_batches_are_all_there_and_in_order() {
 }
 
 #[test]
-fn the_first_of_several_errors_is_told() {
+fn the_first_of_several_errors_is_reported() {
     let text = nodes(3_000, |at, node| match at {
         1_000 | 2_999 => node.replace("\"uid\"", "\"id\""),
         1_500 => node.replace("\"name\"", "\"title\""),
         1_501 => node.replace("\"uid\"", "\"uid\","),
         _ => node,
     });
-    // Cut off as well.
+    // Truncated as well.
     for text in [&text, &text[..text.len() - 20]] {
         for _ in 0..10 {
             let error = read(text.as_bytes()).unwrap_err().to_string();
-            let want = "s.json: Node `n01000` (number 1001 of its list): metadata.uid: is missing";
+            let want = "s.json: Node `n01000` (item 1001 of its list): metadata.uid: is missing";
             assert_eq!(error, want);
         }
     }
@@ -90,21 +90,21 @@ fn an_object_without_end_is_not_read_into_memory() {
     let error = read(endless).unwrap_err().to_string();
     assert!(
         error
-            == "the snapshot s.json is no List of objects: number 2 of its items is larger than any object"
-            || error.contains("number 1 of its items has no kind"),
+            == "the snapshot s.json is not a List of objects: item 2 is too large for a Kubernetes object"
+            || error.contains("item 1 has no kind"),
         "{error}"
     );
 }
 
 #[test]
-fn items_that_are_no_objects() {
+fn items_that_are_not_objects_are_rejected() {
     let list = |items: &str| format!(r#"{{"apiVersion":"v1","kind":"List","items":{items}}}"#);
     for (items, want) in [
         ("null", "the snapshot s.json has no nodes"),
-        ("7", "the snapshot s.json is no List of objects: invalid type: integer `7`"),
-        ("[[{}]]", "number 1 of its items is no object"),
-        ("[\"{\"]", "number 1 of its items is no object"),
-        (r#"[{"kind":"X"},7]"#, "number 2 of its items is no object"),
+        ("7", "the snapshot s.json is not a List of objects: invalid type: integer `7`"),
+        ("[[{}]]", "item 1 is not an object"),
+        ("[\"{\"]", "item 1 is not an object"),
+        (r#"[{"kind":"X"},7]"#, "item 2 is not an object"),
     ] {
         let error = read(list(items).as_bytes()).unwrap_err().to_string();
         assert!(error.contains(want), "{items}\n got {error}\nwant {want}");
@@ -124,7 +124,7 @@ fn items_that_are_no_objects() {
     }
 }
 
-/// The first error that `serde_json` finds in documents one after the other.
+/// The first error of `serde_json` in consecutive documents.
 fn first_error(text: &str) -> Option<serde_json::Error> {
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     documents.find_map(Result::err)
@@ -139,7 +139,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn what_is_not_json_is_told_as_serde_json_tells_it(
+    fn syntax_errors_are_those_of_serde_json(
         at in 1..LIST.len(),
         change in prop_oneof![
             Just(None),
@@ -159,7 +159,7 @@ proptest! {
         let Some(want) = first_error(&text) else { return Ok(()) };
         match ours {
             Ok(_) => prop_assert!(false, "{want} was not found in {text}"),
-            // Where a line ends in a string, serde_json's readers disagree on the place.
+            // For a line break within a string, serde_json's readers report different positions.
             Err(Error::Syntax { reason, .. }) if reason.starts_with("control character") => {
                 prop_assert!(want.to_string().starts_with("control character"), "{}", want);
             }
@@ -170,7 +170,7 @@ proptest! {
             Err(Error::CutOff { at, .. }) => {
                 prop_assert_eq!(at, Some((want.line(), want.column())));
             }
-            // It says what it is before it is broken, and that it is none of ours.
+            // Its kind comes before the syntax error, and is not a kind of a snapshot.
             Err(_) => {}
         }
     }

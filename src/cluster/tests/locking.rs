@@ -1,4 +1,4 @@
-//! A lock on a server whose answers are lost, and in a process that is stopped.
+//! Locks with a server whose answers are lost, and in a process that is stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::cluster::{Clock, LockError, LockOptions, LockWait, WritableCluster, W
 
 const RENEWALS: &str = "PATCH /apis/coordination.k8s.io/v1/namespaces/team/leases/ds-plan-agent";
 
-/// A clock that goes with the test's paused time.
+/// A clock of the test's paused time.
 fn paused_clock() -> Clock {
     let start = Instant::now();
     Clock::new(move || start.elapsed())
@@ -37,11 +37,11 @@ async fn a_lease_is_renewed_every_five_seconds() {
     tokio::time::sleep(Duration::from_secs(61)).await;
     assert_eq!(count(&log, RENEWALS), 12);
     assert!(lock.is_fresh());
-    assert!(is_held(&cluster, 120).await, "however long one waits");
+    assert!(is_held(&cluster, 120).await, "for any wait");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_taker_waits_out_the_lease_and_one_request() {
+async fn a_waiting_run_waits_for_the_lease_and_one_request() {
     let (cluster, _) = server(|_| None);
     let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
     lock.die();
@@ -50,33 +50,33 @@ async fn a_taker_waits_out_the_lease_and_one_request() {
     assert!(!is_held(&cluster, 30).await);
     assert!(
         start.elapsed() >= Duration::from_secs(25),
-        "it looks for itself: {:?}",
+        "it measures the time itself: {:?}",
         start.elapsed()
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_waited_for_is_told_at_once_and_once() {
+async fn the_holder_is_reported_at_once_and_only_once() {
     let (cluster, _) = server(|_| None);
     let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
     lock.die();
     let told = std::sync::Mutex::new(Vec::new());
     let start = Instant::now();
     let waits = |wait: &LockWait| told.lock().unwrap().push((start.elapsed(), wait.clone()));
-    cluster.lock_telling(&agent(), &holder("other"), &options(60), &waits).await.unwrap();
+    cluster.lock_reports(&agent(), &holder("other"), &options(60), &waits).await.unwrap();
     let told = told.into_inner().unwrap();
-    let [(after, LockWait { holder, now: Some(_), unless_renewed, patience })] = &told[..] else {
+    let [(after, LockWait { holder, now: Some(_), unless_renewed, timeout })] = &told[..] else {
         panic!("{told:?}");
     };
     assert_eq!(*after, Duration::ZERO);
-    assert_eq!((unless_renewed.as_secs(), patience.as_secs()), (25, 60));
+    assert_eq!((unless_renewed.as_secs(), timeout.as_secs()), (25, 60));
     assert_eq!((&*holder.name, holder.lease_seconds), ("h (process 1)", 15));
     assert!(holder.since.is_some() && holder.renewed.is_some());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_gone_costs_one_more_request() {
-    // So it is after a renewal whose answer was lost, or when somebody labels the lease.
+async fn a_changed_version_costs_one_more_request() {
+    // After a renewal whose answer was lost, or when another client labels the lease.
     let stale = Arc::new(AtomicBool::new(false));
     let is_stale = Arc::clone(&stale);
     let (cluster, log) = server(move |seen| {
@@ -93,7 +93,7 @@ async fn a_version_that_is_gone_costs_one_more_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_lost_the_lock_learns_it_from_the_next_write() {
+async fn a_lost_lock_is_noticed_by_the_next_write() {
     let (cluster, _) = server(|_| None);
     let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
     cluster.unlock(&agent()).await.unwrap().unwrap();
@@ -107,7 +107,7 @@ async fn who_lost_the_lock_learns_it_from_the_next_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_gone_for_a_while_costs_freshness_and_no_more() {
+async fn an_unreachable_server_makes_the_lock_stale_but_not_lost() {
     let gone = Arc::new(AtomicBool::new(false));
     let is_gone = Arc::clone(&gone);
     let (cluster, _) = server(move |seen| {
@@ -122,7 +122,7 @@ async fn a_server_that_is_gone_for_a_while_costs_freshness_and_no_more() {
     assert!(!lock.is_fresh());
     gone.store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(7)).await;
-    assert!(lock.is_fresh(), "nobody has taken over, so it is still ours");
+    assert!(lock.is_fresh(), "no other run took it, so it is still ours");
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,28 +135,28 @@ async fn a_process_that_was_stopped_finds_its_lock_stale() {
     hand.set(9);
     assert!(lock.is_fresh());
     hand.set(10);
-    assert!(!lock.is_fresh(), "before anything else runs");
+    assert!(!lock.is_fresh(), "before any other task runs");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_in_trouble_is_asked_for_a_lock_again_but_not_for_ever() {
+async fn taking_a_lock_is_retried_a_limited_number_of_times() {
     const CREATIONS: &str = "POST /apis/coordination.k8s.io/v1/namespaces/team/leases";
-    for (status, troubles, locked, creations) in [
+    for (status, failures, locked, creations) in [
         (500, 2, true, 3),
         (503, 2, true, 3),
         (504, 2, true, 3),
         (500, 1_000, false, 9),
-        // No trouble, but an answer.
+        // An answer, so no retry.
         (400, 1, false, 1),
     ] {
-        let mut left = troubles;
+        let mut left = failures;
         let (cluster, log) = server(move |seen| {
-            let troubled = seen.is(CREATIONS) && left > 0;
-            left -= i32::from(troubled);
-            troubled.then_some(Reply::Status(status, None))
+            let record_failure = seen.is(CREATIONS) && left > 0;
+            left -= i32::from(record_failure);
+            record_failure.then_some(Reply::Status(status, None))
         });
         let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await;
-        assert_eq!(lock.is_ok(), locked, "{status}, {troubles} times");
-        assert_eq!(count(&log, CREATIONS), creations, "{status}, {troubles} times");
+        assert_eq!(lock.is_ok(), locked, "{status}, {failures} times");
+        assert_eq!(count(&log, CREATIONS), creations, "{status}, {failures} times");
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of a view when the watches behind it end in every way they can.
+//! The view of an observer when its watches end in all possible ways.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::model::ManagedBy;
 const NODE_LIST: &str = "GET /api/v1/nodes?limit=500";
 const NODE_WATCH: &str = "GET /api/v1/nodes?watch=true&allowWatchBookmarks=true&resourceVersion=";
 
-/// The server's ends of the watches, the newest of each path last.
+/// The server's ends of the watches by path, the newest last.
 #[derive(Clone, Default)]
 struct Watches(Arc<Mutex<BTreeMap<String, Vec<UnboundedSender<String>>>>>);
 
@@ -61,7 +61,7 @@ fn list(version: u32, items: &[Value]) -> Reply {
     Reply::Json(json!({"metadata": {"resourceVersion": version.to_string()}, "items": items}))
 }
 
-/// A cluster with the nodes `a` and `b` at version 10, whose server does as told in the first place.
+/// A cluster with the nodes `a` and `b` at version 10. `first` may override an answer.
 fn observed(
     mut first: impl FnMut(&Seen) -> Option<Reply> + Send + 'static,
 ) -> (WritableCluster, Log, Watches) {
@@ -88,7 +88,7 @@ async fn observe(cluster: &WritableCluster) -> Result<Observer, Error> {
     cluster.live().observe(&target, clock, Timestamp::UNIX_EPOCH).await
 }
 
-/// Names of the nodes, and their disks.
+/// The names of the nodes with their `disk` labels.
 fn nodes(observer: &Observer) -> String {
     observer.look(|view| {
         let nodes = view.snapshot.nodes.iter();
@@ -97,7 +97,7 @@ fn nodes(observer: &Observer) -> String {
     })
 }
 
-/// Lets the tasks run: time is the test's.
+/// Lets the tasks run while the test's time passes.
 async fn a_while(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
@@ -135,11 +135,11 @@ async fn each_resource_is_listed_and_watched_once_and_narrowly() {
     drop(observer);
     let (sent, moment) = (log.lock().unwrap().len(), Duration::from_mins(10));
     tokio::time::sleep(moment).await;
-    assert_eq!(log.lock().unwrap().len(), sent, "what is dropped asks for nothing");
+    assert_eq!(log.lock().unwrap().len(), sent, "a dropped observer sends no requests");
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_seen_and_heartbeats_wake_nobody() {
+async fn changes_notify_and_heartbeats_do_not() {
     let (cluster, _, watches) = observed(|_| None);
     let mut observer = observe(&cluster).await.unwrap();
     for (what, text, want, wakes) in [
@@ -152,8 +152,8 @@ async fn changes_are_seen_and_heartbeats_wake_nobody() {
             "a=ssd aa=ssd b=ssd",
             false,
         ),
-        ("the end of one", event("DELETED", &node("b", 15, "ssd")), "a=ssd aa=ssd", true),
-        ("the end of none", event("DELETED", &node("z", 16, "ssd")), "a=ssd aa=ssd", false),
+        ("a delete", event("DELETED", &node("b", 15, "ssd")), "a=ssd aa=ssd", true),
+        ("an unknown node", event("DELETED", &node("z", 16, "ssd")), "a=ssd aa=ssd", false),
     ] {
         watches.nodes(&text);
         let woken = tokio::time::timeout(Duration::from_secs(1), observer.changed()).await.is_ok();
@@ -163,12 +163,12 @@ async fn changes_are_seen_and_heartbeats_wake_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_goes_on_where_it_was() {
+async fn a_watch_resumes_at_its_version() {
     let (cluster, log, watches) = observed(|_| None);
     let observer = observe(&cluster).await.unwrap();
     a_while(5).await;
     watches.nodes(&event("ADDED", &node("c", 11, "ssd")));
-    // Half a line is none.
+    // An incomplete line is ignored.
     watches.nodes(r#"{"type":"ADDED","object":{"metadata":{"name":"d","uid":"#);
     a_while(5).await;
     watches.cut();
@@ -186,15 +186,15 @@ async fn a_watch_goes_on_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_have_been_missed_is_listed_again() {
+async fn objects_are_listed_again_when_changes_may_be_missed() {
     let undecodable = json!({"metadata": {"resourceVersion": "12"}, "spec": 7});
     let expired = json!({"code": 410, "message": "too old"});
     for (what, text) in [
         ("the version expired", event("ERROR", &expired)),
-        ("the server lost its thread", event("ERROR", &json!({"code": 500}))),
+        ("a server error", event("ERROR", &json!({"code": 500}))),
         ("garbage", "<html>\n".to_owned()),
-        ("no node", event("ADDED", &undecodable)),
-        ("no event", event("SHOUTED", &node("c", 12, "ssd"))),
+        ("an invalid node", event("ADDED", &undecodable)),
+        ("an unknown event type", event("SHOUTED", &node("c", 12, "ssd"))),
     ] {
         let mut lists = 0;
         let (cluster, log, watches) = observed(move |seen| {
@@ -212,20 +212,20 @@ async fn what_may_have_been_missed_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_watch_is_given_up() {
+async fn a_silent_watch_is_reopened() {
     let (cluster, log, watches) = observed(|_| None);
     let observer = observe(&cluster).await.unwrap();
     a_while(60).await;
     watches.nodes(&event("BOOKMARK", &json!({"metadata": {"resourceVersion": "11"}})));
     a_while(30).await;
-    assert_eq!(count(&log, &format!("{NODE_WATCH}11")), 0, "it was not silent for long");
+    assert_eq!(count(&log, &format!("{NODE_WATCH}11")), 0, "not silent for long enough");
     a_while(60).await;
     assert_eq!(count(&log, &format!("{NODE_WATCH}11")), 1);
     assert!(observer.is_current());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_is_told_until_it_is_right() {
+async fn errors_are_reported_until_they_are_resolved() {
     let down = Arc::new(Mutex::new(false));
     let is_down = Arc::clone(&down);
     let (cluster, log, watches) = observed(move |seen| {
@@ -236,13 +236,13 @@ async fn what_is_wrong_is_told_until_it_is_right() {
     a_while(5).await;
     *down.lock().unwrap() = true;
     watches.cut();
-    tokio::time::timeout(Duration::from_secs(5), observer.changed()).await.expect("it is told");
+    tokio::time::timeout(Duration::from_secs(5), observer.changed()).await.expect("reported");
     assert!(!observer.is_current());
     a_while(600).await;
     let asked = count(&log, NODE_WATCH);
-    assert!((30..200).contains(&asked), "neither a loop nor a rest: {asked}");
+    assert!((30..200).contains(&asked), "retried with pauses: {asked}");
     let health = observer.health();
-    assert!(health.iter().all(|it| it.trouble.as_deref() == Some("503: no, 503")), "{health:?}");
+    assert!(health.iter().all(|it| it.failure.as_deref() == Some("503: no, 503")), "{health:?}");
     assert!(health.iter().all(|it| it.silent >= Duration::from_mins(10)), "{health:?}");
     *down.lock().unwrap() = false;
     a_while(30).await;
@@ -253,7 +253,7 @@ async fn what_is_wrong_is_told_until_it_is_right() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_not_be_watched_is_told_at_once() {
+async fn forbidden_watches_are_reported_at_once() {
     let (cluster, _, _) = observed(|seen| {
         let forbidden = is_watch(seen) && !seen.line.contains("/daemonsets");
         forbidden.then_some(Reply::Status(403, None))
@@ -270,10 +270,10 @@ async fn what_may_not_be_watched_is_told_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn complaints_are_kept_by_name_and_in_order() {
+async fn warnings_are_kept_by_name_and_sorted() {
     let (cluster, _, watches) = observed(|_| None);
     let observer = observe(&cluster).await.unwrap();
-    let complaint = |name: &str, count: u32, minute: u32| {
+    let failed_create = |name: &str, count: u32, minute: u32| {
         event(
             "ADDED",
             &json!({
@@ -283,8 +283,12 @@ async fn complaints_are_kept_by_name_and_in_order() {
             }),
         )
     };
-    let all =
-        [complaint("b", 1, 5), complaint("a", 1, 1), complaint("b", 7, 9), complaint("c", 1, 7)];
+    let all = [
+        failed_create("b", 1, 5),
+        failed_create("a", 1, 1),
+        failed_create("b", 7, 9),
+        failed_create("c", 1, 7),
+    ];
     {
         let watches = watches.0.lock().unwrap();
         let events = watches["GET /api/v1/namespaces/team/events"].last().unwrap();
@@ -292,7 +296,8 @@ async fn complaints_are_kept_by_name_and_in_order() {
     }
     a_while(1).await;
     observer.look(|view| {
-        let told: Vec<_> = view.complaints.iter().map(|it| (it.event.as_str(), it.count)).collect();
+        let told: Vec<_> =
+            view.failed_creates.iter().map(|it| (it.event.as_str(), it.count)).collect();
         assert_eq!(told, [("a", 1), ("c", 1), ("b", 7)]);
     });
 }

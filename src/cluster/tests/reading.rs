@@ -1,4 +1,4 @@
-//! Pages, retries, time limits and refusals.
+//! Pages, retries, timeouts and refusals.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::model::{Coverage, ManagedBy, Snapshot};
 
 const NODES: &str = "/api/v1/nodes?limit=500";
 
-/// The snapshot of a cluster whose list of nodes is answered so.
+/// The snapshot of a cluster whose list of nodes has this answer.
 async fn nodes_answered(
     mut answer: impl FnMut(usize) -> Option<Answer> + Send + 'static,
 ) -> (Result<Snapshot, Error>, usize, Duration) {
@@ -23,7 +23,7 @@ async fn nodes_answered(
 }
 
 #[tokio::test]
-async fn a_snapshot_is_so_many_requests_and_no_more() {
+async fn a_snapshot_needs_a_fixed_number_of_requests() {
     let (cluster, log) = cluster(|_, _| None);
     let snapshot = cluster.snapshot(&namespaces(&["a", "b"]), now()).await.unwrap();
     let asked: Vec<String> =
@@ -58,7 +58,7 @@ async fn a_snapshot_is_so_many_requests_and_no_more() {
             namespaces: true,
             services: true,
             leases: true,
-            ledgers: true,
+            records: true,
             masked: None
         }
     );
@@ -66,7 +66,7 @@ async fn a_snapshot_is_so_many_requests_and_no_more() {
 }
 
 #[tokio::test]
-async fn requests_grow_with_pages_and_not_with_daemon_sets() {
+async fn the_number_of_requests_depends_on_pages_not_daemon_sets() {
     let object = |name: String| {
         json!({
             "metadata": {"namespace": "a", "name": name, "uid": format!("uid-of-{name}")},
@@ -106,7 +106,7 @@ async fn requests_grow_with_pages_and_not_with_daemon_sets() {
     }
 }
 
-/// Takes objects of the first page only when the second page was asked for.
+/// A sink that accepts objects of the first page only after the second page was requested.
 struct Waiting {
     asked: Log,
 }
@@ -114,16 +114,16 @@ struct Waiting {
 impl Sink for Waiting {
     fn object(&mut self, _: Kind, index: usize, _: &str) -> Result<(), Error> {
         let next = "/api/v1/nodes?limit=500&continue=x";
-        let patience = 1_000;
-        let asked = (0..patience).any(|_| {
+        let timeout = 1_000;
+        let asked = (0..timeout).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
             count(&self.asked, next) > 0
         });
-        assert!(asked, "object {index} was to be decoded before the next page was asked for");
+        assert!(asked, "object {index} was decoded before the next page was requested");
         Ok(())
     }
 
-    fn has_seen_ledger(&self) -> bool {
+    fn has_seen_record(&self) -> bool {
         false
     }
 }
@@ -142,11 +142,11 @@ async fn a_page_is_decoded_while_the_next_one_is_fetched() {
 }
 
 #[tokio::test]
-async fn all_namespaces_are_one_list_a_kind() {
+async fn all_namespaces_are_one_list_per_kind() {
     let (cluster, log) = cluster(|_, _| None);
     cluster.snapshot(&Scope::All, now()).await.unwrap();
     assert_eq!(count(&log, ""), 8);
-    // Those of the kubelets are passed over.
+    // The leases of the kubelets are excluded.
     let leases = "/apis/coordination.k8s.io/v1/leases?limit=500&\
                   fieldSelector=metadata.namespace%21%3Dkube-node-lease";
     assert_eq!(count(&log, leases), 1);
@@ -168,7 +168,7 @@ async fn pages_follow_each_other_by_their_tokens() {
 }
 
 #[tokio::test]
-async fn a_list_that_expires_in_the_middle_begins_anew_and_three_times_at_most() {
+async fn a_list_that_expires_in_the_middle_is_started_again_up_to_three_times() {
     for (expiries, want) in [(1, Ok(1)), (3, Ok(1)), (4, Err(4))] {
         let (cluster, log) = cluster(move |uri, before| match uri {
             NODES => Some(Answer::page(&[node("a")], "next")),
@@ -190,7 +190,7 @@ async fn a_list_that_expires_in_the_middle_begins_anew_and_three_times_at_most()
 }
 
 #[tokio::test]
-async fn a_token_that_comes_again_ends_the_reading() {
+async fn a_repeated_token_is_an_error() {
     let (cluster, log) = cluster(|uri, _| match uri {
         NODES => Some(Answer::page(&[node("a")], "x")),
         "/api/v1/nodes?limit=500&continue=x" => Some(Answer::page(&[node("b")], "y")),
@@ -203,7 +203,7 @@ async fn a_token_that_comes_again_ends_the_reading() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn passing_refusals_are_tried_again_with_growing_waits() {
+async fn transient_refusals_are_retried_with_growing_waits() {
     for code in [429, 500, 502, 503, 504] {
         let (snapshot, requests, waited) =
             nodes_answered(move |before| (before < 4).then(|| Answer::status(code))).await;
@@ -220,12 +220,12 @@ async fn passing_refusals_are_tried_again_with_growing_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_says_when_to_come_again() {
+async fn retry_after_is_honoured() {
     for (retry_after, seconds) in [
         ("7", 7),
         ("9999", 30),
         ("Wed, 04 Mar 2026 05:06:19 GMT", 12),
-        // Less than our own wait, or not understood: our own.
+        // Less than our own wait, or invalid: our own.
         ("0", 0),
         ("Wed, 04 Mar 2026 05:06:00 GMT", 0),
         ("soon", 0),
@@ -241,7 +241,7 @@ async fn the_server_says_when_to_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lasting_refusals_are_not_tried_again() {
+async fn permanent_refusals_are_not_retried() {
     for (code, want) in [
         (400, "the API server https://test:6443 answered GET /api/v1/nodes with 400: no, 400"),
         (404, "the API server https://test:6443 answered GET /api/v1/nodes with 404: no, 404"),
@@ -256,7 +256,7 @@ async fn lasting_refusals_are_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_has_a_limit_and_is_tried_once_more() {
+async fn a_timeout_is_retried_once() {
     let (snapshot, requests, waited) = nodes_answered(|_| Some(Answer::Silence)).await;
     assert_eq!(
         snapshot.unwrap_err().to_string(),
@@ -295,7 +295,7 @@ async fn a_server_that_never_answered_is_not_waited_for() {
         ),
         (
             io::ErrorKind::ConnectionReset,
-            "the connection to the API server https://test:6443 broke off: it failed",
+            "lost the connection to the API server https://test:6443: it failed",
             5,
         ),
     ] {
@@ -333,7 +333,7 @@ async fn a_page_without_its_end_is_fetched_again() {
 }
 
 #[tokio::test]
-async fn everything_that_is_forbidden_is_told_at_once() {
+async fn all_forbidden_lists_are_reported_at_once() {
     let (cluster, _) = cluster(|uri, _| {
         (uri == NODES || uri.contains("/namespaces/b/")).then(|| Answer::status(403))
     });
@@ -352,7 +352,7 @@ async fn everything_that_is_forbidden_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn what_a_plan_can_do_without_may_be_forbidden() {
+async fn optional_lists_may_be_forbidden() {
     for (forbidden, services, leases) in
         [("", true, true), ("/b/services", false, true), ("/a/leases", true, false)]
     {
@@ -368,7 +368,7 @@ async fn what_a_plan_can_do_without_may_be_forbidden() {
 }
 
 #[tokio::test]
-async fn namespaces_that_cannot_be_listed_are_asked_for_one_by_one() {
+async fn namespaces_that_cannot_be_listed_are_read_one_by_one() {
     let (cluster, log) = cluster(|uri, _| match uri {
         "/api/v1/namespaces?limit=500" | "/api/v1/namespaces/b" => Some(Answer::status(403)),
         "/api/v1/namespaces/c" => Some(Answer::status(404)),
@@ -387,14 +387,14 @@ async fn namespaces_that_cannot_be_listed_are_asked_for_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_told_is_unknown() {
+async fn a_version_that_may_not_be_read_is_unknown() {
     let (cluster, _) = cluster(|uri, _| (uri == "/version").then(|| Answer::status(403)));
     let snapshot = cluster.snapshot(&namespaces(&["a"]), now()).await.unwrap();
     assert_eq!(snapshot.cluster.version, None);
 }
 
 #[tokio::test]
-async fn answers_that_are_no_answers_are_errors() {
+async fn invalid_answers_are_errors() {
     for (body, want) in [
         (
             "<html>log in</html>",
@@ -402,11 +402,11 @@ async fn answers_that_are_no_answers_are_errors() {
         ),
         (
             r#"{"items":[{"metadata":{}}]}"#,
-            "https://test:6443: Node (number 1 of its list): metadata.name: is missing",
+            "https://test:6443: Node (item 1 of its list): metadata.name: is missing",
         ),
         (
             r#"{"items":[{"metadata":{"name":"n","uid":"u"}},{"metadata":{"name":"n","uid":"u"}}]}"#,
-            "https://test:6443: Node `n` is there twice",
+            "https://test:6443: Node `n` appears twice",
         ),
     ] {
         let (snapshot, ..) = nodes_answered(move |_| Some(Answer::Body(body.to_owned()))).await;
@@ -414,8 +414,8 @@ async fn answers_that_are_no_answers_are_errors() {
     }
 }
 
-/// A revision that belongs to a ledger.
-fn of_ledger() -> Value {
+/// A revision that is owned by a record.
+fn of_record() -> Value {
     let owner = json!({"kind": "ConfigMap", "name": "ds-plan-x", "uid": "u", "controller": true});
     json!({"metadata": {
         "namespace": "a", "name": "x-1", "uid": "r", "ownerReferences": [owner],
@@ -423,12 +423,12 @@ fn of_ledger() -> Value {
 }
 
 #[tokio::test]
-async fn ledgers_are_read_where_one_is_seen_or_wanted() {
+async fn records_are_read_if_one_is_referenced_or_wanted() {
     let forbidden = |uri: &str, _| uri.contains("/configmaps").then(|| Answer::status(403));
     let (plain, log) = cluster(forbidden);
     let snapshot = plain.snapshot(&namespaces(&["a"]), now()).await.unwrap();
     assert_eq!(
-        (count(&log, "/api/v1/namespaces/a/configmaps"), snapshot.coverage.ledgers),
+        (count(&log, "/api/v1/namespaces/a/configmaps"), snapshot.coverage.records),
         (0, true)
     );
 
@@ -444,7 +444,7 @@ async fn ledgers_are_read_where_one_is_seen_or_wanted() {
     for may in [true, false] {
         let (seen, log) = cluster(move |uri, before| match uri {
             "/apis/apps/v1/namespaces/a/controllerrevisions?limit=500" => {
-                Some(Answer::list(&[of_ledger()]))
+                Some(Answer::list(&[of_record()]))
             }
             uri if !may => forbidden(uri, before),
             _ => None,
@@ -452,8 +452,8 @@ async fn ledgers_are_read_where_one_is_seen_or_wanted() {
         let snapshot = seen.snapshot(&namespaces(&["a"]), now()).await.unwrap();
         let asked = count(
             &log,
-            "/api/v1/namespaces/a/configmaps?limit=500&labelSelector=ds-plan.dev%2Fledger%3Dtrue",
+            "/api/v1/namespaces/a/configmaps?limit=500&labelSelector=ds-plan.dev%2Frecord%3Dtrue",
         );
-        assert_eq!((asked, snapshot.coverage.ledgers), (1, may));
+        assert_eq!((asked, snapshot.coverage.records), (1, may));
     }
 }

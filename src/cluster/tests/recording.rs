@@ -1,11 +1,11 @@
-//! What `ds-plan snapshot` writes is what it would have planned on.
+//! A recording of `ds-plan snapshot` gives the same snapshot as the live cluster.
 
 use super::*;
 use crate::cluster::{Error, Kind, Recorded, read_recorded, read_recorded_from};
 use crate::model::mask::Salt;
 use crate::model::{Coverage, Snapshot};
 
-/// A cluster with an object of each kind, as the API server serves it, and with secrets.
+/// A cluster with an object of each kind, and with secrets.
 fn served() -> (LiveCluster, Log) {
     let manifest = json!({"spec": {"template": template()}}).to_string();
     let daemon_set = json!({
@@ -84,7 +84,7 @@ fn text(recorded: Recorded) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// The same snapshot as if it had been read live.
+/// The same snapshot without the marks of a recording.
 fn as_live(mut snapshot: Snapshot) -> Snapshot {
     snapshot.cluster.file = None;
     snapshot
@@ -99,7 +99,7 @@ async fn a_recording_is_the_live_snapshot() {
     assert_eq!((read.services.len(), read.leases.len()), (1, 1));
     assert_eq!(read.nodes[0].allocatable.get("cpu"), Some("4"));
     assert_eq!(as_live(read), live);
-    // Slim: nothing of a pod but what is listed; templates whole.
+    // Pods have only the listed fields; templates are whole.
     for gone in ["podIP", "imageID", "images", "podCIDR", "note", "tokens", "leader"] {
         assert!(!text.contains(gone), "{gone}");
     }
@@ -113,7 +113,7 @@ async fn a_recording_is_the_live_snapshot() {
 }
 
 #[tokio::test]
-async fn masked_values_are_gone_and_their_salt_is_known() {
+async fn masked_values_are_removed_and_their_salt_recorded() {
     let salt = Salt::from_bytes([7; 16]);
     let text = text(recorded(Some(salt)).await);
     assert!(!text.contains("hunter2"), "{text}");
@@ -126,7 +126,7 @@ async fn masked_values_are_gone_and_their_salt_is_known() {
             namespaces: true,
             services: true,
             leases: true,
-            ledgers: true,
+            records: true,
             masked: Some(salt)
         }
     );
@@ -137,7 +137,7 @@ async fn masked_values_are_gone_and_their_salt_is_known() {
 }
 
 #[tokio::test]
-async fn a_list_that_begins_anew_is_recorded_once() {
+async fn a_list_that_starts_again_is_recorded_once() {
     let (cluster, _) = cluster(|uri, before| match uri {
         "/api/v1/nodes?limit=500" => Some(Answer::page(&[node("a")], "next")),
         "/api/v1/nodes?limit=500&continue=next" if before == 0 => Some(Answer::status(410)),
@@ -152,7 +152,7 @@ async fn a_list_that_begins_anew_is_recorded_once() {
 }
 
 #[tokio::test]
-async fn files_are_packed_by_their_name_and_for_their_owner_only() {
+async fn files_are_compressed_by_name_and_private() {
     let folder = tempfile::tempdir().unwrap();
     let mut snapshots = Vec::new();
     for name in ["s.json", "s.json.gz"] {
@@ -168,7 +168,7 @@ async fn files_are_packed_by_their_name_and_for_their_owner_only() {
         snapshots.push(as_live(read_recorded(&path).unwrap()));
     }
     assert_eq!(snapshots[0], snapshots[1]);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else stays behind");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "no temporary files are left");
 
     let error = recorded(None).await.save(&folder.path().join("no/such/s.json")).unwrap_err();
     assert!(matches!(error, Error::Write(_)), "{error:?}");

@@ -1,4 +1,4 @@
-//! A server that answers every method as a test says, and whose answers may go on for ever.
+//! A scripted server for all methods, whose answers may be endless streams.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -23,10 +23,10 @@ use crate::cluster::{LiveCluster, WritableCluster};
 
 type Bytes = <Body as http_body::Body>::Data;
 
-/// A request as the server saw it.
+/// A request received by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Method, path and query.
+    /// The method, path and query.
     pub(super) line: String,
     pub(super) media_type: String,
     pub(super) body: String,
@@ -38,20 +38,20 @@ impl Seen {
     }
 }
 
-/// How the server answers.
+/// The server's answer.
 pub(super) enum Reply {
     Json(Value),
     Text(&'static str),
     Status(u16, Option<&'static str>),
-    /// A `Status` of that code.
+    /// A `Status` with this code.
     Refusal(u16, Value),
     Fails(std::io::ErrorKind),
     Silence,
-    /// What is sent through the other end, until that is dropped.
+    /// A stream of the text sent through the other end, until that is dropped.
     Stream(UnboundedReceiver<String>),
 }
 
-/// The two ends of an answer that goes on.
+/// The two ends of a streamed answer.
 pub(super) fn stream() -> (UnboundedSender<String>, Reply) {
     let (sender, receiver) = unbounded();
     (sender, Reply::Stream(receiver))
@@ -59,13 +59,13 @@ pub(super) fn stream() -> (UnboundedSender<String>, Reply) {
 
 pub(super) type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// How many requests began so.
+/// The number of requests that begin with `beginning`.
 pub(super) fn count(log: &Log, beginning: &str) -> usize {
     log.lock().unwrap().iter().filter(|seen| seen.is(beginning)).count()
 }
 
-/// A cluster whose server answers as `answer` says. Leases are kept by the server itself, unless
-/// `answer` says otherwise.
+/// A cluster whose server answers by `answer`. The server stores leases itself, unless `answer`
+/// handles them.
 pub(super) fn server(
     mut answer: impl FnMut(&Seen) -> Option<Reply> + Send + 'static,
 ) -> (WritableCluster, Log) {
@@ -109,7 +109,7 @@ pub(super) fn server(
 
 fn read(request: Request<Body>) -> Seen {
     let (head, body) = request.into_parts();
-    // What we send is there at once.
+    // Our request bodies are available at once.
     let body = body.collect_bytes().now_or_never().unwrap().unwrap();
     let media_type = head.headers.get("content-type").map(|it| it.to_str().unwrap().to_owned());
     Seen {
@@ -119,7 +119,7 @@ fn read(request: Request<Body>) -> Seen {
     }
 }
 
-/// The server's clock goes by the test's time.
+/// A 2xx answer. The server's clock follows the test's time.
 fn good(start: Instant, answer: Answer) -> Response<Answer> {
     let parser = jiff::fmt::rfc2822::DateTimeParser::new();
     let now = parser.parse_timestamp(DATE).unwrap() + start.elapsed();
@@ -127,7 +127,7 @@ fn good(start: Instant, answer: Answer) -> Response<Answer> {
     Response::builder().header("Date", date.unwrap()).body(answer).unwrap()
 }
 
-/// One lease, as a server keeps it: every write makes a version, and old versions are refused.
+/// The stored lease: every write creates a version, and writes to old versions are rejected.
 #[derive(Default)]
 struct Leases {
     lease: Option<Value>,
@@ -166,7 +166,7 @@ impl Leases {
     }
 }
 
-/// RFC 7386.
+/// Applies a JSON merge patch (RFC 7386).
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
@@ -184,7 +184,7 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// The body of an answer: what is there, and what comes later.
+/// The body of an answer: the text so far, and the stream of the rest.
 pub(super) struct Answer {
     ready: VecDeque<Bytes>,
     later: Option<UnboundedReceiver<String>>,
@@ -219,7 +219,7 @@ impl http_body::Body for Answer {
 }
 
 #[test]
-fn an_answer_is_read_to_its_end() {
+fn an_answer_is_read_completely() {
     let text = Body::from(b"text".to_vec());
     assert!(!text.is_end_stream() && !Answer::of(text).ready.is_empty());
 }

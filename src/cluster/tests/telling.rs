@@ -1,4 +1,4 @@
-//! Why a pod is not Ready: its last warning, live and recorded, and what its containers printed.
+//! Why a pod is not Ready: its last warning, live and recorded, and the logs of its containers.
 
 use super::*;
 use crate::cluster::{Error, LogOf, Verb, read_recorded_from};
@@ -34,7 +34,7 @@ fn event(about: &str, severity: &str, reason: &str) -> Value {
     })
 }
 
-/// A cluster with a pod that is not Ready beside one that is.
+/// A cluster with a pod that is not Ready and one that is.
 fn served() -> (LiveCluster, Log) {
     let pods = [pod("bad", false), pod("good", true)];
     let events = [
@@ -55,7 +55,7 @@ fn served() -> (LiveCluster, Log) {
     })
 }
 
-/// Each pod, what it waits for, and its last warning.
+/// Each pod with its unready reason and its last warning.
 fn told(snapshot: &Snapshot) -> Vec<(&str, Option<&str>, Option<&str>)> {
     let pods = snapshot.pods.iter();
     pods.map(|pod| {
@@ -69,11 +69,11 @@ const WANT: [(&str, Option<&str>, Option<&str>); 2] =
     [("bad", Some("ContainerCreating"), Some("FailedMount: no such volume")), ("good", None, None)];
 
 #[tokio::test]
-async fn a_recording_says_the_same_of_a_pod_as_a_live_cluster() {
+async fn a_recorded_pod_has_the_same_warnings_as_a_live_one() {
     let (live, log) = served();
     let mut snapshot = live.snapshot(&namespaces(&["a"]), now()).await.unwrap();
     assert_eq!(count(&log, EVENTS), 0, "a plan does not need them");
-    live.tell_warnings(&mut snapshot.pods, |_| true).await;
+    live.report_warnings(&mut snapshot.pods, |_| true).await;
     assert_eq!((told(&snapshot), count(&log, EVENTS)), (WANT.to_vec(), 1));
 
     let mut bytes = Vec::new();
@@ -87,7 +87,7 @@ async fn a_recording_says_the_same_of_a_pod_as_a_live_cluster() {
 }
 
 #[tokio::test]
-async fn events_that_may_not_be_listed_or_that_nobody_asks_for_are_done_without() {
+async fn events_that_are_forbidden_or_not_needed_are_skipped() {
     for (wanted, code, asked) in [(true, 403, 1), (true, 400, 1), (false, 200, 0)] {
         let pods = [pod("bad", false)];
         let (live, log) = cluster(move |uri, _| match uri.split(['/', '?']).rev().nth(1)? {
@@ -96,14 +96,14 @@ async fn events_that_may_not_be_listed_or_that_nobody_asks_for_are_done_without(
             _ => None,
         });
         let mut snapshot = live.snapshot(&namespaces(&["a"]), now()).await.unwrap();
-        live.tell_warnings(&mut snapshot.pods, |_| wanted).await;
+        live.report_warnings(&mut snapshot.pods, |_| wanted).await;
         assert_eq!(snapshot.pods[0].last_warning(), None);
         assert_eq!(count(&log, EVENTS), asked);
     }
 }
 
 #[tokio::test]
-async fn a_log_is_asked_for_once_and_only_for_its_end() {
+async fn a_log_is_read_once_and_only_its_end() {
     let current = "/api/v1/namespaces/a/pods/x/log?container=c&tailLines=20&limitBytes=16384";
     let before =
         "/api/v1/namespaces/a/pods/x/log?container=c&previous=true&tailLines=20&limitBytes=16384";
@@ -116,7 +116,7 @@ async fn a_log_is_asked_for_once_and_only_for_its_end() {
     let of = |container, previous| LogOf { namespace: &namespace, pod: &pod, container, previous };
     assert_eq!(live.log(of(Some("c"), false)).await.unwrap(), "one\ntwo \u{1b}[31m\n");
     assert!(matches!(live.log(of(Some("c"), true)).await, Err(Error::Refused { status: 500, .. })));
-    assert_eq!(count(&log, before), 1, "a kubelet that is not well is not asked again");
+    assert_eq!(count(&log, before), 1, "a failing kubelet is not called again");
     let Err(Error::Forbidden { missing, .. }) = live.log(of(None, false)).await else { panic!() };
     assert_eq!(
         (missing[0].verb, missing[0].to_string()),

@@ -1,4 +1,4 @@
-//! What is sent for each write, how often, and when nothing is sent.
+//! The requests of each write, their retries, and when nothing is sent.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -27,7 +27,7 @@ pub(super) fn holder(id: &str) -> Holder {
     Holder { host: "h".to_owned(), pid: 1, user: String::new(), run: None, id: id.to_owned() }
 }
 
-/// A DaemonSet as the server has it.
+/// A DaemonSet in the API's JSON.
 pub(super) fn daemon_set() -> Value {
     json!({
         "metadata": {"namespace": "team", "name": "agent", "uid": "u", "resourceVersion": "5"},
@@ -79,12 +79,12 @@ fn usual(seen: &Seen) -> Option<Reply> {
     seen.line.contains("/pods").then(|| Reply::Json(json!({})))
 }
 
-/// The one request that was not for the lease, but for its body.
+/// The only request except those for the lease.
 fn only(log: &Log) -> (String, String, Value) {
     let mut log = log.lock().unwrap();
     log.retain(|seen| !seen.line.contains("/leases"));
     let Seen { line, media_type, body } = log.pop().unwrap();
-    assert!(log.is_empty(), "one request a write");
+    assert!(log.is_empty(), "one request per write");
     (line, media_type, serde_json::from_str(&body).unwrap())
 }
 
@@ -155,7 +155,7 @@ async fn each_write_is_one_request() {
 }
 
 #[tokio::test]
-async fn what_is_tried_out_needs_no_lock() {
+async fn dry_runs_need_no_lock() {
     let (cluster, log) = server(usual);
     let pod = json!({"metadata": {"generateName": "agent-"}});
     cluster.try_pod(&"team".into(), &pod).await.unwrap();
@@ -176,7 +176,7 @@ async fn what_is_tried_out_needs_no_lock() {
         {"op": "add", "path": "/metadata/annotations", "value": {"a": "1"}},
         {"op": "add", "path": "/spec", "value": {"x": 1}},
     ]);
-    assert_eq!(body, patch, "what a user decides on, of this very object");
+    assert_eq!(body, patch, "only spec, labels and annotations of this uid");
 
     let access = Access {
         verb: Verb::Create,
@@ -193,8 +193,8 @@ async fn what_is_tried_out_needs_no_lock() {
     );
 }
 
-/// How a delete and an apply come out when the first answers are these, how often each is sent, and
-/// how long it takes.
+/// The results of a delete and an apply when the first answers are these, with the number of
+/// requests and the duration of each.
 async fn attempts(
     first: impl Fn() -> Reply + Send + Clone + 'static,
     times: usize,
@@ -213,7 +213,7 @@ async fn attempts(
     let (cluster, log) = server(reply);
     let lock = locked(&cluster, Hand::default().clock()).await;
     let writer = lock.writer();
-    // So that a refused connection is one to a server that has answered before.
+    // The server has answered before, so a refused connection is retried.
     let start = Instant::now();
     let deleted = writer.delete_revision(&"team".into(), "x", &"u".into()).await;
     let delete = (deleted, count(&log, REVISIONS), start.elapsed());
@@ -224,7 +224,7 @@ async fn attempts(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_have_happened_is_sent_again() {
+async fn writes_that_were_not_applied_are_retried() {
     for (code, retry_after, waited) in
         [(429, None, 500), (429, Some("3"), 3_000), (503, Some("2"), 2_000)]
     {
@@ -248,27 +248,27 @@ async fn what_cannot_have_happened_is_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_have_happened_is_sent_again_only_if_that_is_harmless() {
+async fn writes_that_may_have_been_applied_are_retried_only_if_harmless() {
     let [(deleted, sent, _), (applied, tries, _)] =
         attempts(|| Reply::Fails(ErrorKind::ConnectionReset), 1).await;
     assert!(deleted.is_ok() && applied.unwrap_err().is_outcome_unknown());
     assert_eq!((sent, tries), (2, 1));
 
-    // An answer without its end is none.
+    // An incomplete answer.
     let [(deleted, sent, _), (applied, tries, _)] =
         attempts(|| Reply::Text(r#"{"metadata":{"name":"x""#), 1).await;
     assert!(deleted.is_ok(), "{deleted:?}");
     assert_eq!(
         applied.unwrap_err().to_string(),
-        "patch daemonsets.apps team/agent: it is not known whether it happened: \
-         the connection broke off: the answer ends in the middle"
+        "patch daemonsets.apps team/agent: the outcome is unknown: \
+         the connection was lost: the answer is incomplete"
     );
     assert_eq!((sent, tries), (2, 1));
 
     let [(deleted, sent, waited), (applied, tries, took)] = attempts(|| Reply::Silence, 9).await;
     assert_eq!(
         deleted.unwrap_err().to_string(),
-        "delete controllerrevisions.apps team/x: it is not known whether it happened: no answer within 10 s"
+        "delete controllerrevisions.apps team/x: the outcome is unknown: no answer within 10 s"
     );
     assert_eq!((sent, waited.as_millis()), (2, 20_500));
     assert!(applied.unwrap_err().is_outcome_unknown());
@@ -276,7 +276,7 @@ async fn what_may_have_happened_is_sent_again_only_if_that_is_harmless() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_are_not_argued_with() {
+async fn final_answers_are_not_retried() {
     for code in [400, 403, 404, 409, 422] {
         for (result, sent, took) in attempts(move || Reply::Status(code, None), 9).await {
             assert!(result.is_err());
@@ -289,10 +289,9 @@ async fn answers_are_not_argued_with() {
     assert_eq!((sent, tries), (2, 1));
 }
 
-/// Found by the simulation: a delete that got no answer was sent again when its pod had become the
-/// good one.
+/// Found by the simulation: a delete without an answer was retried when its pod had become Ready.
 #[tokio::test(start_paused = true)]
-async fn the_delete_of_a_pod_is_sent_once_and_decided_anew() {
+async fn the_delete_of_a_pod_is_not_retried() {
     let replies: [fn() -> Reply; 4] = [
         || Reply::Status(429, Some("1")),
         || Reply::Status(503, None),
@@ -309,11 +308,11 @@ async fn the_delete_of_a_pod_is_sent_once_and_decided_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lock_is_looked_at_before_each_attempt() {
+async fn the_lock_is_checked_before_each_attempt() {
     let hand = Hand::default();
     let stops = hand.clone();
     let (cluster, log) = server(move |seen| {
-        // The process is stopped for a while, right after it was refused.
+        // The process is stopped for a while, right after the refusal.
         seen.is(REVISIONS).then(|| {
             stops.set(12);
             Reply::Status(429, None)
@@ -328,7 +327,7 @@ async fn the_lock_is_looked_at_before_each_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_under_way_ends_with_the_lock() {
+async fn requests_in_flight_end_with_the_lock() {
     for (late, lost) in [(60, false), (0, true)] {
         let hand = Hand::default();
         let (cluster, log) = server(|seen| seen.is(REVISIONS).then_some(Reply::Silence));
@@ -347,18 +346,18 @@ async fn what_is_under_way_ends_with_the_lock() {
         let (deleted, ()) = futures::join!(delete, meanwhile);
         assert_eq!(
             deleted.unwrap_err().to_string(),
-            "delete controllerrevisions.apps team/x: it is not known whether it happened: \
-             the lock was lost before an answer came"
+            "delete controllerrevisions.apps team/x: the outcome is unknown: \
+             the lock was lost before the server answered"
         );
         assert_eq!(count(&log, REVISIONS), 1);
-        // Who was robbed finds it out by its next renewal.
+        // The run that lost its lock notices it at the next renewal.
         let limit = if lost { 5 } else { 1 };
         assert!(start.elapsed() <= Duration::from_secs(limit), "{:?}", start.elapsed());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_pause_is_made_for_a_lock_that_is_lost() {
+async fn a_lost_lock_ends_the_pause_before_a_retry() {
     let (cluster, _) = server(|seen| seen.is(REVISIONS).then_some(Reply::Status(429, Some("25"))));
     let lock = locked(&cluster, Hand::default().clock()).await;
     let (writer, start) = (lock.writer(), Instant::now());
@@ -369,7 +368,7 @@ async fn no_pause_is_made_for_a_lock_that_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_than_sixteen_are_under_way() {
+async fn at_most_sixteen_requests_are_in_flight() {
     let (cluster, log) = server(|seen| seen.is(PODS).then_some(Reply::Silence));
     let lock = locked(&cluster, Hand::default().clock()).await;
     let mut deletes = tokio::task::JoinSet::new();
@@ -381,7 +380,7 @@ async fn no_more_than_sixteen_are_under_way() {
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(count(&log, PODS), 16);
-    // A lock that is given back waits for them, and lets no other follow.
+    // Releasing the lock waits for them, and sends no others.
     lock.release().await.unwrap();
     assert_eq!(count(&log, PODS), 16);
 }

@@ -1,4 +1,4 @@
-//! What to do when a watch has ended. Pure, but for the jitter.
+//! Decides how to continue after the end of a watch. Pure, except for the jitter.
 
 use std::time::Duration;
 
@@ -8,49 +8,49 @@ use super::End;
 use crate::cluster::failure::Failure;
 use crate::cluster::retry;
 
-/// How a watch goes on.
+/// The next step of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cluster) struct Next {
-    /// Whether everything has to be listed again, because nobody knows what was missed.
+    /// Whether to list all objects again, because changes may have been missed.
     pub(in crate::cluster) list: bool,
-    /// Whether to pause first, and how long the server asked for at least.
+    /// The pause before it, at least as long as this; `None` is no pause.
     pub(in crate::cluster) pause: Option<Duration>,
-    /// What is wrong, for people; `None` when it is the usual.
-    pub(in crate::cluster) trouble: Option<String>,
+    /// The problem, for display; `None` for an ordinary end.
+    pub(in crate::cluster) failure: Option<String>,
 }
 
-/// What to do when a watch has ended so. `lived` is whether it had stood for a while before.
+/// The next step after this end. `lived` is whether the watch had worked for a while.
 pub(in crate::cluster) fn next(end: End, lived: bool) -> Next {
     match end {
-        End::Closed | End::Silent if lived => Next { list: false, pause: None, trouble: None },
-        // A gateway that closes at once is not to be asked in a loop.
+        End::Closed | End::Silent if lived => Next { list: false, pause: None, failure: None },
+        // Pause, so that a gateway that closes at once is not called in a loop.
         End::Closed | End::Silent => Next {
             list: false,
             pause: Some(Duration::ZERO),
-            trouble: Some("the watch ends as soon as it begins".to_owned()),
+            failure: Some("the watch closes as soon as it opens".to_owned()),
         },
-        // Until it is listed, what is known is known to be old.
+        // Until the next list, the view is known to be stale.
         End::Expired if lived => {
-            Next { list: true, pause: None, trouble: Some("changes were missed".to_owned()) }
+            Next { list: true, pause: None, failure: Some("changes were missed".to_owned()) }
         }
         End::Expired => Next {
             list: true,
             pause: Some(Duration::ZERO),
-            trouble: Some("the watch expires as soon as it begins".to_owned()),
+            failure: Some("the watch expires as soon as it opens".to_owned()),
         },
         End::Failed(failure) => Next {
             list: knows_no_such_version(&failure),
             pause: Some(retry::asked_for(&failure)),
-            trouble: Some(described(&failure)),
+            failure: Some(described(&failure)),
         },
         End::Garbled(reason) => {
-            Next { list: true, pause: Some(Duration::ZERO), trouble: Some(reason) }
+            Next { list: true, pause: Some(Duration::ZERO), failure: Some(reason) }
         }
     }
 }
 
-/// Whether the server has trouble with the version (upstream: `IsInvalid`, `IsTooLargeResourceVersion`)
-/// rather than with us, or with itself. A store that was restored from a backup has gone back.
+/// Whether the server rejects the resource version (upstream: `IsInvalid`,
+/// `IsTooLargeResourceVersion`). A store that was restored from a backup has older versions.
 fn knows_no_such_version(failure: &Failure) -> bool {
     match failure {
         Failure::Status(refusal) => {
@@ -71,9 +71,9 @@ fn described(failure: &Failure) -> String {
     match failure {
         Failure::Unreachable(reason) => format!("cannot reach the server: {reason}"),
         Failure::Tls(reason) => format!("no trusted connection: {reason}"),
-        Failure::BrokenOff(reason) => format!("the connection broke off: {reason}"),
+        Failure::BrokenOff(reason) => format!("the connection was lost: {reason}"),
         Failure::Timeout(limit) => format!("no answer within {} s", limit.as_secs()),
-        Failure::TooLarge(limit) => format!("an answer of more than {} MiB", limit >> 20),
+        Failure::TooLarge(limit) => format!("the answer is larger than {} MiB", limit >> 20),
         Failure::Credentials { command, outcome } => {
             format!("the credential plugin `{command}` {outcome}")
         }
@@ -82,12 +82,12 @@ fn described(failure: &Failure) -> String {
     }
 }
 
-/// Longer and longer pauses, from 0.1 s to 10 s and for ever, each with up to as much again by
-/// chance: several watches of one server that comes back do not all come at once.
+/// Exponential backoff from 0.1 s to 10 s without an end, with jitter of up to 100 %, so that the
+/// watches of a server that recovers do not all reconnect at once.
 pub(in crate::cluster) struct Pauses(ExponentialBackoff);
 
 impl Pauses {
-    /// Pauses of another length each time, or of the same that the seed gives.
+    /// Pauses with random jitter, or with the jitter of the seed.
     pub(in crate::cluster) fn new(seed: Option<u64>) -> Self {
         let pauses = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(100))
@@ -97,7 +97,7 @@ impl Pauses {
         Self(seed.map_or(pauses, |seed| pauses.with_jitter_seed(seed)).build())
     }
 
-    /// The next pause, and no shorter than the server asked for.
+    /// The next pause, at least as long as the server asked for.
     pub(in crate::cluster) fn pause(&mut self, asked_for: Duration) -> Duration {
         self.0.next().unwrap_or(Duration::from_secs(10)).max(asked_for)
     }
@@ -109,13 +109,13 @@ mod tests {
     use crate::cluster::failure::Refusal;
 
     #[test]
-    fn what_follows_the_end_of_a_watch() {
+    fn the_next_step_depends_on_the_end_of_a_watch() {
         let refused = |code, retry_after: Option<u64>| {
             let retry_after = retry_after.map(Duration::from_secs);
             End::Failed(Failure::Status(Refusal { code, retry_after, ..Refusal::default() }))
         };
         let pause = |seconds| Some(Duration::from_secs(seconds));
-        for (end, lived, list, want, troubled) in [
+        for (end, lived, list, want, record_failure) in [
             (End::Closed, true, false, None, false),
             (End::Silent, true, false, None, false),
             (End::Closed, false, false, pause(0), true),
@@ -130,13 +130,13 @@ mod tests {
             (End::Garbled("x".to_owned()), true, true, pause(0), true),
         ] {
             let next = next(end.clone(), lived);
-            let got = (next.list, next.pause, next.trouble.is_some());
-            assert_eq!(got, (list, want, troubled), "{end:?}, lived: {lived}");
+            let got = (next.list, next.pause, next.failure.is_some());
+            assert_eq!(got, (list, want, record_failure), "{end:?}, lived: {lived}");
         }
     }
 
     #[test]
-    fn pauses_grow_and_have_an_end() {
+    fn pauses_grow_up_to_a_limit() {
         let mut pauses = Pauses::new(None);
         let first = pauses.pause(Duration::ZERO);
         assert!(first >= Duration::from_millis(100) && first <= Duration::from_millis(200));

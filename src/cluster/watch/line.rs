@@ -1,23 +1,23 @@
-//! What comes through a watch: one JSON document a line (upstream: `metav1.WatchEvent`).
+//! Parses the lines of a watch, each a JSON document (upstream: `metav1.WatchEvent`).
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The longest line. No object is larger than its store allows, which is 1.5 MB.
+/// The longest accepted line, in bytes. etcd allows objects of 1.5 MB.
 const LONGEST: usize = 16 * 1024 * 1024;
 
-/// What happened to an object.
+/// A change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cluster) enum Change {
-    /// It was added or modified; or it only now is one of those that are watched.
+    /// It was added or modified, or now matches the selectors.
     Put,
-    /// It was deleted; or it is no longer one of those that are watched.
+    /// It was deleted, or no longer matches the selectors.
     Gone,
 }
 
-/// One line.
+/// One line of a watch.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cluster) enum Line<'a> {
     Change {
@@ -29,18 +29,18 @@ pub(in crate::cluster) enum Line<'a> {
     Bookmark {
         version: String,
     },
-    /// The watch ends.
+    /// The server ends the watch.
     Error {
         code: u16,
         message: String,
     },
 }
 
-/// Bytes as they come, and the lines that are complete.
+/// Splits the received bytes into lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
-    /// Where the first line begins that was not read yet.
+    /// The start of the first unread line.
     start: usize,
 }
 
@@ -54,7 +54,7 @@ impl Lines {
     /// The next complete line.
     ///
     /// # Errors
-    /// It is no change, or does not end.
+    /// The line is not a valid event, or is too long.
     pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, String> {
         while let Some(length) = memchr::memchr(b'\n', &self.bytes[self.start..]) {
             let line = self.start..self.start + length;
@@ -64,7 +64,7 @@ impl Lines {
             }
         }
         if self.bytes.len() - self.start > LONGEST {
-            return Err(format!("a line is longer than {LONGEST} bytes"));
+            return Err(format!("a watch event is longer than {LONGEST} bytes"));
         }
         Ok(None)
     }
@@ -97,8 +97,8 @@ struct Status {
     message: String,
 }
 
-/// A change as upstream's encoder writes it. Thousands of them come at once, so that the object is gone
-/// through only once here, for its version; whatever is not exactly so is read as any other JSON.
+/// Parses a change in the exact form of upstream's encoder. Fast path: thousands may come at once,
+/// so the object is scanned only once, for its version. Any other form is parsed as ordinary JSON.
 fn plain_change(line: &[u8]) -> Option<Line<'_>> {
     let rest = std::str::from_utf8(line).ok()?.strip_prefix(r#"{"type":""#)?;
     let (kind, rest) = rest.split_once('"')?;
@@ -108,7 +108,7 @@ fn plain_change(line: &[u8]) -> Option<Line<'_>> {
         "DELETED" => Change::Gone,
         _ => return None,
     };
-    // It fails as well when what is cut out is not one whole object.
+    // This also fails when `json` is not exactly one object.
     let Versioned { metadata: Metadata { version } } = serde_json::from_str(json).ok()?;
     Some(Line::Change { change, version, json })
 }
@@ -129,7 +129,7 @@ fn parse(line: &[u8]) -> Result<Line<'_>, serde_json::Error> {
             Line::Error { code, message }
         }
         other => {
-            let reason = format!("an event of the type {other:?}");
+            let reason = format!("unknown event type {other:?}");
             return Err(serde::de::Error::custom(reason));
         }
     })
@@ -143,7 +143,7 @@ mod tests {
         r#"{"type":"ADDED","object":{"metadata":{"resourceVersion":"5","name":"a"}}}"#;
 
     #[test]
-    fn lines_are_read_wherever_they_are_cut() {
+    fn lines_are_read_from_any_pieces() {
         let bookmark = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#;
         let text = format!("{PUT}\n\n{bookmark}\n{PUT}");
         for cut in 1..text.len() {
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Any spelling of the same is read, and nothing is taken for part of an object that is not.
+    /// Any JSON form of an event gives the same change.
     #[test]
     fn a_change_is_read_however_it_is_written() {
         let object = r#"{"metadata":{"resourceVersion":"5","name":"a"}}"#;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_garbage_are_told_apart() {
+    fn errors_and_invalid_lines_are_distinguished() {
         let read = |text: &str| {
             let mut lines = Lines::default();
             lines.push(format!("{text}\n").as_bytes());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_does_not_end_is_given_up() {
+    fn a_line_without_an_end_is_an_error() {
         let mut lines = Lines::default();
         lines.push(&vec![b' '; LONGEST]);
         assert_eq!(lines.next(), Ok(None));

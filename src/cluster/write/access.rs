@@ -1,5 +1,4 @@
-//! Asking what this user may do, so that nothing needs to be tried and denied (upstream:
-//! `SelfSubjectAccessReview`).
+//! Checks the permissions of this user before any write (upstream: `SelfSubjectAccessReview`).
 
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
@@ -9,41 +8,41 @@ use crate::cluster::request::Call;
 use crate::cluster::{Resource, Verb, WriteError, uri};
 use crate::model::NamespaceName;
 
-/// Questions that are under way at the same time.
+/// The number of concurrent reviews.
 const AT_ONCE: usize = 8;
 
-/// Something that a user may or may not do.
+/// A permission to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// What to do.
+    /// The RBAC verb.
     pub verb: Verb,
-    /// To what.
+    /// The RBAC resource.
     pub resource: Resource,
-    /// Where; `None` is the whole cluster.
+    /// The namespace; `None` is the whole cluster.
     pub namespace: Option<NamespaceName>,
-    /// To which object; `None` is all of them.
+    /// The object's name; `None` is all objects.
     pub name: Option<String>,
 }
 
-/// What the server says of an [`Access`].
+/// The server's answer to an [`Access`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The user may.
+    /// The user has the permission.
     Allowed,
-    /// The user may not.
+    /// The user does not have the permission.
     Denied,
-    /// The server does not say.
+    /// The review failed.
     Unknown {
-        /// Why not.
+        /// The error of the review.
         why: String,
     },
 }
 
 impl WritableCluster {
-    /// Whether this user may do something.
+    /// Whether this user has a permission.
     ///
     /// # Errors
-    /// The server does not say.
+    /// The review failed.
     pub async fn may(&self, access: &Access) -> Result<bool, WriteError> {
         let resource = Resource::AccessReview;
         let call = Call {
@@ -56,7 +55,7 @@ impl WritableCluster {
         Ok(review["status"]["allowed"] == true)
     }
 
-    /// What this user may do of all these, asked several at a time; in the order of the questions.
+    /// Checks all these permissions concurrently. The results are in the same order.
     pub async fn review(&self, all: Vec<Access>) -> Vec<Verdict> {
         let one = async |access: Access| match self.may(&access).await {
             Ok(true) => Verdict::Allowed,

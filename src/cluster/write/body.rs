@@ -1,4 +1,4 @@
-//! What is sent: bodies of patches, deletes and reviews.
+//! The bodies of patches, deletes and reviews.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use crate::cluster::WriteError;
 use crate::model::{Cascade, DaemonSet, Uid};
 use crate::planted::planted;
 
-/// Asks whether this user may do something.
+/// The body of a `SelfSubjectAccessReview`.
 pub(super) fn access_review(access: &Access) -> Vec<u8> {
     let Access { verb, resource, namespace, name } = access;
     let (group, resource) = (resource.group(), resource.name());
@@ -37,13 +37,13 @@ pub(super) fn access_review(access: &Access) -> Vec<u8> {
     review.to_string().into()
 }
 
-/// What is applied, with its preconditions, in JSON that YAML reads the same way: the server takes
-/// it for YAML.
+/// The body of a server-side apply: the object with its preconditions, in JSON that is also valid
+/// YAML, because the server parses it as YAML.
 pub(super) fn apply(apply: &Apply<'_>) -> Vec<u8> {
     let mut object = apply.object.clone();
     let preconditions =
         [("uid", apply.uid.map(Uid::as_str)), ("resourceVersion", apply.resource_version)];
-    // What has no metadata to put them into is no object, and the server says so.
+    // Without `metadata` it is not an object, and the server rejects it.
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         let given = preconditions.into_iter().filter_map(|(field, value)| Some((field, value?)));
         metadata.extend(given.map(|(field, value)| (field.to_owned(), value.into())));
@@ -51,9 +51,9 @@ pub(super) fn apply(apply: &Apply<'_>) -> Vec<u8> {
     yaml_safe(&object)
 }
 
-/// Replaces who owns what in exactly this version of the object. Writing the version that was seen
-/// makes it a precondition, which the server answers with 409 instead of a failed test's 422; the
-/// test says which object it must be.
+/// A JSON patch of the managed fields of exactly this version of the object. Writing the resource
+/// version makes it a precondition, which fails with 409 instead of a failed test's 422; the test
+/// checks the uid.
 pub(super) fn managed_fields(live: &DaemonSet, managed_fields: &Value) -> Vec<u8> {
     let patch = json!([
         {"op": "test", "path": "/metadata/uid", "value": live.uid},
@@ -63,7 +63,8 @@ pub(super) fn managed_fields(live: &DaemonSet, managed_fields: &Value) -> Vec<u8
     patch.to_string().into()
 }
 
-/// Makes exactly this object what another one is, as far as a user decides on it.
+/// A JSON patch that replaces the labels, annotations and spec of exactly this object by those of
+/// another one.
 pub(super) fn outcome(live: &DaemonSet, object: &Value) -> Vec<u8> {
     let map = |name: &str| match &object["metadata"][name] {
         Value::Object(pairs) => pairs.clone(),
@@ -78,7 +79,7 @@ pub(super) fn outcome(live: &DaemonSet, object: &Value) -> Vec<u8> {
     patch.to_string().into()
 }
 
-/// Sets annotations of exactly this object, and this version of it if one is given.
+/// A merge patch of annotations, for exactly this uid, and this version if one is given.
 pub(super) fn annotations(
     uid: &Uid,
     resource_version: Option<&str>,
@@ -91,7 +92,8 @@ pub(super) fn annotations(
     json!({"metadata": metadata}).to_string().into()
 }
 
-/// A test that fails says that it is another object (upstream: 422 without causes).
+/// Maps the error of a failed JSON patch test to [`WriteError::Stale`]: the object was replaced
+/// (upstream: 422 without causes).
 pub(super) fn failed_test_is_stale(error: WriteError) -> WriteError {
     match error {
         WriteError::Invalid { attempted, fields, message } if fields.is_empty() => {
@@ -101,7 +103,7 @@ pub(super) fn failed_test_is_stale(error: WriteError) -> WriteError {
     }
 }
 
-/// Deletes the object of this identity, in this version if one is given.
+/// The options of a delete of exactly this uid, and this version if one is given.
 pub(super) fn delete(
     uid: &Uid,
     resource_version: Option<&str>,
@@ -124,12 +126,12 @@ pub(super) fn delete(
     options.to_string().into()
 }
 
-/// JSON that YAML reads as the same: what YAML takes for line breaks, or does not allow at all, is
-/// escaped (go-yaml: `is_printable`, `is_break`).
+/// JSON that YAML parses to the same value: escapes the characters that YAML treats as line breaks
+/// or does not allow (go-yaml: `is_printable`, `is_break`).
 fn yaml_safe(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, YamlSafe);
-    // A value that is JSON already can always be written to memory.
+    // Serializing a JSON value to memory cannot fail.
     let _ = value.serialize(&mut serializer);
     bytes
 }

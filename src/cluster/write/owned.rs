@@ -1,7 +1,7 @@
-//! Writing what a DaemonSet owns, as its controller does: pods and revisions are created, changed,
-//! adopted and let go (upstream: `RealPodControl`, `PodControllerRefManager`).
+//! Writes the objects that a DaemonSet owns, as its controller does: creates, changes, adopts and
+//! releases pods and revisions (upstream: `RealPodControl`, `PodControllerRefManager`).
 //!
-//! Only for DaemonSets on which no controller acts. Not here: which objects, and when.
+//! Only for DaemonSets that `ds-apply` manages. Not here: the decision to write, and the content.
 
 use std::fmt::Display;
 
@@ -13,25 +13,25 @@ use crate::cluster::retry::Repeat;
 use crate::cluster::{Error, Kind, Resource, Verb, WriteError, uri};
 use crate::model::{FIELD_MANAGER, NamespaceName, Uid};
 
-/// A pod or revision that is there.
+/// An existing pod or revision.
 #[derive(Clone, Copy, Debug)]
 pub struct Owned<'a> {
     /// [`Kind::Pod`] or [`Kind::ControllerRevision`].
     pub kind: Kind,
-    /// Where it is.
+    /// Its namespace.
     pub namespace: &'a NamespaceName,
     /// Its name.
     pub name: &'a str,
-    /// Its identity, which is a precondition of every change.
+    /// Its uid, a precondition of every change.
     pub uid: &'a Uid,
 }
 
 impl Writer {
-    /// Creates a pod or revision from its bytes, which the server keeps as they are as far as they
-    /// are data; returns its name. Sent again only when it is certain that nothing happened.
+    /// Creates a pod or revision from its JSON, and returns its name. Raw bytes, so that the server
+    /// stores the data of a revision exactly. Retried only when it was certainly not created.
     ///
     /// # Errors
-    /// [`WriteError::AlreadyExists`], or what admission says.
+    /// [`WriteError::AlreadyExists`], or [`WriteError::Denied`] by admission.
     pub async fn create_owned(
         &self,
         kind: Kind,
@@ -52,11 +52,11 @@ impl Writer {
         Ok(created["metadata"]["name"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Changes an object by a merge patch of the fields that change, and nothing else: revisions
-    /// whose data was written otherwise could not be sent back whole.
+    /// Changes an object by a merge patch of only the changed fields: sending a revision back as a
+    /// whole could change the bytes of its data.
     ///
     /// # Errors
-    /// [`WriteError::Stale`] when it is another one by now; [`WriteError::NotFound`].
+    /// [`WriteError::Stale`] when the object was replaced by another one; [`WriteError::NotFound`].
     pub async fn change_owned(&self, it: Owned<'_>, mut patch: Value) -> Result<(), WriteError> {
         patch["metadata"]["uid"] = it.uid.as_str().into();
         let body = ("application/merge-patch+json", patch.to_string().into());
@@ -65,16 +65,16 @@ impl Writer {
         self.requests.write_text(Some(&self.fence), &call, attempted).await.map(drop)
     }
 
-    /// Adds an owner reference to an object that nobody controls; other owners stay. Compare and
-    /// swap, as references are a list.
+    /// Adds an owner reference to an object without a controller; other owners stay.
+    /// Compare-and-swap, because owner references are a list.
     ///
     /// # Errors
-    /// [`WriteError::Stale`] when it has changed meanwhile; [`WriteError::NotFound`].
+    /// [`WriteError::Stale`] when the object has changed; [`WriteError::NotFound`].
     pub async fn adopt(&self, it: Owned<'_>, reference: &Value) -> Result<(), WriteError> {
         self.change_owners(it, |owners| owners.push(reference.clone())).await
     }
 
-    /// Takes the owner reference to `owner` away from an object.
+    /// Removes the owner reference to `owner` from an object (upstream: release).
     ///
     /// # Errors
     /// As [`adopt`](Self::adopt).
@@ -106,7 +106,8 @@ impl Writer {
     /// Deletes one revision.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`] or [`WriteError::Stale`] when there is none of that name and uid.
+    /// [`WriteError::NotFound`] or [`WriteError::Stale`] when a revision with that name and uid
+    /// does not exist.
     pub async fn delete_revision(
         &self,
         namespace: &NamespaceName,

@@ -1,4 +1,4 @@
-//! Construction, de-duplication, collisions and pruning, each rule of upstream a row or a test.
+//! Construction, de-duplication, collisions and pruning: a row or a test for each rule of upstream.
 
 use std::sync::Arc;
 
@@ -62,19 +62,19 @@ fn with_history<R>(cluster: &Cluster, read: impl FnOnce(Result<History<'_>, Erro
 }
 
 #[test]
-fn which_revision_is_current() {
+fn the_current_revision() {
     for (name, revisions, current, old) in [
         ("the first", &[][..], "new 1", &[][..]),
         ("a new template", &[("a", 1, "x"), ("b", 4, "y")], "new 5", &["a", "b"]),
         ("as it is", &[("a", 1, "x"), ("b", 2, "foo/bar")], "b 2", &["a"]),
-        ("on going back", &[("a", 1, "foo/bar"), ("b", 2, "x")], "a 1 -> 3", &["b"]),
+        ("on a rollback", &[("a", 1, "foo/bar"), ("b", 2, "x")], "a 1 -> 3", &["b"]),
         ("an equal number is too low", &[("a", 2, "foo/bar"), ("b", 2, "x")], "a 2 -> 3", &["b"]),
         ("a gap stays a gap", &[("a", 1, "x"), ("b", 9, "foo/bar")], "b 9", &["a"]),
         ("no negative number counts", &[("a", -5, "x")], "new 1", &["a"]),
         ("the highest duplicate", &[("a", 3, "foo/bar"), ("b", 1, "foo/bar")], "a 3", &[]),
         ("the later one of a tie", &[("a", 3, "foo/bar"), ("b", 3, "foo/bar")], "b 3", &[]),
         (
-            "a duplicate, and going back",
+            "a duplicate, and a rollback",
             &[("a", 1, "foo/bar"), ("b", 2, "foo/bar"), ("c", 5, "x")],
             "b 2 -> 6",
             &["c"],
@@ -94,7 +94,7 @@ fn strings(texts: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_new_revision_has_all_that_the_controller_writes() {
+fn a_new_revision_has_all_fields_that_the_controller_writes() {
     let mut cluster = cluster(&[]);
     cluster.daemon_set.annotations = labels([("kubernetes.io/change-cause", "because")]);
     with_history(&cluster, |history| {
@@ -172,7 +172,7 @@ fn launch_with_hash_collision() {
     let taken =
         |count| Err(Error::NameTaken { name: name.as_str().into(), collision_count: count });
     assert_eq!(collision(&cluster), taken(1));
-    // Whoever owns it.
+    // Whatever its owner.
     cluster.revisions[0].controller.as_mut().unwrap().uid = "another".into();
     assert_eq!(collision(&cluster), taken(1));
     cluster.daemon_set.status.collision_count = Some(1);
@@ -180,7 +180,7 @@ fn launch_with_hash_collision() {
 }
 
 #[test]
-fn a_name_that_is_taken_by_the_same_template_is_used() {
+fn an_existing_name_with_the_same_template_is_used() {
     let mut cluster = cluster(&[("old", 4, "x")]);
     let name = format!("foo-{}", cluster.hash());
     let mut same = revision(&cluster, &name, 1, "foo/bar");
@@ -189,13 +189,13 @@ fn a_name_that_is_taken_by_the_same_template_is_used() {
     let hash = |cluster: &Cluster| with_history(cluster, |it| it.unwrap().current.hash());
     assert_eq!(constructed(&cluster), (format!("found {name}"), strings(&["old"])));
     assert_eq!(hash(&cluster).as_str(), name);
-    // Somebody else's is not labelled, so its pods are not either.
+    // A revision of another owner is not labelled, so its pods are not either.
     cluster.revisions.last_mut().unwrap().labels = Labels::default();
     assert_eq!(hash(&cluster).as_str(), "");
 }
 
 #[test]
-fn the_error_says_which_name() {
+fn the_error_contains_the_name() {
     let error = Error::NameTaken { name: "foo-4".into(), collision_count: 1 };
     assert_eq!(error.to_string(), "revision foo-4 exists with another template");
 }
@@ -214,7 +214,7 @@ fn pruned(cluster: &mut Cluster, limit: u32) -> Vec<String> {
 }
 
 #[test]
-fn pruning_spares_the_current_the_newest_and_the_living() {
+fn pruning_keeps_the_current_the_newest_and_those_in_use() {
     let revisions = &[
         ("e", 5, "v5"),
         ("a", 1, "v1"),
@@ -227,7 +227,7 @@ fn pruning_spares_the_current_the_newest_and_the_living() {
         ("within the limit", 5, &[][..], &[][..]),
         ("one too many", 4, &[], &["a"]),
         ("none kept", 0, &[], &["a", "b", "c", "d", "e"]),
-        ("living ones are passed over", 3, &["a", "c"], &["b", "d"]),
+        ("those in use are skipped", 3, &["a", "c"], &["b", "d"]),
         ("and count", 0, &["a", "b", "c", "d"], &["e"]),
     ] {
         let mut cluster = cluster(revisions);
@@ -242,7 +242,7 @@ fn pruning_spares_the_current_the_newest_and_the_living() {
 }
 
 proptest! {
-    /// What a sync does to the history is all that there is to do: the next one changes nothing.
+    /// One sync makes all changes to the history: the next one changes nothing.
     #[test]
     fn constructing_twice_changes_nothing(
         shapes in prop::collection::vec((0..4_i64, 0..3_usize, any::<bool>()), 0..5),

@@ -1,4 +1,4 @@
-//! The situations of upstream's `daemon_controller_test.go` that `manage` decides.
+//! The cases of upstream's `daemon_controller_test.go` that `manage` decides.
 
 use serde_json::json;
 
@@ -235,7 +235,7 @@ fn surge_deals_with_existing_pods() {
     assert_eq!(cluster.sync().counts(), (2, 5), "TestSurgeDealsWithExistingPods");
 }
 
-/// Makes a pod that was added with the current hash an old one.
+/// Makes a pod that was added with the current hash an outdated one.
 fn make_old(pod: &mut Pod, created: i64, readiness: PodReadiness) {
     pod.labels = labels(OURS);
     pod.created = Some(at(created));
@@ -318,7 +318,7 @@ fn surge_creates_new_pod_when_at_max_surge_and_old_pod_deleted() {
 }
 
 #[test]
-fn beside_each_other_pods_go_by_hash_whatever_their_generation() {
+fn two_pods_on_a_node_are_distinguished_by_hash_not_by_generation() {
     let mut cluster = Cluster::of(1);
     cluster.set_limits(&json!(0), &json!(1));
     cluster.daemon_set.annotations = labels([(TEMPLATE_GENERATION_ANNOTATION, "7")]);
@@ -327,7 +327,7 @@ fn beside_each_other_pods_go_by_hash_whatever_their_generation() {
         cluster.pods[pod].created = Some(at(created));
         cluster.pods[pod].readiness = READY;
     }
-    // It would count as updated, and so as surplus, by its generation.
+    // By its generation it would count as updated, and so as surplus.
     let generation = [(TEMPLATE_GENERATION_LABEL, "7")];
     cluster.pods[pods + 1].labels = OURS.into_iter().chain(generation).collect();
     cluster.with_view(|view| {
@@ -380,7 +380,7 @@ fn daemon_kill_failed_pods_backoff() {
 }
 
 #[test]
-fn one_failed_pod_a_node_goes_at_a_time() {
+fn one_failed_pod_per_node_is_deleted_at_a_time() {
     let mut cluster = Cluster::of(1);
     for failed in [0, 1] {
         cluster.add_pods("node-0", OURS, 1);
@@ -394,7 +394,7 @@ fn one_failed_pod_a_node_goes_at_a_time() {
 }
 
 #[test]
-fn surge_creates_beside_failed_pods() {
+fn surge_creates_next_to_failed_pods() {
     let mut cluster = Cluster::of(1);
     cluster.set_limits(&json!(0), &json!(1));
     cluster.add_pods("node-0", OURS, 1);
@@ -456,7 +456,7 @@ fn pods_of_a_deleted_daemon_set_are_kept_in_service() {
 }
 
 #[test]
-fn misplaced_pods_go_with_the_rule_as_reason() {
+fn misplaced_pods_are_deleted_with_the_rule_as_reason() {
     let mut cluster = Cluster::of(2);
     cluster.edit(|spec| spec["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"}));
     cluster.nodes[1] = node("node-1", &[("disk", "hdd")], &[]);
@@ -470,7 +470,7 @@ fn misplaced_pods_go_with_the_rule_as_reason() {
 }
 
 #[test]
-fn the_oldest_pod_stays() {
+fn the_oldest_pod_is_kept() {
     let mut cluster = Cluster::of(1);
     cluster.add_pods("node-0", OURS, 4);
     for (pod, created) in cluster.pods.iter_mut().zip([40, 30, 30, 10]) {
@@ -493,8 +493,8 @@ fn an_untolerated_no_schedule_taint_keeps_surplus_rules() {
     let mut cluster = Cluster::of(1);
     cluster.nodes[0].taints = Box::new([taint("gpu:NoSchedule")]);
     cluster.add_pods("node-0", OURS, 2);
-    assert_eq!(cluster.sync().counts(), (0, 1), "surplus goes");
+    assert_eq!(cluster.sync().counts(), (0, 1), "surplus is deleted");
     cluster.pods[0].phase = PodPhase::Failed;
-    assert_eq!(cluster.sync().counts(), (0, 1), "failed goes");
-    assert_eq!(cluster.sync().counts(), (0, 0), "and none comes back");
+    assert_eq!(cluster.sync().counts(), (0, 1), "failed is deleted");
+    assert_eq!(cluster.sync().counts(), (0, 0), "and not recreated");
 }

@@ -1,21 +1,21 @@
-//! Judging a fleet for many templates: once per class of nodes that no template can tell apart,
-//! and the classes are found once.
+//! Evaluates the placements of many templates on a fleet: nodes that no template distinguishes form
+//! a class, and each template is evaluated once per class.
 
 use std::collections::HashMap;
 
 use super::{Placement, Rules};
 use crate::model::{Node, PodPlacement, Taint};
 
-/// What templates look at, beside taints.
+/// The fields of nodes, in addition to taints, that templates use.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sight<'a> {
-    /// Labels that decide, sorted.
+pub(super) struct JudgedFields<'a> {
+    /// Label keys, sorted.
     labels: Vec<&'a str>,
-    /// Node names that decide, sorted.
+    /// Node names, sorted.
     names: Vec<&'a str>,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> JudgedFields<'a> {
     pub(super) fn new(mut labels: Vec<&'a str>, mut names: Vec<&'a str>) -> Self {
         for words in [&mut labels, &mut names] {
             words.sort_unstable();
@@ -24,49 +24,49 @@ impl<'a> Sight<'a> {
         Self { labels, names }
     }
 
-    /// Whether it looks at taints alone.
+    /// Whether only taints are used.
     fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.names.is_empty()
     }
 
-    /// Whether everything that `other` looks at is in it.
-    fn covers(&self, other: &Sight<'_>) -> bool {
+    /// Whether it contains all fields of `other`.
+    fn covers(&self, other: &JudgedFields<'_>) -> bool {
         let holds =
             |all: &[&str], some: &[&str]| some.iter().all(|it| all.binary_search(it).is_ok());
         holds(&self.labels, &other.labels) && holds(&self.names, &other.names)
     }
 
-    /// All that can be seen of a node. Nodes that look the same cannot be told apart.
-    fn look<'n>(&self, node: &'n Node) -> Look<'n> {
-        Look {
+    /// The values of the fields on a node. Nodes with equal fingerprints are in one class.
+    fn look<'n>(&self, node: &'n Node) -> NodeFingerprint<'n> {
+        NodeFingerprint {
             name: self.named(node),
             labels: self.labels.iter().map(|key| node.labels.get(key)).collect(),
             taints: &node.taints,
         }
     }
 
-    /// The node's name, if it is asked for.
+    /// The node's name, if a template refers to it.
     fn named<'n>(&self, node: &'n Node) -> Option<&'n str> {
         let name = node.name.as_str();
         self.names.binary_search(&name).is_ok().then_some(name)
     }
 }
 
-/// What can be seen of a node.
+/// The values of the fields on a node.
 #[derive(PartialEq, Eq, Hash)]
-struct Look<'n> {
+struct NodeFingerprint<'n> {
     name: Option<&'n str>,
     labels: Vec<Option<&'n str>>,
     taints: &'n [Taint],
 }
 
-/// Judges nodes for some templates, once per class of nodes that look the same to all of them: same
-/// values of the labels that they ask for, same taints, same name if one asks for names.
+/// Evaluates templates on nodes, once per class of nodes that are equal for all of them: equal
+/// values of the labels that they use, equal taints, and equal name if a template refers to it.
 #[derive(Clone, Debug)]
 pub struct Judge<'a> {
     nodes: &'a [Node],
-    /// What those templates look at; `None` for one that has not looked yet.
-    sight: Option<Sight<'a>>,
+    /// The fields that the templates use; `None` before classes are computed.
+    judged_fields: Option<JudgedFields<'a>>,
     /// The class of each node.
     classes: Vec<usize>,
     /// A node of each class.
@@ -74,30 +74,31 @@ pub struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// A judge of `nodes` for no template yet: making it costs nothing, and it knows no class.
+    /// A judge of `nodes` without templates and classes, which is cheap to create.
     pub fn idle(nodes: &'a [Node]) -> Self {
-        Self { nodes, sight: None, classes: Vec::new(), examples: Vec::new() }
+        Self { nodes, judged_fields: None, classes: Vec::new(), examples: Vec::new() }
     }
 
     /// A judge of `nodes` for `templates`.
     pub fn new(nodes: &'a [Node], templates: impl IntoIterator<Item = &'a PodPlacement>) -> Self {
         let (mut labels, mut names) = (Vec::new(), Vec::new());
         for template in templates {
-            let Sight { labels: of_labels, names: of_names } = Rules::of(template).sight;
+            let JudgedFields { labels: of_labels, names: of_names } =
+                Rules::of(template).judged_fields;
             labels.extend(of_labels);
             names.extend(of_names);
         }
-        let sight = Sight::new(labels, names);
+        let judged_fields = JudgedFields::new(labels, names);
         let mut examples: Vec<&Node> = Vec::new();
-        let mut by_look: HashMap<Look<'_>, usize> = HashMap::new();
-        // What looks at no label takes most nodes for the same, without a closer look.
-        let (looks_at_taints_only, mut untainted) = (sight.is_empty(), None);
+        let mut by_look: HashMap<NodeFingerprint<'_>, usize> = HashMap::new();
+        // If no label is used, all nodes without taints are in one class.
+        let (looks_at_taints_only, mut untainted) = (judged_fields.is_empty(), None);
         let mut class = |node: &'a Node| {
             let is_plain = looks_at_taints_only && node.taints.is_empty();
             if let Some(class) = untainted.filter(|_| is_plain) {
                 return class;
             }
-            let class = *by_look.entry(sight.look(node)).or_insert_with(|| {
+            let class = *by_look.entry(judged_fields.look(node)).or_insert_with(|| {
                 examples.push(node);
                 examples.len() - 1
             });
@@ -107,11 +108,11 @@ impl<'a> Judge<'a> {
             class
         };
         let classes = nodes.iter().map(&mut class).collect();
-        Self { nodes, sight: Some(sight), classes, examples }
+        Self { nodes, judged_fields: Some(judged_fields), classes, examples }
     }
 
-    /// Upstream's answer for each node, and why not, in the order of the nodes. A template that
-    /// looks at more than those that the judge was made for gets classes of its own.
+    /// Upstream's result for each node, in their order. A template that uses other fields than
+    /// those for which the judge was made gets its own classes.
     pub fn judge(&self, template: &PodPlacement) -> Vec<Placement> {
         let rules = Rules::of(template);
         if !self.knows(&rules) {
@@ -126,29 +127,31 @@ impl<'a> Judge<'a> {
         &self.classes
     }
 
-    /// Upstream's answer for each class of nodes. The template must be one of those that the judge
-    /// was made for.
+    /// Upstream's result for each class of nodes. The template must be one of those for which the
+    /// judge was made.
     pub fn by_class(&self, template: &PodPlacement) -> Vec<Placement> {
         let rules = Rules::of(template);
-        debug_assert!(self.knows(&rules), "a template that the judge does not know");
+        debug_assert!(self.knows(&rules), "a template for which the judge was not made");
         self.answers(&rules)
     }
 
-    /// Whether its classes tell apart whatever the rules tell apart.
+    /// Whether its classes distinguish all nodes that the rules distinguish.
     fn knows(&self, rules: &Rules<'_>) -> bool {
-        self.sight.as_ref().is_some_and(|sight| sight.covers(&rules.sight))
+        self.judged_fields
+            .as_ref()
+            .is_some_and(|judged_fields| judged_fields.covers(&rules.judged_fields))
     }
 
     fn answers(&self, rules: &Rules<'_>) -> Vec<Placement> {
         self.examples.iter().map(|node| rules.judge(node)).collect()
     }
 
-    /// Answers for one template alone.
+    /// The results for a single template.
     pub fn judge_all(template: &'a PodPlacement, nodes: &'a [Node]) -> Vec<Placement> {
         Self::new(nodes, [template]).judge(template)
     }
 
-    /// How many classes of nodes there are.
+    /// Number of classes of nodes.
     #[cfg(test)]
     pub(super) fn class_count(&self) -> usize {
         self.examples.len()

@@ -1,5 +1,5 @@
-//! Eligibility as upstream's `TestNodeShouldRunDaemonPod` has it, each detail of affinity and
-//! tolerations, and the law that looking at classes changes no answer.
+//! Eligibility as in upstream's `TestNodeShouldRunDaemonPod`, details of affinity and tolerations,
+//! and a property test: judging by classes of nodes does not change results.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -67,7 +67,7 @@ fn node_should_run_daemon_pod() {
             (true, true),
         ),
         (
-            "preferred affinity plays no part",
+            "preferred affinity is ignored",
             json!({"affinity": {"nodeAffinity": {
                 "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {
                     "matchExpressions": [{"key": "type", "operator": "DoesNotExist"}]}}]}}}),
@@ -198,8 +198,8 @@ fn taints() {
     let plain = template(&json!({}));
     let host = template(&json!({"hostNetwork": true}));
     for (name, template, taints, want) in [
-        ("NoSchedule keeps what runs", &plain, &["gpu:NoSchedule"][..], (false, true)),
-        ("NoExecute removes it", &plain, &["gpu:NoExecute"], (false, false)),
+        ("NoSchedule keeps running pods", &plain, &["gpu:NoSchedule"][..], (false, true)),
+        ("NoExecute removes them", &plain, &["gpu:NoExecute"], (false, false)),
         ("PreferNoSchedule is ignored", &plain, &["gpu:PreferNoSchedule"], (true, true)),
         ("both", &plain, &["a:NoSchedule", "b:NoExecute"], (false, false)),
         ("not ready", &plain, &["node.kubernetes.io/not-ready:NoExecute"], (true, true)),
@@ -217,7 +217,7 @@ fn taints() {
 }
 
 #[test]
-fn the_obstacle_is_the_first_rule_that_says_no() {
+fn the_obstacle_is_the_first_rule_that_fails() {
     let strict = json!({
         "nodeName": "a",
         "nodeSelector": {"disk": "ssd"},
@@ -270,7 +270,7 @@ fn obstacles_and_outcomes_carry_a_code_and_data() {
 }
 
 #[test]
-fn explain_speaks_of_every_rule() {
+fn explain_reports_every_rule() {
     let terms = json!([
         {},
         {"matchExpressions": [{"key": "disk", "operator": "Like"}]},
@@ -304,13 +304,13 @@ fn explain_speaks_of_every_rule() {
             "nodeName is not set",
             "nodeSelector disk=ssd matches (node has disk=ssd)",
             "required node affinity does not match: an empty term matches no node; nor: a term is \
-             skipped because its operator is not known (disk); nor: cores Gt [4] does not match \
+             skipped because its operator is unknown (disk); nor: cores Gt [4] does not match \
              (node has cores=2); nor: metadata.name In [other] does not match",
             "taint gpu:NoExecute is tolerated",
             "taint node.kubernetes.io/not-ready:NoExecute is tolerated by every daemon pod",
             "taint x:PreferNoSchedule is ignored",
-            "taint y:NoSchedule is not tolerated: no pod starts, a running one stays",
-            "taint z:NoExecute is not tolerated: no pod starts, a running one is removed",
+            "taint y:NoSchedule is not tolerated: no pod starts, a running pod is kept",
+            "taint z:NoExecute is not tolerated: no pod starts, a running pod is removed",
         ]
     );
 }
@@ -382,7 +382,7 @@ proptest! {
         templates in prop::collection::vec(any_template(), 3),
         nodes in any_nodes(),
     ) {
-        // The last one is not among those that the judge was made for.
+        // The judge was not made for the last template.
         let judge = Judge::new(&nodes, &templates[..2]);
         for template in &templates {
             prop_assert_eq!(judge.judge(template), Judge::judge_all(template, &nodes));

@@ -14,7 +14,7 @@ fn deployed(nodes: usize) -> Cluster {
     cluster
 }
 
-/// As [`deployed`], and all ready.
+/// As [`deployed`], with all pods ready.
 fn healthy(nodes: usize) -> Cluster {
     let mut cluster = deployed(nodes);
     cluster.make_all_ready();
@@ -216,7 +216,7 @@ fn step(cluster: &Cluster) -> (usize, usize, Usage) {
 /// Counters at a moment: pods, available, updated.
 type Moment = (i64, usize, u32, u32);
 
-/// Syncs at each of these seconds until nothing happens any more; new pods are ready at once.
+/// Syncs at each of these seconds until nothing changes; new pods are ready at once.
 fn moments(cluster: &mut Cluster, seconds: &[i64]) -> Vec<Moment> {
     let moment = |cluster: &mut Cluster, second: &i64| {
         cluster.now = at(*second);
@@ -229,7 +229,7 @@ fn moments(cluster: &mut Cluster, seconds: &[i64]) -> Vec<Moment> {
                 return (*second, cluster.pods.len(), status.number_available, updated);
             }
         }
-        panic!("does not come to rest at {second}");
+        panic!("does not converge at {second}");
     };
     seconds.iter().map(|second| moment(cluster, second)).collect()
 }
@@ -307,12 +307,12 @@ fn a_vanished_node_counts_as_unavailable() {
     cluster.set_limits(&json!(3), &json!(0));
     cluster.pods[0].readiness = PodReadiness::NotReady { since: None };
     cluster.pods[0].target = PodTarget::Bound("gone".into());
-    // The unavailable one is deleted outside the budget, node-0 is empty now.
+    // The unavailable pod is deleted outside the budget; node-0 is empty now.
     assert_eq!(step(&cluster), (0, 2, Usage::Unavailable { nodes: 2 }));
 }
 
 #[test]
-fn surge_beside_unavailable_pods_is_outside_the_budget() {
+fn surge_next_to_unavailable_pods_is_outside_the_budget() {
     let mut cluster = outdated();
     cluster.set_limits(&json!(0), &json!(3));
     for pod in &mut cluster.pods[..2] {
@@ -322,7 +322,7 @@ fn surge_beside_unavailable_pods_is_outside_the_budget() {
 }
 
 #[test]
-fn sunset_pods_go_when_enough_others_are_available() {
+fn sunset_pods_are_deleted_when_enough_others_are_available() {
     for (unavailable, want) in [(0, (3, 2)), (1, (4, 1)), (2, (5, 0)), (3, (6, 0))] {
         let mut cluster = outdated();
         cluster.set_limits(&json!(0), &json!(3));
@@ -338,7 +338,7 @@ fn sunset_pods_go_when_enough_others_are_available() {
 }
 
 #[test]
-fn an_unavailable_pod_goes_where_no_new_one_may_start() {
+fn an_unavailable_pod_is_deleted_where_no_new_one_may_start() {
     let mut cluster = outdated();
     cluster.set_limits(&json!(0), &json!(3));
     cluster.nodes[0].taints = Box::new([taint("gpu:NoSchedule")]);
@@ -378,7 +378,7 @@ fn nodes_with_two_of_a_kind_use_the_budget() {
 }
 
 #[test]
-fn the_reason_prints_the_numbers_of_the_decision() {
+fn the_reason_contains_the_numbers_of_the_decision() {
     let mut cluster = outdated();
     cluster.set_limits(&json!("25%"), &json!(0));
     cluster.with_view(|view| {
@@ -396,7 +396,7 @@ fn the_reason_prints_the_numbers_of_the_decision() {
 
 #[test]
 fn the_old_pod_decides_whether_a_surging_node_is_available() {
-    // Two nodes surge, one of them with an old pod that is gone unready; one node is to be left.
+    // Two nodes surge, one of them with an old pod that became unready; one node must be left.
     for (unready, want) in [(false, 1), (true, 0)] {
         let mut cluster = outdated();
         cluster.set_limits(&json!(0), &json!(3));

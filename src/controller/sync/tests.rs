@@ -1,5 +1,5 @@
-//! What a sync does as a whole: when it does nothing, in which order it acts, and that syncing on
-//! ends with one updated pod on every eligible node, within the budget all the way.
+//! Whole syncs: syncs without changes, the order of changes, and that repeated syncs end with one
+//! updated pod on every eligible node, within the budget at all times.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn pod_is_not_deleted_by_daemonset_with_empty_label_selector() {
         spec["selector"] = json!({});
         spec["template"]["spec"]["nodeSelector"] = json!({"foo": "bar"});
     });
-    cluster.pods.push(pod("stranger", "node-0"));
+    cluster.pods.push(pod("unrelated", "node-0"));
     assert_eq!(cluster.sync(), Seen { events: 1, ..Seen::default() });
     assert!(cluster.revisions.is_empty());
 }
@@ -47,7 +47,7 @@ fn simple_daemon_set_updates_status_after_launching_pods() {
 }
 
 #[test]
-fn outstanding_expectations_leave_pods_alone() {
+fn outstanding_expectations_change_no_pods() {
     let mut cluster = Cluster::of(3);
     cluster.daemon_set.status.observed_generation = 0;
     let fleet = Fleet::new(&cluster.nodes);
@@ -75,7 +75,7 @@ fn outstanding_expectations_leave_pods_alone() {
 }
 
 #[test]
-fn rolling_waits_for_what_manage_does() {
+fn rolling_waits_for_the_changes_of_manage() {
     let mut cluster = Cluster::of(3);
     cluster.sync();
     cluster.make_all_ready();
@@ -129,7 +129,7 @@ fn a_pod_that_has_ended_and_is_being_deleted_keeps_its_revision() {
 }
 
 #[test]
-fn a_taken_name_costs_one_sync() {
+fn a_name_collision_costs_one_sync() {
     let mut cluster = Cluster::of(1);
     cluster.sync();
     cluster.pods.clear();
@@ -144,7 +144,7 @@ fn a_taken_name_costs_one_sync() {
 }
 
 #[test]
-fn going_back_changes_no_pod_that_is_still_there() {
+fn a_rollback_changes_no_pod_that_was_not_updated() {
     let mut cluster = Cluster::of(3);
     cluster.sync();
     cluster.make_all_ready();
@@ -159,7 +159,7 @@ fn going_back_changes_no_pod_that_is_still_there() {
     assert_eq!(cluster.sync_once().0.counts(), (0, 0));
 }
 
-/// A cluster in any disorder: nodes with and without taints, pods old and new, healthy and not.
+/// Any cluster: nodes with and without taints, old and new pods, healthy and unhealthy ones.
 fn any_cluster() -> impl Strategy<Value = Cluster> {
     let pods = prop::collection::vec((0..9_usize, 0..64_u8), 0..16);
     let limits = prop_oneof![
@@ -227,14 +227,14 @@ fn available(cluster: &Cluster, of: &BTreeSet<NodeName>) -> BTreeSet<NodeName> {
     available.filter_map(|pod| pod.node()).filter(|node| of.contains(*node)).cloned().collect()
 }
 
-/// Syncs, with everything healthy in between, until nothing happens.
+/// Syncs, with all pods healthy in between, until nothing changes.
 fn settle(cluster: &mut Cluster, mut after_each: impl FnMut(&Cluster)) {
     for _ in 0..200 {
         cluster.make_all_ready();
         cluster.now = cluster.now.saturating_add(jiff::SignedDuration::from_mins(31)).unwrap();
         let (seen, _) = cluster.sync_once();
         after_each(cluster);
-        // What the pod garbage collector does for bound pods of vanished nodes.
+        // As the pod garbage collector does for bound pods of vanished nodes.
         let exists = |pod: &Pod| cluster.nodes.iter().any(|node| Some(&node.name) == pod.node());
         let kept: Vec<_> = cluster.pods.iter().filter(|pod| exists(pod)).cloned().collect();
         let collected = kept.len() < cluster.pods.len();
@@ -243,7 +243,7 @@ fn settle(cluster: &mut Cluster, mut after_each: impl FnMut(&Cluster)) {
             return;
         }
     }
-    panic!("does not settle: {cluster:?}");
+    panic!("does not converge: {cluster:?}");
 }
 
 proptest! {
@@ -262,7 +262,7 @@ proptest! {
         }
     }
 
-    /// From a healthy fleet, a new template never takes more nodes out of service than allowed.
+    /// In a healthy fleet, a new template never makes more nodes unavailable than allowed.
     #[test]
     fn a_healthy_rollout_stays_within_the_budget(mut cluster in any_cluster()) {
         settle(&mut cluster, |_| ());
@@ -278,7 +278,7 @@ proptest! {
         });
     }
 
-    /// In any disorder, rolling deletes no available pod beyond the budget.
+    /// In any cluster, rolling deletes no available pod beyond the budget.
     #[test]
     fn a_step_never_takes_available_pods_beyond_the_budget(mut cluster in any_cluster()) {
         cluster.sync_once();

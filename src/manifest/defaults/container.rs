@@ -1,5 +1,5 @@
 //! Defaults of one container (upstream: `SetDefaults_Container`, `SetDefaults_Probe`,
-//! `SetDefaults_HTTPGetAction`, and the generated ones around them).
+//! `SetDefaults_HTTPGetAction`, and the generated functions that call them).
 
 use serde_json::Value;
 
@@ -50,7 +50,8 @@ fn default_http_get(handler: &mut Object) {
     }
 }
 
-/// Also drops `stopSignal` (feature `ContainerStopSignals`, off), and what is empty without it.
+/// Defaults `lifecycle`; drops `stopSignal` (feature `ContainerStopSignals`, off), and `lifecycle`
+/// if it is empty without it.
 fn default_lifecycle(container: &mut Object) {
     let Some(lifecycle) = inner(container, "lifecycle") else { return };
     for hook in ["postStart", "preStop"] {

@@ -1,5 +1,5 @@
 //! Defaults of one volume (upstream: `SetDefaults_Volume`, one function for each kind of volume,
-//! and the generated ones around them).
+//! and the generated functions that call them).
 
 use serde_json::{Value, json};
 
@@ -59,8 +59,8 @@ fn default_field_refs(source: &mut Object) {
     });
 }
 
-/// Also drops the projections whose features are off: `ClusterTrustBundleProjection` and
-/// `PodCertificateRequest`.
+/// Defaults one projected source; drops sources whose features are off:
+/// `ClusterTrustBundleProjection` and `PodCertificateRequest`.
 fn default_projection(source: &mut Object) {
     if let Some(downward) = inner(source, "downwardAPI") {
         default_field_refs(downward);

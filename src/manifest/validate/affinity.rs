@@ -8,7 +8,7 @@ use super::{names, selector};
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// Judges `affinity`.
+/// Validates `affinity`.
 pub(super) fn check(affinity: &At<'_>, errors: &mut Errors) {
     check_node(&affinity.get("nodeAffinity"), errors);
     check_pods(&affinity.get("podAffinity"), errors);
@@ -27,7 +27,7 @@ fn check_node(affinity: &At<'_>, errors: &mut Errors) {
     }
     for preferred in affinity.get(PREFERRED).items() {
         check_weight(&preferred, errors);
-        // Upstream lets any value pass in a preference.
+        // Upstream accepts any value in a preference.
         check_node_term(&preferred.get("preference"), |_any| vec![], errors);
     }
 }
@@ -40,7 +40,7 @@ fn check_weight(preferred: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A term without requirements is fine; it matches no node.
+/// Validates a node selector term; one without requirements is valid and matches no node.
 fn check_node_term(term: &At<'_>, value: fn(&str) -> Vec<String>, errors: &mut Errors) {
     for requirement in term.get("matchExpressions").items() {
         check_node_operands(&requirement, errors);
@@ -67,7 +67,7 @@ fn check_node_operands(requirement: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Nodes have one field to select by, and it has one value.
+/// Validates a `matchFields` requirement: only `metadata.name` with exactly one value is supported.
 fn check_node_field(requirement: &At<'_>, errors: &mut Errors) {
     let (key, operator) = (requirement.get("key"), requirement.get("operator"));
     let values = requirement.get("values");
@@ -112,7 +112,7 @@ fn check_pod_term(term: &At<'_>, errors: &mut Errors) {
     topology.follows(names::label_key, errors);
 }
 
-/// Judges `matchLabelKeys` and `mismatchLabelKeys` of a term or a spread constraint (upstream:
+/// Validates `matchLabelKeys` and `mismatchLabelKeys` of a term or a spread constraint (upstream:
 /// `ValidateMatchLabelKeysAndMismatchLabelKeys`).
 pub(super) fn check_label_keys(term: &At<'_>, errors: &mut Errors) {
     let selector = term.get("labelSelector");
@@ -133,10 +133,10 @@ pub(super) fn check_label_keys(term: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The server merges the keys into the selector when it makes a pod, so only a key that the
-/// selector has twice is one too many. Reported at the term, with the key's index.
+/// The server merges the keys into the selector when it creates a pod, so only a key that occurs
+/// twice in the selector is an error. Reported at the term, with the key's index.
 fn check_keys_of_selector(term: &At<'_>, keys: &At<'_>, selector: &At<'_>, errors: &mut Errors) {
-    // Of one that is listed twice, the last one's index.
+    // For a duplicate key, the last index.
     let keys: BTreeMap<&str, usize> =
         keys.texts().into_iter().enumerate().map(|(i, key)| (key, i)).collect();
     let mut selected: BTreeSet<&str> =

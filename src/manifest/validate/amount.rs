@@ -1,4 +1,4 @@
-//! Quantities as numbers: compared, added up and divided (upstream: `resource.Quantity`).
+//! Arithmetic on quantities (upstream: `resource.Quantity`).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,15 +9,15 @@ use crate::manifest::quantity::{self, Rounding};
 const NANOS: i128 = 1_000_000_000;
 const NANOS_OF_MILLI: i128 = 1_000_000;
 
-/// A quantity, exact to the billionth, which is as exact as upstream is.
+/// A quantity with upstream's precision of one billionth.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Amount {
     nanos: i128,
-    /// Whether upstream prints it by 1024; of no weight when it is compared.
+    /// `true` if upstream prints it with a binary suffix; ignored by comparisons.
     is_binary: bool,
 }
 
-/// The quantity at a place; 0 when absent, as in Go. Decoding has refused bad ones before.
+/// The quantity at a path; 0 when absent, as in Go. Invalid ones were rejected by decoding.
 pub(super) fn read(at: &At<'_>) -> Amount {
     Amount::parse(at.text()).unwrap_or_default()
 }
@@ -35,7 +35,7 @@ impl PartialOrd for Amount {
 }
 
 impl Amount {
-    /// Reads a quantity, if it is one.
+    /// Parses a quantity; `None` if it is invalid.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let nanos = quantity::billionths(text).ok()?;
         Some(Self { nanos, is_binary: text.ends_with('i') })
@@ -53,26 +53,26 @@ impl Amount {
         self.nanos > 0
     }
 
-    /// Whether no thousandths are left, after rounding up to them.
+    /// `true` for an integer, after rounding up to thousandths.
     pub(super) fn is_whole(self) -> bool {
         rounded_up(self.nanos, NANOS_OF_MILLI) % 1000 == 0
     }
 
-    /// Whether it is so many times `size`, both rounded up to whole ones.
+    /// `true` for a multiple of `size`, both rounded up to integers.
     pub(super) fn is_multiple_of(self, size: Self) -> bool {
         size.is_whole()
             && size.is_positive()
             && rounded_up(self.nanos, NANOS) % rounded_up(size.nanos, NANOS) == 0
     }
 
-    /// The sum, printed in the style of the first that is not zero.
+    /// The sum, in the style of the first operand that is not zero.
     pub(super) fn plus(self, other: Self) -> Self {
         let is_binary = if self.is_zero() { other.is_binary } else { self.is_binary };
         Self { nanos: self.nanos.saturating_add(other.nanos), is_binary }
     }
 }
 
-/// How many of `unit` hold so many nanos.
+/// `nanos` in units of `unit`, rounded up.
 fn rounded_up(nanos: i128, unit: i128) -> i128 {
     nanos.div_euclid(unit) + i128::from(nanos.rem_euclid(unit) != 0)
 }

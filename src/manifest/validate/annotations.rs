@@ -1,8 +1,8 @@
-//! Annotations of the pod template that mean something to upstream: mirror pods, deletion cost,
-//! and the old ways to write seccomp and `AppArmor` profiles, which must not contradict the fields
+//! Annotations of the pod template with a meaning to upstream: mirror pods, deletion cost, and the
+//! deprecated annotations for seccomp and `AppArmor` profiles, which must not contradict the fields
 //! (upstream: `ValidatePodSpecificAnnotations`).
 //!
-//! Not here: tolerations as JSON in an annotation, which nothing has read since 1.6.
+//! Not here: tolerations as JSON in an annotation, which are ignored since 1.6.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use super::paths;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// Annotation with the seccomp profile of a pod.
+/// Annotation for the seccomp profile of a pod.
 pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-/// Prefix of annotations with the profile of a container.
+/// Prefix of the annotations for the seccomp profiles of containers.
 pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-/// The same for `AppArmor`.
+/// Prefix of the annotations for the `AppArmor` profiles of containers.
 pub(super) const APP_ARMOR_CONTAINER: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// Judges the annotations by themselves.
+/// Validates the annotations without the fields.
 pub(super) fn check(annotations: &At<'_>, pod: &At<'_>, errors: &mut Errors) {
     for (key, value) in annotations.entries() {
         match key {
@@ -48,7 +48,8 @@ pub(super) fn check(annotations: &At<'_>, pod: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// No plus sign, no leading zeros (upstream: `GetDeletionCostFromPodAnnotations`).
+/// `true` for an integer without plus sign and leading zeros (upstream:
+/// `GetDeletionCostFromPodAnnotations`).
 fn is_int32(text: &str) -> bool {
     let first_digit_is_fine = text == "0" || text.starts_with(|c| matches!(c, '-' | '1'..='9'));
     first_digit_is_fine && text.parse::<i32>().is_ok()
@@ -84,7 +85,7 @@ fn check_app_armor(
     }
 }
 
-/// Judges whether annotations and fields say the same.
+/// Validates that annotations and fields agree.
 pub(super) fn check_against_fields(annotations: &At<'_>, pod: &At<'_>, errors: &mut Errors) {
     let annotation = |key: &str| annotations.json().get(key).and_then(|value| value.as_str());
     let pod_seccomp = profile_of(pod, "seccompProfile");
@@ -115,7 +116,7 @@ fn profile_of<'a>(holder: &At<'a>, kind: &str) -> At<'a> {
     holder.get("securityContext").get(kind)
 }
 
-/// The annotation must name the same profile as the field, if there is a field.
+/// Validates that the annotation names the same profile as the field, if there is a field.
 fn check_match(annotation: &str, profile: &At<'_>, what: &str, errors: &mut Errors) {
     let (kind, file) = (profile.get("type"), profile.get("localhostProfile"));
     let kind_matches = match kind.text() {

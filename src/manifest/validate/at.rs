@@ -1,36 +1,36 @@
-//! A value in the manifest together with the path under which an error about it is reported.
+//! A value of the manifest with the path under which its errors are reported.
 //!
-//! The manifest has been decoded against the Go types before, so a value has the type that its
-//! rule expects; what is absent (or `null`) reads as Go's zero value.
+//! The manifest was decoded with the Go types before, so a value has the type that its rule
+//! expects; an absent value (or `null`) reads as Go's zero value.
 
 use serde_json::Value;
 
 use super::go_text::{json, quoted};
 use crate::manifest::{ErrorKind, FieldError, RefusedBy};
 
-/// The errors found so far, in the order in which upstream finds them.
+/// The errors found, in upstream's order.
 pub(super) type Errors = Vec<FieldError>;
 
-/// A place in the manifest.
+/// A value of the manifest and its path.
 #[derive(Clone, Debug)]
 pub(super) struct At<'a> {
     path: String,
     value: &'a Value,
 }
 
-/// Where to.
+/// Navigation.
 impl<'a> At<'a> {
     /// The whole object.
     pub(super) fn root(value: &'a Value) -> Self {
         Self { path: String::new(), value }
     }
 
-    /// The field `name`, whether it is there or not.
+    /// The field `name`, present or absent.
     pub(super) fn get(&self, name: &str) -> Self {
         Self { path: self.path_of(name), value: self.value.get(name).unwrap_or(&Value::Null) }
     }
 
-    /// The field `name` if it is there: what is a non-nil pointer upstream.
+    /// The field `name` if it is present: a non-nil pointer upstream.
     pub(super) fn find(&self, name: &str) -> Option<Self> {
         Some(self.get(name)).filter(Self::is_set)
     }
@@ -52,50 +52,50 @@ impl<'a> At<'a> {
             .map(move |(key, value)| (key.as_str(), Self { path: format!("{path}[{key}]"), value }))
     }
 
-    /// The same value, reported elsewhere: upstream's paths are not always where the field is.
+    /// The same value with another path: upstream does not always report the path of the field.
     pub(super) fn reported_at(self, path: impl Into<String>) -> Self {
         Self { path: path.into(), value: self.value }
     }
 
-    /// The path of the field `name` below this place.
+    /// The path of the field `name` of this value.
     pub(super) fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// The path of this place.
+    /// The path of this value.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 }
 
-/// What is there.
+/// Access to the value.
 impl<'a> At<'a> {
-    /// Whether there is anything but `null`.
+    /// `true` if the value is present and not `null`.
     pub(super) fn is_set(&self) -> bool {
         !self.value.is_null()
     }
 
-    /// The JSON itself.
+    /// The value as JSON.
     pub(super) fn json(&self) -> &'a Value {
         self.value
     }
 
-    /// The text, empty when absent.
+    /// The string; empty when absent.
     pub(super) fn text(&self) -> &'a str {
         self.value.as_str().unwrap_or_default()
     }
 
-    /// The number, 0 when absent.
+    /// The number; 0 when absent.
     pub(super) fn int(&self) -> i64 {
         self.value.as_i64().unwrap_or_default()
     }
 
-    /// Whether it is `true`.
+    /// `true` if the value is `true`.
     pub(super) fn is_true(&self) -> bool {
         self.value.as_bool().unwrap_or_default()
     }
 
-    /// Whether it is a list or map without anything in it, or absent.
+    /// `true` for an empty or absent list or map.
     pub(super) fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
@@ -106,13 +106,13 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The texts of a list of strings.
+    /// The items of a list of strings.
     pub(super) fn texts(&self) -> Vec<&'a str> {
         self.value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     }
 }
 
-/// What is wrong with it.
+/// Construction of errors.
 impl At<'_> {
     pub(super) fn required(&self, why: &str) -> FieldError {
         self.error(ErrorKind::Required, None, why)
@@ -122,37 +122,38 @@ impl At<'_> {
         self.error(ErrorKind::Forbidden, None, why)
     }
 
-    /// Invalid; the value is a plain string, a number or a boolean upstream.
+    /// An error of type Invalid; the value is a plain string, a number or a boolean upstream.
     pub(super) fn invalid(&self, why: &str) -> FieldError {
         self.invalid_as(self.shown(), why)
     }
 
-    /// One invalid for each of `reasons`.
+    /// One Invalid error for each of `reasons`.
     pub(super) fn invalids(&self, reasons: Vec<String>) -> impl Iterator<Item = FieldError> {
         reasons.into_iter().map(|why| self.invalid(&why))
     }
 
-    /// Invalid; the value is a named string type, a pointer, a list, a map or a struct upstream.
+    /// An error of type Invalid; the value is a named string type, a pointer, a list, a map or a
+    /// struct upstream.
     pub(super) fn invalid_json(&self, why: &str) -> FieldError {
         self.invalid_as(self.marshalled(), why)
     }
 
-    /// One such invalid for each of `reasons`.
+    /// One such error for each of `reasons`.
     pub(super) fn invalids_json(&self, reasons: Vec<String>) -> impl Iterator<Item = FieldError> {
         reasons.into_iter().map(|why| self.invalid_json(&why))
     }
 
-    /// Invalid, with another value than the one that stands here.
+    /// An error of type Invalid that shows another value.
     pub(super) fn invalid_as(&self, value: String, why: &str) -> FieldError {
         self.error(ErrorKind::Invalid, Some(value), why)
     }
 
-    /// None of the `known` values, which upstream lists in this order.
+    /// The value is not one of the `known` values, which upstream lists in this order.
     pub(super) fn not_supported(&self, known: &[&str]) -> FieldError {
         self.not_supported_as(self.marshalled(), known)
     }
 
-    /// The same with another value than the one that stands here.
+    /// The same error with another value.
     pub(super) fn not_supported_as(&self, value: String, known: &[&str]) -> FieldError {
         let known: Vec<String> = known.iter().map(|value| quoted(value)).collect();
         let why = format!("supported values: {}", known.join(", "));
@@ -163,7 +164,7 @@ impl At<'_> {
         self.duplicate_as(self.shown())
     }
 
-    /// A duplicate of something that is more than the value that stands here.
+    /// An error of type Duplicate that shows another value.
     pub(super) fn duplicate_as(&self, value: String) -> FieldError {
         self.error(ErrorKind::Duplicate, Some(value), "")
     }
@@ -172,7 +173,7 @@ impl At<'_> {
         self.not_found_as(self.shown(), "")
     }
 
-    /// Not found, with what upstream looked for.
+    /// An error of type Not found that shows the value that upstream searched for.
     pub(super) fn not_found_as(&self, value: String, why: &str) -> FieldError {
         self.error(ErrorKind::NotFound, Some(value), why)
     }
@@ -186,7 +187,7 @@ impl At<'_> {
         self.error(ErrorKind::TooMany, Some(count), &format!("must have at most {max} items"))
     }
 
-    /// Refused by a rule of ours.
+    /// A Duplicate error by a rule of `ds-plan`.
     pub(super) fn duplicate_for_us(&self, why: &str) -> FieldError {
         let error = self.error(ErrorKind::Duplicate, Some(self.shown()), why);
         FieldError { refused_by: RefusedBy::DsPlan, ..error }
@@ -196,7 +197,7 @@ impl At<'_> {
         self.value.as_str().map_or_else(|| self.marshalled(), quoted)
     }
 
-    /// As JSON; what is absent is an empty named string upstream.
+    /// The value as JSON; an absent one is an empty string.
     pub(super) fn marshalled(&self) -> String {
         if self.is_set() { json(self.value) } else { quoted("") }
     }
@@ -213,7 +214,7 @@ impl At<'_> {
     }
 }
 
-/// Rules that many fields share.
+/// Common rules.
 impl At<'_> {
     /// Must be one of `known`, or absent.
     pub(super) fn one_of_if_set(&self, known: &[&str], errors: &mut Errors) {
@@ -229,7 +230,7 @@ impl At<'_> {
         }
     }
 
-    /// Must be one of `known`; when absent, that is what upstream says.
+    /// Must be one of `known`; if absent, a Required error.
     pub(super) fn required_one_of(&self, known: &[&str], errors: &mut Errors) {
         if self.text().is_empty() {
             errors.push(self.required(""));

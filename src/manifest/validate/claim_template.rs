@@ -1,4 +1,4 @@
-//! Generic ephemeral volumes: the claim that is made for each pod (upstream:
+//! Generic ephemeral volumes: the claim that is created for each pod (upstream:
 //! `ValidatePersistentVolumeClaimTemplate`).
 
 use super::at::{At, Errors};
@@ -7,7 +7,7 @@ use super::{amount, metadata, names, selector};
 const ACCESS_MODES: [&str; 4] =
     ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// Metadata that makes no sense in a template, in upstream's order, and how upstream spells it.
+/// Metadata that is forbidden in a template, in upstream's order, with upstream's spelling.
 const FORBIDDEN_METADATA: [(&str, &str); 13] = [
     ("name", "name"),
     ("generateName", "generateName"),
@@ -24,7 +24,7 @@ const FORBIDDEN_METADATA: [(&str, &str); 13] = [
     ("managedFields", "managedFields"),
 ];
 
-/// Judges an `ephemeral` volume source.
+/// Validates an `ephemeral` volume source.
 pub(super) fn check(source: &At<'_>, errors: &mut Errors) {
     match source.find("volumeClaimTemplate") {
         None => errors.push(source.get("volumeClaimTemplate").required("")),
@@ -61,7 +61,7 @@ fn check_spec(spec: &At<'_>, errors: &mut Errors) {
     spec.get("volumeAttributesClassName").follows_if_set(names::dns_subdomain, errors);
 }
 
-/// Reported without an index.
+/// Validates `accessModes`; errors are reported without an index.
 fn check_access_modes(modes: &At<'_>, errors: &mut Errors) {
     for mode in modes.items() {
         mode.reported_at(modes.path()).one_of(&ACCESS_MODES, errors);
@@ -73,7 +73,7 @@ fn check_access_modes(modes: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Reported as if `requests` were not there.
+/// Validates `resources.requests.storage`; the error's path omits `requests`.
 fn check_storage(spec: &At<'_>, errors: &mut Errors) {
     let storage = spec.get("resources").get("requests").get("storage");
     let storage = storage.reported_at(spec.path_of("resources[storage]"));
@@ -95,7 +95,7 @@ fn check_data_sources(spec: &At<'_>, errors: &mut Errors) {
     let same = ["apiGroup", "kind", "name"]
         .iter()
         .all(|field| source.get(field).json() == reference.get(field).json());
-    // Upstream prints the field's path here, as a struct without visible fields.
+    // Upstream prints the field's path here, a struct without exported fields.
     if !reference.get("namespace").is_empty() {
         let why = "may not be specified when dataSourceRef.namespace is specified";
         errors.push(spec.invalid_as("{}".to_owned(), why));

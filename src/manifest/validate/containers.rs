@@ -1,4 +1,4 @@
-//! Containers, init containers and ephemeral containers: what they must have, and what only some
+//! Containers, init containers and ephemeral containers: required fields, and fields that only some
 //! of them may have (upstream: `validateContainers`, `validateInitContainers`,
 //! `validateEphemeralContainers`).
 
@@ -9,10 +9,10 @@ use super::security_context;
 use super::volumes::Volumes;
 use super::{env, mounts, names, ports, probes, resources, restart_rules};
 
-/// When to pull an image.
+/// Values of `imagePullPolicy`.
 pub(super) const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 
-/// What the rules of a container ask of the pod around it.
+/// The parts of the pod that the rules of a container depend on.
 pub(super) struct Surroundings<'a> {
     /// The volumes without errors.
     pub(super) volumes: Volumes<'a>,
@@ -20,7 +20,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) claims: BTreeSet<&'a str>,
     /// The pod's `terminationGracePeriodSeconds`.
     pub(super) grace_period: Option<i64>,
-    /// Whether root in the container is root on the node.
+    /// `true` if root in the container is root on the node (`hostUsers`).
     pub(super) host_users: bool,
     /// The pod's `restartPolicy`.
     pub(super) restart_policy: &'a str,
@@ -32,7 +32,7 @@ pub(super) fn visit_all<'a>(pod: &At<'a>) -> Vec<At<'a>> {
     kinds.iter().flat_map(|kind| pod.get(kind).items()).collect()
 }
 
-/// Judges `containers`, `initContainers` and `ephemeralContainers`, in this order.
+/// Validates `containers`, `initContainers` and `ephemeralContainers`, in this order.
 pub(super) fn check(pod: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     check_regular(&pod.get("containers"), around, errors);
     check_init(pod, around, errors);
@@ -68,8 +68,8 @@ fn check_init(pod: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
         } else if !name.is_empty() {
             taken.insert(name.text());
         }
-        // They run one after the other, so each has the ports for itself; upstream reports all of
-        // them as the first container's.
+        // Init containers run one after the other, so they do not share ports; upstream reports all
+        // of them as the first container's.
         let first = container.clone().reported_at(format!("{}[0]", containers.path()));
         ports::check_host_ports(&[first], errors);
         if is_sidecar {
@@ -81,7 +81,7 @@ fn check_init(pod: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     }
 }
 
-/// What only makes sense for a container that stays.
+/// Rejects fields that are valid only for containers that keep running, such as probes.
 fn check_runs_once(container: &At<'_>, errors: &mut Errors) {
     for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(field) = container.find(field) {
@@ -98,7 +98,8 @@ fn check_runs_once(container: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A template may have none at all; upstream tells what is wrong with them nevertheless.
+/// Validates ephemeral containers; a template may not have any, but upstream reports their errors
+/// too.
 fn check_ephemeral(pod: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     let others = names_of(&pod.get("containers"));
     let others: BTreeSet<&str> =
@@ -153,7 +154,7 @@ fn names_of<'a>(containers: &At<'a>) -> BTreeSet<&'a str> {
     containers.items().map(|container| container.get("name").text()).collect()
 }
 
-/// What holds for every container (upstream: `validateContainerCommon`).
+/// Validates fields of all types of containers (upstream: `validateContainerCommon`).
 fn check_common(container: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     container.get("name").required_and_follows(names::dns_label, errors);
     container.get("image").not_empty(errors);
@@ -171,7 +172,7 @@ fn check_common(container: &At<'_>, around: &Surroundings<'_>, errors: &mut Erro
     security_context::check(&container.get("securityContext"), around.host_users, errors);
 }
 
-/// Reported without an index, but for duplicates.
+/// Validates `resizePolicy`; only duplicates are reported with an index.
 fn check_resize_policy(policies: &At<'_>, pod_restart_policy: &str, errors: &mut Errors) {
     let mut taken = BTreeSet::new();
     for policy in policies.items() {

@@ -1,4 +1,4 @@
-//! Name resolution in the pod: policy, configuration, host aliases and the pod's own name
+//! Name resolution in the pod: policy, configuration, host aliases and the pod's host name
 //! (upstream: `validatePodDNSConfig`, `ValidateHostAliases`, `validatePodHostName`).
 
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,17 +8,17 @@ use super::names;
 
 const MAX_NAMESERVERS: usize = 3;
 const MAX_SEARCHES: usize = 32;
-/// All search domains and the spaces between them, in bytes.
+/// Limit of all search domains with the spaces between them, in bytes.
 const MAX_SEARCH_LIST: usize = 2048;
 const MAX_HOSTNAME: usize = 64;
 
-/// Judges `dnsPolicy`.
+/// Validates `dnsPolicy`.
 pub(super) fn check_policy(policy: &At<'_>, errors: &mut Errors) {
     let known = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     policy.required_one_of(&known, errors);
 }
 
-/// Judges `dnsConfig`. Without a nameserver where one is needed, nothing else is looked at.
+/// Validates `dnsConfig`. If a required nameserver is missing, nothing else is validated.
 pub(super) fn check_config(pod: &At<'_>, errors: &mut Errors) {
     let config = pod.get("dnsConfig");
     let (servers, searches) = (config.get("nameservers"), config.get("searches"));
@@ -69,7 +69,7 @@ fn check_searches(searches: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Judges `hostAliases`.
+/// Validates `hostAliases`.
 pub(super) fn check_host_aliases(aliases: &At<'_>, errors: &mut Errors) {
     for alias in aliases.items() {
         check_ip(&alias.get("ip"), errors);
@@ -79,7 +79,7 @@ pub(super) fn check_host_aliases(aliases: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// An address that every reader reads alike (upstream: `IsValidIPForLegacyField`).
+/// Validates an IP address that all parsers read alike (upstream: `IsValidIPForLegacyField`).
 fn check_ip(ip: &At<'_>, errors: &mut Errors) {
     match ip.text().parse() {
         Ok(IpAddr::V4(_)) => {}
@@ -98,7 +98,7 @@ fn check_ip(ip: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether it would be an address if its decimal numbers were shorter.
+/// `true` if it would be an address with fewer leading zeros.
 fn has_leading_zeros(text: &str) -> bool {
     let (before, decimal) = text.rsplit_once(':').map_or(("", text), |(v6, v4)| (v6, v4));
     let parts: Vec<&str> = decimal.split('.').collect();
@@ -116,7 +116,7 @@ fn has_leading_zeros(text: &str) -> bool {
             || format!("{before}:{v4}").parse::<Ipv6Addr>().is_ok())
 }
 
-/// Judges `hostnameOverride`.
+/// Validates `hostnameOverride`.
 pub(super) fn check_hostname_override(pod: &At<'_>, errors: &mut Errors) {
     let Some(name) = pod.find("hostnameOverride") else { return };
     for (other, spelled) in [

@@ -1,4 +1,4 @@
-//! What a container can be told about its own pod, by variables and files (upstream:
+//! The downward API: fields of its own pod in variables and files of a container (upstream:
 //! `validateObjectFieldSelector`, `validateContainerResourceFieldSelector`).
 
 use super::at::{At, Errors};
@@ -25,7 +25,7 @@ const VOLUME_FIELDS: [&str; 5] = [
     "metadata.uid",
 ];
 
-/// What upstream can convert; only some of it may then be used.
+/// Fields that upstream can convert; only some of them may be used.
 const CONVERTIBLE_FIELDS: [&str; 14] = [
     "metadata.annotations",
     "metadata.labels",
@@ -52,7 +52,7 @@ const RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 
-/// Divisors of everything that is counted in bytes.
+/// Divisors of resources that are counted in bytes.
 const BYTE_DIVISORS: [&str; 13] =
     ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
@@ -68,7 +68,7 @@ pub(super) fn resource_of_env(reference: &At<'_>, errors: &mut Errors) {
     check_resource(reference, errors);
 }
 
-/// A file belongs to no container, so it must name one.
+/// Validates the reference of a file, which must name a container.
 pub(super) fn resource_of_volume(reference: &At<'_>, errors: &mut Errors) {
     if reference.get("containerName").is_empty() {
         errors.push(reference.get("containerName").required(""));
@@ -92,7 +92,7 @@ fn check_field(reference: &At<'_>, usable: &[&str], errors: &mut Errors) {
         Some(("metadata.annotations", key)) => key_of(reference, &key.to_lowercase(), errors),
         Some((_labels, key)) => key_of(reference, key, errors),
         None => {
-            // What old clients wrote for it.
+            // The name that old clients use.
             let path = if field.text() == "spec.host" { "spec.nodeName" } else { field.text() };
             if !usable.contains(&path) {
                 errors.push(field.not_supported_as(quoted(path), usable));
@@ -101,13 +101,13 @@ fn check_field(reference: &At<'_>, usable: &[&str], errors: &mut Errors) {
     }
 }
 
-/// Reported at the reference.
+/// Validates the key; the error is reported at the reference.
 fn key_of(reference: &At<'_>, key: &str, errors: &mut Errors) {
     let complaints = names::label_key(key).into_iter();
     errors.extend(complaints.map(|why| reference.invalid_as(quoted(key), &why)));
 }
 
-/// Whether this version of a pod has the field (upstream: `ConvertDownwardAPIFieldLabel`).
+/// Checks that this version of a pod has the field (upstream: `ConvertDownwardAPIFieldLabel`).
 fn convertible(version: &str, field: &str) -> Result<(), String> {
     if version != "v1" {
         return Err(format!("unsupported pod version: {version}"));
@@ -120,7 +120,7 @@ fn convertible(version: &str, field: &str) -> Result<(), String> {
     }
 }
 
-/// `path['key']` taken apart (upstream: `SplitMaybeSubscriptedPath`).
+/// Splits `path['key']` (upstream: `SplitMaybeSubscriptedPath`).
 fn subscripted(field: &str) -> Option<(&str, &str)> {
     field.strip_suffix("']")?.split_once("['").filter(|(path, _)| !path.is_empty())
 }
@@ -139,7 +139,7 @@ fn is_hugepages(resource: &str) -> bool {
     resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-")
 }
 
-/// Unset and 0 are 1 (upstream: `validateContainerResourceDivisor`).
+/// Validates `divisor`; absent and 0 mean 1 (upstream: `validateContainerResourceDivisor`).
 fn check_divisor(reference: &At<'_>, errors: &mut Errors) {
     let (resource, divisor) = (reference.get("resource").text(), reference.get("divisor"));
     let (usable, what) = match resource {

@@ -1,5 +1,5 @@
-//! Environment variables (upstream: `ValidateEnv`, `ValidateEnvFrom`,
-//! `validateFileKeyRefVolumes`), and the one rule of ours.
+//! Environment variables (upstream: `ValidateEnv`, `ValidateEnvFrom`, `validateFileKeyRefVolumes`),
+//! and the rule of `ds-plan` about duplicate names.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{downward_api, names, paths};
 
 type Check = fn(&At<'_>, &mut Errors);
 
-/// Where a value may come from, in upstream's order.
+/// Sources of a value, in upstream's order.
 const SOURCES: [(&str, Check); 5] = [
     ("fieldRef", downward_api::field_of_env),
     ("resourceFieldRef", downward_api::resource_of_env),
@@ -19,7 +19,7 @@ const SOURCES: [(&str, Check); 5] = [
     ("fileKeyRef", check_file_key),
 ];
 
-/// Judges `env` of one container.
+/// Validates `env` of one container.
 pub(super) fn check(env: &At<'_>, errors: &mut Errors) {
     let mut taken = BTreeSet::new();
     for variable in env.items() {
@@ -28,10 +28,10 @@ pub(super) fn check(env: &At<'_>, errors: &mut Errors) {
         if let Some(from) = variable.find("valueFrom") {
             check_value_from(&from, &variable.get("value"), errors);
         }
-        // Create accepts it, server-side apply answers it with 500 for ever after.
+        // Create accepts it, but server-side apply fails with 500 from then on.
         if !name.is_empty() && !taken.insert(name.text()) {
             errors.push(name.duplicate_for_us(
-                "the API server accepts it once and then fails on every server-side apply",
+                "the API server accepts it on create but fails on every later server-side apply",
             ));
         }
     }
@@ -58,13 +58,13 @@ fn check_value_from(from: &At<'_>, value: &At<'_>, errors: &mut Errors) {
     errors.push(from.invalid_as(quoted(""), why));
 }
 
-/// A key of a `ConfigMap` or Secret.
+/// Validates a reference to a key of a `ConfigMap` or Secret.
 fn check_key(reference: &At<'_>, errors: &mut Errors) {
     reference.get("name").follows(names::dns_subdomain, errors);
     reference.get("key").required_and_follows(names::config_map_key, errors);
 }
 
-/// A variable in a file that an earlier container has written.
+/// Validates a reference to a variable in a file that an earlier container has written.
 fn check_file_key(reference: &At<'_>, errors: &mut Errors) {
     reference.get("key").required_and_follows(names::env_name, errors);
     reference.get("volumeName").required_and_follows(names::dns_label, errors);
@@ -72,7 +72,7 @@ fn check_file_key(reference: &At<'_>, errors: &mut Errors) {
     paths::no_backsteps(&reference.get("path"), errors);
 }
 
-/// Judges `envFrom` of one container; how many sources there are is reported without an index.
+/// Validates `envFrom` of one container; the number of sources is reported without an index.
 pub(super) fn check_from(env_from: &At<'_>, errors: &mut Errors) {
     for source in env_from.items() {
         source.get("prefix").follows_if_set(names::env_name, errors);
@@ -89,7 +89,7 @@ pub(super) fn check_from(env_from: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The files of `fileKeyRef` must be in an `emptyDir`.
+/// Validates that the files of `fileKeyRef` are in an `emptyDir`.
 pub(super) fn check_file_volumes(pod: &At<'_>, errors: &mut Errors) {
     for container in visit_all(pod) {
         for variable in container.get("env").items() {

@@ -1,4 +1,4 @@
-//! How Go prints the values that stand in error texts: `%q` for plain strings, `json.Marshal` for
+//! Formats values in error messages as Go does: `%q` for plain strings, `json.Marshal` for
 //! everything else.
 
 use std::fmt::Write as _;
@@ -69,7 +69,7 @@ fn escaped_for_html(json: &str) -> String {
     out
 }
 
-/// The same value with sorted keys, whatever order `serde_json` is built to keep.
+/// The same value with sorted keys, independent of the order that `serde_json` keeps.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(sorted).collect(),

@@ -1,4 +1,4 @@
-//! The metadata of the DaemonSet, and labels and annotations wherever they stand (upstream:
+//! The metadata of the DaemonSet, and labels and annotations of other objects in it (upstream:
 //! `ValidateObjectMeta`).
 //!
 //! Not here: `managedFields` and `generation`, which only the server writes.
@@ -7,10 +7,10 @@ use super::at::{At, Errors};
 use super::go_text::{json_struct, quoted};
 use super::names;
 
-/// All annotations of an object together, keys and values, in bytes.
+/// Limit of all annotations of an object, keys and values, in bytes.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-/// Judges `metadata` of a namespaced object whose name is a DNS subdomain.
+/// Validates `metadata` of a namespaced object whose name is a DNS subdomain.
 pub(super) fn check(metadata: &At<'_>, errors: &mut Errors) {
     name(metadata, errors);
     metadata.get("namespace").required_and_follows(names::dns_label, errors);
@@ -20,7 +20,8 @@ pub(super) fn check(metadata: &At<'_>, errors: &mut Errors) {
     finalizers(&metadata.get("finalizers"), errors);
 }
 
-/// Upstream has generated the name by now; here a prefix that generates good names is enough.
+/// Validates the name. Upstream has generated it by now; here a prefix that generates valid names
+/// is sufficient.
 fn name(metadata: &At<'_>, errors: &mut Errors) {
     let (name, generate_name) = (metadata.get("name"), metadata.get("generateName"));
     generate_name.follows_if_set(names::dns_subdomain_prefix, errors);
@@ -30,8 +31,8 @@ fn name(metadata: &At<'_>, errors: &mut Errors) {
     name.follows_if_set(names::dns_subdomain, errors);
 }
 
-/// A map of labels, or a `nodeSelector`; reported at the map, without the key (upstream:
-/// `ValidateLabels`).
+/// Validates a map of labels or a `nodeSelector`; errors are reported at the map, without the key
+/// (upstream: `ValidateLabels`).
 pub(super) fn labels(labels: &At<'_>, errors: &mut Errors) {
     for (key, value) in labels.entries() {
         let complaints = names::label_key(key).into_iter();
@@ -40,7 +41,8 @@ pub(super) fn labels(labels: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A map of annotations; their keys may be in upper case (upstream: `ValidateAnnotations`).
+/// Validates a map of annotations; their keys may contain upper case (upstream:
+/// `ValidateAnnotations`).
 pub(super) fn annotations(annotations: &At<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in annotations.entries() {
@@ -53,7 +55,8 @@ pub(super) fn annotations(annotations: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Reported without an index (upstream: `ValidateOwnerReferences`).
+/// Validates `ownerReferences`; errors are reported without an index (upstream:
+/// `ValidateOwnerReferences`).
 fn owner_references(references: &At<'_>, errors: &mut Errors) {
     let mut controller: Option<String> = None;
     for reference in references.items() {
@@ -100,7 +103,7 @@ fn owner_reference(reference: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// In the order of the Go type, pointers only when they are set.
+/// The owner reference as JSON in the order of the Go type; pointers only when they are set.
 fn owner_json(reference: &At<'_>) -> String {
     let texts = ["apiVersion", "kind", "name", "uid"];
     let mut fields: Vec<(&str, String)> =
@@ -111,7 +114,8 @@ fn owner_json(reference: &At<'_>) -> String {
     json_struct(&fields)
 }
 
-/// First as qualified names, without an index, then without a prefix, with one.
+/// Validates finalizers as qualified names, without an index; then names without a prefix, with an
+/// index.
 fn finalizers(finalizers: &At<'_>, errors: &mut Errors) {
     for finalizer in finalizers.items() {
         finalizer.reported_at(finalizers.path()).follows(names::label_key, errors);
@@ -134,7 +138,8 @@ fn finalizers(finalizers: &At<'_>, errors: &mut Errors) {
 mod tests {
     use crate::manifest::validate::table;
 
-    /// The API server compares it with the request's before it judges, so this is no row.
+    /// The API server compares the namespace with that of the request before it validates, so this
+    /// is not a row of the table.
     #[test]
     fn a_namespace_is_a_label() {
         for (namespace, want) in [

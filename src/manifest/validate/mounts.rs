@@ -1,5 +1,5 @@
-//! Volumes in a container, as directories and as raw devices (upstream: `ValidateVolumeMounts`,
-//! `ValidateVolumeDevices`).
+//! Mounts of volumes in a container, as directories and as raw devices (upstream:
+//! `ValidateVolumeMounts`, `ValidateVolumeDevices`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::at::{At, Errors};
 use super::paths;
 use super::volumes::Volumes;
 
-/// Judges `volumeMounts`. What is wrong with one field of a mount is reported without the index.
+/// Validates `volumeMounts`. Errors of one field of a mount are reported without the index.
 pub(super) fn check(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let mounts = container.get("volumeMounts");
     let devices = places(&container.get("volumeDevices"), "devicePath");
@@ -35,7 +35,7 @@ pub(super) fn check(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Erro
     }
 }
 
-/// Where each volume is, by name. Of one that is there twice upstream knows the last place only.
+/// The path of each volume, by name. For a duplicate name, upstream keeps the last path only.
 fn places<'a>(list: &At<'a>, field: &str) -> BTreeMap<&'a str, &'a str> {
     list.items().map(|item| (item.get("name").text(), item.get(field).text())).collect()
 }
@@ -77,7 +77,7 @@ fn check_recursive_read_only(mount: &At<'_>, mounts: &str, errors: &mut Errors) 
     }
 }
 
-/// Judges `volumeDevices`.
+/// Validates `volumeDevices`.
 pub(super) fn check_devices(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let devices = container.get("volumeDevices");
     let mounts = places(&container.get("volumeMounts"), "mountPath");

@@ -1,6 +1,6 @@
-//! The formats of names, keys and other short texts (upstream: `k8s.io/apimachinery`'s
-//! `util/validation` and `api/validate/content`). Each check answers with upstream's complaints;
-//! no complaint means that the text is fine.
+//! The formats of names, keys and other short strings (upstream: `k8s.io/apimachinery`'s
+//! `util/validation` and `api/validate/content`). Each check returns upstream's error messages;
+//! none for a valid string.
 
 const LABEL_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FMT: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -9,19 +9,19 @@ const UNDERSCORE_SUBDOMAIN_FMT: &str =
 const KEY_FMT: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const VALUE_FMT: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 
-/// The longest DNS label, label value, and name part of a label key, in bytes.
+/// Maximum length of a DNS label, label value, and name part of a label key, in bytes.
 const LABEL_MAX: usize = 63;
-/// The longest DNS subdomain, in bytes.
+/// Maximum length of a DNS subdomain, in bytes.
 pub(super) const SUBDOMAIN_MAX: usize = 253;
 
-/// A DNS label (upstream: `IsDNS1123Label`).
+/// Validates a DNS label (upstream: `IsDNS1123Label`).
 pub(super) fn dns_label(text: &str) -> Vec<String> {
     let mut complaints = too_long(text, LABEL_MAX, "characters");
     if !is_label(text) {
         complaints.push(if is_subdomain(text) {
             "must not contain dots".to_owned()
         } else {
-            regex_complaint(
+            regex_error(
                 "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
                  '-', and must start and end with an alphanumeric character",
                 LABEL_FMT,
@@ -37,8 +37,8 @@ pub(super) fn dns_subdomain(text: &str) -> Vec<String> {
     subdomain_measured_in(text, "characters")
 }
 
-/// A name that a prefix will be put before or a suffix behind: a dash at its end is fine
-/// (upstream: `NameIsDNSSubdomain` with `prefix`, which also swallows the character before it).
+/// Validates a name that will get a prefix or a suffix: it may end with a dash (upstream:
+/// `NameIsDNSSubdomain` with `prefix`, which also ignores the character before the dash).
 pub(super) fn dns_subdomain_prefix(text: &str) -> Vec<String> {
     match text.strip_suffix('-') {
         Some(start) if !start.is_empty() => {
@@ -49,7 +49,7 @@ pub(super) fn dns_subdomain_prefix(text: &str) -> Vec<String> {
     }
 }
 
-/// A DNS subdomain whose parts may hold underscores (upstream:
+/// A DNS subdomain whose parts may contain underscores (upstream:
 /// `IsDNS1123SubdomainWithUnderscore`).
 pub(super) fn dns_subdomain_with_underscore(text: &str) -> Vec<String> {
     let mut complaints = too_long(text, SUBDOMAIN_MAX, "characters");
@@ -58,7 +58,7 @@ pub(super) fn dns_subdomain_with_underscore(text: &str) -> Vec<String> {
         is_framed(part, is_lower_alphanumeric, |b| is_lower_alphanumeric(b) || b"-_".contains(&b))
     };
     if !text.split('.').all(is_part) {
-        complaints.push(regex_complaint(
+        complaints.push(regex_error(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
              '_', '-' or '.', and must start and end with an alphanumeric character",
             UNDERSCORE_SUBDOMAIN_FMT,
@@ -72,7 +72,7 @@ pub(super) fn dns_subdomain_with_underscore(text: &str) -> Vec<String> {
 /// (upstream: `IsLabelKey`, also known as `IsQualifiedName`).
 pub(super) fn label_key(text: &str) -> Vec<String> {
     let format = || {
-        regex_complaint(
+        regex_error(
             "must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
              with an alphanumeric character",
             KEY_FMT,
@@ -111,7 +111,7 @@ pub(super) fn label_key(text: &str) -> Vec<String> {
 pub(super) fn label_value(text: &str) -> Vec<String> {
     let mut complaints = too_long(text, LABEL_MAX, "bytes");
     if !text.is_empty() && !is_key(text) {
-        complaints.push(regex_complaint(
+        complaints.push(regex_error(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', \
              '_' or '.', and must start and end with an alphanumeric character",
             VALUE_FMT,
@@ -151,7 +151,7 @@ pub(super) fn percent(text: &str) -> Vec<String> {
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
         return vec![];
     }
-    vec![regex_complaint(
+    vec![regex_error(
         "a valid percent string must be a numeric string followed by an ending '%'",
         "[0-9]+%",
         &["1%", "93%"],
@@ -163,7 +163,7 @@ pub(super) fn http_header(text: &str) -> Vec<String> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
         return vec![];
     }
-    vec![regex_complaint(
+    vec![regex_error(
         "a valid HTTP header must consist of alphanumeric characters or '-'",
         "[-A-Za-z0-9]+",
         &["X-Header-Name"],
@@ -188,7 +188,7 @@ pub(super) fn env_name(text: &str) -> Vec<String> {
 pub(super) fn config_map_key(text: &str) -> Vec<String> {
     let mut complaints = too_long(text, SUBDOMAIN_MAX, "characters");
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) {
-        complaints.push(regex_complaint(
+        complaints.push(regex_error(
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
             "[-._a-zA-Z0-9]+",
             &["key.name", "KEY_NAME", "key-name"],
@@ -203,7 +203,7 @@ pub(super) fn config_map_key(text: &str) -> Vec<String> {
     complaints
 }
 
-/// Whether a sysctl may be called so, with dots or slashes (upstream: `IsValidSysctlName`).
+/// `true` for a valid name of a sysctl, with dots or slashes (upstream: `IsValidSysctlName`).
 pub(super) fn is_sysctl(text: &str) -> bool {
     let is_part = |part: &str| {
         is_framed(part, is_lower_alphanumeric, |b| is_lower_alphanumeric(b) || b"-_".contains(&b))
@@ -214,7 +214,7 @@ pub(super) fn is_sysctl(text: &str) -> bool {
 fn subdomain_measured_in(text: &str, unit: &str) -> Vec<String> {
     let mut complaints = too_long(text, SUBDOMAIN_MAX, unit);
     if !is_subdomain(text) {
-        complaints.push(regex_complaint(
+        complaints.push(regex_error(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
              '-' or '.', and must start and end with an alphanumeric character",
             SUBDOMAIN_FMT,
@@ -224,7 +224,7 @@ fn subdomain_measured_in(text: &str, unit: &str) -> Vec<String> {
     complaints
 }
 
-/// Upstream counts bytes everywhere, but calls them characters in its older checks.
+/// The error for a string longer than `max` bytes; older checks of upstream call them characters.
 fn too_long(text: &str, max: usize, unit: &str) -> Vec<String> {
     if text.len() <= max {
         return vec![];
@@ -232,7 +232,7 @@ fn too_long(text: &str, max: usize, unit: &str) -> Vec<String> {
     vec![format!("must be no more than {max} {unit}")]
 }
 
-fn regex_complaint(what: &str, regex: &str, examples: &[&str]) -> String {
+fn regex_error(what: &str, regex: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
     format!("{what} (e.g. {}regex used for validation is '{regex}')", examples.join(" or "))
 }
@@ -254,7 +254,8 @@ fn is_lower_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
 
-/// Whether a text is not empty, has only bytes that `inside` likes, and `ends` at both ends.
+/// `true` for a non-empty string whose bytes all match `inside`, and whose first and last match
+/// `ends`.
 fn is_framed(text: &str, ends: fn(u8) -> bool, inside: fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(|b| ends(*b))
@@ -268,13 +269,13 @@ mod tests {
 
     type Check = fn(&str) -> Vec<String>;
 
-    /// What a complaint is about, short enough for a table: its first words.
+    /// The first words of each message, short enough for a table.
     fn gist(complaints: &[String]) -> Vec<&str> {
         complaints.iter().map(|why| why.split(" (").next().unwrap_or_default()).collect()
     }
 
     #[test]
-    fn what_is_well_formed() {
+    fn valid_names_are_accepted() {
         let long = "a".repeat(63);
         let subdomain = format!("{}.{}.{}.{}", long, long, long, "a".repeat(61));
         for (check, text) in [
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not() {
+    fn invalid_names_are_rejected() {
         let long = "a".repeat(254);
         let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
                      or '-', and must start and end with an alphanumeric character";
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_and_regex_are_told() {
+    fn messages_contain_examples_and_regex() {
         assert_eq!(
             dns_label("A"),
             ["a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \

@@ -1,11 +1,11 @@
-//! The operating system that a pod declares, and what it may then not have (upstream: `validateOS`,
+//! The operating system of a pod, and the fields that are forbidden for it (upstream: `validateOS`,
 //! `validateLinux`, `validateWindows`).
 
 use super::at::{At, Errors};
 use super::containers::visit_all;
 
-/// What a Windows pod may not have at the pod, in upstream's order; the path in the manifest, and
-/// what it is called in the error.
+/// Fields that are forbidden for a Windows pod, in upstream's order: the path in the manifest, and
+/// the name in the error.
 const NOT_ON_WINDOWS: [&str; 15] = [
     "securityContext.appArmorProfile",
     "securityContext.seLinuxOptions",
@@ -24,7 +24,7 @@ const NOT_ON_WINDOWS: [&str; 15] = [
     "securityContext.seLinuxChangePolicy",
 ];
 
-/// The same for the security context of a container.
+/// Forbidden fields of the security context of a Windows container.
 const NOT_IN_WINDOWS_CONTAINERS: [&str; 10] = [
     "appArmorProfile",
     "seLinuxOptions",
@@ -38,7 +38,7 @@ const NOT_IN_WINDOWS_CONTAINERS: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// Judges `os`, and the pod by it.
+/// Validates `os`, and the pod's fields for it.
 pub(super) fn check(pod: &At<'_>, errors: &mut Errors) {
     let Some(os) = pod.find("os") else { return };
     let name = os.get("name");
@@ -65,7 +65,7 @@ fn check_windows(pod: &At<'_>, errors: &mut Errors) {
     let why = "cannot be set for a windows pod";
     for path in NOT_ON_WINDOWS {
         let field = path.split('.').fold(pod.clone(), |at, name| at.get(name));
-        // `false` is as good as nothing where Go has no pointer.
+        // `false` counts as unset where Go does not have a pointer.
         let is_set = match path {
             "hostPID" | "hostIPC" => field.is_true(),
             "securityContext.sysctls" => !field.is_empty(),

@@ -1,15 +1,15 @@
-//! File paths inside the manifest (upstream: `validateLocalDescendingPath` and its neighbours).
+//! File paths in the manifest (upstream: `validateLocalDescendingPath` and related functions).
 
 use super::at::{At, Errors};
 
-/// Must not climb: no `..` between its slashes.
+/// Must not contain `..` as an element.
 pub(super) fn no_backsteps(path: &At<'_>, errors: &mut Errors) {
     if climbs(path.text()) {
         errors.push(path.invalid("must not contain '..'"));
     }
 }
 
-/// Must also be relative.
+/// Must be relative and not contain `..`.
 pub(super) fn local_descending(path: &At<'_>, errors: &mut Errors) {
     if path.text().starts_with('/') {
         errors.push(path.invalid("must be a relative path"));
@@ -17,7 +17,8 @@ pub(super) fn local_descending(path: &At<'_>, errors: &mut Errors) {
     no_backsteps(path, errors);
 }
 
-/// Must also not begin with two dots: the kubelet keeps such names for itself.
+/// Must be relative, not contain `..`, and not begin with two dots: the kubelet reserves such
+/// names.
 pub(super) fn local_non_reserved(path: &At<'_>, errors: &mut Errors) {
     local_descending(path, errors);
     if path.text().starts_with("..") && !path.text().starts_with("../") {
@@ -25,14 +26,14 @@ pub(super) fn local_non_reserved(path: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Permission bits, if set.
+/// Must be permission bits, if set.
 pub(super) fn file_mode(mode: &At<'_>, errors: &mut Errors) {
     if !(0..=0o777).contains(&mode.int()) {
         errors.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
     }
 }
 
-/// Whether one of its elements is `..`.
+/// `true` if an element of the path is `..`.
 pub(super) fn climbs(path: &str) -> bool {
     path.split('/').any(|element| element == "..")
 }

@@ -1,4 +1,4 @@
-//! The pod: which part is judged when, and its single fields (upstream: `ValidatePodSpec`).
+//! The pod: the order of its rules, and its single fields (upstream: `ValidatePodSpec`).
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{
     security_context, spread, tolerations, volumes, windows,
 };
 
-/// Judges `spec.template.spec`, in upstream's order.
+/// Validates `spec.template.spec`, in upstream's order.
 pub(super) fn check(pod: &At<'_>, errors: &mut Errors) {
     check_containers(pod, errors);
     ports::check_host_network(pod, errors);
@@ -43,12 +43,12 @@ fn check_containers(pod: &At<'_>, errors: &mut Errors) {
     resources::check_pod(pod, &around.claims, errors);
 }
 
-/// Unset means yes.
+/// The value of `hostUsers`, which defaults to true.
 fn has_host_users(pod: &At<'_>) -> bool {
     pod.find("hostUsers").is_none_or(|host_users| host_users.is_true())
 }
 
-/// Conditions that must hold before a pod is ready, and before it is scheduled.
+/// Validates `readinessGates` and `schedulingGates`.
 fn check_gates(pod: &At<'_>, errors: &mut Errors) {
     for gate in pod.get("readinessGates").items() {
         gate.get("conditionType").follows(names::label_key, errors);
@@ -63,8 +63,8 @@ fn check_gates(pod: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// User namespaces do not go together with the node's other namespaces. Two of them are reported
-/// in upper case.
+/// Validates that `hostUsers: false` is not combined with the node's other namespaces. Two of them
+/// are reported in upper case.
 fn check_host_users(pod: &At<'_>, errors: &mut Errors) {
     if has_host_users(pod) {
         return;
@@ -104,7 +104,7 @@ fn check_names(pod: &At<'_>, errors: &mut Errors) {
     check_overhead(&pod.get("overhead"), errors);
 }
 
-/// Judged as the limits of a container.
+/// Validates `overhead`, with the rules for a container's limits.
 fn check_overhead(overhead: &At<'_>, errors: &mut Errors) {
     if overhead.is_set() {
         let limits = serde_json::json!({ "limits": overhead.json() });

@@ -1,4 +1,4 @@
-//! Container ports, and host ports that would collide (upstream: `validateContainerPorts`,
+//! Container ports, and conflicts of host ports (upstream: `validateContainerPorts`,
 //! `AccumulateUniqueHostPorts`).
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use super::at::{At, Errors};
 use super::go_text::quoted;
 use super::names;
 
-/// Judges the ports of one container.
+/// Validates the ports of one container.
 pub(super) fn check(ports: &At<'_>, errors: &mut Errors) {
     let mut taken = BTreeSet::new();
     for port in ports.items() {
@@ -36,7 +36,7 @@ fn check_name<'a>(name: &At<'a>, taken: &mut BTreeSet<&'a str>, errors: &mut Err
     errors.extend(name.invalids(complaints));
 }
 
-/// A number or a name, as probes give it (upstream: `ValidatePortNumOrName`).
+/// Validates a port number or name, as used by probes (upstream: `ValidatePortNumOrName`).
 pub(super) fn check_reference(port: &At<'_>, errors: &mut Errors) {
     if port.json().is_string() {
         port.follows(names::port_name, errors);
@@ -46,7 +46,7 @@ pub(super) fn check_reference(port: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// No two of these containers may ask for the same port of the node.
+/// Validates that no two of these containers use the same host port.
 pub(super) fn check_host_ports(containers: &[At<'_>], errors: &mut Errors) {
     let mut taken = BTreeSet::new();
     for port in containers.iter().flat_map(|container| container.get("ports").items()) {
@@ -59,7 +59,8 @@ pub(super) fn check_host_ports(containers: &[At<'_>], errors: &mut Errors) {
     }
 }
 
-/// On the node's network a port is the node's port (upstream: `validatePodHostNetworkDeps`).
+/// Validates ports with `hostNetwork`, where host port and container port must match (upstream:
+/// `validatePodHostNetworkDeps`).
 pub(super) fn check_host_network(pod: &At<'_>, errors: &mut Errors) {
     if !pod.get("hostNetwork").is_true() {
         return;

@@ -4,7 +4,7 @@ use super::at::{At, Errors};
 use super::containers::Surroundings;
 use super::{names, ports};
 
-/// Judges the three probes of a container that stays.
+/// Validates the three probes of a container that keeps running.
 pub(super) fn check(container: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     for (field, is_about_readiness) in
         [("livenessProbe", false), ("readinessProbe", true), ("startupProbe", false)]
@@ -41,7 +41,7 @@ fn check_probe(probe: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     }
 }
 
-/// Judges the hooks of a container that stays.
+/// Validates the hooks of a container that keeps running.
 pub(super) fn check_lifecycle(container: &At<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     for hook in ["postStart", "preStop"] {
         if let Some(hook) = container.get("lifecycle").find(hook) {
@@ -50,7 +50,7 @@ pub(super) fn check_lifecycle(container: &At<'_>, around: &Surroundings<'_>, err
     }
 }
 
-/// Exactly one of `handlers`.
+/// Validates that exactly one of `handlers` is set.
 fn check_handler(
     holder: &At<'_>,
     handlers: &[&str],
@@ -70,7 +70,7 @@ fn check_handler(
     }
 }
 
-/// Headers are reported without an index.
+/// Validates `httpGet`; headers are reported without an index.
 fn check_http(handler: &At<'_>, errors: &mut Errors) {
     ports::check_reference(&handler.get("port"), errors);
     handler.get("scheme").one_of(&["HTTP", "HTTPS"], errors);
@@ -80,7 +80,7 @@ fn check_http(handler: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Reported at the handler, not at its seconds.
+/// Validates `sleep`; the error is reported at the handler, not at its `seconds`.
 fn check_sleep(handler: &At<'_>, grace_period: Option<i64>, errors: &mut Errors) {
     let seconds = handler.get("seconds").int();
     let Some(grace) = grace_period else { return };

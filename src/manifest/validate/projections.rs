@@ -1,5 +1,5 @@
-//! Volume sources that are made of files: Secret, `ConfigMap`, downward API, and all of them
-//! projected into one (upstream: `validateProjectedVolumeSource` and its neighbours).
+//! Volume sources made of files: Secret, `ConfigMap`, downward API, and their projections into one
+//! volume (upstream: `validateProjectedVolumeSource` and related functions).
 //!
 //! Not here: `clusterTrustBundle` and `podCertificate`, which a server with default feature gates
 //! drops before it validates.
@@ -26,7 +26,7 @@ fn keyed_files(source: &At<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-/// One key and the file that it becomes (upstream: `validateKeyToPath`).
+/// Validates a key and its file path (upstream: `validateKeyToPath`).
 fn key_to_path(item: &At<'_>, errors: &mut Errors) {
     item.get("key").not_empty(errors);
     item.get("path").not_empty(errors);
@@ -34,7 +34,7 @@ fn key_to_path(item: &At<'_>, errors: &mut Errors) {
     paths::file_mode(&item.get("mode"), errors);
 }
 
-/// Reported without the item's index.
+/// Validates `downwardAPI` items; errors are reported without the item's index.
 pub(super) fn downward_api(source: &At<'_>, errors: &mut Errors) {
     paths::file_mode(&source.get("defaultMode"), errors);
     for item in source.get("items").items() {
@@ -100,7 +100,7 @@ fn projected_keys<'a>(
     }
 }
 
-/// Two files may not be at one path; reported at the volume, with `shown`.
+/// Validates that no two files have one path; the error is reported at the volume, with `shown`.
 fn take<'a>(
     volume: &At<'_>,
     path: &'a str,
@@ -113,7 +113,7 @@ fn take<'a>(
     }
 }
 
-/// The path is reported at the volume.
+/// Validates `serviceAccountToken`; the path is reported at the volume.
 fn service_account_token(volume: &At<'_>, token: &At<'_>, errors: &mut Errors) {
     let seconds = token.get("expirationSeconds");
     if seconds.int() < 600 {

@@ -1,4 +1,4 @@
-//! Claims to devices: those of the pod, and how containers refer to them (upstream:
+//! Claims to devices: those of the pod, and the references of containers (upstream:
 //! `validatePodResourceClaims`, `validateResourceClaimNames`).
 
 use std::collections::BTreeSet;
@@ -7,10 +7,10 @@ use super::at::{At, Errors};
 use super::go_text::{json_struct, quoted};
 use super::names;
 
-/// How much of the pod's claims an error lists, in bytes.
+/// Limit of the list of claims in an error, in bytes.
 const LONGEST_LIST: usize = 500;
 
-/// Judges the pod's claims; their names are for the containers.
+/// Validates the pod's claims; returns their names for the containers.
 pub(super) fn check<'a>(claims: &At<'a>, errors: &mut Errors) -> BTreeSet<&'a str> {
     let mut taken = BTreeSet::new();
     for claim in claims.items() {
@@ -45,7 +45,7 @@ fn check_source(claim: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream prints its internal struct.
+/// The claim as upstream prints its internal struct.
 fn shown(claim: &At<'_>) -> String {
     let pointer =
         |field| claim.find(field).map_or_else(|| "null".to_owned(), |value| value.marshalled());
@@ -56,7 +56,7 @@ fn shown(claim: &At<'_>) -> String {
     ])
 }
 
-/// Judges `resources.claims` of a container against the pod's claims.
+/// Validates `resources.claims` of a container against the pod's claims.
 pub(super) fn check_references(claims: &At<'_>, of_pod: &BTreeSet<&str>, errors: &mut Errors) {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     let listed = listed(of_pod);
@@ -74,7 +74,7 @@ pub(super) fn check_references(claims: &At<'_>, of_pod: &BTreeSet<&str>, errors:
     }
 }
 
-/// The pod's claims, as upstream lists them; it knows no bound, but each error has them all.
+/// The pod's claims as upstream lists them; upstream has no limit, but each error repeats the list.
 fn listed(of_pod: &BTreeSet<&str>) -> String {
     if of_pod.is_empty() {
         return " which is empty".to_owned();
@@ -90,7 +90,7 @@ fn listed(of_pod: &BTreeSet<&str>) -> String {
     listed
 }
 
-/// A whole claim and one of its requests overlap.
+/// Validates that a claim is not used both completely and by one of its requests.
 fn check_unique(
     claim: &At<'_>,
     name: &str,

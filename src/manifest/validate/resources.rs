@@ -1,4 +1,4 @@
-//! Requests and limits, of containers and of the pod as a whole (upstream:
+//! Requests and limits of containers and of the pod as a whole (upstream:
 //! `validateResourceRequirements`, `validatePodResourceConsistency`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use super::at::{At, Errors};
 use super::go_text::quoted;
 use super::{names, resource_claims};
 
-/// Unprefixed resources that the API knows at all; most of them only in quotas.
+/// Unprefixed resources of the API; most of them are for quotas only.
 const STANDARD: [&str; 20] = [
     "cpu",
     "memory",
@@ -32,7 +32,7 @@ const STANDARD: [&str; 20] = [
     "services.loadbalancers",
 ];
 
-/// Those of them that are counted.
+/// Unprefixed resources with integer amounts.
 const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -45,7 +45,7 @@ const COUNTED: [&str; 9] = [
     "services.loadbalancers",
 ];
 
-/// Judges `requests`, `limits` and `claims`; `check_name` says which resources may be there.
+/// Validates `requests`, `limits` and `claims`; `check_name` validates the names of resources.
 pub(super) fn check(
     resources: &At<'_>,
     check_name: fn(&str, &At<'_>, &mut Errors),
@@ -72,7 +72,7 @@ pub(super) fn check(
     resource_claims::check_references(&resources.get("claims"), claims_of_pod, errors);
 }
 
-/// What a container may ask for (upstream: `validateContainerResourceName`).
+/// Validates the name of a container's resource (upstream: `validateContainerResourceName`).
 pub(super) fn check_container_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
     check_standard_name(name, amount, errors);
     let (is_fine, why) = if name.contains('/') {
@@ -87,7 +87,7 @@ pub(super) fn check_container_name(name: &str, amount: &At<'_>, errors: &mut Err
     }
 }
 
-/// What a whole pod may ask for (upstream: `validatePodResourceName`).
+/// Validates the name of a pod-level resource (upstream: `validatePodResourceName`).
 fn check_pod_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
     let before = errors.len();
     check_standard_name(name, amount, errors);
@@ -114,24 +114,25 @@ fn is_quota_hugepages(name: &str) -> bool {
     is_hugepages(name) || name.starts_with("requests.hugepages-")
 }
 
-/// Kubernetes' own, by name or by prefix.
+/// `true` for resources of Kubernetes itself, by name or by prefix.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Somebody else's, such as a GPU; a quota must be able to name it.
+/// `true` for extended resources, such as a GPU; a quota must be able to name it.
 fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && names::label_key(&format!("requests.{name}")).is_empty()
 }
 
-/// Whether a node may promise more of it than it has.
+/// `true` if a node may promise more of the resource than it has.
 fn can_be_overcommitted(name: &str) -> bool {
     is_native(name) && !is_hugepages(name)
 }
 
-/// Not negative, and whole if it is counted (upstream: `ValidateResourceQuantityValue`).
+/// Validates that the amount is not negative, and an integer where required (upstream:
+/// `ValidateResourceQuantityValue`).
 fn check_amount(name: &str, amount: &At<'_>, errors: &mut Errors) {
     let value = amount::read(amount);
     if value.is_negative() {
@@ -142,7 +143,7 @@ fn check_amount(name: &str, amount: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Reported at `requests`, without the key.
+/// Validates a request against its limit; the error is reported at `requests`, without the key.
 fn check_against_limit(
     name: &str,
     request: &At<'_>,
@@ -170,7 +171,7 @@ fn check_against_limit(
     errors.push(request.clone().reported_at(requests).invalid(&why));
 }
 
-/// Whole pages only.
+/// Validates that the amount is a multiple of the page size.
 fn check_hugepages(name: &str, amount: &At<'_>, errors: &mut Errors) {
     let Some(size) = name.strip_prefix("hugepages-") else { return };
     let divides = Amount::parse(size).is_some_and(|size| amount::read(amount).is_multiple_of(size));
@@ -180,7 +181,7 @@ fn check_hugepages(name: &str, amount: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Judges `resources` of the pod as a whole (upstream: `validatePodResources`).
+/// Validates pod-level `resources` (upstream: `validatePodResources`).
 pub(super) fn check_pod(pod: &At<'_>, claims: &BTreeSet<&str>, errors: &mut Errors) {
     let Some(resources) = pod.find("resources") else { return };
     if pod.get("os").get("name").text() == "windows" {
@@ -195,7 +196,7 @@ pub(super) fn check_pod(pod: &At<'_>, claims: &BTreeSet<&str>, errors: &mut Erro
     check_container_limits(pod, &resources, errors);
 }
 
-/// The containers together may not ask for more than the pod.
+/// Validates that the containers together do not request more than the pod.
 fn check_sums(pod: &At<'_>, resources: &At<'_>, errors: &mut Errors) {
     for (kind, is_compared) in
         [("requests", (|_| true) as fn(&str) -> bool), ("limits", is_hugepages)]
@@ -214,8 +215,8 @@ fn check_sums(pod: &At<'_>, resources: &At<'_>, errors: &mut Errors) {
 
 type Amounts<'a> = BTreeMap<&'a str, Amount>;
 
-/// What the containers need at the worst moment: all of them at once, or one init container
-/// beside the sidecars that started before it (upstream: `AggregateContainerRequests`).
+/// The maximum total of the containers at any time: all of them at once, or one init container plus
+/// the sidecars that started before it (upstream: `AggregateContainerRequests`).
 fn sums<'a>(pod: &At<'a>, kind: &str) -> Amounts<'a> {
     let mut running = Amounts::new();
     for container in pod.get("containers").items() {
@@ -258,7 +259,7 @@ fn raise<'a>(to: &mut Amounts<'a>, others: &Amounts<'a>) {
     }
 }
 
-/// Reported under a path that does not exist.
+/// Validates container limits against the pod's; upstream reports a path that does not exist.
 fn check_container_limits(pod: &At<'_>, resources: &At<'_>, errors: &mut Errors) {
     let of_pod = resources.get("limits");
     for (i, container) in pod.get("containers").items().enumerate() {

@@ -1,4 +1,4 @@
-//! When a container restarts by itself (upstream: `validateContainerRestartPolicy`).
+//! Restart policies and rules of a container (upstream: `validateContainerRestartPolicy`).
 
 use super::at::{At, Errors};
 
@@ -6,7 +6,7 @@ const NEEDS_POLICY: &str = "must specify restartPolicy when restart rules are us
 const MAX_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
 
-/// Judges `restartPolicy` and `restartPolicyRules` of a container.
+/// Validates `restartPolicy` and `restartPolicyRules` of a container.
 pub(super) fn check(container: &At<'_>, errors: &mut Errors) {
     let (policy, rules) = (container.get("restartPolicy"), container.get("restartPolicyRules"));
     policy.one_of_if_set(&["Always", "Never", "OnFailure"], errors);
@@ -24,7 +24,7 @@ pub(super) fn check(container: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The same for an init container, whose rules are not looked at without a policy.
+/// Validates an init container, whose rules are ignored without a policy.
 pub(super) fn check_init(container: &At<'_>, errors: &mut Errors) {
     let policy = container.get("restartPolicy");
     if policy.is_set() {

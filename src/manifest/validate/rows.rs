@@ -1,6 +1,6 @@
-//! Tables of broken DaemonSets, one beside each file of rules: a valid object, what is changed in
-//! it, and the errors to expect. Shared with the tests on a real API server, which has to give the
-//! same errors.
+//! Tables of invalid DaemonSets, one for each file of rules: a valid object, the changes to it, and
+//! the expected errors. Shared with the tests on a real API server, which must return the same
+//! errors.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) set: serde_json::Map<String, Value>,
-    /// The errors as texts, in order; none if the object is to be accepted.
+    /// The expected messages, in order; empty if the object is accepted.
     pub(crate) errors: Vec<String>,
-    /// What the API server warns about; told in the table of warnings only.
+    /// The expected warnings of the API server; in the table of warnings only.
     #[serde(default)]
     pub(crate) warnings: Vec<String>,
-    /// Whether it is our rule, and the API server accepts it.
+    /// `true` for a rule of `ds-plan`: the API server accepts the object.
     #[serde(default)]
     pub(crate) ours: bool,
 }
 
-/// The rows of a table.
+/// Parses the rows of a table.
 pub(crate) fn rows(table: &str) -> Vec<Row> {
     serde_yaml::from_str(table).expect("the table is a list of rows")
 }
 
 impl Row {
-    /// The valid DaemonSet, changed.
+    /// The valid DaemonSet with the changes of the row.
     pub(crate) fn object(&self) -> Value {
         let mut object = valid();
         for (path, value) in &self.set {
@@ -81,8 +81,7 @@ fn container(name: &str) -> Value {
     })
 }
 
-/// A row's path written out: `pod.` stands for the pod of the template, `main.` for its first
-/// container.
+/// Expands a row's path: `pod.` is the pod of the template, `main.` its first container.
 pub(crate) fn full_path(path: &str) -> String {
     let pod = "spec.template.spec.";
     match (path.strip_prefix("main."), path.strip_prefix("pod.")) {
@@ -92,7 +91,7 @@ pub(crate) fn full_path(path: &str) -> String {
     }
 }
 
-/// The place that a path such as `spec.containers[0].name` leads to, made if it is not there.
+/// The value at a path such as `spec.containers[0].name`; created if it is absent.
 fn place<'a>(object: &'a mut Value, path: &str) -> &'a mut Value {
     let path = full_path(path);
     let steps = path.split(['.', '[']).filter(|step| !step.is_empty());
@@ -112,8 +111,7 @@ fn place<'a>(object: &'a mut Value, path: &str) -> &'a mut Value {
     })
 }
 
-/// Without `null`, which is the same as nothing for the API server too, and with
-/// `repeat:COUNT:TEXT` written out.
+/// Removes `null`, which means absent to the API server too, and expands `repeat:COUNT:TEXT`.
 pub(crate) fn plain(value: Value) -> Value {
     match value {
         Value::Object(map) => {

@@ -7,13 +7,13 @@ use super::at::{At, Errors};
 use super::go_text::json_struct;
 use super::{names, paths, windows};
 
-/// The kernel and the container runtimes go no further.
+/// Largest user and group id that the kernel and the container runtimes support.
 const MAX_ID: i64 = i32::MAX as i64;
 const PROFILE_TYPES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
-/// `PATH_MAX` without the zero at its end.
+/// `PATH_MAX` without the terminating zero.
 const APP_ARMOR_PROFILE_MAX: usize = 4095;
 
-/// Judges the pod's security context.
+/// Validates the pod's security context.
 pub(super) fn check_pod(pod: &At<'_>, errors: &mut Errors) {
     let context = pod.get("securityContext");
     for id in ["fsGroup", "runAsUser", "runAsGroup"] {
@@ -33,7 +33,8 @@ pub(super) fn check_pod(pod: &At<'_>, errors: &mut Errors) {
     context.get("seLinuxChangePolicy").one_of_if_set(&["Recursive"], errors);
 }
 
-/// Reported inside the security context, where the field is not.
+/// Validates `shareProcessNamespace`; the error is reported inside the security context, although
+/// the field is outside of it.
 fn check_shared_processes(pod: &At<'_>, errors: &mut Errors) {
     let shared = pod.get("shareProcessNamespace");
     if shared.is_true() && pod.get("hostPID").is_true() {
@@ -63,7 +64,8 @@ fn check_sysctls(pod: &At<'_>, sysctls: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A sysctl of a namespace that the pod shares with the node would change the node.
+/// Rejects a sysctl of a namespace that the pod shares with the node, because it would change the
+/// node.
 fn check_host_sysctl(pod: &At<'_>, name: &At<'_>, errors: &mut Errors) {
     let sysctl = with_dots(name.text());
     let is_of_ipc = sysctl.starts_with("fs.mqueue.")
@@ -88,8 +90,8 @@ fn check_host_sysctl(pod: &At<'_>, name: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A name whose first separator is a slash has slashes and dots the other way round (upstream:
-/// `NormalizeName`); what follows a star does not matter.
+/// Normalises a sysctl: if its first separator is a slash, slashes and dots are swapped (upstream:
+/// `NormalizeName`); the text after a star does not matter.
 fn with_dots(sysctl: &str) -> String {
     let swapped = sysctl.chars().map(|c| match c {
         '.' => '/',
@@ -151,7 +153,7 @@ fn check_app_armor_name(name: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Judges a container's security context.
+/// Validates a container's security context.
 pub(super) fn check(context: &At<'_>, host_users: bool, errors: &mut Errors) {
     for id in ["runAsUser", "runAsGroup"] {
         context.get(id).within(0, MAX_ID, errors);
@@ -167,7 +169,7 @@ pub(super) fn check(context: &At<'_>, host_users: bool, errors: &mut Errors) {
     check_app_armor(&context.get("appArmorProfile"), errors);
 }
 
-/// What makes a process powerful cannot be had without escalation.
+/// Validates that privileges are not combined with `allowPrivilegeEscalation: false`.
 fn check_escalation(context: &At<'_>, errors: &mut Errors) {
     let escalation = context.get("allowPrivilegeEscalation");
     if !escalation.is_set() || escalation.is_true() {
@@ -185,7 +187,7 @@ fn check_escalation(context: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream prints its internal struct, whose fields have Go's names.
+/// The security context as upstream prints its internal struct, whose fields have Go's names.
 fn context_json(context: &At<'_>) -> String {
     let plain = |name| pointer(context, name, At::marshalled);
     let profile = |name| pointer(context, name, profile_json);
@@ -227,7 +229,7 @@ fn profile_json(profile: &At<'_>) -> String {
     json_struct(&[("Type", profile.get("type").marshalled()), ("LocalhostProfile", file)])
 }
 
-/// A field that is a pointer in Go.
+/// A field that is a pointer in Go, as JSON.
 pub(super) fn pointer<'a>(holder: &At<'a>, name: &str, json: impl Fn(&At<'a>) -> String) -> String {
     holder.find(name).map_or_else(|| "null".to_owned(), |value| json(&value))
 }

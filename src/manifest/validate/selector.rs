@@ -8,7 +8,7 @@ use super::at::{At, Errors};
 use super::{metadata, names};
 use crate::model::{LabelSelector, Labels};
 
-/// Judges a selector; an absent one has nothing wrong.
+/// Validates a selector; an absent one is valid.
 pub(super) fn check(selector: &At<'_>, errors: &mut Errors) {
     metadata::labels(&selector.get("matchLabels"), errors);
     for requirement in selector.get("matchExpressions").items() {
@@ -25,7 +25,7 @@ fn check_requirement(requirement: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether there are as many operands as the operator takes.
+/// Validates the number of operands for the operator.
 pub(super) fn operands(operator: &At<'_>, values: &At<'_>, errors: &mut Errors) {
     match operator.text() {
         "In" | "NotIn" if values.is_empty() => {
@@ -41,14 +41,14 @@ pub(super) fn operands(operator: &At<'_>, values: &At<'_>, errors: &mut Errors) 
     }
 }
 
-/// Whether a well-formed selector selects these labels; an absent one selects nothing.
+/// `true` if a valid selector selects these labels; an absent one selects nothing.
 pub(super) fn selects(selector: &At<'_>, labels: &At<'_>) -> bool {
     let labels = Labels::deserialize(labels.json()).unwrap_or_default();
     selector.is_set()
         && LabelSelector::deserialize(selector.json()).is_ok_and(|s| s.matches(&labels))
 }
 
-/// What a selector consists of, so that two can be compared: labels, and requirements in order.
+/// The parts of a selector in a comparable form: labels, and requirements in order.
 pub(super) fn parts<'a>(selector: &At<'a>) -> (BTreeMap<&'a str, &'a str>, Vec<Requirement<'a>>) {
     let labels = selector.get("matchLabels").entries().map(|(key, value)| (key, value.text()));
     let requirements = selector.get("matchExpressions").items().map(|requirement| {
@@ -58,10 +58,10 @@ pub(super) fn parts<'a>(selector: &At<'a>) -> (BTreeMap<&'a str, &'a str>, Vec<R
     (labels.collect(), requirements.collect())
 }
 
-/// Key, operator, operands.
+/// A requirement: key, operator, operands.
 type Requirement<'a> = (&'a str, &'a str, Vec<&'a str>);
 
-/// Whether it selects everything.
+/// `true` if the selector selects everything.
 pub(super) fn is_empty(selector: &At<'_>) -> bool {
     selector.get("matchLabels").is_empty() && selector.get("matchExpressions").is_empty()
 }

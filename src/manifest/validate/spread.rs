@@ -6,7 +6,7 @@ use super::at::{At, Errors};
 use super::go_text::quoted;
 use super::{affinity, selector};
 
-/// Judges `topologySpreadConstraints`.
+/// Validates `topologySpreadConstraints`.
 pub(super) fn check(constraints: &At<'_>, errors: &mut Errors) {
     let last: BTreeMap<String, usize> =
         constraints.items().enumerate().map(|(i, constraint)| (kind(&constraint), i)).collect();
@@ -34,7 +34,7 @@ fn positive(number: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// One constraint for each key and action; reported at the first of two.
+/// Validates that there is one constraint for each key and action; reported at the first of two.
 fn check_unique(constraint: &At<'_>, is_last: bool, errors: &mut Errors) {
     if !is_last {
         let at = constraint.get("{topologyKey, whenUnsatisfiable}");
@@ -42,7 +42,7 @@ fn check_unique(constraint: &At<'_>, is_last: bool, errors: &mut Errors) {
     }
 }
 
-/// What there may be one constraint of.
+/// The key and action that must be unique.
 fn kind(constraint: &At<'_>) -> String {
     let [key, action] =
         ["topologyKey", "whenUnsatisfiable"].map(|field| constraint.get(field).text().to_owned());

@@ -1,5 +1,5 @@
-//! Volume sources that name storage: host paths, disks, network shares, drivers (upstream:
-//! `validateHostPathVolumeSource` and its neighbours).
+//! Volume sources for storage: host paths, disks, network shares, drivers (upstream:
+//! `validateHostPathVolumeSource` and related functions).
 
 use super::at::{At, Errors};
 use super::go_text::quoted;
@@ -36,7 +36,7 @@ pub(super) fn git_repo(source: &At<'_>, errors: &mut Errors) {
     paths::local_descending(&source.get("directory"), errors);
 }
 
-/// Reported under a name that the field does not have.
+/// Validates a GCE disk; upstream reports a name that the field does not have.
 pub(super) fn gce_disk(source: &At<'_>, errors: &mut Errors) {
     let path = source.path().replace("gcePersistentDisk", "persistentDisk");
     let source = source.clone().reported_at(path);
@@ -49,7 +49,7 @@ pub(super) fn aws_block_store(source: &At<'_>, errors: &mut Errors) {
     partition(source, errors);
 }
 
-/// 0 is fine, although upstream says otherwise.
+/// Validates `partition`; 0 is valid, although upstream's message denies it.
 fn partition(disk: &At<'_>, errors: &mut Errors) {
     let partition = disk.get("partition");
     if !(0..=255).contains(&partition.int()) {
@@ -114,7 +114,7 @@ fn is_iqn(text: &str) -> bool {
         && !name.contains([',', ';', '*', '&', '$', '|', ' ', '\t', '\n', '\r', '\u{c}'])
 }
 
-/// Three letters, any character, and so many alphanumeric ones.
+/// `true` for three letters, any character, and `length` alphanumeric characters.
 fn is_number(text: &str, length: usize) -> bool {
     let digits: Vec<char> = text.chars().skip(4).collect();
     digits.len() == length && digits.iter().all(char::is_ascii_alphanumeric)
@@ -179,7 +179,7 @@ pub(super) fn quobyte(source: &At<'_>, errors: &mut Errors) {
     source.get("volume").not_empty(errors);
 }
 
-/// One colon, or brackets around what has more of them.
+/// `true` for one colon, or brackets around an address with more of them.
 fn is_host_and_port(pair: &str) -> bool {
     match pair.rsplit_once(':') {
         Some((host, port)) => {
@@ -273,7 +273,7 @@ pub(super) fn scale_io(source: &At<'_>, errors: &mut Errors) {
     required_fields(source, &["gateway", "system", "volumeName"], errors);
 }
 
-/// A bad secret name is reported at the source itself.
+/// Validates a CSI source; an invalid secret name is reported at the source itself.
 pub(super) fn csi(source: &At<'_>, errors: &mut Errors) {
     let driver = source.get("driver");
     driver.not_empty(errors);
@@ -291,7 +291,7 @@ pub(super) fn csi(source: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The reference may be missing: whoever makes pods from the template may fill it in.
+/// Validates an image source; in a template the reference may be missing.
 pub(super) fn image(source: &At<'_>, errors: &mut Errors) {
     source.get("pullPolicy").required_one_of(&containers::PULL_POLICIES, errors);
 }

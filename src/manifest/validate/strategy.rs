@@ -6,7 +6,7 @@ use super::at::{At, Errors};
 use super::go_text::json_struct;
 use super::names;
 
-/// Judges `spec.updateStrategy`. With `OnDelete` the limits are not looked at.
+/// Validates `spec.updateStrategy`. With `OnDelete`, the limits are ignored.
 pub(super) fn check(strategy: &At<'_>, errors: &mut Errors) {
     match strategy.get("type").text() {
         "OnDelete" => {}
@@ -17,7 +17,7 @@ pub(super) fn check(strategy: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream prints the whole internal struct.
+/// The strategy as upstream prints its internal struct.
 fn shown(strategy: &At<'_>) -> String {
     let limits = strategy.find("rollingUpdate").map(|limits| {
         let limit = |name| limits.find(name).map_or_else(|| "0".to_owned(), |l| l.marshalled());
@@ -27,7 +27,7 @@ fn shown(strategy: &At<'_>) -> String {
     json_struct(&[("Type", strategy.get("type").marshalled()), ("RollingUpdate", limits)])
 }
 
-/// Exactly one of the two limits must be more than zero (upstream:
+/// Validates that exactly one of the two limits is more than zero (upstream:
 /// `ValidateRollingUpdateDaemonSet`).
 fn check_limits(limits: &At<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (limits.get("maxUnavailable"), limits.get("maxSurge"));
@@ -51,12 +51,12 @@ fn check_limits(limits: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The number, or the percentage, or what Go reads from the text; 0 when it reads nothing.
+/// The number, or the percentage as Go parses it from the text; 0 if it cannot be parsed.
 fn amount(limit: &At<'_>) -> i64 {
     let text = limit.text();
     let digits = text.strip_suffix('%').filter(|_| names::percent(text).is_empty());
     match digits {
-        // More digits than a number holds are a large number, as in Go.
+        // A number that overflows is the maximum, as in Go.
         Some(digits) => digits.parse().unwrap_or(i64::MAX),
         None => text.parse().unwrap_or_else(|_| limit.int()),
     }

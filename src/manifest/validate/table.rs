@@ -1,9 +1,9 @@
-//! Checks the rules against the tables beside them.
+//! Runs the rules on their tables.
 
 pub(crate) use super::rows::{rows, valid};
 use crate::manifest::RefusedBy;
 
-/// Every row of a table must give its errors, and nothing else.
+/// Checks that every row of a table has exactly its expected errors.
 pub(crate) fn check(table: &str) {
     let mut wrong = vec![];
     for row in rows(table) {

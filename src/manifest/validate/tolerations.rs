@@ -3,7 +3,7 @@
 use super::at::{At, Errors};
 use super::names;
 
-/// Judges `tolerations`.
+/// Validates `tolerations`.
 pub(super) fn check(tolerations: &At<'_>, errors: &mut Errors) {
     for toleration in tolerations.items() {
         let (key, operator) = (toleration.get("key"), toleration.get("operator"));
@@ -26,7 +26,7 @@ pub(super) fn check(tolerations: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with the value is reported at the operator.
+/// Validates the value; its errors are reported at the operator.
 fn check_value(operator: &At<'_>, value: &At<'_>, errors: &mut Errors) {
     let at_operator = value.clone().reported_at(operator.path());
     match operator.text() {
@@ -41,7 +41,7 @@ fn check_value(operator: &At<'_>, value: &At<'_>, errors: &mut Errors) {
                 errors.push(at_operator.invalid("value must be empty when `operator` is 'Exists'"));
             }
         }
-        // They belong to a feature gate that is off by default, but upstream names them.
+        // `Lt` and `Gt` belong to a feature gate that is off by default, but upstream lists them.
         "Lt" | "Gt" => errors.push(operator.not_supported(&["Equal", "Exists", "Lt", "Gt"])),
         _unknown => errors.push(operator.not_supported(&["Equal", "Exists"])),
     }

@@ -1,6 +1,6 @@
 //! The volumes of the pod: their names, and one source each (upstream: `ValidateVolumes`).
 //!
-//! Not here: what each source asks for (`projections`, `storage`, `claim_template`).
+//! Not here: the rules of each source (`projections`, `storage`, `claim_template`).
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::{amount, claim_template, names, projections, storage};
 
 type Check = fn(&At<'_>, &mut Errors);
 
-/// Every source in upstream's order: the field, its name when it is one source too many (upstream
-/// misspells two), and its rules.
+/// The sources in upstream's order: the field, its name in the error about a second source
+/// (upstream misspells two), and its rules.
 const SOURCES: [(&str, &str, Check); 30] = [
     ("emptyDir", "emptyDir", check_empty_dir),
     ("hostPath", "hostPath", storage::host_path),
@@ -47,7 +47,7 @@ const SOURCES: [(&str, &str, Check); 30] = [
 /// The volumes that containers may mount, by name.
 pub(super) type Volumes<'a> = BTreeMap<&'a str, At<'a>>;
 
-/// Judges the volumes. A volume with an error cannot be mounted: its mounts are errors too.
+/// Validates the volumes. A volume with an error cannot be mounted, so its mounts are errors too.
 pub(super) fn check<'a>(volumes: &At<'a>, errors: &mut Errors) -> Volumes<'a> {
     let mut known = Volumes::new();
     for volume in volumes.items() {
@@ -67,7 +67,7 @@ pub(super) fn check<'a>(volumes: &At<'a>, errors: &mut Errors) -> Volumes<'a> {
 
 fn check_source(volume: &At<'_>, errors: &mut Errors) {
     let mut found = SOURCES.iter().filter_map(|source| Some((source, volume.find(source.0)?)));
-    // A volume without a source has become an `emptyDir` by now.
+    // A volume without a source was defaulted to an `emptyDir`.
     if let Some(((_, _, check), source)) = found.next() {
         check(&source, errors);
     }
@@ -78,7 +78,7 @@ fn check_source(volume: &At<'_>, errors: &mut Errors) {
     check_iscsi_name(volume, errors);
 }
 
-/// The initiator writes both into one short line.
+/// Validates the length of volume name and portal, which the initiator writes into one line.
 fn check_iscsi_name(volume: &At<'_>, errors: &mut Errors) {
     let (name, iscsi) = (volume.get("name"), volume.get("iscsi"));
     let length = name.text().len() + 1 + iscsi.get("targetPortal").text().len();

@@ -1,7 +1,6 @@
-//! What the API server accepts and warns about (upstream: `GetWarningsForPodTemplate`).
+//! Warnings of the API server about accepted objects (upstream: `GetWarningsForPodTemplate`).
 //!
-//! Not here: variables that come twice, which [`validate`] refuses, and files of one volume that
-//! overlap.
+//! Not here: duplicate variables, which [`validate`] rejects, and overlapping files of one volume.
 //!
 //! [`validate`]: super::validate
 
@@ -21,9 +20,9 @@ use super::names;
 /// A field that the API server accepts with a warning. Its `Display` is upstream's text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldWarning {
-    /// Where.
+    /// Path of the field.
     pub path: String,
-    /// What is odd about it.
+    /// Text of the warning.
     pub message: String,
 }
 
@@ -35,10 +34,10 @@ impl fmt::Display for FieldWarning {
 
 type Warnings = Vec<FieldWarning>;
 
-/// Resources of which there is no fraction.
+/// Resources whose amounts must be integers.
 const IN_BYTES: [&str; 2] = ["memory", "ephemeral-storage"];
 
-/// Labels of nodes that have other names by now.
+/// Deprecated labels of nodes, and their replacements.
 const DEPRECATED_LABELS: [(&str, &str); 8] = [
     ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
     ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
@@ -62,7 +61,7 @@ const DEPRECATED_LABELS: [(&str, &str); 8] = [
     ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
 ];
 
-/// Annotations of pods that do nothing any more.
+/// Annotations of pods without effect.
 const DEAD_ANNOTATIONS: [(&str, &str); 3] = [
     (
         "scheduler.alpha.kubernetes.io/critical-pod",
@@ -78,7 +77,7 @@ const DEAD_ANNOTATIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Volume sources that do nothing any more, and how upstream spells them here.
+/// Volume sources without effect, and upstream's spelling of them in warnings.
 const DEAD_VOLUMES: [(&str, &str, &str); 9] = [
     (
         "photonPersistentDisk",
@@ -95,8 +94,7 @@ const DEAD_VOLUMES: [(&str, &str, &str); 9] = [
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// What the API server would warn about when it creates this DaemonSet; of use for one without
-/// errors, after defaulting.
+/// The warnings of the API server on creating this DaemonSet, which must be valid and defaulted.
 pub fn warnings(daemon_set: &Value) -> Vec<FieldWarning> {
     let template = At::root(daemon_set).get("spec").get("template");
     let (pod, annotations) = (template.get("spec"), template.get("metadata").get("annotations"));
@@ -211,7 +209,7 @@ fn volumes(volumes: &At<'_>, warnings: &mut Warnings) {
     }
 }
 
-/// Lists whose keys must be unique, and are not checked.
+/// Lists whose keys should be unique but are not validated.
 fn lists(pod: &At<'_>, warnings: &mut Warnings) {
     for (list, key) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
         let mut taken = BTreeSet::new();
@@ -239,7 +237,7 @@ fn whole(amounts: &At<'_>, name: &str, warnings: &mut Warnings) {
     }
 }
 
-/// Annotations whose fields should be used, and half bytes, container by container.
+/// Deprecated annotations, and fractional bytes, for each container.
 fn profiles_and_bytes(pod: &At<'_>, annotations: &At<'_>, warnings: &mut Warnings) {
     let old = |key: &str, why: &str, warnings: &mut Warnings| {
         if annotations.get(key).is_set() {
@@ -270,7 +268,7 @@ fn profiles_and_bytes(pod: &At<'_>, annotations: &At<'_>, warnings: &mut Warning
     }
 }
 
-/// Whether an old annotation names the pod's `AppArmor` profile.
+/// `true` if a deprecated annotation names the pod's `AppArmor` profile.
 fn says_same(annotation: &str, profile: &At<'_>) -> bool {
     let (kind, name) = (profile.get("type").text(), profile.get("localhostProfile").text());
     match annotation {
@@ -282,8 +280,8 @@ fn says_same(annotation: &str, profile: &At<'_>) -> bool {
     }
 }
 
-/// With how many definitions of the same port a later one is compared. Upstream knows no bound, and
-/// makes a warning of each pair.
+/// Number of definitions of the same port that a later one is compared with. Upstream has no limit,
+/// and warns about each pair.
 const MOST_COMPARED: usize = 3;
 
 fn ports(pod: &At<'_>, warnings: &mut Warnings) {
@@ -323,7 +321,7 @@ fn ports(pod: &At<'_>, warnings: &mut Warnings) {
     }
 }
 
-/// How two definitions of one container port and protocol get along.
+/// The conflict between two definitions of one container port and protocol.
 fn collision(port: &At<'_>, other: &At<'_>) -> Option<&'static str> {
     let [ip, other_ip] = [port, other].map(|port| port.get("hostIP").text());
     let [host, other_host] = [port, other].map(|port| port.get("hostPort").int());
@@ -338,7 +336,7 @@ fn collision(port: &At<'_>, other: &At<'_>) -> Option<&'static str> {
     }
 }
 
-/// As Go prints a struct with `%+v`.
+/// The port as Go prints a struct with `%+v`.
 fn go_struct(port: &At<'_>) -> String {
     format!(
         "{{Name:{} HostPort:{} ContainerPort:{} Protocol:{} HostIP:{}}}",
@@ -350,7 +348,7 @@ fn go_struct(port: &At<'_>) -> String {
     )
 }
 
-/// IPv6 addresses that could be shorter. What is worse, `validate` refuses.
+/// IPv6 addresses that are not in canonical form. Invalid ones are rejected by `validate`.
 fn addresses(pod: &At<'_>, warnings: &mut Warnings) {
     let servers = pod.get("dnsConfig").get("nameservers");
     let aliases = pod.get("hostAliases");
@@ -375,7 +373,7 @@ mod tests {
     use crate::manifest::validate::rows;
 
     #[test]
-    fn each_oddity_has_its_warning() {
+    fn each_row_has_its_warnings() {
         for row in rows::rows(include_str!("warnings.yaml")) {
             let object = row.object();
             assert_eq!(crate::manifest::validate(&object), [], "{}", row.name);
@@ -385,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_nothing_to_say_about_the_valid_example() {
+    fn the_valid_example_has_no_warnings() {
         assert_eq!(warnings(&rows::valid()), []);
     }
 }

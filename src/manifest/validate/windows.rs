@@ -11,7 +11,7 @@ const CREDENTIAL_SPEC_MAX: usize = 64 * 1024;
 const DOMAIN_MAX: usize = 256;
 const USER_MAX: usize = 104;
 
-/// Judges `windowsOptions` of a pod or container.
+/// Validates `windowsOptions` of a pod or container.
 pub(super) fn check_options(options: &At<'_>, errors: &mut Errors) {
     if let Some(name) = options.find("gmsaCredentialSpecName") {
         let complaints = names::dns_subdomain(name.text()).into_iter();
@@ -30,7 +30,7 @@ pub(super) fn check_options(options: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// `user` or `domain\user`; what is wrong with it, as the rest of a sentence.
+/// Validates `user` or `domain\user`; returns the rest of a sentence for each error.
 fn user_name(name: &str) -> Vec<String> {
     if name.is_empty() {
         return vec![" cannot be an empty string".to_owned()];
@@ -44,27 +44,28 @@ fn user_name(name: &str) -> Vec<String> {
         Some(_) => return vec![" cannot contain more than one backslash".to_owned()],
     };
     let mut complaints = vec![];
-    let mut complain = |holds: bool, why: String| complaints.extend((!holds).then_some(why));
+    let mut report_failed_create =
+        |holds: bool, why: String| complaints.extend((!holds).then_some(why));
     if let Some(domain) = domain {
-        complain(
+        report_failed_create(
             domain.len() < DOMAIN_MAX,
             format!("'s Domain length must be under {DOMAIN_MAX} characters"),
         );
-        complain(
+        report_failed_create(
             is_net_bios(domain) || is_dns(domain),
             "'s Domain doesn't match the NetBios nor the DNS format".to_owned(),
         );
     }
-    complain(!user.is_empty(), "'s User cannot be empty".to_owned());
-    complain(
+    report_failed_create(!user.is_empty(), "'s User cannot be empty".to_owned());
+    report_failed_create(
         user.len() <= USER_MAX,
         format!("'s User length must not be longer than {USER_MAX} characters"),
     );
-    complain(
+    report_failed_create(
         user.is_empty() || !user.chars().all(|c| ". ".contains(c)),
         "'s User cannot contain only periods or spaces".to_owned(),
     );
-    complain(
+    report_failed_create(
         !user.contains([
             '"', '/', '\\', ':', ';', '|', '=', ',', '+', '*', '?', '<', '>', '@', '[', ']',
         ]),
@@ -89,7 +90,7 @@ fn is_dns(domain: &str) -> bool {
     })
 }
 
-/// Judges pods whose containers run as processes of the node: all of them, and on its network.
+/// Validates host-process pods: all containers must be host processes, with `hostNetwork`.
 pub(super) fn check_host_process(pod: &At<'_>, errors: &mut Errors) {
     let host_process = |holder: &At<'_>| {
         let options = holder.get("securityContext").get("windowsOptions");
@@ -126,7 +127,7 @@ pub(super) fn check_host_process(pod: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// As upstream prints its internal struct.
+/// The options as upstream prints its internal struct.
 pub(super) fn options_json(options: &At<'_>) -> String {
     let plain = |name| pointer(options, name, At::marshalled);
     json_struct(&[
@@ -148,9 +149,9 @@ mod tests {
         table::check(include_str!("windows.yaml"));
     }
 
-    /// No row: the error repeats all of the value.
+    /// Not a row of the table: the error repeats the complete value.
     #[test]
-    fn a_credential_spec_has_an_end() {
+    fn a_credential_spec_has_a_maximum_size() {
         let errors = |length| {
             let mut object = table::valid();
             object["spec"]["template"]["spec"]["securityContext"] =

@@ -1,15 +1,15 @@
-//! Characters at which readers of YAML do not agree whether a line begins.
+//! Detects characters that YAML parsers disagree on as line ends.
 
 use std::ops::Range;
 
 use granit_parser::{Event, ScalarStyle, Span};
 
-/// Where go-yaml ends a line and YAML 1.2 does not, and the byte order mark, which go-yaml passes
-/// over at the beginning of one (upstream: `is_break`, `is_bom`).
+/// Characters that end a line for go-yaml but not for YAML 1.2, and the byte order mark, which
+/// go-yaml skips at the beginning of a line (upstream: `is_break`, `is_bom`).
 const DISPUTED: [char; 4] = ['\u{85}', '\u{2028}', '\u{2029}', '\u{feff}'];
 
-/// The quoted scalars of a text that has such characters: only within quotes nothing can follow
-/// from them. Behind one in a comment, what is a comment to one reader is a `kind` to the other.
+/// The quoted scalars of a text with such characters: they are harmless only within quotes. After
+/// one in a comment, the rest of the line is a comment to one parser and a `kind` to another.
 pub(super) struct LineEnds {
     quoted: Option<Vec<Range<usize>>>,
 }
@@ -19,7 +19,7 @@ impl LineEnds {
         Self { quoted: text.contains(DISPUTED).then(Vec::new) }
     }
 
-    /// Notes an event of the parser.
+    /// Records an event of the parser.
     pub(super) fn note(&mut self, event: &Event<'_>, span: Span) {
         use ScalarStyle::{DoubleQuoted, SingleQuoted};
         let Some(quoted) = &mut self.quoted else { return };
@@ -29,8 +29,7 @@ impl LineEnds {
         }
     }
 
-    /// The first character of `text` that readers understand differently, once all of its events
-    /// were noted.
+    /// The first character of `text` that parsers disagree on, after all events were recorded.
     pub(super) fn disputed(&self, text: &str) -> Option<(usize, char)> {
         let mut quoted = self.quoted.as_ref()?.iter().peekable();
         text.match_indices(DISPUTED).find_map(|(at, found)| {

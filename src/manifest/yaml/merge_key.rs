@@ -1,4 +1,4 @@
-//! The key `<<`, which writes one mapping into another (YAML 1.1).
+//! The merge key `<<`, which copies the entries of one mapping into another (YAML 1.1).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use granit_parser::{Event, ScalarStyle};
 use super::{YamlError, syntax};
 use crate::manifest::tree::{Data, Entry, Node};
 
-/// `<<`, plain or with its own tag (upstream: `isMerge`).
+/// `true` for `<<`, plain or with its own tag (upstream: `isMerge`).
 pub(super) fn is_merge_key(event: &Event<'_>) -> bool {
     let Event::Scalar(text, style, _, tag) = event else { return false };
     text == "<<"
@@ -17,7 +17,7 @@ pub(super) fn is_merge_key(event: &Event<'_>) -> bool {
         }
 }
 
-/// Writes the mapping (or mappings, the last one first) under `<<` over what is there so far.
+/// Writes the entries of the mapping (or mappings, the last one first) under `<<` over `entries`.
 pub(super) fn merge(entries: &mut BTreeMap<String, Entry>, value: &Node) -> Result<(), YamlError> {
     let wrong = |at| syntax(at, "a merge key needs a mapping, or a list of mappings");
     let mut write = |from: &Node| match &from.data {

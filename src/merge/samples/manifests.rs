@@ -1,11 +1,11 @@
-//! Random manifests: valid DaemonSets and parts of them, small enough to meet each other in every
-//! kind of field, written the ways people write them.
+//! Random manifests: valid DaemonSets and parts of them, small enough to overlap in every kind of
+//! field, in the spellings that users write.
 
 use serde_json::{Map, Value, json};
 
 use super::random::Random;
 
-/// A whole DaemonSet, as somebody keeps it in a repository.
+/// A complete DaemonSet, as a user keeps it in a repository.
 pub(crate) fn whole(random: &mut Random, name: &str) -> Value {
     let mut spec = json!({
         "selector": { "matchLabels": { "app": name } },
@@ -18,7 +18,7 @@ pub(crate) fn whole(random: &mut Random, name: &str) -> Value {
     })
 }
 
-/// What another manager applies: some fields, of containers only those that it cares for.
+/// The object that another manager applies: some fields, and in containers only its own.
 pub(crate) fn part(random: &mut Random, name: &str) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata(random, name),
@@ -72,7 +72,7 @@ fn template_metadata(random: &mut Random, name: &str) -> Value {
     metadata
 }
 
-/// Fields of the spec beside selector and template.
+/// Fields of the spec other than selector and template.
 fn settings(random: &mut Random, spec: &mut Value) {
     let spec = spec.as_object_mut().unwrap();
     maybe(random, spec, "minReadySeconds", 3, |random| json!(random.below(3)));
@@ -251,7 +251,7 @@ fn container_details(random: &mut Random, container: &mut Value) {
     });
 }
 
-/// Sets a field now and then; sometimes to nothing, in the ways that people write it.
+/// Sets a field at random; sometimes to an empty value, in the spellings that users write.
 fn maybe(
     random: &mut Random,
     fields: &mut Map<String, Value>,
@@ -277,7 +277,7 @@ fn named(names: &[&str]) -> Value {
     names.iter().map(|name| json!({ "name": name })).collect()
 }
 
-/// One of several.
+/// A random one of `choices`.
 fn one(random: &mut Random, choices: &[Value]) -> Value {
     choices[random.below(choices.len())].clone()
 }

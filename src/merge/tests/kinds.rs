@@ -1,10 +1,10 @@
-//! Each kind of field: what becomes of it when it is applied again, beside what another wrote.
+//! Each kind of field: the result of applying it again, next to fields of another manager.
 
 use serde_json::{Value, json};
 
 use super::{apply, defaulted, served};
 
-/// A valid DaemonSet with `value` at `pointer`, or without anything there.
+/// A valid DaemonSet with `value` at `pointer`, or without that field.
 fn with(pointer: &str, value: &Value) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
@@ -27,8 +27,8 @@ fn with(pointer: &str, value: &Value) -> Value {
 const POD: &str = "/spec/template/spec";
 const AGENT: &str = "/spec/template/spec/containers/0";
 
-/// What we applied at first, what another then wrote beside it, what we apply now; the value
-/// afterwards, the conflicts, the leftovers.
+/// The value that we applied first, the one that another manager then wrote, the one that we apply
+/// now; the resulting value, the conflicts, the leftovers.
 type Row = (&'static str, String, [Value; 4], &'static [&'static str], &'static [&'static str]);
 
 fn env(pairs: &str) -> Value {
@@ -48,8 +48,8 @@ fn rows() -> Vec<Row> {
     let udp = json!([{ "containerPort": 53, "protocol": "UDP" }]);
     vec![
         ("a plain value is replaced", at("/spec", "minReadySeconds"), [json!(1), no.clone(), json!(2), json!(2)], &[], &[]),
-        ("a plain value that two agree on has two owners", at("/spec", "minReadySeconds"), [json!(1), json!(1), no.clone(), json!(1)], &[], &["spec.minReadySeconds"]),
-        ("a plain value goes back to its default", at("/spec", "minReadySeconds"), [json!(1), no.clone(), no.clone(), no.clone()], &[], &[]),
+        ("a plain value that two managers set equally has two owners", at("/spec", "minReadySeconds"), [json!(1), json!(1), no.clone(), json!(1)], &[], &["spec.minReadySeconds"]),
+        ("a plain value returns to its default", at("/spec", "minReadySeconds"), [json!(1), no.clone(), no.clone(), no.clone()], &[], &[]),
         ("a plain value of another is a conflict", at("/spec", "minReadySeconds"), [no.clone(), json!(1), json!(2), json!(2)], &["spec.minReadySeconds"], &[]),
         ("an atomic list is replaced", at(AGENT, "args"), [json!(["a"]), no.clone(), json!(["b"]), json!(["b"])], &[], &[]),
         ("an atomic list of another is one conflict", at(AGENT, "args"), [no.clone(), json!(["a", "b"]), json!(["b"]), json!(["b"])], &["spec.template.spec.containers[agent].args"], &[]),
@@ -90,23 +90,23 @@ fn each_kind_of_field_is_merged_in_its_own_way() {
 }
 
 #[test]
-fn elements_that_cannot_be_told_apart_are_refused() {
+fn ambiguous_elements_are_rejected() {
     use super::super::{Error, Manifest};
     for (pointer, value, want) in [
         (
             format!("{AGENT}/env"),
             env("A1 B1 A2"),
-            "`spec.template.spec.containers[agent].env[A]` is there twice, and server-side apply refuses that",
+            "`spec.template.spec.containers[agent].env[A]` is a duplicate; server-side apply rejects it",
         ),
         (
             "/metadata/finalizers".to_owned(),
             json!(["x/a", "x/a"]),
-            "`metadata.finalizers[x/a]` is there twice, and server-side apply refuses that",
+            "`metadata.finalizers[x/a]` is a duplicate; server-side apply rejects it",
         ),
         (
             format!("{AGENT}/env"),
             json!([{ "name": "A" }, null]),
-            "`spec.template.spec.containers[agent].env[1]` has no key, and server-side apply refuses that",
+            "`spec.template.spec.containers[agent].env[1]` has no key; server-side apply rejects it",
         ),
     ] {
         let applied = with(&pointer, &value);
@@ -117,9 +117,9 @@ fn elements_that_cannot_be_told_apart_are_refused() {
     }
 }
 
-/// Entries that only older servers wrote: they cannot be made through a server of today.
+/// Entries that only older servers wrote: they cannot be created through a current server.
 #[test]
-fn ownership_of_the_past_counts_as_the_server_counts_it() {
+fn old_ownership_is_handled_as_by_the_server() {
     let object = |seconds: u32| with("/spec/minReadySeconds", &json!(seconds));
     let entry = |version: &str, fields: Value| {
         json!({
@@ -129,15 +129,21 @@ fn ownership_of_the_past_counts_as_the_server_counts_it() {
     };
     for (rule, version, fields, conflicts, after) in [
         (
-            "this version counts",
+            "the served version counts",
             "apps/v1",
             json!({"f:minReadySeconds": {}}),
             vec!["spec.minReadySeconds"],
             None,
         ),
-        ("another does not", "extensions/v1beta1", json!({"f:minReadySeconds": {}}), vec![], None),
         (
-            "what is atomic by now is owned as a whole",
+            "another version does not",
+            "extensions/v1beta1",
+            json!({"f:minReadySeconds": {}}),
+            vec![],
+            None,
+        ),
+        (
+            "a field that is atomic now is owned as a whole",
             "apps/v1",
             json!({"f:selector": {"f:matchLabels": {".": {}, "f:app": {}}}}),
             vec![],
@@ -155,9 +161,9 @@ fn ownership_of_the_past_counts_as_the_server_counts_it() {
     }
 }
 
-/// A stored object may have them; see what an apply of one makes of two.
+/// Stored objects may have duplicates: an apply of one replaces both.
 #[test]
-fn one_replaces_two_of_a_name() {
+fn one_element_replaces_two_with_its_name() {
     let pointer = format!("{AGENT}/env");
     let live = defaulted(&with(&pointer, &env("A1 X1 A2")));
     let merged = apply(Some(&live), &with(&pointer, &json!([{ "name": "A" }])), "ds-apply");

@@ -1,4 +1,4 @@
-//! What holds whatever was applied before, by whom.
+//! Properties that do not depend on earlier writes or their managers.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -11,12 +11,12 @@ use super::random::Random;
 use super::{apply, defaulted, manifests, now, served, updated_by};
 use crate::model::{FieldPath, PathStep};
 
-/// An object that some managers have written to, if there is one, and what is applied next.
+/// An object that some managers have written, if there is one, and the next applied object.
 fn history(seed: u64) -> (Option<Value>, Value) {
     history_of(seed, meaningful)
 }
 
-/// The same, of manifests as `shaped` leaves them.
+/// The same with manifests changed by `shaped`.
 fn history_of(seed: u64, shaped: fn(Value) -> Value) -> (Option<Value>, Value) {
     let mut random = Random::seeded(seed);
     let mut live = None;
@@ -38,8 +38,8 @@ fn history_of(seed: u64, shaped: fn(Value) -> Value) -> (Option<Value>, Value) {
     (live, shaped(manifests::whole(&mut random, "ds")))
 }
 
-/// Without `null` and what is empty. To own an empty map is a thing of its own: the server does
-/// not store the map, and so an apply adds it again, and again.
+/// The object without `null` and empty values. Empty maps are a special case: the server does not
+/// store the owned map, so each apply adds it again.
 fn meaningful(value: Value) -> Value {
     let nothing = |value: &Value| match value {
         Value::Null => true,
@@ -75,7 +75,7 @@ fn fields(object: &Value) -> FieldSet {
     fields_of(Shape::daemon_set(), &own_part(object))
 }
 
-/// The elements of lists on the way to a field.
+/// The list elements above a field.
 fn elements_above(path: &FieldPath) -> Vec<FieldPath> {
     let ends = (1..path.0.len()).filter(|end| !matches!(path.0[end - 1], PathStep::Field(_)));
     ends.map(|end| FieldPath(path.0[..end].to_vec())).collect()
@@ -94,9 +94,9 @@ proptest! {
         prop_assert_eq!(own_part(&defaulted(&twice.object)), own_part(&once));
     }
 
-    /// Whatever is empty in the manifest.
+    /// Also with empty values in the manifest.
     #[test]
-    fn one_apply_of_what_settles_comes_to_where_a_second_one_does(seed: u64) {
+    fn one_settling_apply_has_the_result_of_two(seed: u64) {
         let (live, applied) = history_of(seed, |it| it);
         let defaults = defaulted(&applied);
         let manifest = Manifest { applied: &applied, defaulted: &defaults };
@@ -113,7 +113,7 @@ proptest! {
         prop_assert_eq!(spec(&owners(Some(&twice))), spec(&owners(Some(&plainly))));
     }
 
-    /// So another manager's field survives, unless it is a conflict.
+    /// So a field of another manager stays, unless it is a conflict.
     #[test]
     fn others_lose_exactly_the_conflicting_fields(seed: u64) {
         let (live, applied) = history(seed);
@@ -128,7 +128,7 @@ proptest! {
             let gone = entry.fields.difference(&after.unwrap_or_default());
             prop_assert_eq!(gone, lost(&entry.manager), "{}", entry.manager);
         }
-        // And all of those now hold what is applied.
+        // All of those now have the applied value.
         let (now, values) = (fields(&merged.object), fields(&applied));
         for conflict in &merged.conflicts {
             prop_assert!(values.has(&conflict.path) && now.has(&conflict.path), "{}", conflict.path);
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_applied_no_more_goes_when_nobody_else_owns_it(seed: u64) {
+    fn fields_no_longer_applied_are_removed_without_other_owners(seed: u64) {
         let (live, applied) = history(seed);
         let before = owners(live.as_ref());
         let merged = apply(live.as_ref(), &applied, "ds-apply");
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn what_an_applier_owns_can_be_applied_again_and_changes_nothing(seed: u64) {
+    fn owned_fields_can_be_applied_again_and_change_nothing(seed: u64) {
         let (live, applied) = history(seed);
         let served = served(live.as_ref(), &applied, "ds-apply");
         let owned = owned_by(&served, "ds-apply").unwrap().unwrap();
@@ -177,7 +177,7 @@ proptest! {
         prop_assert_eq!(defaulted(&again.object)["spec"].clone(), served["spec"].clone());
         let (before, after) = (owners(Some(&served)), &again.managed_fields);
         let (before, after) = (owned_by_us(&before), owned_by_us(after));
-        // Go leaves out what is zero, `hostNetwork: false` say: that is owned, and not there.
+        // Go omits zero values, for example `hostNetwork: false`: such a field is owned but absent.
         let there = fields(&served);
         let lost = before.difference(&after).paths();
         prop_assert!(!lost.iter().any(|path| there.has(path)), "no longer owned: {lost:?}");
@@ -186,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn without_its_leftovers_an_object_is_what_was_applied(seed: u64) {
+    fn without_its_leftovers_an_object_equals_the_applied_one(seed: u64) {
         let (live, applied) = history(seed);
         let merged = apply(live.as_ref(), &applied, "ds-apply");
         let mut leftovers: FieldSet = merged.leftovers.iter().map(|left| left.path.clone()).collect();
@@ -198,7 +198,7 @@ proptest! {
         let rest = remove(shape, &merged.object, &leftovers);
         let of_spec = |object: &Value| defaulted(object)["spec"].clone();
         prop_assert_eq!(of_spec(&rest), of_spec(&applied), "without {:?}", leftovers);
-        // Each of them is there, and owned by whom it says.
+        // Each leftover exists and has the stated owners.
         let now = fields(&merged.object);
         for left in &merged.leftovers {
             prop_assert!(now.touches(&left.path), "{}", left.path);

@@ -1,4 +1,4 @@
-//! Ownership handed over: who gets what, and what an apply then removes.
+//! Transfers of ownership: the new owners, and the fields that an apply then removes.
 
 use serde_json::{Value, json};
 
@@ -27,9 +27,9 @@ fn updates_of_client_side_apply_become_an_apply() {
         entry
     };
     for (rule, before, after) in [
-        ("none of either", json!([]), json!([])),
+        ("neither manager", json!([]), json!([])),
         (
-            "the only one is renamed",
+            "a single manager is renamed",
             json!([csa("apps/v1", &["a"])]),
             json!([ours("apps/v1", &["a"])]),
         ),
@@ -44,7 +44,7 @@ fn updates_of_client_side_apply_become_an_apply() {
             json!([ours("apps/v1", &["a"])]),
         ),
         (
-            "others stay",
+            "other managers stay",
             json!([csa("apps/v1", &["a"]), entry("other", "Update", "apps/v1", &["a"])]),
             json!([ours("apps/v1", &["a"]), entry("other", "Update", "apps/v1", &["a"])]),
         ),
@@ -60,7 +60,7 @@ fn updates_of_client_side_apply_become_an_apply() {
 }
 
 #[test]
-fn a_take_over_reaches_appliers_too() {
+fn forcing_conflicts_includes_managers_that_apply() {
     let before = json!([
         entry("argocd", "Apply", "apps/v1", &["a"]),
         entry("argocd", "Update", "apps/v1", &["b"]),
@@ -70,7 +70,7 @@ fn a_take_over_reaches_appliers_too() {
         entry("ds-apply", "Apply", "apps/v1", &["a", "b"]),
         entry("helm", "Apply", "apps/v1", &["c"]),
     ]);
-    assert_eq!(of(&before).taken_over(&["argocd"], "ds-apply").to_value(), after);
+    assert_eq!(of(&before).transferred(&["argocd"], "ds-apply").to_value(), after);
 }
 
 fn daemon_set(env: &[&str]) -> Value {
@@ -88,9 +88,9 @@ fn daemon_set(env: &[&str]) -> Value {
     })
 }
 
-/// An object from before fields had owners, migrated in one go: git's removals take effect.
+/// An object from before ownership was tracked, migrated in one go: removals in git take effect.
 #[test]
-fn after_the_migration_what_git_dropped_goes() {
+fn after_the_migration_fields_not_in_git_are_removed() {
     let mut live = defaulted(&daemon_set(&["A", "B"]));
     let mut manifest = daemon_set(&["A"]);
     manifest["metadata"].as_object_mut().unwrap().remove("annotations");

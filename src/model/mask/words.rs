@@ -1,9 +1,9 @@
-//! Which words of a command line, or of an annotation, may hold a secret.
+//! Finds words of a command line or of an annotation that may contain a secret.
 
-/// What one argument of a command line is.
+/// The kind of one argument of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// Nothing to hide.
+    /// Contains no secret.
     Plain,
     /// A flag such as `--password`, whose value is the next argument.
     SecretFlag,
@@ -11,7 +11,7 @@ pub(super) enum Argument {
     Secret { start: usize },
 }
 
-/// Parts of names that name secrets, wherever they stand in one.
+/// Substrings of names that name secrets.
 const SECRET_PARTS: [&str; 8] =
     ["password", "passwd", "passphrase", "pwd", "token", "secret", "key", "credential"];
 
@@ -19,7 +19,7 @@ const SECRET_PARTS: [&str; 8] =
 const SECRET_WORDS: [&str; 9] =
     ["auth", "authorization", "bearer", "pass", "pw", "creds", "cred", "dsn", "cookie"];
 
-/// What begins with `-p` and is no password: names of flags in Go's spelling, with one hyphen.
+/// Flags with one hyphen, in Go's style, that begin with `-p` and are not passwords.
 const FLAGS_IN_P: [&str; 14] = [
     "path",
     "pidfile",
@@ -37,7 +37,7 @@ const FLAGS_IN_P: [&str; 14] = [
     "proxy",
 ];
 
-/// Schemes of the `Authorization` header, as they stand before a credential.
+/// Schemes of the `Authorization` header, which precede a credential.
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
 
 impl Argument {
@@ -46,7 +46,7 @@ impl Argument {
         if word == Self::Plain && follows_secret_flag && !is_certainly_a_flag(text) {
             return Self::Secret { start: 0 };
         }
-        // A script, such as the one after `sh -c`, or a header: all of it, or nothing.
+        // A script, such as the one after `sh -c`, or a header is hidden as a whole or not at all.
         let is_script = text.trim().contains(char::is_whitespace);
         if is_script && holds_a_secret(text) {
             return Self::Secret { start: 0 };
@@ -54,8 +54,8 @@ impl Argument {
         word
     }
 
-    /// `--password=x`, `-token=x`, `DB_PASSWORD=x`, `auth.password=x`, `-px`, `https://user:x@host`,
-    /// `host=h;password=x`, or just `--password`.
+    /// `--password=x`, `-token=x`, `DB_PASSWORD=x`, `auth.password=x`, `-px`,
+    /// `https://user:x@host`, `host=h;password=x`, or just `--password`.
     fn of_word(word: &str) -> Self {
         let bare = word.trim_start_matches(['"', '\'', '-']);
         if let Some(start) = assigned(word).into_iter().chain(login(word)).min() {
@@ -69,7 +69,7 @@ impl Argument {
     }
 }
 
-/// Whether any word of a longer text holds a secret, or names one before a colon.
+/// Whether any word of a longer text contains a secret, or names one before a colon.
 pub(super) fn holds_a_secret(text: &str) -> bool {
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
@@ -88,8 +88,8 @@ pub(super) fn holds_a_secret(text: &str) -> bool {
     false
 }
 
-/// Where the value of the first `NAME=value` begins whose name names a secret. Several may stand in
-/// one word: a query, options, a connection string.
+/// Start of the value of the first `NAME=value` whose name names a secret. One word may contain
+/// several: a query, options, a connection string.
 fn assigned(word: &str) -> Option<usize> {
     let mut begin = 0;
     for (at, _) in word.match_indices('=') {
@@ -103,8 +103,8 @@ fn assigned(word: &str) -> Option<usize> {
     None
 }
 
-/// Where the password begins in `user:password@host`, in a URL or by itself. The digest of an image
-/// (`name:tag@sha256:…`) is none.
+/// Start of the password in `user:password@host`, in a URL or by itself. The digest of an image
+/// (`name:tag@sha256:…`) is not a password.
 fn login(word: &str) -> Option<usize> {
     let (before, after) = word.split_once('@')?;
     if after.starts_with("sha256:") || after.is_empty() {
@@ -119,7 +119,7 @@ fn login(word: &str) -> Option<usize> {
     (start < before.len()).then_some(start)
 }
 
-/// `-phunter2`, as mysql and others take it. `-p8080` is a port.
+/// `-phunter2`, as mysql and others accept it. `-p8080` is a port.
 fn short_password(word: &str) -> bool {
     let Some(rest) = word.strip_prefix("-p") else { return false };
     let name = rest.split_once('=').map_or(rest, |(name, _)| name);
@@ -131,7 +131,7 @@ fn short_password(word: &str) -> bool {
     !rest.is_empty() && !is_port && !is_flag
 }
 
-/// Whether this can be nothing but a flag; a secret may begin with a hyphen, too.
+/// Whether this is certainly a flag; a secret may begin with a hyphen, too.
 fn is_certainly_a_flag(text: &str) -> bool {
     let mut chars = text.chars();
     match (chars.next(), chars.next(), chars.next()) {
@@ -147,18 +147,18 @@ pub(super) fn names_a_secret(name: &str) -> bool {
         || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| SECRET_WORDS.contains(&word))
 }
 
-/// Where an annotation's value is secret from, if it may be one: by its name, or by what it holds.
+/// Whether an annotation's value may be a secret, by its name or its content.
 pub(super) fn of_annotation(name: &str, value: &str) -> bool {
     !value.is_empty() && (names_a_secret(name) || holds_a_secret(value))
 }
 
-/// Words that say nothing that somebody would hide.
+/// Words that are not secrets.
 const HARMLESS: [&str; 12] = [
     "true", "false", "yes", "no", "on", "off", "debug", "info", "warn", "warning", "error", "json",
 ];
 
-/// Where an argument begins to be something that is not known to be harmless; `None` when it is
-/// harmless: a flag without value, the path of a program, a word that every program knows.
+/// Start of the part of an argument that is not known to be harmless; `None` if all of it is
+/// harmless: a flag without value, the path of a program, a common word.
 pub(super) fn unknown_from(text: &str, is_program: bool) -> Option<usize> {
     let is_name = |name: &str| {
         name.starts_with("--")
@@ -172,8 +172,7 @@ pub(super) fn unknown_from(text: &str, is_program: bool) -> Option<usize> {
     }
 }
 
-/// Annotations of a template or object whose values are words of Kubernetes or ours, by the beginning
-/// of their names.
+/// Prefixes of the names of annotations whose values are written by Kubernetes or ds-plan.
 const HARMLESS_ANNOTATIONS: [&str; 7] = [
     "ds-plan.dev/",
     "deprecated.daemonset.template.generation",
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_hold_secrets() {
+    fn words_that_contain_secrets() {
         for (text, want) in [
             ("--auth=user:pw", Some("user:pw")),
             ("--basic-auth=x", Some("x")),
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_that_hold_credentials() {
+    fn annotations_that_contain_credentials() {
         for (name, value, secret) in [
             ("example.com/api-key", "x", true),
             ("example.com/auth", "x", true),
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_to_be_harmless() {
+    fn values_known_to_be_harmless() {
         for (text, is_program, want) in [
             ("/bin/agent", true, None),
             ("--verbose", false, None),

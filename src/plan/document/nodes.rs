@@ -1,4 +1,4 @@
-//! What becomes of nodes and their pods, and in which waves.
+//! The plans of nodes and their pods, and the waves.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,22 +7,22 @@ use crate::model::{MinReady, NodeName, PodName, Ramp, RevisionHash, Uid};
 use crate::plan::coded::Coded;
 use crate::plan::reason::Reason;
 
-/// Nodes that are replaced together.
+/// Nodes whose pods are replaced together under one budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Wave {
-    /// Place in the order, from 1.
+    /// Position in the order of waves, from 1.
     pub index: u32,
-    /// What it is called.
+    /// Name of the wave.
     pub name: String,
-    /// So many desired nodes may be without an available pod while it runs.
+    /// Maximum number of desired nodes without an available pod during the wave.
     pub max_unavailable: u32,
-    /// So many nodes may run two pods while it runs.
+    /// Maximum number of nodes with two pods during the wave.
     pub max_surge: u32,
-    /// How fast the number of nodes in flight grows up to that.
+    /// How fast the number of nodes in progress grows to these limits.
     #[serde(default)]
     pub ramp: Ramp,
-    /// How long a new pod must stay up to count as available.
+    /// Seconds that a new pod must be Ready to count as available.
     #[serde(default)]
     pub min_ready_seconds: MinReady,
     /// Its nodes, in the order in which they become candidates.
@@ -30,18 +30,18 @@ pub struct Wave {
 }
 
 impl Wave {
-    /// How many nodes may be in flight at once: replaced, or with two pods.
+    /// Maximum number of nodes in progress: without an available pod, or with two pods.
     pub fn at_a_time(&self) -> u32 {
         self.max_unavailable.max(self.max_surge).max(1)
     }
 
-    /// How many nodes go in each round, where those of one are available before the next one begins.
+    /// Number of nodes in each round; all pods of a round are available before the next one starts.
     pub fn rounds(&self) -> impl Iterator<Item = u32> {
         rounds(self.nodes.len(), self.at_a_time(), self.ramp)
     }
 }
 
-/// So many nodes in rounds, at most so many at a time.
+/// Divides `nodes` into rounds of at most `at_a_time`.
 pub(in crate::plan) fn rounds(
     nodes: usize,
     at_a_time: u32,
@@ -51,7 +51,7 @@ pub(in crate::plan) fn rounds(
     Rounds { ramp, at_a_time, gone: 0, left }
 }
 
-/// The rounds of a wave, one after the other.
+/// Iterator over the sizes of the rounds of a wave.
 struct Rounds {
     ramp: Ramp,
     at_a_time: u32,
@@ -71,20 +71,20 @@ impl Iterator for Rounds {
     }
 }
 
-/// What happens on one node: the net effect, and the fate of each pod.
+/// The plan of one node: the net effect, and the fate of each pod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodePlan {
     /// Name of the node.
     pub name: NodeName,
-    /// The net effect.
+    /// Net effect on the node.
     pub action: Action,
-    /// Index of the wave; none for what the controller does at once.
+    /// Index of the wave; none for actions that the controller takes at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wave: Option<u32>,
-    /// Pods of this DaemonSet that are there now.
+    /// Current pods of this DaemonSet on the node.
     pub pods: Vec<PodPlan>,
-    /// Why; the first one is the main one.
+    /// Reasons; the first one is the main one.
     pub reasons: Vec<Coded<Reason>>,
 }
 
@@ -94,26 +94,26 @@ pub struct NodePlan {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
-    /// Eligible node without a pod.
+    /// A pod is created on an eligible node without one.
     Create,
-    /// A pod goes and no other follows.
+    /// A pod is deleted and not recreated.
     Delete,
-    /// A pod is deleted, then created anew.
+    /// A pod is deleted, then recreated.
     Replace,
-    /// The new pod comes first, then the old one goes.
+    /// The new pod is created first, then the old one is deleted.
     Surge,
-    /// It needs something but cannot have it now.
+    /// A change is needed but cannot be made now.
     Wait,
     /// Nothing to do.
     Keep,
 }
 
 impl Action {
-    /// Every action, in the order in which they are counted and shown.
+    /// All actions, in the order in which they are counted and shown.
     pub const ALL: [Self; 6] =
         [Self::Create, Self::Delete, Self::Replace, Self::Surge, Self::Wait, Self::Keep];
 
-    /// The sign that stands before it in text.
+    /// The symbol before a node in text output.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Create => "+",
@@ -126,30 +126,30 @@ impl Action {
     }
 }
 
-/// One pod's fate.
+/// The plan of one pod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodPlan {
     /// Name of the pod.
     pub name: PodName,
-    /// Identity of the pod.
+    /// `metadata.uid`.
     pub uid: Uid,
-    /// Its label `controller-revision-hash`.
+    /// Value of its label `controller-revision-hash`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision_hash: Option<RevisionHash>,
-    /// What becomes of it.
+    /// Whether it is kept or deleted.
     pub fate: Fate,
-    /// Why.
+    /// The reason.
     pub reason: Coded<Reason>,
 }
 
-/// What becomes of a pod.
+/// Fate of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Fate {
-    /// It stays.
+    /// It is kept.
     Keep,
-    /// It goes.
+    /// It is deleted.
     Delete,
 }
 

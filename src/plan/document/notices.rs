@@ -1,68 +1,68 @@
-//! What stands in the way of a plan, and what should be known before it is carried out.
+//! Guards that block a plan, and warnings that do not.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::NodeName;
 
-/// Something that `ds-apply` refuses to do without being told.
+/// A condition that blocks `ds-apply` until the user passes its flag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Guard {
-    /// One word for programs.
+    /// Machine-readable code.
     pub code: GuardCode,
-    /// What it is, and what to do.
+    /// Description and remedy.
     pub message: String,
-    /// The flag that allows it; none when nothing does.
+    /// The flag that allows it; none when it cannot be allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_flag: Option<String>,
-    /// `NAMESPACE/NAME` of the DaemonSet it is about.
+    /// `NAMESPACE/NAME` of the affected DaemonSet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daemon_set: Option<String>,
-    /// The nodes it is about.
+    /// The affected nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeName>,
 }
 
-/// What a guard is about.
+/// Kind of a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum GuardCode {
-    /// `spec.selector` is immutable: the DaemonSet would have to be deleted and made anew.
+    /// `spec.selector` is immutable: the DaemonSet would have to be recreated.
     SelectorChange,
-    /// More pods than the budget would be removed at once, because their nodes are no longer
+    /// More pods than the budget would be deleted at once, because their nodes are no longer
     /// eligible.
     MassEviction,
-    /// Somebody else owns fields that the manifest sets.
-    TakeOver,
-    /// A running GitOps controller applies the object, and would undo a hold.
+    /// Other field managers own fields that the manifest sets.
+    ForceConflicts,
+    /// A GitOps controller manages the object and would undo a pause.
     GitOps,
-    /// The same template failed before.
+    /// The rollout of the same template failed before.
     FailedTemplate,
-    /// Pods that the plan does not replace use up the budget: it cannot finish.
+    /// The plan cannot finish: unavailable pods that it does not replace use up the budget.
     Deadlock,
-    /// More than half of what a source applied would be deleted.
+    /// More than half of the DaemonSets of a source would be deleted.
     MassDeletion,
-    /// The other one acts on it, the DaemonSet controller or `ds-apply`: the two are never mixed.
+    /// The other controller (the DaemonSet controller or `ds-apply`) manages the DaemonSet.
     ManagedBy,
-    /// What is to be deleted was applied from another place, under the same id.
+    /// A DaemonSet to be deleted was applied from other paths with the same source id.
     OtherSource,
-    /// The request deletes or loosens the policy that judges it.
+    /// The pull request deletes or loosens its own RolloutPolicy.
     PolicyChange,
 }
 
-/// Something that a careful reader should know before going on.
+/// A condition that should be known before the apply but does not block it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Warning {
-    /// One word for programs.
+    /// Machine-readable code.
     pub code: String,
-    /// What it is, and what to do.
+    /// Description and remedy.
     pub message: String,
-    /// `NAMESPACE/NAME` of the DaemonSet it is about.
+    /// `NAMESPACE/NAME` of the affected DaemonSet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daemon_set: Option<String>,
-    /// The nodes it is about.
+    /// The affected nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeName>,
 }

@@ -1,4 +1,4 @@
-//! Where a plan comes from: the source of its manifests, and the cluster that was looked at.
+//! Origin of a plan: the source of its manifests, and the cluster.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Cascade, NamespaceName, Uid};
 
-/// Where the manifests came from.
+/// Origin of the manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceInfo {
@@ -21,25 +21,25 @@ pub struct SourceInfo {
     /// The first line of its message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The full id of the merge base that the change is told against.
+    /// The full id of the merge base with which the change is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// The files and folders that were read.
     pub paths: Vec<String>,
-    /// The id that what it applies is marked with (`--source-id`).
+    /// The id that applied DaemonSets are annotated with (`--source-id`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What becomes of the pods of DaemonSets that carry the id and are not in the source any more
-    /// (`--prune`); none when they are left alone.
+    /// Whether the pods of DaemonSets with the id that are no longer in the source are deleted or
+    /// orphaned (`--prune`); none when such DaemonSets are not deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prune: Option<Cascade>,
-    /// Namespaces in which the id counts, besides those of the DaemonSets in the source: those that
-    /// it creates, and those that were named (`--prune-namespace`).
+    /// Namespaces in which DaemonSets are pruned, in addition to those of the DaemonSets in the
+    /// source: those that it creates, and those of `--prune-namespace`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub prune_namespaces: BTreeSet<NamespaceName>,
 }
 
-/// Which cluster was looked at.
+/// The cluster of a plan or report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSummary {
@@ -52,11 +52,11 @@ pub struct ClusterSummary {
     /// Version of its API server, such as `v1.36.3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The moment that the plan speaks of.
+    /// Time of the snapshot.
     pub observed_at: Timestamp,
-    /// How many nodes it has.
+    /// Number of nodes.
     pub nodes: u32,
-    /// The recorded snapshot's file, when the cluster was not asked.
+    /// File of the recorded snapshot; none when the cluster was read live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
 }

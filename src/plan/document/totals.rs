@@ -1,4 +1,4 @@
-//! Counts in a plan: what upstream counts, and how many nodes and revisions get what.
+//! Counts in a plan: upstream's status counters, and the numbers of nodes and revisions.
 
 use std::ops::AddAssign;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::Action;
 use crate::model::DaemonSetStatus;
 
-/// The seven counters of `kubectl get daemonset` and the status behind it.
+/// The counters of `kubectl get daemonset` and of the DaemonSet status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Counters {
-    /// Nodes that should run a pod.
+    /// Number of nodes that should run a pod.
     pub desired: u32,
-    /// Nodes that should and do.
+    /// Number of nodes that should run a pod and do.
     pub current: u32,
     /// Desired nodes whose pod is Ready.
     pub ready: u32,
@@ -22,9 +22,9 @@ pub struct Counters {
     pub updated: u32,
     /// Desired nodes whose pod is available, by upstream's rule.
     pub available: u32,
-    /// Desired nodes whose pod is not.
+    /// Desired nodes without an available pod.
     pub unavailable: u32,
-    /// Nodes that run a pod and should not.
+    /// Number of nodes that run a pod and should not.
     pub misscheduled: u32,
 }
 
@@ -42,31 +42,31 @@ impl From<DaemonSetStatus> for Counters {
     }
 }
 
-/// How many nodes get each action.
+/// Number of nodes with each action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionTotals {
-    /// Nodes that get a pod.
+    /// Nodes on which a pod is created.
     pub create: u32,
-    /// Nodes that lose one.
+    /// Nodes whose pod is deleted and not recreated.
     pub delete: u32,
-    /// Nodes whose pod is deleted, then created anew.
+    /// Nodes whose pod is deleted, then recreated.
     pub replace: u32,
-    /// Nodes whose new pod comes before the old one goes.
+    /// Nodes whose new pod is created before the old one is deleted.
     pub surge: u32,
-    /// Nodes that wait.
+    /// Nodes whose change has to wait.
     pub wait: u32,
     /// Nodes with nothing to do.
     pub keep: u32,
 }
 
 impl ActionTotals {
-    /// Counts one more node with `action`.
+    /// Counts a node with `action`.
     pub fn add(&mut self, action: Action) {
         *self.slot(action) += 1;
     }
 
-    /// How many nodes get `action`.
+    /// Number of nodes with `action`.
     pub fn of(mut self, action: Action) -> u32 {
         *self.slot(action)
     }
@@ -98,18 +98,18 @@ pub struct Totals {
     /// Nodes by action; a node counts once for each DaemonSet.
     #[serde(flatten)]
     pub actions: ActionTotals,
-    /// Revisions by kind.
+    /// Target revisions by kind.
     pub revisions: RevisionTotals,
 }
 
-/// Revisions by kind.
+/// Number of target revisions of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionTotals {
-    /// Templates that no revision has yet.
+    /// New revisions: no revision has the template yet.
     pub new: u32,
-    /// Templates that an earlier revision has.
+    /// Reused revisions: an earlier one has the template.
     pub reused: u32,
-    /// Templates that the current revision has.
+    /// Unchanged revisions: the current one has the template.
     pub unchanged: u32,
 }

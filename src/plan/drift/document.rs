@@ -1,4 +1,4 @@
-//! What `drift -o json` prints. Every deviation carries its data; its sentence is made here.
+//! The output of `drift -o json`. Every deviation has data, from which its sentence is made here.
 
 use std::fmt;
 
@@ -10,27 +10,27 @@ use crate::plan::coded::Coded;
 use crate::plan::document::{
     ApiVersion, ClusterSummary, FieldChange, RevisionRef, SourceInfo, Warning,
 };
-use crate::plan::hold::{Hold, HoldState, LeftHold};
+use crate::plan::pause::{LeftoverPause, PauseState, PausedRollout};
 use crate::plan::reason::Reason;
 use crate::plan::writers::Writer;
 
-/// How the cluster deviates from the source and from itself.
+/// A drift report: the deviations of every DaemonSet of the source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Drift {
-    /// Version of this document's form.
+    /// Version of this document's format.
     pub api_version: ApiVersion,
     /// Always `Drift`.
     pub kind: DriftKind,
-    /// Where the manifests came from.
+    /// Origin of the manifests.
     pub source: SourceInfo,
-    /// Which cluster was looked at, and when.
+    /// The cluster, and the time of its snapshot.
     pub cluster: ClusterSummary,
-    /// One entry a DaemonSet, ordered by namespace and name.
+    /// One entry per DaemonSet, ordered by namespace and name.
     pub daemon_sets: Vec<DaemonSetDrift>,
-    /// How many deviations there are of each class.
+    /// Number of deviations of each class.
     pub totals: DriftTotals,
-    /// What a careful reader should know.
+    /// Warnings.
     pub warnings: Vec<Warning>,
 }
 
@@ -56,16 +56,16 @@ pub struct DaemonSetDrift {
     pub namespace: NamespaceName,
     /// `metadata.name`.
     pub name: DaemonSetName,
-    /// What deviates, by class; empty when all is as it should be.
+    /// Deviations, ordered by class; empty without drift.
     pub deviations: Vec<Classified>,
 }
 
 /// A deviation and its class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Classified {
-    /// Which of the five kinds of drift it is.
+    /// Class of the deviation.
     pub class: DriftClass,
-    /// What deviates.
+    /// The deviation.
     #[serde(flatten)]
     pub deviation: Coded<Deviation>,
 }
@@ -76,7 +76,7 @@ impl From<Deviation> for Classified {
     }
 }
 
-/// Which kind of drift.
+/// Class of drift.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -86,11 +86,11 @@ pub enum DriftClass {
     Spec,
     /// Pods differ from the object.
     Pod,
-    /// A rollout is held, parked or unfinished.
+    /// A rollout is paused, aborted or unfinished.
     Rollout,
-    /// The revisions differ from the object, or from each other.
+    /// The revisions do not match the object or each other.
     History,
-    /// Pods are, or will be, where they may not start.
+    /// Pods are on nodes, or selected for nodes, where a new pod may not start.
     Eligibility,
 }
 
@@ -106,69 +106,69 @@ impl fmt::Display for DriftClass {
     }
 }
 
-/// What deviates.
+/// A deviation with its data; `code` names it in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Deviation {
-    /// The cluster does not have the DaemonSet.
+    /// The DaemonSet does not exist in the cluster.
     ObjectMissing,
     /// The DaemonSet is being deleted.
     ObjectTerminating,
-    /// A field of the live object is not as the source has it.
+    /// A field of the live object differs from the source.
     FieldDiffers {
         /// The field: its value in the cluster before, its value in the source after.
         #[serde(flatten)]
         change: FieldChange,
-        /// Who wrote it in the cluster, the latest first. Nobody when the cluster lacks the field,
-        /// or does not say.
+        /// Field managers that wrote it in the cluster, the latest first. Empty when the cluster
+        /// does not have the field, or the managers are unknown.
         writers: Vec<Writer>,
     },
-    /// Nodes that should run a pod and have none that stays.
+    /// Nodes that should run a pod and have none, apart from terminating ones.
     PodMissing {
-        /// Which.
+        /// The nodes.
         nodes: Vec<NodeDrift>,
     },
-    /// Pods beside the one that their node should have.
+    /// Pods in addition to the one that their node should have.
     PodSurplus {
-        /// Where.
+        /// The nodes and their pods.
         nodes: Vec<NodeDrift>,
     },
     /// Pods of another template than the live one.
     PodOutdated {
-        /// Where.
+        /// The nodes and their pods.
         nodes: Vec<NodeDrift>,
     },
-    /// Pods that have ended.
+    /// Pods in phase Failed or Succeeded.
     PodFailed {
-        /// Where.
+        /// The nodes and their pods.
         nodes: Vec<NodeDrift>,
     },
-    /// Pods on nodes that may not keep them, or that are gone.
+    /// Pods on nodes that may not keep them, or that no longer exist.
     PodMisscheduled {
-        /// Where.
+        /// The nodes and their pods.
         nodes: Vec<NodeDrift>,
     },
     /// `ds-apply` is pacing a rollout.
-    Held {
-        /// What it remembers.
-        hold: Hold,
+    Paused {
+        /// The rollout, as recorded in the annotation.
+        pause: PausedRollout,
     },
-    /// `ds-apply` has stopped a rollout that failed.
-    Parked {
-        /// What it remembers.
-        hold: Hold,
+    /// `ds-apply` has aborted a rollout that failed.
+    Aborted {
+        /// The rollout, as recorded in the annotation.
+        pause: PausedRollout,
     },
-    /// The DaemonSet looks held, but what is remembered of it cannot be read.
-    HoldUnreadable {
-        /// Why.
+    /// The DaemonSet appears to be paused, but its rollout annotation cannot be read.
+    PauseUnreadable {
+        /// The error.
         problem: String,
     },
-    /// The annotation of a rollout is left over: somebody has set the strategy back.
-    HoldLeftOver {
-        /// What it remembers.
-        left: LeftHold,
+    /// The rollout annotation is left over: another client has set the strategy back.
+    PauseLeftOver {
+        /// The rollout, as recorded in the annotation.
+        left: LeftoverPause,
     },
-    /// The controller has not seen the object as it is.
+    /// The controller has not observed the latest generation of the object.
     NotObserved {
         /// `metadata.generation`.
         generation: i64,
@@ -180,89 +180,89 @@ pub enum Deviation {
         /// The revision of the live template, when there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         revision: Option<RevisionNumber>,
-        /// Nodes that run it.
+        /// Number of desired nodes that run it.
         updated: u32,
-        /// Nodes that should.
+        /// Number of desired nodes.
         desired: u32,
     },
-    /// No revision holds the live template.
+    /// No revision has the live template.
     RevisionMissing,
-    /// Two revisions hold one template.
+    /// Two revisions have the same template.
     RevisionDuplicate {
-        /// The one that is too many.
+        /// The duplicate, with the lower number.
         revision: RevisionRef,
-        /// The one that stays.
+        /// The revision that the controller keeps.
         of: RevisionRef,
     },
-    /// Two revisions have one number; `kubectl rollout` sees only the last of them.
+    /// Two revisions have the same number; `kubectl rollout` uses only the last of them.
     RevisionNumberTwice {
-        /// The number.
+        /// The shared revision number.
         number: RevisionNumber,
-        /// The revisions.
+        /// Names of the revisions.
         names: Vec<RevisionName>,
     },
-    /// A revision that belongs to no DaemonSet that exists.
+    /// A revision that does not belong to an existing DaemonSet.
     RevisionOrphaned {
-        /// Which.
+        /// The revision.
         revision: RevisionRef,
     },
-    /// A revision that is half one template and half the next: somebody applied in two steps.
+    /// A revision that mixes two templates: the manifest was applied in two steps.
     RevisionMixed {
-        /// Which.
+        /// The revision.
         revision: RevisionRef,
-        /// The revision that one half is from.
+        /// The revision before it.
         older: RevisionRef,
-        /// The revision that the other half is from.
+        /// The revision after it.
         newer: RevisionRef,
     },
     /// The status counts pods as updated, by their template generation, that come from another
     /// template.
     StatusDisagrees {
-        /// Where they are.
+        /// The nodes and their pods.
         nodes: Vec<NodeDrift>,
     },
-    /// Pods that run where none may start.
+    /// Pods on nodes where they may keep running but a new pod may not start.
     RunsWhereNoneMayStart {
-        /// Where.
+        /// The nodes and their pods.
         nodes: Vec<NodeDrift>,
     },
-    /// The namespace keeps pods off nodes where the DaemonSet wants one.
+    /// The node selector of the namespace excludes nodes that the DaemonSet selects.
     NamespaceNodeSelector {
-        /// The annotation of the namespace.
+        /// Key of the annotation of the namespace.
         annotation: String,
-        /// Its value.
+        /// Value of the annotation.
         selector: String,
-        /// The nodes that it keeps pods off.
+        /// The excluded nodes.
         nodes: Vec<NodeName>,
     },
 }
 
-/// A node that deviates, and the pods because of which it does.
+/// A deviating node and the pods that deviate on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeDrift {
     /// Name of the node.
     pub node: NodeName,
-    /// The pods.
+    /// Its deviating pods.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub pods: Vec<PodName>,
-    /// Why.
+    /// The reasons.
     pub reasons: Vec<Coded<Reason>>,
 }
 
-/// The nodes that a deviation is about.
+/// The nodes of a deviation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DeviatingNodes<'a> {
-    /// It is about the DaemonSet or its revisions.
+    /// None: the deviation is of the DaemonSet or its revisions.
     None,
-    /// Each has reasons of its own.
+    /// Nodes with a reason each.
     WithReasons(&'a [NodeDrift]),
-    /// One reason holds for all.
+    /// Nodes that share one reason.
     Named(&'a [NodeName]),
 }
 
 impl Deviation {
-    /// Which of the five kinds of drift it is.
+    /// Class of the deviation.
     pub fn class(&self) -> DriftClass {
         match self {
             Self::ObjectMissing | Self::ObjectTerminating | Self::FieldDiffers { .. } => {
@@ -273,10 +273,10 @@ impl Deviation {
             | Self::PodOutdated { .. }
             | Self::PodFailed { .. }
             | Self::PodMisscheduled { .. } => DriftClass::Pod,
-            Self::Held { .. }
-            | Self::Parked { .. }
-            | Self::HoldUnreadable { .. }
-            | Self::HoldLeftOver { .. }
+            Self::Paused { .. }
+            | Self::Aborted { .. }
+            | Self::PauseUnreadable { .. }
+            | Self::PauseLeftOver { .. }
             | Self::NotObserved { .. }
             | Self::Unfinished { .. } => DriftClass::Rollout,
             Self::RevisionMissing
@@ -291,7 +291,7 @@ impl Deviation {
         }
     }
 
-    /// The nodes it is about.
+    /// Returns its nodes.
     pub fn nodes(&self) -> DeviatingNodes<'_> {
         match self {
             Self::PodMissing { nodes }
@@ -307,10 +307,10 @@ impl Deviation {
             Self::ObjectMissing
             | Self::ObjectTerminating
             | Self::FieldDiffers { .. }
-            | Self::Held { .. }
-            | Self::Parked { .. }
-            | Self::HoldUnreadable { .. }
-            | Self::HoldLeftOver { .. }
+            | Self::Paused { .. }
+            | Self::Aborted { .. }
+            | Self::PauseUnreadable { .. }
+            | Self::PauseLeftOver { .. }
             | Self::NotObserved { .. }
             | Self::Unfinished { .. }
             | Self::RevisionMissing
@@ -321,11 +321,11 @@ impl Deviation {
         }
     }
 
-    /// The deviation of a DaemonSet that is under this hold.
-    pub(super) fn of_hold(hold: Hold) -> Self {
-        match hold.state {
-            HoldState::Holding => Self::Held { hold },
-            HoldState::Parked => Self::Parked { hold },
+    /// The deviation of a DaemonSet with this paused or aborted rollout.
+    pub(super) fn of_pause(pause: PausedRollout) -> Self {
+        match pause.state {
+            PauseState::Paused => Self::Paused { pause },
+            PauseState::Aborted => Self::Aborted { pause },
         }
     }
 }
@@ -333,10 +333,10 @@ impl Deviation {
 impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ObjectMissing => f.write_str("the cluster does not have it"),
+            Self::ObjectMissing => f.write_str("it does not exist in the cluster"),
             Self::ObjectTerminating => f.write_str("it is being deleted"),
             Self::FieldDiffers { change, writers: _ } => {
-                write!(f, "{} is not as in the source", change.path)
+                write!(f, "{} differs from the source", change.path)
             }
             Self::PodMissing { nodes } => write!(f, "{} without a pod", Nodes(nodes.len())),
             Self::PodSurplus { nodes } => {
@@ -345,52 +345,55 @@ impl fmt::Display for Deviation {
             Self::PodOutdated { nodes } => {
                 write!(f, "{} with a pod of another template", Nodes(nodes.len()))
             }
-            Self::PodFailed { nodes } => write!(f, "{} with a pod that ended", Nodes(nodes.len())),
-            Self::PodMisscheduled { nodes } => {
-                write!(f, "{} with a pod that may not be there", Nodes(nodes.len()))
+            Self::PodFailed { nodes } => {
+                write!(f, "{} with a failed or completed pod", Nodes(nodes.len()))
             }
-            Self::Held { hold } | Self::Parked { hold } => hold.fmt(f),
-            Self::HoldUnreadable { problem } => f.write_str(problem),
-            Self::HoldLeftOver { left } => left.fmt(f),
+            Self::PodMisscheduled { nodes } => {
+                write!(f, "{} with a pod that may not run there", Nodes(nodes.len()))
+            }
+            Self::Paused { pause } | Self::Aborted { pause } => pause.fmt(f),
+            Self::PauseUnreadable { problem } => f.write_str(problem),
+            Self::PauseLeftOver { left } => left.fmt(f),
             Self::NotObserved { generation, observed_generation } => write!(
                 f,
-                "the controller is at generation {observed_generation}, the object at {generation}"
+                "the controller has observed generation {observed_generation}, the object is at \
+                 {generation}"
             ),
             Self::Unfinished { revision, updated, desired } => {
                 f.write_str("the live template")?;
                 revision.iter().try_for_each(|number| write!(f, ", revision {number},"))?;
                 write!(f, " runs on {updated} of {}", Nodes(*desired))
             }
-            Self::RevisionMissing => f.write_str("no revision holds the live template"),
+            Self::RevisionMissing => f.write_str("no revision has the live template"),
             Self::RevisionDuplicate { revision, of } => {
-                write!(f, "{} holds the same template as {}", Named(revision), Named(of))
+                write!(f, "{} has the same template as {}", Named(revision), Named(of))
             }
             Self::RevisionNumberTwice { number, names } => {
                 let names: Vec<&str> = names.iter().map(RevisionName::as_str).collect();
-                write!(f, "revision {number} is there twice: {}", names.join(", "))
+                write!(f, "revision {number} exists more than once: {}", names.join(", "))
             }
             Self::RevisionOrphaned { revision } => {
-                write!(f, "{} belongs to no DaemonSet that exists", Named(revision))
+                write!(f, "{} does not belong to an existing DaemonSet", Named(revision))
             }
             Self::RevisionMixed { revision, older, newer } => write!(
                 f,
-                "{} is half {} and half {}: somebody applied in two steps",
+                "{} mixes {} and {}: the manifest was applied in two steps",
                 Named(revision),
                 Named(older),
                 Named(newer)
             ),
             Self::StatusDisagrees { nodes } => write!(
                 f,
-                "the status counts {} as updated that run another template",
+                "the status counts {} as updated whose pods run another template",
                 Nodes(nodes.len())
             ),
             Self::RunsWhereNoneMayStart { nodes } => {
-                write!(f, "{} with a pod where none may start", Nodes(nodes.len()))
+                write!(f, "{} with a pod where a new pod may not start", Nodes(nodes.len()))
             }
             Self::NamespaceNodeSelector { annotation, selector, nodes } => write!(
                 f,
-                "{annotation} {selector} of the namespace keeps pods off {} where the DaemonSet \
-                 wants one",
+                "{annotation} {selector} of the namespace excludes {} that the DaemonSet \
+                 selects",
                 Nodes(nodes.len())
             ),
         }
@@ -416,24 +419,24 @@ impl<N: TryInto<u64> + Copy> fmt::Display for Nodes<N> {
     }
 }
 
-/// How many deviations there are of each class.
+/// Number of deviations of each class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftTotals {
-    /// Of class `spec`.
+    /// Number of deviations of class `spec`.
     pub spec: u32,
-    /// Of class `pod`.
+    /// Number of deviations of class `pod`.
     pub pod: u32,
-    /// Of class `rollout`.
+    /// Number of deviations of class `rollout`.
     pub rollout: u32,
-    /// Of class `history`.
+    /// Number of deviations of class `history`.
     pub history: u32,
-    /// Of class `eligibility`.
+    /// Number of deviations of class `eligibility`.
     pub eligibility: u32,
 }
 
 impl DriftTotals {
-    /// Counts one more deviation.
+    /// Counts a deviation of `class`.
     pub fn add(&mut self, class: DriftClass) {
         *match class {
             DriftClass::Spec => &mut self.spec,

@@ -1,17 +1,16 @@
-//! Whether each node has the pod that the live object asks for, and where the object and its
-//! namespace ask for different things. The decisions are those of a plan in which nothing of the
-//! object changes.
+//! Drift of pods: nodes without the pod that the live object requires, and conflicts between the
+//! object and its namespace. The decisions are those of a plan that does not change the object.
 
 use super::document::{Deviation, NodeDrift};
 use crate::model::{Namespace, PolicySpec};
+use crate::plan::daemon_set_view::DaemonSetView;
 use crate::plan::document::{NodePlan, PodPlan};
 use crate::plan::nodes::{self, Described};
 use crate::plan::reason::Reason;
-use crate::plan::scene::Scene;
 use crate::plan::status::counted;
 use crate::plan::warnings::{Conflict, namespace_conflicts};
 
-/// What a pod is to its node, when it is not as it should be.
+/// Deviation of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Surplus,
@@ -20,15 +19,18 @@ enum Fault {
     Misscheduled,
 }
 
-/// Deviations of pods, of the rollout that they are in, and of where they may be.
-pub(super) fn deviations(scene: &Scene<'_>, namespace: Option<&Namespace>) -> Vec<Deviation> {
-    let plans = nodes::outcomes(scene, &PolicySpec::default(), Described::All).nodes;
+/// Returns the deviations of pods, of the rollout, and of eligibility.
+pub(super) fn deviations(
+    daemon_set_view: &DaemonSetView<'_>,
+    namespace: Option<&Namespace>,
+) -> Vec<Deviation> {
+    let plans = nodes::outcomes(daemon_set_view, &PolicySpec::default(), Described::All).nodes;
     let faulty = |fault: Fault| plans.iter().filter_map(|plan| at_fault(plan, fault)).collect();
     let some = |nodes: Vec<NodeDrift>, deviation: fn(Vec<NodeDrift>) -> Deviation| {
         (!nodes.is_empty()).then(|| deviation(nodes))
     };
     let outdated: Vec<NodeDrift> = faulty(Fault::Outdated);
-    let unfinished = (!outdated.is_empty()).then(|| unfinished(scene));
+    let unfinished = (!outdated.is_empty()).then(|| unfinished(daemon_set_view));
     let missing = plans.iter().filter_map(missing).collect();
     let of_nodes = [
         some(missing, |nodes| Deviation::PodMissing { nodes }),
@@ -36,11 +38,11 @@ pub(super) fn deviations(scene: &Scene<'_>, namespace: Option<&Namespace>) -> Ve
         some(outdated, |nodes| Deviation::PodOutdated { nodes }),
         some(faulty(Fault::Failed), |nodes| Deviation::PodFailed { nodes }),
         some(faulty(Fault::Misscheduled), |nodes| Deviation::PodMisscheduled { nodes }),
-        some(counted_as_updated(scene), |nodes| Deviation::StatusDisagrees { nodes }),
-        some(not_eligible(scene), |nodes| Deviation::RunsWhereNoneMayStart { nodes }),
+        some(counted_as_updated(daemon_set_view), |nodes| Deviation::StatusDisagrees { nodes }),
+        some(not_eligible(daemon_set_view), |nodes| Deviation::RunsWhereNoneMayStart { nodes }),
     ];
     let mut found: Vec<Deviation> = of_nodes.into_iter().flatten().chain(unfinished).collect();
-    found.extend(namespace.into_iter().flat_map(|namespace| kept_off(scene, namespace)));
+    found.extend(namespace.into_iter().flat_map(|namespace| kept_off(daemon_set_view, namespace)));
     found
 }
 
@@ -57,8 +59,8 @@ fn at_fault(plan: &NodePlan, fault: Fault) -> Option<NodeDrift> {
     (!pods.is_empty()).then(|| NodeDrift { node: plan.name.clone(), pods: names, reasons })
 }
 
-/// Why a pod that should be there is no such pod; `None` for one that is as it should be, and for
-/// one that is on its way out.
+/// The deviation of a pod with this reason; `None` for a pod that is up to date, and for a
+/// terminating one.
 fn fault_of(reason: &Reason) -> Option<Fault> {
     match reason {
         Reason::Outdated { .. } | Reason::Superseded { .. } | Reason::NothingComesBack { .. } => {
@@ -69,7 +71,7 @@ fn fault_of(reason: &Reason) -> Option<Fault> {
         Reason::NotEligible { .. } | Reason::NodeVanished | Reason::LeftToGarbageCollector => {
             Some(Fault::Misscheduled)
         }
-        // All is well with the pod, or it is not about a pod but about its node.
+        // The pod does not deviate, or the reason is about its node.
         Reason::UpToDate
         | Reason::Terminating
         | Reason::Adopted
@@ -86,13 +88,13 @@ fn fault_of(reason: &Reason) -> Option<Fault> {
         | Reason::Misscheduled { .. }
         | Reason::DaemonSetTerminating
         | Reason::MustBeRecreated
-        // Nothing is deleted by looking.
+        // Drift detection does not delete DaemonSets.
         | Reason::GoesWithOwner
         | Reason::Orphaned => None,
     }
 }
 
-/// A node that should run a pod and has none that stays.
+/// A node that should run a pod and has none, apart from terminating ones.
 fn missing(plan: &NodePlan) -> Option<NodeDrift> {
     let lacks =
         |reason: &Reason| matches!(reason, Reason::NoPod | Reason::NoLivePod | Reason::Terminating);
@@ -102,16 +104,16 @@ fn missing(plan: &NodePlan) -> Option<NodeDrift> {
     (!reasons.is_empty()).then(|| NodeDrift { node: plan.name.clone(), pods, reasons })
 }
 
-fn unfinished(scene: &Scene<'_>) -> Deviation {
-    let counted = counted(scene);
-    let revision = scene.target.plan.current.as_ref().map(|current| current.number);
+fn unfinished(daemon_set_view: &DaemonSetView<'_>) -> Deviation {
+    let counted = counted(daemon_set_view);
+    let revision = daemon_set_view.target.plan.current.as_ref().map(|current| current.number);
     Deviation::Unfinished { revision, updated: counted.updated, desired: counted.desired }
 }
 
-/// Nodes whose pods upstream counts as updated, by the template generation that they carry, though
-/// their hash is another template's.
-fn counted_as_updated(scene: &Scene<'_>) -> Vec<NodeDrift> {
-    let (view, templates) = (scene.view(), &scene.target.templates);
+/// Nodes whose pods upstream counts as updated by their template generation, although they have the
+/// hash of another template.
+fn counted_as_updated(daemon_set_view: &DaemonSetView<'_>) -> Vec<NodeDrift> {
+    let (view, templates) = (daemon_set_view.view(), &daemon_set_view.target.templates);
     let mut found = Vec::new();
     for (at, placement) in view.placements.iter().enumerate() {
         let Some(speaker) = view.pods.at(at).first().filter(|_| placement.may_start) else {
@@ -128,9 +130,9 @@ fn counted_as_updated(scene: &Scene<'_>) -> Vec<NodeDrift> {
     found
 }
 
-/// Nodes whose pod may stay although none may start.
-fn not_eligible(scene: &Scene<'_>) -> Vec<NodeDrift> {
-    let view = scene.view();
+/// Nodes whose pod may stay although a new one may not start.
+fn not_eligible(daemon_set_view: &DaemonSetView<'_>) -> Vec<NodeDrift> {
+    let view = daemon_set_view.view();
     let mut found = Vec::new();
     for (at, placement) in view.placements.iter().enumerate() {
         let pods = view.pods.at(at).iter().filter(|pod| !pod.terminating);
@@ -149,9 +151,9 @@ fn not_eligible(scene: &Scene<'_>) -> Vec<NodeDrift> {
     found
 }
 
-/// Where the DaemonSet wants a pod and the namespace's node selector does not match.
-fn kept_off(scene: &Scene<'_>, namespace: &Namespace) -> Vec<Deviation> {
-    let conflicts = namespace_conflicts(scene, namespace).into_iter();
+/// Eligible nodes that the namespace's node selector does not match.
+fn kept_off(daemon_set_view: &DaemonSetView<'_>, namespace: &Namespace) -> Vec<Deviation> {
+    let conflicts = namespace_conflicts(daemon_set_view, namespace).into_iter();
     let deviation = |conflict: Conflict<'_>| {
         let Conflict { reader, selector, contradicts: _, nodes } = conflict;
         Deviation::NamespaceNodeSelector {

@@ -1,4 +1,4 @@
-//! Whether the revisions of a DaemonSet are what the controller would have made of its past.
+//! Drift of revisions: those that the controller would not have created.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use crate::controller::revision_data::{Matching, matches};
 use crate::model::{DaemonSet, Revision, RevisionName, RevisionNumber};
 use crate::plan::document::RevisionRef;
 
-/// A revision that lives no longer than this before the next one was never meant.
+/// Maximum lifetime of an intermediate revision that counts as a side effect of one action.
 const ONE_ACTION: SignedDuration = SignedDuration::from_secs(10);
 
-/// Deviations of the revisions in `namespace`, those of `owner` and those that could be.
+/// Returns the deviations of the revisions in `namespace` that `owner` controls or could control.
 pub(super) fn deviations(
     owner: &Owner<'_>,
     live: Option<&DaemonSet>,
@@ -23,7 +23,7 @@ pub(super) fn deviations(
 ) -> Vec<Deviation> {
     let own = own(owner, namespace);
     let mut found = Vec::new();
-    // A controller that has not seen the template yet has made no revision of it.
+    // A controller that has not observed the template yet has not created its revision.
     if let Some(live) = live
         && live.status.observed_generation >= live.generation
         && !live.terminating
@@ -46,7 +46,8 @@ pub(super) fn own<'a>(owner: &Owner<'_>, namespace: &'a [Revision]) -> Vec<&'a R
     own
 }
 
-/// Revisions of one and the same template; the highest stays (upstream: `dedupCurHistories`).
+/// Revisions of the same template; the controller keeps the highest (upstream:
+/// `dedupCurHistories`).
 fn duplicates(own: &[&Revision]) -> Vec<Deviation> {
     let mut found = Vec::new();
     for (at, revision) in own.iter().enumerate() {
@@ -68,8 +69,8 @@ fn numbers_twice(own: &[&Revision]) -> Vec<Deviation> {
     twice.map(|(number, names)| Deviation::RevisionNumberTwice { number, names }).collect()
 }
 
-/// Revisions that the selector matches and nobody controls, or a DaemonSet of this name that is no
-/// more.
+/// Revisions that the selector matches and that have no controller, or a deleted DaemonSet of this
+/// name.
 fn orphaned<'a>(
     owner: &'a Owner<'_>,
     namespace: &'a [Revision],
@@ -89,9 +90,9 @@ fn orphaned<'a>(
         .map(|revision| Deviation::RevisionOrphaned { revision: reference(revision) })
 }
 
-/// The middle one of three revisions, when it is made of the other two and was replaced at once:
-/// what becomes of `kubectl apply --server-side` over an object that was applied on the client's
-/// side, which first adds what is new and only then removes what is gone.
+/// The middle one of three revisions, if it mixes the other two and was replaced at once: the
+/// result of `kubectl apply --server-side` on an object that was applied on the client side, which
+/// first adds new fields and then removes old ones.
 fn mixed(three: &[&Revision]) -> Option<Deviation> {
     let [older, middle, newer] = three else { return None };
     let lived = newer.created?.duration_since(middle.created?);
@@ -110,7 +111,7 @@ fn mixed(three: &[&Revision]) -> Option<Deviation> {
     })
 }
 
-/// Every plain value with its path, list elements by name where they have one.
+/// Every scalar value with its path; list elements by name if they have one.
 fn leaves(value: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     collect(value, "", &mut found);

@@ -1,59 +1,64 @@
-//! Whether the live object is as the source has it, and who wrote what is not.
+//! Drift of the object: fields of the live object that differ from the source, and their managers.
 //!
-//! What a hold changes for its time is the hold's, not a difference: the strategy, and while it is
-//! parked the template. Provenance is no difference either.
+//! The temporary changes of a pause are not differences: the update strategy, and after an abort
+//! the template. Neither is provenance.
 
 use serde_json::Value;
 
 use super::document::Deviation;
 use crate::controller::revision_data::{Matching, matches};
 use crate::model::{DaemonSet, DesiredDaemonSet, Revision};
-use crate::plan::hold::{Hold, HoldState};
 use crate::plan::object;
+use crate::plan::pause::{PauseState, PausedRollout};
 use crate::plan::writers::Writers;
 
-/// The live object, and what is known of how it came about.
+/// The live object with its rollout, revisions and field managers.
 pub(super) struct Live<'a> {
-    /// The object.
+    /// The live DaemonSet.
     pub object: &'a DaemonSet,
-    /// The hold that it is under.
-    pub hold: Option<&'a Hold>,
-    /// Its revisions.
+    /// Its paused or aborted rollout.
+    pub pause: Option<&'a PausedRollout>,
+    /// Revisions that it controls.
     pub revisions: &'a [&'a Revision],
-    /// Who wrote it.
+    /// Field managers of the object.
     pub writers: &'a Writers,
 }
 
-/// The fields of the live object that are not as in the source.
+/// The fields of the live object that differ from the source.
 pub(super) fn deviations(
     live: &Live<'_>,
     desired: &DesiredDaemonSet,
     show_values: bool,
 ) -> Vec<Deviation> {
     let mut before = live.object.raw.as_ref().clone();
-    if let Some(hold) = live.hold {
-        undo_hold(&mut before, live, desired, hold);
+    if let Some(pause) = live.pause {
+        undo_pause(&mut before, live, desired, pause);
     }
     let changes = object::deviations(&before, &desired.raw, show_values);
     let with_writers = changes.into_iter().map(|change| {
-        // A field that the cluster lacks has no writer; what is around it was written by others.
+        // A field that is not in the cluster has no manager; those of its parent did not remove it.
         let writers = change.before.as_ref().map(|_| live.writers.of_field(&change.path));
         Deviation::FieldDiffers { change, writers: writers.unwrap_or_default() }
     });
     with_writers.collect()
 }
 
-/// Puts back what the hold has changed.
-fn undo_hold(before: &mut Value, live: &Live<'_>, desired: &DesiredDaemonSet, hold: &Hold) {
-    before["spec"]["updateStrategy"] = hold.declared.clone();
+/// Undoes the changes of a pause or abort.
+fn undo_pause(
+    before: &mut Value,
+    live: &Live<'_>,
+    desired: &DesiredDaemonSet,
+    pause: &PausedRollout,
+) {
+    before["spec"]["updateStrategy"] = pause.declared.clone();
     let is_good = |revision: &&Revision| {
-        hold.from.as_ref().is_some_and(|from| from.name == revision.name)
+        pause.from.as_ref().is_some_and(|from| from.name == revision.name)
             && matches(live.object.spec.template.raw(), &revision.data, Matching::Tolerant)
     };
-    match hold.state {
-        HoldState::Holding => {}
-        // Another template than the last good one is somebody's edit.
-        HoldState::Parked => {
+    match pause.state {
+        PauseState::Paused => {}
+        // A template other than the last good one was set by another client.
+        PauseState::Aborted => {
             if live.revisions.iter().any(is_good) {
                 before["spec"]["template"] = desired.spec.template.raw().clone();
             }

@@ -1,4 +1,4 @@
-//! Each class of drift, on clusters small enough to hold in the head.
+//! Tests of each class of drift on small clusters.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::model::{
     PodPhase, Snapshot, TEMPLATE_GENERATION_ANNOTATION, TEMPLATE_GENERATION_LABEL, UpdateStrategy,
 };
 use crate::plan::tests::{desired, settle, settled, snapshot};
-use crate::plan::{HoldState, ROLLOUT_ANNOTATION, RevisionRef};
+use crate::plan::{PauseState, ROLLOUT_ANNOTATION, RevisionRef};
 
 fn found(snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Drift {
     drift(DriftInput {
@@ -28,7 +28,7 @@ fn lines(drift: &Drift) -> Vec<String> {
     all.map(|it| format!("{} {}", it.class, it.deviation)).collect()
 }
 
-/// What deviates after `change` was done to a settled cluster, against what was desired before.
+/// Deviations after `change` of a converged cluster, against the manifest from before.
 fn after(change: impl FnOnce(&mut Cluster)) -> Vec<String> {
     let mut cluster = settled(3);
     let desired = desired(&cluster);
@@ -43,7 +43,7 @@ fn a_settled_cluster_has_no_drift() {
 
 #[test]
 fn the_object_differs() {
-    let image = "spec spec.template.spec.containers[c].image is not as in the source";
+    let image = "spec spec.template.spec.containers[c].image differs from the source";
     for (rule, change, want) in [
         (
             "another image, rolled out",
@@ -54,7 +54,7 @@ fn the_object_differs() {
             vec![image],
         ),
         (
-            "another image, on its way",
+            "another image, rolling out",
             Box::new(|cluster| {
                 cluster.set_image("foo2/bar2");
                 cluster.sync_once();
@@ -76,7 +76,7 @@ fn the_object_differs() {
             vec![
                 image,
                 "pod 3 nodes with a pod of another template",
-                "rollout the controller is at generation 8, the object at 9",
+                "rollout the controller has observed generation 8, the object is at 9",
                 "rollout the live template runs on 0 of 3 nodes",
             ],
         ),
@@ -101,14 +101,14 @@ fn an_object_that_is_gone_leaves_revisions_behind() {
     assert_eq!(
         lines(&found(&snapshot, &desired)),
         [
-            "spec the cluster does not have it".to_owned(),
-            format!("history revision 1 ({name}) belongs to no DaemonSet that exists"),
+            "spec it does not exist in the cluster".to_owned(),
+            format!("history revision 1 ({name}) does not belong to an existing DaemonSet"),
         ]
     );
 }
 
 #[test]
-fn pods_are_not_as_the_object_has_them() {
+fn pods_that_differ_from_the_object() {
     for (rule, change, want) in [
         (
             "missing",
@@ -117,7 +117,7 @@ fn pods_are_not_as_the_object_has_them() {
             vec!["pod 1 node without a pod"],
         ),
         (
-            "on its way out",
+            "terminating",
             Box::new(|cluster| cluster.pods[0].terminating = true),
             vec!["pod 1 node without a pod"],
         ),
@@ -137,25 +137,25 @@ fn pods_are_not_as_the_object_has_them() {
         (
             "failed",
             Box::new(|cluster| cluster.pods[0].phase = PodPhase::Failed),
-            vec!["pod 1 node with a pod that ended"],
+            vec!["pod 1 node with a failed or completed pod"],
         ),
         (
             "misscheduled",
             Box::new(|cluster| cluster.nodes[0].taints = Box::new([taint("gpu:NoExecute")])),
-            vec!["pod 1 node with a pod that may not be there"],
+            vec!["pod 1 node with a pod that may not run there"],
         ),
         (
-            "it may stay where none may start",
+            "it may stay where a new pod may not start",
             Box::new(|cluster| cluster.nodes[0].taints = Box::new([taint("gpu:NoSchedule")])),
-            vec!["eligibility 1 node with a pod where none may start"],
+            vec!["eligibility 1 node with a pod where a new pod may not start"],
         ),
         (
-            "its node is gone",
+            "its node no longer exists",
             Box::new(|cluster| drop(cluster.nodes.remove(0))),
-            vec!["pod 1 node with a pod that may not be there"],
+            vec!["pod 1 node with a pod that may not run there"],
         ),
         (
-            "one node more",
+            "one more node",
             Box::new(|cluster| cluster.nodes.push(node("node-9", &[], &[]))),
             vec!["pod 1 node without a pod"],
         ),
@@ -165,7 +165,7 @@ fn pods_are_not_as_the_object_has_them() {
 }
 
 #[test]
-fn a_namespace_that_keeps_pods_off() {
+fn a_namespace_that_excludes_nodes() {
     let cluster = settled(2);
     let mut snapshot = snapshot(&cluster);
     let annotation = "scheduler.alpha.kubernetes.io/node-selector";
@@ -173,14 +173,14 @@ fn a_namespace_that_keeps_pods_off() {
     assert_eq!(
         lines(&found(&snapshot, &desired(&cluster))),
         [format!(
-            "eligibility {annotation} disk=ssd of the namespace keeps pods off 2 nodes where the \
-             DaemonSet wants one"
+            "eligibility {annotation} disk=ssd of the namespace excludes 2 nodes that the \
+             DaemonSet selects"
         )]
     );
 }
 
 #[test]
-fn revisions_are_not_what_the_controller_makes() {
+fn revisions_that_the_controller_would_not_create() {
     let twin = |cluster: &mut Cluster, name: &str, number: i64| {
         let mut twin = cluster.revisions[0].clone();
         (twin.name, twin.number.0) = (name.into(), number);
@@ -191,30 +191,30 @@ fn revisions_are_not_what_the_controller_makes() {
             "missing",
             Box::new(|cluster: &mut Cluster| cluster.revisions.clear())
                 as Box<dyn Fn(&mut Cluster)>,
-            vec!["history no revision holds the live template"],
+            vec!["history no revision has the live template"],
         ),
         (
             "twice",
             Box::new(|cluster| twin(cluster, "twin", 7)),
-            vec!["history revision 1 (NAME) holds the same template as revision 7 (twin)"],
+            vec!["history revision 1 (NAME) has the same template as revision 7 (twin)"],
         ),
         (
-            "two of one number",
+            "two with one number",
             Box::new(|cluster| {
                 twin(cluster, "other", 1);
                 cluster.revisions[1].data = Arc::new(json!({}));
             }),
-            vec!["history revision 1 is there twice: NAME, other"],
+            vec!["history revision 1 exists more than once: NAME, other"],
         ),
         (
-            "of a DaemonSet that is no more",
+            "of a deleted DaemonSet",
             Box::new(|cluster| {
                 twin(cluster, "orphan", 1);
                 if let Some(controller) = &mut cluster.revisions[1].controller {
                     controller.uid = "uid-of-an-earlier-one".into();
                 }
             }),
-            vec!["history revision 1 (orphan) belongs to no DaemonSet that exists"],
+            vec!["history revision 1 (orphan) does not belong to an existing DaemonSet"],
         ),
     ] {
         let mut cluster = settled(3);
@@ -230,7 +230,7 @@ fn revisions_are_not_what_the_controller_makes() {
 }
 
 #[test]
-fn a_revision_that_was_half_way() {
+fn a_revision_of_an_apply_in_two_steps() {
     let data = |image: &str, env: &[&str]| {
         let env: Vec<Value> = env.iter().map(|name| json!({"name": name, "value": "x"})).collect();
         let containers = json!([{"name": "c", "image": image, "env": env}]);
@@ -259,8 +259,8 @@ fn a_revision_that_was_half_way() {
         let drift = found(&snapshot(&cluster), &desired(&cluster));
         let mixed = lines(&drift).into_iter().filter(|line| {
             line.ends_with(
-                "r2) is half revision 1 (r1) and half revision 3 (r3): \
-                                           somebody applied in two steps",
+                "r2) mixes revision 1 (r1) and revision 3 (r3): the manifest was applied in \
+                 two steps",
             )
         });
         assert_eq!(mixed.count(), want, "{rule}");
@@ -269,7 +269,7 @@ fn a_revision_that_was_half_way() {
 
 #[test]
 fn pods_that_count_as_updated_by_their_generation() {
-    // After orphan and recreate, the template generation begins at 1 again.
+    // After an orphaning delete and a new object, the template generation starts at 1 again.
     let mut cluster = settled(2);
     cluster.set_on_delete();
     cluster.set_image("foo2/bar2");
@@ -284,15 +284,15 @@ fn pods_that_count_as_updated_by_their_generation() {
         [
             "pod 2 nodes with a pod of another template",
             "rollout the live template, revision 2, runs on 0 of 2 nodes",
-            "history the status counts 2 nodes as updated that run another template",
+            "history the status counts 2 nodes as updated whose pods run another template",
         ]
     );
 }
 
 /// The annotation of a rollout from revision 1.
-fn annotation(cluster: &Cluster, state: HoldState) -> String {
+fn annotation(cluster: &Cluster, state: PauseState) -> String {
     let first = &cluster.revisions[0];
-    let hold = Hold {
+    let pause = PausedRollout {
         state,
         declared: json!({
             "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}
@@ -304,24 +304,24 @@ fn annotation(cluster: &Cluster, state: HoldState) -> String {
         by: Some("ci".into()),
         failed: None,
     };
-    serde_json::to_string(&hold).unwrap()
+    serde_json::to_string(&pause).unwrap()
 }
 
 #[test]
-fn a_rollout_that_is_held_or_parked_is_no_difference_of_the_object() {
-    let held = "rollout held by ci since 1970-01-01T00:08:20Z, commit 4f2c9e1, from revision 1";
-    let parked = held.replace("held", "parked");
-    let image = "spec spec.template.spec.containers[c].image is not as in the source";
-    let strategy = "spec spec.updateStrategy.rollingUpdate is not as in the source";
-    let of_type = "spec spec.updateStrategy.type is not as in the source";
+fn a_paused_or_aborted_rollout_is_not_a_difference_of_the_object() {
+    let held = "rollout paused by ci since 1970-01-01T00:08:20Z, commit 4f2c9e1, from revision 1";
+    let aborted = held.replace("paused", "aborted");
+    let image = "spec spec.template.spec.containers[c].image differs from the source";
+    let strategy = "spec spec.updateStrategy.rollingUpdate differs from the source";
+    let of_type = "spec spec.updateStrategy.type differs from the source";
     let unfinished = |revision: u32| {
         vec![
             "pod 2 nodes with a pod of another template".to_owned(),
             format!("rollout the live template, revision {revision}, runs on 0 of 2 nodes"),
         ]
     };
-    // What git has: foo2/bar2. What is live: `image`, under OnDelete.
-    let with = |state: HoldState, image: &str, annotated: bool| {
+    // In git: foo2/bar2. Live: `image`, with OnDelete.
+    let with = |state: PauseState, image: &str, annotated: bool| {
         let mut cluster = settled(2);
         let annotation = annotation(&cluster, state);
         cluster.set_image("foo2/bar2");
@@ -346,30 +346,30 @@ fn a_rollout_that_is_held_or_parked_is_no_difference_of_the_object() {
     };
     let text = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
     assert_eq!(
-        with(HoldState::Holding, "foo2/bar2", true),
+        with(PauseState::Paused, "foo2/bar2", true),
         sorted(vec![text(&[held]), unfinished(2)]),
-        "held"
+        "paused"
     );
-    assert_eq!(with(HoldState::Parked, "foo/bar", true), text(&[&parked]), "parked");
+    assert_eq!(with(PauseState::Aborted, "foo/bar", true), text(&[&aborted]), "aborted");
     assert_eq!(
-        with(HoldState::Holding, "foo3/bar3", true),
+        with(PauseState::Paused, "foo3/bar3", true),
         sorted(vec![text(&[held, image]), unfinished(2)]),
-        "somebody's edit in the middle"
+        "edited by another client while paused"
     );
     assert_eq!(
-        with(HoldState::Parked, "foo3/bar3", true),
-        sorted(vec![text(&[&parked, image]), unfinished(2)]),
-        "somebody's edit of what is parked"
+        with(PauseState::Aborted, "foo3/bar3", true),
+        sorted(vec![text(&[&aborted, image]), unfinished(2)]),
+        "edited by another client while aborted"
     );
     assert_eq!(
-        with(HoldState::Holding, "foo2/bar2", false),
+        with(PauseState::Paused, "foo2/bar2", false),
         sorted(vec![text(&[strategy, of_type]), unfinished(2)]),
-        "OnDelete without a hold is somebody's edit"
+        "OnDelete without a pause is an edit by another client"
     );
 }
 
 #[test]
-fn an_annotation_that_cannot_be_read_is_said() {
+fn an_annotation_that_cannot_be_read_is_reported() {
     let mut cluster = settled(1);
     let wanted = desired(&cluster);
     cluster.set_on_delete();
@@ -380,7 +380,7 @@ fn an_annotation_that_cannot_be_read_is_said() {
 }
 
 #[test]
-fn provenance_alone_is_no_drift() {
+fn provenance_alone_is_not_drift() {
     let cluster = settled(1);
     let desired = desired(&cluster);
     let mut snapshot = snapshot(&cluster);
@@ -393,7 +393,7 @@ fn provenance_alone_is_no_drift() {
 }
 
 #[test]
-fn who_wrote_it() {
+fn field_managers_are_named() {
     let mut cluster = settled(1);
     let desired = desired(&cluster);
     cluster.set_image("foo2/bar2");

@@ -1,30 +1,30 @@
-//! Plans that are refused, or that wait for what will not happen.
+//! Plans that are blocked by a guard, or that cannot finish.
 
 use super::*;
 
 #[test]
-fn a_stuck_new_pod_takes_the_budget() {
+fn a_stuck_new_pod_uses_up_the_budget() {
     let mut cluster = settled(3);
     cluster.set_image("foo/bar:2");
     cluster.sync();
     cluster.sync();
-    let trouble = ContainerTrouble {
+    let container_failure = ContainerFailure {
         container: "c".into(),
         reason: "ImagePullBackOff".into(),
         message: "no such image".into(),
     };
     let new = cluster.pods.iter_mut().find(|pod| !pod.is_ready());
-    new.unwrap().trouble = Some(Box::new(trouble));
+    new.unwrap().container_failure = Some(Box::new(container_failure));
     let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
     let waiting = lines(&plan).iter().filter(|line| line.contains("! budgetTaken")).count();
     assert_eq!((waiting, plan.totals.actions.replace), (2, 0), "{:#?}", lines(&plan));
-    // Going back is always possible: the stuck pod is outdated then, and costs nothing.
+    // Rolling back is always possible: the stuck pod is outdated then and needs no budget.
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar"));
     assert_eq!(plan.totals.actions.replace, 1, "{:#?}", lines(&plan));
 }
 
 #[test]
-fn a_stuck_pod_on_a_dead_node_blocks_nobody() {
+fn a_stuck_pod_on_a_not_ready_node_does_not_block() {
     let mut cluster = settled(3);
     cluster.set_image("foo/bar:2");
     cluster.sync();
@@ -52,9 +52,9 @@ fn a_plan_that_cannot_finish_is_guarded() {
     assert_eq!(guard.allow_flag.as_deref(), Some("--allow-deadlock"));
     assert_eq!(
         guard.message,
-        "the plan cannot finish: 1 unavailable already, at most 1 allowed, and nothing in the plan \
-         mends them (pod is not Ready: node-0); 3 outdated pods wait for good. Mend these nodes first, or go back to a \
-         template that works there"
+        "the plan cannot finish: 1 already unavailable, at most 1 allowed, and the plan does not \
+         fix them (pod is not Ready: node-0); 3 outdated pods wait indefinitely. Fix these nodes \
+         first, or roll back to a template that works on them"
     );
 }
 
@@ -89,7 +89,7 @@ fn an_eviction_larger_than_the_budget_is_guarded_under_any_strategy() {
             assert_eq!(guard.allow_flag.as_deref(), Some("--allow-mass-eviction"));
         }
     }
-    // Nodes that changed by themselves are no fault of the manifest.
+    // Nodes that changed by themselves are not caused by the manifest.
     let mut cluster = settled(6);
     for node in &mut cluster.nodes {
         node.taints = [taint("gpu=a100:NoExecute")].into();
@@ -102,7 +102,7 @@ fn an_eviction_larger_than_the_budget_is_guarded_under_any_strategy() {
 #[test]
 fn a_pod_that_is_still_to_come_counts_as_evicted() {
     let two = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}});
-    // Node 0 is to lose its pod, and has it; nodes 1 and 2 have none, or one on its way out.
+    // Node 0 has a pod and is to lose it; nodes 1 and 2 have none, or a terminating one.
     for (missing, leaving, tainted, nodes) in
         [(&[1, 2][..], None, None, 3), (&[1], Some(2), None, 3), (&[1, 2], None, Some(2), 2)]
     {
@@ -127,16 +127,16 @@ fn a_pod_that_is_still_to_come_counts_as_evicted() {
             });
         });
         let guards: Vec<_> = plan.guards.iter().map(|it| (it.nodes.len(), &*it.message)).collect();
-        let message = "3 nodes are no longer eligible, and the controller removes their pods all at \
-                       once, whatever the strategy (2 of them are to get theirs only now); at most 2 \
-                       may be unavailable";
+        let message = "3 nodes are no longer eligible, and the controller deletes their pods all \
+                       at once, regardless of the update strategy (2 of them have no pod yet); at \
+                       most 2 may be unavailable";
         let want = if nodes > 2 { vec![(nodes, message)] } else { vec![] };
         assert_eq!(guards, want, "{missing:?} {leaving:?} {tainted:?}");
     }
 }
 
 #[test]
-fn another_selector_is_refused_and_nothing_is_done() {
+fn a_selector_change_is_blocked_and_no_action_is_planned() {
     let mut cluster = settled(2);
     let plan = after(&mut cluster, |cluster| {
         cluster.edit(|spec| {
@@ -149,7 +149,7 @@ fn another_selector_is_refused_and_nothing_is_done() {
     assert_eq!(plan.guards[0].code, GuardCode::SelectorChange);
 }
 
-/// The plan of a new template under a policy that says `spec` beside what it selects.
+/// The plan of a new template under a policy with these fields in its `spec`.
 fn paced(cluster: &mut Cluster, spec: &Value) -> Plan {
     let mut policy = json!({
         "apiVersion": "ds-plan.dev/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "p"},
@@ -176,7 +176,7 @@ fn a_policy_makes_the_budget_stricter_and_never_looser() {
 }
 
 #[test]
-fn a_policy_says_how_many_unready_nodes_are_skipped() {
+fn a_policy_sets_how_many_unready_nodes_are_skipped() {
     for (max, skipped) in [(json!("5%"), 1), (json!(2), 2), (json!("100%"), 3)] {
         let mut cluster = settled(6);
         for node in &mut cluster.nodes[..3] {
@@ -190,7 +190,7 @@ fn a_policy_says_how_many_unready_nodes_are_skipped() {
 }
 
 #[test]
-fn a_template_that_the_lease_remembers_is_guarded_until_it_is_live_everywhere() {
+fn a_failed_template_in_the_lease_is_guarded_until_it_is_live_everywhere() {
     let mut cluster = settled(3);
     let before = snapshot(&cluster);
     cluster.set_image("foo/bar:2");
@@ -208,8 +208,8 @@ fn a_template_that_the_lease_remembers_is_guarded_until_it_is_live_everywhere() 
     for (rule, live, lease, guarded) in [
         ("it failed", &before, lease("ds-plan-foo", &digest), true),
         ("another failed", &before, lease("ds-plan-foo", "sha256:1"), false),
-        ("that of another DaemonSet", &before, lease("ds-plan-bar", &digest), false),
-        ("it is live, and most pods are not of it", &begun, lease("ds-plan-foo", &digest), true),
+        ("another DaemonSet failed", &before, lease("ds-plan-bar", &digest), false),
+        ("it is live, but not on most pods", &begun, lease("ds-plan-foo", &digest), true),
         ("it was rolled out since", &whole, lease("ds-plan-foo", &digest), false),
     ] {
         let mut live = live.clone();

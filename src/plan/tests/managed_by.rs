@@ -1,9 +1,9 @@
-//! Who acts on a DaemonSet, and what is refused because the other one does.
+//! The controller that manages a DaemonSet, and plans that are blocked because it is the other one.
 
 use super::*;
 use crate::model::{ControllerRef, DaemonSetKey};
 
-/// The message of the one guard of a plan that is for `wanted`.
+/// The message of the only guard of a plan for `wanted`.
 fn refused(snapshot: &Snapshot, cluster: &Cluster, wanted: ManagedBy) -> Option<String> {
     let desired = DesiredDaemonSet { managed_by: wanted, ..desired(cluster) };
     let plan = planned(snapshot, &[desired]);
@@ -18,7 +18,7 @@ fn refused(snapshot: &Snapshot, cluster: &Cluster, wanted: ManagedBy) -> Option<
 }
 
 #[test]
-fn the_two_ways_are_never_mixed() {
+fn the_two_controllers_are_never_mixed() {
     use ManagedBy::{DaemonSetController, DsApply};
     let cluster = settled(2);
     let live = |managed_by: Option<ManagedBy>| {
@@ -46,25 +46,25 @@ fn the_two_ways_are_never_mixed() {
         }
     }
     let mut both = live(Some(DaemonSetController));
-    both.ledgers_beside.insert(DaemonSetKey::new("default", "foo"));
+    both.records_beside.insert(DaemonSetKey::new("default", "foo"));
     for wanted in [DaemonSetController, DsApply] {
         let message = refused(&both, &cluster, wanted).unwrap();
-        assert!(message.contains("both a DaemonSet and a ledger"), "{message}");
+        assert!(message.contains("both as a DaemonSet and as a record"), "{message}");
     }
 }
 
 #[test]
-fn a_ledger_that_cannot_be_read_is_not_taken_for_none() {
+fn an_unread_record_does_not_count_as_missing() {
     let cluster = settled(2);
     let mut unread = snapshot(&cluster);
     unread.daemon_sets.clear();
-    unread.coverage.ledgers = false;
+    unread.coverage.records = false;
     let message = refused(&unread, &cluster, ManagedBy::DsApply).unwrap();
-    assert!(message.contains("is not known"), "{message}");
+    assert!(message.contains("it is unknown whether"), "{message}");
     assert_eq!(refused(&unread, &cluster, ManagedBy::DaemonSetController), None);
     let owner =
         ControllerRef { kind: "ConfigMap".into(), name: "ds-plan-foo".into(), uid: "u".into() };
     unread.revisions[0].controller = Some(owner);
     let message = refused(&unread, &cluster, ManagedBy::DaemonSetController).unwrap();
-    assert!(message.contains("cannot be read"), "{message}");
+    assert!(message.contains("was not read"), "{message}");
 }

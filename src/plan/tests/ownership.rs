@@ -1,11 +1,11 @@
-//! What others own, and rollouts that were begun.
+//! Fields of other managers, and rollouts in progress.
 
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::plan::{FieldOwner, Hold, HoldState, ROLLOUT_ANNOTATION, template_digest};
+use crate::plan::{FieldOwner, PauseState, PausedRollout, ROLLOUT_ANNOTATION, template_digest};
 
-/// The live object after `manager` applied it in place of us.
+/// The live object with `manager` as its only field manager.
 fn owned_by(snapshot: &mut Snapshot, manager: &str, operation: &str) {
     let live = Arc::make_mut(&mut snapshot.daemon_sets[0].raw);
     let entries = live["metadata"]["managedFields"].as_array_mut().unwrap();
@@ -18,11 +18,14 @@ fn owned_by(snapshot: &mut Snapshot, manager: &str, operation: &str) {
 fn planned_with(
     snapshot: &Snapshot,
     desired: &DesiredDaemonSet,
-    take_over: &[&str],
+    force_conflicts: &[&str],
 ) -> DaemonSetPlanAndGuards {
-    let take_over: BTreeSet<String> = take_over.iter().map(|&name| name.to_owned()).collect();
-    let mut plan =
-        plan(Input { take_over: &take_over, ..Input::of(snapshot, std::slice::from_ref(desired)) });
+    let force_conflicts: BTreeSet<String> =
+        force_conflicts.iter().map(|&name| name.to_owned()).collect();
+    let mut plan = plan(Input {
+        force_conflicts: &force_conflicts,
+        ..Input::of(snapshot, std::slice::from_ref(desired))
+    });
     (plan.daemon_sets.remove(0), plan.guards)
 }
 
@@ -32,7 +35,7 @@ fn paths(plan: &DaemonSetPlan) -> Vec<&str> {
     plan.changes.iter().map(|change| change.path.as_str()).collect()
 }
 
-/// Live has an env var and a priority class that git has no longer, and git has another image.
+/// The live object has an env var and a priority class that are not in git, and another image.
 fn edited() -> (Snapshot, DesiredDaemonSet) {
     let mut cluster = settled(2);
     let template = |cluster: &mut Cluster, change: fn(&mut Value)| {
@@ -58,7 +61,7 @@ const ENV: &str = "spec.template.spec.containers[c].env";
 const PRIORITY: &str = "spec.template.spec.priorityClassName";
 
 #[test]
-fn what_we_applied_and_git_no_longer_has_goes() {
+fn applied_fields_that_are_not_in_git_are_removed() {
     let (before, wanted) = edited();
     let (plan, guards) = planned_with(&before, &wanted, &[]);
     assert_eq!(paths(&plan), [ENV, IMAGE, PRIORITY]);
@@ -66,7 +69,7 @@ fn what_we_applied_and_git_no_longer_has_goes() {
 }
 
 #[test]
-fn the_target_is_where_further_applies_stay_and_an_emptied_field_is_warned_about() {
+fn further_applies_keep_the_target_and_an_emptied_field_is_warned_about() {
     let context = |value: Value| {
         move |spec: &mut Value| {
             spec["template"]["spec"]["containers"][0]["securityContext"] = value.clone();
@@ -84,9 +87,9 @@ fn the_target_is_where_further_applies_stay_and_an_emptied_field_is_warned_about
         owned_by(&mut before, owner, "Apply");
         cluster.edit(context(json!({})));
         let wanted = desired(&cluster);
-        let take_over: BTreeSet<String> = [owner.to_owned()].into();
+        let force_conflicts: BTreeSet<String> = [owner.to_owned()].into();
         let plan = plan(Input {
-            take_over: &take_over,
+            force_conflicts: &force_conflicts,
             ..Input::of(&before, std::slice::from_ref(&wanted))
         });
         let target = &plan.daemon_sets[0].target_template;
@@ -97,23 +100,23 @@ fn the_target_is_where_further_applies_stay_and_an_emptied_field_is_warned_about
 }
 
 #[test]
-fn a_manager_in_conflict_is_taken_over_and_must_be_named() {
+fn conflicts_with_a_manager_are_forced_and_it_must_be_named() {
     let (mut before, wanted) = edited();
     owned_by(&mut before, "helm", "Apply");
     let (plan, guards) = planned_with(&before, &wanted, &[]);
     assert_eq!(paths(&plan), [ENV, IMAGE, PRIORITY]);
     let owner = |path: &str| FieldOwner { path: path.into(), manager: Some("helm".into()) };
     assert_eq!(plan.conflicts, [owner(IMAGE)]);
-    assert_eq!(plan.taken_over, ["helm"]);
+    assert_eq!(plan.forced_conflicts, ["helm"]);
     let [guard] = &guards[..] else { panic!("{guards:#?}") };
-    assert_eq!(guard.code, GuardCode::TakeOver);
-    assert_eq!(guard.allow_flag.as_deref(), Some("--take-over=helm"));
+    assert_eq!(guard.code, GuardCode::ForceConflicts);
+    assert_eq!(guard.allow_flag.as_deref(), Some("--force-conflicts=helm"));
     let (named, guards) = planned_with(&before, &wanted, &["helm"]);
-    assert_eq!((named.taken_over, guards), (plan.taken_over, vec![]));
+    assert_eq!((named.forced_conflicts, guards), (plan.forced_conflicts, vec![]));
 }
 
 #[test]
-fn what_others_own_without_a_conflict_stays_until_they_are_named() {
+fn fields_of_other_managers_are_kept_until_the_managers_are_named() {
     let (mut before, mut wanted) = edited();
     owned_by(&mut before, "kubectl-edit", "Update");
     let same_image = |raw: &mut Arc<Value>| {
@@ -135,7 +138,7 @@ fn what_others_own_without_a_conflict_stays_until_they_are_named() {
 }
 
 #[test]
-fn without_managed_fields_the_manifest_decides_and_the_plan_says_so() {
+fn without_managed_fields_the_manifest_decides_and_the_plan_warns() {
     let (mut before, wanted) = edited();
     before.coverage.managed_fields = false;
     let plan = planned(&before, &[wanted]);
@@ -145,7 +148,7 @@ fn without_managed_fields_the_manifest_decides_and_the_plan_says_so() {
 }
 
 #[test]
-fn a_merge_that_the_server_would_refuse_is_said() {
+fn a_merge_that_the_server_would_reject_is_warned_about() {
     let mut cluster = settled(1);
     let volume = |source: Value| {
         let mut volume = json!({"name": "data"});
@@ -167,14 +170,14 @@ fn a_merge_that_the_server_would_refuse_is_said() {
     assert_eq!(warning.code, "applyRefused");
     assert_eq!(
         warning.message,
-        "a server-side apply would be refused: \
+        "the server would reject a server-side apply: \
          spec.template.spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type"
     );
 }
 
-/// The cluster's DaemonSet under a hold.
-fn held(cluster: &Cluster, state: HoldState, failed: Option<String>) -> Snapshot {
-    let hold = Hold {
+/// A snapshot in which the DaemonSet is paused or aborted.
+fn held(cluster: &Cluster, state: PauseState, failed: Option<String>) -> Snapshot {
+    let pause = PausedRollout {
         state,
         declared: json!({
             "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}
@@ -188,7 +191,7 @@ fn held(cluster: &Cluster, state: HoldState, failed: Option<String>) -> Snapshot
     };
     let mut snapshot = snapshot(cluster);
     let live = &mut snapshot.daemon_sets[0];
-    let annotation = (ROLLOUT_ANNOTATION, serde_json::to_string(&hold).unwrap());
+    let annotation = (ROLLOUT_ANNOTATION, serde_json::to_string(&pause).unwrap());
     live.annotations = [(annotation.0, annotation.1.as_str())].into_iter().collect();
     live.spec.update_strategy = crate::model::UpdateStrategy::OnDelete;
     let raw = Arc::make_mut(&mut live.raw);
@@ -198,14 +201,14 @@ fn held(cluster: &Cluster, state: HoldState, failed: Option<String>) -> Snapshot
 }
 
 #[test]
-fn the_status_of_a_held_rollout_is_that_of_the_declared_strategy() {
+fn the_status_of_a_paused_rollout_is_that_of_the_declared_strategy() {
     let mut cluster = settled(3);
     cluster.set_image("foo/bar:2");
     cluster.sync();
-    let before = held(&cluster, HoldState::Parked, None);
+    let before = held(&cluster, PauseState::Aborted, None);
     let status = status(&before, |_| true);
     let one = &status.daemon_sets[0];
-    assert_eq!(one.hold.as_ref().map(|hold| hold.state), Some(HoldState::Parked));
+    assert_eq!(one.pause.as_ref().map(|pause| pause.state), Some(PauseState::Aborted));
     let explained = explain(&before, &cluster.daemon_set.key, &one.obstacles[0].node).unwrap();
     for reasons in [&one.obstacles[0].reasons, &explained.reasons] {
         assert!(!reasons.contains(&Reason::OnDelete.into()), "{reasons:?}");
@@ -213,15 +216,15 @@ fn the_status_of_a_held_rollout_is_that_of_the_declared_strategy() {
 }
 
 #[test]
-fn a_held_rollout_goes_on_under_the_declared_strategy() {
+fn a_paused_rollout_resumes_under_the_declared_strategy() {
     let mut cluster = settled(3);
     cluster.set_image("foo/bar:2");
     cluster.sync();
-    let before = held(&cluster, HoldState::Holding, None);
+    let before = held(&cluster, PauseState::Paused, None);
     let plan = planned(&before, &[desired(&cluster)]);
     let one = &plan.daemon_sets[0];
-    assert_eq!((one.change, paths(one)), (Change::None, vec![]), "the strategy is the hold's");
-    assert_eq!(one.hold.as_ref().map(|hold| hold.state), Some(HoldState::Holding));
+    assert_eq!((one.change, paths(one)), (Change::None, vec![]), "the strategy is only paused");
+    assert_eq!(one.pause.as_ref().map(|pause| pause.state), Some(PauseState::Paused));
     assert_eq!(
         one.strategy,
         Strategy::RollingUpdate { max_unavailable: 1, max_surge: 0, desired: 3 }
@@ -230,15 +233,15 @@ fn a_held_rollout_goes_on_under_the_declared_strategy() {
 }
 
 #[test]
-fn a_hold_with_nothing_left_to_replace_is_still_to_be_given_back() {
+fn after_a_pause_with_nothing_left_to_replace_the_strategy_is_restored() {
     let cluster = settled(3);
-    let plan = planned(&held(&cluster, HoldState::Holding, None), &[desired(&cluster)]);
+    let plan = planned(&held(&cluster, PauseState::Paused, None), &[desired(&cluster)]);
     assert_eq!(plan.daemon_sets[0].change, Change::None);
     assert!(plan.has_changes());
 }
 
 #[test]
-fn a_rollout_under_way_is_gone_on_with_whatever_ails_its_pods() {
+fn a_rollout_in_progress_resumes_regardless_of_pod_failures() {
     let mut cluster = settled(4);
     cluster.set_image("foo/bar:2");
     cluster.sync();
@@ -247,16 +250,16 @@ fn a_rollout_under_way_is_gone_on_with_whatever_ails_its_pods() {
     let plan = |before| planned(&before, &[desired(&cluster)]);
     let codes = |plan: &Plan| plan.guards.iter().map(|it| it.code).collect::<Vec<_>>();
     assert_eq!(codes(&plan(snapshot(&cluster))), [GuardCode::Deadlock]);
-    assert_eq!(codes(&plan(held(&cluster, HoldState::Holding, None))), []);
+    assert_eq!(codes(&plan(held(&cluster, PauseState::Paused, None))), []);
 }
 
 #[test]
-fn a_template_that_failed_is_refused_and_another_is_not() {
+fn a_template_that_failed_is_blocked_and_another_is_not() {
     let mut cluster = settled(2);
     let good = cluster.daemon_set.spec.template.clone();
     cluster.set_image("foo/bar:broken");
     let failed = template_digest(cluster.daemon_set.spec.template.raw());
-    let mut before = held(&cluster, HoldState::Parked, Some(failed));
+    let mut before = held(&cluster, PauseState::Aborted, Some(failed));
     let live = &mut before.daemon_sets[0];
     Arc::make_mut(&mut live.raw)["spec"]["template"] = good.raw().clone();
     live.spec.template = good;
@@ -264,17 +267,17 @@ fn a_template_that_failed_is_refused_and_another_is_not() {
         planned(&before, &[desired(cluster)]).guards.iter().map(|it| it.code).collect()
     };
     assert_eq!(codes(&cluster), [GuardCode::FailedTemplate]);
-    cluster.set_image("foo/bar:mended");
+    cluster.set_image("foo/bar:fixed");
     assert_eq!(codes(&cluster), []);
 }
 
 #[test]
-fn an_unreadable_hold_is_said() {
+fn an_unreadable_pause_is_warned_about() {
     let cluster = settled(1);
-    let mut before = held(&cluster, HoldState::Holding, None);
+    let mut before = held(&cluster, PauseState::Paused, None);
     before.daemon_sets[0].annotations = [(ROLLOUT_ANNOTATION, "{")].into_iter().collect();
     let plan = planned(&before, &[desired(&cluster)]);
-    assert_eq!(plan.warnings[0].code, "holdUnreadable");
+    assert_eq!(plan.warnings[0].code, "pauseUnreadable");
     assert_eq!(
         paths(&plan.daemon_sets[0]),
         ["spec.updateStrategy.rollingUpdate", "spec.updateStrategy.type"]
@@ -282,7 +285,7 @@ fn an_unreadable_hold_is_said() {
 }
 
 #[test]
-fn what_a_git_ops_controller_applies_is_left_to_it() {
+fn a_daemon_set_of_a_git_ops_controller_is_guarded() {
     let label = |snapshot: &mut Snapshot| {
         let key = "kustomize.toolkit.fluxcd.io/name";
         snapshot.daemon_sets[0].labels = [(key, "apps")].into_iter().collect();
@@ -292,13 +295,13 @@ fn what_a_git_ops_controller_applies_is_left_to_it() {
         snapshot.daemon_sets[0].annotations = [(key, "x")].into_iter().collect();
     };
     for (rule, mark, want) in [
-        ("nobody", (|_| {}) as fn(&mut Snapshot), None),
-        ("a label", label, Some("Flux applies this DaemonSet (label kustomize.toolkit")),
-        ("an annotation", annotation, Some("Argo CD applies this DaemonSet (annotation argocd")),
+        ("no controller", (|_| {}) as fn(&mut Snapshot), None),
+        ("a label", label, Some("Flux manages this DaemonSet (label kustomize.toolkit")),
+        ("an annotation", annotation, Some("Argo CD manages this DaemonSet (annotation argocd")),
         (
             "a manager",
             |snapshot| owned_by(snapshot, "helm-controller", "Apply"),
-            Some("Flux applies this DaemonSet (field manager helm-controller)"),
+            Some("Flux manages this DaemonSet (field manager helm-controller)"),
         ),
     ] {
         let (mut before, wanted) = edited();

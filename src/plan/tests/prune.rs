@@ -1,9 +1,10 @@
-//! DaemonSets that a source applied before and does not contain any more.
+//! DaemonSets that were applied from a source and are no longer in it.
 
 use super::*;
 use crate::model::{Cascade, DaemonSetKey, NamespaceName, Pod, Uid};
 
-/// `default/NAME` with a pod on each of two nodes, applied by `manager` from `paths` of this source.
+/// `default/NAME` with a pod on each of two nodes, applied by `manager` from `paths` of this
+/// source.
 fn applied(name: &str, mark: Option<(&str, &str)>, manager: &str) -> (DaemonSet, Vec<Pod>) {
     let cluster = settled(2);
     let mut live = cluster.daemon_set.clone();
@@ -41,7 +42,7 @@ fn cluster(daemon_sets: Vec<(DaemonSet, Vec<Pod>)>) -> Snapshot {
     snapshot
 }
 
-/// The plan of a source at `deploy` that contains these, all of them as they are.
+/// The plan of a source at `deploy` that contains these DaemonSets unchanged.
 fn pruned(snapshot: &Snapshot, declared: &[&str], cascade: Cascade) -> Plan {
     let declared = declared.iter().map(|name| DaemonSetKey::new("default", *name)).collect();
     let source = SourceInfo {
@@ -55,7 +56,7 @@ fn pruned(snapshot: &Snapshot, declared: &[&str], cascade: Cascade) -> Plan {
     plan(Input { prune, source, ..Input::of(snapshot, &[]) })
 }
 
-/// `NAME: GUARD,GUARD` of what goes.
+/// The deleted DaemonSets as `NAME: GUARD,GUARD`.
 fn gone(plan: &Plan) -> Vec<String> {
     let guards_of = |name: &str| {
         let of = |guard: &&Guard| guard.daemon_set.as_deref() == Some(&*format!("default/{name}"));
@@ -67,17 +68,17 @@ fn gone(plan: &Plan) -> Vec<String> {
 }
 
 #[test]
-fn only_what_this_source_applied_goes() {
+fn only_daemon_sets_of_this_source_are_deleted() {
     let terminating = |(mut live, pods): (DaemonSet, _)| {
         live.terminating = true;
         (live, pods)
     };
     for (rule, one, want) in [
-        ("not in the source any more", applied("x", OURS, "ds-apply"), vec!["x:"]),
+        ("no longer in the source", applied("x", OURS, "ds-apply"), vec!["x:"]),
         ("another source's", applied("x", Some(("stage", "deploy")), "ds-apply"), vec![]),
-        ("nobody's", applied("x", None, "ds-apply"), vec![]),
-        ("a copy that somebody made", applied("x", OURS, "kubectl"), vec![]),
-        ("on its way out", terminating(applied("x", OURS, "ds-apply")), vec![]),
+        ("without a source", applied("x", None, "ds-apply"), vec![]),
+        ("a copy by another client", applied("x", OURS, "kubectl"), vec![]),
+        ("terminating", terminating(applied("x", OURS, "ds-apply")), vec![]),
         (
             "from another folder",
             applied("x", Some(("prod", "deploy/logging")), "ds-apply"),
@@ -95,7 +96,7 @@ fn only_what_this_source_applied_goes() {
 }
 
 #[test]
-fn pods_go_at_once_or_stay() {
+fn pods_are_deleted_at_once_or_kept() {
     let snapshot = cluster(vec![applied("kept", OURS, "ds-apply"), applied("x", OURS, "ds-apply")]);
     for (cascade, want, deleted) in [
         (Cascade::Background, vec!["node-0 - goesWithOwner", "node-1 - goesWithOwner"], 2),
@@ -133,15 +134,15 @@ fn more_than_half_is_more_likely_a_wrong_folder() {
 }
 
 #[test]
-fn what_is_held_is_shown_and_what_argo_applies_is_left_to_it() {
-    let hold = json!({
-        "state": "holding", "declared": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
+fn a_pause_is_shown_and_a_daemon_set_of_argo_cd_is_guarded() {
+    let pause = json!({
+        "state": "paused", "declared": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
         "planDigest": "sha256:1", "since": "2026-08-01T12:00:00Z",
     });
     let (mut live, pods) = applied("x", OURS, "ds-apply");
     live.spec.update_strategy = crate::model::UpdateStrategy::OnDelete;
-    let hold_text = hold.to_string();
-    let marks = live.annotations.iter().chain([(ROLLOUT_ANNOTATION, &*hold_text)]);
+    let pause_text = pause.to_string();
+    let marks = live.annotations.iter().chain([(ROLLOUT_ANNOTATION, &*pause_text)]);
     live.annotations = marks.collect();
     let (mut argo, argos) = applied("y", OURS, "ds-apply");
     argo.labels = labels([("argocd.argoproj.io/instance", "fleet")]);
@@ -153,11 +154,14 @@ fn what_is_held_is_shown_and_what_argo_applies_is_left_to_it() {
     ]);
     let plan = pruned(&snapshot, &["kept", "too"], Cascade::Background);
     assert_eq!(gone(&plan), ["x:", "y: GitOps"]);
-    assert_eq!(plan.daemon_sets[0].hold.as_ref().map(|hold| hold.state), Some(HoldState::Holding));
+    assert_eq!(
+        plan.daemon_sets[0].pause.as_ref().map(|pause| pause.state),
+        Some(PauseState::Paused)
+    );
 }
 
 #[test]
-fn what_was_to_go_must_still_be_what_it_was() {
+fn a_daemon_set_to_delete_must_not_have_changed() {
     let with = |one: (DaemonSet, Vec<Pod>)| cluster(vec![applied("kept", OURS, "ds-apply"), one]);
     let pruned = |snapshot: &Snapshot| pruned(snapshot, &["kept"], Cascade::Background);
     let agreed = pruned(&with(applied("x", OURS, "ds-apply")));
@@ -170,8 +174,8 @@ fn what_was_to_go_must_still_be_what_it_was() {
     let fewer = pods[..1].to_vec();
     for (rule, now, want) in [
         ("the same", (live.clone(), pods.clone()), vec![]),
-        ("a pod has gone by itself", (live, fewer), vec![]),
-        ("made anew", (anew, pods.clone()), vec![Difference::Object]),
+        ("a pod was deleted meanwhile", (live, fewer), vec![]),
+        ("recreated", (anew, pods.clone()), vec![Difference::Object]),
         ("another template", (changed, pods), vec![Difference::LiveTemplate, Difference::Target]),
     ] {
         let found = stale(&agreed, &pruned(&with(now)), Binding::Reasons);
@@ -181,7 +185,7 @@ fn what_was_to_go_must_still_be_what_it_was() {
 }
 
 #[test]
-fn the_mark_is_a_change_and_a_move_between_sources_is_told() {
+fn the_source_annotation_is_a_change_and_a_move_between_sources_is_warned_about() {
     let mut cluster = settled(2);
     let before = snapshot(&cluster);
     let marked = |id: &str| {

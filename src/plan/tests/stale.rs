@@ -1,8 +1,8 @@
-//! Whether a plan that was agreed to still fits, on clusters and manifests that moved on.
+//! Approved plans against clusters and manifests that changed since.
 
 use super::*;
 
-/// A settled cluster of three nodes, two of which may be unavailable.
+/// A converged cluster of three nodes, two of which may be unavailable.
 fn base() -> Cluster {
     let mut cluster = Cluster::of(3);
     cluster.set_limits(&json!(2), &json!(0));
@@ -28,12 +28,12 @@ fn fail_first_pod(cluster: &mut Cluster) {
     cluster.pods[0].phase = PodPhase::Failed;
 }
 
-/// What is stale, in words.
+/// The messages of a stale plan.
 fn words(agreed: &Plan, now: &Plan, binding: Binding) -> Vec<String> {
     stale(agreed, now, binding).iter().map(|it| it.what.to_string()).collect()
 }
 
-/// How a cluster or a manifest is changed.
+/// A change of a cluster or a manifest.
 type Edit = Box<dyn Fn(&mut Cluster)>;
 
 fn edit(change: impl Fn(&mut Cluster) + 'static) -> Edit {
@@ -44,27 +44,27 @@ fn nothing() -> Edit {
     edit(|_| {})
 }
 
-/// What git asked for besides the new image, what became of the cluster, and of git; and what is
-/// stale of it, without and with `--strict`.
+/// Changes of git besides the new image before the approval, then of the cluster and of git after
+/// it; then the expected messages without and with `--strict`.
 type Row = (&'static str, Edit, Edit, Edit, Words, Words);
 type Words = &'static [&'static str];
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn what_makes_a_plan_stale() {
-    const PODS_1_1: &str = "other pods would go than planned: 1 more, 1 fewer";
-    const PODS_1_0: &str = "other pods would go than planned: 1 more, 0 fewer";
-    const PODS_0_1: &str = "other pods would go than planned: 0 more, 1 fewer";
-    const PODS_0_3: &str = "other pods would go than planned: 0 more, 3 fewer";
-    const TARGET: &str = "would get another template than was planned";
-    const LIVE: &str = "somebody changed its template meanwhile";
-    const STRATEGY: &str = "has another update strategy, or a looser one";
-    const OBJECT: &str = "is no longer the object that was planned on";
+fn changes_that_make_a_plan_stale() {
+    const PODS_1_1: &str = "other pods would be deleted than planned: 1 more, 1 fewer";
+    const PODS_1_0: &str = "other pods would be deleted than planned: 1 more, 0 fewer";
+    const PODS_0_1: &str = "other pods would be deleted than planned: 0 more, 1 fewer";
+    const PODS_0_3: &str = "other pods would be deleted than planned: 0 more, 3 fewer";
+    const TARGET: &str = "would get a different template than planned";
+    const LIVE: &str = "its live template was changed since the plan";
+    const STRATEGY: &str = "has a different or looser update strategy";
+    const OBJECT: &str = "was created, deleted or recreated since the plan";
     const MIN_READY: &str = "other fields would change: spec.minReadySeconds";
     let rows: Vec<Row> = vec![
         ("nothing has happened", nothing(), nothing(), nothing(), &[], &[]),
         (
-            "a pod was replaced by itself",
+            "a pod was replaced meanwhile",
             nothing(),
             edit(|cluster| cluster.pods[0].uid = "anew".into()),
             nothing(),
@@ -83,7 +83,7 @@ fn what_makes_a_plan_stale() {
             &[PODS_1_0],
         ),
         (
-            "a node has gone, and its pod with it",
+            "a node was deleted with its pod",
             nothing(),
             edit(|cluster| {
                 cluster.nodes.pop();
@@ -94,7 +94,7 @@ fn what_makes_a_plan_stale() {
             &[PODS_0_1],
         ),
         (
-            "it was carried out already",
+            "it was applied already",
             nothing(),
             edit(|cluster| {
                 v2(cluster);
@@ -109,11 +109,11 @@ fn what_makes_a_plan_stale() {
             nothing(),
             edit(fail_first_pod),
             nothing(),
-            &["pods would go for other reasons than planned: failed"],
+            &["pods would be deleted for other reasons than planned: failed"],
             &[],
         ),
         (
-            "a pod is on its way out",
+            "a pod is terminating",
             nothing(),
             edit(|cluster| cluster.pods[0].terminating = true),
             nothing(),
@@ -121,7 +121,7 @@ fn what_makes_a_plan_stale() {
             &[],
         ),
         (
-            "somebody applied another template",
+            "another client applied another template",
             nothing(),
             edit(|cluster| cluster.set_image("foo/bar:9")),
             nothing(),
@@ -129,7 +129,7 @@ fn what_makes_a_plan_stale() {
             &[LIVE],
         ),
         (
-            "somebody deleted and created it",
+            "another client recreated it",
             nothing(),
             edit(|cluster| cluster.daemon_set.uid = "another".into()),
             nothing(),
@@ -161,7 +161,7 @@ fn what_makes_a_plan_stale() {
             &[MIN_READY],
         ),
         (
-            "somebody changed a field that was planned to change",
+            "another client changed a field that was planned to change",
             edit(min_ready(5)),
             edit(min_ready(3)),
             edit(min_ready(5)),
@@ -169,7 +169,7 @@ fn what_makes_a_plan_stale() {
             &[],
         ),
         (
-            "somebody changed a field that was not",
+            "another client changed another field",
             nothing(),
             edit(min_ready(3)),
             nothing(),
@@ -197,11 +197,11 @@ fn what_makes_a_plan_stale() {
             nothing(),
             edit(|cluster| cluster.set_limits(&json!(0), &json!(1))),
             edit(|git| git.set_limits(&json!(0), &json!(1))),
-            &[STRATEGY, "pods would go for other reasons than planned: outdated"],
+            &[STRATEGY, "pods would be deleted for other reasons than planned: outdated"],
             &[STRATEGY],
         ),
         (
-            "it waits for deletes, live and in git",
+            "it is OnDelete, live and in git",
             nothing(),
             edit(Cluster::set_on_delete),
             edit(Cluster::set_on_delete),
@@ -226,7 +226,7 @@ fn what_makes_a_plan_stale() {
 }
 
 #[test]
-fn a_created_object_is_the_one_that_was_planned_only_with_its_template() {
+fn a_created_object_is_the_planned_one_only_with_its_template() {
     let mut nobody = snapshot(&base());
     nobody.daemon_sets.clear();
     let wanted = [desired(&base())];
@@ -234,7 +234,7 @@ fn a_created_object_is_the_one_that_was_planned_only_with_its_template() {
     let created = planned(&snapshot(&base()), &wanted);
     assert_eq!(words(&agreed, &created, Binding::Reasons), Vec::<String>::new());
     let by_others = planned(&snapshot(&with(v2)), &wanted);
-    let object = ["is no longer the object that was planned on"];
+    let object = ["was created, deleted or recreated since the plan"];
     assert_eq!(words(&agreed, &by_others, Binding::Reasons), object);
     assert_eq!(words(&created, &agreed, Binding::Reasons), object, "it was deleted");
 }
@@ -253,7 +253,7 @@ fn a_daemon_set_on_one_side_only_is_stale() {
 }
 
 #[test]
-fn a_surge_that_has_gone_on_is_the_one_that_was_planned() {
+fn a_surge_that_progressed_is_not_stale() {
     let mut cluster = Cluster::of(3);
     cluster.set_limits(&json!(0), &json!(1));
     settle(&mut cluster);

@@ -1,4 +1,4 @@
-//! How DaemonSets stand, and how a node comes out.
+//! The status of DaemonSets, and the explanation of a node.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn status_counts_by_both_rules() {
 }
 
 #[test]
-fn status_says_what_ails_pods_that_nothing_is_done_about() {
+fn status_shows_failures_of_pods_without_an_action() {
     let mut cluster = settled(6);
     cluster.edit(|spec| spec["minReadySeconds"] = json!(30));
     settle(&mut cluster);
@@ -44,7 +44,7 @@ fn status_says_what_ails_pods_that_nothing_is_done_about() {
     for at in [2, 3, 4] {
         cluster.pods[at].readiness = PodReadiness::NotReady { since: None };
     }
-    cluster.pods[3].trouble = Some(Box::new(ContainerTrouble {
+    cluster.pods[3].container_failure = Some(Box::new(ContainerFailure {
         container: "c".into(),
         reason: "CrashLoopBackOff".into(),
         message: "back-off 5m0s".into(),
@@ -59,11 +59,12 @@ fn status_says_what_ails_pods_that_nothing_is_done_about() {
     assert_eq!(
         told,
         [
-            "node-1: its pod runs on, but none may start: taint gpu=a100:NoSchedule is not tolerated",
+            "node-1: its pod keeps running; a new pod may not start here: taint \
+             gpu=a100:NoSchedule is not tolerated",
             "node-2: node NotReady for 10m; pod is not Ready",
             "node-3: pod is not Ready: CrashLoopBackOff in container c",
             "node-4: pod is not Ready",
-            "node-5: pod Ready without a restart for less than minReadySeconds (30s)",
+            "node-5: pod Ready for less than 30s (`minReadySeconds`)",
         ]
     );
 }

@@ -1,9 +1,9 @@
-//! What plans warn about.
+//! Warnings of plans.
 
 use super::*;
 
 #[test]
-fn daemon_sets_that_want_the_same_host_port_are_warned_about() {
+fn daemon_sets_with_the_same_host_port_are_warned_about() {
     let mut cluster = settled(3);
     cluster.nodes[0].labels = labels([("disk", "ssd")]);
     let port = json!([{"containerPort": 9100, "hostPort": 9100, "protocol": "TCP"}]);
@@ -20,14 +20,14 @@ fn daemon_sets_that_want_the_same_host_port_are_warned_about() {
     let [warning] = &warned[..] else { panic!("{:#?}", plan.warnings) };
     assert_eq!(
         warning.message,
-        "default/foo and default/other both want host port 9100/TCP on 1 node: whichever pod comes \
-         second stays Pending"
+        "default/foo and default/other both use host port 9100/TCP on 1 node: the pod that is \
+         scheduled second stays Pending"
     );
     assert_eq!(warning.nodes.iter().map(NodeName::as_str).collect::<Vec<_>>(), ["node-0"]);
 }
 
 #[test]
-fn a_namespace_that_keeps_pods_off_is_warned_about() {
+fn a_namespace_that_excludes_nodes_is_warned_about() {
     let mut cluster = settled(3);
     cluster.nodes[0].labels = labels([("disk", "ssd")]);
     let mut live = snapshot(&cluster);
@@ -61,7 +61,7 @@ fn creates_beyond_the_budget_are_warned_about_where_pods_run_already() {
     let mut none = snapshot(&cluster);
     none.daemon_sets.clear();
     let plan = planned(&none, std::slice::from_ref(&desired));
-    assert_eq!(codes(&plan), ["createsAtOnce"], "nothing paces the built-in controller");
+    assert_eq!(codes(&plan), ["createsAtOnce"], "the built-in controller does not limit creation");
     let managed = DesiredDaemonSet { managed_by: ManagedBy::DsApply, ..desired };
     assert_eq!(codes(&planned(&none, &[managed])), [""; 0]);
 }
@@ -85,16 +85,16 @@ fn services_that_gain_or_lose_endpoints_are_warned_about() {
             old,
             true,
             Some(
-                "headless Service default/web (tier=old) does not select the pods to come: it loses \
+                "headless Service default/web (tier=old) does not select the new pods: it loses \
                  3 endpoints as pods are replaced",
             ),
         ),
         (
-            "it selects the template to come only",
+            "it selects the target template only",
             new,
             false,
             Some(
-                "Service default/web (tier=new) selects the pods to come, and not those that are: \
+                "Service default/web (tier=new) selects the new pods but not the current ones: \
                  it gains them as endpoints",
             ),
         ),
@@ -116,7 +116,7 @@ fn services_that_gain_or_lose_endpoints_are_warned_about() {
     }
 }
 
-/// Pods with one label more, which their template has too.
+/// Adds a label to the pods; their template has it too.
 fn label_pods(cluster: &mut Cluster, label: (&str, &str)) {
     for pod in &mut cluster.pods {
         pod.labels = pod.labels.iter().chain([label]).collect();
@@ -143,7 +143,7 @@ fn a_new_daemon_set_behind_a_service_of_others_is_warned_about() {
 }
 
 #[test]
-fn a_wave_that_takes_much_of_a_service_is_warned_about() {
+fn a_wave_that_removes_many_endpoints_is_warned_about() {
     for (nodes, limit, warned) in [(4, 2, true), (4, 1, false), (5, 2, false), (1, 1, false)] {
         let mut cluster = settled(nodes);
         cluster.set_limits(&json!(limit), &json!(0));
@@ -161,9 +161,9 @@ fn requests_beyond_what_nodes_can_allocate_are_warned_about() {
     let cpu = |request: &str| json!({"requests": {"cpu": request}});
     for (rule, ours, theirs, room, want) in [
         ("they fit", "1", "1", Some("2"), None),
-        ("exactly together they do not", "1", "1500m", Some("2"), Some("2500m of 2")),
-        ("ours alone does not", "3", "0", Some("2500m"), Some("3 of 2500m")),
-        ("what is not served is nothing", "1", "0", None, Some("1 of 0")),
+        ("only together they do not fit", "1", "1500m", Some("2"), Some("2500m of 2")),
+        ("the planned one alone does not fit", "3", "0", Some("2500m"), Some("3 of 2500m")),
+        ("a missing resource counts as zero", "1", "0", None, Some("1 of 0")),
     ] {
         let mut cluster = settled(3);
         let pods = ("pods", "110");
@@ -184,14 +184,14 @@ fn requests_beyond_what_nodes_can_allocate_are_warned_about() {
         let nodes = found.map(|it| it.nodes.iter().map(NodeName::as_str).collect::<Vec<_>>());
         assert_eq!(nodes, want.map(|_| vec!["node-1"]), "{rule}");
         if let (Some(found), Some(want)) = (found, want) {
-            let worst = format!("at the worst {want} on node-1 (default/");
+            let worst = format!("worst: {want} on node-1 (default/");
             assert!(found.message.contains(&worst), "{rule}: {}", found.message);
         }
     }
 }
 
 #[test]
-fn what_could_not_be_read_is_said_where_it_matters() {
+fn skipped_checks_are_warned_about_where_they_matter() {
     for (rule, services, leases, image, want) in [
         ("all was read", true, true, "foo/bar:2", None),
         ("nothing changes", false, false, "foo/bar", None),
@@ -215,7 +215,7 @@ fn what_could_not_be_read_is_said_where_it_matters() {
 }
 
 #[test]
-fn a_daemon_set_that_no_node_can_run_says_why() {
+fn a_daemon_set_without_eligible_nodes_is_warned_about() {
     let mut cluster = settled(3);
     cluster.nodes[0].taints = [taint("gpu:NoSchedule")].into();
     let live = snapshot(&cluster);
@@ -247,7 +247,7 @@ fn a_daemon_set_that_no_node_can_run_says_why() {
 #[test]
 fn old_pods_that_count_as_updated_are_warned_about() {
     let mut cluster = settled(3);
-    // Orphaned and made again with another template: the generation begins at 1 again.
+    // Orphaned and recreated with another template: the generation starts at 1 again.
     label_pods(&mut cluster, (TEMPLATE_GENERATION_LABEL, "1"));
     cluster.set_image("foo/bar:2");
     cluster.daemon_set.generation = 1;
@@ -256,7 +256,7 @@ fn old_pods_that_count_as_updated_are_warned_about() {
     let [warning] = &plan.warnings[..] else { panic!("{:#?}", plan.warnings) };
     assert_eq!((warning.code.as_str(), warning.nodes.len()), ("countedAsUpdated", 3));
     assert!(warning.message.starts_with("3 pods come from another template"), "{warning:?}");
-    // Pods that are simply outdated do not.
+    // Pods that are only outdated are not warned about.
     let mut cluster = settled(3);
     label_pods(&mut cluster, (TEMPLATE_GENERATION_LABEL, "1"));
     cluster.daemon_set.annotations = labels([(TEMPLATE_GENERATION_ANNOTATION, "1")]);
@@ -266,7 +266,7 @@ fn old_pods_that_count_as_updated_are_warned_about() {
 }
 
 #[test]
-fn a_namespace_that_the_source_creates_is_not_missed() {
+fn a_namespace_that_the_source_creates_is_not_reported_missing() {
     let cluster = settled(1);
     let mut live = snapshot(&cluster);
     live.namespaces.clear();

@@ -1,4 +1,4 @@
-//! Host ports that two DaemonSets want on the same node: the second pod stays Pending there.
+//! Host ports that two DaemonSets use on the same node: the second pod stays Pending there.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::plan::Warning;
 
-/// A DaemonSet whose pods take ports of their nodes.
+/// A DaemonSet whose pods use host ports.
 struct Taker<'a> {
     key: &'a DaemonSetKey,
     placement: &'a PodPlacement,
@@ -25,7 +25,7 @@ impl<'a> Taker<'a> {
     }
 }
 
-/// A warning for each pair of DaemonSets, one of them desired, that want the same host port on
+/// A warning for each pair of DaemonSets, one of them desired, that use the same host port on
 /// nodes where both may start a pod.
 pub(in crate::plan) fn warnings(
     desired: &[&DesiredDaemonSet],
@@ -65,8 +65,8 @@ fn clash(one: &Taker<'_>, other: &Taker<'_>, fleet: &Fleet<'_>) -> Option<Warnin
     Some(Warning {
         code: "hostPortClash".to_owned(),
         message: format!(
-            "{one} and {other} both want host port {} on {count}: whichever pod comes second stays \
-             Pending",
+            "{one} and {other} both use host port {} on {count}: the pod that is scheduled second \
+             stays Pending",
             ports.join(", ")
         ),
         daemon_set: Some(one.to_string()),
@@ -74,19 +74,20 @@ fn clash(one: &Taker<'_>, other: &Taker<'_>, fleet: &Fleet<'_>) -> Option<Warnin
     })
 }
 
-/// A port of the node that a pod takes for itself.
+/// A port of the node that a pod uses exclusively.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct HostPort {
     number: u64,
     protocol: String,
-    /// The address it listens on; `0.0.0.0` is every one.
+    /// `hostIP`; `0.0.0.0` means all addresses.
     ip: String,
 }
 
 const ANY_IP: &str = "0.0.0.0";
 
 impl HostPort {
-    /// Whether two pods cannot have both (upstream: `HostPortInfo.CheckConflict` of the scheduler).
+    /// Whether two pods on one node cannot use both ports (upstream: `HostPortInfo.CheckConflict`
+    /// of the scheduler).
     fn excludes(&self, other: &Self) -> bool {
         self.number == other.number
             && self.protocol == other.protocol
@@ -100,8 +101,8 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// The host ports of a pod template: those of its containers, and of the init containers that go
-/// on running beside them (upstream: `schedutil.GetHostPorts`).
+/// The host ports of a pod template: those of its containers, and of the init containers that
+/// keep running as sidecars (upstream: `schedutil.GetHostPorts`).
 fn host_ports(template: &Value) -> BTreeSet<HostPort> {
     let spec = &template["spec"];
     let on_host = spec["hostNetwork"] == true;
@@ -113,7 +114,7 @@ fn host_ports(template: &Value) -> BTreeSet<HostPort> {
 
 fn host_port(port: &Value, on_host: bool) -> Option<HostPort> {
     let number = |field: &str| port[field].as_u64().filter(|number| *number > 0);
-    // On the host's network every port is the host's, said or unsaid.
+    // With `hostNetwork`, every container port is a host port, declared as one or not.
     let number = number("hostPort").or_else(|| number("containerPort").filter(|_| on_host))?;
     let text = |field: &str, default: &str| match port[field].as_str() {
         None | Some("") => default.to_owned(),
@@ -122,7 +123,7 @@ fn host_port(port: &Value, on_host: bool) -> Option<HostPort> {
     Some(HostPort { number, protocol: text("protocol", "TCP"), ip: text("hostIP", ANY_IP) })
 }
 
-/// The ports of `ours` that a pod with `theirs` beside it leaves no room for.
+/// The ports of `ours` that conflict with `theirs` on the same node.
 fn clashes<'a>(ours: &'a BTreeSet<HostPort>, theirs: &BTreeSet<HostPort>) -> Vec<&'a HostPort> {
     ours.iter().filter(|port| theirs.iter().any(|other| port.excludes(other))).collect()
 }
@@ -150,7 +151,7 @@ mod tests {
         for (rule, ours, want) in [
             ("the same", plain.clone(), "9100/TCP"),
             ("no host port", port(json!({"containerPort": 9100})), ""),
-            ("hostPort 0 is none", port(json!({"containerPort": 9100, "hostPort": 0})), ""),
+            ("hostPort 0 is unset", port(json!({"containerPort": 9100, "hostPort": 0})), ""),
             ("another number", port(json!({"containerPort": 80, "hostPort": 9101})), ""),
             (
                 "another protocol",
@@ -175,7 +176,7 @@ mod tests {
                 "9100/TCP",
             ),
             (
-                "an init container is gone by then",
+                "an init container has ended by then",
                 json!({"initContainers": [{"ports": [{"containerPort": 1, "hostPort": 9100}]}]}),
                 "",
             ),

@@ -1,40 +1,40 @@
-//! Namespaces that keep their pods off nodes where a DaemonSet wants them.
+//! Namespaces whose node selector excludes eligible nodes of a DaemonSet.
 //!
 //! Two annotations of a namespace are node selectors. The DaemonSet controller of Kubernetes reads
 //! neither. `scheduler.alpha.kubernetes.io/node-selector` is added to each pod by the admission
-//! plugin `PodNodeSelector` where that is on; `openshift.io/node-selector` is read by OpenShift's
-//! admission and by its patched controller.
+//! plugin `PodNodeSelector` where it is enabled; `openshift.io/node-selector` is read by the
+//! admission and the patched controller of OpenShift.
 
 use crate::controller::placement::Placement;
 use crate::model::{Labels, Namespace, Node, NodeName};
 
-/// A namespace's node selector that keeps pods off nodes where they should start.
+/// A namespace's node selector that excludes eligible nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::plan) struct Conflict<'a> {
-    /// Who reads the annotation.
+    /// The component that reads the annotation.
     pub reader: Reader,
-    /// The selector as it is written.
+    /// The value of the annotation.
     pub selector: &'a str,
-    /// Whether it gives a key of the template's own node selector another value. Then pods are
-    /// refused, on whatever node (upstream: `labels.Conflicts`).
+    /// Whether it has another value for a key of the template's own node selector. Then every pod
+    /// is rejected, regardless of the node (upstream: `labels.Conflicts`).
     pub contradicts: bool,
     /// The eligible nodes that it does not match.
     pub nodes: Vec<NodeName>,
 }
 
-/// Who reads the annotation.
+/// The component that reads the annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::plan) enum Reader {
-    /// The admission plugin `PodNodeSelector`, where it is on.
+    /// The admission plugin `PodNodeSelector`, where it is enabled.
     PodNodeSelector,
-    /// OpenShift.
+    /// The admission and the DaemonSet controller of OpenShift.
     OpenShift,
 }
 
 impl Reader {
     const ALL: [Self; 2] = [Self::PodNodeSelector, Self::OpenShift];
 
-    /// The annotation.
+    /// The key of the annotation.
     pub(in crate::plan) fn annotation(self) -> &'static str {
         match self {
             Self::PodNodeSelector => "scheduler.alpha.kubernetes.io/node-selector",
@@ -65,7 +65,7 @@ pub(super) fn conflicts<'a>(
     Reader::ALL.into_iter().filter_map(one).collect()
 }
 
-/// The pairs of `a=b,c=d`; none when it is written otherwise, as then nobody can read it
+/// The pairs of `a=b,c=d`; none when the value has another form and is ignored
 /// (upstream: `labels.ConvertSelectorToLabelsMap`).
 fn pairs(selector: &str) -> Option<Vec<(&str, &str)>> {
     if selector.is_empty() {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nodes_that_a_namespace_keeps_its_pods_off() {
+    fn the_nodes_that_a_namespace_excludes() {
         let nodes = [
             node("both", &[("a", "1"), ("b", "2")], &[]),
             node("one", &[("a", "1")], &[]),

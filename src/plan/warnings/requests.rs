@@ -1,8 +1,8 @@
-//! What the pods of all DaemonSets together request on a node, against what the node can allocate
+//! Compares the requests of all DaemonSet pods on a node with the node's allocatable resources
 //! (upstream: `PodRequests`, and the scheduler's `NodeResourcesFit`).
 //!
-//! Only pods of DaemonSets are counted. They are where they must be; other pods come and go, and
-//! are preempted or scheduled elsewhere.
+//! Only pods of DaemonSets are counted: they are bound to their node, while other pods can be
+//! preempted or scheduled elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,13 +19,13 @@ use crate::plan::document::Warning;
 /// Amounts of resources by name, in billionths.
 type Amounts = BTreeMap<String, i128>;
 
-/// Every pod takes one of these.
+/// Name of the resource of which every pod requests one.
 const PODS: &str = "pods";
 const ONE: i128 = 1_000_000_000;
-/// So many DaemonSets are named at most, those that request most.
+/// Maximum number of DaemonSets that are named, largest requests first.
 const MOST_NAMES: usize = 3;
 
-/// A DaemonSet, and what each of its pods requests.
+/// A DaemonSet, and the resource requests of one of its pods.
 struct Asking<'a> {
     key: &'a DaemonSetKey,
     placement: &'a PodPlacement,
@@ -44,8 +44,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A warning for each resource of which the DaemonSets request more than nodes have. The fleet must
-/// be one for the templates of all DaemonSets, planned and live.
+/// A warning for each resource of which the DaemonSets request more than nodes have. `fleet` must
+/// be built for the templates of all DaemonSets, planned and live.
 pub(in crate::plan) fn warnings(
     desired: &[&DesiredDaemonSet],
     snapshot: &Snapshot,
@@ -63,7 +63,7 @@ pub(in crate::plan) fn warnings(
     let mut overfull: BTreeMap<&str, Overfull<'_>> = BTreeMap::new();
     let mut rooms = Rooms::default();
     for (node, class) in snapshot.nodes.iter().zip(fleet.judge().classes()) {
-        // A recording may leave it out.
+        // A recorded snapshot may not have it.
         if node.allocatable.is_empty() {
             continue;
         }
@@ -81,11 +81,11 @@ pub(in crate::plan) fn warnings(
     overfull.into_iter().filter_map(warning).collect()
 }
 
-/// Nodes that no DaemonSet can tell apart.
+/// Nodes that are the same to the placement rules of every DaemonSet.
 struct Class<'a> {
     /// The DaemonSets that run there.
     here: Vec<&'a Asking<'a>>,
-    /// What they request together of the resources that a planned one requests.
+    /// Sum of their requests, for each resource that a planned DaemonSet requests.
     together: BTreeMap<&'a str, i128>,
 }
 
@@ -112,26 +112,26 @@ impl<'a> Class<'a> {
     }
 }
 
-/// What nodes can allocate; the same few texts come again and again.
+/// Parsed `allocatable` values of nodes, cached because most nodes have the same few.
 #[derive(Default)]
 struct Rooms<'a>(HashMap<&'a str, i128>);
 
 impl<'a> Rooms<'a> {
-    /// What is not there is nothing, as to the scheduler.
+    /// A resource that is not there counts as zero, as in the scheduler.
     fn of(&mut self, node: &'a Node, resource: &str) -> i128 {
         let Some(text) = node.allocatable.get(resource) else { return 0 };
         *self.0.entry(text).or_insert_with(|| billionths(text).unwrap_or_default())
     }
 }
 
-/// Nodes on which too much of one resource is requested.
+/// The nodes on which more of one resource is requested than is allocatable.
 #[derive(Default)]
 struct Overfull<'a> {
     nodes: Vec<NodeName>,
     worst: Option<Worst<'a>>,
 }
 
-/// The node where most is missing.
+/// The node with the largest shortage.
 struct Worst<'a> {
     node: &'a NodeName,
     requested: i128,
@@ -159,8 +159,8 @@ impl<'a> Overfull<'a> {
             "Only pods of DaemonSets are counted"
         };
         let message = format!(
-            "the DaemonSets together request more {resource} than {count} can allocate; at the \
-             worst {} of {} on {node} ({}), so pods stay Pending. {counted}: others come and go",
+            "the DaemonSets together request more {resource} than {count} can allocate; worst: {} \
+             of {} on {node} ({}), so pods stay Pending. {counted}",
             words(resource, requested, Edge::Up),
             words(resource, room, Edge::Down),
             by_share(here, resource),
@@ -184,7 +184,7 @@ fn by_share(here: &[&Asking<'_>], resource: &str) -> String {
     }
 }
 
-/// Which way an amount is rounded for display, so that too much never looks like enough.
+/// Rounding direction for display, so that a shortage never looks like enough.
 #[derive(Clone, Copy)]
 enum Edge {
     Up,
@@ -208,8 +208,8 @@ fn words(resource: &str, billionths: i128, edge: Edge) -> String {
     }
 }
 
-/// What the scheduler takes a pod of the template to request (upstream: `PodRequests`, after
-/// `SetDefaults_Pod`).
+/// The requests of a pod of the template, as the scheduler counts them (upstream: `PodRequests`,
+/// after `SetDefaults_Pod`).
 fn pod_requests(template: &Value) -> Amounts {
     let spec = &template["spec"];
     let list = |field: &str| spec[field].as_array().into_iter().flatten();
@@ -239,15 +239,15 @@ fn pod_requests(template: &Value) -> Amounts {
     running
 }
 
-/// `requests`, and where they say nothing, `limits`.
+/// `requests`, and `limits` for resources without a request.
 fn container_requests(container: &Value) -> Amounts {
     let mut all = amounts(&container["resources"]["limits"]);
     all.extend(amounts(&container["resources"]["requests"]));
     all
 }
 
-/// Requests of the pod as a whole stand in place of those of its containers; its limits do where
-/// neither it nor a container requests anything (upstream: `setDefaultPodResources`).
+/// Pod-level requests replace those of the containers; pod-level limits do so where neither the pod
+/// nor a container has a request (upstream: `setDefaultPodResources`).
 fn of_pod_level(spec: &Value, requests: &mut Amounts) {
     let supported = |resource: &str| {
         ["cpu", "memory"].contains(&resource) || resource.starts_with("hugepages-")
@@ -284,14 +284,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_pod_requests() {
+    fn requests_of_a_pod() {
         let cpu = |request: &str| json!({"resources": {"requests": {"cpu": request}}});
         let sidecar = |request: &str| json!({"restartPolicy": "Always", "resources": {"requests": {"cpu": request}}});
         for (rule, spec, want) in [
-            ("nothing but itself", json!({"containers": [{}]}), None),
+            ("no requests", json!({"containers": [{}]}), None),
             ("the sum", json!({"containers": [cpu("1"), cpu("500m")]}), Some("1500m")),
             (
-                "a limit is a request where there is none",
+                "a limit counts as the request where there is none",
                 json!({"containers": [
                     {"resources": {"limits": {"cpu": "2"}}},
                     {"resources": {"limits": {"cpu": "9"}, "requests": {"cpu": "1"}}},
@@ -309,12 +309,12 @@ mod tests {
                 Some("3"),
             ),
             (
-                "a sidecar runs beside them all",
+                "a sidecar runs next to all containers",
                 json!({"initContainers": [sidecar("1"), cpu("3")], "containers": [cpu("2")]}),
                 Some("4"),
             ),
             (
-                "a sidecar that begins later",
+                "a sidecar that starts later",
                 json!({"initContainers": [cpu("3"), sidecar("1")], "containers": [cpu("1")]}),
                 Some("3"),
             ),
@@ -324,17 +324,17 @@ mod tests {
                 Some("1250m"),
             ),
             (
-                "the pod as a whole",
+                "pod-level requests",
                 json!({"containers": [cpu("1")], "resources": {"requests": {"cpu": "5"}}}),
                 Some("5"),
             ),
             (
-                "the pod's limit is no request where containers have some",
+                "a pod-level limit is ignored where containers have requests",
                 json!({"containers": [cpu("1")], "resources": {"limits": {"cpu": "5"}}}),
                 Some("1"),
             ),
             (
-                "the pod's limit where nobody requests",
+                "a pod-level limit where no container has a request",
                 json!({"containers": [{}], "resources": {"limits": {"cpu": "5"}}}),
                 Some("5"),
             ),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_never_looks_like_enough() {
+    fn rounding_never_hides_a_shortage() {
         let (more, room) = (billionths("1048577").unwrap(), billionths("1Mi").unwrap());
         assert_eq!(words("memory", more, Edge::Up), "2Mi");
         assert_eq!(words("memory", room, Edge::Down), "1Mi");

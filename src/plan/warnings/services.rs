@@ -6,37 +6,37 @@
 use std::fmt;
 
 use crate::model::{DaemonSet, Labels, Pod, Service, Snapshot};
+use crate::plan::daemon_set_view::DaemonSetView;
 use crate::plan::document::{Action, Change, DaemonSetPlan, Warning};
-use crate::plan::scene::Scene;
 
-/// What happens to the endpoints of a Service.
+/// The effect of the plan on the endpoints of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// It selects the pods as they are, and not those to come.
+    /// It selects the current pods but not the new ones.
     Loses { ours: usize },
-    /// It selects the pods to come, and not those that are.
+    /// It selects the new pods but not the current ones.
     Gains,
-    /// It has other endpoints, and selects the pods of a DaemonSet that is new.
+    /// It has other endpoints, and selects the pods of a new DaemonSet.
     Mixes { others: usize },
-    /// It goes on selecting them, and so many of all its endpoints go together.
+    /// It selects both, and `gone` of its endpoints are removed at the same time.
     Thins { gone: usize, endpoints: usize },
 }
 
-/// A warning for each Service of the namespace whose endpoints change, or go many at a time.
+/// A warning for each Service of the namespace that gains or loses endpoints, or many at a time.
 pub(in crate::plan) fn warnings(
     plan: &DaemonSetPlan,
-    scene: &Scene<'_>,
+    daemon_set_view: &DaemonSetView<'_>,
     live: Option<&DaemonSet>,
     snapshot: &Snapshot,
 ) -> Vec<Warning> {
     if plan.change == Change::Recreate || live.is_some_and(|live| live.terminating) {
         return Vec::new();
     }
-    let key = scene.owner.key;
+    let key = daemon_set_view.owner.key;
     let pods = Pods {
         now: live.map(|live| &live.spec.template.labels),
-        to_come: &scene.owner.spec.template.labels,
-        ours: &scene.pods.claimed,
+        to_come: &daemon_set_view.owner.spec.template.labels,
+        ours: &daemon_set_view.pods.claimed,
         all: snapshot.pods_in(&key.namespace),
         gone_together: gone_together(plan),
     };
@@ -52,8 +52,8 @@ pub(in crate::plan) fn warnings(
         .collect()
 }
 
-/// So many pods are gone together at most: those of a wave, and those that the controller removes
-/// at once.
+/// The maximum number of pods that are gone at the same time: those of a wave, and those that the
+/// controller deletes at once.
 fn gone_together(plan: &DaemonSetPlan) -> usize {
     let of_wave = plan.waves.iter().map(|wave| {
         let allowed = usize::try_from(wave.max_unavailable).unwrap_or(usize::MAX);
@@ -64,11 +64,11 @@ fn gone_together(plan: &DaemonSetPlan) -> usize {
     of_wave.max().unwrap_or_default() + at_once
 }
 
-/// The pods that Services select from.
+/// The pods that a Service may select.
 struct Pods<'a> {
     /// Labels of the live template; none when the DaemonSet is new.
     now: Option<&'a Labels>,
-    /// Labels of the template to come.
+    /// Labels of the target template.
     to_come: &'a Labels,
     /// The DaemonSet's pods.
     ours: &'a [&'a Pod],
@@ -95,13 +95,13 @@ impl Pods<'_> {
         }
     }
 
-    /// At least half of the endpoints go, and more than the one pod that a rolling update takes at
-    /// the least.
+    /// The effect when at least half of the endpoints are removed at once, and more than the one
+    /// pod that every rolling update replaces.
     fn thinned(&self, service: &Service) -> Option<Effect> {
         let ours = self.ours.iter().filter(|pod| is_endpoint(pod, service)).count();
         let gone = self.gone_together.min(ours);
         let is_much = |of: usize| gone > 1 && gone * 2 >= of;
-        // All pods of a namespace may be many: they are counted only if it can matter.
+        // A namespace may have many pods: count them only if it can make a difference.
         if !is_much(ours) {
             return None;
         }
@@ -135,21 +135,21 @@ fn sentence(service: &Service, effect: Effect) -> String {
     let service = format!("{}Service {namespace}/{name}", if *headless { "headless " } else { "" });
     match effect {
         Effect::Loses { ours } => format!(
-            "{service} ({selector}) does not select the pods to come: it loses {} as pods are \
+            "{service} ({selector}) does not select the new pods: it loses {} as pods are \
              replaced",
             endpoints(ours)
         ),
         Effect::Gains => format!(
-            "{service} ({selector}) selects the pods to come, and not those that are: it gains them \
+            "{service} ({selector}) selects the new pods but not the current ones: it gains them \
              as endpoints"
         ),
         Effect::Mixes { others } => format!(
-            "{service} ({selector}) has {} already, and gains the pods of this DaemonSet",
+            "{service} ({selector}) already has {}, and gains the pods of this DaemonSet",
             endpoints(others)
         ),
         Effect::Thins { gone, endpoints } => format!(
-            "{service} ({selector}) has {endpoints} endpoints, and up to {gone} of them are gone at \
-             the same time"
+            "{service} ({selector}) has {endpoints} endpoints, and up to {gone} of them are \
+             removed at the same time"
         ),
     }
 }

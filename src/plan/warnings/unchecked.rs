@@ -1,10 +1,10 @@
-//! What was not checked, because the cluster did not show it: a user may not read everything, and a
-//! recording need not hold everything.
+//! Checks that were skipped for lack of data: the user may not have permission to read it, or the
+//! recorded snapshot does not contain it.
 
 use crate::model::Snapshot;
 use crate::plan::document::{Change, DaemonSetPlan, Warning};
 
-/// One warning for all of it, if any of it could have mattered.
+/// One warning for all skipped checks, if any of them could have made a difference.
 pub(in crate::plan) fn warning<'a>(
     plans: impl Iterator<Item = &'a DaemonSetPlan>,
     snapshot: &Snapshot,
@@ -19,17 +19,17 @@ pub(in crate::plan) fn warning<'a>(
     };
     let coverage = &snapshot.coverage;
     let services = !coverage.services;
-    // Digests of masked templates are others than those of the templates that failed.
+    // Masking changes the digest, so it cannot be compared with those of failed templates.
     let leases = match (coverage.leases, coverage.masked) {
         (true, None) => None,
         (true, Some(_)) => Some("whether a template failed before (values are masked)"),
-        (false, _) => Some("whether a template failed before (no leases)"),
+        (false, _) => Some("whether a template failed before (Leases not read)"),
     };
     let rooms =
         !snapshot.nodes.is_empty() && snapshot.nodes.iter().all(|n| n.allocatable.is_empty());
     let missing: Vec<&str> = [
-        services.then_some("which Services gain or lose endpoints (no Services)"),
-        rooms.then_some("what the DaemonSets request together (no allocatable of nodes)"),
+        services.then_some("which Services gain or lose endpoints (Services not read)"),
+        rooms.then_some("resource requests of all DaemonSets (allocatable of nodes not read)"),
         leases.filter(|_| plans.iter().any(new_template)),
     ]
     .into_iter()

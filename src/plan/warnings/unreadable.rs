@@ -1,9 +1,9 @@
-//! Objects of the cluster of which something could not be read.
+//! Warnings about objects of the cluster that could not be read completely.
 
 use crate::model::{Snapshot, Unreadable};
 use crate::plan::Warning;
 
-/// A warning for each, which names it. What is left of it counts as not Ready.
+/// A warning for each unreadable object: its name, the reason, and how it is treated.
 pub(in crate::plan) fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = Warning> {
     snapshot.unreadable.iter().map(|object| Warning {
         code: "unreadable".to_owned(),
@@ -18,8 +18,8 @@ fn words(object: &Unreadable) -> String {
     let place = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
     let counts = match *kind {
         "Pod" | "Node" => "it counts as not Ready",
-        "ControllerRevision" => "no template is taken from it",
-        _record => "the DaemonSet that it stands for is left alone",
+        "ControllerRevision" => "its template is ignored",
+        _record => "its DaemonSet is not changed",
     };
     format!("{kind} {place}{name} cannot be read ({reason}); {counts}")
 }

@@ -1,4 +1,4 @@
-//! History, diff and drift as a fleet would have them, for tests.
+//! Example histories, diffs and drift reports of a fleet, for tests.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use super::{change, node, outdated, plan};
 use crate::model::RevisionNumber;
 use crate::plan::{
     Action, ApiVersion, Change, Classified, DaemonSetDiff, DaemonSetDrift, DaemonSetHistory,
-    Deviation, Diff, DiffKind, Drift, DriftKind, DriftTotals, History, HistoryKind, Hold,
-    HoldState, LeftHold, NodeDrift, Reason, RevisionDifference, RevisionEntry, RevisionRef,
+    Deviation, Diff, DiffKind, Drift, DriftKind, DriftTotals, History, HistoryKind, LeftoverPause,
+    NodeDrift, PauseState, PausedRollout, Reason, RevisionDifference, RevisionEntry, RevisionRef,
     WriteOperation, Writer,
 };
 
@@ -78,7 +78,7 @@ pub(in crate::render) fn history() -> History {
     }
 }
 
-/// One that changes, one that is new, one that stays.
+/// A changed, a new and an unchanged DaemonSet.
 pub(in crate::render) fn diff() -> Diff {
     let object = |image: &str| {
         json!({
@@ -118,9 +118,9 @@ pub(in crate::render) fn diff() -> Diff {
     }
 }
 
-/// What the annotation of a held rollout remembers.
-fn hold(state: HoldState) -> Hold {
-    Hold {
+/// The annotation of a paused rollout.
+fn pause(state: PauseState) -> PausedRollout {
+    PausedRollout {
         state,
         declared: json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}),
         plan_digest: "sha256:6fd1".into(),
@@ -132,7 +132,7 @@ fn hold(state: HoldState) -> Hold {
     }
 }
 
-/// Every kind of deviation, spread over a few DaemonSets; and one without any.
+/// Every kind of deviation, on several DaemonSets; and one DaemonSet without any.
 pub(in crate::render) fn drift() -> Drift {
     let mut totals = DriftTotals::default();
     let mut one = |name: &str, deviations: Vec<Deviation>| {
@@ -146,8 +146,8 @@ pub(in crate::render) fn drift() -> Drift {
         one("absent", vec![Deviation::ObjectMissing, orphaned()]),
         one("fluent-bit", edited()),
         one("going", vec![Deviation::ObjectTerminating]),
-        one("held", paced(Deviation::Held { hold: hold(HoldState::Holding) })),
-        one("parked", paced(Deviation::Parked { hold: hold(HoldState::Parked) })),
+        one("paused", paced(Deviation::Paused { pause: pause(PauseState::Paused) })),
+        one("aborted", paced(Deviation::Aborted { pause: pause(PauseState::Aborted) })),
         one("quiet", vec![]),
         one("revisions", of_revisions()),
     ];
@@ -210,9 +210,9 @@ fn edited() -> Vec<Deviation> {
     ]
 }
 
-fn paced(hold: Deviation) -> Vec<Deviation> {
+fn paced(pause: Deviation) -> Vec<Deviation> {
     let revision = Some(RevisionNumber(8));
-    vec![hold, Deviation::Unfinished { revision, updated: 12, desired: 40 }]
+    vec![pause, Deviation::Unfinished { revision, updated: 12, desired: 40 }]
 }
 
 fn orphaned() -> Deviation {
@@ -221,8 +221,8 @@ fn orphaned() -> Deviation {
 
 fn of_revisions() -> Vec<Deviation> {
     vec![
-        Deviation::HoldUnreadable { problem: "annotation cannot be read".into() },
-        Deviation::HoldLeftOver { left: LeftHold { hold: None, removed: true } },
+        Deviation::PauseUnreadable { problem: "annotation cannot be read".into() },
+        Deviation::PauseLeftOver { left: LeftoverPause { pause: None, removed: true } },
         Deviation::RevisionMissing,
         Deviation::RevisionDuplicate { revision: reference(7), of: reference(8) },
         Deviation::RevisionNumberTwice {

@@ -1,28 +1,28 @@
 //! Pictures of numbers over time, as SVG: waves in rounds, the use of the budget, a bar a node.
 //!
-//! Geometry alone; words beside the pictures are their makers'. A picture is named in full for
-//! those who cannot see it, and what it shows stands in a table as well.
+//! Only geometry: callers write the captions. Each chart has a full accessible name, and its data
+//! is in a table as well.
 
 use std::fmt::Write as _;
 
 use super::markup::Html;
 
-/// How wide pictures are, in their own units; the page stretches them.
+/// Width of a chart, in SVG units; the page stretches it.
 const WIDTH: f64 = 960.0;
-/// Room at the left, for the scale.
+/// Margin at the left, for the scale.
 const LEFT: f64 = 44.0;
-/// Room at the bottom, for the time.
+/// Margin at the bottom, for the time axis.
 const BELOW: f64 = 22.0;
-/// Room at the top, for what is written on the highest line.
+/// Margin at the top, for the label of the highest line.
 const ABOVE: f64 = 16.0;
-/// How high the part with the data is.
+/// Height of the plot area.
 const HEIGHT: f64 = 104.0;
-/// A row of a node is no higher than this, and no lower than what a screen can show.
+/// Maximum height of the row of a node.
 const TALLEST_ROW: f64 = 9.0;
-/// All rows together are about so high.
+/// Approximate height of all rows together.
 const ROWS: f64 = 320.0;
 
-/// Waves one after the other, by the nodes of each round: how many are in change at once.
+/// A bar chart of waves in sequence: the nodes replaced at once in each round.
 pub(super) fn rounds(name: &str, waves: &[Vec<u32>]) -> Html {
     let total = waves.iter().map(Vec::len).sum::<usize>().max(1);
     let total = u32::try_from(total).unwrap_or(u32::MAX);
@@ -55,7 +55,7 @@ pub(super) fn rounds(name: &str, waves: &[Vec<u32>]) -> Html {
     svg(name, HEIGHT, drawn.into_iter().chain(labels).collect())
 }
 
-/// How many nodes were without an available pod at a time, and how many might have been.
+/// Nodes without an available pod at one time, and the allowed number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Use {
     /// Seconds since the beginning.
@@ -66,7 +66,7 @@ pub(super) struct Use {
     pub wave: Option<u32>,
 }
 
-/// The use of the budget, which lasts until `end`, in seconds.
+/// A chart of the use of the budget until `end`, in seconds.
 pub(super) fn usage(name: &str, uses: &[Use], end: u32) -> Html {
     let most = uses.iter().map(|it| it.unavailable.max(it.allowed)).max().unwrap_or(1).max(1);
     let scale = Scale { most_x: f64::from(end.max(1)), most_y: f64::from(most) };
@@ -88,7 +88,7 @@ pub(super) fn usage(name: &str, uses: &[Use], end: u32) -> Html {
     svg(name, HEIGHT, drawn.into_iter().chain(waves(scale, uses)).chain(labels).collect())
 }
 
-/// Where each wave but the first begins.
+/// Marks at the start of each wave except the first.
 fn waves(scale: Scale, uses: &[Use]) -> Vec<Html> {
     let begun = uses.windows(2).filter_map(|pair| {
         let [before, now] = pair else { return None };
@@ -102,7 +102,7 @@ fn waves(scale: Scale, uses: &[Use]) -> Vec<Html> {
     marks.collect()
 }
 
-/// One look of each pixel is enough: the one with the most unavailable nodes.
+/// At most one value per pixel: the one with the most unavailable nodes.
 fn thinned(uses: &[Use], end: u32) -> Vec<Use> {
     const PIXELS: u64 = 1_800;
     let pixel = |it: &Use| u64::from(it.at) * PIXELS / u64::from(end.max(1));
@@ -115,12 +115,12 @@ fn thinned(uses: &[Use], end: u32) -> Vec<Use> {
     shown.collect()
 }
 
-/// From when to when something was done to a node, in seconds since the beginning.
+/// The time during which a node was changed, in seconds since the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub from: u32,
     pub until: u32,
-    /// It did not come to its end.
+    /// Whether the node did not recover.
     pub failed: bool,
 }
 
@@ -148,7 +148,7 @@ pub(super) fn spans(name: &str, spans: &[Span], end: u32) -> Html {
     svg(name, height, drawn.into_iter().chain(labels).collect())
 }
 
-/// From numbers to places in a picture.
+/// Converts values to coordinates in a chart.
 #[derive(Clone, Copy)]
 struct Scale {
     most_x: f64,
@@ -171,7 +171,7 @@ impl Scale {
         }
         let unit = (WIDTH - LEFT) / self.most_x;
         let (y, bottom) = (self.y(f64::from(value)), self.y(0.0));
-        // Rounds that are too thin to be told apart are one bar.
+        // Rounds that are too thin to distinguish are one bar.
         let step = if unit < 4.0 { until - from } else { 1 };
         let gap = if unit < 4.0 { 0.0 } else { 1.5 };
         let mut at = from;
@@ -194,14 +194,14 @@ impl Scale {
         line
     }
 
-    /// The line that everything stands on.
+    /// The horizontal axis.
     fn frame(self) -> Html {
         let y = self.y(0.0);
         path("axis", &format!("M{LEFT} {y:.1}H{WIDTH}"))
     }
 }
 
-/// Times below a picture, at even steps.
+/// Labels of the time axis, at even steps.
 fn times(scale: Scale, height: f64, end: u32) -> Vec<Html> {
     const STEPS: [u32; 14] =
         [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400];
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_look_of_a_pixel_is_kept() {
+    fn the_highest_value_of_a_pixel_is_kept() {
         let at = |at, unavailable| Use { at, unavailable, allowed: 9, wave: None };
         let uses = [at(0, 1), at(1, 7), at(2, 3), at(40_000, 2)];
         assert_eq!(thinned(&uses, 90_000), [at(1, 7), at(2, 3), at(40_000, 2)]);

@@ -1,5 +1,5 @@
-// The report's data, as it stands in the page, and how elements are made. Text from outside is only
-// ever set as text: nothing here, nor in the other scripts, parses HTML.
+// The embedded data of the report, and functions that create elements. Text from outside is only
+// set as text: no script parses HTML.
 "use strict";
 
 /**
@@ -13,10 +13,10 @@
 /** @type {Told} */
 const report = JSON.parse(document.getElementById("data").textContent);
 
-/** The kind of nodes of which there is nothing to say. */
+/** The state of nodes with nothing to show. */
 const IDLE = report.kinds.length - 1;
 
-/** What the row at this place says. Nodes without a row have one as well: below zero.
+/** The row at this index. Nodes without a row have negative indices.
  * @param {number} place */
 function rowAt(place) {
   const { rows } = report;

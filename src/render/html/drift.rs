@@ -1,4 +1,4 @@
-//! A drift report as a page: which nodes deviate, and what of each DaemonSet does.
+//! A drift report as a page: the nodes that deviate, and the deviations of each DaemonSet.
 
 use super::markup::Html;
 use super::picture::{Gathering, Heads, Kind, Picture, Row, Shape, Tone};
@@ -14,7 +14,7 @@ use crate::render::page::count;
 use crate::render::plan_text::source_words;
 use crate::render::{Error, TextOptions};
 
-/// What a node can deviate in, the gravest first.
+/// The deviations of a node, most severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Case {
     Missing,
@@ -39,12 +39,12 @@ const CASES: [Case; 7] = [
 fn kind(case: Case) -> Kind {
     let (words, symbol, shape, tone) = match case {
         Case::Missing => ("without a pod", "+", Shape::Plus, Tone::Green),
-        Case::Ended => ("pod ended", "x", Shape::Cross, Tone::Red),
-        Case::Misplaced => ("pod may not be there", "-", Shape::Diamond, Tone::Purple),
+        Case::Ended => ("failed or completed pod", "x", Shape::Cross, Tone::Red),
+        Case::Misplaced => ("pod may not run here", "-", Shape::Diamond, Tone::Purple),
         Case::Surplus => ("more than one pod", "2", Shape::Diamond, Tone::Sky),
         Case::Outdated => ("outdated pod", "~", Shape::Square, Tone::Blue),
-        Case::Doubtful => ("in doubt", "?", Shape::Frame, Tone::Amber),
-        Case::Fine => ("as it should be", "", Shape::Dot, Tone::Grey),
+        Case::Doubtful => ("unclear", "?", Shape::Frame, Tone::Amber),
+        Case::Fine => ("no drift", "", Shape::Dot, Tone::Grey),
     };
     Kind { words, symbol, shape, tone }
 }
@@ -74,7 +74,7 @@ pub fn drift_html(drift: &Drift, options: &HtmlOptions<'_>) -> Result<String, Er
     Page {
         kind: "drift",
         headline: match deviating {
-            0 => format!("No drift: {all} looked at"),
+            0 => format!("No drift: {all} checked"),
             some => format!("Drift in {some} of {all}"),
         },
         about: [format!("{all}{}", source_words(source, TextOptions::default()))]
@@ -151,7 +151,7 @@ fn field(deviation: &Deviation) -> Option<&FieldChange> {
     Some(change)
 }
 
-/// Who wrote a field that differs.
+/// The field managers that wrote a field that differs.
 fn written(deviation: &Deviation) -> Vec<Html> {
     let Deviation::FieldDiffers { change, writers } = deviation else { return Vec::new() };
     let items = writers
@@ -166,7 +166,7 @@ fn told(nodes: &[NodeDrift]) -> Vec<(&NodeName, String)> {
     told.collect()
 }
 
-/// Nodes of a deviation, what is the case with them, and why.
+/// The nodes of a deviation with their state and the reason.
 fn nodes(deviation: &Deviation) -> (Case, Vec<(&NodeName, String)>) {
     match deviation {
         Deviation::PodMissing { nodes } => (Case::Missing, told(nodes)),
@@ -184,10 +184,10 @@ fn nodes(deviation: &Deviation) -> (Case, Vec<(&NodeName, String)>) {
         Deviation::FieldDiffers { .. }
         | Deviation::ObjectMissing
         | Deviation::ObjectTerminating
-        | Deviation::Held { .. }
-        | Deviation::Parked { .. }
-        | Deviation::HoldUnreadable { .. }
-        | Deviation::HoldLeftOver { .. }
+        | Deviation::Paused { .. }
+        | Deviation::Aborted { .. }
+        | Deviation::PauseUnreadable { .. }
+        | Deviation::PauseLeftOver { .. }
         | Deviation::NotObserved { .. }
         | Deviation::Unfinished { .. }
         | Deviation::RevisionMissing

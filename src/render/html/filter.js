@@ -1,4 +1,4 @@
-// What is looked for: which rows the table has, and which cells of the map are lit.
+// The filter: the rows of the table, and the highlighted cells of the map.
 "use strict";
 
 const filter = {
@@ -12,7 +12,7 @@ const filter = {
   words: [],
 };
 
-/** For each text, which of the words it has, as bits. @param {string[]} texts */
+/** For each text, the words that it contains, as bits. @param {string[]} texts */
 function wordsIn(texts) {
   return texts.map((text) => {
     const lower = text.toLowerCase();
@@ -37,7 +37,7 @@ function rowsOfSet() {
   return places;
 }
 
-/** Those of the places that have all that is looked for. @param {number[]} places */
+/** The places that match the filter. @param {number[]} places */
 function matching(places) {
   const [nodes, sets, whys] = [report.nodes, report.sets, report.whys].map(wordsIn);
   const all = (1 << filter.words.length) - 1;
@@ -48,7 +48,7 @@ function matching(places) {
   });
 }
 
-/** Takes in what was typed; more words than there are bits are none. @param {string} text */
+/** Sets the search words; at most as many as there are bits. @param {string} text */
 function lookFor(text) {
   filter.words = text.toLowerCase().split(/\s+/).filter(Boolean).slice(0, 16);
 }
@@ -59,7 +59,7 @@ function groupOf(node) {
   return grouping ? grouping.of[node] : -1;
 }
 
-/** That value in words. @param {number} node */
+/** The name of that value. @param {number} node */
 function groupWords(node) {
   const value = groupOf(node);
   return value === -1 ? "" : report.groupings[filter.group].values[value];

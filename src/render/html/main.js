@@ -1,10 +1,10 @@
-// Puts map, table and their controls together.
+// Connects map, table and their controls.
 "use strict";
 
 /** What map and table show now. @type {{places: number[], found: number[]}} */
 const shown = { places: [], found: [] };
 
-/** Looks anew and draws everything. */
+/** Applies the filter and draws everything. */
 function draw() {
   shown.places = rowsOfSet();
   shown.found = matching(shown.places);
@@ -30,7 +30,7 @@ function drawLegend() {
   byId("legend").replaceChildren(...buttons);
 }
 
-/** Fills a choice; its values are places in `names`, or -1 for the first. */
+/** Fills a select; its values are indices in `names`, or -1 for the first option. */
 function choice(id, first, names, chosen, take) {
   const options = [first, ...names].map((name, nth) => element("option", { value: nth - 1 }, name));
   byId(id).append(...options);
@@ -42,10 +42,10 @@ function choice(id, first, names, chosen, take) {
   });
 }
 
-/** Light, dark, or as the system has it. */
+/** Switches between the system's theme, dark and light. */
 function changeTheme() {
   const root = document.documentElement;
-  const [theme, words] = { undefined: ["dark", "dark"], dark: ["light", "light"] }[root.dataset.theme] ?? [undefined, "as the system has it"];
+  const [theme, words] = { undefined: ["dark", "dark"], dark: ["light", "light"] }[root.dataset.theme] ?? [undefined, "system"];
   if (theme) root.dataset.theme = theme;
   else delete root.dataset.theme;
   byId("theme").textContent = `Theme: ${words}`;
@@ -54,8 +54,8 @@ function changeTheme() {
 function begin() {
   byId("drawn").hidden = false;
   byId("theme").hidden = false;
-  choice("set", "all of them", report.sets, filter.set, (set) => (filter.set = set));
-  choice("group", "nothing", report.groupings.map(({ name }) => name), filter.group, (group) => (filter.group = group));
+  choice("set", "all", report.sets, filter.set, (set) => (filter.set = set));
+  choice("group", "none", report.groupings.map(({ name }) => name), filter.group, (group) => (filter.group = group));
   byId("search").addEventListener("input", () => {
     lookFor(byId("search").value);
     table.rows = STEP;
@@ -72,7 +72,7 @@ function begin() {
     if (window.innerWidth !== width) draw();
     width = window.innerWidth;
   });
-  // Paper has no triangles to press.
+  // Print all details expanded: they cannot be opened on paper.
   let folded = [];
   window.addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details:not([open])")];

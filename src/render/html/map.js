@@ -1,5 +1,5 @@
-// The fleet as a map: a cell a node, in blocks by the chosen label. All cells of a block that look
-// alike are one path, so that thousands of them cost no more than a few.
+// The fleet as a map: one cell per node, in blocks by the chosen label. All cells of a block that
+// look the same are one path, so that thousands of cells are drawn as fast as a few.
 "use strict";
 
 /** The outline of a cell of this shape, as wide as `s`, with its corner at x, y. */
@@ -37,7 +37,7 @@ function tenth(number) {
   return Math.round(number * 10) / 10;
 }
 
-/** How far apart cells are. @param {number} nodes */
+/** The distance between cells. @param {number} nodes */
 function pitchFor(nodes) {
   if (nodes <= 150) return 24;
   if (nodes <= 700) return 15;
@@ -50,7 +50,7 @@ const map = {
   cells: [],
   /** @type {{columns: number, pitch: number, svg: SVGElement, first: number, size: number}[]} */
   blocks: [],
-  /** By node: its gravest kind, and whether it is lit. */
+  /** By node: its most severe state, and whether it is highlighted. */
   kinds: new Uint8Array(report.nodes.length),
   lit: new Uint8Array(report.nodes.length),
   /** The cell pointed at, or -1. */
@@ -63,7 +63,7 @@ function swatch(kind) {
   return drawing("svg", { width: 12, height: 12, viewBox: "0 0 12 12", "aria-hidden": "true" }, path);
 }
 
-/** Draws the map anew. @param {number[]} places @param {number[]} found */
+/** Redraws the map. @param {number[]} places @param {number[]} found */
 function drawMap(places, found) {
   map.kinds.fill(IDLE);
   map.lit.fill(0);
@@ -129,7 +129,7 @@ function cellUnder(event, block) {
   return at < size ? first + at : -1;
 }
 
-/** Shows which node a cell is. @param {number} cell */
+/** Shows the node of a cell. @param {number} cell */
 function point(cell) {
   if (cell === map.cursor || cell < 0) return;
   map.cursor = cell;
@@ -146,7 +146,7 @@ function point(cell) {
   byId("cursor").replaceChildren(element("b", {}, report.nodes[node]), ` ${groupWords(node)} `, ...said(node));
 }
 
-/** What there is to say about a node. @param {number} node */
+/** The description of a node. @param {number} node */
 function said(node) {
   const places = shown.places.filter((place) => rowAt(place).node === node);
   const told = places.slice(0, 3).map((place) => {
@@ -158,14 +158,14 @@ function said(node) {
   return [told.join("; ")];
 }
 
-/** Looks a cell's node up in the table. @param {number} cell */
+/** Finds a cell's node in the table. @param {number} cell */
 function lookUp(cell) {
   if (cell < 0) return;
   byId("search").value = report.nodes[map.cells[cell].node];
   byId("search").dispatchEvent(new Event("input"));
 }
 
-/** Where a key leads. @param {KeyboardEvent} event */
+/** The cell that a key moves to. @param {KeyboardEvent} event */
 function steer(event) {
   const last = map.cells.length - 1;
   const here = Math.max(map.cursor, 0);
@@ -180,7 +180,7 @@ function steer(event) {
   }
 }
 
-/** The map in numbers. */
+/** Draws the map as a table with counts. */
 function drawTally(groups) {
   const grouping = report.groupings[filter.group];
   const heads = [grouping ? grouping.name : "Nodes", ...report.kinds.map((kind) => kind.words)];

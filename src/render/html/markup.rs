@@ -1,5 +1,5 @@
-//! Pieces of HTML that cannot be broken by what they are about: text becomes markup only here,
-//! neutralised and escaped.
+//! HTML fragments that text from outside cannot break: text becomes markup only here, neutralised
+//! and escaped.
 
 use std::fmt::{Display, Write as _};
 
@@ -52,7 +52,7 @@ impl Html {
         self.0.is_empty()
     }
 
-    /// As it stands in a file.
+    /// The markup as text.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -71,7 +71,7 @@ impl Html {
     }
 }
 
-/// Text is escaped on its way.
+/// Escapes the text.
 impl From<&str> for Html {
     fn from(text: &str) -> Self {
         Self::text(text)
@@ -84,7 +84,7 @@ impl From<String> for Html {
     }
 }
 
-/// One after the other, each at the start of a line, so that a file can be read and compared.
+/// Concatenates fragments, each on its own line, so that files can be read and compared.
 impl FromIterator<Html> for Html {
     fn from_iter<I: IntoIterator<Item = Html>>(pieces: I) -> Self {
         let mut all = Self::default();
@@ -104,7 +104,7 @@ impl<const N: usize> From<[Html; N]> for Html {
     }
 }
 
-/// Text for the script, which shows it as text; neutralised as all text is.
+/// Text for the script, neutralised; the script inserts it as text, never as HTML.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Text(String);
 
@@ -120,10 +120,10 @@ impl Serialize for Text {
     }
 }
 
-/// `data` as JSON that can stand in a `<script>`: nothing in it begins a tag or a comment.
+/// `data` as JSON that can be embedded in a `<script>`: it contains no tag and no comment.
 pub(super) fn embedded(data: &impl Serialize) -> serde_json::Result<String> {
     let json = serde_json::to_string(data)?;
-    // Outside of strings JSON has none of these, so all of them are in strings.
+    // JSON has these characters only inside of strings.
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -143,14 +143,14 @@ mod tests {
     #[test]
     fn text_and_attributes_stay_text() {
         let hostile = "</script><img src=x onerror='a'>\u{202e}\"&amp;";
-        let told = "&lt;/script&gt;&lt;img src=x onerror=&#39;a&#39;&gt;\\u{202e}&quot;&amp;amp;";
-        assert_eq!(Html::text(hostile).as_str(), told);
+        let safe = "&lt;/script&gt;&lt;img src=x onerror=&#39;a&#39;&gt;\\u{202e}&quot;&amp;amp;";
+        assert_eq!(Html::text(hostile).as_str(), safe);
         let element = Html::with("p", &[("title", hostile)], hostile);
-        assert_eq!(element.as_str(), format!("<p title=\"{told}\">{told}</p>"));
+        assert_eq!(element.as_str(), format!("<p title=\"{safe}\">{safe}</p>"));
     }
 
     #[test]
-    fn pieces_stand_on_lines_of_their_own_but_for_text() {
+    fn elements_are_on_separate_lines_except_for_text() {
         let pieces = [Html::of("b", "a"), Html::of("b", "c"), Html::text(" and "), Html::text("d")];
         assert_eq!(Html::from(pieces).as_str(), "<b>a</b>\n<b>c</b> and d");
     }

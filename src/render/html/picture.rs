@@ -1,6 +1,6 @@
-//! The data that a report embeds once and its script draws: nodes, what they are grouped by, and a
-//! row for each node and DaemonSet of which there is something to say. Texts that come again are
-//! numbers, so that a fleet stays small.
+//! The data that a report embeds once and its script draws: nodes, the labels that group them, and
+//! a row for each node and DaemonSet with something to show. Repeated texts are stored once and
+//! referenced by index, so that the data of a large fleet stays small.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
@@ -11,11 +11,11 @@ use super::markup::Text;
 use crate::model::{Node, NodeName};
 use crate::render::ranges::natural_order;
 
-/// Labels with more values than this tell nodes apart rather than group them.
+/// Labels with more values than this do not group nodes.
 const MOST_VALUES: usize = 40;
-/// So many labels can be chosen from.
+/// Maximum number of labels to group by.
 const MOST_GROUPINGS: usize = 24;
-/// Labels that people group by, the first that a fleet has is chosen.
+/// Labels commonly used for grouping; the first one that the fleet has is the default.
 const USUAL: [&str; 5] = [
     "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/zone",
@@ -24,16 +24,16 @@ const USUAL: [&str; 5] = [
     "kubernetes.io/arch",
 ];
 
-/// What is drawn.
+/// The data of the map and the table.
 #[derive(Debug, Serialize)]
 pub(super) struct Picture {
     /// Names of nodes, in natural order.
     nodes: Vec<Text>,
-    /// What they can be grouped by.
+    /// Labels to group them by.
     groupings: Vec<Grouping>,
-    /// What can be the case with a node, the gravest first; the last one is that nothing is.
+    /// The states of a node, most severe first; the last one is "nothing to show".
     kinds: Vec<Kind>,
-    /// What is called so in the columns of the table; empty where a column has no use.
+    /// Headings of the table's columns; empty for columns that are not used.
     heads: Heads,
     /// `NAMESPACE/NAME` of DaemonSets.
     sets: Vec<Text>,
@@ -42,23 +42,23 @@ pub(super) struct Picture {
     rows: Rows,
 }
 
-/// A label, and which of its values each node has.
+/// A label, and its value on each node.
 #[derive(Debug, Serialize)]
 struct Grouping {
     name: Text,
     values: Vec<Text>,
-    /// By node, its value's place; -1 for none.
+    /// By node, the index of its value; -1 for none.
     of: Vec<i32>,
 }
 
-/// What can be the case with a node.
+/// A state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Kind {
-    /// For people.
+    /// Its name in the legend.
     pub words: &'static str,
-    /// The sign that text has for it.
+    /// The symbol that text output uses for it.
     pub symbol: &'static str,
-    /// The shape of its cells, so that colour is not all that tells them apart.
+    /// The shape of its cells, so that states differ by more than colour.
     pub shape: Shape,
     /// Its colour.
     pub tone: Tone,
@@ -76,7 +76,7 @@ pub(super) enum Shape {
     Dot,
 }
 
-/// A colour that keeps its distance from the others for colour-blind people too (Okabe and Ito).
+/// A colour of the palette for colour-blind people by Okabe and Ito.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Tone {
@@ -89,14 +89,14 @@ pub(super) enum Tone {
     Grey,
 }
 
-/// Headings of the columns that not every report has.
+/// Headings of the optional columns.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Heads {
-    /// What a row's kind is about.
+    /// Heading of the state column.
     pub kind: &'static str,
-    /// The wave.
+    /// Heading of the wave column.
     pub wave: &'static str,
-    /// A span of time.
+    /// Heading of the duration column.
     pub seconds: &'static str,
 }
 
@@ -113,17 +113,17 @@ struct Rows {
     seconds: Vec<i64>,
 }
 
-/// What there is to say about one node.
+/// The row of one node.
 pub(super) struct Row<'a> {
     pub node: &'a NodeName,
-    /// Place in the kinds.
+    /// Index in the kinds.
     pub kind: usize,
     pub wave: Option<u32>,
     pub seconds: Option<i64>,
     pub why: String,
 }
 
-/// Gathers a picture.
+/// Collects the data of a picture.
 #[derive(Debug)]
 pub(super) struct Gathering {
     picture: Picture,
@@ -132,7 +132,7 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// Of this fleet, and of the nodes in `also`, which may have gone since.
+    /// Starts with the nodes of this fleet and those in `also`, which may no longer exist.
     pub(super) fn of<'a>(
         fleet: &'a [Node],
         also: impl Iterator<Item = &'a NodeName>,
@@ -192,12 +192,12 @@ fn index(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-/// The labels that group nodes: usual ones first, then by name.
+/// The labels that group nodes: the common ones first, then by name.
 fn groupings(fleet: &[Node], places: &HashMap<NodeName, u32>) -> Vec<Grouping> {
     let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (key, value) in fleet.iter().flat_map(|node| node.labels.iter()) {
         let known = values.entry(key).or_default();
-        // One too many is enough to know.
+        // One value too many is enough to exclude the label.
         if known.len() <= MOST_VALUES {
             known.insert(value);
         }
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_that_come_again_are_written_once() {
+    fn repeated_reasons_are_written_once() {
         let gone = NodeName::from("gone");
         let fleet = [node(10, &[]), node(9, &[])];
         let mut gathered = Gathering::of(&fleet, [&gone].into_iter(), &[], Heads::default());

@@ -1,4 +1,4 @@
-//! A plan as a page: what becomes of each node and why, the waves, the fields that change.
+//! A plan as a page: the action and reason of each node, the waves, the fields that change.
 
 use super::charts::rounds;
 use super::markup::Html;
@@ -19,7 +19,7 @@ use crate::render::page::count;
 use crate::render::plan_text::{changes, forecast_words, key, source_words};
 use crate::render::{Error, TextOptions};
 
-/// Actions, the gravest first: of a node with several, the map shows the first.
+/// Actions, most severe first: of a node with several, the map shows the first.
 const ACTIONS: [Action; 6] =
     [Action::Delete, Action::Wait, Action::Create, Action::Surge, Action::Replace, Action::Keep];
 
@@ -80,7 +80,7 @@ pub fn plan_html(plan: &Plan, options: &HtmlOptions<'_>) -> Result<String, Error
     .write()
 }
 
-/// What carrying it out does.
+/// The effect of applying the plan.
 fn headline(plan: &Plan) -> String {
     let Plan { source, daemon_sets, .. } = plan;
     let what = source.commit.as_deref().map_or("this".to_owned(), short_commit);
@@ -96,14 +96,14 @@ fn refused(guards: &[Guard]) -> Html {
         let Guard { code: _, message, allow_flag, daemon_set, nodes } = guard;
         let told = about(daemon_set.as_deref(), message, nodes);
         let flag = allow_flag.as_ref().map(|flag| {
-            Html::class("span", "aside", [Html::of("span", "if that is wanted:"), code(flag)])
+            Html::class("span", "aside", [Html::of("span", "to allow it, pass"), code(flag)])
         });
         [told].into_iter().chain(flag).collect::<Html>()
     });
     if guards.is_empty() {
         return Html::default();
     }
-    let heading = format!("ds-apply refuses this: {}", count(guards.len(), "guard"));
+    let heading = format!("Blocked by {}", count(guards.len(), "guard"));
     Html::class("aside", "callout refused", [Html::of("h2", heading), list(items)])
 }
 
@@ -113,7 +113,7 @@ fn waves_of(daemon_sets: &[DaemonSetPlan]) -> Html {
         let told: Vec<String> = daemon_set.waves.iter().map(wave_words).collect();
         let waves: Vec<Vec<u32>> =
             daemon_set.waves.iter().map(|wave| wave.rounds().collect()).collect();
-        let name = format!("{}: nodes in change, round by round", key(daemon_set));
+        let name = format!("{}: nodes being replaced, by round", key(daemon_set));
         let caption = Html::of(
             "figcaption",
             [code(key(daemon_set)), Html::class("span", "aside", told.join("; "))],
@@ -124,8 +124,8 @@ fn waves_of(daemon_sets: &[DaemonSetPlan]) -> Html {
     if figures.is_empty() {
         return figures;
     }
-    let note = "Each bar is a round: nodes without their old pod at a time, as many as the budget \
-                allows. How long a round takes depends on how fast new pods become available.";
+    let note = "Each bar is one round: the nodes whose pods are replaced at the same time, as many \
+    as the budget allows. A round takes as long as its new pods take to become available.";
     section("waves", "Waves", [Html::class("p", "note", note), figures].into())
 }
 
@@ -136,7 +136,7 @@ fn wave_words(wave: &Wave) -> String {
     format!("wave {index} ({name}): {}{rounds}{pace}{up}", count(nodes.len(), "node"))
 }
 
-/// A row for each DaemonSet, and the details of those with something to say.
+/// A row for each DaemonSet, and the details of those that have some.
 fn each(daemon_sets: &[DaemonSetPlan], verbose: bool) -> Html {
     let rows = daemon_sets.iter().map(|it| {
         let nodes = node_words(&it.totals);
@@ -165,7 +165,7 @@ fn details(daemon_set: &DaemonSetPlan, verbose: bool) -> Html {
         managed_by,
         policy,
         strategy,
-        hold,
+        pause,
         live_template: _,
         target_template: _,
         revision: _,
@@ -173,7 +173,7 @@ fn details(daemon_set: &DaemonSetPlan, verbose: bool) -> Html {
         base,
         leftovers,
         conflicts,
-        taken_over: _,
+        forced_conflicts: _,
         waves: _,
         nodes: _,
         totals: _,
@@ -181,18 +181,18 @@ fn details(daemon_set: &DaemonSetPlan, verbose: bool) -> Html {
     } = daemon_set;
     let mut facts: Vec<String> =
         managed_words(*managed_by).map(str::to_owned).into_iter().collect();
-    facts.extend(hold.iter().map(ToString::to_string));
+    facts.extend(pause.iter().map(ToString::to_string));
     facts.extend(policy.iter().map(|name| format!("policy {name}")));
     facts.extend(status.as_ref().map(counters_words));
     facts.extend(match strategy {
-        Strategy::OnDelete => Some("nodes wait until somebody deletes their pods".to_owned()),
+        Strategy::OnDelete => Some("nodes wait until their pods are deleted manually".to_owned()),
         Strategy::RollingUpdate { .. } => None,
     });
     let owned = |FieldOwner { path, manager }: &FieldOwner, words: &str| {
-        format!("{path} {words} {}", manager.as_deref().unwrap_or("nobody"))
+        format!("{path} {words} {}", manager.as_deref().unwrap_or("no manager"))
     };
-    facts.extend(conflicts.iter().map(|it| owned(it, "must be taken over from")));
-    facts.extend(leftovers.iter().map(|it| owned(it, "stays, though git lacks it: owned by")));
+    facts.extend(conflicts.iter().map(|it| owned(it, "conflicts with")));
+    facts.extend(leftovers.iter().map(|it| owned(it, "kept; not in git; owned by")));
     let body = [
         list(facts.into_iter().map(Html::from)),
         base.as_ref().map(|it| asked(it, verbose)).unwrap_or_default(),
@@ -207,12 +207,12 @@ fn details(daemon_set: &DaemonSetPlan, verbose: bool) -> Html {
     folded(summary.into(), body.into())
 }
 
-/// What the pull request itself changes.
+/// The changes of the pull request itself.
 fn asked(base: &BaseChange, verbose: bool) -> Html {
     let BaseChange { change, changes } = base;
     match change {
         Change::None => {
-            Html::of("p", "By this change itself: nothing; what differs is older drift.")
+            Html::of("p", "By this change itself: nothing; the differences are existing drift.")
         }
         Change::Create | Change::Update | Change::Recreate | Change::Delete => {
             under("By this change itself", diff(changes.iter(), verbose))

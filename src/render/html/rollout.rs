@@ -1,5 +1,5 @@
 //! A rollout that has ended, or a rehearsal of one, as a page: the use of the budget over time, a
-//! bar for each node that was replaced, and what is the case with each node now.
+//! bar for each node that was replaced, and the state of each node at the end.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,21 @@ use crate::render::Error;
 use crate::render::nodes::sentence;
 use crate::render::page::count;
 use crate::rollout::{
-    Delete, Ending, Held, Outcome, Progress, Record, Report, RolledBack, Trouble,
+    Delete, Ending, Outcome, PauseReason, PodFailure, Progress, Record, Report, RolledBack,
 };
 
-/// What the page is about, besides what happened.
+/// The runs that the page reports, and how they were made.
 #[derive(Clone, Debug)]
 pub struct RolloutReport<'a> {
-    /// It was on an embedded copy of the cluster.
+    /// Whether it was a rehearsal on an embedded copy of the cluster.
     pub rehearsed: bool,
-    /// One for each DaemonSet that was carried out, in order.
+    /// One record for each DaemonSet that was applied, in order.
     pub records: &'a [Record],
-    /// Version of the program.
+    /// Version of ds-apply.
     pub tool_version: &'a str,
 }
 
-/// What is the case with a node now, the gravest first.
+/// The state of a node at the end, most severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Case {
     Failed,
@@ -46,8 +46,8 @@ const CASES: [Case; 5] =
 fn kind(case: Case) -> Kind {
     let (words, symbol, shape, tone) = match case {
         Case::Failed => ("failed", "x", Shape::Cross, Tone::Red),
-        Case::Underway => ("not back yet", "…", Shape::Diamond, Tone::Purple),
-        Case::Left => ("not as it should be", "!", Shape::Frame, Tone::Amber),
+        Case::Underway => ("in progress", "…", Shape::Diamond, Tone::Purple),
+        Case::Left => ("needs attention", "!", Shape::Frame, Tone::Amber),
         Case::Replaced => ("replaced", "-/+", Shape::Square, Tone::Blue),
         Case::Untouched => ("not touched", "", Shape::Dot, Tone::Grey),
     };
@@ -73,16 +73,17 @@ pub fn rollout_html(
     let (what, embedded) = if *rehearsed {
         (
             "rehearsal",
-            "on an embedded copy of the cluster, on virtual time; the cluster itself is as it was",
+            "on an embedded copy of the cluster, in virtual time; no changes were made to the \
+             cluster",
         )
     } else {
-        ("rollout", "on the cluster itself")
+        ("rollout", "on the cluster")
     };
     let began = stories.iter().filter_map(|story| story.began).min();
     let about = [
         Some(embedded.to_owned()),
         Some(count(options.nodes.len(), "node")),
-        began.map(|at| format!("begun at {at}")),
+        began.map(|at| format!("started at {at}")),
     ];
     Page {
         kind: what,
@@ -90,7 +91,7 @@ pub fn rollout_html(
         about: about.into_iter().flatten().collect(),
         glance: tiles(glance),
         before: outcomes(&stories),
-        after: section("sets", "What was told", stories.iter().map(Story::told).collect()),
+        after: section("sets", "Events", stories.iter().map(Story::told).collect()),
         picture: picture(&stories, options),
         footer: format!("Made by ds-apply {tool_version}."),
     }
@@ -101,19 +102,19 @@ fn headline(stories: &[Story<'_>]) -> String {
     let all = count(stories.len(), "DaemonSet");
     let done = stories.iter().filter(|story| story.ending.outcome == Outcome::Done).count();
     match stories {
-        [] => "Nothing was to be done".to_owned(),
+        [] => "Nothing to do".to_owned(),
         [only] => format!("{}: {}", only.record.key, only.ending.outcome),
         _ if done == stories.len() => format!("{all} done"),
         _ => format!("{done} of {all} done"),
     }
 }
 
-/// One run, put in order.
+/// One run, with its events sorted by node.
 struct Story<'a> {
     record: &'a Record,
     ending: &'a Ending,
     began: Option<Timestamp>,
-    /// Seconds from the first word to the last.
+    /// Seconds from the first event to the last.
     lasted: u32,
     nodes: BTreeMap<&'a NodeName, Fate<'a>>,
     uses: Vec<Use>,
@@ -122,12 +123,12 @@ struct Story<'a> {
 /// What happened on one node.
 struct Fate<'a> {
     case: Case,
-    /// When its pod was deleted, and until when it had none that was available.
+    /// From the delete of its pod to its next available pod, in seconds since the beginning.
     span: Option<(u32, u32)>,
     seconds: Option<i64>,
     wave: Option<u32>,
     reason: Option<&'a Reason>,
-    trouble: Option<String>,
+    pod_failure: Option<String>,
 }
 
 impl<'a> Story<'a> {
@@ -154,8 +155,14 @@ impl<'a> Story<'a> {
             Report::Deleting(Delete { pod: _, uid: _, node, reason, cost: _ }) => {
                 let span = Some((at, self.lasted));
                 let (wave, reason) = (*current, Some(reason));
-                let fate =
-                    Fate { case: Case::Underway, span, seconds: None, wave, reason, trouble: None };
+                let fate = Fate {
+                    case: Case::Underway,
+                    span,
+                    seconds: None,
+                    wave,
+                    reason,
+                    pod_failure: None,
+                };
                 self.nodes.insert(node, fate);
             }
             Report::Recovered { node, seconds } => {
@@ -165,7 +172,7 @@ impl<'a> Story<'a> {
                     fate.span = fate.span.map(|(from, _)| (from, at));
                 }
             }
-            Report::Failed { node, trouble } => self.failed(node, trouble),
+            Report::Failed { node, pod_failure } => self.failed(node, pod_failure),
             Report::Progress(Progress { unavailable, allowed, wave, .. }) => {
                 *current = *wave;
                 let (unavailable, allowed, wave) = (*unavailable, *allowed, *wave);
@@ -175,25 +182,25 @@ impl<'a> Story<'a> {
         }
     }
 
-    fn failed(&mut self, node: &'a NodeName, trouble: &Trouble) {
+    fn failed(&mut self, node: &'a NodeName, pod_failure: &PodFailure) {
         let fate = self.nodes.entry(node).or_insert(Fate::of(Case::Failed));
         fate.case = Case::Failed;
-        fate.trouble = Some(trouble.to_string());
+        fate.pod_failure = Some(pod_failure.to_string());
     }
 
-    /// What is left, and what failed, as the ending has it.
+    /// Adds the nodes that failed or were not finished, from the outcome of the run.
     fn ends(&mut self) {
-        for (node, trouble) in failures(&self.ending.outcome).into_iter().flatten() {
-            self.failed(node, trouble);
+        for (node, pod_failure) in failures(&self.ending.outcome).into_iter().flatten() {
+            self.failed(node, pod_failure);
         }
         for (node, reasons) in &self.ending.left {
             let fate = self.nodes.entry(node).or_insert(Fate::of(Case::Left));
-            // One that was replaced, and is out of order again for another reason.
+            // A node that was replaced and now needs attention for another reason.
             if fate.case == Case::Replaced {
                 fate.case = Case::Left;
             }
             let coded: Vec<Coded<Reason>> = reasons.iter().cloned().map(Coded::from).collect();
-            fate.trouble.get_or_insert_with(|| sentence(&coded));
+            fate.pod_failure.get_or_insert_with(|| sentence(&coded));
         }
     }
 
@@ -222,9 +229,9 @@ impl<'a> Story<'a> {
             figure("nodes without an available pod", usage(&name, &self.uses, self.lasted))
         });
         let bars = (!spans_of.is_empty()).then(|| {
-            let name = format!("{key}: from the delete to the available pod, a bar a node");
+            let name = format!("{key}: from the delete to the available pod, one bar per node");
             let title = format!(
-                "a bar a node, from the delete to the available pod; {}",
+                "one bar per node, from the delete to the available pod; {}",
                 count(spans_of.len(), "node")
             );
             figure(&title, spans(&name, &spans_of, self.lasted))
@@ -232,7 +239,7 @@ impl<'a> Story<'a> {
         used.into_iter().chain(bars).collect()
     }
 
-    /// What was told, but for what the pictures show.
+    /// The events that the charts do not show.
     fn told(&self) -> Html {
         let clock_of = |at: &Timestamp| {
             let seconds = self.began.map_or(0, |began| at.duration_since(began).as_secs());
@@ -260,19 +267,19 @@ impl<'a> Story<'a> {
 
 impl Fate<'_> {
     fn of(case: Case) -> Self {
-        Self { case, span: None, seconds: None, wave: None, reason: None, trouble: None }
+        Self { case, span: None, seconds: None, wave: None, reason: None, pod_failure: None }
     }
 }
 
-/// Nodes that failed, of an outcome that has some.
-fn failures(outcome: &Outcome) -> Option<&BTreeMap<NodeName, Trouble>> {
+/// The failed nodes of an outcome, if it has any.
+fn failures(outcome: &Outcome) -> Option<&BTreeMap<NodeName, PodFailure>> {
     match outcome {
-        Outcome::Parked { failed: _, to: _, rolled_back: Some(RolledBack::Failed(failed)) }
-        | Outcome::Parked { failed, to: _, rolled_back: None | Some(RolledBack::Stopped(_)) }
-        | Outcome::Held { why: Held::Failed { failed, not_parked: _ } } => Some(failed),
-        Outcome::Parked { failed: _, to: _, rolled_back: Some(RolledBack::Fully) }
+        Outcome::Aborted { failed: _, to: _, rolled_back: Some(RolledBack::Failed(failed)) }
+        | Outcome::Aborted { failed, to: _, rolled_back: None | Some(RolledBack::Stopped(_)) }
+        | Outcome::Paused { why: PauseReason::Failed { failed, not_aborted: _ } } => Some(failed),
+        Outcome::Aborted { failed: _, to: _, rolled_back: Some(RolledBack::Fully) }
         | Outcome::Done
-        | Outcome::Held { .. }
+        | Outcome::Paused { .. }
         | Outcome::Stale { .. }
         | Outcome::Gone { .. }
         | Outcome::Interrupted
@@ -281,7 +288,7 @@ fn failures(outcome: &Outcome) -> Option<&BTreeMap<NodeName, Trouble>> {
     }
 }
 
-/// A row for each run, and its pictures.
+/// A row for each run, and its charts.
 fn outcomes(stories: &[Story<'_>]) -> Html {
     let rows = stories.iter().map(|story| {
         let mut seconds: Vec<i64> =
@@ -302,7 +309,7 @@ fn outcomes(stories: &[Story<'_>]) -> Html {
         ]
     });
     let heads =
-        ["DaemonSet", "Outcome", "Replaced", "Failed", "Left", "Median", "Slowest", "Lasted"];
+        ["DaemonSet", "Outcome", "Replaced", "Failed", "Left", "Median", "Slowest", "Duration"];
     let all = table("Outcome of each DaemonSet", &heads, rows);
     let figures: Html = stories.iter().map(Story::pictures).collect();
     section("time", "Over time", [all, figures].into())
@@ -310,13 +317,13 @@ fn outcomes(stories: &[Story<'_>]) -> Html {
 
 fn picture(stories: &[Story<'_>], options: &HtmlOptions<'_>) -> Picture {
     let named = stories.iter().flat_map(|story| story.nodes.keys()).copied();
-    let heads = Heads { kind: "State", wave: "Wave", seconds: "Took" };
+    let heads = Heads { kind: "State", wave: "Wave", seconds: "Duration" };
     let mut gathering = Gathering::of(options.nodes, named, &CASES.map(kind), heads);
     for story in stories {
         let rows = story.nodes.iter().map(|(node, fate)| {
-            let Fate { case, span: _, seconds, wave, reason, trouble } = fate;
+            let Fate { case, span: _, seconds, wave, reason, pod_failure } = fate;
             let kind = CASES.iter().position(|it| it == case).unwrap_or_default();
-            let why = trouble.clone().or_else(|| reason.map(ToString::to_string));
+            let why = pod_failure.clone().or_else(|| reason.map(ToString::to_string));
             let (wave, seconds) = (*wave, *seconds);
             Row { node, kind, wave, seconds, why: why.unwrap_or_default() }
         });

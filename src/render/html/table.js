@@ -1,14 +1,14 @@
-// The table of nodes: sorted by a column, as many rows as were asked for.
+// The table of nodes: sorted by a column, with as many rows as requested.
 "use strict";
 
-/** So many rows are shown at first, and more with each press. */
+/** Number of rows that are shown at first; the button shows MORE. */
 const STEP = 50;
 
 const MORE = 500;
 
 const table = { column: "kind", descending: false, rows: STEP };
 
-/** For each text its place in the alphabet. @param {string[]} texts */
+/** The rank of each text in alphabetical order. @param {string[]} texts */
 function ranks(texts) {
   const order = texts.map((_, nth) => nth).sort((a, b) => texts[a].localeCompare(texts[b], "en", { numeric: true }));
   const places = new Array(texts.length);
@@ -18,10 +18,10 @@ function ranks(texts) {
 
 const setRanks = ranks(report.sets);
 const whyRanks = ranks(report.whys);
-/** The longest time that a node took. */
+/** The longest duration of a node. */
 const longest = report.rows.seconds.reduce((most, seconds) => Math.max(most, seconds), 1);
 
-/** Columns: their heads, what they are sorted by, what a cell has. */
+/** Columns: their headings, sort keys and cells. */
 const columns = [
   { id: "node", head: () => "Node", by: (row) => row.node, cell: (row) => [report.nodes[row.node]] },
   { id: "group", head: () => report.groupings[filter.group]?.name ?? "", by: (row) => groupOf(row.node), cell: (row) => [groupWords(row.node)] },

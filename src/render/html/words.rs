@@ -1,4 +1,4 @@
-//! Parts that several kinds of pages have: numbers at a glance, messages, diffs, tables.
+//! Parts that several pages share: tiles with numbers, messages, diffs, tables.
 
 use std::fmt::Display;
 
@@ -10,10 +10,10 @@ use crate::render::page::count;
 use crate::render::plan_text::cluster_words;
 use crate::render::values::diff_lines;
 
-/// So many fields of one DaemonSet are shown with their values.
+/// Maximum number of fields of one DaemonSet that are shown with their values.
 const MOST_FIELDS: usize = 400;
 
-/// Numbers at a glance, each with what it counts.
+/// Tiles: a number each, with its unit.
 pub(super) fn tiles<'a>(tiles: impl IntoIterator<Item = (&'a str, u64, &'a str)>) -> Html {
     let tiles = tiles.into_iter().map(|(symbol, number, words)| {
         let class = if number == 0 { "none" } else { "" };
@@ -25,7 +25,7 @@ pub(super) fn tiles<'a>(tiles: impl IntoIterator<Item = (&'a str, u64, &'a str)>
     Html::class("dl", "tiles", tiles.collect::<Html>())
 }
 
-/// A part of the page under a heading.
+/// A section of the page with a heading.
 pub(super) fn section(id: &'static str, heading: &str, content: Html) -> Html {
     if content.is_empty() {
         return content;
@@ -35,12 +35,12 @@ pub(super) fn section(id: &'static str, heading: &str, content: Html) -> Html {
     Html::with("section", &[("id", id), ("aria-labelledby", &title)], [heading, content])
 }
 
-/// Something that is folded away.
+/// Collapsed content.
 pub(super) fn folded(summary: Html, content: Html) -> Html {
     Html::of("details", [Html::of("summary", summary), content])
 }
 
-/// A list; nothing when it has no items.
+/// A list; empty without items.
 pub(super) fn list(items: impl IntoIterator<Item = Html>) -> Html {
     let items: Html = items.into_iter().map(|item| Html::of("li", item)).collect();
     if items.is_empty() { items } else { Html::of("ul", items) }
@@ -66,7 +66,7 @@ pub(super) fn table(caption: &str, heads: &[&str], rows: impl Iterator<Item = Ve
     Html::with("div", &around, Html::of("table", parts))
 }
 
-/// How fields change, as a diff.
+/// Field changes as a diff.
 pub(super) fn diff<'a>(
     changes: impl ExactSizeIterator<Item = &'a FieldChange>,
     verbose: bool,
@@ -104,7 +104,7 @@ pub(super) fn about(daemon_set: Option<&str>, message: &str, nodes: &[NodeName])
     key.chain([Html::of("span", message)]).chain(nodes).collect()
 }
 
-/// Warnings, folded away if there are many.
+/// Warnings, collapsed if there are many.
 pub(super) fn warnings(warnings: &[Warning]) -> Html {
     let items = warnings.iter().map(|Warning { code: _, message, daemon_set, nodes }| {
         about(daemon_set.as_deref(), message, nodes)
@@ -118,9 +118,9 @@ pub(super) fn warnings(warnings: &[Warning]) -> Html {
     }
 }
 
-/// Which cluster was looked at, and when.
+/// The observed cluster, and when it was observed.
 pub(super) fn seen(cluster: &ClusterSummary) -> Vec<String> {
-    let at = cluster.snapshot.is_none().then(|| format!("seen at {}", cluster.observed_at));
+    let at = cluster.snapshot.is_none().then(|| format!("observed at {}", cluster.observed_at));
     [cluster_words(cluster)].into_iter().chain(at).collect()
 }
 

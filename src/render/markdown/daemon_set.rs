@@ -1,9 +1,9 @@
-//! The details of one DaemonSet of a plan: fields, waves, nodes and forecast, at several lengths.
+//! The details of one DaemonSet of a plan: fields, waves, nodes and forecast, in several lengths.
 
 use std::iter;
 
 use super::fields::{Depth, fields};
-use super::fit::Tellings;
+use super::fit::LengthVariants;
 use super::nodes::{Fates, counted_groups, group_words, node_words};
 use super::{MARKDOWN_LIMIT, MarkdownOptions, few, folded, html_code, items, prose};
 use crate::model::Cascade;
@@ -14,26 +14,26 @@ use crate::render::pace::{pace, rounds, stays_up};
 use crate::render::page::count;
 use crate::render::plan_text::key;
 
-/// So many waves are told apart where room is short.
+/// Maximum number of waves that short variants list.
 const MOST_WAVES: usize = 8;
-/// So many fields of others are named where room is short.
+/// Maximum number of fields of other managers that short variants list.
 const MOST_OWNED: usize = 5;
 
-/// How much is told of one DaemonSet, from the most to the least.
+/// The level of detail of one DaemonSet, from the most to the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Telling {
     /// Every node with its pods, and values in full.
     EveryNode,
     /// Names in ranges, values shortened.
     Ranges,
-    /// Names in ranges, of fields the paths.
+    /// Names in ranges, fields by path only.
     Paths,
     /// Everything counted.
     Counts,
 }
 
-/// The details, from the longest telling that can fit at all to the shortest.
-pub(super) fn tellings(daemon_set: &DaemonSetPlan, options: &MarkdownOptions) -> Tellings {
+/// The details, from the longest variant that can fit to the shortest.
+pub(super) fn variants(daemon_set: &DaemonSetPlan, options: &MarkdownOptions) -> LengthVariants {
     let fates = Fates::of(daemon_set);
     let all = [Telling::EveryNode, Telling::Ranges, Telling::Paths, Telling::Counts];
     let wanted = all.into_iter().filter(|it| options.verbose || *it != Telling::EveryNode);
@@ -57,7 +57,7 @@ fn told(
         managed_by,
         policy,
         strategy,
-        hold,
+        pause,
         live_template: _,
         target_template: _,
         revision: _,
@@ -65,7 +65,7 @@ fn told(
         base,
         leftovers,
         conflicts,
-        taken_over: _,
+        forced_conflicts: _,
         waves,
         nodes,
         totals: _,
@@ -79,12 +79,12 @@ fn told(
     };
     let mut blocks = fields(changes, base.as_ref(), depth);
     let mut facts: Vec<String> = managed_words(*managed_by).iter().map(|it| prose(it)).collect();
-    facts.extend(hold.iter().map(|hold| prose(&hold.to_string())));
+    facts.extend(pause.iter().map(|pause| prose(&pause.to_string())));
     facts.extend(policy.iter().map(|name| format!("policy {}", super::code(name))));
     facts.extend(status.as_ref().map(counters_words));
     blocks.push(items(&facts, MOST_OWNED, "facts"));
     blocks.extend(owned(conflicts, leftovers, telling));
-    blocks.extend(waves_told(waves, fates, telling, options));
+    blocks.extend(reported_waves(waves, fates, telling, options));
     blocks.extend(at_once(fates, telling, options));
     if telling == Telling::EveryNode {
         blocks.push(every_node(nodes));
@@ -94,7 +94,7 @@ fn told(
     folded(&summary(daemon_set), &blocks.join("\n\n"))
 }
 
-/// The line that is seen of it.
+/// The line that is visible while the details are collapsed.
 fn summary(daemon_set: &DaemonSetPlan) -> String {
     let fields = match (daemon_set.change, daemon_set.changes.len()) {
         (Change::Create, _) => "new".to_owned(),
@@ -106,21 +106,22 @@ fn summary(daemon_set: &DaemonSetPlan) -> String {
     format!("{}: {told}", html_code(key(daemon_set)))
 }
 
-/// Fields that are taken from others, and fields that stay because of them.
+/// Fields that conflict with other managers, and fields that are kept because of them.
 fn owned(conflicts: &[FieldOwner], leftovers: &[FieldOwner], telling: Telling) -> Option<String> {
     let owner = |owner: &FieldOwner, words: &str| {
         let FieldOwner { path, manager } = owner;
-        let manager = manager.as_ref().map_or("nobody".to_owned(), super::code);
+        let manager = manager.as_ref().map_or("no manager".to_owned(), super::code);
         format!("{} {words} {manager}", super::code(path))
     };
-    let taken = conflicts.iter().map(|it| owner(it, "must be taken over from"));
-    let stays = leftovers.iter().map(|it| owner(it, "stays, though git lacks it: owned by"));
+    let taken = conflicts.iter().map(|it| owner(it, "conflicts with"));
+    let stays = leftovers.iter().map(|it| owner(it, "kept; not in git; owned by"));
     let all: Vec<String> = taken.chain(stays).collect();
     let most = if telling == Telling::EveryNode { all.len() } else { MOST_OWNED };
-    (!all.is_empty()).then(|| format!("**Fields of others**\n\n{}", items(&all, most, "fields")))
+    (!all.is_empty())
+        .then(|| format!("**Fields of other managers**\n\n{}", items(&all, most, "fields")))
 }
 
-fn waves_told(
+fn reported_waves(
     waves: &[Wave],
     fates: &Fates<'_>,
     telling: Telling,
@@ -137,7 +138,7 @@ fn waves_told(
             let name =
                 if waves.len() > 1 { format!(" ({})", prose(&wave.name)) } else { String::new() };
             let title = format!("**Wave {index}**{name}: {}{budget}", count(nodes.len(), "node"));
-            let groups = groups_told(fates, Some(*index), short, options);
+            let groups = reported_groups(fates, Some(*index), short, options);
             format!("{title}\n\n{}", items(&groups, groups.len(), "groups"))
         })
         .collect();
@@ -149,14 +150,14 @@ fn waves_told(
     told
 }
 
-/// What does not wait for a wave.
+/// Changes that do not wait for a wave.
 fn at_once(fates: &Fates<'_>, telling: Telling, options: &MarkdownOptions) -> Option<String> {
-    let groups = groups_told(fates, None, telling == Telling::Counts, options);
+    let groups = reported_groups(fates, None, telling == Telling::Counts, options);
     let list = items(&groups, groups.len(), "groups");
     (!groups.is_empty()).then(|| format!("**Outside of waves**\n\n{list}"))
 }
 
-fn groups_told(
+fn reported_groups(
     fates: &Fates<'_>,
     wave: Option<u32>,
     short: bool,
@@ -169,7 +170,7 @@ fn groups_told(
     groups.iter().map(|group| group_words(group, true, options)).collect()
 }
 
-/// A line for each node, until the document could not hold them.
+/// A line for each node, up to the length limit of the document.
 fn every_node(nodes: &[NodePlan]) -> String {
     let mut lines = Vec::new();
     let mut length = 0;
@@ -178,7 +179,7 @@ fn every_node(nodes: &[NodePlan]) -> String {
         let line = iter::once(start).chain(pods.iter().map(fate)).collect::<Vec<_>>().join("   ");
         length += line.len();
         lines.push(line);
-        // Longer than can be used: this telling is not taken.
+        // Too long: this variant is not used.
         if length > MARKDOWN_LIMIT {
             break;
         }
@@ -186,7 +187,7 @@ fn every_node(nodes: &[NodePlan]) -> String {
     super::fence("", &lines)
 }
 
-/// What can be said beforehand about how long it takes.
+/// The number of rounds that the rollout needs.
 fn forecast(strategy: Strategy, waves: &[Wave]) -> String {
     let in_rounds: Vec<String> = waves.iter().filter_map(rounds).collect();
     match (strategy, in_rounds.as_slice()) {
@@ -198,20 +199,20 @@ fn forecast(strategy: Strategy, waves: &[Wave]) -> String {
     }
 }
 
-/// What becomes of the object, and of the pods of one that goes.
+/// The change of the object, and of the pods of a deleted one.
 pub(in crate::render) fn object_words(daemon_set: &DaemonSetPlan) -> &'static str {
     match daemon_set.cascade {
-        Some(Cascade::Orphan) => "deleted, its pods stay",
+        Some(Cascade::Orphan) => "deleted, its pods are kept",
         Some(Cascade::Background) | None => change_words(daemon_set.change),
     }
 }
 
-/// What becomes of objects.
+/// The change of objects.
 pub(super) fn change_words(change: Change) -> &'static str {
     match change {
         Change::Create => "created",
         Change::Update => "updated",
-        Change::Recreate => "must be deleted and made anew",
+        Change::Recreate => "must be deleted and recreated",
         Change::Delete => "deleted",
         Change::None => "unchanged",
     }

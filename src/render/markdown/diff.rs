@@ -1,15 +1,15 @@
-//! Live against target as Markdown: a diff of each object, folded away.
+//! The diff of the live objects against the target as Markdown, collapsed by object.
 
 use super::fields::{Depth, fields};
-use super::fit::{Tellings, fit};
-use super::plan::{from, seen, warnings_told};
+use super::fit::{LengthVariants, fit};
+use super::plan::{from, reported_warnings, seen};
 use super::{MARKDOWN_LIMIT, MarkdownOptions, document, fence, folded, html_code};
 use crate::plan::{Change, DaemonSetDiff, Diff};
 use crate::render::TextOptions;
 use crate::render::diff;
 use crate::render::page::count;
 
-/// What is said besides the diffs takes no more than this.
+/// Length reserved for everything except the diffs.
 const BESIDES: usize = 6_000;
 
 /// The diff as GitHub-flavoured Markdown, at most [`MARKDOWN_LIMIT`] bytes of it.
@@ -19,26 +19,26 @@ pub fn diff_markdown(diff: &Diff, options: &MarkdownOptions) -> String {
         daemon_sets.iter().filter(|it| it.change != Change::None).collect();
     let all = count(daemon_sets.len(), "DaemonSet");
     let headline = match changed.len() {
-        0 => format!("**No difference**: {all} looked at."),
+        0 => format!("**No difference**: {all} checked."),
         some => format!("**{some} of {all} would change.**"),
     };
     let mut blocks = vec![headline];
     if changed.is_empty() && warnings.is_empty() {
         return document(&blocks, &options.comment);
     }
-    let mut parts = vec![warnings_told(warnings)];
-    parts.extend(changed.iter().map(|it| tellings(it)));
+    let mut parts = vec![reported_warnings(warnings)];
+    parts.extend(changed.iter().map(|it| variants(it)));
     let chosen = fit(&parts, MARKDOWN_LIMIT - BESIDES);
     let left_out = chosen.iter().filter(|it| it.is_none()).count();
     blocks.extend(chosen.into_iter().flatten().filter(|it| !it.is_empty()).map(str::to_owned));
     if left_out > 0 {
-        blocks.push(format!("Without room for their diffs: {}.", count(left_out, "DaemonSet")));
+        blocks.push(format!("Diffs left out for length: {}.", count(left_out, "DaemonSet")));
     }
     blocks.push(format!("{}; {}.", from(source), seen(cluster)));
     document(&blocks, &options.comment)
 }
 
-fn tellings(diff: &DaemonSetDiff) -> Tellings {
+fn variants(diff: &DaemonSetDiff) -> LengthVariants {
     let DaemonSetDiff { namespace, name, change: _, changes, live: _, target: _ } = diff;
     let summary = html_code(format!("{namespace}/{name}"));
     let summary = format!("{summary}: {}", count(changes.len(), "field"));

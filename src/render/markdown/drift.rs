@@ -1,11 +1,11 @@
-//! A drift report as Markdown, for the summary of a job or an issue: how much there is of each
-//! class, then each DaemonSet folded away.
+//! A drift report as Markdown, for the summary of a job or an issue: the number of deviations of
+//! each class, then each DaemonSet, collapsed.
 
 use std::iter;
 
 use super::fields::{Depth, told};
-use super::fit::{Tellings, fit};
-use super::plan::{from, seen, warnings_told};
+use super::fit::{LengthVariants, fit};
+use super::plan::{from, reported_warnings, seen};
 use super::{
     MARKDOWN_LIMIT, MarkdownOptions, Table, code, document, folded, html_code, items, prose,
 };
@@ -18,11 +18,11 @@ use crate::render::nodes::Group;
 use crate::render::page::count;
 use crate::render::ranges::fold;
 
-/// The table takes no more than this.
+/// Maximum length of the table.
 const TABLE: usize = 20_000;
-/// What is said besides table and details takes no more than this.
+/// Length reserved for everything except table and details.
 const BESIDES: usize = 6_000;
-/// So many writers of fields are named where room is short.
+/// Maximum number of field managers that short variants list.
 const MOST_WRITERS: usize = 10;
 
 /// The report as GitHub-flavoured Markdown, at most [`MARKDOWN_LIMIT`] bytes of it.
@@ -32,25 +32,25 @@ pub fn drift_markdown(drift: &Drift, options: &MarkdownOptions) -> String {
     let deviating: Vec<&DaemonSetDrift> =
         daemon_sets.iter().filter(|it| !it.deviations.is_empty()).collect();
     if deviating.is_empty() && warnings.is_empty() {
-        let none = format!("**No drift**: {all} looked at.");
+        let none = format!("**No drift**: {all} checked.");
         return document(&[none], &options.comment);
     }
     let totals = totals_words(*totals);
     let mut blocks = vec![match deviating.len() {
-        0 => format!("**No drift**: {all} looked at."),
+        0 => format!("**No drift**: {all} checked."),
         some => format!("**{}** in {some} of {all}.", totals.trim_end_matches('.')),
     }];
     if !deviating.is_empty() {
         blocks.push(table(&deviating));
     }
     let used: usize = blocks.iter().map(|block| block.len() + 2).sum();
-    let mut parts = vec![warnings_told(warnings)];
-    parts.extend(deviating.iter().map(|it| tellings(it, options)));
+    let mut parts = vec![reported_warnings(warnings)];
+    parts.extend(deviating.iter().map(|it| variants(it, options)));
     let chosen = fit(&parts, MARKDOWN_LIMIT.saturating_sub(used + BESIDES));
     let left_out = chosen.iter().filter(|it| it.is_none()).count();
     blocks.extend(chosen.into_iter().flatten().filter(|it| !it.is_empty()).map(str::to_owned));
     if left_out > 0 {
-        blocks.push(format!("Without room for their details: {}.", count(left_out, "DaemonSet")));
+        blocks.push(format!("Details left out for length: {}.", count(left_out, "DaemonSet")));
     }
     blocks.push(format!("{}; {}.", from(source), seen(cluster)));
     document(&blocks, &options.comment)
@@ -89,8 +89,8 @@ fn table(deviating: &[&DaemonSetDrift]) -> String {
     table.to_string()
 }
 
-/// With names of nodes and values of fields, then only with paths, then counted.
-fn tellings(daemon_set: &DaemonSetDrift, options: &MarkdownOptions) -> Tellings {
+/// Variants with names of nodes and values of fields, then only with paths, then counted.
+fn variants(daemon_set: &DaemonSetDrift, options: &MarkdownOptions) -> LengthVariants {
     let depths = [Depth::Whole, Depth::Values, Depth::Paths, Depth::Counts];
     let wanted = depths.into_iter().filter(|it| options.verbose || *it != Depth::Whole);
     let told = wanted.map(|depth| details(daemon_set, depth));
@@ -123,7 +123,7 @@ fn field(deviation: &Deviation) -> Option<(&FieldChange, &[Writer])> {
     Some((change, writers))
 }
 
-/// Who wrote the fields that differ.
+/// The field managers that wrote the fields that differ.
 fn writers(fields: &[(&FieldChange, &[Writer])], depth: Depth) -> String {
     let written = fields.iter().flat_map(|(change, writers)| {
         writers
@@ -135,7 +135,7 @@ fn writers(fields: &[(&FieldChange, &[Writer])], depth: Depth) -> String {
     items(&lines, most, "writes")
 }
 
-/// What deviates, but for fields.
+/// A deviation that is not a field.
 fn line(deviation: &Deviation, depth: Depth) -> Option<String> {
     if field(deviation).is_some() {
         return None;

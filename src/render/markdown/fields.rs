@@ -1,4 +1,4 @@
-//! How the fields of an object change: as a diff, by their paths, or counted.
+//! Field changes of an object: as a diff, by their paths, or counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,28 +7,29 @@ use crate::plan::{BaseChange, FieldChange};
 use crate::render::page::count;
 use crate::render::values::{diff_lines, title};
 
-/// How much is told of each field.
+/// The level of detail of field changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
     /// Values in full length.
     Whole,
     /// Values, long ones shortened.
     Values,
-    /// Its path, and whether it comes, goes or changes.
+    /// Its path, and whether it is added, removed or changed.
     Paths,
-    /// Nothing: fields are counted by what they belong to.
+    /// No details: fields are counted by the object that they belong to.
     Counts,
 }
 
-/// So many steps of a path say what a field belongs to: `spec.template.spec.containers[agent]`.
+/// Number of path steps that identify the parent of a field:
+/// `spec.template.spec.containers[agent]`.
 const STEPS: usize = 4;
-/// So many of them are counted apart.
+/// Maximum number of parents that are counted separately.
 const MOST_COUNTED: usize = 8;
 
-/// `changes` under a heading, and apart from them those that were there before the pull request.
+/// `changes` under a heading, and separately those that existed before the pull request.
 ///
-/// Paths of the request are those of manifests, paths of the plan those of the live object; where
-/// one lies in the other, they are about the same.
+/// Paths of the pull request are paths in manifests, paths of the plan are paths in the live
+/// object; if one contains the other, both are the same change.
 pub(super) fn fields(
     changes: &[FieldChange],
     base: Option<&BaseChange>,
@@ -45,8 +46,8 @@ pub(super) fn fields(
         asked.iter().filter(|change| !is_in(&change.path, &planned)).collect();
     [
         ("Changed by this pull request", own),
-        ("Different before it, and applied with it", older),
-        ("Changed by it, and in the cluster already", already),
+        ("Existing drift, applied with it", older),
+        ("Changed by it, already in the cluster", already),
     ]
     .into_iter()
     .filter_map(|(heading, changes)| told(heading, changes.into_iter(), depth))
@@ -62,7 +63,7 @@ fn is_in(path: &str, paths: &BTreeSet<&str>) -> bool {
         || below.any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// `changes` under a heading; nothing without changes.
+/// `changes` under a heading; `None` without changes.
 pub(super) fn told<'a>(
     heading: &str,
     changes: impl ExactSizeIterator<Item = &'a FieldChange>,
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_request_changes_stands_apart_from_older_drift() {
+    fn changes_of_the_pull_request_are_separate_from_existing_drift() {
         let planned = [
             change("spec.a.image", "1", "2"),
             change("spec.b", serde_json::Value::Null, "whole"),
@@ -138,7 +139,7 @@ mod tests {
         + whole
         ```
 
-        **Different before it, and applied with it** (1 field)
+        **Existing drift, applied with it** (1 field)
 
         ```diff
         @@ spec.drift @@
@@ -146,7 +147,7 @@ mod tests {
         + 2
         ```
 
-        **Changed by it, and in the cluster already** (1 field)
+        **Changed by it, already in the cluster** (1 field)
 
         ```diff
         @@ spec.live @@
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn less_and_less_is_told() {
+    fn each_depth_shows_less() {
         let changes: Vec<FieldChange> = (0..3)
             .map(|n| change(&format!("spec.template.spec.containers[a].env[E{n}].value"), n, n + 1))
             .collect();

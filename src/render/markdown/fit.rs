@@ -1,16 +1,16 @@
-//! How the parts of a document share its length: each is there in several tellings, and gets the
-//! longest that leaves room for the others.
+//! Divides the length of a document between its parts: each part has several variants, and the
+//! longest one that leaves room for the other parts is used.
 //!
-//! Not here: what a telling leaves out, which it counts itself.
+//! A variant counts what it leaves out itself.
 
-/// The tellings of one part, from the longest to the shortest.
-pub(super) type Tellings = Vec<String>;
+/// The variants of one part, from the longest to the shortest.
+pub(super) type LengthVariants = Vec<String>;
 
-/// For each part the telling that it gets; `None` where not even the shortest has room.
+/// The chosen variant of each part; `None` if not even the shortest one fits.
 ///
-/// First all get their shortest telling, in order; then, telling by telling, all get a longer one,
-/// in the same order. So nobody gets values before everybody has names.
-pub(super) fn fit(parts: &[Tellings], room: usize) -> Vec<Option<&str>> {
+/// First all parts get their shortest variant, in order; then, level by level, a longer one, in the
+/// same order. So no part shows values before all parts show names.
+pub(super) fn fit(parts: &[LengthVariants], room: usize) -> Vec<Option<&str>> {
     let mut left = room;
     let mut chosen: Vec<Option<&str>> = vec![None; parts.len()];
     let steps = parts.iter().map(Vec::len).max().unwrap_or(0);
@@ -37,17 +37,17 @@ mod tests {
 
     use super::*;
 
-    fn tellings(lengths: &[usize]) -> Tellings {
+    fn variants(lengths: &[usize]) -> LengthVariants {
         lengths.iter().map(|length| "x".repeat(*length)).collect()
     }
 
     fn lengths(parts: &[&[usize]], room: usize) -> Vec<usize> {
-        let parts: Vec<Tellings> = parts.iter().map(|lengths| tellings(lengths)).collect();
+        let parts: Vec<LengthVariants> = parts.iter().map(|lengths| variants(lengths)).collect();
         fit(&parts, room).into_iter().map(|telling| telling.map_or(0, str::len)).collect()
     }
 
     #[test]
-    fn the_longest_telling_that_leaves_room_for_the_others() {
+    fn the_longest_variant_that_leaves_room_for_the_others() {
         for (rule, parts, room, want) in [
             ("room for all", &[&[20, 5][..], &[9][..]][..], 100, &[20, 9][..]),
             ("all in short first", &[&[20, 5], &[20, 5]], 28, &[5, 5]),
@@ -66,7 +66,7 @@ mod tests {
             parts in prop::collection::vec(prop::collection::vec(0..50_usize, 0..4), 0..12),
             room in 0..200_usize,
         ) {
-            let parts: Vec<Tellings> = parts.iter().map(|lengths| tellings(lengths)).collect();
+            let parts: Vec<LengthVariants> = parts.iter().map(|lengths| variants(lengths)).collect();
             let shown: Vec<&str> = fit(&parts, room).into_iter().flatten().collect();
             prop_assert!(shown.join("\n\n").len() <= room);
         }

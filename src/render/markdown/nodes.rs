@@ -1,4 +1,4 @@
-//! What happens to nodes: by wave, action and reason, with their names and zones, or only counted.
+//! The changes of nodes by wave, action and reason, with names and zones, or only counted.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use crate::plan::{Action, ActionTotals, DaemonSetPlan, NodePlan};
 use crate::render::nodes::{Group, groups};
 use crate::render::ranges::{fold, natural_order};
 
-/// So many zones are named.
+/// Maximum number of zones that are named.
 const MOST_ZONES: usize = 8;
-/// So many groups are told apart where room is short.
+/// Maximum number of groups that short variants list.
 const MOST_GROUPS: usize = 12;
 
-/// Nodes of a DaemonSet that fare alike, wave by wave; `None` is what happens at once.
+/// Nodes of a DaemonSet grouped by wave, action and reason; wave `None` is changed at once.
 pub(super) struct Fates<'a>(Vec<(Option<u32>, Vec<Group<'a, Action>>)>);
 
 impl<'a> Fates<'a> {
@@ -31,7 +31,7 @@ impl<'a> Fates<'a> {
         Self(grouped.collect())
     }
 
-    /// Those of one wave, or those at once.
+    /// The groups of one wave, or of the nodes that are changed at once.
     pub(super) fn of_wave(&self, wave: Option<u32>) -> &[Group<'a, Action>] {
         self.0.iter().find(|(index, _)| *index == wave).map_or(&[], |(_, groups)| groups)
     }
@@ -73,7 +73,7 @@ pub(super) fn counted_groups(
     words
 }
 
-/// How many of `nodes` each zone has; nothing where no zone is known.
+/// The number of `nodes` in each zone; empty if no zone is known.
 fn by_zone(nodes: &[&str], options: &MarkdownOptions) -> String {
     if options.zones.is_empty() {
         return String::new();
@@ -93,7 +93,7 @@ fn zone<'o>(node: &str, options: &'o MarkdownOptions) -> &'o str {
     options.zones.get(node).map_or("none", AsRef::as_ref)
 }
 
-/// How often each of some texts was met.
+/// Counts of texts.
 #[derive(Default)]
 struct Tally(BTreeMap<String, usize>);
 
@@ -106,7 +106,7 @@ impl Tally {
         }
     }
 
-    /// In natural order, those beyond `most` together.
+    /// The counts in natural order; those beyond `most` are summed up.
     fn words(self, most: usize) -> String {
         let mut counts: Vec<(String, usize)> = self.0.into_iter().collect();
         if counts.len() > most {
@@ -118,7 +118,7 @@ impl Tally {
     }
 }
 
-/// What happens to the nodes of DaemonSets whose details have no room: by action, reason, zone and
+/// The changes of the nodes of DaemonSets whose details are left out: by action, reason, zone and
 /// wave.
 pub(super) fn summed(left_out: &[&DaemonSetPlan], options: &MarkdownOptions) -> Vec<String> {
     const MOST: usize = 10;
@@ -147,7 +147,7 @@ pub(super) fn summed(left_out: &[&DaemonSetPlan], options: &MarkdownOptions) -> 
     told.map(|(what, words)| format!("{what}: {words}")).collect()
 }
 
-/// `409 replaced, 1 waiting`; nothing when nothing happens.
+/// `409 replaced, 1 waiting`; empty if no node changes.
 pub(in crate::render) fn node_words(totals: &ActionTotals) -> String {
     let happens = Action::ALL.into_iter().filter(|action| *action != Action::Keep);
     let counts = happens.map(|action| (action, totals.of(action))).filter(|(_, count)| *count > 0);

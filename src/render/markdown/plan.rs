@@ -1,10 +1,10 @@
-//! A plan as a comment on a pull request: what merging does in one line, a row a DaemonSet, and
-//! the rest folded away.
+//! A plan as a comment on a pull request: the effect of merging in one line, a row for each
+//! DaemonSet, and details, collapsed.
 
 use std::collections::BTreeMap;
 
-use super::daemon_set::{change_words, keys, object_words, tellings};
-use super::fit::{Tellings, fit};
+use super::daemon_set::{change_words, keys, object_words, variants};
+use super::fit::{LengthVariants, fit};
 use super::nodes::{node_words, summed};
 use super::{MARKDOWN_LIMIT, MarkdownOptions, Table, code, document, few, folded, items, prose};
 use crate::model::{Cascade, short_commit};
@@ -16,13 +16,13 @@ use crate::render::daemon_set_text::{revision_words, strategy_words};
 use crate::render::page::count;
 use crate::render::plan_text::{changes, forecast_words, key};
 
-/// The table takes no more than this, so that something can be said about what is in it.
+/// Maximum length of the table, so that there is room for details.
 const TABLE: usize = 20_000;
-/// What is said about DaemonSets without room takes no more than this.
+/// Length reserved for the summary of DaemonSets whose details are left out.
 const LEFT_OUT: usize = 8_000;
-/// So many names are given before the rest is counted.
+/// Maximum number of names; the others are counted.
 const MOST_NAMES: usize = 5;
-/// So many guards or warnings are told before the rest is counted.
+/// Maximum number of guards or warnings; the others are counted.
 const MOST_TOLD: usize = 40;
 
 /// The plan as GitHub-flavoured Markdown, at most [`MARKDOWN_LIMIT`] bytes of it.
@@ -63,7 +63,7 @@ pub fn plan_markdown(plan: &Plan, options: &MarkdownOptions) -> String {
     document(&blocks, &options.comment)
 }
 
-/// All that is folded away, as far as there is room, and what is not.
+/// The collapsed details, as far as there is room, and a summary of those left out.
 fn details(
     shown: &[&DaemonSetPlan],
     guards: &[Guard],
@@ -71,9 +71,9 @@ fn details(
     room: usize,
     options: &MarkdownOptions,
 ) -> Vec<String> {
-    let mut parts: Vec<Tellings> = vec![guards_told(guards), warnings_told(warnings)];
+    let mut parts: Vec<LengthVariants> = vec![reported_guards(guards), reported_warnings(warnings)];
     let messages = parts.len();
-    parts.extend(shown.iter().map(|daemon_set| tellings(daemon_set, options)));
+    parts.extend(shown.iter().map(|daemon_set| variants(daemon_set, options)));
     let chosen = fit(&parts, room);
     let left_out: Vec<&DaemonSetPlan> = shown
         .iter()
@@ -84,21 +84,20 @@ fn details(
         chosen.into_iter().flatten().filter(|it| !it.is_empty()).map(str::to_owned).collect();
     if !left_out.is_empty() {
         let sums = summed(&left_out, options);
-        let what =
-            format!("Without room for their details: {}", count(left_out.len(), "DaemonSet"));
+        let what = format!("Details left out for length: {}", count(left_out.len(), "DaemonSet"));
         let names = keys(&left_out, MOST_NAMES);
         blocks.push(folded(&what, &format!("{names}\n\n{}", items(&sums, sums.len(), "sums"))));
     }
     blocks
 }
 
-/// What merging does, in one line.
+/// The effect of merging, in one line.
 fn headline(plan: &Plan) -> String {
     let Plan { source, daemon_sets, guards, .. } = plan;
     let what = source.commit.as_deref().map_or("this".to_owned(), |id| code(short_commit(id)));
     if !daemon_sets.iter().any(changes) {
         let checked = count(daemon_sets.len(), "DaemonSet");
-        return format!("**Merging {what} changes nothing**: {checked} looked at.");
+        return format!("**Merging {what} changes nothing**: {checked} checked.");
     }
     let asked =
         |it: &&&DaemonSetPlan| it.base.as_ref().is_none_or(|base| base.change != Change::None);
@@ -118,7 +117,7 @@ fn headline(plan: &Plan) -> String {
         );
     }
     if !guards.is_empty() {
-        line = format!("{line} `ds-apply` refuses it: {}.", count(guards.len(), "guard"));
+        line = format!("{line} Blocked by {}.", count(guards.len(), "guard"));
     }
     line
 }
@@ -131,7 +130,7 @@ pub(in crate::render) fn effect(daemon_sets: &[&DaemonSetPlan]) -> String {
     let going = gone.first().map(|one| {
         let sets = count(gone.len(), "DaemonSet");
         match one.cascade {
-            Some(Cascade::Orphan) => format!("deletes {sets} and leaves the pods"),
+            Some(Cascade::Orphan) => format!("deletes {sets} and keeps the pods"),
             Some(Cascade::Background) | None => format!("deletes {sets} with all pods"),
         }
     });
@@ -179,7 +178,7 @@ fn table(shown: &[&DaemonSetPlan], guards: &[Guard], base: bool) -> String {
     }
     let is_guarded = guards.iter().any(|guard| guard.daemon_set.is_some());
     if is_guarded {
-        header.push("Refused");
+        header.push("Blocked");
     }
     let mut refused: BTreeMap<&str, Vec<&'static str>> = BTreeMap::new();
     for guard in guards {
@@ -215,12 +214,12 @@ fn cells(daemon_set: &DaemonSetPlan) -> Vec<String> {
     ]
 }
 
-/// What of a row the pull request itself brings.
+/// The changes of a row that the pull request itself makes.
 fn asked_words(daemon_set: &DaemonSetPlan) -> String {
     match &daemon_set.base {
         None => String::new(),
         Some(base) => match base.change {
-            Change::None => "nothing: it differs already".to_owned(),
+            Change::None => "nothing (existing drift)".to_owned(),
             Change::Create => "all of it".to_owned(),
             Change::Update | Change::Recreate | Change::Delete => {
                 count(base.changes.len(), "field")
@@ -229,7 +228,7 @@ fn asked_words(daemon_set: &DaemonSetPlan) -> String {
     }
 }
 
-/// The rows that have no room, summed up.
+/// A summary of the rows that are left out for length.
 fn rest_of_table(rest: &[&DaemonSetPlan]) -> String {
     let mut totals = ActionTotals::default();
     let mut by_change: BTreeMap<Change, usize> = BTreeMap::new();
@@ -250,31 +249,31 @@ fn guard_words(code: GuardCode) -> &'static str {
     match code {
         GuardCode::SelectorChange => "another selector",
         GuardCode::MassEviction => "evicts too many at once",
-        GuardCode::TakeOver => "takes fields from others",
+        GuardCode::ForceConflicts => "forces conflicts",
         GuardCode::GitOps => "applied by a GitOps controller",
         GuardCode::FailedTemplate => "failed before",
         GuardCode::Deadlock => "cannot finish",
         GuardCode::MassDeletion => "deletes more than half of the source",
-        GuardCode::ManagedBy => "somebody else acts on it",
-        GuardCode::OtherSource => "was applied from another place",
+        GuardCode::ManagedBy => "managed by another controller",
+        GuardCode::OtherSource => "was applied from another source",
         GuardCode::PolicyChange => "loosens its policy",
     }
 }
 
-fn guards_told(guards: &[Guard]) -> Tellings {
+fn reported_guards(guards: &[Guard]) -> LengthVariants {
     let lines: Vec<String> = guards
         .iter()
         .map(|guard| {
             let Guard { code: kind, message, allow_flag, daemon_set, nodes } = guard;
             let message = about(daemon_set.as_deref(), message, nodes);
             let way_out = match allow_flag {
-                Some(flag) => format!("If that is wanted: `ds-apply` with {}", code(flag)),
-                None => "No flag allows this".to_owned(),
+                Some(flag) => format!("To allow it, pass {}", code(flag)),
+                None => "No flag allows it".to_owned(),
             };
             format!("{message}. **{}**. {way_out}.", capitalized(guard_words(*kind)))
         })
         .collect();
-    let refused = format!("Refused by <code>ds-apply</code>: {}", count(guards.len(), "guard"));
+    let refused = format!("Blocked by {}", count(guards.len(), "guard"));
     let mut by_kind: BTreeMap<&str, usize> = BTreeMap::new();
     for guard in guards {
         *by_kind.entry(guard_words(guard.code)).or_default() += 1;
@@ -288,8 +287,8 @@ fn capitalized(words: &str) -> String {
     first.into_iter().chain(characters).collect()
 }
 
-/// Warnings, folded away.
-pub(super) fn warnings_told(warnings: &[Warning]) -> Tellings {
+/// Warnings, collapsed.
+pub(super) fn reported_warnings(warnings: &[Warning]) -> LengthVariants {
     let lines: Vec<String> = warnings
         .iter()
         .map(|Warning { code: _, message, daemon_set, nodes }| {
@@ -303,12 +302,12 @@ pub(super) fn warnings_told(warnings: &[Warning]) -> Tellings {
     messages(&count(warnings.len(), "warning"), &lines, &by_kind)
 }
 
-/// All messages, then fewer and fewer, at last only how many of each kind.
-fn messages(summary: &str, lines: &[String], by_kind: &BTreeMap<&str, usize>) -> Tellings {
+/// Variants with all messages, then with fewer, finally only the number of each kind.
+fn messages(summary: &str, lines: &[String], by_kind: &BTreeMap<&str, usize>) -> LengthVariants {
     if lines.is_empty() {
         return vec![String::new()];
     }
-    let mut told: Tellings = [lines.len(), MOST_TOLD, MOST_TOLD / 8]
+    let mut told: LengthVariants = [lines.len(), MOST_TOLD, MOST_TOLD / 8]
         .into_iter()
         .map(|most| folded(summary, &items(lines, most, "of them")))
         .collect();
@@ -332,7 +331,7 @@ fn about(daemon_set: Option<&str>, message: &str, nodes: &[crate::model::NodeNam
     format!("{subject}{sentence} ({}: {names})", count(nodes.len(), "node"))
 }
 
-/// What was compared with what, and by whom.
+/// The source, the cluster, and the version of the program.
 fn footer(plan: &Plan) -> String {
     let Plan { tool_version, digest, source, cluster, .. } = plan;
     let version = code(format!("ds-plan {tool_version}"));

@@ -1,4 +1,4 @@
-//! What the comment on a pull request looks like, and that it never becomes too long.
+//! The comment on a pull request: its content, and that it never becomes too long.
 
 use super::*;
 use crate::model::{Cascade, RevisionNumber};
@@ -38,7 +38,7 @@ fn guards_and_warnings() {
 #[test]
 fn nothing_to_do_is_one_line() {
     let plan = plan(vec![quiet("logging", "a"), quiet("logging", "b")]);
-    insta::assert_snapshot!(shown(&plan), @"**Merging `4f2c9e1` changes nothing**: 2 DaemonSets looked at. <!-- ds-plan:default -->");
+    insta::assert_snapshot!(shown(&plan), @"**Merging `4f2c9e1` changes nothing**: 2 DaemonSets checked. <!-- ds-plan:default -->");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn what_the_pull_request_itself_does_stands_apart() {
 }
 
 #[test]
-fn the_first_line_says_what_merging_does() {
+fn the_first_line_is_the_effect_of_merging() {
     let with = |nodes: Vec<NodePlan>| plan(vec![updated("agent", vec![new_image()]).with(nodes)]);
     let act = |action: Action, names: &[&str]| {
         names.iter().map(|name| node(name, action, vec![Reason::NoPod])).collect::<Vec<_>>()
@@ -92,13 +92,13 @@ fn the_first_line_says_what_merging_does() {
     **Merging `4f2c9e1` creates 1 pod in 1 DaemonSet.**
     **Merging `4f2c9e1` replaces 2 pods and deletes 1 in 1 DaemonSet.**
     **Merging `4f2c9e1` surges 2 pods, creates 1 and deletes 1 in 1 DaemonSet; 1 node waits.**
-    **Merging `4f2c9e1` cannot update 1 DaemonSet and touches no pod.** `ds-apply` refuses it: 2 guards.
+    **Merging `4f2c9e1` cannot update 1 DaemonSet and touches no pod.** Blocked by 2 guards.
     ");
 }
 
 /// A DaemonSet whose pods are replaced on `nodes` nodes of four zones, some for odd reasons.
 #[test]
-fn what_is_deleted_is_said_in_the_first_line_and_in_the_table() {
+fn deletions_are_shown_in_the_first_line_and_in_the_table() {
     let gone = |cascade| {
         let mut gone = quiet("logging", "old");
         gone.change = Change::Delete;
@@ -109,8 +109,8 @@ fn what_is_deleted_is_said_in_the_first_line_and_in_the_table() {
         (Cascade::Background, "deletes 1 DaemonSet with all pods.**", "| deleted |"),
         (
             Cascade::Orphan,
-            "deletes 1 DaemonSet and leaves the pods.**",
-            "| deleted, its pods stay |",
+            "deletes 1 DaemonSet and keeps the pods.**",
+            "| deleted, its pods are kept |",
         ),
     ] {
         let shown = gone(cascade);
@@ -184,17 +184,17 @@ fn no_fleet_is_too_large() {
         let text = plan_markdown(&plan, &MarkdownOptions { verbose, ..options(&plan) });
         assert!(text.len() <= MARKDOWN_LIMIT, "{case}: {}", text.len());
         assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
-        // What is cut is counted: the sums of all nodes are there in any case.
+        // Left-out nodes are counted: the totals of all nodes are always shown.
         let total = format!("replaces {} pods", plan.totals.actions.replace);
         assert!(plan.totals.actions.replace == 0 || text.contains(&total), "{case}: {text}");
     }
 }
 
 #[test]
-fn what_has_no_room_is_grouped_by_reason_zone_and_wave() {
+fn left_out_details_are_grouped_by_reason_zone_and_wave() {
     let sets = (0..200).map(|n| large(&format!("agent-{n:03}"), 60, 3)).collect();
     let text = shown(&plan(sets));
-    let (_, rest) = text.split_once("Without room for their details").unwrap();
+    let (_, rest) = text.split_once("Details left out for length").unwrap();
     insta::assert_snapshot!(rest.lines().skip(2).take(6).collect::<Vec<_>>().join("\n"), @"
     `logging/agent-044`, `logging/agent-045`, `logging/agent-046`, `logging/agent-047`, `logging/agent-048` and 151 more
 
@@ -220,5 +220,8 @@ fn where_room_is_short_nodes_are_counted() {
 fn verbose_lists_every_node_while_there_is_room() {
     let plan = rollout();
     let text = plan_markdown(&plan, &MarkdownOptions { verbose: true, ..options(&plan) });
-    assert!(text.contains("\n-/+ edge-b-07   pod agent-b-07x goes: runs revision 7\n"), "{text}");
+    assert!(
+        text.contains("\n-/+ edge-b-07   pod agent-b-07x deleted: runs revision 7\n"),
+        "{text}"
+    );
 }

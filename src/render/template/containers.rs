@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Lines, list, plain};
 
-/// What Go's `url.URL` escapes in a path.
+/// Characters that Go's `url.URL` escapes in a path.
 const PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -172,7 +172,7 @@ fn environment(lines: &mut Lines<'_>, variables: &[Value]) {
     }
 }
 
-/// Where a variable takes its value from; `None` for sources that kubectl passes over.
+/// The source of the value of a variable; `None` for sources that kubectl does not print.
 fn value_from(from: &Value) -> Option<String> {
     let key = |reference: &Value, of: &str| {
         let [key, name] = ["key", "name"].map(|field| plain(&reference[field]));

@@ -1,15 +1,15 @@
 //! Volumes of a template (upstream: `describeVolumes`).
 //!
-//! Most kinds are a line of explanation and a list of fields, so they are rows of a table. Kinds
-//! that no supported server can mount any more are not in it; their fields are shown by name.
+//! Most kinds are one line of explanation and a list of fields, so they are rows of a table. Kinds
+//! that no supported server can mount are not in the table; their fields are shown by name.
 
 use serde_json::{Map, Value};
 
 use super::containers::is_optional;
 use super::{Lines, list, plain};
 
-/// What is shown of a kind of volume: its field, what it is, and its fields with their titles and
-/// what stands for a missing one.
+/// The description of a kind of volume: its field, an explanation, and its fields with their titles
+/// and the text for a missing field.
 struct Kind {
     field: &'static str,
     words: &'static str,
@@ -109,7 +109,7 @@ fn source(lines: &mut Lines<'_>, volume: &Value) {
     }
 }
 
-/// Of a CSI volume (upstream: `printCSIPersistentVolumeAttributesMultiline`).
+/// Attributes of a CSI volume (upstream: `printCSIPersistentVolumeAttributesMultiline`).
 fn attributes(lines: &mut Lines<'_>, attributes: Option<&Map<String, Value>>) {
     let Some(attributes) = attributes.filter(|all| !all.is_empty()) else {
         lines.add(2, "VolumeAttributes:\t<none>");
@@ -152,7 +152,7 @@ fn downward_items(lines: &mut Lines<'_>, items: &[Value]) {
     }
 }
 
-/// A kind that is not in the table: its name, and its plain fields.
+/// A kind that is not in the table: its name and its scalar fields.
 fn other(lines: &mut Lines<'_>, volume: &Value) {
     let kinds = volume.as_object().into_iter().flatten().filter(|(key, _)| *key != "name");
     for (kind, source) in kinds {

@@ -1,4 +1,4 @@
-//! Whom a step deletes within the budget, and whom it leaves.
+//! The pods that a step deletes within the budget, and those that it leaves.
 
 use serde_json::json;
 
@@ -7,9 +7,9 @@ use super::sim::{Fate, Sim};
 use crate::controller::test_cluster::taint;
 use crate::model::{Deadline, IntOrPercent, PodReadiness, SkipUnreadyNodes};
 use crate::plan::Reason;
-use crate::rollout::{Cost, Held, Outcome, Report};
+use crate::rollout::{Cost, Outcome, PauseReason, Report};
 
-/// The first pods that are deleted, with what they cost, in order.
+/// The first deletes in order, with their cost.
 fn first_deletes(sim: Sim) -> Vec<(String, Cost)> {
     let mut run = Run::apply(sim, "v2");
     run.look();
@@ -37,7 +37,7 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
     let rows: [(&str, Prepare, &[&str], &[&str]); 10] = [
         ("a healthy fleet", |_| {}, &[], &["node-0", "node-1", "node-2"]),
         (
-            "not Ready for a minute on a Ready node: goes first, and counts",
+            "not Ready for a minute on a Ready node: deleted first, and counts",
             |sim| {
                 sim.picky.insert("node-4".into(), "v2".into());
                 sim.pass(60);
@@ -46,7 +46,7 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
             &["node-0", "node-1"],
         ),
         (
-            "those that cost nothing go beyond the budget, and no more than may be in flight",
+            "deletes without cost exceed the budget, up to the number that may be in flight",
             |sim| {
                 for node in ["node-1", "node-3", "node-5", "node-7"] {
                     sim.picky.insert(node.into(), "v2".into());
@@ -57,7 +57,7 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
             &[],
         ),
         (
-            "one that was Ready a moment ago goes within the budget",
+            "one that was Ready a moment ago is deleted within the budget",
             |sim| {
                 sim.picky.insert("node-4".into(), "v2".into());
             },
@@ -80,7 +80,7 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
             &["node-2", "node-3"],
         ),
         (
-            "a pod on its way out counts",
+            "a terminating pod counts",
             |sim| {
                 sim.stop = 500;
                 sim.cluster.pods[0].terminating = true;
@@ -89,7 +89,7 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
             &["node-1", "node-2"],
         ),
         (
-            "what others deleted and is not back is replaced for nothing, and counts",
+            "an outdated pod that is not Ready is replaced at no cost, and counts",
             |sim| {
                 sim.fate("v1", Fate::ReadyAfter(50));
                 sim.fate("v2", Fate::ReadyAfter(50));
@@ -99,7 +99,7 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
             &["node-0", "node-1"],
         ),
         (
-            "a cordoned node with an available pod is an ordinary one",
+            "a cordoned node with an available pod is treated like any other",
             |sim| {
                 sim.cluster.nodes[0].taints =
                     [taint("node.kubernetes.io/unschedulable:NoSchedule")].into();
@@ -108,7 +108,7 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
             &["node-0", "node-1", "node-2"],
         ),
         (
-            "where none may start, the last one goes within the budget",
+            "where no pod may start, the last one is deleted within the budget",
             |sim| {
                 sim.cluster.nodes[0].taints = [taint("gpu:NoSchedule")].into();
             },
@@ -136,7 +136,7 @@ fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
 }
 
 #[test]
-fn pods_that_are_merely_young_wait() {
+fn recently_ready_pods_wait() {
     let mut sim = Sim::of(4, &json!(4));
     sim.edit(|spec| spec["minReadySeconds"] = 600.into());
     let now = sim.now();
@@ -154,7 +154,7 @@ fn pods_that_are_merely_young_wait() {
 }
 
 #[test]
-fn so_many_deletes_are_out_at_once_and_no_more() {
+fn the_number_of_pending_deletes_is_limited() {
     let deletes = first_deletes(Sim::of(40, &json!("100%")));
     assert_eq!(deletes.len(), super::super::waves::MAX_REQUESTS);
 }
@@ -186,9 +186,9 @@ fn with_dead_nodes(dead: usize) -> Run {
 }
 
 #[test]
-fn dead_nodes_stop_neither_the_rest_nor_the_giving_back() {
+fn dead_nodes_block_neither_the_rest_nor_restoring_the_strategy() {
     let mut run = with_dead_nodes(5).finish();
-    assert_eq!((run.outcome(), run.deletes.len(), run.hold()), (&Outcome::Done, 55, None));
+    assert_eq!((run.outcome(), run.deletes.len(), run.pause()), (&Outcome::Done, 55, None));
     let left = run.ended.as_ref().unwrap().left.clone();
     assert_eq!(left.len(), 5);
     let skipped = |reasons: &Vec<Reason>| matches!(reasons[0], Reason::SkippedUnreadyNode { .. });
@@ -202,9 +202,10 @@ fn dead_nodes_stop_neither_the_rest_nor_the_giving_back() {
 }
 
 #[test]
-fn too_many_dead_nodes_hold_with_that_reason() {
+fn too_many_dead_nodes_pause_with_that_reason() {
     let run = with_dead_nodes(7).finish();
-    let Outcome::Held { why: Held::BudgetTaken { unavailable, allowed, seconds } } = run.outcome()
+    let Outcome::Paused { why: PauseReason::BudgetTaken { unavailable, allowed, seconds } } =
+        run.outcome()
     else {
         panic!("{}", run.outcome())
     };
@@ -218,7 +219,7 @@ fn too_many_dead_nodes_hold_with_that_reason() {
 }
 
 #[test]
-fn ready_pods_on_nodes_that_are_not_keep_the_hold() {
+fn ready_pods_on_nodes_that_are_not_keep_it_paused() {
     let mut sim = Sim::of(3, &json!(1));
     sim.set_ready(1, false);
     let mut run = Run::apply(sim, "v2").with(|task| {
@@ -226,7 +227,7 @@ fn ready_pods_on_nodes_that_are_not_keep_the_hold() {
     });
     run.look();
     for _ in 0..400 {
-        // The node controller has not got to its pod.
+        // The node controller has not updated its pod yet.
         let since = Some(run.sim.now());
         let node = run.sim.cluster.nodes[1].name.clone();
         for pod in run.sim.cluster.pods.iter_mut().filter(|pod| pod.node() == Some(&node)) {
@@ -240,17 +241,17 @@ fn ready_pods_on_nodes_that_are_not_keep_the_hold() {
         run.pass(1);
     }
     assert!(
-        matches!(run.outcome(), Outcome::Held { why: Held::OldPodsRemain { nodes, .. } } if nodes.len() == 1),
+        matches!(run.outcome(), Outcome::Paused { why: PauseReason::OldPodsRemain { nodes, .. } } if nodes.len() == 1),
         "{}",
         run.outcome()
     );
-    assert!(run.hold().is_some());
+    assert!(run.pause().is_some());
 }
 
-/// Found by the simulation: pods that were not Ready were to go for nothing, all at once; the
-/// deletes came to nothing, and were sent again when the pods were Ready.
+/// Found by the simulation: pods that were not Ready were deleted at no cost, all at once; the
+/// deletes failed, and were retried when the pods were Ready.
 #[test]
-fn a_delete_that_came_to_nothing_does_not_cost_more_once_its_pod_is_well() {
+fn a_failed_delete_is_within_the_budget_once_its_pod_is_ready() {
     let mut sim = Sim::of(5, &json!(3));
     sim.fate("v1", Fate::NeverReady);
     sim.fate("v2", Fate::ReadyAfter(30));

@@ -1,14 +1,14 @@
-//! What keeps a bad version on its first node: new pods have to stay up, the first one goes alone, a
-//! restart stops the run, and a fleet that flaps is left in peace.
+//! Limits that keep a bad version on its first node: new pods must stay Ready, the first one is
+//! replaced alone, a restart stops the run, and no pods are deleted while a fleet flaps.
 
 use serde_json::json;
 
 use super::run::{Run, plain_pace};
 use super::sim::{Fate, Sim};
 use crate::model::{Pod, PodReadiness, PolicySpec, Ramp};
-use crate::rollout::{Cost, Outcome, Report, Trouble};
+use crate::rollout::{Cost, Outcome, PodFailure, Report};
 
-/// `ds-apply` as it is by default.
+/// A run with the default policy.
 fn by_default(sim: Sim) -> Run {
     Run::apply(sim, "v2").with(|task| task.pace = PolicySpec::default())
 }
@@ -19,7 +19,7 @@ fn fleet(nodes: usize, budget: u32, fate: Fate) -> Sim {
     sim
 }
 
-/// All containers of the template have a readiness probe from now on.
+/// Adds a readiness probe to all containers of the template.
 fn probed(sim: &mut Sim) {
     sim.edit(|spec| {
         spec["template"]["spec"]["containers"][0]["readinessProbe"] = json!({"tcpSocket": {}});
@@ -28,15 +28,16 @@ fn probed(sim: &mut Sim) {
 }
 
 #[test]
-fn whatever_crashes_stays_on_the_first_node() {
+fn a_crashing_version_stays_on_the_first_node() {
     for seconds in [0, 3, 8, 9] {
         for budget in [1, 4] {
             let run = by_default(fleet(8, budget, Fate::EndsAfter(seconds))).finish();
-            assert!(matches!(run.outcome(), Outcome::Parked { .. }), "{}", run.outcome());
+            assert!(matches!(run.outcome(), Outcome::Aborted { .. }), "{}", run.outcome());
             assert_eq!(run.deletes.len(), 1, "ends after {seconds} s, budget {budget}");
         }
     }
-    // As it was before: Ready for three seconds was available, and all went.
+    // With the controller's pace: Ready for three seconds was available, and all pods were
+    // replaced.
     let run = Run::apply(fleet(8, 4, Fate::EndsAfter(3)), "v2");
     let run = run.with(|task| task.pace = plain_pace()).finish();
     assert!(run.deletes.len() > 4, "{}", run.deletes.len());
@@ -65,7 +66,7 @@ fn without_probes_each_pod_has_to_stay_up_and_with_them_the_first_one() {
     assert_eq!(took(false, asked(0)), [3; 4]);
 }
 
-/// The most pods that were on their way at once, delete by delete.
+/// The maximum number of pods in flight, delete by delete.
 fn in_flight(sim: Sim, pace: PolicySpec) -> Vec<usize> {
     let mut run = Run::apply(sim, "v2").with(|task| task.pace = pace);
     run.look();
@@ -82,7 +83,7 @@ fn in_flight(sim: Sim, pace: PolicySpec) -> Vec<usize> {
 }
 
 #[test]
-fn the_first_node_goes_alone_then_two_four_and_so_on() {
+fn the_first_node_is_replaced_alone_then_two_four_and_so_on() {
     let pace = |ramp| PolicySpec { ramp, ..PolicySpec::default() };
     let fleet = || fleet(20, 6, Fate::ReadyAfter(3));
     assert_eq!(in_flight(fleet(), pace(Ramp::Double)), [1, 2, 4, 6, 6, 1]);
@@ -92,12 +93,12 @@ fn the_first_node_goes_alone_then_two_four_and_so_on() {
 #[test]
 fn a_retry_begins_with_one_node_again() {
     let mut sim = fleet(12, 6, Fate::ReadyAfter(3));
-    // All is well on the first three nodes, and on no other.
+    // Pods become available on the first three nodes, and on no other.
     for at in (2..10).chain([11]) {
         sim.picky.insert(format!("node-{at}"), "v1".into());
     }
     let run = by_default(sim).finish();
-    assert!(matches!(run.outcome(), Outcome::Parked { .. }), "{}", run.outcome());
+    assert!(matches!(run.outcome(), Outcome::Aborted { .. }), "{}", run.outcome());
     assert_eq!(run.deletes.len(), 1 + 2 + 4);
     let mut run = run;
     run.sim.picky.clear();
@@ -111,8 +112,8 @@ fn a_retry_begins_with_one_node_again() {
 }
 
 #[test]
-fn while_a_new_pod_has_restarted_and_is_not_available_nothing_goes() {
-    // The first pod is well for long; then it crashes once, in the middle of the rollout.
+fn while_a_new_pod_has_restarted_and_is_not_available_nothing_is_deleted() {
+    // The first pod is available for long; then it crashes once, in the middle of the rollout.
     let mut sim = fleet(12, 4, Fate::ReadyAfter(3));
     sim.stop = 0;
     let mut run = by_default(sim);
@@ -130,7 +131,7 @@ fn while_a_new_pod_has_restarted_and_is_not_available_nothing_goes() {
         pod.readiness =
             if ready { PodReadiness::Ready { since } } else { PodReadiness::NotReady { since } };
     };
-    // Its container was started again at once, so that it never was seen as not Ready.
+    // Its container was restarted at once, so the pod was never observed as not Ready.
     crash(&mut run, true);
     let (before, at) = (run.deletes.len(), run.sim.now());
     while run.sim.now().duration_since(at).as_secs() < 9 {
@@ -142,7 +143,7 @@ fn while_a_new_pod_has_restarted_and_is_not_available_nothing_goes() {
 }
 
 #[test]
-fn a_fleet_that_turns_not_ready_together_is_left_alone_and_that_is_told() {
+fn a_fleet_that_becomes_not_ready_together_is_left_alone_and_reported() {
     let mut sim = fleet(40, 3, Fate::ReadyAfter(3));
     sim.fate("v1", Fate::ReadyAfter(3));
     let mut run = by_default(sim);
@@ -150,7 +151,7 @@ fn a_fleet_that_turns_not_ready_together_is_left_alone_and_that_is_told() {
     run.until(|run| run.deletes.len() >= 3);
     run.until(|run| run.sim.unavailable().is_empty());
     let before = run.deletes.len();
-    // What a long outage of the API leaves behind: three seconds of NotReady everywhere.
+    // The result of a long outage of the API server: three seconds of NotReady everywhere.
     for _ in 0..3 {
         let since = Some(run.sim.now());
         for pod in &mut run.sim.cluster.pods {
@@ -168,16 +169,19 @@ fn a_fleet_that_turns_not_ready_together_is_left_alone_and_that_is_told() {
 }
 
 #[test]
-fn the_last_node_has_to_stay_up_before_the_strategy_is_given_back() {
+fn the_last_node_has_to_stay_up_before_the_strategy_is_restored() {
     let sim = fleet(1, 1, Fate::EndsAfter(5));
     let run = by_default(sim).finish();
-    let Outcome::Parked { failed, .. } = run.outcome() else { panic!("{}", run.outcome()) };
-    let trouble = failed.values().next().expect("one node");
-    assert!(matches!(trouble, Trouble::DoesNotHeal { .. } | Trouble::Restarts { .. }), "{trouble}");
+    let Outcome::Aborted { failed, .. } = run.outcome() else { panic!("{}", run.outcome()) };
+    let pod_failure = failed.values().next().expect("one node");
+    assert!(
+        matches!(pod_failure, PodFailure::Permanent { .. } | PodFailure::Restarts { .. }),
+        "{pod_failure}"
+    );
 }
 
 #[test]
-fn a_pod_that_is_about_to_be_available_is_looked_at_then() {
+fn a_step_is_due_when_a_pod_becomes_available() {
     let mut sim = fleet(2, 1, Fate::ReadyAfter(0));
     sim.edit(|spec| spec["minReadySeconds"] = 2.into());
     sim.pass(5);
@@ -192,6 +196,6 @@ fn a_pod_that_is_about_to_be_available_is_looked_at_then() {
     run.until(is_up);
     let since = run.sim.now();
     run.look();
-    let wake = run.wake().expect("it is looked at again");
+    let wake = run.wake().expect("a step is due");
     assert!(wake.duration_since(since).as_secs() <= 2, "{wake} {since}");
 }

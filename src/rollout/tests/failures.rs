@@ -1,4 +1,4 @@
-//! What becomes of a rollout whose gate has failed.
+//! Rollouts after a failed gate.
 
 use jiff::SignedDuration;
 use serde_json::json;
@@ -6,9 +6,9 @@ use serde_json::json;
 use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::model::{Deadline, OnFailure, PodTemplate};
-use crate::plan::{COMMIT_ANNOTATION, HoldState, template_digest};
+use crate::plan::{COMMIT_ANNOTATION, PauseState, template_digest};
 use crate::rollout::{
-    Event, Extent, Goal, Held, NotParked, Outcome, Purpose, RolledBack, Target, Trouble,
+    Event, Extent, Goal, NotAborted, Outcome, PauseReason, PodFailure, Purpose, RolledBack, Target,
 };
 
 fn bad(nodes: usize, budget: u32) -> Sim {
@@ -25,25 +25,25 @@ fn policy(run: Run, on_failure: OnFailure) -> Run {
 }
 
 #[test]
-fn park_puts_the_good_template_back_and_deletes_nothing() {
+fn abort_restores_the_good_template_and_deletes_nothing() {
     let mut run = Run::apply(bad(6, 2), "v2").finish();
-    let Outcome::Parked { failed, to, rolled_back: None } = run.outcome() else {
+    let Outcome::Aborted { failed, to, rolled_back: None } = run.outcome() else {
         panic!("{}", run.outcome())
     };
     assert_eq!((failed.len(), run.deletes.len()), (2, 2));
-    assert!(failed.values().all(|it| matches!(it, Trouble::DoesNotHeal { .. })));
+    assert!(failed.values().all(|it| matches!(it, PodFailure::Permanent { .. })));
     assert_eq!((run.sim.image(), run.sim.strategy()), ("v1".to_owned(), on_delete()));
-    let hold = run.hold().unwrap();
+    let pause = run.pause().unwrap();
     assert_eq!(
-        (hold.state, hold.from.as_ref().unwrap().name.clone()),
-        (HoldState::Parked, to.clone())
+        (pause.state, pause.from.as_ref().unwrap().name.clone()),
+        (PauseState::Aborted, to.clone())
     );
-    assert_eq!(hold.declared, rolling(&json!(2)));
+    assert_eq!(pause.declared, rolling(&json!(2)));
     let digest = template_digest(target(&run.sim, "v2", &rolling(&json!(2))).template.raw());
-    assert_eq!(hold.failed.as_ref(), Some(&digest));
+    assert_eq!(pause.failed.as_ref(), Some(&digest));
     assert_eq!(run.sim.remembered.iter().collect::<Vec<_>>(), [&digest]);
-    assert_eq!(run.sim.writes.last().unwrap().purpose, Purpose::Park);
-    // The bad pods stay to be looked at; a node that joins gets the good version.
+    assert_eq!(run.sim.writes.last().unwrap().purpose, Purpose::Abort);
+    // The failed pods stay for inspection; a node that joins gets the good version.
     assert_eq!(run.images(), [("v1".to_owned(), 4), ("v2".to_owned(), 2)].into());
     run.sim.join("node-new");
     run.pass(10);
@@ -51,13 +51,13 @@ fn park_puts_the_good_template_back_and_deletes_nothing() {
 }
 
 #[test]
-fn from_parked_it_goes_back_or_on() {
+fn an_aborted_rollout_can_be_rolled_back_or_resumed() {
     for (image, revision) in [("v1", 3), ("v3", 4)] {
-        let parked = Run::apply(bad(6, 2), "v2").finish();
-        let name = parked.sim.cluster.revisions.len();
+        let aborted = Run::apply(bad(6, 2), "v2").finish();
+        let name = aborted.sim.cluster.revisions.len();
         assert_eq!(name, 2);
-        let run = parked.again(image).finish();
-        assert_eq!((run.outcome(), run.hold()), (&Outcome::Done, None), "{image}");
+        let run = aborted.again(image).finish();
+        assert_eq!((run.outcome(), run.pause()), (&Outcome::Done, None), "{image}");
         assert_eq!(run.images(), [(image.to_owned(), 6)].into());
         assert_eq!(declared(&run.sim), rolling(&json!(2)));
         let numbers = run.sim.cluster.revisions.iter().map(|it| it.number.0);
@@ -67,28 +67,28 @@ fn from_parked_it_goes_back_or_on() {
 }
 
 #[test]
-fn a_fixed_cause_and_a_retry_finish_a_parked_rollout() {
-    let mut parked = Run::apply(bad(6, 2), "v2").finish();
-    parked.sim.fate("v2", Fate::ReadyAfter(2));
-    for pod in &mut parked.sim.cluster.pods {
-        pod.trouble = None;
+fn a_fixed_cause_and_a_retry_complete_an_aborted_rollout() {
+    let mut aborted = Run::apply(bad(6, 2), "v2").finish();
+    aborted.sim.fate("v2", Fate::ReadyAfter(2));
+    for pod in &mut aborted.sim.cluster.pods {
+        pod.container_failure = None;
     }
-    assert_eq!(parked.sim.remembered.len(), 1);
-    let run = parked.again("v2").with(|task| task.failed_before = true).finish();
+    assert_eq!(aborted.sim.remembered.len(), 1);
+    let run = aborted.again("v2").with(|task| task.failed_before = true).finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
-    assert!(run.sim.remembered.is_empty(), "rolled out whole, it has not failed any more");
+    assert!(run.sim.remembered.is_empty(), "rolled out completely, it has not failed any more");
 }
 
 #[test]
-fn what_failed_is_remembered_until_it_is_whole() {
+fn a_failed_template_is_recorded_until_it_is_rolled_out() {
     let bad = |strategy| {
         let mut sim = Sim::with_strategy(6, &strategy);
         sim.remembered.insert("sha256:v2".to_owned());
         sim
     };
     for (rule, sim, interrupted) in [
-        ("stopped on the way", bad(rolling(&json!(2))), true),
-        ("no pod is of it yet", bad(on_delete()), false),
+        ("stopped midway", bad(rolling(&json!(2))), true),
+        ("no pod is updated yet", bad(on_delete()), false),
     ] {
         let mut run = Run::apply(sim, "v2").with(|task| task.failed_before = true);
         run.look();
@@ -102,52 +102,56 @@ fn what_failed_is_remembered_until_it_is_whole() {
 }
 
 #[test]
-fn hold_leaves_everything_as_it_is() {
-    let run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Hold).finish();
+fn pause_leaves_everything_as_it_is() {
+    let run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Pause).finish();
     assert!(matches!(
         run.outcome(),
-        Outcome::Held { why: Held::Failed { not_parked: None, failed } } if failed.len() == 2
+        Outcome::Paused { why: PauseReason::Failed { not_aborted: None, failed } } if failed.len() == 2
     ));
-    assert_eq!((run.sim.image(), run.hold().unwrap().state), ("v2".to_owned(), HoldState::Holding));
+    assert_eq!(
+        (run.sim.image(), run.pause().unwrap().state),
+        ("v2".to_owned(), PauseState::Paused)
+    );
     assert_eq!((run.sim.writes.len(), run.sim.remembered.len()), (1, 1));
 }
 
 #[test]
-fn rollback_replaces_the_bad_pods_too_and_stays_parked() {
+fn rollback_replaces_the_failed_pods_too_and_stays_aborted() {
     let run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Rollback).finish();
-    assert!(matches!(run.outcome(), Outcome::Parked { rolled_back: Some(RolledBack::Fully), .. }));
+    assert!(matches!(run.outcome(), Outcome::Aborted { rolled_back: Some(RolledBack::Fully), .. }));
     assert_eq!(run.images(), [("v1".to_owned(), 6)].into());
-    assert_eq!(run.hold().unwrap().state, HoldState::Parked);
+    assert_eq!(run.pause().unwrap().state, PauseState::Aborted);
     assert_eq!((run.deletes.len(), run.most_unavailable), (4, 2));
 }
 
-/// A run that was killed when the good template was back, and the bad pods were still there.
-fn left_on_the_way_back() -> Run {
+/// A run that was killed when the good template was restored and the failed pods were still there.
+fn interrupted_rollback() -> Run {
     let mut run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Rollback);
-    run.until(|run| run.hold().is_some_and(|hold| hold.state == HoldState::Parked));
+    run.until(|run| run.pause().is_some_and(|pause| pause.state == PauseState::Aborted));
     assert_eq!(run.images().get("v2"), Some(&2));
     run
 }
 
 #[test]
-fn a_way_back_that_was_left_is_gone_to_its_end() {
-    let mut run = left_on_the_way_back();
+fn an_incomplete_rollback_is_completed() {
+    let mut run = interrupted_rollback();
     let writes = run.sim.writes.len();
     run.restart("v2");
     assert_eq!(run.task.goal, Goal::GoBack);
     let run = run.finish();
-    let Outcome::Parked { failed, rolled_back: Some(RolledBack::Fully), .. } = run.outcome() else {
+    let Outcome::Aborted { failed, rolled_back: Some(RolledBack::Fully), .. } = run.outcome()
+    else {
         panic!("{}", run.outcome())
     };
-    assert!(failed.is_empty(), "that was the run before");
+    assert!(failed.is_empty(), "that was the previous run");
     assert_eq!((run.images(), run.sim.writes.len()), ([("v1".to_owned(), 6)].into(), writes));
-    assert_eq!(run.hold().unwrap().state, HoldState::Parked);
+    assert_eq!(run.pause().unwrap().state, PauseState::Aborted);
     assert_eq!((run.most_unavailable, run.sim.remembered.len()), (2, 1));
 }
 
 #[test]
-fn a_way_back_ends_where_somebody_else_goes_on() {
-    let mut run = left_on_the_way_back();
+fn a_rollback_ends_when_another_client_resumes() {
+    let mut run = interrupted_rollback();
     run.restart("v2");
     run.sim.edit(|spec| spec["template"]["spec"]["containers"][0]["image"] = json!("v3"));
     let run = run.finish();
@@ -156,27 +160,27 @@ fn a_way_back_ends_where_somebody_else_goes_on() {
 }
 
 #[test]
-fn a_rollback_that_fails_as_well_stops_parked() {
+fn a_rollback_that_fails_as_well_ends_aborted() {
     let mut run = policy(Run::apply(bad(6, 2), "v2"), OnFailure::Rollback);
     run.look();
     run.until(|run| !run.deletes.is_empty());
     run.until(|run| run.sim.image() == "v1");
-    // Pods of neither template start on these any more.
+    // Pods of neither template start on these nodes any more.
     for node in ["node-0", "node-1"] {
         run.sim.picky.insert(node.into(), "none".into());
     }
     let run = run.finish();
     assert!(
-        matches!(run.outcome(), Outcome::Parked { rolled_back: Some(RolledBack::Failed(_)), .. }),
+        matches!(run.outcome(), Outcome::Aborted { rolled_back: Some(RolledBack::Failed(_)), .. }),
         "{}",
         run.outcome()
     );
 }
 
 #[test]
-fn without_a_good_template_it_is_held_instead() {
-    let not_parked = |run: &Run| match run.outcome() {
-        Outcome::Held { why: Held::Failed { not_parked, .. } } => not_parked.clone(),
+fn without_a_good_template_it_is_paused_instead() {
+    let not_aborted = |run: &Run| match run.outcome() {
+        Outcome::Paused { why: PauseReason::Failed { not_aborted, .. } } => not_aborted.clone(),
         other => panic!("{other}"),
     };
     // A new DaemonSet.
@@ -185,8 +189,8 @@ fn without_a_good_template_it_is_held_instead() {
     sim.cluster.pods.clear();
     sim.cluster.revisions.clear();
     let run = Run::apply(sim, "v2").finish();
-    assert_eq!(not_parked(&run), Some(NotParked::NothingBefore));
-    assert_eq!(run.hold().map(|hold| hold.state), Some(HoldState::Holding));
+    assert_eq!(not_aborted(&run), Some(NotAborted::NothingBefore));
+    assert_eq!(run.pause().map(|pause| pause.state), Some(PauseState::Paused));
     // The revision is gone.
     let mut run = Run::apply(bad(6, 2), "v2");
     run.look();
@@ -194,15 +198,15 @@ fn without_a_good_template_it_is_held_instead() {
     let first = run.sim.cluster.revisions.iter().position(|it| it.number.0 == 1).unwrap();
     run.sim.cluster.revisions.remove(first);
     let run = run.finish();
-    assert!(matches!(not_parked(&run), Some(NotParked::RevisionGone { .. })));
+    assert!(matches!(not_aborted(&run), Some(NotAborted::RevisionGone { .. })));
     assert_eq!(run.sim.image(), "v2");
 }
 
 #[test]
-fn going_back_may_not_evict_more_than_the_budget() {
+fn a_rollback_may_not_evict_more_than_the_budget() {
     let (starting, stuck) = (Fate::ReadyAfter(60), Fate::NoImage);
-    // Nodes 3 to 5 are none of the good template's. They are there from the beginning, or join 20 s
-    // before node 2 has failed: their pods serve, have failed like it, or are to serve soon.
+    // Nodes 3 to 5 do not match the good template. They exist from the start, or join 20 s before
+    // node 2 has failed: their pods serve, have failed too, or will serve soon.
     for (case, fate, joins, allow, refused) in [
         ("they serve", Fate::ReadyAfter(1), false, false, Some((3, 0))),
         ("that is allowed", Fate::ReadyAfter(1), false, true, None),
@@ -220,7 +224,7 @@ fn going_back_may_not_evict_more_than_the_budget() {
         sim.picky.insert("node-2".into(), "v1".into());
         let wider = wider(&sim);
         let run = Run::new(sim, task(Goal::Apply(wider)));
-        let mut run = policy(run, OnFailure::Park).with(|task| task.allow_mass_eviction = allow);
+        let mut run = policy(run, OnFailure::Abort).with(|task| task.allow_mass_eviction = allow);
         run.look();
         if joins {
             run.until(|run| run.deleted_nodes().contains(&"node-2"));
@@ -231,13 +235,13 @@ fn going_back_may_not_evict_more_than_the_budget() {
             }
         }
         let run = run.finish();
-        let parked = matches!(run.outcome(), Outcome::Parked { .. });
+        let aborted = matches!(run.outcome(), Outcome::Aborted { .. });
         let why = match run.outcome() {
-            Outcome::Held { why: Held::Failed { not_parked, .. } } => not_parked.clone(),
+            Outcome::Paused { why: PauseReason::Failed { not_aborted, .. } } => not_aborted.clone(),
             _ => None,
         };
-        let would_evict = |(pods, to_come)| NotParked::WouldEvict { pods, to_come, allowed: 1 };
-        assert_eq!((parked, why), (refused.is_none(), refused.map(would_evict)), "{case}");
+        let would_evict = |(pods, to_come)| NotAborted::WouldEvict { pods, to_come, allowed: 1 };
+        assert_eq!((aborted, why), (refused.is_none(), refused.map(would_evict)), "{case}");
     }
 }
 
@@ -253,16 +257,16 @@ fn wider(sim: &Sim) -> Target {
 }
 
 #[test]
-fn a_surge_that_fails_is_halted_and_the_old_pods_stay() {
+fn a_failed_surge_is_stopped_and_the_old_pods_stay() {
     for (on_failure, image, purpose) in
-        [(OnFailure::Park, "v1", Purpose::Park), (OnFailure::Hold, "v2", Purpose::Hold)]
+        [(OnFailure::Abort, "v1", Purpose::Abort), (OnFailure::Pause, "v2", Purpose::Pause)]
     {
         let mut sim = Sim::with_strategy(6, &surging(&json!(2)));
         sim.fate("v2", Fate::NoImage);
         let mut run = policy(Run::apply(sim, "v2"), on_failure).finish();
         assert_eq!(run.sim.writes.last().unwrap().purpose, purpose);
         assert_eq!((run.sim.image(), run.sim.strategy()), (image.to_owned(), on_delete()));
-        assert_eq!(run.hold().unwrap().declared, surging(&json!(2)));
+        assert_eq!(run.pause().unwrap().declared, surging(&json!(2)));
         run.pass(20);
         assert_eq!(run.images(), [("v1".to_owned(), 6)].into(), "surge pods are gone");
         assert_eq!(run.deletes.len(), 0);
@@ -270,14 +274,15 @@ fn a_surge_that_fails_is_halted_and_the_old_pods_stay() {
 }
 
 #[test]
-fn a_failed_watch_without_a_hold_is_parked_too() {
-    // The outdated pods came after the look: the controller is rolling, within its budget.
+fn a_failure_without_a_pause_is_aborted_too() {
+    // The outdated pods appeared after the observation: the controller is rolling, within its
+    // budget.
     let mut sim = bad(4, 1);
     sim.cluster.pods.clear();
     let run = Run::apply(sim, "v2");
     assert!(run.sim.writes.is_empty());
-    let run = policy(run, OnFailure::Park).finish();
-    assert!(matches!(run.outcome(), Outcome::Parked { .. }), "{}", run.outcome());
+    let run = policy(run, OnFailure::Abort).finish();
+    assert!(matches!(run.outcome(), Outcome::Aborted { .. }), "{}", run.outcome());
     assert_eq!(run.sim.image(), "v1");
 }
 
@@ -289,12 +294,15 @@ fn roll_only_stops() {
     sim.touch();
     sim.pass(1);
     let run = Run::new(sim, task(Goal::Roll(Extent::All))).finish();
-    assert!(matches!(run.outcome(), Outcome::Held { why: Held::Failed { not_parked: None, .. } }));
+    assert!(matches!(
+        run.outcome(),
+        Outcome::Paused { why: PauseReason::Failed { not_aborted: None, .. } }
+    ));
     assert_eq!((run.deletes.len(), run.sim.writes.len(), run.sim.remembered.len()), (1, 0, 0));
 }
 
 #[test]
-fn a_lost_park_is_written_again_and_what_failed_is_remembered_after_it() {
+fn a_lost_abort_is_retried_and_the_failure_is_recorded_after_it() {
     let mut run = Run::apply(bad(6, 1), "v2");
     run.look();
     run.until(|run| !run.deletes.is_empty());
@@ -312,14 +320,14 @@ fn a_lost_park_is_written_again_and_what_failed_is_remembered_after_it() {
     }
     assert_eq!(run.sim.image(), "v1");
     let run = run.finish();
-    assert!(matches!(run.outcome(), Outcome::Parked { .. }));
+    assert!(matches!(run.outcome(), Outcome::Aborted { .. }));
     assert_eq!(run.sim.remembered.len(), 1);
-    let parks = run.sim.writes.iter().filter(|write| write.purpose == Purpose::Park);
-    assert_eq!(parks.count(), 1);
+    let aborts = run.sim.writes.iter().filter(|write| write.purpose == Purpose::Abort);
+    assert_eq!(aborts.count(), 1);
 }
 
 #[test]
-fn what_cannot_be_remembered_does_not_keep_it_from_ending() {
+fn a_failure_that_cannot_be_recorded_does_not_prevent_the_end() {
     let mut run = Run::apply(bad(3, 1), "v2");
     run.look();
     run.until(|run| !run.deletes.is_empty());
@@ -332,13 +340,13 @@ fn what_cannot_be_remembered_does_not_keep_it_from_ending() {
         run.look();
         run.post(Post::RequestLost);
     }
-    assert!(matches!(run.outcome(), Outcome::Parked { .. }));
+    assert!(matches!(run.outcome(), Outcome::Aborted { .. }));
     assert_eq!(run.sim.remembered.len(), 0);
-    assert!(run.hold().unwrap().failed.is_some(), "the hold knows");
+    assert!(run.pause().unwrap().failed.is_some(), "the pause records it");
 }
 
 #[test]
-fn an_interrupt_in_the_middle_of_a_failure_leaves_it() {
+fn an_interrupt_during_a_failure_leaves_it() {
     let mut run = Run::apply(bad(3, 1), "v2");
     run.look();
     run.until(|run| !run.deletes.is_empty());
@@ -349,10 +357,10 @@ fn an_interrupt_in_the_middle_of_a_failure_leaves_it() {
 }
 
 #[test]
-fn a_parked_daemon_set_says_where_its_template_came_from() {
+fn an_aborted_daemon_set_records_the_source_of_its_template() {
     let good = Run::apply(bad(3, 1), "v3").finish();
     let run = good.again("v2").with(|task| task.provenance.commit = Some("bad".into())).finish();
     let live = &run.sim.cluster.daemon_set.annotations;
     assert_eq!(live.get(COMMIT_ANNOTATION), Some("c0ffee"));
-    assert_eq!(run.hold().unwrap().commit.as_deref(), Some("bad"));
+    assert_eq!(run.pause().unwrap().commit.as_deref(), Some("bad"));
 }

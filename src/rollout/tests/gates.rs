@@ -1,14 +1,14 @@
-//! When a new pod has failed, and when it has not yet.
+//! The conditions under which a new pod has failed.
 
 use serde_json::json;
 
 use super::run::Run;
 use super::sim::{Fate, REFUSED, Sim};
 use crate::model::Deadline;
-use crate::rollout::{Held, Outcome, Report, Trouble};
+use crate::rollout::{Outcome, PauseReason, PodFailure, Report};
 
-/// How it failed, and how long after the first delete.
-fn failed(mut sim: Sim, fate: Fate) -> (Trouble, i64) {
+/// The failure, and the seconds after the first delete.
+fn failed(mut sim: Sim, fate: Fate) -> (PodFailure, i64) {
     sim.fate("v2", fate);
     let mut run = Run::apply(sim, "v2");
     run.look();
@@ -16,37 +16,42 @@ fn failed(mut sim: Sim, fate: Fate) -> (Trouble, i64) {
     let began = run.sim.now();
     run.until(|run| run.reports.iter().any(|it| matches!(it, Report::Failed { .. })));
     let seconds = run.sim.now().duration_since(began).as_secs();
-    let trouble = run.reports.iter().find_map(|report| match report {
-        Report::Failed { node: _, trouble } => Some(trouble.clone()),
+    let pod_failure = run.reports.iter().find_map(|report| match report {
+        Report::Failed { node: _, pod_failure } => Some(pod_failure.clone()),
         _ => None,
     });
-    (trouble.unwrap(), seconds)
+    (pod_failure.unwrap(), seconds)
 }
 
 #[test]
-fn each_failure_is_seen_in_its_time() {
+fn each_failure_is_found_in_time() {
     let sim = || Sim::of(4, &json!(1));
-    let (trouble, seconds) = failed(sim(), Fate::NoImage);
-    assert!(matches!(trouble, Trouble::DoesNotHeal { seconds: 30, .. }), "{trouble}");
+    let (pod_failure, seconds) = failed(sim(), Fate::NoImage);
+    assert!(matches!(pod_failure, PodFailure::Permanent { seconds: 30, .. }), "{pod_failure}");
     assert!((30..=33).contains(&seconds), "{seconds}");
 
-    let (trouble, seconds) = failed(sim(), Fate::NeverReady);
-    assert!(matches!(trouble, Trouble::TooLate { .. }), "{trouble}");
+    let (pod_failure, seconds) = failed(sim(), Fate::NeverReady);
+    assert!(matches!(pod_failure, PodFailure::TooLate { .. }), "{pod_failure}");
     assert!((600..=603).contains(&seconds), "{seconds}");
 
-    let (trouble, seconds) = failed(sim(), Fate::NotCreated);
-    let Trouble::NoPod { seconds: waited, message } = trouble else { panic!("{trouble}") };
+    let (pod_failure, seconds) = failed(sim(), Fate::NotCreated);
+    let PodFailure::NoPod { seconds: waited, message } = pod_failure else {
+        panic!("{pod_failure}")
+    };
     assert_eq!((waited, message.as_deref()), (30, Some(REFUSED)));
     assert!((30..=33).contains(&seconds), "{seconds}");
 
     let mut slow = sim();
     slow.stop = 10_000;
-    let (trouble, seconds) = failed(slow, Fate::ReadyAfter(3));
-    assert!(matches!(trouble, Trouble::StillTerminating { seconds: 630, .. }), "{trouble}");
+    let (pod_failure, seconds) = failed(slow, Fate::ReadyAfter(3));
+    assert!(
+        matches!(pod_failure, PodFailure::StillTerminating { seconds: 630, .. }),
+        "{pod_failure}"
+    );
     assert!((628..=633).contains(&seconds), "{seconds}");
 }
 
-/// What the controller says when it does not reach the server says nothing of the pod.
+/// A controller that cannot reach the server reports nothing about the pod.
 #[test]
 fn a_controller_that_does_not_reach_the_server_shortens_no_deadline() {
     let lost = "Error creating: Post \"https://x/pods\": dial tcp: connect: connection refused";
@@ -71,12 +76,12 @@ fn a_controller_that_does_not_reach_the_server_shortens_no_deadline() {
     }
 }
 
-/// The API server is away for longer than a pod may take.
+/// The API server is unavailable for longer than the deadline of a pod.
 #[test]
-fn time_in_which_nothing_can_be_seen_counts_against_no_deadline() {
+fn time_without_current_watches_counts_against_no_deadline() {
     for (fate, after, done) in [
-        // Ready so many seconds after the server is back. Who acts in the cluster gets the time that
-        // the server was away, to come back as well.
+        // Ready this number of seconds after the server is back. The controllers and kubelets get
+        // as much time again as the server was unavailable.
         (Fate::NeverReady, 20, true),
         (Fate::NeverReady, 70, true),
         (Fate::NeverReady, 100, false),
@@ -108,17 +113,30 @@ fn time_in_which_nothing_can_be_seen_counts_against_no_deadline() {
 
 #[test]
 fn pods_that_restart_again_and_again_have_failed_though_available_between() {
-    let (trouble, seconds) = failed(Sim::of(30, &json!(1)), Fate::Crashes);
-    assert!(matches!(trouble, Trouble::Restarts { restarts: 4, allowed: 3, .. }), "{trouble}");
+    let (pod_failure, seconds) = failed(Sim::of(30, &json!(1)), Fate::Crashes);
+    assert!(
+        matches!(pod_failure, PodFailure::Restarts { restarts: 4, allowed: 3, .. }),
+        "{pod_failure}"
+    );
     assert!((40..=43).contains(&seconds), "{seconds}");
 }
 
 #[test]
-fn what_heals_in_time_is_no_failure() {
+fn a_pod_that_recovers_in_time_has_not_failed() {
     for (rule, before, after, at) in [
-        ("an image that comes within the grace", Fate::NoImage, Fate::ReadyAfter(0), 25),
+        (
+            "an image that is available within the grace period",
+            Fate::NoImage,
+            Fate::ReadyAfter(0),
+            25,
+        ),
         ("a pod that is Ready just in time", Fate::NeverReady, Fate::ReadyAfter(0), 590),
-        ("a quota that is raised within the grace", Fate::NotCreated, Fate::ReadyAfter(0), 25),
+        (
+            "a quota that is raised within the grace period",
+            Fate::NotCreated,
+            Fate::ReadyAfter(0),
+            25,
+        ),
     ] {
         let mut sim = Sim::of(1, &json!(1));
         sim.fate("v2", before);
@@ -143,7 +161,7 @@ fn a_pod_that_is_ready_in_time_may_prove_itself_for_longer() {
 }
 
 #[test]
-fn a_pod_that_fell_ill_after_a_long_life_gets_its_time() {
+fn an_old_pod_that_becomes_not_ready_gets_the_full_deadline() {
     let mut sim = Sim::of(2, &json!(1));
     sim.pass(1000);
     for pod in &mut sim.cluster.pods {
@@ -175,7 +193,7 @@ fn nodes_that_are_not_ready_prove_nothing() {
 }
 
 #[test]
-fn a_killed_run_does_not_begin_the_time_of_a_pod_anew() {
+fn a_killed_run_does_not_restart_the_deadline_of_a_pod() {
     let mut sim = Sim::of(3, &json!(1));
     sim.fate("v2", Fate::NeverReady);
     let mut run = Run::apply(sim, "v2");
@@ -190,7 +208,7 @@ fn a_killed_run_does_not_begin_the_time_of_a_pod_anew() {
         run.look();
     }
     let run = run.finish();
-    assert!(matches!(run.outcome(), Outcome::Parked { .. }), "{}", run.outcome());
+    assert!(matches!(run.outcome(), Outcome::Aborted { .. }), "{}", run.outcome());
     let seconds = run.sim.now().duration_since(began).as_secs();
     assert!((600..=620).contains(&seconds), "{seconds}");
 }
@@ -200,9 +218,10 @@ fn one_node_is_enough() {
     let mut sim = Sim::of(5, &json!(1));
     sim.picky.insert("node-2".into(), "v1".into());
     let run = Run::apply(sim, "v2")
-        .with(|task| task.pace.on_failure = crate::model::OnFailure::Hold)
+        .with(|task| task.pace.on_failure = crate::model::OnFailure::Pause)
         .finish();
-    let Outcome::Held { why: Held::Failed { failed, not_parked: None } } = run.outcome() else {
+    let Outcome::Paused { why: PauseReason::Failed { failed, not_aborted: None } } = run.outcome()
+    else {
         panic!("{}", run.outcome())
     };
     assert_eq!(failed.keys().cloned().collect::<Vec<_>>(), ["node-2"]);

@@ -1,6 +1,6 @@
-//! What holds in thousands of orders of events: requests that are lost, late, or done although the
-//! answer says otherwise; observations that are old, out of order or missing; nodes that come and
-//! go; pods that others delete; runs that are killed at any step.
+//! Properties for thousands of event sequences: requests that are lost, late, or executed although
+//! the answer is an error; observations that are old, out of order or missing; nodes that join and
+//! leave; pods that other clients delete; runs that are killed at any step.
 
 use std::collections::BTreeSet;
 
@@ -10,33 +10,33 @@ use serde_json::json;
 use super::run::{Post, Run, plain_pace};
 use super::sim::{Fate, REFUSED, Sim, rolling};
 use crate::model::{Deadline, IntOrPercent, OnFailure, PolicySpec, SkipUnreadyNodes};
-use crate::plan::HoldState;
-use crate::rollout::{Event, Held, Outcome};
+use crate::plan::PauseState;
+use crate::rollout::{Event, Outcome, PauseReason};
 
-/// One thing that happens.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// So many seconds go by; what is there then may be seen later.
+    /// This number of seconds passes; the observation may be delivered later.
     Pass(i64),
-    /// A step on an observation that is so many observations old.
+    /// A step on an observation of this age, in observations.
     Look(usize),
     /// A new observation, without a step.
     Observe,
-    /// The first request gets its due.
+    /// The first request is executed or lost.
     Post(Post),
-    /// The last answer that was held up comes in, with an old observation.
+    /// The last delayed answer arrives, with an old observation.
     Deliver(usize),
-    /// The run is killed; a new one begins.
+    /// The run is killed; a new one starts.
     Restart,
     /// A node stops reporting, or reports again.
     Node(usize, bool),
-    /// Somebody deletes the pod of a node.
+    /// Another client deletes the pod of a node.
     Steal(usize),
     /// A node joins.
     Join,
     /// A node is removed.
     Remove(usize),
-    /// The controller cannot create a pod, it says.
+    /// The controller reports that it cannot create a pod.
     CreateFailed,
 }
 
@@ -49,7 +49,7 @@ fn post() -> impl Strategy<Value = Post> {
     ]
 }
 
-/// What befalls the shell and its network.
+/// Faults of the caller and its network.
 fn shell() -> BoxedStrategy<Op> {
     prop_oneof![
         4 => (1..6_i64).prop_map(Op::Pass),
@@ -61,12 +61,12 @@ fn shell() -> BoxedStrategy<Op> {
     .boxed()
 }
 
-/// The same, and runs that are killed.
+/// The same faults, and killed runs.
 fn killed() -> BoxedStrategy<Op> {
     prop_oneof![12 => shell(), 1 => Just(Op::Restart)].boxed()
 }
 
-/// The same, and what befalls the cluster.
+/// The same faults, and faults of the cluster.
 fn cluster() -> BoxedStrategy<Op> {
     prop_oneof![
         30 => killed(),
@@ -79,7 +79,7 @@ fn cluster() -> BoxedStrategy<Op> {
     .boxed()
 }
 
-/// A run under all that happens, then in good order to its end.
+/// A run with all these events, then without faults to its end.
 fn through(mut run: Run, image: &str, ops: &[Op]) -> Run {
     run.look();
     for (at, op) in ops.iter().enumerate() {
@@ -118,7 +118,7 @@ fn perform(run: &mut Run, image: &str, at: usize, op: Op) {
         Op::Restart => run.restart(image),
         Op::Node(node, ready) => {
             run.sim.set_ready(node % nodes, ready);
-            // A node that fails of itself is not our doing any more, even if it comes back.
+            // A node that fails by itself is not caused by the run any more, even if it recovers.
             run.count();
         }
         Op::Steal(node) => {
@@ -138,26 +138,26 @@ fn perform(run: &mut Run, image: &str, at: usize, op: Op) {
     }
 }
 
-/// Everything is as it was asked for.
+/// Asserts that the target is reached.
 fn assert_done(run: &mut Run, budget: u32) {
-    // The controller replaces what was skipped, and pods of removed nodes are collected.
+    // The controller replaces skipped pods, and pods of removed nodes are collected.
     run.pass(90);
     assert_eq!(*run.outcome(), Outcome::Done);
     let strategy = rolling(&json!(budget));
-    assert_eq!((run.hold(), run.sim.strategy()), (None, strategy));
+    assert_eq!((run.pause(), run.sim.strategy()), (None, strategy));
     assert!(run.images().into_keys().all(|image| image == "v2"), "{:?}", run.images());
     assert_eq!(run.images().into_values().sum::<usize>(), run.sim.cluster.nodes.len());
     assert_eq!(run.sim.cluster.revisions.len(), 2, "one revision a template");
 }
 
-/// Every delete was of a pod of the first template.
+/// Asserts that only pods of the first template were deleted.
 fn assert_only_outdated(run: &Run) {
     let uids: BTreeSet<_> = run.deletes.iter().map(|delete| delete.pod.as_str()).collect();
     let updated = run.sim.cluster.pods.iter().filter(|pod| uids.contains(pod.name.as_str()));
     assert_eq!(updated.filter(|pod| !pod.terminating).count(), 0);
 }
 
-/// As it is by default, or as the controller paces.
+/// The default pace, or that of the controller.
 fn pace(careful: bool) -> PolicySpec {
     if careful { PolicySpec::default() } else { plain_pace() }
 }
@@ -174,7 +174,7 @@ proptest! {
     })]
 
     #[test]
-    fn whatever_befalls_the_shell_the_budget_is_kept_and_it_ends_done(
+    fn with_any_fault_of_the_caller_the_budget_is_kept_and_it_ends_done(
         budget in 1..4_u32,
         min_ready in prop_oneof![Just(0_u32), Just(4)],
         careful in any::<bool>(),
@@ -186,29 +186,29 @@ proptest! {
         let mut run = through(Run::apply(sim, "v2").with(|it| it.pace = pace(careful)), "v2", &ops);
         assert_done(&mut run, budget);
         assert_only_outdated(&run);
-        // Nothing else takes pods away: the budget holds for the fleet as a whole.
+        // Nothing else deletes pods: the budget applies to the whole fleet.
         prop_assert!(run.most_unavailable <= budget as usize, "{}", run.most_unavailable);
         prop_assert_eq!(run.deleted_uids().len(), 6, "each old pod once");
     }
 
     #[test]
-    fn whatever_befalls_the_cluster_no_more_than_the_budget_is_our_doing(
+    fn with_any_fault_of_the_cluster_the_run_exceeds_no_budget(
         budget in 1..4_u32,
         ops in prop::collection::vec(cluster(), 0..160),
     ) {
         let run = Run::apply(fleet(8, budget), "v2");
-        // Long enough that no node that comes back has failed meanwhile.
+        // Long enough that no node that returns has failed in the meantime.
         let mut run = through(run.with(|task| {
             task.pace.progress_deadline = Deadline(900);
             task.pace.skip_unready_nodes = SkipUnreadyNodes { max: IntOrPercent::Int(8) };
         }), "v2", &ops);
         assert_done(&mut run, budget);
         assert_only_outdated(&run);
-        prop_assert!(run.most_robbed <= budget as usize, "{}", run.most_robbed);
+        prop_assert!(run.most_deleted_from <= budget as usize, "{}", run.most_deleted_from);
     }
 
     #[test]
-    fn a_bad_template_is_parked_whatever_happens(
+    fn a_bad_template_is_aborted_whatever_happens(
         budget in 1..4_u32,
         fate in prop_oneof![
             Just(Fate::NoImage), Just(Fate::NeverReady), Just(Fate::NotCreated)
@@ -227,15 +227,15 @@ proptest! {
             }
         });
         let run = through(run, "v2", &ops);
-        prop_assert!(matches!(run.outcome(), Outcome::Parked { .. }), "{}", run.outcome());
+        prop_assert!(matches!(run.outcome(), Outcome::Aborted { .. }), "{}", run.outcome());
         prop_assert_eq!(run.sim.image(), "v1");
-        let hold = run.hold().unwrap();
-        prop_assert_eq!(hold.state, HoldState::Parked);
-        prop_assert_eq!(run.sim.remembered.iter().next(), hold.failed.as_ref());
+        let pause = run.pause().unwrap();
+        prop_assert_eq!(pause.state, PauseState::Aborted);
+        prop_assert_eq!(run.sim.remembered.iter().next(), pause.failed.as_ref());
         prop_assert!(run.most_unavailable <= budget as usize, "{}", run.most_unavailable);
         if careful {
             let nodes: BTreeSet<_> = run.deletes.iter().map(|delete| &delete.node).collect();
-            prop_assert_eq!(nodes.len(), 1, "what fails everywhere costs one node: {:?}", nodes);
+            prop_assert_eq!(nodes.len(), 1, "a failure on all nodes costs one node: {:?}", nodes);
         }
         if rollback {
             let mut run = run;
@@ -245,7 +245,7 @@ proptest! {
     }
 
     #[test]
-    fn somebody_else_in_the_middle_ends_it_in_a_stated_outcome(
+    fn a_change_by_another_client_ends_it_in_a_defined_outcome(
         when in 0..60_usize,
         what in 0..5_usize,
         ops in prop::collection::vec(shell(), 60..120),
@@ -281,16 +281,16 @@ proptest! {
         let fits = match what {
             0 | 1 => matches!(
                 outcome,
-                Outcome::Stale { .. } | Outcome::Done | Outcome::Held { why: Held::NoAnswer { .. } }
+                Outcome::Stale { .. } | Outcome::Done | Outcome::Paused { why: PauseReason::NoAnswer { .. } }
             ),
             _ => matches!(outcome, Outcome::Gone { .. } | Outcome::Done),
         };
         prop_assert!(fits, "{what}: {outcome}");
-        prop_assert!(run.most_robbed <= 2);
+        prop_assert!(run.most_deleted_from <= 2);
     }
 
     #[test]
-    fn after_an_interrupt_nothing_more_is_deleted_and_the_next_run_ends_it(
+    fn after_an_interrupt_nothing_more_is_deleted_and_the_next_run_completes_it(
         ops in prop::collection::vec(shell(), 0..80),
         more in prop::collection::vec(shell(), 0..40),
     ) {

@@ -1,5 +1,5 @@
-//! What others do meanwhile: people, controllers, the server, the clock. Each ends in a stated
-//! outcome, and never in a delete without a reason.
+//! Changes by others during a run: users, controllers, the server, the clock. Each ends in a
+//! defined outcome, and never in a delete without a reason.
 
 use std::sync::Arc;
 
@@ -8,9 +8,10 @@ use serde_json::json;
 use super::run::{Post, Run};
 use super::sim::{Fate, Sim, on_delete, rolling};
 use crate::model::{Deadline, ManagedBy, UpdateStrategy};
-use crate::plan::{HoldState, ROLLOUT_ANNOTATION};
+use crate::plan::{PauseState, ROLLOUT_ANNOTATION};
 use crate::rollout::{
-    Answer, Attempt, ControllerStep, Event, Failure, Held, Interference, Leave, Outcome, Purpose,
+    AllowedActions, Answer, Attempt, ControllerStep, Event, Failure, Interference, Outcome,
+    PauseReason, Purpose,
 };
 
 /// A run that has deleted two of six pods, one after the other.
@@ -50,24 +51,24 @@ fn interference_is_named_and_nothing_more_is_deleted() {
         (
             "the strategy is edited",
             |sim| {
-                // Nobody rolls meanwhile, so that what is left is seen.
+                // The controller is stopped, so that the rest is visible.
                 sim.idle = true;
                 sim.edit(|spec| spec["updateStrategy"] = rolling(&json!(1)));
             },
             |it| matches!(it, Outcome::Stale { change: Interference::Strategy, held: false }),
         ),
         (
-            "the annotation is taken away",
+            "the annotation is removed",
             |sim| sim.cluster.daemon_set.annotations = std::iter::empty::<(&str, &str)>().collect(),
             |it| matches!(it, Outcome::Stale { change: Interference::Strategy, held: true }),
         ),
         (
-            "the annotation is spoilt",
+            "the annotation is invalid",
             |sim| {
                 sim.cluster.daemon_set.annotations =
                     [(ROLLOUT_ANNOTATION, "{")].into_iter().collect();
             },
-            |it| matches!(it, Outcome::Stale { change: Interference::Hold, held: true }),
+            |it| matches!(it, Outcome::Stale { change: Interference::Pause, held: true }),
         ),
         (
             "deleted",
@@ -75,12 +76,12 @@ fn interference_is_named_and_nothing_more_is_deleted() {
             |it| matches!(it, Outcome::Gone { replaced_by: None }),
         ),
         (
-            "on its way out",
+            "terminating",
             |sim| sim.cluster.daemon_set.terminating = true,
             |it| matches!(it, Outcome::Gone { replaced_by: None }),
         ),
         (
-            "deleted and made again",
+            "deleted and created again",
             |sim| sim.cluster.daemon_set.uid = "uid-another".into(),
             |it| matches!(it, Outcome::Gone { replaced_by: Some(_) }),
         ),
@@ -97,20 +98,21 @@ fn interference_is_named_and_nothing_more_is_deleted() {
 }
 
 #[test]
-fn a_hold_that_another_run_parked_is_not_ours_any_more() {
+fn a_pause_that_another_run_aborted_ends_this_run() {
     let mut run = halfway();
-    let mut hold = run.hold().unwrap();
-    hold.state = HoldState::Parked;
-    let text = serde_json::to_string(&hold).unwrap();
+    let mut pause = run.pause().unwrap();
+    pause.state = PauseState::Aborted;
+    let text = serde_json::to_string(&pause).unwrap();
     run.sim.cluster.daemon_set.annotations = [(ROLLOUT_ANNOTATION, text)].into_iter().collect();
     run.sim.touch();
     let run = run.finish();
-    assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Hold, held: true });
+    assert_eq!(*run.outcome(), Outcome::Stale { change: Interference::Pause, held: true });
 }
 
 #[test]
-fn what_others_finish_is_finished() {
-    // Somebody gives back in the middle, and by the time it is seen no old pod is left.
+fn a_rollout_that_others_complete_is_done() {
+    // Another client restores the strategy in the middle, and when that is observed no old pod is
+    // left.
     let mut run = halfway();
     run.sim.edit(|spec| spec["updateStrategy"] = rolling(&json!(1)));
     run.sim.cluster.daemon_set.annotations = std::iter::empty::<(&str, &str)>().collect();
@@ -120,7 +122,7 @@ fn what_others_finish_is_finished() {
 }
 
 #[test]
-fn pods_that_others_delete_count_and_come_back_new() {
+fn pods_that_others_delete_count_and_are_recreated_updated() {
     let mut run = halfway();
     for pod in run.sim.cluster.pods.iter_mut().filter(|pod| pod.node() == Some(&"node-5".into())) {
         pod.terminating = true;
@@ -131,7 +133,7 @@ fn pods_that_others_delete_count_and_come_back_new() {
 }
 
 #[test]
-fn nodes_that_join_or_leave_are_no_matter() {
+fn nodes_that_join_or_leave_do_not_matter() {
     let mut run = halfway();
     run.sim.join("node-new");
     run.sim.cluster.nodes.retain(|node| node.name != "node-4");
@@ -141,12 +143,13 @@ fn nodes_that_join_or_leave_are_no_matter() {
 }
 
 #[test]
-fn a_controller_that_does_nothing_is_not_waited_for_for_ever() {
+fn a_stalled_controller_is_not_waited_for_indefinitely() {
     let mut run = Run::apply(Sim::of(3, &json!(1)), "v2");
     run = run.with(|task| task.pace.progress_deadline = Deadline(120));
     run.sim.idle = true;
     let run = run.finish();
-    let Outcome::Held { why: Held::ControllerStands { step, seconds } } = run.outcome() else {
+    let Outcome::Paused { why: PauseReason::ControllerStalled { step, seconds } } = run.outcome()
+    else {
         panic!("{}", run.outcome())
     };
     assert!(matches!(step, ControllerStep::Observe { .. }));
@@ -167,29 +170,29 @@ fn several_revisions_of_one_template_are_waited_out() {
     let run = run.finish();
     assert!(matches!(
         run.outcome(),
-        Outcome::Held {
-            why: Held::ControllerStands {
+        Outcome::Paused {
+            why: PauseReason::ControllerStalled {
                 step: ControllerStep::DropDuplicates { revisions: 2 },
                 ..
             }
         }
     ));
-    assert!(run.deletes.len() <= 1, "at most the one that was on its way");
+    assert!(run.deletes.len() <= 1, "at most the pending one");
 }
 
 #[test]
-fn the_time_of_the_run_ends_it_safely() {
+fn the_timeout_of_the_run_ends_it_safely() {
     let run = halfway();
     let at = run.sim.now() + jiff::SignedDuration::from_secs(5);
     let mut run = run.again("v2").with(|task| task.deadline = Some(at));
     run.look();
     run.until(|run| run.sim.now() >= at);
     let run = run.finish();
-    assert_eq!(*run.outcome(), Outcome::Held { why: Held::Timeout });
-    assert!(run.hold().is_some());
+    assert_eq!(*run.outcome(), Outcome::Paused { why: PauseReason::Timeout });
+    assert!(run.pause().is_some());
 }
 
-/// A run whose first three deletes have no answer yet.
+/// A run whose first three deletes are pending.
 fn with_three_deletes_out() -> Run {
     let mut run = Run::apply(Sim::of(6, &json!(3)), "v2");
     run.look();
@@ -207,7 +210,7 @@ fn with_three_deletes_out() -> Run {
 }
 
 #[test]
-fn an_interrupt_ends_at_once_what_has_lost_its_lock() {
+fn an_interrupt_ends_a_run_without_lock_at_once() {
     for events in [[Event::LockLost, Event::Interrupt], [Event::Interrupt, Event::LockLost]] {
         let mut run = with_three_deletes_out();
         for event in events {
@@ -215,7 +218,7 @@ fn an_interrupt_ends_at_once_what_has_lost_its_lock() {
             run.feed(event, 0);
         }
         assert_eq!(*run.outcome(), Outcome::LockLost);
-        assert!(run.ended.is_some_and(|it| it.interrupted), "no other DaemonSet has its turn");
+        assert!(run.ended.is_some_and(|it| it.interrupted), "no other DaemonSet is applied");
     }
 }
 
@@ -223,16 +226,16 @@ fn an_interrupt_ends_at_once_what_has_lost_its_lock() {
 fn a_lost_lock_ends_it_once_all_answers_are_in() {
     let mut run = with_three_deletes_out();
     run.feed(Event::LockLost, 0);
-    assert!(run.ended.is_none(), "three deletes are out");
+    assert!(run.ended.is_none(), "three deletes are pending");
     while run.post(Post::Delivered) {}
     assert_eq!(*run.outcome(), Outcome::LockLost);
     assert!(run.deletes.len() <= 3);
 }
 
-/// Found by the simulation: the DaemonSet was deleted while the run was winding down, and the next
-/// DaemonSet had its turn.
+/// Found by the simulation: the DaemonSet was deleted while the interrupted run waited, and the
+/// apply of the next DaemonSet began.
 #[test]
-fn an_interrupt_is_told_however_it_ends() {
+fn an_interrupt_is_reported_with_any_outcome() {
     let mut run = halfway();
     run.sim.fate("v2", Fate::ReadyAfter(30));
     run.until(|run| run.deletes.len() == 3);
@@ -263,12 +266,12 @@ fn the_first_interrupt_waits_for_pods_that_were_deleted_and_the_second_does_not(
     assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Interrupted, 3));
     let ending = run.ended.as_ref().unwrap();
     assert_eq!(ending.replaced.len(), 3);
-    assert!(run.hold().is_some());
+    assert!(run.pause().is_some());
     assert_eq!(*run.again("v2").finish().outcome(), Outcome::Done);
 }
 
 #[test]
-fn what_the_server_will_not_do_ends_it() {
+fn a_rejected_request_ends_it() {
     let forbidden = || Failure::Forbidden { message: "no".into() };
     let refused = || Failure::Refused { message: "no".into() };
     for failure in [forbidden(), refused()] {
@@ -281,12 +284,12 @@ fn what_the_server_will_not_do_ends_it() {
     for failure in [forbidden(), refused()] {
         let run = refused_a_delete(&failure);
         assert_eq!(run.sim.strategy(), on_delete());
-        let why = Held::Refused { request: Attempt::Delete, failure };
-        assert_eq!(*run.outcome(), Outcome::Held { why }, "its pods wait for a run");
+        let why = PauseReason::Refused { request: Attempt::Delete, failure };
+        assert_eq!(*run.outcome(), Outcome::Paused { why }, "its pods wait for a run");
     }
 }
 
-/// A run that holds the DaemonSet, and whose first delete is answered so.
+/// A run that has paused the DaemonSet, and whose first delete gets this answer.
 fn refused_a_delete(failure: &Failure) -> Run {
     let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
     run.look();
@@ -311,7 +314,7 @@ fn refused_a_delete(failure: &Failure) -> Run {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_not_asked_for_ever() {
+fn requests_without_answer_are_not_retried_indefinitely() {
     let mut run = Run::apply(Sim::of(2, &json!(1)), "v2");
     run = run.with(|task| task.pace.progress_deadline = Deadline(60));
     run.look();
@@ -323,14 +326,15 @@ fn a_server_that_does_not_answer_is_not_asked_for_ever() {
         run.pass(1);
         run.look();
     }
-    let Outcome::Held { why: Held::NoAnswer { request, seconds, .. } } = run.outcome() else {
+    let Outcome::Paused { why: PauseReason::NoAnswer { request, seconds, .. } } = run.outcome()
+    else {
         panic!("{}", run.outcome())
     };
     assert!((*request, 60 <= *seconds && *seconds < 65) == (Attempt::Write, true), "{seconds}");
 }
 
 #[test]
-fn a_conflict_is_a_reason_to_look_again() {
+fn a_conflict_is_retried_on_the_new_version() {
     let mut run = Run::apply(Sim::of(3, &json!(1)), "v2");
     run.look();
     // The status is written in between.
@@ -338,7 +342,7 @@ fn a_conflict_is_a_reason_to_look_again() {
     let run = run.finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 3)].into()));
     let purposes: Vec<_> = run.sim.writes.iter().map(|write| write.purpose).collect();
-    assert_eq!(purposes, [Purpose::Apply, Purpose::GiveBack]);
+    assert_eq!(purposes, [Purpose::Apply, Purpose::RestoreStrategy]);
 }
 
 #[test]
@@ -361,7 +365,7 @@ fn roll_needs_on_delete_and_its_template() {
 }
 
 #[test]
-fn a_run_that_is_the_controller_is_not_done_while_a_node_has_no_pod() {
+fn with_the_in_process_controller_a_run_is_not_done_while_a_node_has_no_pod() {
     for (managed_by, done) in [(ManagedBy::DaemonSetController, true), (ManagedBy::DsApply, false)]
     {
         let mut sim = Sim::with_strategy(2, &on_delete());
@@ -371,7 +375,9 @@ fn a_run_that_is_the_controller_is_not_done_while_a_node_has_no_pod() {
         let run = Run::apply(sim, "v2").finish();
         match run.outcome() {
             Outcome::Done => assert!(done, "{managed_by}"),
-            Outcome::Held { why: Held::NotCreated { nodes, seconds: 30, message: Some(_) } } => {
+            Outcome::Paused {
+                why: PauseReason::NotCreated { nodes, seconds: 30, message: Some(_) },
+            } => {
                 assert!(!done && nodes.contains(&"node-new".into()), "{nodes:?}");
             }
             other => panic!("{managed_by}: {other}"),
@@ -380,7 +386,7 @@ fn a_run_that_is_the_controller_is_not_done_while_a_node_has_no_pod() {
 }
 
 #[test]
-fn a_run_that_rolls_nothing_writes_nothing_when_a_pod_is_not_well() {
+fn a_run_that_rolls_nothing_writes_nothing_when_a_pod_fails() {
     for managed in [false, true] {
         let mut sim = Sim::of(3, &json!(1));
         if managed {
@@ -390,7 +396,9 @@ fn a_run_that_rolls_nothing_writes_nothing_when_a_pod_is_not_well() {
         let image = sim.image();
         sim.fate(&image, Fate::NeverReady);
         let run = Run::apply(sim, &image).finish();
-        let Outcome::Held { why: Held::Failed { failed, not_parked: None } } = run.outcome() else {
+        let Outcome::Paused { why: PauseReason::Failed { failed, not_aborted: None } } =
+            run.outcome()
+        else {
             panic!("managed: {managed}: {}", run.outcome());
         };
         assert!(failed.contains_key("node-0"), "{failed:?}");
@@ -402,7 +410,7 @@ fn a_run_that_rolls_nothing_writes_nothing_when_a_pod_is_not_well() {
 }
 
 #[test]
-fn a_run_that_is_the_controller_takes_up_outdated_pods_that_come_later() {
+fn with_the_in_process_controller_a_run_replaces_outdated_pods_that_appear_later() {
     let mut sim = Sim::of(2, &json!(1));
     sim.cluster.manage();
     let orphan = sim.cluster.pods.pop().unwrap();
@@ -413,7 +421,7 @@ fn a_run_that_is_the_controller_takes_up_outdated_pods_that_come_later() {
     run.settle();
     run.sim.idle = false;
     run.until(|run| run.sim.running().len() == 2);
-    assert_eq!(run.hold(), None);
+    assert_eq!(run.pause(), None);
     run.sim.idle = true;
     run.sim.cluster.pods.retain(|pod| pod.node() != orphan.node());
     run.sim.cluster.pods.push(orphan);
@@ -423,21 +431,21 @@ fn a_run_that_is_the_controller_takes_up_outdated_pods_that_come_later() {
     let run = run.finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 2)].into()));
     let purposes: Vec<_> = run.sim.writes.iter().map(|write| write.purpose).collect();
-    assert_eq!(purposes, [Purpose::Apply, Purpose::Apply, Purpose::GiveBack]);
+    assert_eq!(purposes, [Purpose::Apply, Purpose::Apply, Purpose::RestoreStrategy]);
     assert_eq!(run.deletes.len(), 1);
 }
 
 #[test]
-fn what_is_left_to_the_runs_own_controller() {
+fn actions_allowed_to_the_in_process_controller() {
     let leaves = |strategy: &serde_json::Value| {
         let mut run = Run::apply(Sim::with_strategy(2, strategy), "v2");
-        let mut all = vec![run.leaves()];
+        let mut all = vec![run.allowed_actions()];
         run.look();
         for _ in 0..100 {
-            all.push(run.leaves());
+            all.push(run.allowed_actions());
             run.settle();
         }
-        all.push(run.leaves());
+        all.push(run.allowed_actions());
         assert_eq!(*run.outcome(), Outcome::Done);
         all.dedup();
         all
@@ -445,10 +453,14 @@ fn what_is_left_to_the_runs_own_controller() {
     let surge = json!({
         "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
     });
-    assert_eq!(leaves(&rolling(&json!(1))), [Leave::Nothing, Leave::Upkeep]);
-    assert_eq!(leaves(&on_delete()), [Leave::Nothing, Leave::Upkeep]);
+    assert_eq!(leaves(&rolling(&json!(1))), [AllowedActions::None, AllowedActions::Reconcile]);
+    assert_eq!(leaves(&on_delete()), [AllowedActions::None, AllowedActions::Reconcile]);
     let surged = leaves(&surge);
-    assert_eq!(surged.first(), Some(&Leave::Nothing));
-    assert_eq!(surged.last(), Some(&Leave::Upkeep), "the end of the run ends the surge");
-    assert!(surged.contains(&Leave::Surge));
+    assert_eq!(surged.first(), Some(&AllowedActions::None));
+    assert_eq!(
+        surged.last(),
+        Some(&AllowedActions::Reconcile),
+        "the end of the run ends the surge"
+    );
+    assert!(surged.contains(&AllowedActions::ReconcileAndSurge));
 }

@@ -1,4 +1,4 @@
-//! A run on a simulated cluster, with a shell that may be slow, forgetful or killed.
+//! A run on a simulated cluster, with a caller that may be slow, lose requests or be killed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::sim::{Seen, Sim};
 use crate::model::{OnFailure, PodTemplate, PolicySpec, Ramp, Uid};
-use crate::plan::{Hold, template_digest};
+use crate::plan::{PausedRollout, template_digest};
 use crate::rollout::state::Stop;
 use crate::rollout::{
-    Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Leave, Outcome,
-    Provenance, Report, State, Target, Task, Write, is_on_the_way_back, step,
+    AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome,
+    Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
 };
 
-/// A request on its way.
+/// A pending request.
 #[derive(Clone, Debug)]
 enum Request {
     Write(Box<Write>),
@@ -25,20 +25,20 @@ enum Request {
     Forget(String),
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Post {
-    /// Done and answered.
+    /// Executed and answered.
     Delivered,
-    /// Done, but the answer is an error that does not say so.
+    /// Executed, but the answer is an inconclusive error.
     AnswerLost,
-    /// Not done; the answer is an error that does not say so.
+    /// Not executed; the answer is an inconclusive error.
     RequestLost,
-    /// Done; the answer takes until the next one is asked for.
+    /// Executed; the answer is delayed until the next one is requested.
     AnswerDelayed,
 }
 
-/// A cluster, a run, and what lies between them.
+/// A cluster, a run, and the observations and requests between them.
 pub(super) struct Run {
     pub sim: Sim,
     pub task: Task,
@@ -52,15 +52,15 @@ pub(super) struct Run {
     pub steps: usize,
     pub deletes: Vec<Delete>,
     pub reports: Vec<Report>,
-    /// Nodes that lost an available pod to us, and have none yet.
+    /// Nodes that lost an available pod by a delete of this run, and have none yet.
     robbed: BTreeSet<String>,
-    /// The most of them at one moment.
-    pub most_robbed: usize,
-    /// The most nodes without an available pod at a moment when we deleted an available one.
+    /// The maximum number of them at one moment.
+    pub most_deleted_from: usize,
+    /// The maximum number of nodes without an available pod when the run deleted an available one.
     pub most_unavailable: usize,
 }
 
-/// As the controller paces: the whole budget at once, and Ready is available.
+/// The pace of the controller: the whole budget at once, and Ready is available.
 pub(super) fn plain_pace() -> PolicySpec {
     PolicySpec { ramp: Ramp::None, min_ready_seconds: Some(0), ..PolicySpec::default() }
 }
@@ -82,13 +82,13 @@ pub(super) fn task(goal: Goal) -> Task {
     }
 }
 
-/// What a plan makes of a manifest with this image and strategy.
+/// The target of a plan for a manifest with this image and strategy.
 pub(super) fn target(sim: &Sim, image: &str, strategy: &Value) -> Target {
     let live = &sim.cluster.daemon_set;
     let mut template = live.spec.template.raw().clone();
     template["spec"]["containers"][0]["image"] = image.into();
-    let hold = Hold::of(live).unwrap();
-    let declared = hold.map_or_else(|| sim.strategy(), |hold| hold.declared);
+    let pause = PausedRollout::of(live).unwrap();
+    let declared = pause.map_or_else(|| sim.strategy(), |pause| pause.declared);
     let changes = template != *live.spec.template.raw() || declared != *strategy;
     Target {
         uid: (!sim.deleted).then(|| live.uid.clone()),
@@ -119,19 +119,19 @@ impl Run {
             deletes: Vec::new(),
             reports: Vec::new(),
             robbed: BTreeSet::new(),
-            most_robbed: 0,
+            most_deleted_from: 0,
             most_unavailable: 0,
         }
     }
 
-    /// `ds-apply apply` of a manifest with this image, under the strategy that was declared.
+    /// `ds-apply apply` of a manifest with this image and the declared strategy.
     pub(super) fn apply(sim: Sim, image: &str) -> Self {
         let strategy = declared(&sim);
         let target = target(&sim, image, &strategy);
         Self::new(sim, task(Goal::Apply(target)))
     }
 
-    /// The same with other settings.
+    /// The same run with other settings.
     #[must_use]
     pub(super) fn with(mut self, change: impl FnOnce(&mut Task)) -> Self {
         change(&mut self.task);
@@ -139,14 +139,14 @@ impl Run {
         self
     }
 
-    /// Another run on the same cluster, the first one gone without a trace.
+    /// Another run on the same cluster, after the first one has died.
     pub(super) fn again(self, image: &str) -> Self {
         let pace = self.task.pace.clone();
         Self::apply(self.sim, image).with(|task| task.pace = pace)
     }
 
-    /// Throws the state away and begins anew with a fresh plan on a fresh snapshot. What was on its
-    /// way is lost. A template that is remembered as failed is refused, but a way back is gone on with.
+    /// Discards the state and starts again with a fresh plan on a fresh snapshot. Pending requests
+    /// are lost. A template that is recorded as failed is rejected, but a rollback is resumed.
     pub(super) fn restart(&mut self, image: &str) {
         self.requests.clear();
         self.delayed.clear();
@@ -157,7 +157,7 @@ impl Run {
         let target = target(&self.sim, image, &declared(&self.sim));
         let digest = template_digest(target.template.raw());
         let rolls_back = self.task.pace.on_failure == OnFailure::Rollback;
-        self.task.goal = if rolls_back && is_on_the_way_back(&self.sim.seen().world(), &digest) {
+        self.task.goal = if rolls_back && is_rolling_back(&self.sim.seen().world(), &digest) {
             Goal::GoBack
         } else if self.sim.remembered.contains(&digest) {
             return;
@@ -175,7 +175,7 @@ impl Run {
         self.steps += 1;
         self.wake = None;
         for effect in effects {
-            assert!(self.ended.is_none(), "nothing comes after the end");
+            assert!(self.ended.is_none(), "no effect after the end");
             match effect {
                 Effect::Write(write) => self.requests.push_back(Request::Write(write)),
                 Effect::Delete(delete) => self.requests.push_back(Request::Delete(delete)),
@@ -195,17 +195,17 @@ impl Run {
         }
     }
 
-    /// When it wants to look again at the latest.
+    /// The time of the next step at the latest.
     pub(super) fn wake(&self) -> Option<Timestamp> {
         self.wake
     }
 
-    /// What a controller of the run's own may do.
-    pub(super) fn leaves(&self) -> Leave {
-        self.state.leaves()
+    /// The actions that the in-process controller may take.
+    pub(super) fn allowed_actions(&self) -> AllowedActions {
+        self.state.allowed_actions()
     }
 
-    /// Sees the cluster as it is.
+    /// Adds an observation of the current cluster.
     pub(super) fn observe(&mut self) {
         self.seen.push_back(self.sim.seen());
         if self.seen.len() > 8 {
@@ -222,7 +222,7 @@ impl Run {
         self.feed(Event::Look, 0);
     }
 
-    /// Carries out the first request.
+    /// Executes the first request.
     pub(super) fn post(&mut self, post: Post) -> bool {
         let Some(request) = self.requests.pop_front() else { return false };
         let done = post != Post::RequestLost;
@@ -265,12 +265,12 @@ impl Run {
         true
     }
 
-    /// Takes the first request off its way: the test answers it.
+    /// Removes the first request: the test answers it.
     pub(super) fn drop_request(&mut self) {
-        self.requests.pop_front().expect("a request is out");
+        self.requests.pop_front().expect("a request is pending");
     }
 
-    /// Delivers the last answer that was delayed.
+    /// Delivers the last delayed answer.
     pub(super) fn deliver(&mut self, age: usize) -> bool {
         let Some(answer) = self.delayed.pop_back() else { return false };
         self.feed(Event::Answer(answer), age);
@@ -281,7 +281,7 @@ impl Run {
         let before = self.sim.unavailable();
         let result = self.sim.delete(delete);
         let robbed = self.sim.unavailable();
-        // One that was not Ready when it was looked at may be so by now.
+        // A pod that was not Ready when it was evaluated may be Ready by now.
         let knowingly = delete.cost != Cost::Nothing;
         if result.is_ok() && robbed.len() > before.len() && knowingly {
             self.robbed.insert(delete.node.to_string());
@@ -292,11 +292,12 @@ impl Run {
         result
     }
 
-    /// Nodes that we took a pod from, and that are Ready without an available one ever since.
+    /// Nodes on which the run deleted a pod, and that are Ready without an available one since
+    /// then.
     pub(super) fn count(&mut self) {
         let unavailable = self.sim.unavailable();
         self.robbed.retain(|node| unavailable.contains(node));
-        self.most_robbed = self.most_robbed.max(self.robbed.len());
+        self.most_deleted_from = self.most_deleted_from.max(self.robbed.len());
     }
 
     pub(super) fn pass(&mut self, seconds: i64) {
@@ -306,7 +307,7 @@ impl Run {
         }
     }
 
-    /// Everything in order: requests are answered, observations are fresh, a second goes by.
+    /// One second without faults: requests are answered, observations are fresh.
     pub(super) fn settle(&mut self) {
         while self.deliver(0) || self.post(Post::Delivered) {}
         self.pass(1);
@@ -315,14 +316,14 @@ impl Run {
         }
     }
 
-    /// In good order to the end.
+    /// Runs without faults to the end.
     pub(super) fn finish(mut self) -> Self {
         self.look();
         self.until(|_| false);
         self
     }
 
-    /// In good order until something holds, or to the end.
+    /// Runs without faults until a condition is true, or to the end.
     pub(super) fn until(&mut self, holds: impl Fn(&Self) -> bool) {
         for _ in 0..5_000 {
             if self.ended.is_some() || holds(self) {
@@ -330,18 +331,18 @@ impl Run {
             }
             self.settle();
         }
-        panic!("neither an end nor what was waited for: {:#?}", self.reports.last());
+        panic!("neither the end nor the condition was reached: {:#?}", self.reports.last());
     }
 
     pub(super) fn outcome(&self) -> &Outcome {
         &self.ended.as_ref().expect("it has ended").outcome
     }
 
-    pub(super) fn hold(&self) -> Option<Hold> {
-        Hold::of(&self.sim.cluster.daemon_set).unwrap()
+    pub(super) fn pause(&self) -> Option<PausedRollout> {
+        PausedRollout::of(&self.sim.cluster.daemon_set).unwrap()
     }
 
-    /// How many pods run each image.
+    /// Number of pods by image.
     pub(super) fn images(&self) -> BTreeMap<String, usize> {
         let mut images = BTreeMap::new();
         for image in self.sim.running().into_values() {
@@ -359,8 +360,8 @@ impl Run {
     }
 }
 
-/// The strategy that is declared, held or not.
+/// The declared strategy, paused or not.
 pub(super) fn declared(sim: &Sim) -> Value {
-    let hold = Hold::of(&sim.cluster.daemon_set).unwrap();
-    hold.map_or_else(|| sim.strategy(), |hold| hold.declared)
+    let pause = PausedRollout::of(&sim.cluster.daemon_set).unwrap();
+    pause.map_or_else(|| sim.strategy(), |pause| pause.declared)
 }

@@ -1,4 +1,4 @@
-//! A cluster small enough to hold in the head, with a kubelet and an API server.
+//! A small simulated cluster with a kubelet and an API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use serde_json::{Value, json};
 
 use crate::controller::test_cluster::{Cluster, node};
 use crate::model::{
-    ContainerTrouble, DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
+    ContainerFailure, DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
     REVISION_HASH_LABEL, Revision, Uid,
 };
 use crate::rollout::{Delete, Failure, Precondition, Provenance, World, Write, Written, write};
 
-/// What becomes of the pods of a template.
+/// The behavior of the pods of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Ready after so many seconds.
+    /// Ready after this number of seconds.
     ReadyAfter(i64),
-    /// `ImagePullBackOff`, for ever.
+    /// `ImagePullBackOff`, permanently.
     NoImage,
     /// Running, never Ready.
     NeverReady,
-    /// Ready, then crashing, over and over.
+    /// Ready, then crashing, repeatedly.
     Crashes,
-    /// Ready as soon as it runs, and ends after so many seconds: started again at once for the first
+    /// Ready as soon as it runs, and ends after this number of seconds: restarted at once the first
     /// time, then after 10 s, 20 s, 40 s and so on.
     EndsAfter(i64),
-    /// The API server refuses to create them.
+    /// The API server rejects their creation.
     NotCreated,
 }
 
-/// What was seen of a cluster at one moment.
+/// An observation of the cluster at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     daemon_set: Option<DaemonSet>,
@@ -48,7 +48,7 @@ impl Seen {
             nodes: &self.nodes,
             pods: &self.pods,
             revisions: &self.revisions,
-            ground: None,
+            node_placements: None,
             is_current: self.is_current,
         }
     }
@@ -57,27 +57,27 @@ impl Seen {
 /// The cluster.
 pub(super) struct Sim {
     pub cluster: Cluster,
-    /// By image.
+    /// The behavior of pods by image.
     fates: BTreeMap<String, Fate>,
-    /// Nodes where pods of any template only become Ready when the image is this one.
+    /// Nodes where pods become Ready only with this image.
     pub picky: BTreeMap<String, String>,
-    /// How long a pod takes to go, in seconds.
+    /// Time that a pod takes to terminate, in seconds.
     pub stop: i64,
     leaving: BTreeMap<Uid, Timestamp>,
-    /// The DaemonSet was deleted.
+    /// Whether the DaemonSet was deleted.
     pub deleted: bool,
-    /// The controller does nothing.
+    /// Whether the controller is stopped.
     pub idle: bool,
-    /// What the controller said when it could not create a pod.
+    /// The last `FailedCreate` message of the controller.
     pub create_failed: Option<String>,
-    /// What it says then.
+    /// The message that it will report.
     pub refusal: String,
-    /// What happens cannot be seen.
+    /// Whether the watches are not current.
     pub hidden: bool,
     version: u64,
-    /// What was remembered as failed.
+    /// The recorded failed templates.
     pub remembered: BTreeSet<String>,
-    /// Writes that were carried out.
+    /// Writes that were executed.
     pub writes: Vec<Write>,
 }
 
@@ -113,7 +113,7 @@ impl Sim {
         sim
     }
 
-    /// What becomes of pods of `image`; three seconds to Ready if nothing is said.
+    /// Sets the behavior of pods of `image`; the default is Ready after three seconds.
     pub(super) fn fate(&mut self, image: &str, fate: Fate) {
         self.fates.insert(image.to_owned(), fate);
     }
@@ -132,7 +132,7 @@ impl Sim {
         }
     }
 
-    /// Lets time pass, second by second.
+    /// Advances the time, second by second.
     pub(super) fn pass(&mut self, seconds: i64) {
         for _ in 0..seconds {
             self.cluster.now += SignedDuration::from_secs(1);
@@ -142,7 +142,7 @@ impl Sim {
         }
     }
 
-    /// Pods that have had their time go, as do those of nodes that are no more. A kubelet that does
+    /// Removes pods whose termination is complete, and those of removed nodes. A kubelet that does
     /// not answer keeps its pods.
     fn collect(&mut self) {
         let now = self.now();
@@ -237,7 +237,7 @@ impl Sim {
         self.cluster.daemon_set.raw["spec"]["updateStrategy"].clone()
     }
 
-    /// Images of all pods that are not on their way out, by node.
+    /// Images of all pods that are not terminating, by node.
     pub(super) fn running(&self) -> BTreeMap<String, String> {
         let images = self.images();
         let pods = self.cluster.pods.iter().filter(|pod| !pod.terminating);
@@ -261,7 +261,7 @@ impl Sim {
         }));
     }
 
-    /// Changes the spec, as anybody may.
+    /// Changes the spec, as any client may.
     pub(super) fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         let mut strategy = Value::Null;
         self.cluster.edit(|spec| {
@@ -272,7 +272,7 @@ impl Sim {
         Arc::make_mut(&mut self.cluster.daemon_set.raw)["spec"]["updateStrategy"] = strategy;
     }
 
-    /// Carries out a server-side apply with its preconditions.
+    /// Executes a server-side apply with its preconditions.
     pub(super) fn write(&mut self, write: &Write) -> Result<Written, Failure> {
         let object = write.object();
         match &write.precondition {
@@ -311,7 +311,7 @@ impl Sim {
         })
     }
 
-    /// Carries out a delete.
+    /// Executes a delete.
     pub(super) fn delete(&mut self, delete: &Delete) -> Result<(), Failure> {
         let pod = self.cluster.pods.iter_mut().find(|pod| pod.name == delete.pod);
         match pod {
@@ -363,7 +363,7 @@ impl Sim {
     }
 }
 
-/// One pod at its age.
+/// Updates one pod according to its age.
 fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
     let mut set = |ready: bool| set_ready(pod, ready, now);
     match fate {
@@ -374,7 +374,8 @@ fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
         Fate::NeverReady => set(false),
         Fate::NoImage | Fate::NotCreated => {
             set(false);
-            pod.trouble = Some(trouble("ImagePullBackOff", "Back-off pulling image").into());
+            pod.container_failure =
+                Some(pod_failure("ImagePullBackOff", "Back-off pulling image").into());
         }
         Fate::EndsAfter(seconds) => {
             let (up, since, restarts) = life(seconds, age);
@@ -382,7 +383,8 @@ fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
             pod.phase = PodPhase::Running;
             pod.restarts = restarts;
             pod.containers_changed = Some(now - SignedDuration::from_secs(age - since));
-            pod.trouble = (!up).then(|| trouble("CrashLoopBackOff", "back-off restarting").into());
+            pod.container_failure =
+                (!up).then(|| pod_failure("CrashLoopBackOff", "back-off restarting").into());
         }
         Fate::Crashes => {
             // Ready for two seconds, in the back-off for eight.
@@ -392,13 +394,14 @@ fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
             if up && age % 10 == 0 {
                 pod.containers_changed = Some(now);
             }
-            pod.trouble =
-                (!up).then(|| trouble("CrashLoopBackOff", "back-off 10s restarting").into());
+            pod.container_failure =
+                (!up).then(|| pod_failure("CrashLoopBackOff", "back-off 10s restarting").into());
         }
     }
 }
 
-/// A condition keeps its time while its status stays; one that was never true has none.
+/// Sets the Ready condition. It keeps its time while its status is unchanged; a condition that was
+/// never true has none.
 fn set_ready(pod: &mut Pod, ready: bool, now: Timestamp) {
     match (ready, pod.readiness) {
         (true, PodReadiness::NotReady { .. }) => {
@@ -411,8 +414,8 @@ fn set_ready(pod: &mut Pod, ready: bool, now: Timestamp) {
     }
 }
 
-/// How a container stands at this age that ends `up` seconds after each start: whether it runs, since
-/// when it does or does not, and how often it was started again.
+/// The state at this age of a container that ends `up` seconds after each start: whether it runs,
+/// since when it does or does not, and its number of restarts.
 fn life(up: i64, age: i64) -> (bool, i64, u32) {
     let (mut start, mut restarts, mut wait) = (0, 0, 0);
     loop {
@@ -429,8 +432,8 @@ fn life(up: i64, age: i64) -> (bool, i64, u32) {
     }
 }
 
-fn trouble(reason: &str, message: &str) -> ContainerTrouble {
-    ContainerTrouble { container: "c".into(), reason: reason.into(), message: message.into() }
+fn pod_failure(reason: &str, message: &str) -> ContainerFailure {
+    ContainerFailure { container: "c".into(), reason: reason.into(), message: message.into() }
 }
 
 pub(super) fn rolling(max_unavailable: &Value) -> Value {

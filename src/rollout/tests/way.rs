@@ -1,4 +1,4 @@
-//! The way from one template to the next, in good order.
+//! Rollouts from one template to the next, without faults.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
 use crate::model::{IntOrPercent, MinReady, REVISION_HASH_LABEL, Ramp};
-use crate::plan::{COMMIT_ANNOTATION, HoldState, Reason, Wave};
+use crate::plan::{COMMIT_ANNOTATION, PauseState, Reason, Wave};
 use crate::rollout::{Extent, Goal, Outcome, Precondition, Purpose, Report, first_write};
 
 fn purposes(run: &Run) -> Vec<Purpose> {
@@ -14,14 +14,14 @@ fn purposes(run: &Run) -> Vec<Purpose> {
 }
 
 #[test]
-fn a_rollout_is_held_replaced_in_waves_and_given_back() {
+fn a_rollout_is_paused_replaced_in_waves_and_restored() {
     for (budget, most) in [(json!(1), 1), (json!(3), 3), (json!("10%"), 1), (json!("100%"), 8)] {
         let run = Run::apply(Sim::of(8, &budget), "v2").finish();
         assert_eq!(*run.outcome(), Outcome::Done, "{budget}");
         assert_eq!(run.images(), [("v2".to_owned(), 8)].into());
-        assert_eq!((run.most_robbed, run.most_unavailable), (most, most), "{budget}");
-        assert_eq!(purposes(&run), [Purpose::Apply, Purpose::GiveBack]);
-        assert_eq!((run.sim.strategy(), run.hold()), (rolling(&budget), None));
+        assert_eq!((run.most_deleted_from, run.most_unavailable), (most, most), "{budget}");
+        assert_eq!(purposes(&run), [Purpose::Apply, Purpose::RestoreStrategy]);
+        assert_eq!((run.sim.strategy(), run.pause()), (rolling(&budget), None));
         assert_eq!(run.deletes.len(), 8);
         assert_eq!(run.deleted_uids().len(), 8);
         let ending = run.ended.unwrap();
@@ -30,19 +30,19 @@ fn a_rollout_is_held_replaced_in_waves_and_given_back() {
 }
 
 #[test]
-fn the_first_write_holds_and_remembers_where_it_came_from() {
+fn the_first_write_pauses_and_records_the_previous_revision() {
     let run = Run::apply(Sim::of(2, &json!(1)), "v2").finish();
     let write = &run.sim.writes[0];
-    let hold = write.hold.as_ref().unwrap();
+    let pause = write.pause.as_ref().unwrap();
     assert_eq!(write.strategy, on_delete());
-    assert_eq!((hold.state, &hold.declared), (HoldState::Holding, &rolling(&json!(1))));
-    assert_eq!(hold.from.as_ref().unwrap().number.0, 1);
-    assert_eq!(hold.commit.as_deref(), Some("c0ffee"));
-    assert!(run.sim.writes[1].hold.is_none());
+    assert_eq!((pause.state, &pause.declared), (PauseState::Paused, &rolling(&json!(1))));
+    assert_eq!(pause.from.as_ref().unwrap().number.0, 1);
+    assert_eq!(pause.commit.as_deref(), Some("c0ffee"));
+    assert!(run.sim.writes[1].pause.is_none());
 }
 
 #[test]
-fn an_object_that_adopts_outdated_pods_is_held_from_birth() {
+fn an_object_that_adopts_outdated_pods_is_created_paused() {
     let wave = Wave {
         index: 1,
         name: "all".into(),
@@ -59,13 +59,13 @@ fn an_object_that_adopts_outdated_pods_is_held_from_birth() {
         run.look();
         run.settle();
         let first = &run.sim.writes[0];
-        assert_eq!(first.hold.is_some(), held);
+        assert_eq!(first.pause.is_some(), held);
         assert_eq!(first.strategy == on_delete(), held);
     }
 }
 
 #[test]
-fn what_is_tried_out_is_what_is_written_first() {
+fn the_dry_run_equals_the_first_write() {
     let surging = surging(&json!(1));
     for (strategy, image, written) in [
         (rolling(&json!(2)), "v2", Some(true)),
@@ -73,12 +73,12 @@ fn what_is_tried_out_is_what_is_written_first() {
         (surging, "v2", Some(false)),
         (on_delete(), "v2", Some(false)),
     ] {
-        // The time that the run may take is no affair of the preflight.
+        // The timeout of the run does not affect the preflight.
         let sim = Sim::with_strategy(3, &strategy);
         let mut run = Run::apply(sim, image).with(|task| task.deadline = Some(Timestamp::MIN));
         let (seen, now) = (run.sim.seen(), run.sim.now());
         let first = first_write(&run.task, &seen.world(), now);
-        assert_eq!(first.as_ref().map(|it| it.hold.is_some()), written, "{strategy} {image}");
+        assert_eq!(first.as_ref().map(|it| it.pause.is_some()), written, "{strategy} {image}");
         run = run.with(|task| task.deadline = None);
         run.look();
         run.settle();
@@ -92,7 +92,7 @@ fn what_is_tried_out_is_what_is_written_first() {
 }
 
 #[test]
-fn nothing_is_deleted_before_the_controller_has_seen_the_hold() {
+fn nothing_is_deleted_before_the_controller_has_observed_the_pause() {
     let mut run = Run::apply(Sim::of(3, &json!(3)), "v2");
     run.sim.idle = true;
     run.look();
@@ -106,7 +106,7 @@ fn nothing_is_deleted_before_the_controller_has_seen_the_hold() {
 }
 
 #[test]
-fn a_new_revision_carries_the_provenance_and_a_reused_one_gets_it() {
+fn a_new_revision_has_the_provenance_and_a_reused_one_gets_it() {
     let run = Run::apply(Sim::of(2, &json!(1)), "v2").finish();
     let commits = |run: &Run, image: &str| {
         let revisions = run.sim.cluster.revisions.iter();
@@ -123,20 +123,20 @@ fn a_new_revision_carries_the_provenance_and_a_reused_one_gets_it() {
 }
 
 #[test]
-fn a_write_that_came_too_late_is_made_again_on_what_was_faster() {
+fn a_write_that_conflicts_is_retried_on_the_new_version() {
     let mut run = Run::apply(Sim::of(2, &json!(2)), "v2");
     run.look();
     run.sim.touch();
     assert!(run.post(Post::Delivered));
     assert_eq!(purposes(&run), [], "refused");
-    assert!(!run.post(Post::Delivered), "not on what is known to be old");
+    assert!(!run.post(Post::Delivered), "not on an old version");
     run.look();
     assert!(run.post(Post::Delivered), "no time has passed");
     assert_eq!(purposes(&run), [Purpose::Apply]);
 }
 
 #[test]
-fn nothing_to_replace_needs_no_hold() {
+fn nothing_to_replace_needs_no_pause() {
     let run = Run::apply(Sim::of(3, &json!(1)), "v1").finish();
     assert_eq!((run.outcome(), purposes(&run)), (&Outcome::Done, vec![]));
     let sim = Sim::of(3, &json!(1));
@@ -147,7 +147,7 @@ fn nothing_to_replace_needs_no_hold() {
 }
 
 #[test]
-fn a_new_daemon_set_is_made_and_watched() {
+fn a_new_daemon_set_is_created_and_watched() {
     let mut sim = Sim::of(3, &json!(1));
     sim.deleted = true;
     sim.cluster.pods.clear();
@@ -169,19 +169,19 @@ fn a_policy_makes_the_budget_stricter_never_looser() {
 }
 
 #[test]
-fn a_rollout_that_the_controller_is_in_is_taken_over() {
+fn a_rollout_in_progress_by_the_controller_is_paused_and_continued() {
     let mut sim = Sim::of(6, &json!(1));
     sim.cluster.set_image("v2");
     sim.touch();
     sim.pass(2);
     let run = Run::apply(sim, "v2").finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
-    assert_eq!(purposes(&run), [Purpose::Apply, Purpose::GiveBack]);
-    assert_eq!(run.sim.writes[0].hold.as_ref().unwrap().from.as_ref().unwrap().number.0, 1);
+    assert_eq!(purposes(&run), [Purpose::Apply, Purpose::RestoreStrategy]);
+    assert_eq!(run.sim.writes[0].pause.as_ref().unwrap().from.as_ref().unwrap().number.0, 1);
 }
 
 #[test]
-fn the_controller_does_the_surging() {
+fn the_controller_surges() {
     let sim = Sim::with_strategy(6, &surging(&json!(2)));
     let run = Run::apply(sim, "v2").finish();
     assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v2".to_owned(), 6)].into()));
@@ -193,7 +193,7 @@ fn on_delete_changes_the_object_only() {
     let run = Run::apply(Sim::with_strategy(3, &on_delete()), "v2").finish();
     assert_eq!((run.outcome(), purposes(&run)), (&Outcome::Done, vec![Purpose::Apply]));
     assert_eq!(run.images(), [("v1".to_owned(), 3)].into());
-    assert_eq!(run.ended.unwrap().left.len(), 3, "those that wait");
+    assert_eq!(run.ended.unwrap().left.len(), 3, "the waiting ones");
 }
 
 fn roll(nodes: usize, extent: Extent) -> Run {
@@ -212,7 +212,7 @@ fn roll_and_step_replace_pods_and_never_write() {
     {
         let run = roll(5, extent.clone()).finish();
         assert_eq!(*run.outcome(), Outcome::Done, "{extent:?}");
-        assert_eq!((run.deletes.len(), run.most_robbed), (replaced, 1), "{extent:?}");
+        assert_eq!((run.deletes.len(), run.most_deleted_from), (replaced, 1), "{extent:?}");
         assert!(run.sim.writes.is_empty());
         if extent == named() {
             assert_eq!(run.deleted_nodes(), ["node-1", "node-3"]);
@@ -221,37 +221,37 @@ fn roll_and_step_replace_pods_and_never_write() {
     let run = roll(5, Extent::All).with(|task| {
         task.pace.max_unavailable = Some(IntOrPercent::Percent(60));
     });
-    assert_eq!(run.finish().most_robbed, 3);
+    assert_eq!(run.finish().most_deleted_from, 3);
 }
 
 #[test]
-fn a_step_under_a_hold_keeps_to_what_was_declared() {
+fn a_step_while_paused_uses_the_declared_strategy() {
     let mut held = Run::apply(Sim::of(5, &json!(2)), "v2");
     held.look();
     held.until(|run| run.deletes.len() >= 2);
     let run = Run::new(held.sim, task(Goal::Roll(Extent::All))).finish();
-    assert_eq!((run.outcome(), run.most_robbed), (&Outcome::Done, 2));
-    assert!(run.hold().is_some(), "a step gives nothing back");
+    assert_eq!((run.outcome(), run.most_deleted_from), (&Outcome::Done, 2));
+    assert!(run.pause().is_some(), "a step does not restore the strategy");
     let run = run.again("v2").finish();
-    assert_eq!((run.outcome(), run.hold()), (&Outcome::Done, None));
+    assert_eq!((run.outcome(), run.pause()), (&Outcome::Done, None));
 }
 
 #[test]
-fn release_gives_back_at_once() {
+fn release_restores_the_strategy_at_once() {
     let mut held = Run::apply(Sim::of(5, &json!(2)), "v2");
     held.look();
     held.until(|run| run.deletes.len() >= 2);
     let Goal::Apply(target) = held.task.goal.clone() else { unreachable!() };
     let written = target.written;
     let run = Run::new(held.sim, task(Goal::Release { written: written.clone() })).finish();
-    assert_eq!((run.outcome(), run.hold()), (&Outcome::Done, None));
+    assert_eq!((run.outcome(), run.pause()), (&Outcome::Done, None));
     assert_eq!(run.sim.strategy(), rolling(&json!(2)));
     let run = Run::new(run.sim, task(Goal::Release { written })).finish();
     assert_eq!((run.outcome(), purposes(&run).len()), (&Outcome::Done, 2), "nothing to release");
 }
 
 #[test]
-fn a_held_rollout_goes_on_with_the_same_or_another_template() {
+fn a_paused_rollout_resumes_with_the_same_or_another_template() {
     for (image, writes) in [("v2", 0), ("v3", 1), ("v1", 1)] {
         let mut held = Run::apply(Sim::of(5, &json!(1)), "v2");
         held.look();
@@ -263,8 +263,8 @@ fn a_held_rollout_goes_on_with_the_same_or_another_template() {
         let purposes = purposes(&run);
         assert_eq!(purposes.len() - written, writes + 1, "{image}: {purposes:?}");
         assert_eq!(declared(&run.sim), rolling(&json!(1)));
-        let froms: Vec<_> = run.sim.writes.iter().filter_map(|it| it.hold.as_ref()).collect();
-        assert!(froms.iter().all(|hold| hold.from.as_ref().unwrap().number.0 == 1));
+        let froms: Vec<_> = run.sim.writes.iter().filter_map(|it| it.pause.as_ref()).collect();
+        assert!(froms.iter().all(|pause| pause.from.as_ref().unwrap().number.0 == 1));
     }
 }
 
@@ -287,7 +287,7 @@ fn waves_follow_one_another() {
     let order = run.deleted_nodes();
     assert_eq!(order, ["node-4", "node-5", "node-2", "node-0", "node-1", "node-3"]);
     assert_eq!(*run.outcome(), Outcome::Done);
-    // Both of the first wave are well before the second begins.
+    // Both nodes of the first wave are available before the second wave begins.
     let at = |wanted: &dyn Fn(&Report) -> bool| run.reports.iter().position(wanted).unwrap();
     let second = at(&|it| matches!(it, Report::Deleting(delete) if delete.node == "node-2"));
     let recovered =
@@ -296,7 +296,7 @@ fn waves_follow_one_another() {
 }
 
 #[test]
-fn every_delete_says_which_revision_goes() {
+fn every_delete_names_the_outdated_revision() {
     let run = Run::apply(Sim::of(2, &json!(1)), "v2").finish();
     for delete in &run.deletes {
         let Reason::Outdated { revision: Some(number) } = delete.reason else { panic!() };

@@ -1,4 +1,4 @@
-//! What is sent.
+//! The objects that are sent.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use crate::model::{Labels, RevisionNumber};
 use crate::plan::{
-    COMMIT_ANNOTATION, Hold, HoldState, ROLLOUT_ANNOTATION, RevisionRef, keeps_template,
-    ledger_after,
+    COMMIT_ANNOTATION, PauseState, PausedRollout, ROLLOUT_ANNOTATION, RevisionRef, keeps_template,
+    record_after,
 };
 use crate::rollout::world::is_older;
 use crate::rollout::write::{PLAN_DIGEST_ANNOTATION, provenance};
 use crate::rollout::{Precondition, Provenance, Purpose, Write};
 
-fn hold() -> Hold {
-    Hold {
-        state: HoldState::Holding,
+fn pause() -> PausedRollout {
+    PausedRollout {
+        state: PauseState::Paused,
         declared: json!({"type": "RollingUpdate"}),
         plan_digest: "sha256:01".into(),
         from: Some(RevisionRef { name: "agent-1".into(), number: RevisionNumber(1) }),
@@ -39,7 +39,7 @@ fn written(write: impl FnOnce(&mut Write)) -> Value {
         })),
         template: None,
         strategy: json!({"type": "OnDelete"}),
-        hold: Some(hold()),
+        pause: Some(pause()),
         provenance: Some(Provenance {
             commit: Some("c0ffee".into()),
             plan_digest: "sha256:01".into(),
@@ -52,12 +52,12 @@ fn written(write: impl FnOnce(&mut Write)) -> Value {
 }
 
 #[test]
-fn one_object_carries_template_hold_and_provenance() {
+fn one_object_contains_template_pause_and_provenance() {
     let object = written(|_| {});
     let mut metadata = object["metadata"].clone();
     let text = metadata["annotations"].as_object_mut().unwrap().remove(ROLLOUT_ANNOTATION);
     let text = text.unwrap();
-    assert_eq!(serde_json::from_str::<Hold>(text.as_str().unwrap()).unwrap(), hold());
+    assert_eq!(serde_json::from_str::<PausedRollout>(text.as_str().unwrap()).unwrap(), pause());
     assert_eq!(
         metadata,
         json!({
@@ -74,27 +74,28 @@ fn one_object_carries_template_hold_and_provenance() {
 }
 
 #[test]
-fn what_is_not_wanted_is_not_sent() {
+fn unset_fields_are_not_sent() {
     let object = written(|write| {
         write.precondition = Precondition::Absent;
-        write.hold = None;
+        write.pause = None;
         write.provenance = None;
         write.template = Some(Arc::new(json!({"spec": {"image": "good"}})));
         let object = Arc::make_mut(&mut write.written);
-        object["metadata"]["annotations"][ROLLOUT_ANNOTATION] = "a hold of before".into();
+        object["metadata"]["annotations"][ROLLOUT_ANNOTATION] = "an earlier pause".into();
     });
     assert_eq!(object["metadata"], json!({"name": "agent", "annotations": {"note": "kept"}}));
     assert_eq!(object["spec"]["template"], json!({"spec": {"image": "good"}}));
 }
 
 #[test]
-fn restoring_the_strategy_keeps_the_live_template_and_what_is_owned_of_it() {
+fn restoring_the_strategy_keeps_the_live_template_and_its_ownership() {
     let container = |more: &Value| {
         let mut container = json!({"name": "c", "image": "a:1"});
         container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"spec": {"containers": [container]}})
     };
-    // `(live, the manifest, what is sent)`; a `{}` that is not live would make another template.
+    // `(live, the manifest, the sent object)`; a `{}` that is not live would make a different
+    // template.
     let stop = json!({"lifecycle": {"preStop": {"exec": {"command": ["x"]}}}});
     for (live, manifest, sent) in [
         (json!({}), json!({}), json!({})),
@@ -111,13 +112,13 @@ fn restoring_the_strategy_keeps_the_live_template_and_what_is_owned_of_it() {
             })
         };
         let now = "2026-08-01T12:00:00Z".parse().unwrap();
-        let raw = ledger_after(None, &stated(&live), now).unwrap();
+        let raw = record_after(None, &stated(&live), now).unwrap();
         let object = written(|write| {
             write.live = Some(Arc::new(raw.clone()));
             write.keeps_template = true;
             write.written = Arc::new(stated(&manifest));
             write.strategy = json!({"type": "RollingUpdate"});
-            write.hold = None;
+            write.pause = None;
         });
         assert_eq!(object["spec"]["template"], container(&sent), "{live} and {manifest}");
         assert_eq!(object["spec"]["updateStrategy"], json!({"type": "RollingUpdate"}));
@@ -126,7 +127,7 @@ fn restoring_the_strategy_keeps_the_live_template_and_what_is_owned_of_it() {
 }
 
 #[test]
-fn provenance_is_added_to_what_a_revision_had_before() {
+fn provenance_is_added_to_that_of_the_revision() {
     let change = |commit: Option<&str>| Provenance {
         commit: commit.map(str::to_owned),
         plan_digest: "sha256:02".into(),

@@ -1,12 +1,11 @@
-//! What is to be done, and when: work in the order of time, and of its coming in case of a tie, so
-//! that the same cluster has the same history each time (upstream: `workqueue`, which knows each
-//! item once, too).
+//! The queue of work: in the order of time, and of insertion in case of a tie, so that the same
+//! cluster always has the same history (upstream: `workqueue`, which also keeps each item once).
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-/// Pieces of work, each at most once.
+/// Work items, each at most once.
 #[derive(Debug)]
 pub(super) struct Agenda<W> {
     due: BTreeMap<(Timestamp, u64), W>,
@@ -19,7 +18,7 @@ impl<W: Clone + Ord> Agenda<W> {
         Self { due: BTreeMap::new(), places: BTreeMap::new(), added: 0 }
     }
 
-    /// Adds work for that time. What is there already is done at the earlier of both.
+    /// Adds work at that time. Work that is queued already is done at the earlier of both times.
     pub(super) fn add(&mut self, at: Timestamp, work: W) {
         match self.places.get(&work) {
             Some((before, _)) if *before <= at => {}
@@ -27,7 +26,7 @@ impl<W: Clone + Ord> Agenda<W> {
         }
     }
 
-    /// Puts work at that time, wherever it was.
+    /// Moves work to that time, whether it was queued or not.
     pub(super) fn put(&mut self, at: Timestamp, work: W) {
         self.remove(&work);
         let place = (at, self.added);
@@ -36,19 +35,19 @@ impl<W: Clone + Ord> Agenda<W> {
         self.places.insert(work, place);
     }
 
-    /// Takes work off.
+    /// Removes work.
     pub(super) fn remove(&mut self, work: &W) {
         if let Some(place) = self.places.remove(work) {
             self.due.remove(&place);
         }
     }
 
-    /// When the next piece of work is due.
+    /// The time of the next work item.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.due.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// The next piece of work that is due by now.
+    /// Takes the next work item that is due by now.
     pub(super) fn pop(&mut self, now: Timestamp) -> Option<W> {
         self.next_due().filter(|due| *due <= now)?;
         let (_, work) = self.due.pop_first()?;
@@ -63,7 +62,7 @@ mod tests {
     use crate::controller::test_cluster::at;
 
     #[test]
-    fn the_earlier_time_counts_and_ties_go_by_coming() {
+    fn the_earlier_time_wins_and_ties_keep_insertion_order() {
         let mut agenda = Agenda::new();
         for (when, work) in [(5, "a"), (3, "b"), (3, "c"), (2, "a"), (9, "b"), (7, "d")] {
             agenda.add(at(when), work);

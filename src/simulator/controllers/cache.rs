@@ -1,4 +1,4 @@
-//! What the controllers have heard of the cluster: a little later than it was so (upstream: shared
+//! The controllers' cache of the cluster, a little older than the cluster itself (upstream: shared
 //! informers).
 
 use std::cmp::Ordering;
@@ -9,8 +9,8 @@ use crate::model::{
 };
 use crate::simulator::{Change, Event, Kind, Object, Store};
 
-/// Slim views, sorted by name, as the decision rules want them. Pods come and go all the time, so they
-/// are in no list that would have to make room for each.
+/// Slim views, sorted by name, as the decision rules expect them. Pods change often, so they are
+/// not in sorted lists, where each insertion would move others.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     pub(super) nodes: Vec<Node>,
@@ -19,16 +19,16 @@ pub(super) struct Cache {
     pub(super) revisions: BTreeMap<NamespaceName, Vec<Revision>>,
     /// The version of the last event of a node.
     pub(super) nodes_version: u64,
-    /// The version of the last event that was heard.
+    /// The version of the last event received.
     pub(super) version: u64,
 }
 
-/// The kinds that controllers listen to.
+/// The kinds that controllers watch.
 pub(super) const KINDS: [Kind; 5] =
     [Kind::Node, Kind::Pod, Kind::DaemonSet, Kind::ControllerRevision, Kind::ConfigMap];
 
 impl Cache {
-    /// Everything that is there now.
+    /// A cache of all current objects.
     pub(super) fn of(store: &Store) -> Self {
         let mut cache = Self::default();
         for kind in KINDS {
@@ -40,7 +40,7 @@ impl Cache {
         cache
     }
 
-    /// Takes in what happened.
+    /// Applies an event.
     pub(super) fn hear(&mut self, event: &Event) {
         match event.change {
             Change::Added | Change::Modified => self.put(&event.object),

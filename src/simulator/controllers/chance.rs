@@ -1,7 +1,7 @@
-//! Chance that is the same each time: a number between 0 and 1 out of the seed and of what it is
-//! for. One more pod shifts nobody else's.
+//! Reproducible random numbers: a number between 0 and 1 from the seed and the purpose. One more
+//! pod does not change the numbers of others.
 
-/// Where all chance comes from.
+/// Random seed.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulator) struct Chance(u64);
 
@@ -10,7 +10,7 @@ impl Chance {
         Self(seed)
     }
 
-    /// From 0 up to 1, for what these words name.
+    /// A number from 0 up to (not including) 1, for the purpose that these words name.
     pub(in crate::simulator) fn share(self, words: &[&str]) -> f64 {
         let mut state = mix(self.0 ^ 0x9e37_79b9_7f4a_7c15);
         for byte in words.iter().flat_map(|word| word.bytes().chain([0])) {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chance_is_spread_and_repeats() {
+    fn numbers_are_uniform_and_reproducible() {
         let chance = Chance::new(7);
         let shares: Vec<f64> =
             (0..1000).map(|n: u32| chance.share(&["pod", &n.to_string()])).collect();

@@ -1,7 +1,7 @@
-//! Warnings of controllers about a DaemonSet, as events (upstream: `record.EventRecorder` and its
-//! correlator, which counts one that comes again).
+//! Warning events of controllers about a DaemonSet (upstream: `record.EventRecorder` and its
+//! correlator, which counts repeated ones).
 //!
-//! Only warnings: of what went well, thousands of pods tell themselves.
+//! Only warnings: successes are visible in the pods.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ use super::whole_second;
 use crate::model::{DaemonSetKey, Uid};
 use crate::simulator::{Kind, Store, Target};
 
-/// Who warns (upstream: the component of the DaemonSet controller's recorder).
+/// Source of the events (upstream: the component of the DaemonSet controller's recorder).
 const COMPONENT: &str = "daemonset-controller";
 
-/// Warns about a DaemonSet, or counts the same warning once more.
+/// Creates a warning about a DaemonSet, or increases the count of an equal one.
 pub(super) fn warn(
     store: &mut Store,
     about: &DaemonSetKey,

@@ -1,7 +1,8 @@
-//! The DaemonSet controller: when it syncs, and how one sync goes (upstream: `DaemonSetsController`).
+//! The DaemonSet controller: its queue, and the steps of one sync (upstream:
+//! `DaemonSetsController`).
 //!
-//! What a sync decides is `controller::sync`, on what has been heard; here are the queue, the
-//! expectations, the read-own-writes gate, retries, and the pace of requests. One worker a
+//! The decision of a sync is in `controller::sync`, on the cache; here are the queue, the
+//! expectations, the read-own-writes check, retries, and the rate of requests. One worker for each
 //! DaemonSet, so two DaemonSets do not wait for each other.
 
 mod perform;
@@ -11,45 +12,45 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use self::perform::{complain, perform};
+use self::perform::{perform, report_failed_create};
 use super::expectations::Expectations;
 use super::limiter::Limiter;
 use super::{Moment, Work, complaints};
 use crate::controller::backoff::{Backoff, FailedPods};
 use crate::controller::claims::OwnerIndex;
-use crate::controller::ground::Survey;
-use crate::controller::program::{PodWrite, Program, Request};
+use crate::controller::node_placements::PlacementCache;
 use crate::controller::revision_data::Matching;
 use crate::controller::sync::{Input, Outcome, Untouched, sync};
+use crate::controller::sync_requests::{PodWrite, Request, SyncRequests};
 use crate::controller::{Owner, placement};
 use crate::model::{
     ControllerRef, DaemonSet, DaemonSetKey, Labels, ManagedBy, NamespaceName, Node, Pod,
 };
 use crate::simulator::{Change, Event, Kind, Reason, Status};
 
-/// The first wait after a sync that failed (upstream: `DefaultControllerRateLimiter`).
+/// The first delay after a sync that failed (upstream: `DefaultControllerRateLimiter`).
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 
-/// The longest one.
+/// The maximum delay.
 const LONGEST_RETRY: Duration = Duration::from_secs(1000);
 
-/// What its pods and revisions name as their owner.
+/// Owner kind of its pods and revisions.
 const KIND: &str = ManagedBy::DaemonSetController.owner_kind();
 
-/// All DaemonSets of the cluster.
+/// The DaemonSet controller of the cluster.
 #[derive(Debug)]
 pub(super) struct DaemonSets {
     expectations: Expectations,
     backoff: Backoff,
     limiter: Limiter,
-    running: BTreeMap<DaemonSetKey, Program>,
-    /// Wanted again while they are being synced.
+    running: BTreeMap<DaemonSetKey, SyncRequests>,
+    /// DaemonSets that were queued again while they are being synced.
     dirty: BTreeSet<DaemonSetKey>,
     failures: BTreeMap<DaemonSetKey, u32>,
-    /// The last version that was written, which has to be heard of before the next sync.
+    /// The last written version, which must be received before the next sync.
     written: BTreeMap<DaemonSetKey, u64>,
-    /// Where pods may be.
-    surveys: BTreeMap<DaemonSetKey, Survey>,
+    /// The nodes on which pods of each DaemonSet may run.
+    surveys: BTreeMap<DaemonSetKey, PlacementCache>,
 }
 
 impl DaemonSets {
@@ -66,7 +67,7 @@ impl DaemonSets {
         }
     }
 
-    /// Wakes every DaemonSet, as a controller manager does when it starts.
+    /// Queues every DaemonSet, as a controller manager does when it starts.
     pub(super) fn wake_all(moment: &mut Moment<'_>) {
         let keys: Vec<DaemonSetKey> = moment.cache.daemon_sets.keys().cloned().collect();
         for key in keys {
@@ -74,7 +75,7 @@ impl DaemonSets {
         }
     }
 
-    /// Hears what happened; the cache has heard it already.
+    /// Handles an event that is in the cache already.
     pub(super) fn hear(&mut self, event: &Event, moment: &mut Moment<'_>) {
         let (object, before) = (&event.object, event.previous.as_deref());
         match object.kind() {
@@ -108,7 +109,8 @@ impl DaemonSets {
         }
     }
 
-    /// (upstream: `addDaemonset`, `updateDaemonset`, `deleteDaemonset`)
+    /// Handles an event of a DaemonSet (upstream: `addDaemonset`, `updateDaemonset`,
+    /// `deleteDaemonset`).
     fn hear_daemon_set(
         &mut self,
         change: Change,
@@ -123,8 +125,8 @@ impl DaemonSets {
         wake(moment, daemon_set.key.clone());
     }
 
-    /// (upstream: `addPod`, `updatePod`, `deletePod`) A pod that begins to be deleted counts as
-    /// deleted, and each further change of it once more.
+    /// Handles an event of a pod (upstream: `addPod`, `updatePod`, `deletePod`). A pod that begins
+    /// to be deleted counts as deleted, and once more with each further change.
     fn hear_pod(
         &mut self,
         change: Change,
@@ -169,7 +171,7 @@ impl DaemonSets {
         self.surveys.remove(key);
     }
 
-    /// One sync, up to its first wait (upstream: `syncDaemonSet`).
+    /// Runs one sync, up to its first wait (upstream: `syncDaemonSet`).
     pub(super) fn sync(&mut self, key: &DaemonSetKey, moment: &mut Moment<'_>) {
         if self.running.contains_key(key) {
             self.dirty.insert(key.clone());
@@ -205,13 +207,14 @@ impl DaemonSets {
         let (cache, now) = (moment.cache, moment.now);
         let namespace = &daemon_set.key.namespace;
         let owner = Owner::from(daemon_set);
-        let survey = self.surveys.entry(daemon_set.key.clone()).or_default();
-        let ground = survey.ground(daemon_set, &cache.nodes, cache.nodes_version);
+        let placement_cache = self.surveys.entry(daemon_set.key.clone()).or_default();
+        let node_placements =
+            placement_cache.node_placements(daemon_set, &cache.nodes, cache.nodes_version);
         let pods = OwnerIndex::new(cache.pods_in(namespace));
         let outcome = sync(&Input {
             owner,
-            fleet: &ground.fleet(&cache.nodes),
-            placements: ground.placements(),
+            fleet: &node_placements.fleet(&cache.nodes),
+            placements: node_placements.placements(),
             pods: &pods,
             revisions: cache.revisions_in(namespace),
             matching: Matching::Exact,
@@ -223,11 +226,11 @@ impl DaemonSets {
             Outcome::Untouched(Untouched::SelectsAll) => Decision::SelectsAll,
             Outcome::Untouched(Untouched::Terminating) => Decision::Nothing,
             Outcome::NameTaken(error) => {
-                Decision::Run(Box::new(Program::of_collision(&owner, &daemon_set.uid, &error)))
+                Decision::Run(Box::new(SyncRequests::of_collision(&owner, &daemon_set.uid, &error)))
             }
             Outcome::Synced(effects) => {
-                let program = Program::of(&owner, &daemon_set.uid, &effects);
-                // The back-off of a failed pod begins with the decision, and so does the warning.
+                let program = SyncRequests::of(&owner, &daemon_set.uid, &effects);
+                // The back-off of a failed pod begins with the decision, and so does the event.
                 let requests = program.batches.iter().flat_map(|batch| &batch.requests);
                 for request in requests {
                     if let Request::DeletePod { node, failed: true, name, uid: _ } = request {
@@ -245,7 +248,7 @@ impl DaemonSets {
         }
     }
 
-    /// Sends what may be sent now, and comes back for the rest.
+    /// Sends the requests that may be sent now, and queues the rest.
     pub(super) fn go(&mut self, key: &DaemonSetKey, moment: &mut Moment<'_>) {
         let Some(mut program) = self.running.remove(key) else { return };
         while let Some(mut batch) = program.batches.pop_front() {
@@ -262,7 +265,7 @@ impl DaemonSets {
                 }
                 let failed = self.send(&program, &request, moment);
                 if failed {
-                    // The rest of this portion is under way already.
+                    // The rest of this batch is in flight already.
                     let skipped = program.fail(stage);
                     self.expectations.created(key, skipped);
                 }
@@ -275,22 +278,22 @@ impl DaemonSets {
         if program.ending {
             return self.finish(&program, moment);
         }
-        // A sync takes its time, and whatever wakes it meanwhile wakes it once.
+        // A sync takes time, and all events during it queue the DaemonSet once.
         program.ending = true;
         let decided = moment.timings.sync(moment.cache.nodes.len());
         let later = moment.now + moment.timings.request + decided;
         self.come_back(program, later, moment);
     }
 
-    fn come_back(&mut self, program: Program, later: Timestamp, moment: &mut Moment<'_>) {
+    fn come_back(&mut self, program: SyncRequests, later: Timestamp, moment: &mut Moment<'_>) {
         let key = program.key.clone();
         self.running.insert(key.clone(), program);
         moment.agenda.put(later, Work::GoOn(key));
     }
 
-    /// Sends one request; whether it has failed.
-    fn send(&mut self, program: &Program, request: &Request, moment: &mut Moment<'_>) -> bool {
-        let Program { key, .. } = program;
+    /// Sends one request; returns `true` if it failed.
+    fn send(&mut self, program: &SyncRequests, request: &Request, moment: &mut Moment<'_>) -> bool {
+        let SyncRequests { key, .. } = program;
         if let Request::Expect { creates, deletes } = request {
             self.expectations.set(key, *creates, *deletes, moment.now);
             return false;
@@ -304,7 +307,7 @@ impl DaemonSets {
             Err(error) => error,
         };
         match request.pod_write() {
-            // Nothing can be created there any more, and nothing is to be told of it.
+            // Nothing can be created in a terminating namespace, and no event is written.
             Some(PodWrite::Create) if is_of_ending_namespace(&error) => return false,
             Some(PodWrite::Create) => self.expectations.created(key, 1),
             Some(PodWrite::Delete) => self.expectations.deleted(key),
@@ -316,11 +319,11 @@ impl DaemonSets {
             return false;
         }
         tracing::debug!(%key, ?request, %error, "a request of the controller failed");
-        complain(moment.store, program, request, &error, moment.now);
+        report_failed_create(moment.store, program, request, &error, moment.now);
         true
     }
 
-    fn finish(&mut self, program: &Program, moment: &mut Moment<'_>) {
+    fn finish(&mut self, program: &SyncRequests, moment: &mut Moment<'_>) {
         let key = &program.key;
         for wait in &program.again {
             moment.agenda.add(moment.now + *wait, Work::SyncLater(key.clone()));
@@ -335,7 +338,7 @@ impl DaemonSets {
         }
     }
 
-    /// (upstream: `AddRateLimited`)
+    /// Queues the DaemonSet again after a delay (upstream: `AddRateLimited`).
     fn retry(&mut self, key: &DaemonSetKey, moment: &mut Moment<'_>) {
         let failures = self.failures.entry(key.clone()).or_default();
         let wait = FIRST_RETRY.saturating_mul(2_u32.saturating_pow(*failures)).min(LONGEST_RETRY);
@@ -344,18 +347,18 @@ impl DaemonSets {
     }
 }
 
-/// What becomes of a sync.
+/// The decision of a sync.
 enum Decision {
     Nothing,
     SelectsAll,
-    Run(Box<Program>),
+    Run(Box<SyncRequests>),
 }
 
 fn wake(moment: &mut Moment<'_>, key: DaemonSetKey) {
     moment.agenda.add(moment.now, Work::Sync(key));
 }
 
-/// The DaemonSet behind a controller reference: by name, and then it must be the one (upstream:
+/// The DaemonSet of a controller reference: found by name, with a matching uid (upstream:
 /// `resolveControllerRef`).
 fn owner(
     moment: &Moment<'_>,
@@ -368,7 +371,7 @@ fn owner(
     (found.uid == reference.uid).then_some(key)
 }
 
-/// An orphan wakes whoever may adopt it.
+/// Queues every DaemonSet that may adopt an orphan.
 fn wake_selecting(moment: &mut Moment<'_>, namespace: &NamespaceName, labels: &Labels) {
     let all = moment.cache.daemon_sets.values();
     let selecting = all.filter(|it| {
@@ -381,7 +384,8 @@ fn wake_selecting(moment: &mut Moment<'_>, namespace: &NamespaceName, labels: &L
     }
 }
 
-/// A pod that has just become Ready is available later, which no event will tell.
+/// Queues a sync for the time at which a pod that has just become Ready is available, because there
+/// will be no event.
 fn wake_when_available(
     moment: &mut Moment<'_>,
     key: &DaemonSetKey,
@@ -397,8 +401,8 @@ fn wake_when_available(
     }
 }
 
-/// Labels and taints count, and that a node is new; that one is gone does not (upstream:
-/// `addNode`, `updateNode`, `syncNodeUpdate`).
+/// Handles an event of a node: new nodes and changes of labels and taints matter, deletion does not
+/// (upstream: `addNode`, `updateNode`, `syncNodeUpdate`).
 fn hear_node(change: Change, node: &Node, before: Option<&Node>, moment: &mut Moment<'_>) {
     let same = |before: &Node| before.labels == node.labels && before.taints == node.taints;
     if change == Change::Deleted || before.is_some_and(same) {
@@ -409,7 +413,7 @@ fn hear_node(change: Change, node: &Node, before: Option<&Node>, moment: &mut Mo
         let placement = placement::judge(&daemon_set.spec.template.placement, node);
         let mut pods = cache.pods_in(&daemon_set.key.namespace);
         let has_pod = pods.any(|pod| {
-            // By name alone, as upstream's index has it.
+            // By name only, as in upstream's index.
             let is_own = pod.controller.as_ref().is_some_and(|reference| {
                 *reference.kind == *KIND && *reference.name == *daemon_set.key.name.as_str()
             });
@@ -427,8 +431,8 @@ fn hear_node(change: Change, node: &Node, before: Option<&Node>, moment: &mut Mo
     }
 }
 
-/// A new revision that has an owner wakes nobody; its change or end does, and so does an orphan
-/// (upstream: `addHistory`, `updateHistory`, `deleteHistory`).
+/// Handles an event of a revision. A new revision with an owner is ignored; its change or deletion
+/// is not, and neither is an orphan (upstream: `addHistory`, `updateHistory`, `deleteHistory`).
 fn hear_revision(event: &Event, moment: &mut Moment<'_>) {
     let Some(revision) = event.object.revision() else { return };
     match &revision.controller {
@@ -443,7 +447,7 @@ fn hear_revision(event: &Event, moment: &mut Moment<'_>) {
     }
 }
 
-/// Whether a pod could not be created because its namespace is on its way out.
+/// `true` if a pod could not be created because its namespace is terminating.
 fn is_of_ending_namespace(error: &Status) -> bool {
     error.reason == Reason::Forbidden && error.message.contains("because it is being terminated")
 }

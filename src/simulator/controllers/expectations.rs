@@ -1,5 +1,5 @@
-//! What a controller has done and not seen yet (upstream: `ControllerExpectations`). Until it has,
-//! or has waited too long, its view of the cluster is not to be acted on.
+//! Writes of a controller that it has not seen yet (upstream: `ControllerExpectations`). Until it
+//! has seen them, or a timeout has passed, its cache is too old to act on.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::controller::sync;
 use crate::model::DaemonSetKey;
 
-/// After so long, what was not seen is not waited for (upstream: `ExpectationsTimeout`).
+/// Timeout after which expectations are ignored (upstream: `ExpectationsTimeout`).
 const TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
-/// Creations and deletions that are still to be seen, by DaemonSet.
+/// Creations and deletions that were not seen yet, by DaemonSet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expectations(BTreeMap<DaemonSetKey, Counts>);
 
@@ -23,7 +23,7 @@ struct Counts {
 }
 
 impl Expectations {
-    /// Expects these, whatever was expected before (upstream: `SetExpectations`).
+    /// Sets the expectations, replacing earlier ones (upstream: `SetExpectations`).
     pub(super) fn set(
         &mut self,
         key: &DaemonSetKey,
@@ -36,26 +36,26 @@ impl Expectations {
         self.0.insert(key.clone(), counts);
     }
 
-    /// A creation was seen, or will not be.
+    /// Records creations that were seen or have failed.
     pub(super) fn created(&mut self, key: &DaemonSetKey, count: usize) {
         if let Some(counts) = self.0.get_mut(key) {
             counts.creates -= i64::try_from(count).unwrap_or(i64::MAX);
         }
     }
 
-    /// A deletion was seen, or will not be.
+    /// Records a deletion that was seen or has failed.
     pub(super) fn deleted(&mut self, key: &DaemonSetKey) {
         if let Some(counts) = self.0.get_mut(key) {
             counts.deletes -= 1;
         }
     }
 
-    /// Forgets a DaemonSet that is gone.
+    /// Removes a deleted DaemonSet.
     pub(super) fn forget(&mut self, key: &DaemonSetKey) {
         self.0.remove(key);
     }
 
-    /// How a sync finds them (upstream: `SatisfiedExpectations`).
+    /// The state of the expectations for a sync (upstream: `SatisfiedExpectations`).
     pub(super) fn of(&self, key: &DaemonSetKey, now: Timestamp) -> sync::Expectations {
         let outstanding = self.0.get(key).is_some_and(|counts| {
             let open = counts.creates > 0 || counts.deletes > 0;
@@ -71,7 +71,7 @@ mod tests {
     use crate::controller::test_cluster::at;
 
     #[test]
-    fn both_counts_have_to_be_seen_or_time_to_pass() {
+    fn both_counts_must_be_seen_or_the_timeout_passes() {
         use sync::Expectations::{Outstanding, Satisfied};
         let key = DaemonSetKey::new("ns", "agent");
         let mut all = Expectations::default();

@@ -1,23 +1,23 @@
-//! When the garbage collector looks: an object is gone that others belong to, or waits for them to be
-//! let go or gone (upstream: `garbagecollector`, `GraphBuilder.processGraphChanges`).
+//! Schedules the garbage collector: when an owner is deleted, or waits for its dependents to be
+//! orphaned or deleted (upstream: `garbagecollector`, `GraphBuilder.processGraphChanges`).
 //!
-//! Not here: what then becomes of them (`verbs`).
+//! Not here: the collection itself (`verbs`).
 
 use super::{Moment, Work};
 use crate::simulator::{Change, Event, Object};
 
-/// The finalizers of an object that waits for what belongs to it.
+/// Finalizers of an object that waits for its dependents.
 const FINALIZERS: [&str; 2] = ["orphan", "foregroundDeletion"];
 
-/// Who the controller is to the API server.
+/// Field manager of the controller's writes.
 const MANAGER: &str = "kube-controller-manager";
 
-/// Begins with a look at everything: some may have lost their owners while nobody looked.
+/// Starts with a full collection: objects may have lost their owners before.
 pub(super) fn begin(moment: &mut Moment<'_>) {
     moment.agenda.add(moment.now, Work::CollectGarbage);
 }
 
-/// Hears of a change; whether it concerns the garbage collector, it finds out by itself.
+/// Handles an event, and schedules a collection if it is relevant.
 pub(super) fn hear(event: &Event, moment: &mut Moment<'_>) {
     let object = &event.object;
     let is_gone = event.change == Change::Deleted;
@@ -29,7 +29,7 @@ pub(super) fn hear(event: &Event, moment: &mut Moment<'_>) {
             let namespace = if kind.is_namespaced() { object.key().namespace() } else { "" };
             let found = moment.store.get(kind, namespace, &owner.name);
             let found = found.filter(|found| found.meta().uid == owner.uid);
-            // One that is gone already has left this object behind.
+            // A deleted owner has left this object behind.
             found.map_or(!is_gone, |found| is_gone && waits(found))
         })
     };
@@ -38,7 +38,7 @@ pub(super) fn hear(event: &Event, moment: &mut Moment<'_>) {
     }
 }
 
-/// Looks at everything.
+/// Runs a full collection.
 pub(super) fn collect(moment: &mut Moment<'_>) {
     if let Err(error) = moment.store.verbs(moment.now, MANAGER).collect_garbage() {
         tracing::debug!(%error, "garbage is left");

@@ -1,5 +1,5 @@
-//! What happens to nodes in a rehearsal, as somebody else's doing: machines die, join and go, and
-//! people cordon, label and taint them.
+//! Node events of a rehearsal, caused from outside the cluster: machines die, join and are removed,
+//! and administrators cordon, label and taint them.
 
 use serde_json::{Map, Value, json};
 
@@ -8,13 +8,13 @@ use super::{Moment, node_monitor};
 use crate::model::{Labels, NodeEvent, NodeName, NodeSelection, Taint};
 use crate::simulator::{DeleteOptions, Kind, Status, Target, load};
 
-/// Who does it.
+/// Field manager of these writes.
 const MANAGER: &str = "rehearsal";
 
 /// The taint of a cordoned node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// It happens now.
+/// Applies a node event.
 pub(super) fn happen(event: &NodeEvent, kubelets: &mut Kubelets, moment: &mut Moment<'_>) {
     match event {
         NodeEvent::Dies { nodes, at: _ } => {
@@ -84,7 +84,7 @@ fn told(result: Result<(), Status>, node: &NodeName) {
 }
 
 fn new_node(name: &NodeName, labels: &Labels, taints: &[Taint]) -> Value {
-    // What every node has; a label that is given counts.
+    // Labels that every node has; given labels take precedence.
     let mut all: Map<String, Value> =
         [("kubernetes.io/hostname", name.as_str()), ("kubernetes.io/os", "linux")]
             .into_iter()

@@ -1,8 +1,8 @@
-//! The kubelets: each plays the life of the pods that are bound to its node, and their end.
+//! The kubelets: each simulates the life and the termination of the pods on its node.
 //!
-//! A dead kubelet does nothing; when it comes back, its pods go on. A node that is not Ready when
-//! the cluster is loaded counts as dead. Not here: what comes next in a life (`life`), and what the
-//! API shows of it (`status`).
+//! A dead kubelet does nothing; when it comes back, its pods continue. A node that is not Ready
+//! when the cluster is loaded has a dead kubelet. Not here: the stages of a pod's life (`life`),
+//! and its status in the API (`status`).
 
 mod life;
 mod status;
@@ -14,13 +14,13 @@ use jiff::Timestamp;
 
 pub(in crate::simulator) use status::whole_second;
 
-use self::life::{Cause, Life, Stage, StartUp, Trouble};
+use self::life::{Cause, ContainerFault, Life, Stage, StartUp};
 use self::status::Spec;
 use super::{Moment, Work};
 use crate::model::{ImageFault, Node, NodeName, Pod, PodPhase, PodTarget, Uid};
 use crate::simulator::{Change, DeleteOptions, Event, Kind, Object, ObjectKey, Target};
 
-/// Who a kubelet is to the API server.
+/// Field manager of a kubelet's writes.
 const MANAGER: &str = "kubelet";
 
 /// All kubelets of the cluster.
@@ -28,11 +28,11 @@ const MANAGER: &str = "kubelet";
 pub(super) struct Kubelets {
     faults: Vec<ImageFault>,
     pods: BTreeMap<ObjectKey, Held>,
-    /// Since when each of them is dead.
+    /// The time of death of each dead kubelet.
     dead: BTreeMap<NodeName, Timestamp>,
 }
 
-/// A pod that a kubelet has.
+/// A pod of a kubelet.
 #[derive(Debug)]
 struct Held {
     uid: Uid,
@@ -42,11 +42,11 @@ struct Held {
 
 #[derive(Debug)]
 enum Doing {
-    /// It lives, and the API has been told of its stage.
+    /// The pod is alive; `told` if its stage was written to the API.
     Living { life: Life, plan: StartUp, told: bool },
-    /// It ends then.
+    /// The pod terminates, and is gone at that time.
     Ending(Timestamp),
-    /// It is as it is: it was loaded in some trouble, or has ended.
+    /// The pod does not change: it was loaded with a failure, or has ended.
     Staying,
 }
 
@@ -55,17 +55,17 @@ impl Kubelets {
         Self { faults, pods: BTreeMap::new(), dead: BTreeMap::new() }
     }
 
-    /// Since when the kubelets are dead that are.
+    /// The time of death of each dead kubelet.
     pub(super) fn dead(&self) -> &BTreeMap<NodeName, Timestamp> {
         &self.dead
     }
 
-    /// The kubelet of a node is not heard of any more.
+    /// Stops the kubelet of a node.
     pub(super) fn die(&mut self, node: &NodeName, now: Timestamp) {
         self.dead.entry(node.clone()).or_insert(now);
     }
 
-    /// It is back: its pods go on, and are told of anew.
+    /// Starts the kubelet again: its pods continue, and their status is written again.
     pub(super) fn come_back(&mut self, node: &NodeName, moment: &mut Moment<'_>) {
         if self.dead.remove(node).is_none() {
             return;
@@ -76,10 +76,9 @@ impl Kubelets {
                 Doing::Living { told, .. } => *told = false,
                 Doing::Ending(_) => {}
                 Doing::Staying => {
-                    let runs =
-                        moment.store.at(Kind::Pod, key).and_then(|it| it.pod()).is_some_and(
-                            |pod| pod.phase == PodPhase::Running && pod.trouble.is_none(),
-                        );
+                    let runs = moment.store.at(Kind::Pod, key).and_then(|it| it.pod()).is_some_and(
+                        |pod| pod.phase == PodPhase::Running && pod.container_failure.is_none(),
+                    );
                     if runs {
                         held.doing = found_ready(now);
                     }
@@ -89,13 +88,13 @@ impl Kubelets {
         }
     }
 
-    /// The machine is gone for good, with all that ran on it.
+    /// Removes the machine and all its pods.
     pub(super) fn vanish(&mut self, node: &NodeName) {
         self.dead.remove(node);
         self.pods.retain(|_, held| held.node != *node);
     }
 
-    /// Takes up a pod that is there at the beginning.
+    /// Adopts a pod that exists at the start.
     pub(super) fn adopt(&mut self, object: &Object, moment: &mut Moment<'_>) {
         let Some((pod, node)) = bound(object) else { return };
         let running = pod.phase == PodPhase::Running;
@@ -103,7 +102,7 @@ impl Kubelets {
             Doing::Ending(object.meta().deleted.unwrap_or(moment.now))
         } else if pod.is_ready() && running {
             found_ready(moment.now)
-        } else if pod.phase == PodPhase::Pending && pod.trouble.is_none() {
+        } else if pod.phase == PodPhase::Pending && pod.container_failure.is_none() {
             return self.begin(object, pod, node, moment);
         } else {
             Doing::Staying
@@ -116,7 +115,7 @@ impl Kubelets {
         }
     }
 
-    /// Hears of a pod.
+    /// Handles an event of a pod.
     pub(super) fn hear(&mut self, event: &Event, moment: &mut Moment<'_>) {
         let object = &event.object;
         let Some((pod, node)) = bound(object) else { return };
@@ -146,7 +145,7 @@ impl Kubelets {
         moment.agenda.put(moment.now, Work::Kubelet(object.key().clone()));
     }
 
-    /// The end begins: processes are asked to stop, and have their grace period for it.
+    /// Starts the termination of a pod: its processes get their grace period.
     fn end(&mut self, object: &Object, moment: &mut Moment<'_>) {
         let Some(held) = self.pods.get_mut(object.key()) else { return };
         let stop = stretched(moment, moment.timings.stop, &["stop", held.uid.as_str()]);
@@ -160,7 +159,7 @@ impl Kubelets {
         moment.agenda.put(at, Work::Kubelet(object.key().clone()));
     }
 
-    /// How a pod of these images comes up on that node.
+    /// The start-up of a pod with these images on that node.
     fn plan(&self, object: &Object, node: &NodeName, moment: &Moment<'_>) -> StartUp {
         let spec: Spec = object.spec();
         let images: Vec<&str> = spec.containers.iter().map(|it| &*it.image).collect();
@@ -169,15 +168,15 @@ impl Kubelets {
         // Without a probe, a container is ready as soon as it has started.
         let (creating, ready) =
             if spec.is_probed() { (start / 2, start / 2) } else { (start, Duration::ZERO) };
-        let plan = StartUp { creating, ready, trouble: None };
+        let plan = StartUp { creating, ready, fault: None };
         match moment.cache.node(node) {
             Some(node) => struck(plan, &self.faults, &images, node),
             None => plan,
         }
     }
 
-    /// Goes on with a pod.
-    pub(super) fn go_on(&mut self, key: &ObjectKey, moment: &mut Moment<'_>) {
+    /// Continues with a pod.
+    pub(super) fn resume(&mut self, key: &ObjectKey, moment: &mut Moment<'_>) {
         let Some(held) = self.pods.get_mut(key) else { return };
         if self.dead.contains_key(&held.node) {
             return;
@@ -225,19 +224,19 @@ fn bound(object: &Object) -> Option<(&Pod, &NodeName)> {
     }
 }
 
-/// A pod that is Ready and stays so.
+/// The state of a pod that is Ready and stays so.
 fn found_ready(now: Timestamp) -> Doing {
-    let plan = StartUp { creating: Duration::ZERO, ready: Duration::ZERO, trouble: None };
+    let plan = StartUp { creating: Duration::ZERO, ready: Duration::ZERO, fault: None };
     Doing::Living { life: Life::at(Stage::Ready, now), plan, told: true }
 }
 
-/// So long and, by chance, a little longer.
+/// The duration plus a random jitter.
 fn stretched(moment: &Moment<'_>, time: Duration, words: &[&str]) -> Duration {
     time.mul_f64(1.0 + moment.timings.jitter * moment.chance.share(words))
 }
 
-/// The same start with the faults that strike it. Of several in one place the first counts; late
-/// ones add up.
+/// The same start-up with the faults that apply. The first of several causes is used; delays are
+/// added up.
 fn struck(mut plan: StartUp, faults: &[ImageFault], images: &[&str], node: &Node) -> StartUp {
     for (container, image) in images.iter().enumerate() {
         for fault in faults.iter().filter(|fault| fault.strikes(image, node)) {
@@ -249,7 +248,7 @@ fn struck(mut plan: StartUp, faults: &[ImageFault], images: &[&str], node: &Node
                     continue;
                 }
             };
-            plan.trouble.get_or_insert(Trouble { container, cause });
+            plan.fault.get_or_insert(ContainerFault { container, cause });
         }
     }
     plan
@@ -261,11 +260,11 @@ mod tests {
     use crate::controller::test_cluster::node;
 
     #[test]
-    fn faults_strike_a_start() {
+    fn faults_change_a_start_up() {
         let plan = || StartUp {
             creating: Duration::from_secs(1),
             ready: Duration::from_secs(2),
-            trouble: None,
+            fault: None,
         };
         let faults: Vec<ImageFault> = [
             "{fault: readyLate, image: b, by: 10s}",
@@ -274,17 +273,17 @@ mod tests {
         ]
         .map(|text| serde_saphyr::from_str(text).unwrap())
         .into();
-        let trouble = |container, cause| Some(Trouble { container, cause });
+        let fault = |container, cause| Some(ContainerFault { container, cause });
         let ends = Cause::Ends(Duration::from_secs(3));
         for (images, on, ready, want) in [
             (&["a"][..], "good", 2, None),
             (&["a", "b"], "good", 12, None),
-            (&["a", "b"], "bad", 12, trouble(1, Cause::NeverPulls)),
-            (&["c:1", "b"], "bad", 12, trouble(0, ends)),
+            (&["a", "b"], "bad", 12, fault(1, Cause::NeverPulls)),
+            (&["c:1", "b"], "bad", 12, fault(0, ends)),
         ] {
             let struck = struck(plan(), &faults, images, &node(on, &[], &[]));
             assert_eq!(struck.ready, Duration::from_secs(ready), "{images:?} on {on}");
-            assert_eq!(struck.trouble, want, "{images:?} on {on}");
+            assert_eq!(struck.fault, want, "{images:?} on {on}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! How many requests a second a client of the controller manager allows itself (upstream:
+//! The client-side rate limit of the controller manager (upstream:
 //! `flowcontrol.NewTokenBucketRateLimiter`).
 
 use jiff::{SignedDuration, Timestamp};
 
-/// A bucket that fills by so many tokens a second, up to a limit.
+/// A token bucket.
 #[derive(Clone, Debug)]
 pub(super) struct Limiter {
     per_second: f64,
@@ -22,12 +22,12 @@ impl Limiter {
     /// Takes a token.
     ///
     /// # Errors
-    /// When there will be one.
+    /// The time at which the next token is available.
     pub(super) fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         let passed = now.duration_since(self.at).as_secs_f64().max(0.0);
         self.tokens = (self.tokens + passed * self.per_second).min(self.burst);
         self.at = self.at.max(now);
-        // Sums of fractions come out a little short.
+        // Sums of fractions are a little too low.
         if self.tokens > 1.0 - 1e-6 {
             self.tokens -= 1.0;
             return Ok(());
@@ -43,7 +43,7 @@ mod tests {
     use crate::controller::test_cluster::at;
 
     #[test]
-    fn a_burst_and_then_so_many_a_second() {
+    fn a_burst_and_then_the_rate() {
         let mut limiter = Limiter::new(20.0, 30, at(0));
         let mut now = at(0);
         let mut taken = Vec::new();

@@ -1,9 +1,9 @@
-//! Nodes whose kubelet is not heard of: they become unknown, and their pods are not Ready any more
-//! (upstream: `nodelifecycle`, `monitorNodeHealth`, `MarkPodsNotReady`). And every node is tainted as
-//! its conditions and its cordon say.
+//! The node lifecycle controller: nodes with a silent kubelet become unknown, and their pods are
+//! not Ready any more (upstream: `nodelifecycle`, `monitorNodeHealth`, `MarkPodsNotReady`). Every
+//! node is tainted by its conditions and its cordon.
 //!
-//! No heartbeat is written: they would be most of the traffic of a rehearsal. Not here: how many
-//! nodes of a zone may be lost before the controller becomes careful.
+//! No heartbeat is written: heartbeats would be most of the traffic of a rehearsal. Not here: the
+//! limits of the controller when many nodes of a zone are lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,28 +15,28 @@ use super::{Moment, Work, whole_second};
 use crate::model::{Node, NodeName, NodeReadiness, Taint, TaintEffect};
 use crate::simulator::{Change, Event, Kind, Target};
 
-/// How often nodes are looked at (upstream: `--node-monitor-period`).
+/// Period of the checks (upstream: `--node-monitor-period`).
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// How long a kubelet may be silent (upstream: `--node-monitor-grace-period`, 50 s since 1.32).
+/// Grace period of a silent kubelet (upstream: `--node-monitor-grace-period`, 50 s since 1.32).
 const GRACE: Duration = Duration::from_secs(50);
 
-/// How often a kubelet is heard (upstream: `nodeLeaseDurationSeconds`, a quarter of it).
+/// Period of heartbeats (upstream: `nodeLeaseDurationSeconds`, a quarter of it).
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// The taint of a node whose kubelet is silent, with both effects.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-/// The taint of a node whose kubelet says that it is not ready.
+/// The taint of a node whose kubelet reports that it is not ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// The taint of a cordoned node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// Who the controller is to the API server.
+/// Field manager of the controller's writes.
 const MANAGER: &str = "kube-controller-manager";
 
-/// Looks at every node for the first time.
+/// Checks every node for the first time.
 pub(super) fn begin(moment: &mut Moment<'_>) {
     for node in &moment.cache.nodes {
         moment.agenda.add(moment.now, Work::TaintNode(node.name.clone()));
@@ -44,14 +44,14 @@ pub(super) fn begin(moment: &mut Moment<'_>) {
     soon(moment);
 }
 
-/// Hears of a node that has changed.
+/// Handles an event of a node.
 pub(super) fn hear(event: &Event, moment: &mut Moment<'_>) {
     if let Some(node) = event.object.node().filter(|_| event.change != Change::Deleted) {
         moment.agenda.add(moment.now, Work::TaintNode(node.name.clone()));
     }
 }
 
-/// Taints a node with `NoSchedule` as it says of itself, at once (upstream:
+/// Taints a node with `NoSchedule` by its conditions, at once (upstream:
 /// `doNoScheduleTaintingPass`).
 pub(super) fn taint(name: &NodeName, moment: &mut Moment<'_>) {
     let Some(node) = moment.cache.node(name) else { return };
@@ -66,7 +66,8 @@ pub(super) fn taint(name: &NodeName, moment: &mut Moment<'_>) {
     }
 }
 
-/// What a node says of itself, by the taint for it. Pressures are nobody's here.
+/// The taints of a node, with `true` if its conditions require them. Pressure conditions are not
+/// simulated.
 fn told(node: &Node) -> [(&'static str, bool); 3] {
     [
         (NOT_READY, matches!(node.readiness, NodeReadiness::NotReady { .. })),
@@ -79,7 +80,7 @@ fn has_taint(node: &Node, key: &str, effect: TaintEffect) -> bool {
     node.taints.iter().any(|taint| *taint.key == *key && taint.effect == effect)
 }
 
-/// Looks at every node, and comes back while there is something to look after.
+/// Checks every node, and schedules the next check while one is needed.
 pub(super) fn check(dead: &BTreeMap<NodeName, Timestamp>, moment: &mut Moment<'_>) {
     let cache = moment.cache;
     for node in &cache.nodes {
@@ -102,12 +103,12 @@ pub(super) fn check(dead: &BTreeMap<NodeName, Timestamp>, moment: &mut Moment<'_
     }
 }
 
-/// Looks at the nodes at the next full period.
+/// Schedules a check at the next full period.
 pub(super) fn soon(moment: &mut Moment<'_>) {
     moment.agenda.add(moment.now + PERIOD, Work::CheckNodes);
 }
 
-/// A kubelet posts that its node is ready, for the first time or again.
+/// A kubelet reports that its node is ready, for the first time or again.
 pub(super) fn revive(name: &NodeName, moment: &mut Moment<'_>) {
     let now = moment.now;
     let target = Target::new(Kind::Node, "", name.as_str());
@@ -120,18 +121,18 @@ pub(super) fn revive(name: &NodeName, moment: &mut Moment<'_>) {
     soon(moment);
 }
 
-/// How long nothing was heard of a kubelet that died then.
+/// The time since the last heartbeat of a kubelet that died at `died`.
 fn silence(node: &NodeName, died: Timestamp, moment: &Moment<'_>) -> Duration {
     let since_death = Duration::try_from(moment.now.duration_since(died)).unwrap_or_default();
     since_death + HEARTBEAT.mul_f64(moment.chance.share(&["heartbeat", node.as_str()]))
 }
 
-/// Whether a node that was ready has been silent for too long.
+/// `true` if a node that was ready has been silent for longer than the grace period.
 fn is_lost(node: &Node, silent: Option<Duration>) -> bool {
     node.readiness.is_ready() && silent.is_some_and(|silent| silent >= GRACE)
 }
 
-/// Whether a node is not ready, or tainted as if it were not.
+/// `true` if a node is not ready, or has a taint for that.
 fn is_unwell(node: &Node) -> bool {
     let is_mark = |taint: &Taint| matches!(&*taint.key, UNREACHABLE | NOT_READY);
     !node.readiness.is_ready() || node.taints.iter().any(is_mark)
@@ -171,7 +172,7 @@ fn lose(node: &Node, moment: &mut Moment<'_>) {
     }
 }
 
-/// Sets taints of one effect, or takes them away.
+/// Sets or removes taints of one effect.
 fn change_taints(name: &NodeName, wanted: &[(&str, bool)], effect: &str, moment: &mut Moment<'_>) {
     let now = moment.now;
     let target = Target::new(Kind::Node, "", name.as_str());
@@ -185,7 +186,7 @@ fn change_taints(name: &NodeName, wanted: &[(&str, bool)], effect: &str, moment:
     }
 }
 
-/// Sets the condition `Ready` and, as they are known by the same voice, the others.
+/// Sets the condition `Ready` and the other conditions that the kubelet reports.
 fn conditions(node: &mut Value, now: Timestamp, ready: &str, reason: &str, message: &str) {
     let list = &mut node["status"]["conditions"];
     if !list.is_array() {
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_say_what_the_node_says() {
+    fn taints_follow_the_conditions() {
         use NodeReadiness::{NotReady, Ready, Unknown};
         for (readiness, unschedulable, want) in [
             (Ready, false, [false, false, false]),

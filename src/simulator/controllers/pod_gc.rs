@@ -1,7 +1,7 @@
-//! Pods that nobody else takes away: those of nodes that are gone, and those that end before they
-//! have a node (upstream: `podgc`).
+//! Deletes pods that no other controller deletes: those of missing nodes, and terminating ones
+//! without a node (upstream: `podgc`).
 //!
-//! Pods that have ended are left: the threshold is 12,500.
+//! Terminated pods are kept: the threshold is 12,500.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use super::{Moment, Work};
 use crate::model::{NodeName, Pod};
 use crate::simulator::{Change, DeleteOptions, Event, Kind, ObjectKey, Target};
 
-/// How often it looks (upstream: `gcCheckPeriod`).
+/// Period of the collection (upstream: `gcCheckPeriod`).
 const PERIOD: SignedDuration = SignedDuration::from_secs(20);
 
-/// How long a node must have been missing (upstream: `quarantineTime`).
+/// Time for which a node must be missing (upstream: `quarantineTime`).
 const QUARANTINE: SignedDuration = SignedDuration::from_secs(40);
 
-/// Who the controller is to the API server.
+/// Field manager of the controller's writes.
 const MANAGER: &str = "kube-controller-manager";
 
-/// Nodes that are missing, and when that is certain.
+/// Missing nodes, and the end of their quarantine.
 #[derive(Debug, Default)]
 pub(super) struct PodGc {
     quarantine: BTreeMap<NodeName, Timestamp>,
@@ -28,13 +28,13 @@ pub(super) struct PodGc {
 }
 
 impl PodGc {
-    /// Begins to look.
+    /// Starts the collection.
     pub(super) fn begin(&mut self, moment: &mut Moment<'_>) {
         self.began = Some(moment.now);
         moment.agenda.add(moment.now, Work::CollectPods);
     }
 
-    /// Hears of a node that is gone, or of a pod that begins to end.
+    /// Handles an event: a deleted node, or a pod that begins to terminate.
     pub(super) fn hear(&mut self, event: &Event, moment: &mut Moment<'_>) {
         let node_gone = event.object.node().is_some() && event.change == Change::Deleted;
         let ends = event.object.pod().is_some_and(|pod| pod.terminating && !pod.is_bound());
@@ -49,7 +49,7 @@ impl PodGc {
         moment.agenda.add(next_look(began, moment.now), Work::CollectPods);
     }
 
-    /// Looks at all pods.
+    /// Checks all pods.
     pub(super) fn collect(&mut self, moment: &mut Moment<'_>) {
         let (cache, now) = (moment.cache, moment.now);
         for pod in cache.all_pods().filter(|pod| is_orphaned(pod, moment)) {
@@ -77,19 +77,19 @@ impl PodGc {
     }
 }
 
-/// The first look after now.
+/// The time of the next collection.
 fn next_look(began: Timestamp, now: Timestamp) -> Timestamp {
     let passed = now.duration_since(began).as_millis() / PERIOD.as_millis();
     let periods = i32::try_from(passed + 1).unwrap_or(i32::MAX);
     began.saturating_add(PERIOD.saturating_mul(periods)).unwrap_or(Timestamp::MAX)
 }
 
-/// Whether the pod is bound to a node that is not there.
+/// `true` if the pod is bound to a missing node.
 fn is_orphaned(pod: &Pod, moment: &Moment<'_>) -> bool {
     pod.is_bound() && pod.node().is_some_and(|node| moment.cache.node(node).is_none())
 }
 
-/// (upstream: `markFailedAndDeletePod`)
+/// Marks a pod as failed and deletes it (upstream: `markFailedAndDeletePod`).
 fn remove(key: &ObjectKey, moment: &mut Moment<'_>) {
     let target = Target::new(Kind::Pod, key.namespace(), key.name());
     let mut verbs = moment.store.verbs(moment.now, MANAGER);
@@ -111,7 +111,7 @@ mod tests {
     use crate::controller::test_cluster::at;
 
     #[test]
-    fn it_looks_every_20_seconds() {
+    fn pods_are_collected_every_20_seconds() {
         for (now, want) in [(5, 25), (24, 25), (25, 45), (100, 105)] {
             assert_eq!(next_look(at(5), at(now)), at(want), "{now}");
         }

@@ -1,7 +1,7 @@
-//! The scheduler, as far as daemon pods need one: it binds each to the node that its affinity names,
-//! if the node takes it (upstream: the plugins `NodeAffinity` and `TaintToleration`).
+//! The scheduler for daemon pods: it binds each to the node of its affinity, if the node accepts it
+//! (upstream: the plugins `NodeAffinity` and `TaintToleration`).
 //!
-//! Resources and ports are not counted. A pod that is aimed at no one node is left alone.
+//! Resources and ports are not checked. A pod without affinity to exactly one node stays pending.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::controller::tolerations::tolerates;
 use crate::model::{Node, NodeName, Pod, PodTarget, TaintEffect, Toleration};
 use crate::simulator::{Change, Event, Kind, ObjectKey, Target};
 
-/// Who the scheduler is to the API server.
+/// Field manager of the scheduler's writes.
 const MANAGER: &str = "kube-scheduler";
 
 /// Pods that wait for a node.
@@ -24,7 +24,7 @@ pub(super) struct Scheduler {
 }
 
 impl Scheduler {
-    /// Hears of a pod or a node.
+    /// Handles an event of a pod or a node.
     pub(super) fn hear(&mut self, event: &Event, moment: &mut Moment<'_>) {
         let key = event.object.key();
         if let Some(pod) = event.object.pod() {
@@ -46,7 +46,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes up the pods that are there at the beginning.
+    /// Adopts a pod that exists at the start.
     pub(super) fn adopt(&mut self, key: &ObjectKey, pod: &Pod, moment: &mut Moment<'_>) {
         if !pod.terminating && matches!(pod.target, PodTarget::Aimed(_)) {
             self.waiting.insert(key.clone());
@@ -69,7 +69,7 @@ impl Scheduler {
             return;
         };
         let node = moment.cache.node(&name);
-        // Most nodes have no taint, and then nobody need read the pod.
+        // Most nodes have no taint, so the pod need not be parsed.
         let is_tainted = node.is_some_and(|node| !node.taints.is_empty());
         let tolerations = if is_tainted { tolerations(&object.spec()) } else { Vec::new() };
         let fit = fits(&name, node, &tolerations, moment.cache.nodes.len());
@@ -89,7 +89,7 @@ impl Scheduler {
     }
 }
 
-/// Whether the node takes a pod with these tolerations; why not, in the scheduler's words.
+/// Checks that the node accepts a pod with these tolerations; the error is the scheduler's message.
 fn fits(
     name: &NodeName,
     node: Option<&Node>,
@@ -98,7 +98,7 @@ fn fits(
 ) -> Result<(), String> {
     let Some(node) = node else {
         let why = "node(s) didn't satisfy plugin(s) [NodeAffinity]";
-        tracing::debug!(%name, "there is no such node");
+        tracing::debug!(%name, "node not found");
         return Err(format!("0/{nodes} nodes are available: {nodes} {why}."));
     };
     let in_the_way = node.taints.iter().find(|taint| {
@@ -126,7 +126,7 @@ pub(super) fn tolerations(spec: &Value) -> Vec<Toleration> {
     written.filter_map(|it| Toleration::deserialize(it).ok()).collect()
 }
 
-/// Says why a pod is not bound, unless that is known already.
+/// Writes the reason why a pod is not bound, unless the pod has it already.
 fn unschedulable(pod: &mut Value, why: &str, now: Timestamp) {
     let condition = json!({
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why,
@@ -150,7 +150,7 @@ mod tests {
     use crate::controller::test_cluster::node;
 
     #[test]
-    fn which_nodes_take_a_pod() {
+    fn nodes_accept_pods_that_tolerate_their_taints() {
         let exists = |key: &str| Toleration {
             key: key.to_owned(),
             operator: "Exists".to_owned(),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_is_known_is_not_told_again() {
+    fn an_equal_reason_is_not_written_again() {
         let at = crate::controller::test_cluster::at;
         let mut pod = json!({"status": {}});
         unschedulable(&mut pod, "why", at(1));

@@ -1,4 +1,4 @@
-//! Pods that do not tolerate a `NoExecute` taint of their node, or not for ever, are deleted
+//! Deletes pods that do not tolerate a `NoExecute` taint of their node, or only for a time
 //! (upstream: `tainteviction`, `processPodOnNode`).
 
 use std::time::Duration;
@@ -9,10 +9,11 @@ use crate::controller::tolerations::tolerates;
 use crate::model::{Node, Pod, Taint, TaintEffect, Toleration};
 use crate::simulator::{Change, DeleteOptions, Event, Kind, ObjectKey, Target};
 
-/// Who the controller is to the API server.
+/// Field manager of the controller's writes.
 const MANAGER: &str = "kube-controller-manager";
 
-/// Hears of a node whose taints have changed, or of a pod that has come to one.
+/// Handles an event of a node whose taints have changed, or of a pod that was bound to a tainted
+/// node.
 pub(super) fn hear(event: &Event, moment: &mut Moment<'_>) {
     if event.change == Change::Deleted {
         moment.agenda.remove(&Work::Evict(event.object.key().clone()));
@@ -37,7 +38,7 @@ pub(super) fn hear(event: &Event, moment: &mut Moment<'_>) {
     }
 }
 
-/// Looks at every node that is tainted.
+/// Checks every tainted node.
 pub(super) fn begin(moment: &mut Moment<'_>) {
     let cache = moment.cache;
     for node in cache.nodes.iter().filter(|node| node.taints.iter().any(executes)) {
@@ -45,7 +46,7 @@ pub(super) fn begin(moment: &mut Moment<'_>) {
     }
 }
 
-/// Looks at every pod of a node.
+/// Checks every pod of a node.
 fn look_at(node: &Node, moment: &mut Moment<'_>) {
     let here = moment.cache.all_pods();
     let here = here.filter(|pod| pod.is_bound() && pod.node() == Some(&node.name));
@@ -61,13 +62,13 @@ fn schedule(key: ObjectKey, node: &Node, moment: &mut Moment<'_>) {
     let tolerations = tolerations(&pod.spec());
     let work = Work::Evict(key);
     match eviction(&node.taints, &tolerations) {
-        // An earlier eviction stays, if it comes sooner.
+        // An earlier eviction takes precedence.
         Eviction::After(wait) => moment.agenda.add(moment.now + wait, work),
         Eviction::Never => moment.agenda.remove(&work),
     }
 }
 
-/// The time has come for a pod.
+/// Evicts a pod.
 pub(super) fn evict(key: &ObjectKey, moment: &mut Moment<'_>) {
     let target = Target::new(Kind::Pod, key.namespace(), key.name());
     let deleted = moment.store.verbs(moment.now, MANAGER).delete(target, &DeleteOptions::default());
@@ -80,14 +81,14 @@ fn executes(taint: &Taint) -> bool {
     taint.effect == TaintEffect::NoExecute
 }
 
-/// When a pod has to go.
+/// The time of a pod's eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Eviction {
     After(Duration),
     Never,
 }
 
-/// The first toleration that covers a taint counts; of all that count, the shortest.
+/// The first toleration that matches a taint is used; of all used ones, the shortest.
 fn eviction(taints: &[Taint], tolerations: &[Toleration]) -> Eviction {
     let mut shortest: Option<u64> = None;
     for taint in taints.iter().filter(|taint| executes(taint)) {
@@ -108,7 +109,7 @@ mod tests {
     use crate::controller::test_cluster::taint;
 
     #[test]
-    fn when_a_pod_has_to_go() {
+    fn evictions_follow_taints_and_tolerations() {
         let tolerated = |key: &str, toleration_seconds| Toleration {
             key: key.to_owned(),
             operator: "Exists".to_owned(),

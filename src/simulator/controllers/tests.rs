@@ -1,4 +1,4 @@
-//! Histories of small clusters, each rule of a controller seen from outside.
+//! Histories of small clusters: each rule of a controller, observed from outside.
 
 mod ending;
 mod garbage;
@@ -16,16 +16,16 @@ use crate::controller::test_cluster::at;
 use crate::model::{DaemonSetStatus, Pod, PodPhase, REVISION_HASH_LABEL};
 use crate::simulator::{Change, DeleteOptions, Target};
 
-/// A small cluster, and what has happened in it.
+/// A small cluster and its history.
 struct Little {
     store: Store,
     controllers: Controllers,
     now: Timestamp,
-    /// The version up to which [`Little::history`] has told.
+    /// The version up to which [`Little::history`] has returned events.
     told: u64,
 }
 
-/// Everything takes a second or no time, and nobody is held up.
+/// Timings of a second or less, without a rate limit.
 fn brisk() -> Timings {
     Timings {
         informer: Duration::from_millis(1),
@@ -48,7 +48,7 @@ fn node(name: &str) -> Value {
     })
 }
 
-/// `ns/agent`, as it is served, with this strategy.
+/// `ns/agent` as served, with this strategy.
 fn agent(strategy: &Value, min_ready: u32) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -80,7 +80,7 @@ fn target() -> Target<'static> {
 }
 
 impl Little {
-    /// So many nodes, `node-00` and so on, and the DaemonSet `ns/agent`.
+    /// A cluster of `nodes` nodes, `node-00` and so on, and the DaemonSet `ns/agent`.
     fn new(nodes: usize, agent: Value, faults: &str) -> Self {
         Self::with(nodes, agent, faults, brisk(), 1)
     }
@@ -99,7 +99,7 @@ impl Little {
         Self { store, controllers, now: at(0), told }
     }
 
-    /// Lets time pass until so many seconds after the beginning.
+    /// Runs until `second` seconds after the start.
     fn until(&mut self, second: i64) -> &mut Self {
         let end = at(second);
         while let Some(due) = self.controllers.turn(&mut self.store, self.now) {
@@ -154,7 +154,7 @@ impl Little {
         object["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()
     }
 
-    /// What has happened since it was last asked for: second, change, kind and name.
+    /// The events since the last call: second, change, kind and name.
     fn history(&mut self) -> Vec<String> {
         let mut events = Vec::new();
         for kind in KINDS {
@@ -167,7 +167,7 @@ impl Little {
         events.iter().map(line).collect()
     }
 
-    /// How many pods were added or deleted in each second since it was last asked.
+    /// The number of pods added or deleted in each second since the last call.
     fn waves(&mut self, change: Change) -> Vec<usize> {
         let events = self.store.events_after(Kind::Pod, self.told).unwrap();
         let mut waves = BTreeMap::new();
@@ -203,7 +203,7 @@ fn pods_come_up_and_are_counted() {
     }
     little.history();
     little.until(1000);
-    assert_eq!(little.history(), Vec::<String>::new(), "and then all is quiet");
+    assert_eq!(little.history(), Vec::<String>::new(), "no further events");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn a_name_that_is_taken_is_counted_and_hashed_again() {
     assert_eq!(own.len(), 1);
 }
 
-/// The name of the revision that a fresh cluster makes for this image.
+/// The name of the revision that a new cluster creates for this image.
 fn little_revision_of(image: &str) -> String {
     let mut agent = agent(&rolling(&json!(1), &json!(0)), 0);
     agent["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
@@ -303,7 +303,7 @@ fn orphans_are_adopted() {
     assert!(little.pods().iter().all(|pod| pod.controller.is_none()));
     little.until(20);
     let after: Vec<String> = little.pods().iter().map(|pod| pod.name.to_string()).collect();
-    assert_eq!(after, names, "none is made anew");
+    assert_eq!(after, names, "no pod is created again");
     assert!(little.pods().iter().all(|pod| pod.controller.is_some()));
 }
 
@@ -322,7 +322,7 @@ fn pods_that_the_selector_does_not_select_any_more_are_released() {
 }
 
 #[test]
-fn failed_pods_are_replaced_after_longer_and_longer_waits() {
+fn failed_pods_are_replaced_with_increasing_delays() {
     let mut little = Little::new(1, agent(&rolling(&json!(1), &json!(0)), 0), "");
     let mut gone = Vec::new();
     for second in 1..60 {
@@ -341,12 +341,12 @@ fn failed_pods_are_replaced_after_longer_and_longer_waits() {
 }
 
 #[test]
-fn what_cannot_be_created_does_not_keep_the_status_from_being_written() {
+fn the_status_is_written_although_pods_cannot_be_created() {
     let mut store = Store::new(1);
     for number in 0..4 {
         store.load(Kind::Node, node(&format!("node-{number:02}"))).unwrap();
     }
-    // There is no such namespace; revisions are there already, so that only pods are missing.
+    // The namespace does not exist; the revisions do, so that only pods are missing.
     store.load(Kind::DaemonSet, served_agent()).unwrap();
     let name = little_revision_of("agent:1");
     let revision = whole_revision("agent:1");
@@ -361,7 +361,7 @@ fn what_cannot_be_created_does_not_keep_the_status_from_being_written() {
 }
 
 #[test]
-fn a_warning_that_comes_again_is_counted() {
+fn a_repeated_warning_is_counted() {
     let mut store = Store::new(1);
     store.load(Kind::Namespace, json!({"metadata": {"name": "ns"}})).unwrap();
     let key = DaemonSetKey::new("ns", "agent");
@@ -374,7 +374,7 @@ fn a_warning_that_comes_again_is_counted() {
     assert_eq!(events[0]["lastTimestamp"], "1970-01-01T00:00:02Z");
 }
 
-/// The DaemonSet as a server would serve it, that no controller has seen yet.
+/// The DaemonSet as served, before any controller has seen it.
 fn served_agent() -> Value {
     let mut little = Little::new(0, agent(&rolling(&json!(1), &json!(0)), 0), "");
     little.until(0);
@@ -383,7 +383,7 @@ fn served_agent() -> Value {
     agent
 }
 
-/// The revision that a fresh cluster makes for this image, without an owner.
+/// The revision that a new cluster creates for this image, without an owner.
 fn whole_revision(image: &str) -> Value {
     let mut agent = agent(&rolling(&json!(1), &json!(0)), 0);
     agent["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);

@@ -1,4 +1,4 @@
-//! Answers as bytes: objects, lists, statuses, and the bodies that carry them.
+//! Encodes answers: objects, lists, statuses, and their bodies.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ pub(super) struct Answer {
     retry_after: Option<u64>,
 }
 
-/// What an answer carries.
+/// The content of an answer.
 #[derive(Debug)]
 pub(super) enum Content {
     Text(String),
@@ -49,8 +49,8 @@ impl Answer {
         Self { code: 200, body: Content::Stream(Box::new(watching)), retry_after: None }
     }
 
-    /// A deletion that is complete is told by a status, but for pods: of those the object comes
-    /// back.
+    /// The answer to a deletion: a status if it is complete, except for pods, which return the
+    /// object.
     pub(super) fn deleted(deleted: &Deleted) -> Self {
         let object = deleted.object();
         match deleted {
@@ -100,7 +100,7 @@ impl Answer {
         Self::json(200, text)
     }
 
-    /// As a response of this moment.
+    /// The HTTP response, dated `now`.
     pub(super) fn into_response(self, now: Timestamp) -> Response<AnswerBody> {
         let Self { code, body, retry_after } = self;
         let body = match body {
@@ -143,9 +143,9 @@ impl From<Result<Arc<Object>, Status>> for Answer {
 /// The body of an answer.
 #[derive(Debug)]
 pub enum AnswerBody {
-    /// Everything is there.
+    /// A complete body.
     Text(VecDeque<Bytes>),
-    /// It goes on.
+    /// The stream of a watch.
     Stream(Box<Watching>),
 }
 

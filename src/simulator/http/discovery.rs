@@ -1,11 +1,11 @@
-//! What the server serves, as clients ask for it (upstream: `APIGroupList`, `APIResourceList`).
+//! API discovery (upstream: `APIGroupList`, `APIResourceList`).
 
 use serde_json::{Value, json};
 
 use super::route::Discovery;
 use crate::simulator::{Group, Kind};
 
-/// The answer to a question of discovery.
+/// The answer to a discovery request.
 pub(super) fn answer(what: Discovery) -> Value {
     match what {
         Discovery::Core => json!({"kind": "APIVersions", "versions": ["v1"]}),

@@ -1,5 +1,4 @@
-//! What may go wrong with a request: the one place where faults come in, and where requests are
-//! seen.
+//! Faults of requests, and hooks that inject them and observe requests.
 
 use std::time::Duration;
 
@@ -7,50 +6,50 @@ use jiff::SignedDuration;
 
 use crate::simulator::{Route, Status, Store};
 
-/// A request, as hooks see it.
+/// A request as seen by hooks.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// How many requests came before it.
+    /// Number of requests before this one.
     pub number: u64,
-    /// What RBAC calls it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`,
-    /// `deletecollection`; `get` for what is no object.
+    /// The RBAC verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`,
+    /// `deletecollection`; `get` for requests without an object.
     pub verb: &'static str,
-    /// What it is about.
+    /// The requested resource.
     pub route: Route,
-    /// Whether it is only tried out.
+    /// `true` for a dry run.
     pub dry_run: bool,
-    /// Who sends it.
+    /// The user that sends it.
     pub user: String,
-    /// What is sent.
+    /// The request body.
     pub body: Vec<u8>,
 }
 
-/// Something that goes wrong.
+/// A fault of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// This is answered instead. Before the request, nothing is carried out.
+    /// This status is the answer. Before the request, the request is not executed.
     Answer(Status),
-    /// It takes so much longer, in tokio's time.
+    /// The answer is delayed, in tokio's time.
     Delay(Duration),
-    /// The connection breaks. Before the request, nothing is carried out; after it, only the
+    /// The connection breaks. Before the request, the request is not executed; after it, only the
     /// answer is lost.
     Break,
-    /// No answer comes, ever.
+    /// The request is never answered.
     Silence,
-    /// A watch breaks off so long after it began.
+    /// A watch is cut this long after it began.
     CutAfter(Duration),
-    /// It is answered by an API server whose clock is so far ahead, or behind.
+    /// The answer comes from an API server whose clock is this far ahead, or behind.
     Clock(SignedDuration),
 }
 
-/// Decides what goes wrong, and sees what was done.
+/// Decides the faults of requests, and observes them.
 pub trait Hook: Send {
-    /// What goes wrong before a request is carried out, in this order.
+    /// Faults before a request is executed, in this order.
     fn before(&mut self, _request: &Seen, _store: &Store) -> Vec<Fault> {
         Vec::new()
     }
 
-    /// What goes wrong after it was carried out with this HTTP status code.
+    /// Faults after a request was executed with this HTTP status code.
     fn after(&mut self, _request: &Seen, _code: u16, _store: &Store) -> Vec<Fault> {
         Vec::new()
     }

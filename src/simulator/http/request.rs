@@ -1,4 +1,4 @@
-//! One request: from bytes to verbs, and from what they return to an answer.
+//! One request: parses it, calls the verbs, and converts their result to an answer.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::simulator::verbs::{
 };
 use crate::simulator::{Kind, Part, Reason, Selector, Status, Target};
 
-/// The version of Kubernetes whose rules are kept here.
+/// The version of Kubernetes that is simulated.
 const VERSION: &str = "v1.36.3";
 
-/// A request, read but not judged.
+/// A parsed request.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) verb: &'static str,
@@ -39,10 +39,10 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Reads a request's head.
+    /// Parses a request's head.
     ///
     /// # Errors
-    /// 404 for what is not served, 405 for methods that objects do not have.
+    /// 404 for paths that are not served, 405 for methods that objects do not have.
     pub(super) fn read(head: &request::Parts, body: Vec<u8>, user: &str) -> Result<Self, Status> {
         let route = route::route(head.uri.path())?;
         let query = Query::of(head.uri.query().unwrap_or_default());
@@ -56,7 +56,7 @@ impl Incoming {
         let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
         let media_type = text(CONTENT_TYPE).unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default().trim().to_owned();
-        // (upstream: `managerOrUserAgent`)
+        // Upstream: `managerOrUserAgent`.
         let agent = text(USER_AGENT).unwrap_or_default();
         let manager = match query.get("fieldManager") {
             "" => agent.split('/').next().unwrap_or_default(),
@@ -71,10 +71,10 @@ impl Incoming {
         self.query.get("dryRun") == "All"
     }
 
-    /// Carries it out.
+    /// Executes the request.
     ///
     /// # Errors
-    /// What is answered instead.
+    /// The status of the failed request.
     pub(super) fn answer(
         &self,
         shared: &Arc<Shared>,
@@ -261,8 +261,8 @@ impl Incoming {
         Err(Status::bad_request(why))
     }
 
-    /// Refuses fields that the API does not know, if that is asked for; of other kinds than
-    /// DaemonSets it is not known which those are, and they are kept.
+    /// Rejects unknown fields if requested; kinds other than DaemonSet have no field table here,
+    /// and keep all fields.
     fn check_fields(&self, kind: Kind, object: &Value) -> Result<(), Status> {
         if kind != Kind::DaemonSet || self.query.get("fieldValidation") != "Strict" {
             return Ok(());
@@ -280,7 +280,7 @@ impl Incoming {
         Err(Status::bad_request(why))
     }
 
-    /// Options that a delete has in its body.
+    /// Options in the body of a delete.
     fn options_of_body(&self) -> Result<WireDeleteOptions, Status> {
         if self.verb != "delete" || self.body.is_empty() {
             return Ok(WireDeleteOptions::default());
@@ -296,7 +296,7 @@ impl Incoming {
     }
 }
 
-/// (upstream: `metav1.DeleteOptions`)
+/// The body of a delete (upstream: `metav1.DeleteOptions`).
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WireDeleteOptions {
@@ -325,7 +325,7 @@ fn propagation(word: &str) -> Result<Propagation, Status> {
         "Background" => Ok(Propagation::Background),
         "Foreground" => Ok(Propagation::Foreground),
         _unknown => {
-            let why = format!("{word:?} is no propagationPolicy");
+            let why = format!("{word:?} is not a propagationPolicy");
             Err(Status::new(Reason::Invalid, why))
         }
     }
@@ -357,7 +357,7 @@ fn unsupported(media_type: &str) -> Status {
     Status::new(Reason::UnsupportedMediaType, why)
 }
 
-/// What is answered when there is no object to answer with.
+/// The status of a success without an object.
 fn success(code: u16) -> String {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code,

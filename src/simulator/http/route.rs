@@ -1,4 +1,4 @@
-//! What a request asks for: its path and query, as the API server takes them apart (upstream:
+//! Parses a request's path and query as the API server does (upstream:
 //! `RequestInfoFactory.NewRequestInfo`).
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use crate::simulator::rules::Attributes;
 use crate::simulator::{Group, Kind, Reason, Status};
 
-/// What a request is about.
+/// The requested resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Objects, or one of them.
@@ -18,13 +18,13 @@ pub enum Route {
     AccessReview,
     /// `/version`.
     Version,
-    /// What the server serves: `/api`, `/apis`, and each group.
+    /// API discovery: `/api`, `/apis`, and each group.
     Discovery(Discovery),
     /// `/livez`, `/readyz`, `/healthz`.
     Health,
 }
 
-/// What discovery is asked for.
+/// A discovery document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discovery {
     /// `/api`.
@@ -35,21 +35,21 @@ pub enum Discovery {
     Group(Group),
 }
 
-/// Objects of one kind.
+/// Objects of one kind, or one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objects {
-    /// What they are.
+    /// Kind of the objects.
     pub kind: Kind,
-    /// In which namespace; empty for all, or for kinds that live in none.
+    /// Namespace; empty for all, or for cluster-scoped kinds.
     pub namespace: String,
-    /// Which one; empty for all of them.
+    /// Name; empty for all objects.
     pub name: String,
-    /// Which part of it, such as `status`; empty for the object.
+    /// Subresource, such as `status`; empty for the object itself.
     pub subresource: String,
 }
 
 impl Objects {
-    /// As RBAC and messages write it: `pods/eviction`.
+    /// The resource as in RBAC and messages: `pods/eviction`.
     pub fn resource(&self) -> String {
         match self.subresource.as_str() {
             "" => self.kind.resource().to_owned(),
@@ -57,9 +57,9 @@ impl Objects {
         }
     }
 
-    /// What RBAC is asked.
+    /// The attributes for authorization.
     pub(super) fn attributes(&self, verb: &str) -> Attributes {
-        // A namespace is in itself.
+        // The namespace of a Namespace is its own name.
         let is_namespace = self.kind == Kind::Namespace;
         let namespace = if is_namespace { &self.name } else { &self.namespace };
         Attributes {
@@ -72,12 +72,12 @@ impl Objects {
     }
 }
 
-/// The query's values; of several under one key, the first.
+/// The values of a query; for duplicate keys the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(BTreeMap<String, String>);
 
 impl Query {
-    /// Reads a query.
+    /// Parses a query.
     pub(super) fn of(text: &str) -> Self {
         let mut all = BTreeMap::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
@@ -93,7 +93,7 @@ impl Query {
         self.0.get(key).map(String::as_str).unwrap_or_default()
     }
 
-    /// Whether the value is `true` in one of Go's spellings.
+    /// `true` if the value is `true` in one of Go's spellings.
     pub fn is(&self, key: &str) -> bool {
         matches!(self.get(key), "true" | "1" | "True" | "TRUE" | "t" | "T")
     }
@@ -103,7 +103,7 @@ fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// What RBAC calls a method on objects or on one of them.
+/// The RBAC verb of a method on objects or on one of them.
 pub(super) fn verb(method: &Method, objects: &Objects, query: &Query) -> Option<&'static str> {
     Some(match (method.as_str(), objects.name.is_empty()) {
         ("GET", _) if query.is("watch") => "watch",
@@ -118,10 +118,10 @@ pub(super) fn verb(method: &Method, objects: &Objects, query: &Query) -> Option<
     })
 }
 
-/// Takes a path apart.
+/// Parses a path.
 ///
 /// # Errors
-/// 404: nothing like it is served.
+/// 404: the path is not served.
 pub(super) fn route(path: &str) -> Result<Route, Status> {
     let parts: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -171,7 +171,7 @@ fn objects(group: Group, namespace: &str, rest: &[&str]) -> Result<Route, Status
     Ok(Route::Objects(Objects { kind, namespace, name, subresource }))
 }
 
-/// What the server says of resources that it does not know (upstream: `NewGenericServerResponse`).
+/// The answer for unknown paths (upstream: `NewGenericServerResponse`).
 pub(super) fn no_such_path() -> Status {
     Status::new(Reason::NotFound, "the server could not find the requested resource")
 }
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_taken_apart() {
+    fn paths_are_parsed() {
         for (path, want) in [
             ("/api/v1/pods", Some("pods//")),
             ("/api/v1/namespaces/a/pods", Some("pods/a/")),
@@ -192,7 +192,7 @@ mod tests {
             ("/api/v1/namespaces/a/status", Some("namespaces/status//a")),
             ("/api/v1/nodes/n%2Fx", Some("nodes//n/x")),
             ("/apis/apps/v1/namespaces/a/daemonsets/b/status", Some("daemonsets/status/a/b")),
-            // What is namespaced has no objects of its own in the whole cluster, and the reverse.
+            // Namespaced objects have no path without a namespace, and the reverse.
             ("/api/v1/pods/b", None),
             ("/api/v1/namespaces/a/nodes", None),
             ("/apis/apps/v1/pods", None),

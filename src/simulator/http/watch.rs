@@ -1,4 +1,4 @@
-//! One watch: what happens to objects of a kind, as long as it lasts (upstream: `cacheWatcher`).
+//! One watch: the events of a kind (upstream: `cacheWatcher`).
 
 use std::fmt;
 use std::io;
@@ -15,29 +15,29 @@ use super::route::{Objects, Query};
 use crate::simulator::verbs::{too_old, unparsable_version};
 use crate::simulator::{Change, Event, Kind, Object, Selector, Status, Store};
 
-/// How long a watch lasts when it is not said (upstream: `--min-request-timeout`, from half an hour
-/// to an hour by chance).
+/// Default duration of a watch (upstream: `--min-request-timeout`, randomly between half an hour
+/// and an hour).
 const LASTS: Duration = Duration::from_mins(45);
 
-/// How often a watcher is told that nothing has happened (upstream: `defaultBookmarkFrequency`).
+/// Period of bookmarks (upstream: `defaultBookmarkFrequency`).
 const BOOKMARKS: Duration = Duration::from_mins(1);
 
-/// What is watched, and where the watcher stands.
+/// A watch and its position.
 pub struct Watching {
     shared: Arc<Shared>,
     kind: Kind,
     namespace: Option<String>,
     selector: Selector,
-    /// Everything up to this version has been told.
+    /// Events up to this version were sent.
     version: u64,
-    /// What is to be told first.
+    /// Text that is sent first.
     first: Option<String>,
     bookmarks: bool,
     ends: Pin<Box<Sleep>>,
-    /// When it breaks off, if it does.
+    /// Time at which the watch is cut, if any.
     cut: Option<Pin<Box<Sleep>>>,
     next_bookmark: Pin<Box<Sleep>>,
-    /// How many times all watches had been cut when it began.
+    /// Number of cuts of all watches when this one began.
     cuts: u64,
     done: bool,
 }
@@ -49,7 +49,7 @@ impl fmt::Debug for Watching {
 }
 
 impl Watching {
-    /// Begins a watch, as its query asks.
+    /// Starts a watch with the options of its query.
     pub(super) fn begin(
         shared: &Arc<Shared>,
         store: &Store,
@@ -96,12 +96,12 @@ impl Watching {
         Ok(watching)
     }
 
-    /// Breaks it off after so long.
+    /// Cuts the watch after this time.
     pub(super) fn cut_after(&mut self, time: Duration) {
         self.cut = Some(sleeping(time));
     }
 
-    /// The next lines.
+    /// Polls for the next lines.
     pub(super) fn poll_text(
         &mut self,
         context: &mut Context<'_>,
@@ -137,7 +137,7 @@ impl Watching {
         Poll::Pending
     }
 
-    /// What has happened since.
+    /// The lines for events since the last call.
     fn news(&mut self, store: &Store) -> String {
         let mut text = String::new();
         match store.events_after(self.kind, self.version) {
@@ -156,8 +156,8 @@ impl Watching {
         text
     }
 
-    /// What an event is to this watcher (upstream: `convertToWatchEvent`): what comes into its
-    /// selection is new to it, and what leaves it is gone.
+    /// Converts an event for this watch's selection (upstream: `convertToWatchEvent`): an object
+    /// that enters the selection is added, and one that leaves it is deleted.
     fn tell(&self, event: &Event, text: &mut String) {
         let Event { change, object, previous } = event;
         let is_here = |object: &Object| {
@@ -205,7 +205,7 @@ fn sleeping(time: Duration) -> Pin<Box<Sleep>> {
     Box::pin(sleep_until(Instant::now() + time))
 }
 
-/// Whether a moment has come; wakes whoever asks when it does.
+/// Checks if a time has come; wakes the task when it does.
 trait IsOver {
     fn poll_is_over(self, context: &mut Context<'_>) -> bool;
 }

@@ -1,7 +1,7 @@
-//! An object's JSON text, with neither `kind` nor `apiVersion`, as items of lists have it.
+//! An object's JSON text as an item of a list, without `kind` and `apiVersion`.
 //!
-//! Its `spec` stands apart, because most writes leave it as it is: those of a status, and of an end.
-//! Versions then share it, and nobody parses or writes it again.
+//! Its `spec` is kept apart, because most writes do not change it: status updates and deletions.
+//! Versions then share it, and it is not parsed or written again.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// That of an object; with the `spec` of `other`, if one is given, in the place of its own. It is
-    /// written into `text` first, so that what stays takes no more room than it needs.
+    /// The text of an object; with the `spec` of `other`, if given, instead of its own. It is
+    /// written into `text` first, so that the stored pieces have no spare capacity.
     pub(super) fn of(object: &Value, other: Option<&Self>, text: &mut Vec<u8>) -> Self {
         let mut before = None;
         let mut spec = None;
@@ -56,12 +56,12 @@ impl Text {
         }
     }
 
-    /// The pieces in their order.
+    /// The three pieces, in order.
     pub(super) fn pieces(&self) -> [&str; 3] {
         [&self.before, self.spec().unwrap_or_default(), &self.after]
     }
 
-    /// The text of `spec`; `None` for objects that have none.
+    /// The text of `spec`; `None` for objects without one.
     pub(super) fn spec(&self) -> Option<&str> {
         self.spec.as_deref()
     }
@@ -70,7 +70,7 @@ impl Text {
         self.pieces().concat()
     }
 
-    /// The whole with nothing in `spec`.
+    /// The complete text without the value of `spec`.
     pub(super) fn without_spec(&self) -> String {
         let nothing = if self.spec.is_some() { "null" } else { "" };
         [&self.before, nothing, &self.after].concat()
@@ -78,12 +78,12 @@ impl Text {
 }
 
 fn write(value: &Value, text: &mut Vec<u8>) {
-    // Values can be written, and memory takes whatever is written.
+    // Writing values to memory cannot fail.
     let _ = serde_json::to_writer(text, value);
 }
 
 fn written(text: &[u8]) -> &str {
-    // What is written as JSON is UTF-8.
+    // JSON text is UTF-8.
     std::str::from_utf8(text).unwrap_or_default()
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_spec_stands_apart() {
+    fn the_spec_is_kept_apart() {
         let metadata = json!({"name": "a"});
         for (object, whole, without) in [
             (json!({}), "{}", "{}"),

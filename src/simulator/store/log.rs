@@ -1,46 +1,47 @@
-//! What has happened to the objects of one kind lately: what watches and consistent pages of a
-//! list go by (upstream: the watch cache).
+//! Recent events of the objects of one kind, for watches and consistent pages of a list (upstream:
+//! the watch cache).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::simulator::{Object, ObjectKey};
 
-/// What happened to an object.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It was not there before.
+    /// The object was created.
     Added,
-    /// It was another version before.
+    /// The object was changed.
     Modified,
-    /// It is gone.
+    /// The object was deleted.
     Deleted,
 }
 
 /// One change of one object.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// What happened.
+    /// Type of the change.
     pub change: Change,
-    /// The object afterwards; of one that is gone, the last state under the version of its end.
+    /// The object after the change; for a deleted one the last state with the version of its
+    /// deletion.
     pub object: Arc<Object>,
-    /// The object before; `None` when there was none.
+    /// The object before the change; `None` if it was created.
     pub previous: Option<Arc<Object>>,
 }
 
 impl Event {
-    /// The version that the change made.
+    /// The version of the change.
     pub fn version(&self) -> u64 {
         self.object.version()
     }
 }
 
-/// The version is older than anything that is remembered.
+/// The version is older than all kept events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expired {
-    /// The version that was asked for.
+    /// The requested version.
     pub wanted: u64,
-    /// The oldest one from which on everything is known.
+    /// The oldest version from which all events are kept.
     pub oldest: u64,
 }
 
@@ -48,12 +49,12 @@ pub struct Expired {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     events: VecDeque<Event>,
-    /// Everything after this version is here.
+    /// All events after this version are kept.
     oldest: u64,
 }
 
 impl Log {
-    /// Adds an event, and forgets the oldest ones beyond `limit`.
+    /// Adds an event, and drops the oldest ones beyond `limit`.
     pub(super) fn push(&mut self, event: Event, limit: usize) {
         self.events.push_back(event);
         while self.events.len() > limit {
@@ -61,14 +62,14 @@ impl Log {
         }
     }
 
-    /// Forgets everything up to `version`.
+    /// Drops all events up to `version`.
     pub(super) fn forget(&mut self, version: u64) {
         let gone = self.events.partition_point(|event| event.version() <= version);
         self.events.drain(..gone);
         self.oldest = self.oldest.max(version);
     }
 
-    /// What happened after `version`.
+    /// The events after `version`.
     pub(super) fn after(&self, version: u64) -> Result<impl Iterator<Item = &Event>, Expired> {
         if version < self.oldest {
             return Err(Expired { wanted: version, oldest: self.oldest });
@@ -77,7 +78,7 @@ impl Log {
         Ok(self.events.range(start..))
     }
 
-    /// What has changed since `version`, as it was then.
+    /// The objects that have changed since `version`, as they were then.
     pub(super) fn as_of(
         &self,
         version: u64,

@@ -1,4 +1,4 @@
-//! The product's own client, unchanged, on the embedded cluster.
+//! `ds-plan`'s own client, unchanged, on the embedded cluster.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -71,7 +71,7 @@ async fn an_apply_meets_a_conflict_and_a_stale_version() {
     assert_eq!((made.generation, made.template_generation()), (1, Some(1)));
     let tried = cluster.try_apply(&agent(), &apply(&second)).await.unwrap();
     assert_eq!(tried.generation, 2);
-    assert_eq!(cluster.live().daemon_set(&agent()).await.unwrap().unwrap(), made, "only tried");
+    assert_eq!(cluster.live().daemon_set(&agent()).await.unwrap().unwrap(), made, "a dry run");
     let set = Target::new(Kind::DaemonSet, "team", "agent");
     server
         .store()
@@ -102,7 +102,7 @@ async fn an_apply_meets_a_conflict_and_a_stale_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_means_one_pod_only() {
+async fn a_delete_affects_one_pod_only() {
     let server = server(store());
     let uid = {
         let mut store = server.store();
@@ -124,7 +124,7 @@ async fn a_delete_means_one_pod_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_is_taken_kept_robbed_and_given_back() {
+async fn a_lock_is_acquired_renewed_lost_and_released() {
     let server = server(store());
     let (cluster, other) = (live(&server).writable(), live(&server).writable());
     let first = lock(&cluster, "first").await.unwrap();
@@ -145,7 +145,7 @@ async fn a_lock_is_taken_kept_robbed_and_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_sees_what_happens_and_survives_cuts_and_forgetting() {
+async fn an_observer_sees_events_and_survives_cut_watches_and_expired_versions() {
     let server = server(store());
     let cluster = live(&server);
     server.store().verbs(now(), "test").create(Kind::DaemonSet, "team", daemon_set("a:1")).unwrap();
@@ -170,7 +170,7 @@ async fn an_observer_sees_what_happens_and_survives_cuts_and_forgetting() {
             }
         };
         tokio::time::timeout(Duration::from_mins(5), wait).await.unwrap();
-        // What comes next, nobody is told of: the watches begin anew, or everything is listed.
+        // The following changes are not reported: the watches start again, or everything is listed.
         if round == 1 {
             server.store().forget_events();
         }
@@ -179,7 +179,7 @@ async fn an_observer_sees_what_happens_and_survives_cuts_and_forgetting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn permissions_and_pods_are_tried_out_and_revisions_annotated() {
+async fn permissions_are_reviewed_pods_dry_run_and_revisions_annotated() {
     let server = server(store());
     server.deny(vec![crate::simulator::Denial {
         verbs: vec!["delete".to_owned()],

@@ -1,4 +1,4 @@
-//! What becomes of dependents.
+//! Garbage collection of dependents.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ const OWNER: Target<'_> = Target {
     part: crate::simulator::Part::Main,
 };
 
-/// A DaemonSet, a pod of it on a node, one on none, and a stranger's.
+/// A DaemonSet, a pod of it on a node, one without a node, and a pod of another owner.
 fn family() -> Store {
     let mut store = store();
     let mut verbs = store.verbs(now(), "test");
@@ -36,7 +36,7 @@ fn family() -> Store {
     store
 }
 
-/// Which pods there are, and which of them are on their way out.
+/// The names of the pods, with a mark for terminating ones.
 fn pods(store: &Store) -> Vec<String> {
     let pods = store.objects(Kind::Pod, None).map(|pod| {
         let going = if pod.meta().deleted.is_some() { " going" } else { "" };
@@ -55,18 +55,18 @@ fn collect(store: &mut Store) -> usize {
 }
 
 #[test]
-fn in_the_background_dependents_go_after_their_owner() {
+fn in_the_background_dependents_are_deleted_after_their_owner() {
     let mut store = family();
-    assert_eq!(collect(&mut store), 0, "nothing is abandoned yet");
+    assert_eq!(collect(&mut store), 0, "no owner is missing yet");
     assert!(matches!(delete(&mut store, Propagation::Background), Deleted::Gone(_)));
     collect(&mut store);
-    // Its grace period runs; a pod without a node has none.
+    // The bound pod has a grace period; a pod without a node has none.
     assert_eq!(pods(&store), ["bound going", "stranger"]);
     assert_eq!(collect(&mut store), 0, "once is enough");
 }
 
 #[test]
-fn orphans_stay_and_belong_to_nobody() {
+fn orphans_stay_without_an_owner() {
     let mut store = family();
     assert!(matches!(delete(&mut store, Propagation::Orphan), Deleted::Going(_)));
     collect(&mut store);
@@ -76,7 +76,7 @@ fn orphans_stay_and_belong_to_nobody() {
 }
 
 #[test]
-fn in_the_foreground_the_owner_goes_last() {
+fn in_the_foreground_the_owner_is_deleted_last() {
     let mut store = family();
     assert!(matches!(delete(&mut store, Propagation::Foreground), Deleted::Going(_)));
     collect(&mut store);

@@ -1,4 +1,4 @@
-//! HTTP: faults, hooks, denials, and watches that break off.
+//! HTTP: faults, hooks, denials, and cut watches.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn ask(server: &Server, method: &str, path: &str) -> Result<(u16, String),
     Ok((code, body["message"].as_str().unwrap_or_default().to_owned()))
 }
 
-/// Does one thing before or after each creation, and notes what it sees.
+/// A hook that applies one fault before or after each creation, and records the requests.
 struct Script {
     before: Vec<Fault>,
     after: Vec<Fault>,
@@ -56,7 +56,7 @@ impl Hook for Script {
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_come_before_or_after_the_deed() {
+async fn faults_apply_before_or_after_the_request() {
     let refusal = || Fault::Answer(Status::new(Reason::TooManyRequests, "later").retry_after(3));
     let later = || Fault::Delay(Duration::from_secs(7));
     for (before, after, code, done, waited) in [
@@ -77,12 +77,12 @@ async fn faults_come_before_or_after_the_deed() {
         assert_eq!(answer.ok().map(|(code, _)| code), code, "{what}");
         assert_eq!(server.store().count(Kind::Pod), done, "{what}");
         assert_eq!(began.elapsed().as_secs(), waited, "{what}");
-        assert_eq!(seen.lock().unwrap().len(), done, "{what}: only what was carried out is seen");
+        assert_eq!(seen.lock().unwrap().len(), done, "{what}: only executed requests are seen");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_lasts() {
+async fn a_silent_server_never_answers() {
     let server = server(store());
     let hook = Script { before: vec![Fault::Silence], after: vec![], seen: Arc::default() };
     server.set_hook(Some(Box::new(hook)));
@@ -113,7 +113,7 @@ async fn a_watch_breaks_off_when_it_is_cut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_is_told_in_words_of_rbac() {
+async fn denied_requests_are_answered_as_by_rbac() {
     let server = server(store());
     let strings = |all: &[&str]| all.iter().map(ToString::to_string).collect();
     server.deny(vec![Denial {
@@ -152,7 +152,7 @@ async fn who_may_not_is_told_in_words_of_rbac() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_served_is_named() {
+async fn unserved_paths_are_reported() {
     let server = server(store());
     for (method, path, code, word) in [
         ("GET", "/apis/batch/v1/jobs", 404, "could not find"),
@@ -174,7 +174,7 @@ async fn what_is_not_served_is_named() {
 }
 
 #[test]
-fn the_clock_is_the_clusters() {
+fn answers_are_dated_by_the_clusters_clock() {
     let server = Server::new(store(), now);
     assert_eq!(server.now(), now());
 }

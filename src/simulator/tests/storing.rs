@@ -1,4 +1,4 @@
-//! The store: history, order, and what the same seed gives.
+//! The store: history, order, and determinism by seed.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn the_same_seed_gives_the_same_history() {
 }
 
 #[test]
-fn objects_stand_in_the_order_of_namespace_and_name_as_one_text() {
+fn objects_are_sorted_by_namespace_and_name_as_one_text() {
     let mut store = store();
     for (namespace, name) in [("a", "z"), ("a-b", "a"), ("a", "b"), ("a0", "a")] {
         let mut pod = pod(name);
@@ -46,7 +46,7 @@ fn objects_stand_in_the_order_of_namespace_and_name_as_one_text() {
 }
 
 #[test]
-fn a_list_goes_on_as_it_began_until_that_is_forgotten() {
+fn a_paged_list_is_consistent_until_its_version_expires() {
     let mut store = store();
     for name in ["a", "b", "c"] {
         store.verbs(now(), "test").create(Kind::Pod, "team", pod(name)).unwrap();
@@ -66,7 +66,7 @@ fn a_list_goes_on_as_it_began_until_that_is_forgotten() {
 }
 
 #[test]
-fn only_so_many_events_are_remembered() {
+fn the_number_of_kept_events_is_limited() {
     let mut store = store().remembering(2);
     let before = store.version();
     for name in ["a", "b", "c"] {
@@ -79,7 +79,7 @@ fn only_so_many_events_are_remembered() {
 }
 
 #[test]
-fn what_is_loaded_keeps_its_identity_and_is_no_event() {
+fn loaded_objects_keep_their_identity_without_an_event() {
     let mut store = Store::new(1);
     let mut object = pod("a");
     object["metadata"]["namespace"] = "team".into();

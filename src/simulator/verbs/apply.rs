@@ -1,5 +1,5 @@
-//! Server-side apply (upstream: `applyPatcher`, the field managers). How objects merge is the rule
-//! of the room `merge`, which knows DaemonSets only; nothing here applies anything else.
+//! Server-side apply (upstream: `applyPatcher`, the field managers). The module `merge` merges
+//! objects; it supports DaemonSets only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,12 @@ use crate::merge::{self, Conflict, Manifest};
 use crate::simulator::{Cause, Kind, Object, Reason, Status};
 
 impl Verbs<'_> {
-    /// Applies what `applied` states, and creates the object when there is none; says which.
+    /// Applies `applied`, and creates the object if it does not exist; returns `true` if it was
+    /// created.
     ///
     /// # Errors
-    /// 409 when others own fields that would change and `force` is not given, or when the `uid` or
-    /// `resourceVersion` in it are not the object's; 501 for other kinds than DaemonSets.
+    /// 409 if other managers own fields that would change and `force` is not set, or if the `uid`
+    /// or `resourceVersion` differ; 501 for kinds other than DaemonSet.
     pub fn apply(
         &mut self,
         target: Target<'_>,
@@ -92,7 +93,7 @@ fn check_applied(target: Target<'_>, applied: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// An applier must name itself; nobody is told by its program.
+/// The error for an apply without `fieldManager`; the user agent is not used instead.
 pub(in crate::simulator) fn no_manager() -> Status {
     let cause = Cause {
         reason: "FieldValueRequired",
@@ -102,7 +103,7 @@ pub(in crate::simulator) fn no_manager() -> Status {
     Status::invalid_options("PatchOptions", &[cause])
 }
 
-/// In the server's words (upstream: `NewConflictError`).
+/// The conflict error, in the server's words (upstream: `NewConflictError`).
 fn conflicts(conflicts: &[Conflict]) -> Status {
     let mut causes = Vec::new();
     let mut by_manager: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -142,12 +143,13 @@ fn badly_typed(
     typed_patch(kind, applied, &texts)
 }
 
-/// Upstream calls what it cannot merge its own fault.
+/// The error for an object that cannot be merged, which upstream reports as a server error.
 fn not_mergeable(kind: Kind, applied: &Value, error: &merge::Error) -> Status {
     typed_patch(kind, applied, &[error.to_string()])
 }
 
-/// In the server's words: one error in a line, several in lines of their own.
+/// The decoding error, in the server's words: one error in the same line, several in separate
+/// lines.
 fn typed_patch(kind: Kind, applied: &Value, errors: &[String]) -> Status {
     let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(applied, field));
     let version = kind.api_version();

@@ -1,4 +1,4 @@
-//! A new object (upstream: `Store.Create`, `BeforeCreate`).
+//! Creates objects (upstream: `Store.Create`, `BeforeCreate`).
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use serde_json::Value;
 use super::{Ownership, Part, Verbs, metadata, strategy};
 use crate::simulator::{Cause, GroupResource, Kind, Object, Reason, Status};
 
-/// The longest prefix of a generated name (upstream: `names.maxGeneratedNameLength`).
+/// Maximum length of the prefix of a generated name (upstream: `names.maxGeneratedNameLength`).
 const LONGEST_PREFIX: usize = 58;
 
-/// How often a name that is taken is generated anew (upstream: `maxNameGenerationCreateAttempts`).
+/// Attempts to generate a free name (upstream: `maxNameGenerationCreateAttempts`).
 const ATTEMPTS: u32 = 8;
 
 impl Verbs<'_> {
-    /// Creates an object in a namespace; the namespace is empty for kinds that live in none.
+    /// Creates an object; the namespace is empty for cluster-scoped kinds.
     ///
     /// # Errors
-    /// 409 when there is one of that name, 404 without the namespace, 403 while that is being
-    /// deleted, 422 for what breaks the API's rules, 400 for another namespace in the object.
+    /// 409 if the name exists, 404 without the namespace, 403 while the namespace terminates, 422
+    /// for violations of the API's rules, 400 for another namespace in the object.
     pub fn create(
         &mut self,
         kind: Kind,
@@ -32,7 +32,7 @@ impl Verbs<'_> {
         self.begin(kind, namespace, object, Ownership::Recorded)
     }
 
-    /// Creates what an apply has made; who owns what is in it already.
+    /// Creates the object of an apply, which contains `managedFields` already.
     pub(super) fn create_applied_object(
         &mut self,
         kind: Kind,
@@ -51,7 +51,7 @@ impl Verbs<'_> {
         ownership: Ownership,
     ) -> Result<Arc<Object>, Status> {
         if !metadata::text(&object, "resourceVersion").is_empty() {
-            // Upstream's storage says so, and nobody makes an answer of it.
+            // An error of upstream's storage, which the API does not translate.
             let why = "resourceVersion should not be set on objects to be created";
             return Err(Status::new(Reason::Unknown, why));
         }
@@ -97,8 +97,8 @@ impl Verbs<'_> {
         Err(Status::new(Reason::AlreadyExists, why).retry_after(1))
     }
 
-    /// Nothing is created in a namespace that is not there, or is on its way out (upstream:
-    /// admission `NamespaceLifecycle`).
+    /// Rejects objects in a namespace that does not exist or terminates (upstream: admission
+    /// `NamespaceLifecycle`).
     fn check_namespace(&self, kind: Kind, namespace: &str, object: &Value) -> Result<(), Status> {
         if !kind.is_namespaced() {
             return Ok(());
@@ -120,7 +120,7 @@ impl Verbs<'_> {
         Err(Status::forbidden(kind, metadata::text(object, "name"), &why).because(&[cause]))
     }
 
-    /// What the server writes into every new object.
+    /// Sets the metadata that the server writes into every new object.
     fn introduce(&mut self, kind: Kind, object: &mut Value) {
         let uid = self.store.new_uid();
         let now = metadata::time(self.now);
@@ -138,7 +138,7 @@ impl Verbs<'_> {
     }
 }
 
-/// Puts the object into the namespace of the request (upstream:
+/// Sets the namespace of the request in the object (upstream:
 /// `EnsureObjectNamespaceMatchesRequestNamespace`).
 pub(super) fn place(kind: Kind, namespace: &str, object: &mut Value) -> Result<(), Status> {
     let own = metadata::text(object, "namespace");

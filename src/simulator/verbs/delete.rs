@@ -1,7 +1,7 @@
-//! The end of an object, at once or in steps: grace period, finalizers, dependents (upstream:
+//! Deletes objects, at once or in steps: grace period, finalizers, dependents (upstream:
 //! `Store.Delete`, `BeforeDelete`, the pod strategy's `CheckGracefulDelete`).
 //!
-//! What becomes of dependents is the garbage collector's part.
+//! Dependents are handled by the garbage collector.
 
 use std::sync::Arc;
 
@@ -13,54 +13,54 @@ use super::{Target, Verbs, metadata};
 use crate::model::Uid;
 use crate::simulator::{Kind, Object, Status};
 
-/// The finalizer that keeps an object until its dependents are orphans.
+/// Finalizer of an object whose dependents are to be orphaned.
 pub(super) const ORPHAN: &str = "orphan";
 
-/// The finalizer that keeps an object until its dependents are gone.
+/// Finalizer of an object whose dependents are to be deleted first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
-/// What becomes of what belongs to a deleted object (upstream: `DeletionPropagation`).
+/// The treatment of dependents (upstream: `DeletionPropagation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// It stays, and belongs to nobody.
+    /// Dependents stay, without the owner.
     Orphan,
-    /// It is deleted afterwards.
+    /// Dependents are deleted after the owner.
     Background,
-    /// It is deleted before.
+    /// Dependents are deleted before the owner.
     Foreground,
 }
 
-/// How to delete.
+/// Options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
-    /// The one object that is meant.
+    /// Required uid.
     pub uid: Option<Uid>,
-    /// The one version that is meant.
+    /// Required version.
     pub resource_version: Option<String>,
-    /// Instead of the object's own grace period.
+    /// Grace period that replaces the object's own, in seconds.
     pub grace_seconds: Option<i64>,
-    /// What becomes of dependents; `None` is the kind's default, which is in the background.
+    /// Treatment of dependents; `None` is the kind's default, in the background.
     pub propagation: Option<Propagation>,
 }
 
 impl DeleteOptions {
-    /// At once, as the kubelet does when a pod has ended.
+    /// Options for an immediate deletion, as by the kubelet when a pod has terminated.
     pub fn now() -> Self {
         Self { grace_seconds: Some(0), ..Self::default() }
     }
 }
 
-/// How far a deletion has come.
+/// The progress of a deletion.
 #[derive(Clone, Debug)]
 pub enum Deleted {
-    /// The object is gone; this was its last state.
+    /// The object was removed; with its last state.
     Gone(Arc<Object>),
-    /// It is on its way: its grace period runs, or finalizers hold it.
+    /// The object terminates: it waits for its grace period or for finalizers.
     Going(Arc<Object>),
 }
 
 impl Deleted {
-    /// The object as it is now, or was last.
+    /// The current or last state of the object.
     pub fn object(&self) -> &Arc<Object> {
         match self {
             Self::Gone(object) | Self::Going(object) => object,
@@ -72,7 +72,7 @@ impl Verbs<'_> {
     /// Deletes an object.
     ///
     /// # Errors
-    /// 404; 409 when it is not the one that is meant.
+    /// 404 if it does not exist; 409 if its uid or version differ.
     pub fn delete(
         &mut self,
         target: Target<'_>,
@@ -99,21 +99,21 @@ impl Verbs<'_> {
             self.mark_as_deleting(&live, object);
         }
         if waits && *object == live.draft().value {
-            // It waits for others already, and nothing is left to be written.
+            // It waits for its dependents already, and there is nothing to write.
             return Ok(Deleted::Going(live));
         }
         if waits || grace && period > 0 {
             return self.keep(target.kind, draft).map(Deleted::Going);
         }
         if grace {
-            // Upstream writes that there is no time left, and then deletes: two changes.
+            // Upstream writes a grace period of 0, and then deletes: two changes.
             draft = self.keep(target.kind, draft)?.draft();
         }
         self.take_away(target.kind, draft).map(Deleted::Gone)
     }
 
-    /// A namespace is emptied before it goes, which nobody does here (upstream: the namespace
-    /// registry's `Delete`).
+    /// Marks a namespace as terminating. Upstream empties it before it is removed, which is not
+    /// simulated (upstream: the namespace registry's `Delete`).
     fn delete_namespace(&mut self, live: &Arc<Object>) -> Result<Arc<Object>, Status> {
         if live.meta().deleted.is_some() {
             return Ok(Arc::clone(live));
@@ -125,7 +125,7 @@ impl Verbs<'_> {
         self.keep(Kind::Namespace, namespace)
     }
 
-    /// Starts or shortens the grace period of a kind that has one: the pod.
+    /// Starts or shortens the grace period of a pod, the only kind that has one.
     fn grace(&self, live: &Object, object: &mut Value, options: &DeleteOptions) -> Grace {
         if live.kind() != Kind::Pod {
             return Grace::None;
@@ -141,7 +141,7 @@ impl Verbs<'_> {
                 Some(asked) => {
                     let began = until - SignedDuration::from_secs(running);
                     let ends = began + SignedDuration::from_secs(asked);
-                    // It never ends in the past, and only an explicit 0 is at once.
+                    // The end is never in the past, and only an explicit 0 is immediate.
                     let (ends, period) = match ends < self.now {
                         true if asked > 0 => (self.now, 1),
                         true => (self.now, asked),
@@ -158,7 +158,7 @@ impl Verbs<'_> {
         Grace::Runs
     }
 
-    /// (upstream: `markAsDeleting`)
+    /// Sets the deletion timestamp (upstream: `markAsDeleting`).
     fn mark_as_deleting(&self, live: &Object, object: &mut Value) {
         let until = live.meta().deleted.filter(|until| *until <= self.now);
         if live.meta().deleted.is_none() {
@@ -169,22 +169,22 @@ impl Verbs<'_> {
 }
 
 enum Grace {
-    /// It has none: what holds the object are finalizers at most.
+    /// No grace period: the object waits at most for finalizers.
     None,
-    /// It runs already, and nothing shortens it.
+    /// The grace period runs already, and is not shortened.
     Pending,
-    /// It begins, or becomes shorter.
+    /// The grace period starts, or is shortened.
     Runs,
 }
 
-/// What a pod's spec says of its grace period.
+/// The grace period in a pod's spec.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OwnGrace {
     termination_grace_period_seconds: Option<i64>,
 }
 
-/// A pod's grace period: none when no kubelet has it, or it has ended.
+/// A pod's grace period: 0 if the pod is not bound, or has terminated.
 fn own_grace(pod: &Object, asked: Option<i64>) -> i64 {
     let own = || pod.spec::<OwnGrace>().termination_grace_period_seconds.unwrap_or(30);
     match asked.unwrap_or_else(own) {
@@ -206,7 +206,7 @@ fn bump_generation(live: &Object, object: &mut Value) {
     }
 }
 
-/// The finalizers, with those of the garbage collector as the options ask for (upstream:
+/// The finalizers, with those of the garbage collector for the options (upstream:
 /// `deletionFinalizersForGarbageCollection`).
 fn finalizers(live: &Object, options: &DeleteOptions) -> Vec<String> {
     let own = &live.meta().finalizers;

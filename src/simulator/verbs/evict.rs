@@ -8,14 +8,14 @@ use super::{DeleteOptions, Deleted, Target, Verbs, metadata};
 use crate::model::{LabelSelector, Pod, PodPhase};
 use crate::simulator::{Cause, Kind, Object, Reason, Status};
 
-/// What evictions say of the budget in the way (upstream: `DisruptionBudgetCause`).
+/// The message of a refused eviction (upstream: `DisruptionBudgetCause`).
 const REFUSAL: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 impl Verbs<'_> {
     /// Binds a pod to a node, as the scheduler does.
     ///
     /// # Errors
-    /// 404; 409 when it is bound or on its way out already.
+    /// 404 if it does not exist; 409 if it is bound or terminates already.
     pub fn bind(&mut self, namespace: &str, name: &str, node: &str) -> Result<Arc<Object>, Status> {
         let live = self.get(Target::new(Kind::Pod, namespace, name))?;
         let mut pod = live.value();
@@ -37,10 +37,11 @@ impl Verbs<'_> {
         Err(Status::conflict_of(name, "pods/binding", &why))
     }
 
-    /// Deletes a pod, unless a budget forbids it.
+    /// Deletes a pod, unless a disruption budget forbids it.
     ///
     /// # Errors
-    /// 404; 429 when a budget has nothing left; 500 when several budgets cover the pod.
+    /// 404 if it does not exist; 429 if a budget allows no disruption; 500 if several budgets match
+    /// the pod.
     pub fn evict(
         &mut self,
         namespace: &str,
@@ -52,7 +53,7 @@ impl Verbs<'_> {
         if !ignores_budgets(&live) {
             self.spend_budget(&live)?;
         }
-        // Before anything is written to the pod, and then again on what was written.
+        // Checked before the first write to the pod, and again after it.
         super::delete::check_preconditions(target, &live, options)?;
         if self.options.dry_run {
             return self.delete(target, options);
@@ -119,13 +120,13 @@ impl Verbs<'_> {
     }
 }
 
-/// What a budget says at the moment.
+/// The current state of a disruption budget.
 struct Budget {
     allowed: i64,
     desired: i64,
     current: i64,
     observed: i64,
-    /// Pods that are not ready go in any case.
+    /// `true` if pods that are not ready may always be evicted.
     unready_pods_go: bool,
 }
 
@@ -142,13 +143,14 @@ impl Budget {
     }
 }
 
-/// (upstream: `canIgnorePDB`)
+/// `true` for pods that budgets do not protect (upstream: `canIgnorePDB`).
 fn ignores_budgets(pod: &Object) -> bool {
     let harmless = |pod: &Pod| pod.is_terminal() || pod.phase == PodPhase::Pending;
     pod.pod().is_some_and(harmless) || pod.meta().deleted.is_some()
 }
 
-/// A budget without a selector covers nothing; an empty one covers all.
+/// `true` if the budget matches the pod. One without a selector matches none; an empty selector
+/// matches all.
 fn covers(budget: &Value, pod: &Object) -> bool {
     let selector = &budget["spec"]["selector"];
     let selector = serde_json::from_value::<Option<LabelSelector>>(selector.clone());
@@ -166,7 +168,7 @@ fn has_condition(object: &Value, condition: &Value) -> bool {
     object["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(same))
 }
 
-/// Puts a condition in the place of the one of its type.
+/// Sets a condition, replacing the one of its type.
 fn set_condition(object: &mut Value, condition: Value) {
     let conditions = &mut object["status"]["conditions"];
     match conditions.as_array_mut() {

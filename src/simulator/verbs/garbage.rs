@@ -1,5 +1,5 @@
-//! What becomes of objects whose owners are gone or going (upstream: the garbage collector of the
-//! controller manager). One look at everything; whoever calls it sets the cadence.
+//! Garbage collection of objects whose owners are deleted or terminate (upstream: the garbage
+//! collector of the controller manager). Each call is a full pass; the caller decides how often.
 
 use std::sync::Arc;
 
@@ -11,14 +11,13 @@ use crate::model::Uid;
 use crate::simulator::{Object, Owner, Status};
 
 impl Verbs<'_> {
-    /// Deletes in the background what has owners of which none is left, lets go of what is to
-    /// outlive its owner, and finishes deletions that have waited for that. Says how many objects
-    /// were written.
+    /// Deletes objects whose owners all do not exist, orphans dependents where requested, and
+    /// completes deletions that have waited for that. Returns the number of objects written.
     ///
-    /// Owners of kinds that are not served are taken to be there.
+    /// Owners of kinds that are not served are assumed to exist.
     ///
     /// # Errors
-    /// What a delete or update answers; nothing else stands in the way of either here.
+    /// The error of a delete or update.
     pub fn collect_garbage(&mut self) -> Result<usize, Status> {
         let mut written = 0;
         for waiting in self.owners_that_wait() {
@@ -43,7 +42,7 @@ impl Verbs<'_> {
         Ok(written)
     }
 
-    /// Objects on their way out that wait for the garbage collector.
+    /// Terminating objects that wait for the garbage collector.
     fn owners_that_wait(&self) -> Vec<Arc<Object>> {
         let waits = |object: &&Arc<Object>| {
             object.meta().finalizers.iter().any(|it| matches!(&**it, ORPHAN | FOREGROUND))
@@ -51,8 +50,7 @@ impl Verbs<'_> {
         self.store.held().filter(waits).cloned().collect()
     }
 
-    /// Orphans the dependents of an object, or deletes them, and takes its finalizer away when
-    /// nothing is left to be done.
+    /// Orphans or deletes the dependents of an object, and removes its finalizer when that is done.
     fn help(&mut self, owner: &Arc<Object>) -> Result<usize, Status> {
         let uid = owner.meta().uid.clone();
         let dependents: Vec<Arc<Object>> = self.store.dependents(&uid).cloned().collect();
@@ -92,7 +90,7 @@ impl Verbs<'_> {
         changed.map(drop)
     }
 
-    /// Whether an owner is gone, as its first dependent tells of it.
+    /// `true` if an owner does not exist, by the reference of its first dependent.
     fn is_gone(&self, owner: &Uid) -> bool {
         self.store.dependents(owner).next().is_some_and(|dependent| {
             let mut owners = dependent.meta().owners.iter();
@@ -100,7 +98,7 @@ impl Verbs<'_> {
         })
     }
 
-    /// Whether an object has owners, and none of them is left.
+    /// `true` if an object has owners, and none of them exists.
     fn is_abandoned(&self, object: &Object) -> bool {
         let owners = &object.meta().owners;
         !owners.is_empty() && owners.iter().all(|owner| !self.is_there(object, owner))
@@ -114,7 +112,7 @@ impl Verbs<'_> {
     }
 }
 
-/// Takes an owner away from an object.
+/// Removes an owner reference from an object.
 fn disown(object: &mut Value, uid: &Uid) {
     let references = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
     let others: Vec<Value> =

@@ -1,5 +1,5 @@
-//! All objects of a kind, page by page, as they are or were (upstream: `limit`, `continue`,
-//! `resourceVersion`, `resourceVersionMatch`).
+//! Lists objects of a kind, in pages, at the current or an earlier version (upstream: `limit`,
+//! `continue`, `resourceVersion`, `resourceVersionMatch`).
 
 use std::sync::Arc;
 
@@ -11,38 +11,38 @@ use super::Verbs;
 use crate::simulator::selector::Selector;
 use crate::simulator::{Cause, Expired, Kind, Object, Reason, Status, Store};
 
-/// What to list.
+/// Options of a list.
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
-    /// Which objects.
+    /// Selector of the objects.
     pub selector: Selector,
-    /// How many at a time; 0 is all of them.
+    /// Size of a page; 0 for all objects.
     pub limit: usize,
-    /// Where the page before ended; empty for the first.
+    /// The `continue` token of the previous page; empty for the first.
     pub token: String,
-    /// The version that is wanted; empty for the newest.
+    /// Requested `resourceVersion`; empty for the latest.
     pub version: String,
-    /// `Exact`, `NotOlderThan`, or empty.
+    /// `resourceVersionMatch`: `Exact`, `NotOlderThan`, or empty.
     pub version_match: String,
 }
 
-/// One page.
+/// One page of a list.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The objects.
+    /// Objects of the page.
     pub items: Vec<Arc<Object>>,
-    /// Of which moment they are.
+    /// Version of the list.
     pub version: u64,
-    /// Where the next page begins; empty when there is none.
+    /// The `continue` token of the next page; empty on the last.
     pub token: String,
-    /// How many there are after this page, if that can be told.
+    /// Number of objects after this page, if it is known.
     pub remaining: Option<usize>,
 }
 
-/// Where a page begins, and of which moment it is.
+/// The start of a page, and its version.
 struct Start {
     version: u64,
-    /// The key of the last object before it.
+    /// Key of the last object of the previous page.
     after: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl Verbs<'_> {
     /// One page of the objects of a kind, of one namespace or of all.
     ///
     /// # Errors
-    /// 410 when the moment of the first page is forgotten, 400 for options that make no sense.
+    /// 410 if the version of the first page has expired, 400 for invalid options.
     pub fn list(
         &self,
         kind: Kind,
@@ -61,7 +61,7 @@ impl Verbs<'_> {
     }
 }
 
-/// The same of a store.
+/// Lists the objects of a store.
 pub(in crate::simulator) fn list(
     store: &Store,
     kind: Kind,
@@ -86,13 +86,13 @@ pub(in crate::simulator) fn list(
         Some(last) if more > 0 => token(start.version, last.key().as_str()),
         _ => String::new(),
     };
-    // What is not selected is not counted, and the server does not count what it would not.
+    // With a selector the remaining objects are not counted, as on the server.
     let countable = more > 0 && options.selector.is_everything();
     let remaining = countable.then_some(more);
     Ok(Page { items, version: start.version, token, remaining })
 }
 
-/// The first `room` of them, and how many more there are.
+/// The first `room` objects, and the number of the remaining ones.
 fn take<'o>(
     mut objects: impl Iterator<Item = &'o Arc<Object>>,
     room: usize,
@@ -101,7 +101,7 @@ fn take<'o>(
     (items, objects.count())
 }
 
-/// (upstream: `ValidateListOptions`)
+/// Validates the options (upstream: `ValidateListOptions`).
 fn check(options: &ListOptions) -> Result<(), Status> {
     let ListOptions { token, version, version_match, .. } = options;
     let cause = |reason, message: &str| Cause {
@@ -154,7 +154,7 @@ fn start(store: &Store, options: &ListOptions) -> Result<Start, Status> {
     Ok(Start { version, after: None })
 }
 
-/// A version that nobody has made yet (upstream: `NewTooLargeResourceVersionError`).
+/// The error for a version in the future (upstream: `NewTooLargeResourceVersionError`).
 fn too_large(wanted: u64, newest: u64) -> Status {
     let why = format!("Too large resource version: {wanted}, current: {newest}");
     let cause = Cause {
@@ -166,7 +166,7 @@ fn too_large(wanted: u64, newest: u64) -> Status {
 }
 
 fn token(version: u64, last: &str) -> String {
-    // The next key that could be.
+    // The smallest key after the last one.
     let token = json!({"v": "meta.k8s.io/v1", "rv": version, "start": format!("{last}\0")});
     BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
 }
@@ -195,7 +195,7 @@ fn expired_token(store: &Store, start: &Start, options: &ListOptions) -> Status 
     )
 }
 
-/// What is no version is the server's own fault to upstream.
+/// The error for a version that is not a number, which upstream reports as a server error.
 pub(in crate::simulator) fn unparsable_version(version: &str) -> Status {
     let why = format!(
         "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: \
@@ -204,7 +204,7 @@ pub(in crate::simulator) fn unparsable_version(version: &str) -> Status {
     Status::new(Reason::Unknown, why)
 }
 
-/// A version that is forgotten.
+/// The error for a version that has expired.
 pub(in crate::simulator) fn too_old(wanted: u64, oldest: u64) -> Status {
     Status::new(Reason::Expired, format!("too old resource version: {wanted} ({oldest})"))
 }

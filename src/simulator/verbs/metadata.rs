@@ -1,4 +1,4 @@
-//! `metadata` as every write treats it (upstream: `BeforeCreate`, `BeforeUpdate`).
+//! Rules of `metadata` for all writes (upstream: `BeforeCreate`, `BeforeUpdate`).
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::strategy::immutable;
 use crate::simulator::Cause;
 
-/// Fields of `metadata` in the way that Go leaves out what is empty.
+/// Removes empty fields of `metadata`, which Go omits.
 pub(super) fn tidy(object: &mut Value) {
     let Some(metadata) = fields(object) else { return };
     metadata.retain(|_, value| !is_empty(value));
@@ -22,7 +22,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The fields of `metadata`, which is made when it is missing.
+/// The fields of `metadata`, which is created if it is missing.
 pub(super) fn fields(object: &mut Value) -> Option<&mut Map<String, Value>> {
     let metadata = object.as_object_mut()?.entry("metadata").or_insert_with(|| Map::new().into());
     if metadata.is_null() {
@@ -31,12 +31,12 @@ pub(super) fn fields(object: &mut Value) -> Option<&mut Map<String, Value>> {
     metadata.as_object_mut()
 }
 
-/// A text of `metadata`; empty when absent.
+/// A string of `metadata`; empty when absent.
 pub(super) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// Sets a field of `metadata`, or takes it away.
+/// Sets or removes a field of `metadata`.
 pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
     let Some(metadata) = fields(object) else { return };
     match value {
@@ -45,12 +45,12 @@ pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
     };
 }
 
-/// A moment in whole seconds, as the API has it.
+/// A time in whole seconds, in the API's format.
 pub(super) fn time(moment: Timestamp) -> Value {
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()
 }
 
-/// What an update may not do to `metadata` (upstream: `ValidateObjectMetaAccessorUpdate`).
+/// The errors of a changed `metadata` (upstream: `ValidateObjectMetaAccessorUpdate`).
 pub(super) fn check_update(old: &Value, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let list = |object: &Value| -> Vec<String> {

@@ -1,6 +1,6 @@
-//! Changes of an object that is there: JSON merge patch and JSON patch (upstream: `jsonPatcher`).
+//! Patches of an existing object: JSON merge patch and JSON patch (upstream: `jsonPatcher`).
 //!
-//! Strategic merge patch is not served; nothing that runs here sends it.
+//! Strategic merge patch is not supported; no client here sends it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::update::check_place;
 use super::{Ownership, Part, Target, Verbs, strategy};
 use crate::simulator::{Cause, Object, Reason, Status};
 
-/// A change.
+/// A patch.
 #[derive(Clone, Copy, Debug)]
 pub enum Patch<'a> {
     /// RFC 7386: `application/merge-patch+json`.
@@ -21,12 +21,12 @@ pub enum Patch<'a> {
 }
 
 impl Verbs<'_> {
-    /// Changes an object. A `resourceVersion` in the result must be that of the object that is
-    /// there; an `uid` likewise.
+    /// Patches an object. A `resourceVersion` and a `uid` in the result must be those of the live
+    /// object.
     ///
     /// # Errors
-    /// 404; 409 for another version; 422 for another uid, a failed test, or what breaks the API's
-    /// rules.
+    /// 404 if it does not exist; 409 for another version; 422 for another uid, a failed test, or
+    /// violations of the API's rules.
     pub fn patch(&mut self, target: Target<'_>, patch: Patch<'_>) -> Result<Arc<Object>, Status> {
         let live = self.get(target)?;
         let mut object = live.value();
@@ -47,7 +47,7 @@ impl Verbs<'_> {
     }
 }
 
-/// What a patch makes of an object that is not of its kind's shape is the patch's fault.
+/// The error for a patched object that does not have its kind's shape.
 fn unreadable(status: &Status) -> Status {
     let cause = Cause {
         reason: "FieldValueInvalid",
@@ -58,7 +58,7 @@ fn unreadable(status: &Status) -> Status {
     Status::new(Reason::Invalid, message).because(&[cause])
 }
 
-/// Upstream says no more than this, whatever is wrong with the patch (`applyJSPatch`).
+/// The error for any other invalid patch, without details as in upstream (`applyJSPatch`).
 fn refused() -> Status {
     let why = "the server rejected our request due to an error in our request";
     Status::new(Reason::Invalid, why).without_details()

@@ -1,9 +1,9 @@
-//! What each kind does with an object that is written: defaults, fields that only the server sets,
-//! and rules (upstream: the strategy of each registry, and the admission plugins that are on by
-//! default as far as they change or refuse these kinds).
+//! Rules of each kind for writes: defaults, server-set fields, and validation (upstream: the
+//! strategy of each registry, and those default admission plugins that change or reject these
+//! kinds).
 //!
-//! Rules of DaemonSets and of pods are those of the room `manifest`. Of the other kinds little is
-//! judged: what is written here comes from controllers, or was judged by a real server before.
+//! Rules of DaemonSets and of pods are those of the module `manifest`. Other kinds are hardly
+//! validated: they are written by controllers, or were validated by a real server before.
 
 mod pod;
 
@@ -16,7 +16,7 @@ use crate::manifest;
 use crate::model::TEMPLATE_GENERATION_ANNOTATION;
 use crate::simulator::{Cause, Kind, Reason, Status};
 
-/// Makes what is written what the server would have decoded, with its defaults.
+/// Decodes and defaults a written object as the server does.
 pub(in crate::simulator) fn default(kind: Kind, object: &mut Value) -> Result<(), Status> {
     match kind {
         Kind::DaemonSet => default_daemon_set(object),
@@ -35,7 +35,7 @@ pub(in crate::simulator) fn default(kind: Kind, object: &mut Value) -> Result<()
     }
 }
 
-/// The same for a new object.
+/// Decodes and defaults a new object.
 pub(super) fn default_new(
     kind: Kind,
     object: &mut Value,
@@ -57,7 +57,7 @@ fn default_daemon_set(object: &mut Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Fields of events that are there even when they say nothing.
+/// Adds the fields of events that are present even if they are empty.
 fn default_event(event: &mut Value) {
     let Some(fields) = event.as_object_mut() else { return };
     for field in ["eventTime", "firstTimestamp", "lastTimestamp"] {
@@ -69,7 +69,7 @@ fn default_event(event: &mut Value) {
     fields.entry("source").or_insert_with(|| json!({}));
 }
 
-/// Four counters are there even when they are zero; the others are not.
+/// Adds the four counters that are present even if they are zero; others are omitted.
 fn counted(status: Value) -> Value {
     let mut status = match status {
         Value::Object(fields) => fields,
@@ -84,8 +84,8 @@ fn counted(status: Value) -> Value {
     status.into()
 }
 
-/// What the server's own types have and the served ones have not: a DaemonSet counts the changes of
-/// its template, from 0 when it is not said, and serves that as an annotation.
+/// Converts as the server's internal types do: `templateGeneration` of a DaemonSet defaults to 0
+/// and is served as an annotation.
 pub(super) fn convert(kind: Kind, object: &mut Value) {
     let annotation = &object["metadata"]["annotations"][TEMPLATE_GENERATION_ANNOTATION];
     if kind == Kind::DaemonSet && !annotation.is_string() {
@@ -93,19 +93,19 @@ pub(super) fn convert(kind: Kind, object: &mut Value) {
     }
 }
 
-/// The API server's decoder refuses what is not of its kind's shape.
+/// The decoding error for an object that does not have its kind's shape.
 pub(super) fn wrong_type(kind: Kind, why: &str) -> Status {
     let version = kind.api_version().rsplit('/').next().unwrap_or_default();
     let message = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
     Status::new(Reason::BadRequest, message)
 }
 
-/// What only the server sets in a new object (upstream: `PrepareForCreate`).
+/// Sets the fields of a new object that only the server sets (upstream: `PrepareForCreate`).
 pub(super) fn prepare_create(kind: Kind, object: &mut Value) {
     match kind {
         Kind::DaemonSet => {
             object["status"] = counted(Value::Null);
-            // One that is given stays: it tells pods that are adopted from those that are made.
+            // A given value is kept: it distinguishes adopted pods from created ones.
             let generation = template_generation(object).max(1);
             set_template_generation(object, generation);
         }
@@ -127,7 +127,7 @@ pub(super) fn prepare_create(kind: Kind, object: &mut Value) {
     }
 }
 
-/// A node begins as one that is not ready (upstream: admission `TaintNodesByCondition`).
+/// Taints a new node as not ready (upstream: admission `TaintNodesByCondition`).
 fn new_node(node: &mut Value) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
@@ -164,8 +164,8 @@ fn new_node(node: &mut Value) {
     }
 }
 
-/// What only the server sets in a changed object (upstream: `PrepareForUpdate`); whether the
-/// generation grows.
+/// Sets the fields of a changed object that only the server sets (upstream: `PrepareForUpdate`);
+/// returns `true` if the generation increases.
 pub(super) fn prepare_update(kind: Kind, part: Part, old: &Value, object: &mut Value) -> bool {
     if kind == Kind::DaemonSet && part == Part::Main {
         let template = |object: &Value| object["spec"]["template"].clone();
@@ -179,7 +179,7 @@ pub(super) fn prepare_update(kind: Kind, part: Part, old: &Value, object: &mut V
     }
 }
 
-/// `spec.templateGeneration` of old, which is served as an annotation.
+/// The former `spec.templateGeneration`, which is served as an annotation.
 fn template_generation(daemon_set: &Value) -> i64 {
     let annotation = &daemon_set["metadata"]["annotations"][TEMPLATE_GENERATION_ANNOTATION];
     annotation.as_str().and_then(|text| text.parse().ok()).unwrap_or_default()
@@ -194,7 +194,7 @@ fn set_template_generation(daemon_set: &mut Value, generation: i64) {
     annotations[TEMPLATE_GENERATION_ANNOTATION] = generation.to_string().into();
 }
 
-/// What is wrong with a new object.
+/// Validates a new object.
 pub(super) fn check_create(kind: Kind, object: &Value, last: &mut LastSpec) -> Result<(), Status> {
     let causes = match kind {
         Kind::DaemonSet => causes(&manifest::validate(object)),
@@ -216,14 +216,14 @@ pub(super) fn check_create(kind: Kind, object: &Value, last: &mut LastSpec) -> R
     refused(kind, object, &causes)
 }
 
-/// What is wrong with a changed object.
+/// Validates a changed object.
 pub(super) fn check_update(
     kind: Kind,
     part: Part,
     old: &Value,
     object: &Value,
 ) -> Result<(), Status> {
-    // Upstream judges `metadata` twice: for all kinds, and again in each kind's own rules.
+    // Upstream validates `metadata` twice: for all kinds, and again in the rules of each kind.
     let common = metadata::check_update(old, object);
     let mut all = [common.clone(), common].concat();
     match (kind, part) {
@@ -259,7 +259,8 @@ fn refused(kind: Kind, object: &Value, causes: &[Cause]) -> Result<(), Status> {
     Err(Status::invalid(kind, metadata::text(object, "name"), causes))
 }
 
-/// The errors of a manifest, as a `Status` has them. Those that only we see are none to a server.
+/// Converts errors of a manifest to causes of a `Status`. Those of `ds-plan`'s own rules are
+/// omitted, as the server does not have them.
 fn causes(errors: &[manifest::FieldError]) -> Vec<Cause> {
     let of_server =
         |error: &&manifest::FieldError| error.refused_by == manifest::RefusedBy::ApiServer;
@@ -271,7 +272,7 @@ fn causes(errors: &[manifest::FieldError]) -> Vec<Cause> {
     errors.iter().filter(of_server).map(cause).collect()
 }
 
-/// A field that can never change.
+/// The cause for a change of an immutable field.
 pub(super) fn immutable(field: &str, value: &Value) -> Cause {
     Cause {
         reason: "FieldValueInvalid",
@@ -304,7 +305,7 @@ fn check_revision(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// (upstream: `ValidateLeaseSpec`)
+/// Validates a Lease (upstream: `ValidateLeaseSpec`).
 fn check_lease(object: &Value) -> Vec<Cause> {
     let mut causes = check_name(object);
     let spec = &object["spec"];

@@ -1,5 +1,4 @@
-//! A changed object in the place of the one that is there (upstream: `Store.Update`,
-//! `BeforeUpdate`).
+//! Replaces an existing object (upstream: `Store.Update`, `BeforeUpdate`).
 
 use std::sync::Arc;
 
@@ -11,12 +10,12 @@ use crate::simulator::object::Draft;
 use crate::simulator::{Cause, Kind, Object, Status};
 
 impl Verbs<'_> {
-    /// Puts a whole object into its place. Its `resourceVersion`, if it names one, must be that of
-    /// the object that is there; its `uid` likewise.
+    /// Replaces an object. Its `resourceVersion` and `uid`, if set, must be those of the live
+    /// object.
     ///
     /// # Errors
-    /// 404, 409 when it is another one or has changed meanwhile, 422 for what breaks the API's
-    /// rules.
+    /// 404 if it does not exist, 409 if it is another one or has changed meanwhile, 422 for
+    /// violations of the API's rules.
     pub fn update(&mut self, target: Target<'_>, mut object: Value) -> Result<Arc<Object>, Status> {
         let live = self.get(target)?;
         check_place(target, &mut object)?;
@@ -27,11 +26,11 @@ impl Verbs<'_> {
         self.replace(target, &live, object, Ownership::Recorded)
     }
 
-    /// Changes what is there, whatever it is by now: for controllers, whose reads are never old
-    /// within one moment. Whoever changes a status is shown no spec, but for that of a DaemonSet.
+    /// Changes the live object at any version: for controllers, whose reads are never old within
+    /// one moment. For a change of a status, `change` gets no spec, except that of a DaemonSet.
     ///
     /// # Errors
-    /// 404, and 422 for what breaks the API's rules.
+    /// 404 if it does not exist, and 422 for violations of the API's rules.
     pub fn edit(
         &mut self,
         target: Target<'_>,
@@ -39,7 +38,7 @@ impl Verbs<'_> {
     ) -> Result<Arc<Object>, Status> {
         let live = self.get(target)?;
         let mut draft = match (target.part, target.kind) {
-            // Who owns which of its fields is recorded, those of the spec included.
+            // `managedFields` are updated, those of the spec included.
             (_, Kind::DaemonSet) | (Part::Main, _) => live.value().into(),
             (Part::Status, _) => live.draft(),
         };
@@ -51,7 +50,7 @@ impl Verbs<'_> {
         self.replace_draft(target, &live, &old, draft, Ownership::Recorded)
     }
 
-    /// What every way of changing an object ends in. The object has its kind's defaults.
+    /// The last step of all changes of an object, which has its kind's defaults.
     pub(super) fn replace(
         &mut self,
         target: Target<'_>,
@@ -62,7 +61,7 @@ impl Verbs<'_> {
         self.replace_draft(target, live, &live.value(), object.into(), ownership)
     }
 
-    /// The same by whoever has the values of the live object at hand, as far as they are drafted.
+    /// The same for a caller that has the drafted values of the live object.
     fn replace_draft(
         &mut self,
         target: Target<'_>,
@@ -100,7 +99,7 @@ impl Verbs<'_> {
     }
 }
 
-/// The object must be the one of the path.
+/// Validates that the object is the one of the path.
 pub(super) fn check_place(target: Target<'_>, object: &mut Value) -> Result<(), Status> {
     let Target { kind, namespace, name: wanted, .. } = target;
     place(kind, namespace, object)?;
@@ -113,7 +112,7 @@ pub(super) fn check_place(target: Target<'_>, object: &mut Value) -> Result<(), 
     Err(Status::bad_request(why))
 }
 
-/// (upstream: `storage.Preconditions.Check`)
+/// Validates the uid (upstream: `storage.Preconditions.Check`).
 fn check_uid(target: Target<'_>, live: &Object, object: &Value) -> Result<(), Status> {
     let (sent, uid) = (metadata::text(object, "uid"), &live.meta().uid);
     if sent.is_empty() || sent == uid.as_str() {
@@ -146,7 +145,7 @@ fn check_version(target: Target<'_>, live: &Object, object: &Value) -> Result<()
     Ok(())
 }
 
-/// Whether nothing changes, but for when managers are said to have written (upstream:
+/// `true` if nothing changes except the times in `managedFields` (upstream:
 /// `IgnoreManagedFieldsTimestampsTransformer`).
 fn is_same(old: &Value, object: &Value) -> bool {
     let timeless = |object: &Value| {
@@ -161,7 +160,7 @@ fn is_same(old: &Value, object: &Value) -> bool {
     old == object || has_managers(old) && has_managers(object) && timeless(old) == timeless(object)
 }
 
-/// Whether an update may leave out the version (upstream: `AllowUnconditionalUpdate`).
+/// `true` if an update may omit the version (upstream: `AllowUnconditionalUpdate`).
 fn allows_unconditional_update(kind: Kind) -> bool {
     match kind {
         Kind::Namespace
@@ -176,7 +175,7 @@ fn allows_unconditional_update(kind: Kind) -> bool {
     }
 }
 
-/// A write to one part leaves the other as it was (upstream: `PrepareForUpdate` of each strategy).
+/// Restores the other part in a write to one part (upstream: `PrepareForUpdate` of each strategy).
 fn reset(part: Part, old: &Value, object: &mut Value) {
     let Some(fields) = object.as_object_mut() else { return };
     match part {
@@ -200,13 +199,13 @@ fn put_back(fields: &mut serde_json::Map<String, Value>, old: &Value, name: &str
 }
 
 fn put_back_if_there(fields: &mut serde_json::Map<String, Value>, old: &Value, name: &str) {
-    // Mostly nobody has touched it, and a look costs less than a copy.
+    // Usually it is unchanged, and a comparison is cheaper than a copy.
     if let Some(value) = old.get(name).filter(|value| fields.get(name) != Some(value)) {
         fields.insert(name.to_owned(), value.clone());
     }
 }
 
-/// What an update can never change is put back, not refused.
+/// Restores immutable fields instead of rejecting the update.
 fn keep_identity(old: &Value, object: &mut Value) {
     let before = |field: &str| old["metadata"].get(field).cloned();
     for field in ["creationTimestamp", "generation", "selfLink"] {
@@ -223,7 +222,7 @@ fn keep_identity(old: &Value, object: &mut Value) {
     }
 }
 
-/// Whether nothing stands any more between the object and its end (upstream:
+/// `true` if a terminating object waits for nothing any more (upstream:
 /// `ShouldDeleteDuringUpdate`).
 fn is_done(live: &Object, object: &Value) -> bool {
     let waits = object["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());

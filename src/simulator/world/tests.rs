@@ -1,4 +1,4 @@
-//! A snapshot goes in, and comes out the same through the product's own reader.
+//! A snapshot that is loaded and read back with `ds-plan`'s own reader is unchanged.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::cluster::{self, Scope};
 use crate::model::{
-    ContainerTrouble, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget, Taint, TaintEffect,
+    ContainerFailure, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget, Taint, TaintEffect,
 };
 use crate::simulator::controllers::Chance;
 use crate::simulator::{Kind, on_virtual_time};
@@ -36,19 +36,19 @@ fn assert_same(read: &Snapshot, was: &Snapshot) {
     assert_eq!(read.leases, was.leases);
     assert_eq!(read.pods.len(), was.pods.len());
     for (read, was) in read.pods.iter().zip(&was.pods) {
-        // What a pod waits for is in no snapshot's model, and of no consequence.
+        // The reason why a pod is not Ready is not part of a snapshot.
         let told = |pod: &Pod| Pod { unready: None, ..pod.clone() };
         assert_eq!(told(read), told(was));
     }
 }
 
 #[test]
-fn the_example_fleet_comes_out_as_it_went_in() {
+fn the_example_fleet_is_unchanged() {
     let fleet = fleet();
     assert_same(&read_back(&fleet), &fleet);
 }
 
-/// Whatever is filled in later changes the spec of a pod, which the server refuses.
+/// Defaults that are added later would change the spec of a pod, which the server rejects.
 #[test]
 fn an_orphan_of_the_snapshot_is_adopted() {
     let mut fleet = fleet();
@@ -66,7 +66,7 @@ fn an_orphan_of_the_snapshot_is_adopted() {
     assert_eq!(after.unwrap(), was);
 }
 
-/// A part of the fleet, in which everything that can be is otherwise.
+/// A part of the fleet with randomly changed fields.
 fn muddled(fleet: &Snapshot, seed: u64) -> Snapshot {
     let chance = Chance::new(seed);
     let dice = |sides: u32, words: &[&str]| -> u32 {
@@ -109,18 +109,18 @@ fn muddled(fleet: &Snapshot, seed: u64) -> Snapshot {
         };
         pod.terminating = dice(4, &["end", &name]) == 0;
         pod.restarts = dice(4, &["restarts", &name]);
-        let trouble = |container: &str, reason: &str| {
+        let container_failure = |container: &str, reason: &str| {
             let (container, reason) = (container.into(), reason.into());
-            Some(Box::new(ContainerTrouble { container, reason, message: "why".into() }))
+            Some(Box::new(ContainerFailure { container, reason, message: "why".into() }))
         };
-        pod.trouble = match dice(6, &["trouble", &name]) {
-            0 => trouble("", "Unschedulable"),
-            1 => trouble("", "Evicted"),
-            2 => trouble("main", "CrashLoopBackOff"),
+        pod.container_failure = match dice(6, &["container_failure", &name]) {
+            0 => container_failure("", "Unschedulable"),
+            1 => container_failure("", "Evicted"),
+            2 => container_failure("main", "CrashLoopBackOff"),
             _ => None,
         };
-        // A container that waits shows nothing of what was before.
-        let shown = pod.trouble.as_ref().is_none_or(|it| it.container.is_empty());
+        // A waiting container does not show its previous state.
+        let shown = pod.container_failure.as_ref().is_none_or(|it| it.container.is_empty());
         pod.containers_changed = since.filter(|_| shown && dice(2, &["changed", &name]) == 0);
         if dice(6, &["target", &name]) == 0
             && let PodTarget::Bound(node) = &pod.target
@@ -137,9 +137,9 @@ fn muddled(fleet: &Snapshot, seed: u64) -> Snapshot {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// So every plan of it is the same, too.
+    /// So every plan of it is unchanged, too.
     #[test]
-    fn any_cluster_comes_out_as_it_went_in(seed in any::<u64>()) {
+    fn any_cluster_is_unchanged(seed in any::<u64>()) {
         let muddled = muddled(&fleet(), seed);
         assert_same(&read_back(&muddled), &muddled);
     }

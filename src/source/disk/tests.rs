@@ -1,4 +1,4 @@
-//! Files, folders and streams, as a shell, a careless and a hostile person hand them over.
+//! Files, folders and streams, including careless and hostile input.
 
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
@@ -120,7 +120,7 @@ fn names_that_cannot_be_read() {
 }
 
 #[test]
-fn a_reason_comes_with_what_cannot_be_read() {
+fn unreadable_files_are_reported_with_a_reason() {
     let fixture = with(&[]);
     let reason = |error: &Error| std::error::Error::source(error).unwrap().to_string();
     symlink("loop.yaml", fixture.path("work/loop.yaml")).unwrap();
@@ -176,7 +176,7 @@ fn a_name_need_not_be_text() {
 }
 
 #[test]
-fn a_folder_to_render_is_passed_over_with_what_is_below() {
+fn a_folder_to_render_is_skipped_with_its_sub_folders() {
     let fixture = with(&["k/kustomization.yaml", "k/a.yaml", "k/patches/b.yaml", "c.yaml"]);
     let read = fixture.read_in("work", &files(&["."], true)).unwrap();
     assert_eq!(names(&read), ["c.yaml"]);

@@ -1,9 +1,10 @@
-//! The cached copies of fetched repositories: one bare repository a URL, one run at a time.
+//! The cached copies of fetched repositories: one bare repository for each URL, used by one run at
+//! a time.
 //!
-//! The folder is only a cache: whatever is wrong with a copy, it is removed and made anew. Git adds
-//! to it in steps that a crash cannot tear (packs and references are renamed into place); what a
-//! killed git leaves behind is swept away by the next run, which holds the lock and so knows that
-//! nobody is at work.
+//! The folder is only a cache: a damaged copy is removed and created again. Git adds to it in steps
+//! that are safe against a crash (packs and references are renamed into place); leftovers of a
+//! killed git are removed by the next run, which holds the lock and so knows that no other git is
+//! running.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -17,19 +18,19 @@ use sha2::{Digest, Sha256};
 use crate::source::location::Remote;
 use crate::source::{Error, Surroundings, shown};
 
-/// Each fetch adds a pack; a copy with this many is made anew rather than tidied up.
+/// Each fetch adds a pack; a copy with this many is created again instead of repacked.
 const PACKS: usize = 64;
 const LOCK_POLL: Duration = Duration::from_millis(50);
 
-/// The place of one URL's copy.
+/// The cached copy of one URL.
 pub(super) struct Cache {
     /// The bare repository.
     pub(super) folder: PathBuf,
 }
 
 impl Cache {
-    /// Waits until no other run uses the copy of this URL, at most as long as two calls of git may
-    /// take. The copy is ours until the file is dropped.
+    /// Waits until no other run uses the copy of this URL, at most for twice the timeout of a git
+    /// call. The copy is locked until the file is dropped.
     pub(super) fn lock(remote: &Remote, around: &Surroundings<'_>) -> Result<(Self, File), Error> {
         let all = around.cache_dir.as_ref().ok_or(Error::NoCache)?;
         let all = all.join("ds-plan").join("repositories");
@@ -57,7 +58,7 @@ impl Cache {
         Ok((cache, file))
     }
 
-    /// Opens the copy; makes an empty one if there is none, or none that can be opened.
+    /// Opens the copy; creates an empty one if there is none, or if it cannot be opened.
     pub(super) fn open(&self) -> Result<Repository, Error> {
         if let Ok(repository) = Repository::open_bare(&self.folder) {
             return Ok(repository);
@@ -72,7 +73,8 @@ impl Cache {
         })
     }
 
-    /// Removes what a killed git left: lock files and unfinished packs; and a copy of many packs.
+    /// Removes leftovers of a killed git (lock files and unfinished packs) and copies with too many
+    /// packs.
     fn sweep(&self) -> io::Result<()> {
         let packs = self.folder.join("objects").join("pack");
         let is_lock = |name: &str| Path::new(name).extension().is_some_and(|e| e == "lock");
@@ -112,7 +114,7 @@ fn list(folder: &Path) -> io::Result<Vec<fs::DirEntry>> {
     }
 }
 
-/// Creates a folder that only its user can look into: private repositories are copied there.
+/// Creates a folder with access for its user only: it contains copies of private repositories.
 fn create_private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

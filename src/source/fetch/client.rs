@@ -1,6 +1,6 @@
 //! Runs the user's git, so that proxies, certificates, ssh and credential helpers are the user's,
-//! and as little else as possible: no hooks, no other protocols, no maintenance, no question that
-//! nobody can answer, an end after a while.
+//! with everything else turned off: no hooks, no other protocols, no maintenance, no prompt without
+//! a terminal, and a timeout.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -13,12 +13,12 @@ use super::login::{self, Login};
 use crate::source::location::{Protocol, Remote};
 use crate::source::{Error, Git, child, redact, shown};
 
-/// How much of git's output is read.
+/// Limit of git's output, in bytes.
 const OUTPUT_LIMIT: u64 = 16 << 20;
-/// How many of git's last lines are quoted.
+/// Number of git's last lines that are quoted.
 const QUOTED_LINES: usize = 4;
 
-/// What would lead git to another repository than the cached copy.
+/// Environment variables that would make git use another repository than the cached copy.
 const REPOSITORY_VARIABLES: [&str; 9] = [
     "GIT_DIR",
     "GIT_COMMON_DIR",
@@ -38,25 +38,25 @@ const SETTINGS: [&str; 9] = [
     "gc.auto=0",
     "maintenance.auto=false",
     "fetch.writeCommitGraph=false",
-    // One pack a fetch rather than many small files.
+    // One pack for each fetch instead of many small files.
     "fetch.unpackLimit=1",
-    // A silent server ends the call; git has no time limit of its own.
+    // A silent server ends the call; git has no timeout of its own.
     "http.lowSpeedLimit=1",
     "http.lowSpeedTime=60",
     "protocol.ext.allow=never",
 ];
 
-/// To this machine there is no proxy, and no redirect leads away from it.
+/// Loopback: no proxy, and no redirect to another machine.
 const LOOPBACK_SETTINGS: [&str; 2] = ["http.proxy=", "http.followRedirects=false"];
 
-/// Git for one URL.
+/// Runs git for one URL.
 pub(super) struct Client<'a> {
     pub(super) git: &'a Git,
     pub(super) remote: &'a Remote,
     pub(super) cache: &'a Cache,
 }
 
-/// What a call of git left.
+/// The result of a call of git.
 struct Outcome {
     status: ExitStatus,
     stdout: String,
@@ -65,9 +65,9 @@ struct Outcome {
 
 impl Client<'_> {
     /// The object that a branch, tag or full reference name is on the server, in git's order of
-    /// preference (upstream: `ref_rev_parse_rules`). `None` if there is none of that name.
+    /// preference (upstream: `ref_rev_parse_rules`). `None` if there is no such name.
     pub(super) fn resolve(&self, revision: &str) -> Result<Option<Oid>, Error> {
-        /// `ls-remote --exit-code` found nothing.
+        /// Exit code of `ls-remote --exit-code` without a match.
         const NOTHING: i32 = 2;
         let name = if revision == "@" { "HEAD" } else { revision };
         let (url, login) = login::apart(&self.remote.url);
@@ -86,7 +86,7 @@ impl Client<'_> {
         let Some((id, _)) = found else { return Ok(None) };
         Oid::from_str(id).map(Some).map_err(|_| Error::Fetch {
             url: self.remote.shown.clone(),
-            output: "its objects have names that are not SHA-1".to_owned(),
+            output: "its object format is not SHA-1".to_owned(),
         })
     }
 
@@ -126,7 +126,7 @@ impl Client<'_> {
         for variable in REPOSITORY_VARIABLES {
             command.env_remove(variable);
         }
-        // Its messages are told apart by their English words.
+        // Its messages are matched by their English text.
         command.env("LC_ALL", "C").env("LANGUAGE", "C");
         let loopback = self.remote.protocol == Protocol::LoopbackHttp;
         // The user's `insteadOf` may turn https into ssh and back.
@@ -184,15 +184,15 @@ fn read_back(file: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The last lines that git printed, as one line that is safe to print. What the server says
-/// (`remote: …`) is in it.
+/// The last lines of git's output, joined to one line that is safe to print. Includes messages of
+/// the server (`remote: …`).
 fn quoted(stderr: &str) -> String {
     let lines: Vec<_> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(QUOTED_LINES)..];
     shown::line(redact::credentials(&last.join("; ")).as_bytes())
 }
 
-/// Git has one exit code for all failures, so its words must do. A miss costs only a hint.
+/// Git has one exit code for all failures, so its text is matched. A miss costs only a hint.
 fn is_denied(stderr: &str) -> bool {
     [
         "Authentication failed",

@@ -1,5 +1,5 @@
-//! A git server for tests: `git http-backend` behind a small HTTP server on this machine, which can
-//! ask for a password and misbehave.
+//! A git server for tests: `git http-backend` behind a small HTTP server on the loopback address,
+//! which can require a password and misbehave.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,20 +9,20 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// How the server answers.
+/// Behaviour of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// As git does.
+    /// Answers as git does.
     Serve,
-    /// As git did before protocol version 2, which gives out commits only by the name of a branch.
+    /// Answers as git did before protocol version 2: commits only by the name of a branch.
     ServeOldProtocol,
-    /// Only to `me` with the password `s3cret`.
+    /// Answers only the user `me` with the password `s3cret`.
     Private,
-    /// Takes requests and never answers one of this method.
+    /// Accepts requests and never answers those with this method.
     Silent(&'static str),
     /// Answers each request with these bytes.
     Answer(String),
-    /// No longer there.
+    /// The server is down.
     Stopped,
 }
 
@@ -67,7 +67,7 @@ impl Server {
         Self { address, shared, acceptor: Some(acceptor) }
     }
 
-    /// A repository's URL, perhaps with `user:password@`.
+    /// URL of a repository, optionally with `user:password@`.
     pub(super) fn url(&self, user: &str, repository: &str) -> String {
         format!("http://{user}{}/{repository}", self.address)
     }
@@ -100,7 +100,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             return;
         }
         let shared = Arc::clone(shared);
-        // A client that went away is its own affair.
+        // A client may disconnect at any time.
         thread::spawn(move || stream.map(|stream| answer(stream, &mode, &shared)));
     }
 }

@@ -1,25 +1,26 @@
-//! A login that stands in a URL, for git by its environment: whoever is on the machine may read the
-//! arguments of a process, and git hands a URL on to processes of its own.
+//! Passes a login from a URL to git in the environment: other users of the machine can read the
+//! arguments of a process, and git passes a URL on to its child processes.
 
 use std::ffi::OsString;
 
 use percent_encoding::percent_decode_str;
 
-/// The variable that the helper reads.
+/// Environment variable that the helper reads.
 const PASSWORD: &str = "DS_PLAN_GIT_PASSWORD";
 
-/// A credential helper (gitcredentials(7)) that answers with the password in the environment.
+/// A credential helper (gitcredentials(7)) that returns the password from the environment.
 const HELPER: &str =
     "!f() { test \"$1\" = get && printf 'password=%s\\n' \"$DS_PLAN_GIT_PASSWORD\"; }; f";
 
-/// What stands before the `@` of a URL.
+/// The part of a URL before the `@`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Login {
     user: String,
     password: Option<String>,
 }
 
-/// A URL without its login, and that. Only of http: for ssh, it is no secret.
+/// Splits a URL into the URL without its login, and the login. Only for http: for ssh, the user is
+/// not secret.
 pub(super) fn apart(url: &str) -> (String, Option<Login>) {
     let whole = (url.to_owned(), None);
     let Some((scheme, rest)) = url.split_once("://") else { return whole };
@@ -34,7 +35,7 @@ pub(super) fn apart(url: &str) -> (String, Option<Login>) {
     };
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let login = Login { user: decoded(user), password: password.map(decoded) };
-    // Git refuses such a URL itself.
+    // Git rejects such a URL itself.
     if login.user.contains(char::is_control)
         || login.password.as_ref().is_some_and(|password| password.contains(char::is_control))
     {
@@ -44,11 +45,12 @@ pub(super) fn apart(url: &str) -> (String, Option<Login>) {
 }
 
 impl Login {
-    /// The variables that give it to git, beside those that give git other settings already.
+    /// Environment variables that pass the login to git, in addition to settings that `environment`
+    /// already passes.
     pub(super) fn variables(self, environment: &[(OsString, OsString)]) -> Vec<(String, String)> {
         let mut settings = vec![("credential.username", self.user)];
         if self.password.is_some() {
-            // It goes before what the user's own helpers know, as a login in a URL does.
+            // It takes precedence over the user's own helpers, as a login in a URL does.
             settings.push(("credential.helper", String::new()));
             settings.push(("credential.helper", HELPER.to_owned()));
         }
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logins_are_taken_out_of_urls() {
+    fn logins_are_removed_from_urls() {
         let login = |user: &str, password: Option<&str>| {
             Some(Login { user: user.to_owned(), password: password.map(str::to_owned) })
         };
@@ -89,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_there_stay() {
+    fn existing_settings_are_kept() {
         let variables = |environment: &[(&str, &str)]| {
             let login = Login { user: "me".to_owned(), password: None };
             let environment: Vec<_> =

@@ -1,5 +1,5 @@
-//! Fetching from a real git server on this machine, with and without credentials, and from servers
-//! and settings that mean harm.
+//! Fetching from a real git server on the loopback address, with and without credentials, and from
+//! hostile servers and settings.
 
 mod surroundings;
 
@@ -49,7 +49,7 @@ impl World {
         self.fixture.read_in("home", &revision(url, expression))
     }
 
-    /// The message of a failure, with a URL that is the same in each run.
+    /// The message of a failure, with the URL replaced by a fixed text.
     fn message(&self, result: Result<Read, Error>) -> String {
         result.unwrap_err().to_string().replace(&self.url(), "URL")
     }
@@ -60,7 +60,7 @@ impl World {
         fs::write(path, before + text).unwrap();
     }
 
-    /// A script that notes in the file `sprung` that it ran.
+    /// A script that creates the file `sprung` when it runs.
     fn trap(&self, name: &str) -> PathBuf {
         let sprung = self.fixture.path("sprung");
         self.fixture.write(name, &format!("#!/bin/sh\ntouch {}\n", sprung.display()));
@@ -128,7 +128,7 @@ fn a_commit_is_fetched_once_and_a_branch_is_looked_up_again() {
     world.fixture.commit(&["c.yaml"], "three");
     assert_eq!(names(&world.at("main").unwrap()), ["a.yaml", "b.yaml", "c.yaml"]);
     world.fixture.git("work", &["reset", "--quiet", "--hard", "HEAD~2"]);
-    assert_eq!(names(&world.at("main").unwrap()), ["a.yaml"], "a branch may go back");
+    assert_eq!(names(&world.at("main").unwrap()), ["a.yaml"], "a branch may be reset");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn one_commit_without_its_history_is_fetched() {
 }
 
 #[test]
-fn an_old_server_gives_out_commits_with_their_branches() {
+fn an_old_server_serves_commits_with_their_branches() {
     let world = World::new();
     world.fixture.git("work", &["tag", "--delete", "light", "v1", "both"]);
     world.fixture.git("work", &["branch", "--delete", "--force", "feature/main"]);
@@ -244,12 +244,12 @@ fn credentials_are_the_users_own_and_stay_secret() {
 }
 
 #[test]
-fn a_password_in_a_url_is_in_no_list_of_processes() {
+fn a_password_in_a_url_is_not_in_the_arguments_of_a_process() {
     let mut world = World::new();
     world.server.set(Mode::Private);
     let trace = world.fixture.path("trace");
     world.fixture.variables.push(("GIT_TRACE".into(), trace.clone().into()));
-    // Helpers of the user's own that know another password do not count.
+    // Helpers of the user with another password are not used.
     world.configure("[credential]\nhelper = \"!f() { echo password=wr0ng; }; f\"\n");
     let read = world.from(&world.server.url("me:s3cret@", "work/.git"), "main").unwrap();
     assert_eq!(names(&read), ["a.yaml", "b.yaml"]);
@@ -259,7 +259,7 @@ fn a_password_in_a_url_is_in_no_list_of_processes() {
 }
 
 #[test]
-fn what_a_server_says_is_made_harmless() {
+fn server_messages_are_escaped() {
     let world = World::new();
     let body = "\x1b[2Jgo away\n";
     world.server.set(Mode::Answer(format!(
@@ -306,12 +306,12 @@ fn a_repository_of_another_object_format() {
     world.fixture.git("", &["init", "--quiet", "--object-format=sha256", "sha256"]);
     world.fixture.git("sha256", &["commit", "--quiet", "--allow-empty", "--message=x"]);
     let url = world.server.url("", "sha256/.git");
-    let expected = format!("cannot fetch `{url}`: its objects have names that are not SHA-1");
+    let expected = format!("cannot fetch `{url}`: its object format is not SHA-1");
     assert_eq!(world.from(&url, "main").unwrap_err().to_string(), expected);
 }
 
 #[test]
-fn a_server_that_never_answers_is_left() {
+fn a_server_that_never_answers_is_timed_out() {
     let mut world = World::new();
     world.fixture.timeout = Duration::from_millis(500);
     world.server.set(Mode::Silent("GET"));
@@ -329,7 +329,7 @@ fn an_interrupted_fetch_leaves_a_usable_copy() {
     assert!(matches!(world.at("main"), Err(Error::FetchTimeout { .. })));
     world.fixture.timeout = Duration::from_mins(1);
     world.server.set(Mode::Serve);
-    // What a git leaves that had no time to tidy up.
+    // Leftovers of a killed git.
     let copy = world.copy();
     for left in ["shallow.lock", "HEAD.lock", "objects/pack/tmp_pack_x"] {
         fs::write(copy.join(left), "").unwrap();
@@ -342,7 +342,7 @@ fn an_interrupted_fetch_leaves_a_usable_copy() {
 }
 
 #[test]
-fn a_damaged_copy_is_made_anew() {
+fn a_damaged_copy_is_created_again() {
     let world = World::new();
     for damage in ["HEAD", "objects", "config"] {
         world.at("main").unwrap();
@@ -357,7 +357,7 @@ fn a_damaged_copy_is_made_anew() {
 }
 
 #[test]
-fn a_copy_does_not_grow_for_ever() {
+fn a_copy_does_not_grow_forever() {
     let world = World::new();
     world.at("main").unwrap();
     let packs = world.copy().join("objects/pack");
@@ -389,7 +389,7 @@ fn runs_at_the_same_time_wait_for_each_other() {
 }
 
 #[test]
-fn a_copy_that_stays_in_use_is_not_waited_for_for_ever() {
+fn waiting_for_a_copy_in_use_has_a_timeout() {
     let mut world = World::new();
     world.at("main").unwrap();
     let lock = fs::File::open(world.copy().with_extension("lock")).unwrap();
@@ -400,7 +400,7 @@ fn a_copy_that_stays_in_use_is_not_waited_for_for_ever() {
 }
 
 #[test]
-fn only_its_user_can_look_into_the_cache() {
+fn the_cache_is_private_to_its_user() {
     let world = World::new();
     world.at("main").unwrap();
     let mode = |name: &str| fs::metadata(world.fixture.path(name)).unwrap().permissions().mode();

@@ -1,4 +1,4 @@
-//! Folders as sketches, and the bounds on a walk through them.
+//! Walks through sketched folders, and their limits.
 
 use super::*;
 
@@ -86,7 +86,7 @@ fn without_recursion_only_the_folder_itself() {
 }
 
 #[test]
-fn folders_that_need_rendering_are_left_out_whole() {
+fn folders_that_need_rendering_are_skipped_completely() {
     for (marker, renderer) in [
         ("Chart.yaml", Renderer::Helm),
         ("kustomization.yaml", Renderer::Kustomize),
@@ -115,7 +115,7 @@ fn folders_that_need_rendering_are_left_out_whole() {
 }
 
 #[test]
-fn a_folder_named_twice_is_left_out_once() {
+fn a_folder_named_twice_is_skipped_once() {
     let tree = Sketch(vec![("", "Chart.yaml a.yaml")]);
     let mut gather = Gather::new(&wanted);
     gather.folder(&tree, String::new(), "", true).unwrap();
@@ -126,7 +126,7 @@ fn a_folder_named_twice_is_left_out_once() {
 }
 
 #[test]
-fn what_is_not_followed_is_warned_about() {
+fn skipped_links_and_devices_are_warned_about() {
     let tree = vec![("", "a.yaml l.yaml@link folder@link vendor@module p.yaml@pipe socket@pipe")];
     let read = walk(tree, LIMITS).unwrap();
     let expected = [
@@ -169,7 +169,7 @@ fn a_pointer_is_not_its_content() {
 }
 
 #[test]
-fn bounds_end_the_walk() {
+fn limits_end_the_walk() {
     for (case, tree, limits, expected) in [
         (
             "a wanted file",
@@ -199,7 +199,7 @@ fn bounds_end_the_walk() {
             "bytes, those left out included",
             vec![("", "a.yaml b/"), ("b", "Chart.yaml")],
             Limits { bytes: 11, ..LIMITS },
-            "manifests of more than 0 MiB altogether",
+            "more than 0 MiB of manifests",
         ),
         (
             "bytes looked at, each content once",
@@ -209,7 +209,7 @@ fn bounds_end_the_walk() {
                 ("b/c", "Chart.yaml same-a.yaml other.yaml"),
             ],
             Limits { looked_at: 36, ..LIMITS },
-            "manifest files of more than 0 MiB to search altogether",
+            "more than 0 MiB of manifest files to search",
         ),
         (
             "depth",
@@ -229,7 +229,7 @@ fn bounds_end_the_walk() {
 }
 
 #[test]
-fn content_that_is_known_is_not_looked_at_again() {
+fn known_content_is_not_searched_again() {
     let tree =
         vec![("", "same-a.yaml b/"), ("b", "same-a.yaml c/"), ("b/c", "Chart.yaml same-a.yaml")];
     let read = walk(tree, Limits { looked_at: 20, ..LIMITS }).unwrap();

@@ -1,4 +1,4 @@
-//! Commits as they are, as they should not be, and as somebody might forge them.
+//! Regular, damaged and forged commits.
 
 use std::fs;
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ fn a_repository_is_found_as_git_finds_it() {
 }
 
 #[test]
-fn a_remote_tells_where_a_repository_belongs() {
+fn the_origin_remote_is_the_origin() {
     let fixture = Fixture::with_commit(&["a.yaml"]);
     fixture.git("work", &["remote", "add", "origin", "https://me:pw@example.com/fleet.git"]);
     let origin = fixture.read_head().unwrap().origin;
@@ -93,7 +93,7 @@ fn a_remote_tells_where_a_repository_belongs() {
 }
 
 #[test]
-fn what_is_not_a_repository() {
+fn missing_and_invalid_repositories_are_errors() {
     let fixture = Fixture::new();
     fixture.git("", &["init", "--quiet", "--object-format=sha256", "sha256"]);
     fixture.git("", &["init", "--quiet", "future"]);
@@ -177,7 +177,7 @@ fn paths_narrow_what_is_read() {
 }
 
 #[test]
-fn paths_that_lead_nowhere() {
+fn missing_and_invalid_paths_are_errors() {
     let fixture = Fixture::with_commit(&["a.yaml", "x/b.yaml"]);
     std::os::unix::fs::symlink("a.yaml", fixture.path("work/link.yaml")).unwrap();
     std::os::unix::fs::symlink("/etc", fixture.path("work/x/etc")).unwrap();
@@ -244,7 +244,7 @@ fn names_that_git_would_not_check_out() {
     ] {
         let id = if mode == "40000" { folder } else { file };
         forge(&fixture, &[("100644", b"good.yaml", file), (mode, name, id)]);
-        let expected = format!("the commit holds an entry with the forbidden name `{shown}`");
+        let expected = format!("the commit contains an entry with the forbidden name `{shown}`");
         let result = fixture.read_in("work", &revision(".", "forged"));
         assert_eq!(error(result), expected);
         fixture.git("work", &["update-ref", "-d", "refs/heads/forged"]);
@@ -252,7 +252,7 @@ fn names_that_git_would_not_check_out() {
 }
 
 #[test]
-fn odd_names_are_written_so_that_they_cannot_deceive() {
+fn odd_names_are_escaped() {
     let fixture = Fixture::with_commit(&["a.yaml"]);
     let file = blob(&fixture);
     forge(
@@ -286,7 +286,7 @@ fn forge_again(fixture: &Fixture, entries: &[(&str, &[u8], Oid)]) {
 }
 
 #[test]
-fn a_tree_that_stands_for_billions_of_files_is_refused() {
+fn a_tree_of_billions_of_files_is_refused() {
     let fixture = Fixture::with_commit(&["a.yaml"]);
     let repository = Repository::open(fixture.path("work")).unwrap();
     let odb = repository.odb().unwrap();
@@ -335,7 +335,7 @@ fn missing_and_damaged_objects() {
 }
 
 #[test]
-fn what_a_partial_clone_left_on_the_server() {
+fn objects_missing_from_a_partial_clone_are_errors() {
     let fixture = Fixture::with_commit(&["a.yaml"]);
     fixture.git("work", &["config", "uploadpack.allowFilter", "true"]);
     let work = format!("file://{}", fixture.path("work").display());
@@ -348,7 +348,7 @@ fn what_a_partial_clone_left_on_the_server() {
 }
 
 #[test]
-fn nothing_of_a_repository_is_run() {
+fn programs_of_a_repository_are_never_run() {
     let fixture = Fixture::with_commit(&["a.yaml"]);
     let trap = fixture.path("trap.sh");
     let sprung = fixture.path("sprung");
@@ -380,14 +380,14 @@ fn nothing_of_a_repository_is_run() {
 }
 
 #[test]
-fn a_folder_to_render_is_passed_over_even_when_named() {
+fn a_folder_to_render_is_skipped_even_when_named() {
     let fixture = Fixture::with_commit(&["chart/Chart.yaml", "chart/templates/a.yaml", "b.yaml"]);
     let read = fixture.read_head().unwrap();
     assert_eq!(names(&read), ["b.yaml"]);
     assert_eq!(read.unrendered[0].path.as_ref(), "chart");
     let read = fixture.read_in("work", &paths(&["chart"])).unwrap();
     assert_eq!((names(&read).len(), read.unrendered[0].files.len()), (0, 2));
-    // Who names a folder or a file inside it means that.
+    // A path inside of the folder is read.
     let read = fixture.read_in("work", &paths(&["chart/templates"])).unwrap();
     assert_eq!(names(&read), ["chart/templates/a.yaml"]);
 }

@@ -1,29 +1,30 @@
-//! What a kustomization may say, and which of it are paths (upstream: `types.Kustomization`).
+//! The fields of a kustomization, and which of them contain paths (upstream:
+//! `types.Kustomization`).
 //!
-//! What is not known here is refused, because it may name a file, a URL or a program. So are
-//! plugins, functions and Helm charts, which are programs. Names are compared exactly, while
-//! kustomize does not care about their case; that is why it is never given the original, but what
-//! was understood here, written anew (`kustomize`).
+//! Unknown fields are rejected, because they may name a file, a URL or a program. So are plugins,
+//! functions and Helm charts, which are programs. Names are compared exactly, while kustomize
+//! ignores their case; that is why it never gets the original, but a new file with the fields that
+//! were understood here (`kustomize`).
 
 use serde_json::{Map, Value};
 
 use super::{Problem, shown};
 
-/// What a path must lead to.
+/// Required type of a path's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     /// A file.
     File,
     /// A folder with a kustomization.
     Folder,
-    /// One of both.
+    /// A file or a folder.
     Either,
 }
 
-/// What is done about each path: it may be written otherwise, or refused.
+/// Callback for each path: returns its replacement, or rejects it.
 pub(super) type Visit<'v> = dyn FnMut(&str, Want, &str) -> Result<String, super::Error> + 'v;
 
-/// Fields in which nothing is a path.
+/// Fields without paths.
 const HARMLESS: [&str; 17] = [
     "apiVersion",
     "kind",
@@ -44,7 +45,7 @@ const HARMLESS: [&str; 17] = [
     "patchesStrategicMerge",
 ];
 
-/// Fields that make kustomize run or fetch something, and fields that configure that.
+/// Fields that make kustomize run or fetch something, and their settings.
 const PROGRAMS: [&str; 6] = [
     "generators",
     "transformers",
@@ -54,12 +55,12 @@ const PROGRAMS: [&str; 6] = [
     "helmChartInflationGenerator",
 ];
 
-/// Fields of one element of a list, besides its path.
+/// Fields of one list element in addition to its path.
 const PATCH: [&str; 3] = ["patch", "target", "options"];
 const REPLACEMENT: [&str; 2] = ["source", "targets"];
 const GENERATOR: [&str; 6] = ["name", "namespace", "behavior", "type", "options", "literals"];
 
-/// Shows every path of `kustomization` to `visit`, and puts in its place what that returns.
+/// Calls `visit` for every path of `kustomization` and replaces the path with the result.
 pub(super) fn visit_paths(
     kustomization: &mut Map<String, Value>,
     refuse: &dyn Fn(Problem) -> super::Error,
@@ -98,7 +99,7 @@ pub(super) fn visit_paths(
     Ok(())
 }
 
-/// An object with a path under `key`, and with `others` besides it.
+/// Visits an object with a path under `key`, which may have the fields `others` too.
 fn one(
     value: &mut Value,
     key: &str,
@@ -123,7 +124,7 @@ fn one(
     Ok(())
 }
 
-/// A generator of a `ConfigMap` or Secret: `files` are `path` or `key=path`.
+/// Visits a generator of a `ConfigMap` or Secret: `files` are `path` or `key=path`.
 fn generator(
     value: &mut Value,
     field: &str,
@@ -168,7 +169,7 @@ fn each(
     elements.iter_mut().try_for_each(element)
 }
 
-/// Replaces every text of a list; `None` when it is no list of texts.
+/// Replaces every string of a list; `None` if it is not a list of strings.
 fn texts(
     value: &mut Value,
     replace: &mut dyn FnMut(&str) -> Result<String, super::Error>,

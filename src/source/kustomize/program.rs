@@ -1,5 +1,5 @@
-//! Runs the user's kustomize, or kubectl, on a folder that was checked: with an empty environment,
-//! no programs to call and proxies that lead nowhere, and bounds on time, memory and output.
+//! Runs the user's kustomize, or kubectl, on a folder that was checked: with a minimal environment,
+//! no programs to call, unreachable proxies, and limits on time, memory and output.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,26 +10,26 @@ use std::process::{Command, ExitStatus, Stdio};
 use crate::search_path;
 use crate::source::{Error, Kustomize, child, shown};
 
-/// Memory that it may ask for, in KiB. What Go only reserves does not count (`RLIMIT_DATA`).
+/// Memory limit in KiB. Memory that Go only reserves does not count (`RLIMIT_DATA`).
 const MEMORY: &str = "524288";
-/// What it may print, in blocks of 512 bytes.
+/// Output limit, in blocks of 512 bytes.
 const OUTPUT_BLOCKS: &str = "65536";
-/// The same in bytes.
+/// Output limit, in bytes.
 pub(super) const OUTPUT_LIMIT: usize = 32 << 20;
-/// How many of its last lines are quoted.
+/// Number of its last lines that are quoted.
 const QUOTED_LINES: usize = 4;
-/// Sets the limits, then becomes the program.
+/// Shell script that sets the limits and then runs the program.
 const LIMITED: &str = "ulimit -d \"$1\" && ulimit -f \"$2\" && shift 2 && exec \"$@\"";
-/// A port that nothing listens on: where a request would go that no check has found.
+/// An address that nothing listens on, as proxy for requests that the checks missed.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
-/// A program that renders, and how it is called.
+/// A rendering program and its arguments.
 struct Renderer {
     program: PathBuf,
     arguments: &'static [&'static str],
 }
 
-/// What the program makes of `folder`, which lies in `world`; `name` is for messages.
+/// Renders `folder`, which is in `world`; `name` is for messages.
 pub(super) fn render(
     settings: &Kustomize,
     world: &Path,
@@ -72,7 +72,7 @@ pub(super) fn render(
     Err(Error::KustomizeFailed { folder: name.to_owned(), output: quoted(&said, world, status) })
 }
 
-/// `kustomize` where it is installed, else `kubectl`, which has one built in.
+/// `kustomize` if it is installed, otherwise `kubectl`, which has it built in.
 fn find(settings: &Kustomize) -> Result<Renderer, Error> {
     let path: &OsStr = settings.search.as_deref().unwrap_or_default();
     let renderers: [(&str, &[&str]); 2] = [("kustomize", &["build"]), ("kubectl", &["kustomize"])];
@@ -90,7 +90,8 @@ fn read_back(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The last lines that it printed, as one line that is safe to print, without our own folder.
+/// The last lines of its output, joined to one line that is safe to print, without the path of the
+/// temporary folder.
 fn quoted(said: &str, world: &Path, status: ExitStatus) -> String {
     let ours = world.to_string_lossy().into_owned();
     let said = said.replace(&format!("{ours}/tree/"), "").replace(&ours, "");

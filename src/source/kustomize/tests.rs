@@ -1,5 +1,5 @@
-//! Trees that are refused, and what the program gets and may do. The program is a script here;
-//! the real ones render in `tests/control_plane/kustomize.rs`.
+//! Rejected trees, and the input and limits of the program. The program is a script here; the real
+//! ones render in `tests/control_plane/kustomize.rs`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -25,7 +25,7 @@ fn render_in(fixture: &Fixture, folder: &str) -> Result<Read, Error> {
     fixture.read_in("work", &Request::Git(GitRequest { kustomize, ..GitRequest::default() }))
 }
 
-/// What stands in the way of rendering `app` before a program is even looked for.
+/// The error of rendering `app`, before a program is searched for.
 fn refused(files: &[(&str, &str)]) -> String {
     match render_in(&commit(files), "app").unwrap_err() {
         Error::KustomizeMissing => "nothing".to_owned(),
@@ -41,7 +41,7 @@ fn with_program(fixture: &mut Fixture, script: &str) {
     fixture.search = Some(fixture.path("bin").into());
 }
 
-/// Renders `app` with each kustomization, beside two files and a base.
+/// Renders `app` with each kustomization, next to two files and a base.
 #[track_caller]
 fn each_is_refused(cases: &[(&str, &str, &str)]) {
     for (case, kustomization, want) in cases {
@@ -57,7 +57,7 @@ fn each_is_refused(cases: &[(&str, &str, &str)]) {
 }
 
 #[test]
-fn what_lies_in_the_commit_is_rendered() {
+fn files_of_the_commit_are_rendered() {
     each_is_refused(&[
         ("a file", "resources: [a.yaml]", "nothing"),
         ("a folder", "resources: [../base/]", "nothing"),
@@ -80,7 +80,7 @@ fn what_lies_in_the_commit_is_rendered() {
 }
 
 #[test]
-fn whatever_is_not_a_file_of_the_commit_is_refused() {
+fn paths_other_than_files_of_the_commit_are_rejected() {
     each_is_refused(&[
         (
             "a URL",
@@ -90,7 +90,7 @@ fn whatever_is_not_a_file_of_the_commit_is_refused() {
         (
             "a repository",
             "resources: [github.com/a/b]",
-            "`github.com/a/b` in `resources` is not a file or folder of the commit",
+            "`github.com/a/b` in `resources` is not a file or folder in the commit",
         ),
         (
             "with a revision",
@@ -120,17 +120,17 @@ fn whatever_is_not_a_file_of_the_commit_is_refused() {
         (
             "up and out",
             "resources: [../../etc]",
-            "`../../etc` in `resources` leads out of the repository",
+            "`../../etc` in `resources` is outside the repository",
         ),
         (
             "up, out and in",
             "resources: [../../work/app/a.yaml]",
-            "`../../work/app/a.yaml` in `resources` leads out of the repository",
+            "`../../work/app/a.yaml` in `resources` is outside the repository",
         ),
         (
             "a secret",
             "secretGenerator: [{name: a, envs: [../../home/.env]}]",
-            "`../../home/.env` in `secretGenerator.envs` leads out of the repository",
+            "`../../home/.env` in `secretGenerator.envs` is outside the repository",
         ),
         (
             "a key and a way out",
@@ -162,27 +162,27 @@ fn whatever_is_not_a_file_of_the_commit_is_refused() {
             "namePrefix: &a /etc/passwd\nresources: [*a]",
             "`/etc/passwd` in `resources` is not a relative path",
         ),
-        ("no file", "patches: [{path: .}]", "`.` in `patches.path` is not a file of the commit"),
+        ("no file", "patches: [{path: .}]", "`.` in `patches.path` is not a file in the commit"),
         (
             "no folder",
             "components: [a.yaml]",
-            "`a.yaml` in `components` is not a folder of the commit",
+            "`a.yaml` in `components` is not a folder in the commit",
         ),
         (
             "as a file",
             "resources: [../base, ../base/kustomization.yaml]",
-            "`../base/kustomization.yaml` in `resources` is a kustomization: name its folder",
+            "`../base/kustomization.yaml` in `resources` is a kustomization; name its folder instead",
         ),
         (
             "gone",
             "resources: [gone.yaml]",
-            "`gone.yaml` in `resources` is not a file or folder of the commit",
+            "`gone.yaml` in `resources` is not a file or folder in the commit",
         ),
     ]);
 }
 
 #[test]
-fn programs_and_whatever_is_not_known_are_refused() {
+fn programs_and_unknown_fields_are_rejected() {
     each_is_refused(&[
         ("generators", "generators: [a.yaml]", "`generators` makes kustomize run programs"),
         ("transformers", "transformers: [a.yaml]", "`transformers` makes kustomize run programs"),
@@ -200,31 +200,31 @@ fn programs_and_whatever_is_not_known_are_refused() {
         (
             "another case",
             "Resources: [/etc/passwd]",
-            "the field `Resources` is unknown; it may name anything",
+            "unknown field `Resources`; it could name files, URLs or programs",
         ),
         (
             "another case below",
             "patches: [{Path: /etc/passwd}]",
-            "the field `patches.Path` is unknown; it may name anything",
+            "unknown field `patches.Path`; it could name files, URLs or programs",
         ),
         (
             "twice",
             "resources: [a.yaml]\nresources: [/etc/passwd]",
-            "line 2: `resources` stands there twice",
+            "line 2: `resources` is given twice",
         ),
         (
             "a second document",
             "resources: [a.yaml]\n---\nresources: [/etc/passwd]",
             "line 3: a second document",
         ),
-        ("another type", "resources: {a: b}", "the field `resources` is not what it should be"),
-        ("numbers", "resources: [1]", "the field `resources` is not what it should be"),
+        ("another type", "resources: {a: b}", "the field `resources` has the wrong type"),
+        ("numbers", "resources: [1]", "the field `resources` has the wrong type"),
         ("no mapping", "- a", "not a mapping"),
     ]);
 }
 
 #[test]
-fn what_is_named_indirectly_is_looked_at_too() {
+fn folders_named_indirectly_are_checked_too() {
     let app = ("app/kustomization.yaml", "resources: [../one]");
     for (case, files, want) in [
         (
@@ -239,17 +239,17 @@ fn what_is_named_indirectly_is_looked_at_too() {
         (
             "round and round",
             vec![app, ("one/kustomization.yaml", "resources: [../app]")],
-            "`app/kustomization.yaml` is not rendered: it names itself, by way of `app`",
+            "`app/kustomization.yaml` is not rendered: it includes itself through `app`",
         ),
         (
             "no kustomization",
             vec![app, ("one/a.yaml", WANTED)],
-            "`one` is no folder with one kustomization",
+            "`one` is not a folder with exactly one kustomization",
         ),
         (
             "two of them",
             vec![app, ("one/kustomization.yaml", ""), ("one/Kustomization", "")],
-            "`one` is no folder with one kustomization",
+            "`one` is not a folder with exactly one kustomization",
         ),
         ("not in the repository", vec![("a.yaml", WANTED)], "path `app` is not in revision `HEAD`"),
     ] {
@@ -259,7 +259,7 @@ fn what_is_named_indirectly_is_looked_at_too() {
 
 /// Each folder names the next one twice, under two prefixes: 2^n times the last one.
 #[test]
-fn a_bomb_is_counted_before_it_goes_off() {
+fn exponential_nesting_is_counted_before_rendering() {
     let tree = |levels: usize| -> Vec<(String, String)> {
         let mut files =
             vec![("app/kustomization.yaml".to_owned(), "resources: [../a0, ../b0]".to_owned())];
@@ -278,7 +278,7 @@ fn a_bomb_is_counted_before_it_goes_off() {
         files
     };
     for (levels, want) in
-        [(5, "nothing"), (12, "asks for more than 1000 folders"), (40, "folders 32 deep")]
+        [(5, "nothing"), (12, "renders more than 1000 folders"), (40, "folders 32 deep")]
     {
         let files = tree(levels);
         let files: Vec<_> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
@@ -311,7 +311,7 @@ fn links_are_refused() {
 }
 
 #[test]
-fn the_program_gets_what_was_checked_and_nothing_else() {
+fn the_program_gets_only_the_checked_files() {
     let mut fixture = commit(&[
         (
             "app/kustomization.yaml",
@@ -361,7 +361,7 @@ fn the_program_gets_what_was_checked_and_nothing_else() {
 }
 
 #[test]
-fn the_program_has_bounds() {
+fn the_program_has_limits() {
     for (case, script, want) in [
         ("it says no", "echo one; echo 'Error: x' >&2; exit 1", "cannot render `app`: Error: x"),
         ("it is silent", "exit 3", "cannot render `app`: exit status: 3"),
@@ -380,15 +380,15 @@ fn the_program_has_bounds() {
 }
 
 #[test]
-fn too_much_output_ends_it() {
+fn the_output_is_limited() {
     let mut fixture = commit(&[("app/kustomization.yaml", "namePrefix: a-")]);
     with_program(&mut fixture, "exec /bin/cat /dev/zero");
     let refused = render_in(&fixture, "app").unwrap_err().to_string();
-    assert_eq!(refused, "`app` is rendered to more than 32 MiB");
+    assert_eq!(refused, "the rendered output of `app` is larger than 32 MiB");
 }
 
 #[test]
-fn other_documents_are_left_out_where_they_stood() {
+fn unwanted_documents_become_empty_lines() {
     let wanted = |bytes: &[u8]| bytes.windows(6).any(|six| six == b"wanted");
     for (given, want) in [
         ("a: 1\n---\nwanted: 1\n", "\n---\nwanted: 1\n"),
@@ -426,7 +426,7 @@ fn a_folder_is_rendered_at_any_revision() {
 }
 
 proptest! {
-    /// Whatever is written for kustomize leads where we looked, and that is in the commit.
+    /// Paths written for kustomize lead to the checked file, and that is in the commit.
     #[test]
     fn a_path_stays_in_the_commit(
         folder in "([abc]{1,2}(/[abc]{1,2}){0,3})?",

@@ -1,4 +1,4 @@
-//! What a rollout costs the API server, by the server's own count.
+//! The number of requests of a rollout, as counted by the API server.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const NODES: usize = 120;
 
-/// Requests of one user, each once: a watch is told of when it begins and when it ends.
+/// The requests of one user, each once: a watch is logged when it begins and when it ends.
 fn requests(plane: &ControlPlane, user: &str) -> BTreeMap<(String, String), usize> {
     let log = plane.audit_log();
     let of_user = log.iter().filter(|line| line["user"]["username"] == user);
@@ -24,7 +24,7 @@ fn requests(plane: &ControlPlane, user: &str) -> BTreeMap<(String, String), usiz
 }
 
 #[test]
-fn a_rollout_costs_one_request_a_node_and_few_besides() {
+fn a_rollout_costs_one_request_per_node_and_a_few_more() {
     let plane = ControlPlane::builder().audit().user("runner", &["system:masters"]).start();
     plane.create_nodes(three_zones(NODES));
     let version = |image: &str| manifest("cost", image, &at_most("10%"));

@@ -1,5 +1,5 @@
-//! Structs that a manifest empties, `securityContext: {}` say: the server would make two templates of
-//! such a manifest, one after the other, and restore the strategy with the second.
+//! Structs that a manifest empties, for example `securityContext: {}`: the server would create two
+//! templates from such a manifest, one after the other, and restore the strategy with the second.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use super::*;
 
 const NODES: usize = 8;
 
-/// As it was, and as it is to be.
+/// The name, the field before, and the field after.
 const CASES: [(&str, &str, &str); 3] = [
     ("context", "securityContext: {runAsUser: 1}", "securityContext: {}"),
     ("hooks", "lifecycle: {preStop: {exec: {command: [x]}}}", "lifecycle: {}"),
@@ -21,7 +21,7 @@ const CASES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// With this field in the container, or in the pod if it is one of its.
+/// A manifest with this field in the container, or in the pod if it belongs there.
 fn version(namespace: &str, field: &str) -> String {
     let text = manifest(namespace, "v1", &at_most("1"));
     if field.starts_with("affinity") {
@@ -32,7 +32,7 @@ fn version(namespace: &str, field: &str) -> String {
 }
 
 #[test]
-fn one_revision_comes_of_it_and_each_pod_goes_once() {
+fn one_revision_is_created_and_each_pod_is_replaced_once() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     thread::scope(|scope| {
@@ -45,10 +45,10 @@ fn one_revision_comes_of_it_and_each_pod_goes_once() {
                 let output = fleet.apply(&version(after), &[]);
                 assert_eq!(output.status.code(), Some(0), "{namespace}: {}", told(&output));
                 assert!(told(&output).contains("makes two revisions"), "{}", told(&output));
-                // What the controller would do of its own, it would do within a moment.
+                // Any action of the controller would happen within this time.
                 thread::sleep(Duration::from_secs(5));
                 let seen = watcher.end();
-                assert_eq!(seen.deleted.len(), NODES, "{namespace}: each pod once");
+                assert_eq!(seen.deleted.len(), NODES, "{namespace}: each pod is replaced once");
                 assert!(seen.most_unavailable <= 1, "{namespace}: {}", seen.most_unavailable);
                 let revisions = fleet.revisions();
                 let numbers: Vec<i64> = revisions.iter().map(|(_, number, _)| *number).collect();
@@ -69,10 +69,10 @@ fn one_revision_comes_of_it_and_each_pod_goes_once() {
     });
 }
 
-/// What is live when it is released was put there by one apply of another tool: the next one would
-/// make another template of it.
+/// The template that is live at the release was created by one apply of another tool: the next
+/// apply would create another template from it.
 #[test]
-fn release_and_undo_change_no_template_that_they_are_not_asked_to() {
+fn release_and_undo_change_no_other_template() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(4));
     let (_, before, after) = CASES[0];
@@ -80,9 +80,9 @@ fn release_and_undo_change_no_template_that_they_are_not_asked_to() {
     let fleet = Fleet::new(&plane, "released", 4, &version(before));
     let mut run = fleet.start(&version(after), &[]);
     let watcher = fleet.watch();
-    wait_until("a pod to go", SOON, || watcher.gone() > 0 || run.has_ended());
+    wait_until("a pod to be deleted", SOON, || watcher.gone() > 0 || run.has_ended());
     run.kill();
-    assert_eq!(fleet.strategy(), "OnDelete", "it is held");
+    assert_eq!(fleet.strategy(), "OnDelete", "it is paused");
     let template = || fleet.json(&["get", "daemonset", "agent"])["spec"]["template"].clone();
     let held = template();
     let released = plane.ds_apply(&["release", "released/agent", "--yes"], &[]).run();

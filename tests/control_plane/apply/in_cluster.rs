@@ -1,6 +1,6 @@
-//! `deploy/` as a cluster would run it: its objects are taken by the API server and its pods by the
-//! `restricted` pod security standard; and each program does its whole job with its own account's
-//! token, on a clone as git-sync leaves it.
+//! `deploy/` as in a cluster: the API server accepts its objects, the `restricted` pod security
+//! standard its pods; and each program does its whole job with its own account's token, on a clone
+//! as git-sync leaves it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ use crate::harness::{ControlPlane, FakeNode, kubectl_path, readmes_yaml, wait_un
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const SOON: Duration = Duration::from_mins(1);
 
-/// The kustomization that the README shows, with `deploy/` beside it.
+/// The kustomization that the README shows, with `deploy/` next to it.
 fn readmes_overlay() -> TempDir {
     let kustomization = readmes_yaml("Kustomization");
     let folder = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ impl Site {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// The repository asks for this version.
+    /// Pushes this version to the repository.
     fn push(&self, version: &str) {
         let agent = manifest("default", version, "  minReadySeconds: 3");
         fs::write(self.path("origin/fleet/agent.yaml"), agent).unwrap();
@@ -67,7 +67,8 @@ impl Site {
         self.git("origin", &["commit", "-q", "-m", version]);
     }
 
-    /// What git-sync leaves: one commit without its past, in a linked worktree, behind a link.
+    /// Clones as git-sync does: one commit without history, in a linked worktree, behind a symbolic
+    /// link.
     fn clone_as_git_sync_does(&self) -> PathBuf {
         let root = self.path("git");
         let _ = fs::remove_dir_all(&root);
@@ -90,7 +91,7 @@ impl Site {
         job["spec"]["template"]["spec"].clone()
     }
 
-    /// Runs the one container of a pod as its account, with nothing around it.
+    /// Runs the only container of a pod as its account, with an empty environment.
     fn run(&self, pod: &Value) -> Output {
         let container = &pod["containers"][0];
         let program = match container["command"][0].as_str().unwrap() {
@@ -128,7 +129,7 @@ impl Site {
         self.plane.kubectl(&["get", "daemonset", "agent", path])
     }
 
-    /// What the accounts asked for and were not given.
+    /// The requests of the accounts that were denied.
     fn denied(&self) -> Vec<Value> {
         let mut events = self.plane.audit_log();
         events.retain(|event| {
@@ -141,7 +142,7 @@ impl Site {
 }
 
 #[test]
-fn each_account_does_its_whole_job_and_nothing_is_denied() {
+fn each_account_has_all_permissions_for_its_job() {
     let site = Site::start();
     let [drift, resume] = ["drift", "resume"].map(|name| site.pod("cronjob", name));
     let apply = site.pod("job", "apply");
@@ -149,7 +150,7 @@ fn each_account_does_its_whole_job_and_nothing_is_denied() {
         let output = site.run(pod);
         assert_eq!(output.status.code(), Some(code), "{output:?}");
     };
-    // The Job is not held up by what the namespace demands of its pods.
+    // The namespace's pod security standard does not block the Job.
     wait_until("the Job's pod", SOON, || {
         let pods = site.plane.kubectl(&["-n=ds-plan", "get", "pods", "-o=name"]);
         pods.contains("pod/apply-")
@@ -159,7 +160,7 @@ fn each_account_does_its_whole_job_and_nothing_is_denied() {
     ends(&apply, 0);
     ends(&drift, 0);
 
-    // What a run has left held is gone on with, and nothing else is begun.
+    // A paused rollout is resumed, and nothing else is started.
     site.push("v2");
     let manifest = fs::read_to_string(site.path("origin/fleet/agent.yaml")).unwrap();
     let stop = ["--yes", "--timeout=4s", "-f=agent.yaml"];
@@ -174,9 +175,9 @@ fn each_account_does_its_whole_job_and_nothing_is_denied() {
     assert_eq!(site.denied(), Vec::<Value>::new());
 }
 
-/// What is meant to be had by one container only is not had by the other.
+/// Credentials of one container are not available to the other.
 #[test]
-fn credentials_are_where_they_are_needed_and_nowhere_else() {
+fn credentials_are_only_in_the_containers_that_need_them() {
     let overlay = readmes_overlay();
     let rendered = Command::new(kubectl_path()).arg("kustomize").arg(overlay.path()).output();
     let text = String::from_utf8(rendered.unwrap().stdout).unwrap();

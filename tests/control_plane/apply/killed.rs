@@ -1,4 +1,4 @@
-//! Runs that are killed where they stand, and those that go on where they were.
+//! Runs that are killed, and later runs that resume them.
 
 use std::thread;
 
@@ -11,11 +11,11 @@ const BUDGET: usize = 2;
 const NAMESPACES: usize = 10;
 const KILLS: usize = 3;
 
-/// Each kill comes after so many pods were seen to go, and a moment more; some come while a run is
-/// still planning, or waits for the lock of the one before. The first pods of a wave are then on
-/// their way out, or not Ready yet.
+/// Each kill comes a moment after a certain number of deletions; some come while a run is still
+/// planning, or waits for the lock of the previous one. The first pods of a wave are then
+/// terminating, or not Ready yet.
 #[test]
-fn killed_at_thirty_moments_it_goes_on_and_keeps_its_budget() {
+fn killed_at_thirty_moments_a_rollout_resumes_within_its_budget() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     thread::scope(|scope| {
@@ -35,14 +35,14 @@ fn killed_again_and_again(plane: &ControlPlane, namespace: &str) {
     let (mut kills, mut number) = (0, 2);
     while kills < KILLS {
         let mut run = fleet.start(&version(number), &["--lease=2s"]);
-        // Pods of this version only: those before are gone.
+        // Only pods of this version: those of earlier versions are gone.
         let (before, all) = (watcher.gone(), (number - 1) * NODES);
         let at = if random.one_in(4) { before } else { before + random.below(all - before + 1) };
-        wait_until("pods to go", SOON, || watcher.gone() >= at || run.has_ended());
+        wait_until("pods to be deleted", SOON, || watcher.gone() >= at || run.has_ended());
         thread::sleep(Duration::from_millis(random.below(1_000).try_into().unwrap()));
         match run.kill() {
             None => kills += 1,
-            // It was faster: the next version is to be killed.
+            // The run was faster: the next version is to be killed.
             Some(output) => {
                 assert_eq!(output.status.code(), Some(0), "{namespace}: {}", told(&output));
                 number += 1;

@@ -1,5 +1,5 @@
 //! `managedBy: ds-apply`, on a control plane without a DaemonSet controller: the run is the
-//! controller, and a ledger stands for the DaemonSet.
+//! controller, and a record ConfigMap stands for the DaemonSet.
 
 mod batches;
 mod cron;
@@ -7,7 +7,7 @@ mod handed_over;
 mod life;
 mod rights;
 
-use super::diary::RUNNER;
+use super::request_log::RUNNER;
 use super::*;
 
 /// A DaemonSet `agent` without a controller in the cluster.
@@ -16,7 +16,7 @@ struct Managed<'p> {
     namespace: String,
 }
 
-/// The policy that says who manages it.
+/// The policy that sets `managedBy`.
 fn policy(namespace: &str) -> String {
     format!(
         "---
@@ -28,7 +28,7 @@ spec: {{selects: {{names: [{namespace}/agent]}}, managedBy: ds-apply}}
     )
 }
 
-/// A control plane where nobody acts on DaemonSets.
+/// A control plane without a DaemonSet controller.
 fn without_controller() -> ControlPlane {
     ControlPlane::builder()
         .without_controller("daemonset-controller")
@@ -55,7 +55,7 @@ impl<'p> Managed<'p> {
         format!("{manifest}{}", policy(&self.namespace))
     }
 
-    /// `ds-apply --yes` of a manifest, with the policy; it must end so.
+    /// Runs `ds-apply --yes` of a manifest, with the policy; checks the exit code.
     #[track_caller]
     fn apply(&self, manifest: &str, flags: &[&str], code: i32) -> Output {
         let arguments = [&["--yes", "-f", "agent.yaml"], flags].concat();
@@ -66,7 +66,7 @@ impl<'p> Managed<'p> {
         output
     }
 
-    /// `ds-apply COMMAND ns/agent --yes`; it must be done.
+    /// Runs `ds-apply COMMAND ns/agent --yes`, which must succeed.
     #[track_caller]
     fn command(&self, command: &str, flags: &[&str]) -> Output {
         let name = format!("{}/agent", self.namespace);
@@ -76,12 +76,13 @@ impl<'p> Managed<'p> {
         output
     }
 
-    /// A command of `ds-plan` about this manifest.
+    /// Runs a command of `ds-plan` with this manifest.
     fn ds_plan(&self, arguments: &[&str], manifest: &str) -> Output {
         self.plane.ds_plan(arguments, &[("agent.yaml", &self.files(manifest))])
     }
 
-    /// A new plan is empty, nothing has drifted, and the ledger's counters say that all is well.
+    /// Checks that a new plan is empty, nothing has drifted, and the record's counters are
+    /// complete.
     #[track_caller]
     fn is_whole(&self, manifest: &str, nodes: usize) {
         let arguments = ["--detailed-exitcode", "-f", "agent.yaml"];
@@ -89,9 +90,9 @@ impl<'p> Managed<'p> {
         assert_eq!(planned.status.code(), Some(0), "{}: {}", self.namespace, told(&planned));
         let drift = self.ds_plan(&["drift", "-f", "agent.yaml"], manifest);
         assert_eq!(drift.status.code(), Some(0), "{}: {}", self.namespace, told(&drift));
-        let ledger = self.json(&["get", "configmap", "ds-plan-agent"]);
+        let record = self.json(&["get", "configmap", "ds-plan-agent"]);
         let status: Value =
-            serde_json::from_str(ledger["data"]["status"].as_str().unwrap()).unwrap();
+            serde_json::from_str(record["data"]["status"].as_str().unwrap()).unwrap();
         for counter in [
             "desiredNumberScheduled",
             "currentNumberScheduled",
@@ -118,7 +119,7 @@ impl<'p> Managed<'p> {
         pods.iter().map(one).collect()
     }
 
-    /// The tags that run.
+    /// The image tags of the running pods.
     fn images(&self) -> BTreeSet<String> {
         let tag = |pod: &Value| {
             let image = pod["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
@@ -127,7 +128,7 @@ impl<'p> Managed<'p> {
         self.pods().iter().map(tag).collect()
     }
 
-    /// Numbers of the revisions, in order, and whose they are.
+    /// The revisions in order: their numbers and owners.
     fn revisions(&self) -> Vec<(i64, String)> {
         let list = self.json(&["get", "controllerrevisions"]);
         let one = |revision: &Value| {

@@ -1,4 +1,5 @@
-//! `deploy/namespaced`: what is written is bound in single namespaces, and reaches no other one.
+//! `deploy/namespaced`: write permissions are bound in single namespaces, and do not reach any
+//! other.
 
 use super::*;
 
@@ -16,7 +17,7 @@ fn shipped(file: &str, user: &str, namespace: &str) -> String {
 }
 
 #[test]
-fn roles_in_single_namespaces_are_enough_there_and_nothing_elsewhere() {
+fn roles_in_single_namespaces_suffice_there_and_grant_nothing_elsewhere() {
     let plane = ControlPlane::builder().user("tenant", &[]).start();
     plane.create_nodes(three_zones(NODES));
     let roles =

@@ -1,9 +1,9 @@
-//! `OnDelete`: `step` and `roll` replace pods, and never write the object. Beside it what else
-//! begins without a hold of ours: orphans that are adopted, and a hold that is released.
+//! `OnDelete`: `step` and `roll` replace pods, and never write the object. Also other changes
+//! without a pause: adopted orphans, and a released pause.
 
 use std::thread;
 
-use super::diary::RUNNER;
+use super::request_log::RUNNER;
 use super::*;
 
 const NODES: usize = 9;
@@ -13,7 +13,7 @@ fn version(namespace: &str, image: &str) -> String {
 }
 
 impl Fleet<'_> {
-    /// A command of `ds-apply` about this DaemonSet; it must end so.
+    /// Runs a command of `ds-apply` for this DaemonSet; checks the exit code.
     fn command(&self, command: &str, flags: &[&str], code: i32) -> Output {
         let name = format!("{}/agent", self.namespace);
         let arguments = [&[command, &name, "--yes"], flags].concat();
@@ -23,7 +23,7 @@ impl Fleet<'_> {
         output
     }
 
-    /// The nodes whose pods are of this image.
+    /// The nodes whose pods have this image.
     fn nodes_of(&self, image: &str) -> BTreeSet<String> {
         let list = self.json(&["get", "pods"]);
         let pods = list["items"].as_array().unwrap().iter();
@@ -32,7 +32,7 @@ impl Fleet<'_> {
         of_image.map(|pod| pod["spec"]["nodeName"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// What the runner wrote of the DaemonSet since the log had this many lines.
+    /// The runner's writes of the DaemonSet after the first `lines` lines of the log.
     fn writes_since(&self, lines: usize) -> usize {
         let log = self.plane.audit_log();
         let ours = log[lines..].iter().filter(|event| {
@@ -76,7 +76,7 @@ fn step_and_roll(plane: &ControlPlane) {
     assert_eq!(seen.deleted.len(), 4);
     assert!(seen.most_unavailable <= 1, "{}", seen.most_unavailable);
 
-    // Whoever applies the object has nothing against it, and programs read nothing but JSON.
+    // The owner of the object allows it, and programs read only JSON.
     fleet.kubectl(&["label", "daemonset", "agent", "argocd.argoproj.io/instance=fleet"]);
     let watcher = fleet.watch();
     let rolled = fleet.command("roll", &["--max-unavailable=2", "--output=json"], 0);
@@ -113,8 +113,8 @@ fn roll_of_a_broken_image(plane: &ControlPlane) {
     assert_eq!(fleet.writes_since(lines), 0, "it only stops");
 }
 
-/// Pods that lost their DaemonSet become a new one's. Those of another template are replaced
-/// within the budget, though upstream counts them as updated by their generation.
+/// Pods that lost their DaemonSet are adopted by a new one. Those of another template are replaced
+/// within the budget, although upstream counts them as updated by their generation.
 fn adopted(plane: &ControlPlane) {
     let rolling = |image: &str| manifest("orphaned", image, &at_most("2"));
     let fleet = Fleet::new(plane, "orphaned", NODES, &rolling("v1"));
@@ -123,7 +123,7 @@ fn adopted(plane: &ControlPlane) {
     fleet.kubectl(&["delete", "daemonset", "agent", "--cascade=orphan"]);
     let same = fleet.apply(&rolling("v1"), &[]);
     assert_eq!(same.status.code(), Some(0), "{}", told(&same));
-    assert_eq!(pods(), before, "adopted as they are");
+    assert_eq!(pods(), before, "adopted without a restart");
     assert_eq!(fleet.revisions().len(), 1);
 
     fleet.kubectl(&["delete", "daemonset", "agent", "--cascade=orphan"]);
@@ -172,7 +172,7 @@ fn undone(plane: &ControlPlane) {
         assert!(seen.most_unavailable <= 3, "{}", seen.most_unavailable);
         assert_eq!(fleet.images(), [image.to_owned()].into(), "{flags:?}");
         assert_eq!(fleet.strategy(), "RollingUpdate");
-        assert_eq!(names(&fleet), before, "each is used again");
+        assert_eq!(names(&fleet), before, "each revision is reused");
     }
     fleet.command("undo", &["--to-revision=99"], 1);
 }

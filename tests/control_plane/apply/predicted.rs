@@ -1,4 +1,4 @@
-//! A rehearsal of a cluster, and then the real thing on it: what the one said, the other does.
+//! A rehearsal of a cluster, and then the real run on it: both behave the same.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use jiff::Timestamp;
 
 use super::*;
 
-/// What a run did, in its own words.
+/// The course of a run, according to its own output.
 #[derive(Debug)]
 struct Course {
     /// Nodes in the order in which their pods were deleted.
     deleted: Vec<String>,
-    /// How it ended.
+    /// The exit code.
     exit: i64,
-    /// From the first delete to the last node that was well again.
+    /// The duration from the first delete until the last node had an available pod again.
     took: Duration,
 }
 
 impl Course {
-    /// Reads what `-o json` printed.
+    /// Reads the output of `-o json`.
     fn of(output: &Output) -> Self {
         let text = stdout(output);
         let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -33,14 +33,14 @@ impl Course {
         }
     }
 
-    /// The nodes of each round of so many, whatever their order within it.
+    /// The nodes of each round of `budget` deletes, as sets.
     fn rounds(&self, budget: usize) -> Vec<BTreeSet<&str>> {
         let rounds = self.deleted.chunks(budget);
         rounds.map(|round| round.iter().map(String::as_str).collect()).collect()
     }
 }
 
-/// Timestamps are whole seconds, so that pods take 8 s: a second is little of that.
+/// Timestamps have a resolution of one second, so pods take 8 s to keep the error small.
 #[test]
 fn a_rehearsal_predicts_the_rollout() {
     let plane = ControlPlane::start();
@@ -55,9 +55,9 @@ fn a_rehearsal_predicts_the_rollout() {
     assert_eq!(real.status.code(), Some(0), "{}", told(&real));
 
     let (said, done) = (Course::of(&rehearsal), Course::of(&real));
-    println!("said {said:?}\ndone {done:?}");
+    println!("rehearsal {said:?}\nreal run {done:?}");
     assert_eq!(said.rounds(3), done.rounds(3), "the same nodes, in the same order of rounds");
     assert_eq!(said.exit, done.exit);
     let ratio = said.took.as_secs_f64() / done.took.as_secs_f64();
-    assert!((0.75..=1.25).contains(&ratio), "said {:?}, took {:?}", said.took, done.took);
+    assert!((0.75..=1.25).contains(&ratio), "predicted {:?}, took {:?}", said.took, done.took);
 }

@@ -1,4 +1,4 @@
-//! What the server would refuse, or make something else of, is found before anything goes.
+//! Changes that the server would reject or alter are detected before any pod is deleted.
 
 use std::thread;
 
@@ -10,8 +10,8 @@ fn version(namespace: &str, image: &str) -> String {
     manifest(namespace, image, &at_most("1"))
 }
 
-/// Puts an annotation on the template of DaemonSets in namespace `mutated`; lets nobody apply one
-/// in `denied` whose image is v2.
+/// Puts an annotation on the template of DaemonSets in namespace `mutated`; forbids applies in
+/// `denied` whose image is v2.
 const POLICIES: &str = r#"
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
@@ -54,24 +54,25 @@ metadata: {name: no-v2}
 spec: {policyName: no-v2, validationActions: [Deny]}
 "#;
 
-/// Pods such as these are refused from now on.
+/// The label that enforces the restricted pod security standard: such pods are rejected from now
+/// on.
 const RESTRICTED: &str = "pod-security.kubernetes.io/enforce=restricted";
 
 #[test]
-fn what_the_server_would_not_have_is_found_before_any_pod_goes() {
+fn rejected_changes_are_detected_before_any_pod_is_deleted() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     let plane = &plane;
     thread::scope(|scope| {
         scope.spawn(|| insecure(plane));
-        scope.spawn(|| insecure_and_not_taken_over(plane));
+        scope.spawn(|| insecure_without_forced_conflicts(plane));
         scope.spawn(|| without_priority_class(plane));
         scope.spawn(|| under_policies(plane));
     });
 }
 
 impl Fleet<'_> {
-    /// Applies; it ends with this code and these words, and nothing has changed.
+    /// Applies; checks the exit code and the message, and that nothing has changed.
     fn is_refused(&self, manifest: &str, code: i32, words: &str) {
         let before = self.kubectl(&[
             "get",
@@ -102,9 +103,8 @@ fn insecure(plane: &ControlPlane) {
     fleet.is_refused(&version("insecure", "v2"), 1, "violates PodSecurity");
 }
 
-/// Whose fields are whose stays as it is too, as long as the server has not accepted what comes
-/// after.
-fn insecure_and_not_taken_over(plane: &ControlPlane) {
+/// Field ownership also stays unchanged until the server has accepted the following apply.
+fn insecure_without_forced_conflicts(plane: &ControlPlane) {
     let namespace = "theirs";
     plane.kubectl(&["create", "namespace", namespace]);
     plane.kubectl_stdin(&["apply", "--filename=-"], &version(namespace, "v1"));
@@ -117,15 +117,15 @@ fn insecure_and_not_taken_over(plane: &ControlPlane) {
         owned.map(|entry| (entry["manager"].clone(), entry["fieldsV1"].clone())).collect::<Vec<_>>()
     };
     let before = owners();
-    let take_over = ["--take-over=kubectl-client-side-apply"];
+    let force_conflicts = ["--force-conflicts=kubectl-client-side-apply"];
     plane.kubectl(&["label", "namespace", namespace, RESTRICTED]);
-    let refused = fleet.apply(&version(namespace, "v2"), &take_over);
+    let refused = fleet.apply(&version(namespace, "v2"), &force_conflicts);
     assert_eq!(refused.status.code(), Some(1), "{}", told(&refused));
     assert!(told(&refused).contains("violates PodSecurity"), "{}", told(&refused));
     assert_eq!(owners(), before, "nothing is written");
 
     plane.kubectl(&["label", "namespace", namespace, "pod-security.kubernetes.io/enforce-"]);
-    let taken = fleet.apply(&version(namespace, "v2"), &take_over);
+    let taken = fleet.apply(&version(namespace, "v2"), &force_conflicts);
     assert_eq!(taken.status.code(), Some(0), "{}", told(&taken));
     assert!(owners().iter().all(|(manager, _)| manager == "ds-apply"), "{:?}", owners());
 }
@@ -142,10 +142,10 @@ fn under_policies(plane: &ControlPlane) {
     let mutated = Fleet::new(plane, "mutated", NODES, &version("mutated", "v1"));
     let denied = Fleet::new(plane, "denied", NODES, &version("denied", "v1"));
     plane.apply_yaml(POLICIES);
-    // A policy counts a moment after it was made.
+    // A policy takes effect a moment after its creation.
     let try_v2 =
         ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename=-"];
-    wait_until("the policies to count", SOON, || {
+    wait_until("the policies to take effect", SOON, || {
         let stamped = plane.try_kubectl_stdin(
             &[&try_v2[..], &["--output=yaml"]].concat(),
             &version("mutated", "v2"),
@@ -165,5 +165,5 @@ fn under_policies(plane: &ControlPlane) {
     assert_eq!(mutated.strategy(), "RollingUpdate");
     let stamp = "--output=jsonpath={.items[*].metadata.annotations.stamped}";
     assert_eq!(mutated.kubectl(&["get", "pods", stamp]), ["yes"; NODES].join(" "));
-    assert_eq!(mutated.revisions().len(), 2, "one revision a template");
+    assert_eq!(mutated.revisions().len(), 2, "one revision per template");
 }

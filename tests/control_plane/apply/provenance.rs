@@ -1,5 +1,4 @@
-//! Where each revision came from, as it stands on it, as `ds-plan history` tells it, and as kubectl
-//! does.
+//! The origin of each revision: in its annotations, in `ds-plan history`, and in kubectl.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +9,7 @@ use super::*;
 const NODES: usize = 6;
 
 impl Fleet<'_> {
-    /// Number and change-cause of each revision are the same to kubectl and to `ds-plan`.
+    /// Checks that kubectl and `ds-plan` show the same number and change-cause of each revision.
     pub(super) fn histories_agree(&self) {
         let theirs = self.kubectl(&["rollout", "history", "daemonset/agent"]);
         let theirs = theirs.lines().skip_while(|line| !line.starts_with("REVISION")).skip(1);
@@ -29,7 +28,7 @@ impl Fleet<'_> {
         assert_eq!(ours, theirs, "{}", self.namespace);
     }
 
-    /// To kubectl the rollout is over.
+    /// Checks that the rollout is complete for kubectl.
     pub(super) fn is_rolled_out(&self) {
         let told = self.kubectl(&["rollout", "status", "daemonset/agent", "--timeout=20s"]);
         assert!(told.contains("successfully rolled out"), "{told}");
@@ -62,7 +61,7 @@ impl Repository {
         fs::write(self.path().join("agent.yaml"), manifest).unwrap();
     }
 
-    /// Commits the manifest; the commit's id.
+    /// Commits the manifest; returns the commit's id.
     fn commit(&self, manifest: &str, subject: &str) -> String {
         self.write(manifest);
         self.git(&["add", "agent.yaml"]);
@@ -70,7 +69,7 @@ impl Repository {
         self.git(&["rev-parse", "HEAD"])
     }
 
-    /// `ds-apply --yes` in its folder; the newest revision afterwards.
+    /// Runs `ds-apply --yes` in its folder; returns the newest revision afterwards.
     fn apply(&self, fleet: &Fleet<'_>, arguments: &[&str], code: i32) -> (String, i64, Value) {
         let mut program = fleet.plane.ds_apply(&[arguments, &["--yes"]].concat(), &[]);
         program.command.current_dir(self.path());
@@ -97,7 +96,7 @@ const CAUSE: &str = "kubernetes.io/change-cause";
 const PLAN: &str = "ds-plan.dev/plan-digest";
 
 #[test]
-fn every_revision_tells_where_it_came_from() {
+fn every_revision_records_its_origin() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     plane.kubectl(&["create", "namespace", "recorded"]);
@@ -115,7 +114,7 @@ fn every_revision_tells_where_it_came_from() {
     let two = repository.apply(&fleet, &[], 0);
     assert_eq!((of(&two, COMMIT), of(&two, CAUSE), two.1), (&*second, "because", 2));
 
-    // The first template again: its revision is used again, and tells of both.
+    // The first template again: its revision is reused, and records both commits.
     let third = repository.commit(&version("v1"), "third");
     let again = repository.apply(&fleet, &[], 0);
     assert_eq!((&again.0, again.1), (&one.0, 3));
@@ -123,7 +122,7 @@ fn every_revision_tells_where_it_came_from() {
     assert_eq!(of(&again, CAUSE), format!("{} third", &third[..7]));
     assert_eq!(of(&again, PLAN).matches("sha256:").count(), 2, "{again:?}");
 
-    // Files as they are on disk: of the commit, not quite of it, and of none.
+    // Files on disk: equal to the commit, modified, and without a commit.
     let file = ["-f", "agent.yaml"];
     repository.write(&version("v3"));
     let dirty = repository.apply(&fleet, &file, 0);
@@ -140,13 +139,13 @@ fn every_revision_tells_where_it_came_from() {
     fleet.histories_agree();
     fleet.is_rolled_out();
 
-    // What fails tells it too, and so does what is parked.
+    // A failed rollout records its origin too, and so does an aborted one.
     let bad = repository.commit(&version("v6-bad"), "sixth");
     repository.apply(&fleet, &["--progress-deadline=8s"], 4);
-    let told_bad = fleet.revisions().into_iter().any(|one| of(&one, COMMIT) == bad);
-    assert!(told_bad, "{:?}", fleet.revisions());
-    let parked = fleet.revisions().pop().unwrap();
-    assert_eq!(parked.0, last.0, "parked on the one before: {:?}", fleet.revisions());
+    let reported_bad = fleet.revisions().into_iter().any(|one| of(&one, COMMIT) == bad);
+    assert!(reported_bad, "{:?}", fleet.revisions());
+    let aborted = fleet.revisions().pop().unwrap();
+    assert_eq!(aborted.0, last.0, "aborted, with the previous template: {:?}", fleet.revisions());
 
     let back = ["undo", "recorded/agent", "--to-commit", &second[..9]];
     let undone = repository.apply(&fleet, &back, 0);

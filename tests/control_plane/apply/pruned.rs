@@ -1,8 +1,8 @@
-//! What is not in the source any more is deleted last, and nothing else is.
+//! DaemonSets that are no longer in the source are deleted last, and no others.
 
 use std::thread;
 
-use super::diary::RUNNER;
+use super::request_log::RUNNER;
 use super::*;
 
 const NODES: usize = 4;
@@ -23,7 +23,7 @@ impl Fleet<'_> {
         Fleet { plane, namespace: namespace.to_owned(), nodes: NODES }
     }
 
-    /// `ds-apply --yes --source-id` of these; it must end so.
+    /// Runs `ds-apply --yes --source-id` of these; checks the exit code.
     fn is_pruned(&self, id: &str, names: &[&str], flags: &[&str], code: i32) -> String {
         let id = format!("--source-id={id}");
         let output = self.apply(&source(&self.namespace, names), &[&[&*id], flags].concat());
@@ -50,15 +50,15 @@ fn names(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_a_source_has_no_longer_goes_last_and_nothing_else_goes() {
+fn only_daemon_sets_removed_from_the_source_are_deleted_and_last() {
     let plane = ControlPlane::builder().user(RUNNER, &["system:masters"]).audit().start();
     plane.create_nodes(three_zones(NODES));
     let plane = &plane;
     thread::scope(|scope| {
         scope.spawn(|| both_cascades(plane));
-        scope.spawn(|| not_all_is_done(plane));
-        scope.spawn(|| what_is_not_ours(plane));
-        scope.spawn(|| made_anew_meanwhile(plane));
+        scope.spawn(|| another_daemon_set_fails(plane));
+        scope.spawn(|| daemon_sets_of_other_sources(plane));
+        scope.spawn(|| created_again_meanwhile(plane));
     });
 }
 
@@ -71,7 +71,7 @@ fn both_cascades(plane: &ControlPlane) {
     let marks = "--output=jsonpath={.items[*].metadata.annotations.ds-plan\\.dev/source-id}";
     assert_eq!(fleet.kubectl(&["get", "daemonsets", marks]), ["cascades"; 5].join(" "));
 
-    // Without --prune it is left alone; the plan of a pull request shows what would go.
+    // Without --prune nothing is deleted; the plan of a pull request shows what would be.
     fleet.is_pruned("cascades", &["a", "b", "c", "d"], &[], 0);
     assert_eq!(fleet.daemon_sets().len(), 5);
     let manifest = source("cascades", &["a", "b", "c", "d"]);
@@ -88,14 +88,14 @@ fn both_cascades(plane: &ControlPlane) {
 
     let said = fleet.is_pruned("cascades", &["a", "b", "c", "d"], &["--prune"], 0);
     assert!(said.contains("its 4 pods go with it"), "{said}");
-    wait_until("the pods of e to go", SOON, || fleet.pods_labelled("e") == 0);
+    wait_until("the pods of e to be deleted", SOON, || fleet.pods_labelled("e") == 0);
     assert_eq!(fleet.daemon_sets(), names(&["a", "b", "c", "d"]));
 
     fleet.is_pruned("cascades", &["a", "b", "c"], &["--prune", "--cascade=orphan"], 0);
-    wait_until("d to go", SOON, || fleet.daemon_sets() == names(&["a", "b", "c"]));
-    assert_eq!(fleet.pods_labelled("d"), NODES, "they stay");
+    wait_until("d to be deleted", SOON, || fleet.daemon_sets() == names(&["a", "b", "c"]));
+    assert_eq!(fleet.pods_labelled("d"), NODES, "the pods are kept");
 
-    // A wrong folder; the same, meant.
+    // A wrong folder is refused; the same with `--allow-mass-deletion` is accepted.
     let refused = fleet.is_pruned("cascades", &["a"], &["--prune"], 6);
     assert!(refused.contains("--allow-mass-deletion"), "{refused}");
     assert_eq!(fleet.daemon_sets(), names(&["a", "b", "c"]));
@@ -106,8 +106,8 @@ fn both_cascades(plane: &ControlPlane) {
     assert_eq!(next.status.code(), Some(0), "{}", told(&next));
 }
 
-/// Something else of the source fails: nothing is deleted.
-fn not_all_is_done(plane: &ControlPlane) {
+/// Another DaemonSet of the source fails: nothing is deleted.
+fn another_daemon_set_fails(plane: &ControlPlane) {
     let fleet = Fleet::empty(plane, "undone");
     fleet.is_pruned("undone", &["a", "b"], &["--prune"], 0);
     wait_until("the pods of a", SOON, || fleet.pods_labelled("a") == NODES);
@@ -116,18 +116,18 @@ fn not_all_is_done(plane: &ControlPlane) {
     let output = fleet.apply(&bad, &flags);
     assert_eq!(output.status.code(), Some(4), "{}", told(&output));
     assert!(
-        told(&output).contains("not deleted, because not all is done: undone/b"),
+        told(&output).contains("not deleted, because the rest did not succeed: undone/b"),
         "{}",
         told(&output)
     );
     assert_eq!(fleet.daemon_sets(), names(&["a", "b"]));
 }
 
-fn what_is_not_ours(plane: &ControlPlane) {
+fn daemon_sets_of_other_sources(plane: &ControlPlane) {
     let fleet = Fleet::empty(plane, "mixed");
     fleet.is_pruned("one", &["a", "b"], &[], 0);
     fleet.is_pruned("two", &["c", "d"], &[], 0);
-    // A copy, mark and all, that somebody made for a test.
+    // A copy with the source annotation, made by another user.
     let mut copy = fleet.json(&["get", "daemonset", "b"]);
     copy["metadata"] = serde_json::json!({
         "name": "copy", "namespace": "mixed", "annotations": copy["metadata"]["annotations"],
@@ -136,7 +136,7 @@ fn what_is_not_ours(plane: &ControlPlane) {
     let said = fleet.is_pruned("one", &["a"], &["--prune"], 0);
     assert!(said.contains("mixed/copy"), "{said}");
     assert_eq!(fleet.daemon_sets(), names(&["a", "c", "d", "copy"]));
-    // The same manifests from another folder are no reason to delete the rest.
+    // The same manifests from another folder are no reason to delete the others.
     let elsewhere = source("mixed", &["c"]);
     let flags = ["--yes", "-f", "part.yaml", "--source-id=two", "--prune"];
     let refused = plane.ds_apply(&flags, &[("part.yaml", &elsewhere)]).run();
@@ -145,8 +145,9 @@ fn what_is_not_ours(plane: &ControlPlane) {
     assert_eq!(fleet.daemon_sets(), names(&["a", "c", "d", "copy"]));
 }
 
-/// The plan was made, then the DaemonSet was deleted and made anew, with the same mark.
-fn made_anew_meanwhile(plane: &ControlPlane) {
+/// After the plan was made, the DaemonSet was deleted and created again, with the same source
+/// annotation.
+fn created_again_meanwhile(plane: &ControlPlane) {
     let fleet = Fleet::empty(plane, "anew");
     fleet.is_pruned("anew", &["a", "b"], &[], 0);
     let manifest = source("anew", &["a"]);
@@ -161,7 +162,7 @@ fn made_anew_meanwhile(plane: &ControlPlane) {
     let stale = plane.ds_apply(&["--plan", "plan.json", "-f", "agent.yaml"], &files).run();
     assert_eq!(stale.status.code(), Some(5), "{}", told(&stale));
     assert_eq!(fleet.daemon_sets(), names(&["a", "b"]));
-    // As it is now, it goes.
+    // A new plan deletes it.
     let planned = stdout(&plane.ds_plan(&flags, &[("agent.yaml", &*manifest)]));
     let files = [("agent.yaml", &*manifest), ("plan.json", &*planned)];
     let done = plane.ds_apply(&["--plan", "plan.json", "-f", "agent.yaml"], &files).run();

@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use super::desk::Desk;
+use super::workspace::Workspace;
 use super::*;
 
-/// Where the walk is in the README.
+/// The marker of the walk in the README.
 const BEGIN: &str = "<!-- walk -->";
 const END: &str = "<!-- end of walk -->";
 
-/// Without times of day, durations, and the random ends of names.
+/// The text without times of day, durations, and random name suffixes.
 fn timeless(text: &str) -> String {
     let word = |word: &str| -> String {
         let end = word.trim_end_matches([',', ';', ':', '.']);
@@ -28,7 +28,7 @@ fn timeless(text: &str) -> String {
         };
         format!("{name}{tail}")
     };
-    // How long nodes took is up to the machine.
+    // The duration per node depends on the machine.
     let line = |line: &str| {
         let took = line.split_once(" replaced, each").or(line.split_once(" replaced in"));
         let line = took.map_or(line, |(before, _)| before);
@@ -38,7 +38,7 @@ fn timeless(text: &str) -> String {
 }
 
 #[test]
-fn the_readmes_walk_is_what_happens() {
+fn the_readmes_walk_shows_the_real_output() {
     let readme =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let (_, walk) = readme.split_once(BEGIN).unwrap();
@@ -46,16 +46,16 @@ fn the_readmes_walk_is_what_happens() {
     let plane = ControlPlane::start();
     plane.create_nodes(["a-1", "a-2", "b-1"].map(FakeNode::new));
     plane.kubectl(&["create", "namespace", "logging"]);
-    let desk = Desk::careful(&plane);
-    desk.init();
-    desk.commit("3.1", "Ship agent 3.1");
-    let first = desk.run("ds-apply --yes");
+    let workspace = Workspace::careful(&plane);
+    workspace.init();
+    workspace.commit("3.1", "Ship agent 3.1");
+    let first = workspace.run("ds-apply --yes");
     assert!(first.contains("done"), "{first}");
     let available = "--output=jsonpath={.status.numberAvailable}";
     wait_for("the first pods", SOON, "3".to_owned(), || {
         plane.kubectl(&["--namespace=logging", "get", "daemonset", "agent", available])
     });
-    desk.commit("3.2", "Ship agent 3.2");
+    workspace.commit("3.2", "Ship agent 3.2");
 
     let (mut told, mut shown, mut raw) = (String::new(), String::new(), String::new());
     for block in walk.split("```console\n").skip(1) {
@@ -63,14 +63,14 @@ fn the_readmes_walk_is_what_happens() {
         for step in block.split("$ ").filter(|step| !step.trim().is_empty()) {
             let (line, output) = step.split_once('\n').unwrap_or((step, ""));
             if line == "git commit -am 'Ship agent 3.3'" {
-                desk.commit("3.3-bad", "Ship agent 3.3");
+                workspace.commit("3.3-bad", "Ship agent 3.3");
                 continue;
             }
-            let printed = desk.run(line);
+            let printed = workspace.run(line);
             raw = format!("{raw}$ {line}\n{printed}");
             told = format!("{told}$ {line}\n{}\n", timeless(&printed));
             shown = format!("{shown}$ {line}\n{}\n", timeless(output));
         }
     }
-    assert!(told == shown, "the README shows\n{shown}\nbut it is\n{raw}");
+    assert!(told == shown, "the README shows\n{shown}\nbut the output is\n{raw}");
 }

@@ -1,5 +1,5 @@
-//! The roles that are shipped for `ds-apply`: under them nothing is ever denied, everything in the
-//! first is used, and without any one verb a run says so before it writes anything, or does without.
+//! The roles shipped for `ds-apply`: with them no request is denied, and every rule of the first is
+//! used. Without any one verb, a run reports it before it writes anything, or does not need it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,14 +12,14 @@ use crate::harness::readmes_yaml;
 
 const NODES: usize = 3;
 
-/// Users that have the role but for one verb each; more than the role has verbs.
+/// Users that have the role without one verb each; more than the role has verbs.
 const USERS: usize = 24;
 
-/// Worth having, not needing: asked for first, and done without where they are not allowed.
+/// Optional permissions: checked first, and not used if they are missing.
 const OPTIONAL: [(&str, &str); 4] =
     [("events", "watch"), ("events", "list"), ("pods", "create"), ("pods/log", "get")];
 
-/// The same, of what is listed: tried, and done without.
+/// Optional lists: tried, and not used if they are denied.
 const OPTIONAL_LISTS: [&str; 3] = ["namespaces", "services", "leases"];
 
 /// Resource and verb.
@@ -35,7 +35,7 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// Each right of a role.
+/// The permissions of a role.
 pub(super) fn rights(role: &Value) -> BTreeSet<Right> {
     let of_rule = |rule: &Value| {
         let verbs = texts(&rule["verbs"]);
@@ -47,7 +47,7 @@ pub(super) fn rights(role: &Value) -> BTreeSet<Right> {
     role["rules"].as_array().unwrap().iter().flat_map(of_rule).collect()
 }
 
-/// The role, named otherwise and without one right.
+/// The role under another name, without one permission.
 pub(super) fn without(role: &Value, missing: &Right, name: &str) -> Value {
     let mut rules = Vec::new();
     for rule in role["rules"].as_array().unwrap() {
@@ -70,15 +70,15 @@ fn version(namespace: &str, image: &str) -> String {
     manifest(namespace, image, &at_most("3"))
 }
 
-/// One run.
+/// The result of one run.
 pub(super) struct Step {
     pub(super) code: Option<i32>,
     pub(super) told: String,
-    /// What it changed.
+    /// The changes that it made.
     writes: Vec<String>,
 }
 
-/// Somebody with a role, and a namespace of his own.
+/// A user with a role, and a namespace.
 pub(super) struct Worker<'p> {
     plane: &'p ControlPlane,
     user: String,
@@ -104,13 +104,13 @@ impl<'p> Worker<'p> {
         self.run(&[&deadline[..], flags].concat(), image).status.code()
     }
 
-    /// Enough of its work to need every right: made, changed, back again on the first revision,
-    /// one beside it deleted when the source has it no longer.
+    /// Does enough to need every permission: creates, changes, rolls back to the first revision,
+    /// and prunes another DaemonSet that is no longer in the source.
     fn works(&self) -> bool {
         self.each_step().all(|step| step.code == Some(0))
     }
 
-    /// The same step by step, as far as the first that fails.
+    /// The same step by step, up to the first that fails.
     fn each_step(&self) -> impl Iterator<Item = Step> + '_ {
         let again = "v1'}] # from another version of the file\n#";
         let agent = version(&self.user, "v1");
@@ -142,7 +142,7 @@ impl<'p> Worker<'p> {
         Step { code: output.status.code(), told: told(&output), writes }
     }
 
-    /// `can-i` has the right among those that are missing, and says whether that matters.
+    /// Checks that `can-i` lists the permission as missing, and whether it is optional.
     fn table_says_so(&self, missing: &Right) {
         let output = self.run(&["can-i", "--prune", &format!("{}/agent", self.user)], "");
         let (resource, verb) = (missing.0.as_str(), missing.1.as_str());
@@ -159,7 +159,7 @@ impl<'p> Worker<'p> {
         assert_eq!(output.status.code(), Some(code), "without {missing:?}: {table}");
     }
 
-    /// What it has changed, in order.
+    /// The user's changes, in order.
     fn writes(&self) -> Vec<String> {
         let log = self.plane.audit_log();
         let writes = log.iter().filter(|event| {
@@ -175,8 +175,8 @@ impl<'p> Worker<'p> {
         writes.map(|event| format!("{} {}", event["verb"], event["requestURI"])).collect()
     }
 
-    /// What it asked the server for, apart from questions about rights; and whether it might.
-    /// Where a patch makes an object, the server asks for the right to create it as well.
+    /// The user's requests except access reviews, and whether each was allowed. Where a patch
+    /// creates an object, the server requires the permission to create it as well.
     fn requests(&self) -> Vec<(Right, bool)> {
         let log = self.plane.audit_log();
         let ours = log.iter().filter(|event| {
@@ -217,7 +217,7 @@ fn user(number: usize) -> String {
 }
 
 #[test]
-fn the_shipped_role_is_enough_and_not_more_than_that() {
+fn the_shipped_role_has_exactly_the_needed_permissions() {
     let users = (0..USERS).map(user);
     let builder = ControlPlane::builder().user("whole", &[]).audit();
     let plane = users.fold(builder, |builder, user| builder.user(&user, &[])).start();
@@ -229,7 +229,7 @@ fn the_shipped_role_is_enough_and_not_more_than_that() {
     let plane = &plane;
     thread::scope(|scope| {
         scope.spawn(|| everything_is_used(plane, &role));
-        // Two at a time, which is as many as most machines have cores for.
+        // Two at a time, because most machines have at least two cores.
         for half in 0..2 {
             let (all, role) = (&all, &role);
             scope.spawn(move || {
@@ -241,33 +241,34 @@ fn the_shipped_role_is_enough_and_not_more_than_that() {
     });
 }
 
-/// All commands, on all ways: nothing is denied, and each right was used.
+/// All commands: no request is denied, and each permission is used.
 fn everything_is_used(plane: &ControlPlane, role: &Value) {
     let worker = Worker::new(plane, "whole", "ds-apply");
     let name = "whole/agent";
     assert!(worker.works());
     assert_eq!(worker.run(&["can-i", "--prune", name], "").status.code(), Some(0));
-    // Broken, remembered, undone.
+    // A failed rollout is recorded, and undone.
     assert_eq!(worker.apply("v3-bad", &["--logs"]), Some(4));
     assert_eq!(worker.run(&["undo", name, "--yes"], "").status.code(), Some(0));
-    // Somebody else's, taken over.
+    // Fields of another client, applied with --force-conflicts.
     plane.kubectl(&["--namespace=whole", "rollout", "restart", "daemonset/agent"]);
     let image = "daemonset/agent agent=cr.example/agent:v4";
     plane.kubectl(
         &[&["--namespace=whole", "set", "image"], &*image.split(' ').collect::<Vec<_>>()].concat(),
     );
     assert_eq!(worker.apply("v5", &[]), Some(6));
-    assert_eq!(worker.apply("v5", &["--take-over=kubectl-set"]), Some(0));
-    // Held and released, by hand and all at once.
+    assert_eq!(worker.apply("v5", &["--force-conflicts=kubectl-set"]), Some(0));
+    // Paused and released, by hand and by one command.
     assert_eq!(worker.apply("v6", &["--timeout=0s"]), Some(4));
     assert_eq!(worker.run(&["unlock", name], "").status.code(), Some(0));
     assert_eq!(worker.run(&["release", name, "--yes"], "").status.code(), Some(0));
     assert_eq!(worker.denied(), BTreeSet::new());
     let used: BTreeSet<Right> = worker.requests().into_iter().map(|(right, _)| right).collect();
-    assert_eq!(used, rights(role), "the role has what is used, and nothing else");
+    assert_eq!(used, rights(role), "the role has exactly the permissions in use");
 }
 
-/// Without one right, a run says so and writes nothing; what is optional is done without.
+/// Without one permission, a run reports it and writes nothing; an optional permission may be
+/// missing.
 fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &str) {
     plane.kubectl_stdin(&["apply", "--filename=-"], &without(role, missing, user).to_string());
     let worker = Worker::new(plane, user, user);
@@ -284,14 +285,15 @@ fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &st
         assert!(worker.denied().contains(missing), "without {missing:?}: {:?}", worker.denied());
     } else {
         last.says_what_is_missing(missing, "ds-apply");
-        // What cannot be read is found out by reading; the rest is asked for.
+        // Missing read permissions are detected by reading; the others by access reviews.
         let denied = if verb == "list" { [missing.clone()].into() } else { BTreeSet::new() };
         assert_eq!(worker.denied(), denied, "without {missing:?}");
     }
 }
 
 impl Step {
-    /// The right and a role that has it are in the message, and nothing was written.
+    /// Checks that the message names the permission and a role that has it, and that nothing was
+    /// written.
     pub(super) fn says_what_is_missing(&self, missing: &Right, role: &str) {
         let Self { code, told, writes } = self;
         let (resource, verb) = missing;
@@ -304,7 +306,7 @@ impl Step {
 }
 
 #[test]
-fn the_readme_has_the_role_that_is_shipped() {
+fn the_readme_shows_the_shipped_role() {
     let readme: Value = serde_yaml::from_str(&readmes_yaml("ClusterRole")).unwrap();
     assert_eq!(readme, shipped("ds-plan.yaml"));
 }

@@ -1,11 +1,11 @@
-//! From one version to the next, within the budget; and what becomes of a version that is broken.
+//! A rollout from one version to the next, within the budget; and the handling of a broken version.
 
 use std::thread;
 
 use super::*;
 
 #[test]
-fn a_fleet_is_replaced_within_its_budget_whatever_that_is() {
+fn a_fleet_is_replaced_within_any_budget() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(60));
     let one = |namespace: &str, budget: &str, allowed: usize| {
@@ -17,11 +17,11 @@ fn a_fleet_is_replaced_within_its_budget_whatever_that_is() {
         println!("{} took {:?}", told(&output), seen.took());
         assert_eq!(output.status.code(), Some(0), "{}", told(&output));
         assert!(seen.most_unavailable <= allowed, "{budget}: {}", seen.most_unavailable);
-        assert_eq!(seen.deleted.len(), 60, "{budget}: each pod once");
+        assert_eq!(seen.deleted.len(), 60, "{budget}: each pod is replaced once");
         assert_eq!(fleet.images(), ["v2".to_owned()].into(), "{budget}");
         assert_eq!(fleet.strategy(), "RollingUpdate", "{budget}");
         let numbers: Vec<i64> = fleet.revisions().iter().map(|(_, number, _)| *number).collect();
-        assert_eq!(numbers, [1, 2], "{budget}: one revision a template");
+        assert_eq!(numbers, [1, 2], "{budget}: one revision per template");
         let next = fleet.plan(&version("v2"));
         assert_eq!(next.status.code(), Some(0), "{budget}: {}", told(&next));
     };
@@ -34,9 +34,9 @@ fn a_fleet_is_replaced_within_its_budget_whatever_that_is() {
     });
 }
 
-/// The whole life of a broken version: parked, survived by nodes that join, refused, gone back.
+/// The whole life of a broken version: aborted, not spread to new nodes, refused, rolled back.
 #[test]
-fn a_broken_version_is_parked_and_never_spreads() {
+fn a_broken_version_is_aborted_and_does_not_spread() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(12));
     let version = |image: &str, label: &str| {
@@ -62,9 +62,9 @@ fn a_broken_version_is_parked_and_never_spreads() {
         "agent",
         "--output=jsonpath={.spec.template.spec.containers[0].image}",
     ]);
-    assert_eq!(live, "cr.example/agent:v1", "parked");
+    assert_eq!(live, "cr.example/agent:v1", "aborted");
 
-    // A node that joins gets the good version.
+    // A new node gets the good version.
     plane.create_nodes([FakeNode::new("z-99")]);
     wait_for("the new node's pod", SOON, "cr.example/agent:v1".to_owned(), || {
         fleet.kubectl(&[
@@ -81,7 +81,8 @@ fn a_broken_version_is_parked_and_never_spreads() {
     let retried = fleet.apply(&version("v2-bad", "c"), &["--retry", "--progress-deadline=20s"]);
     assert_eq!(retried.status.code(), Some(4), "{}", told(&retried));
 
-    // All the way back: whole again, under the declared strategy, on the same revision object.
+    // Rolled back: all nodes are available again, under the declared strategy, on the same revision
+    // object.
     let names: Vec<String> = fleet.revisions().iter().map(|(name, ..)| name.clone()).collect();
     let undone = plane.ds_apply(&["undo", "broken/agent", "--yes"], &[]).run();
     println!("{}", told(&undone));
@@ -92,8 +93,8 @@ fn a_broken_version_is_parked_and_never_spreads() {
     assert_eq!(after.len(), names.len(), "{after:?}");
     assert!(after.iter().all(|(name, ..)| names.contains(name)), "{after:?}");
     let newest = after.last().unwrap();
-    assert!(newest.1 > 2, "the number grows: {after:?}");
-    // As a page at the end, and as text on standard error meanwhile.
+    assert!(newest.1 > 2, "the revision number increases: {after:?}");
+    // An HTML page at the end, with text progress on standard error.
     let forward = fleet.apply(&version("v2", "d"), &["-o", "html"]);
     assert_eq!(forward.status.code(), Some(0), "{}", told(&forward));
     let [page, meanwhile] =
@@ -103,10 +104,10 @@ fn a_broken_version_is_parked_and_never_spreads() {
     assert!(meanwhile.contains("broken/agent  done"), "{meanwhile}");
 }
 
-/// What failed because its time was too short is refused, held or parked, until it is tried again;
-/// and forgotten once it is everywhere.
+/// A template that failed because of a short deadline is refused, paused or aborted, until it is
+/// retried; the failure is forgotten once the template is on all nodes.
 #[test]
-fn a_template_that_failed_is_remembered_until_it_is_rolled_out_whole() {
+fn a_failed_template_is_recorded_until_it_is_rolled_out_completely() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(3));
     let version =
@@ -120,7 +121,7 @@ fn a_template_that_failed_is_remembered_until_it_is_rolled_out_whole() {
     };
     let remembered = "--output=jsonpath={.metadata.annotations.ds-plan\\.dev/failed-templates}";
     let remembered = || fleet.kubectl(&["get", "lease", "ds-plan-agent", remembered]);
-    for (image, on_failure) in [("v2", "--on-failure=hold"), ("v3", "--on-failure=park")] {
+    for (image, on_failure) in [("v2", "--on-failure=hold"), ("v3", "--on-failure=abort")] {
         let hasty = ["--progress-deadline=2s", on_failure];
         ends(image, &hasty, 4);
         assert!(remembered().starts_with("sha256:"), "{}", remembered());

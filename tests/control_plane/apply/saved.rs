@@ -1,4 +1,4 @@
-//! Plans that were saved: from a git repository, carried out later, on a cluster that has moved on.
+//! Saved plans: from a git repository, applied later, on a cluster that has changed.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,14 +10,14 @@ use super::*;
 
 const NODES: usize = 6;
 
-/// A git repository with one manifest, beside which the programs run.
+/// A git repository with one manifest, in which the programs run.
 struct Repository<'p> {
     fleet: Fleet<'p>,
     folder: tempfile::TempDir,
 }
 
 impl<'p> Repository<'p> {
-    /// One whose `v1` is live, and whose `v2` is the newest commit.
+    /// A repository whose `v1` is live, and whose `v2` is the newest commit.
     fn new(plane: &'p ControlPlane, namespace: &str) -> Self {
         let version = manifest(namespace, "v1", &at_most("2"));
         let fleet = Fleet::new(plane, namespace, NODES, &version);
@@ -29,7 +29,7 @@ impl<'p> Repository<'p> {
         repository
     }
 
-    /// Commits the manifest with this image; the commit's id.
+    /// Commits the manifest with this image; returns the commit's id.
     fn commit(&self, image: &str) -> String {
         let version = manifest(&self.fleet.namespace, image, &at_most("2"));
         std::fs::write(self.folder.path().join("agent.yaml"), version).unwrap();
@@ -55,7 +55,7 @@ impl<'p> Repository<'p> {
         command
     }
 
-    /// `ds-plan --out`.
+    /// Runs `ds-plan --out`.
     fn save(&self) {
         let output = self
             .command(cargo_bin!("ds-plan"))
@@ -65,13 +65,13 @@ impl<'p> Repository<'p> {
         assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     }
 
-    /// `ds-apply` of the saved plan.
+    /// Runs `ds-apply` of the saved plan.
     fn carry_out(&self, flags: &[&str]) -> Output {
         let arguments = [&["--plan", "plan.json"], flags].concat();
         self.command(cargo_bin!("ds-apply")).args(arguments).output().unwrap()
     }
 
-    /// The plan is stale for this reason, and nothing has changed.
+    /// Checks that the plan is stale for this reason, and nothing has changed.
     #[track_caller]
     fn is_stale(&self, flags: &[&str], why: &str) {
         let before = self.state();
@@ -95,13 +95,13 @@ impl<'p> Repository<'p> {
         self.fleet.kubectl(&["get", "pods", "--output=jsonpath={.items[0].metadata.uid}"])
     }
 
-    /// Deletes one pod, and waits until the controller has made up for it.
+    /// Deletes one pod, and waits until the controller has replaced it.
     fn lose_a_pod(&self) {
         let name = "--output=jsonpath={.items[0].metadata.name}";
         let (pod, uid) = (self.fleet.kubectl(&["get", "pods", name]), self.uid_of_a_pod());
         self.fleet.kubectl(&["delete", "pod", &pod]);
         let uids = "--output=jsonpath={.items[*].metadata.uid}";
-        wait_until("the pod to be gone", SOON, || {
+        wait_until("the pod to be deleted", SOON, || {
             !self.fleet.kubectl(&["get", "pods", uids]).contains(&uid)
         });
         wait_for("all pods to be ready", SOON, NODES, || self.fleet.ready());
@@ -109,16 +109,16 @@ impl<'p> Repository<'p> {
 }
 
 #[test]
-fn a_saved_plan_is_carried_out_or_says_why_not() {
+fn a_saved_plan_is_applied_or_reported_as_stale() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     let scenarios: [fn(&ControlPlane); 6] = [
-        what_was_planned_is_carried_out_whatever_git_has_since,
-        pods_come_and_go_unless_strict,
-        what_others_changed_makes_it_stale,
+        the_saved_plan_is_applied_despite_later_commits,
+        changed_pods_matter_only_if_strict,
+        changes_by_other_clients_make_it_stale,
         another_object_of_the_name_makes_it_stale,
         other_manifests_make_it_stale,
-        a_plan_that_was_broken_off_goes_on,
+        an_interrupted_plan_is_resumed,
     ];
     thread::scope(|scope| {
         for scenario in scenarios {
@@ -128,7 +128,7 @@ fn a_saved_plan_is_carried_out_or_says_why_not() {
     });
 }
 
-fn what_was_planned_is_carried_out_whatever_git_has_since(plane: &ControlPlane) {
+fn the_saved_plan_is_applied_despite_later_commits(plane: &ControlPlane) {
     let repository = Repository::new(plane, "planned");
     let commit = repository.git(&["rev-parse", "HEAD"]);
     repository.save();
@@ -142,18 +142,18 @@ fn what_was_planned_is_carried_out_whatever_git_has_since(plane: &ControlPlane) 
     assert_eq!(newest["ds-plan.dev/commit"], commit.as_str());
     let cause = format!("{} Ship v2", &commit[..7]);
     assert_eq!(newest["kubernetes.io/change-cause"], cause.as_str());
-    // Once more: there is nothing left to do.
+    // Applied again: there is nothing left to do.
     let before = repository.state();
     let again = repository.carry_out(&[]);
     assert_eq!(again.status.code(), Some(0), "{}", told(&again));
     assert_eq!(repository.state(), before);
 }
 
-fn pods_come_and_go_unless_strict(plane: &ControlPlane) {
+fn changed_pods_matter_only_if_strict(plane: &ControlPlane) {
     let repository = Repository::new(plane, "strictly");
     repository.save();
     repository.lose_a_pod();
-    repository.is_stale(&["--strict"], "other pods would go than planned: 1 more, 1 fewer");
+    repository.is_stale(&["--strict"], "other pods would be deleted than planned: 1 more, 1 fewer");
     let output = repository.carry_out(&[]);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     repository.commit("v3");
@@ -163,13 +163,13 @@ fn pods_come_and_go_unless_strict(plane: &ControlPlane) {
     assert_eq!(repository.fleet.images(), ["v3".to_owned()].into());
 }
 
-fn what_others_changed_makes_it_stale(plane: &ControlPlane) {
+fn changes_by_other_clients_make_it_stale(plane: &ControlPlane) {
     let repository = Repository::new(plane, "others");
     repository.save();
     repository.fleet.kubectl(&["set", "image", "daemonset/agent", "agent=cr.example/agent:v9"]);
     wait_for("the other image", SOON, ["v9".to_owned()].into(), || repository.fleet.images());
     wait_for("all pods to be ready", SOON, NODES, || repository.fleet.ready());
-    repository.is_stale(&[], "somebody changed its template meanwhile");
+    repository.is_stale(&[], "its live template was changed since the plan");
 }
 
 fn another_object_of_the_name_makes_it_stale(plane: &ControlPlane) {
@@ -179,19 +179,19 @@ fn another_object_of_the_name_makes_it_stale(plane: &ControlPlane) {
     wait_for("no pods", SOON, String::new(), || {
         repository.fleet.kubectl(&["get", "pods", "--output=name"])
     });
-    repository.is_stale(&[], "is no longer the object that was planned on");
+    repository.is_stale(&[], "was created, deleted or recreated since the plan");
     let version = manifest("another", "v1", &at_most("2"));
     let created = repository.fleet.apply(&version, &[]);
     assert_eq!(created.status.code(), Some(0), "{}", told(&created));
     repository.fleet.wait_until_available();
-    repository.is_stale(&[], "is no longer the object that was planned on");
+    repository.is_stale(&[], "was created, deleted or recreated since the plan");
 }
 
 fn other_manifests_make_it_stale(plane: &ControlPlane) {
     let repository = Repository::new(plane, "manifests");
     repository.save();
     repository.commit("v3");
-    repository.is_stale(&["-f", "agent.yaml"], "would get another template than was planned");
+    repository.is_stale(&["-f", "agent.yaml"], "would get a different template than planned");
     let emptied = "apiVersion: v1\nkind: List\nitems: []\n";
     std::fs::write(repository.folder.path().join("agent.yaml"), emptied).unwrap();
     let before = repository.state();
@@ -200,14 +200,14 @@ fn other_manifests_make_it_stale(plane: &ControlPlane) {
     assert_eq!(repository.state(), before);
 }
 
-fn a_plan_that_was_broken_off_goes_on(plane: &ControlPlane) {
+fn an_interrupted_plan_is_resumed(plane: &ControlPlane) {
     let repository = Repository::new(plane, "broken-off");
     repository.save();
     let watcher = repository.fleet.watch();
     let mut run = repository.command(cargo_bin!("ds-apply"));
     let mut run =
         run.args(["--plan", "plan.json", "--lease=2s"]).stdout(Stdio::null()).spawn().unwrap();
-    wait_until("pods to go", SOON, || watcher.gone() > 0);
+    wait_until("pods to be deleted", SOON, || watcher.gone() > 0);
     run.kill().unwrap();
     run.wait().unwrap();
     let output = repository.carry_out(&["--lease=2s"]);

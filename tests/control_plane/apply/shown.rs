@@ -1,14 +1,13 @@
-//! Every block of commands that README.md and `docs/` show is run as it stands there: in bash, on a
-//! terminal where somebody types `yes`, in the situation that the comment above the block names
-//! (`<!-- run: parked -->`). A comment `<!-- run by it::fleet -->` names the test that runs it.
+//! Runs every block of commands in README.md and `docs/` as it is shown: in bash, on a terminal
+//! where `yes` is typed, in the situation that the comment above the block names (`<!-- run:
+//! aborted -->`). A comment `<!-- run by it::fleet -->` names the test that runs it.
 //!
-//! A line says by `# exits with N` how it ends when that is not with 0. What it prints is not looked
-//! at here.
+//! A line may end with `# exits with N`; the default is 0. The output is not checked here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::desk::{Desk, agent};
+use super::workspace::{Workspace, agent};
 use super::*;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -25,7 +24,7 @@ struct Block {
 }
 
 impl Block {
-    /// Where commands have a prompt, all else is what they print.
+    /// Keeps only commands if the block has prompts; its other lines are output.
     fn without_output(mut self) -> Self {
         let prompted: Vec<String> = self
             .lines
@@ -59,26 +58,26 @@ fn blocks_of(path: &Path) -> Vec<Block> {
     found
 }
 
-/// What is so before the commands of a block are run.
+/// The situation in which the commands of a block are run.
 struct Situation<'p> {
-    desk: Desk<'p>,
+    workspace: Workspace<'p>,
     plane: &'p ControlPlane,
 }
 
 impl<'p> Situation<'p> {
-    /// A cluster without DaemonSets, and a desk with nothing but the manifest.
+    /// A cluster without DaemonSets, and a workspace with only the manifest.
     fn new(plane: &'p ControlPlane) -> Self {
         let all = ["--namespace=logging", "delete", "daemonsets,leases", "--all", "--wait"];
         plane.kubectl(&all);
         wait_for("an empty namespace", SOON, String::new(), || {
             plane.kubectl(&["--namespace=logging", "get", "pods", "--output=name"])
         });
-        let it = Self { desk: Desk::at(plane), plane };
-        fs::write(it.desk.path("agent.yaml"), agent("3.1")).unwrap();
+        let it = Self { workspace: Workspace::at(plane), plane };
+        fs::write(it.workspace.path("agent.yaml"), agent("3.1")).unwrap();
         it
     }
 
-    /// The same with what this block is told to begin with.
+    /// The situation of this name.
     fn named(plane: &'p ControlPlane, name: &str) -> Self {
         let it = Self::new(plane);
         match name {
@@ -91,16 +90,16 @@ impl<'p> Situation<'p> {
             "a branch" => {
                 it.settled();
                 it.recorded();
-                it.desk.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
-                it.desk.commit("3.2", "Ship agent 3.2");
+                it.workspace.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+                it.workspace.commit("3.2", "Ship agent 3.2");
             }
-            "parked" => {
+            "aborted" => {
                 it.settled();
-                it.desk.commit("3.2-bad", "Ship agent 3.2");
+                it.workspace.commit("3.2-bad", "Ship agent 3.2");
                 it.apply("--progress-deadline 5s", 4);
             }
-            // Pods that came up too late, and have by now.
-            "parked and mended" => {
+            // Pods that became ready too late, but are ready now.
+            "aborted and mended" => {
                 it.settled();
                 it.version_ready_after("8s");
                 it.apply("--progress-deadline 5s", 4);
@@ -113,8 +112,8 @@ impl<'p> Situation<'p> {
             "locked" => {
                 it.settled();
                 it.version_ready_after("3s");
-                it.desk.run("timeout --signal=KILL 4 ds-apply --yes");
-                // Before that it might be alive.
+                it.workspace.run("timeout --signal=KILL 4 ds-apply --yes");
+                // Before that the lease is still valid.
                 std::thread::sleep(Duration::from_secs(15));
             }
             "a hotfix" => {
@@ -123,30 +122,30 @@ impl<'p> Situation<'p> {
             }
             "something is gone from git" => {
                 let old = agent("3.1").replace("agent", "old-agent");
-                fs::write(it.desk.path("old.yaml"), old).unwrap();
-                it.desk.init();
-                it.desk.commit("3.1", "Ship agent 3.1");
+                fs::write(it.workspace.path("old.yaml"), old).unwrap();
+                it.workspace.init();
+                it.workspace.commit("3.1", "Ship agent 3.1");
                 it.apply("--source-id prod/logging", 0);
-                it.desk.git(&["rm", "-q", "old.yaml"]);
-                it.desk.git(&["commit", "-q", "-m", "Without the old agent"]);
+                it.workspace.git(&["rm", "-q", "old.yaml"]);
+                it.workspace.git(&["commit", "-q", "-m", "Without the old agent"]);
             }
             "a secret to be made" => {
                 for (file, text) in [("deploy-key", "key"), ("known_hosts", "hosts")] {
-                    fs::write(it.desk.path(file), text).unwrap();
+                    fs::write(it.workspace.path(file), text).unwrap();
                 }
                 let gone = ["delete", "namespace", "ds-plan", "--ignore-not-found", "--wait"];
                 it.plane.kubectl(&gone);
                 it.plane.kubectl(&["create", "namespace", "ds-plan"]);
             }
-            other => panic!("{other}: no such situation"),
+            other => panic!("unknown situation: {other}"),
         }
         it
     }
 
-    /// Git's version is live everywhere.
+    /// Waits until git's version is live everywhere.
     fn settled(&self) {
-        self.desk.init();
-        self.desk.commit("3.1", "Ship agent 3.1");
+        self.workspace.init();
+        self.workspace.commit("3.1", "Ship agent 3.1");
         self.apply("", 0);
         wait_for("the first pods", SOON, "3".to_owned(), || {
             let available = "--output=jsonpath={.status.numberAvailable}";
@@ -154,26 +153,26 @@ impl<'p> Situation<'p> {
         });
     }
 
-    /// The cluster is recorded in a file beside the manifests.
+    /// Records the cluster in a file next to the manifests.
     fn recorded(&self) {
-        let said = self.desk.run("ds-plan snapshot --out cluster.json.gz");
-        assert!(self.desk.path("cluster.json.gz").exists(), "{said}");
+        let said = self.workspace.run("ds-plan snapshot --out cluster.json.gz");
+        assert!(self.workspace.path("cluster.json.gz").exists(), "{said}");
     }
 
     fn apply(&self, flags: &str, code: i32) {
         let line = format!("ds-apply --yes {flags}");
-        let (ended, said) = self.desk.on_a_terminal(&line);
+        let (ended, said) = self.workspace.on_a_terminal(&line);
         assert_eq!(ended, Some(code), "{line}\n{said}");
     }
 
-    /// A version is committed whose pods take so long to be ready.
+    /// Commits a version whose pods take this long to become ready.
     fn version_ready_after(&self, time: &str) {
         let slow = slowly(&agent("3.2")).replace("500ms", time);
-        fs::write(self.desk.path("agent.yaml"), slow).unwrap();
-        self.desk.git(&["commit", "-q", "-am", "Ship agent 3.2"]);
+        fs::write(self.workspace.path("agent.yaml"), slow).unwrap();
+        self.workspace.git(&["commit", "-q", "-am", "Ship agent 3.2"]);
     }
 
-    /// Somebody has changed the cluster by hand.
+    /// Changes the cluster by hand, as another user would.
     fn hotfix(&self) {
         let image = "agent=cr.example/agent:hotfix";
         let hand = ["--namespace=logging", "set", "image", "daemonset/agent", image];
@@ -182,12 +181,12 @@ impl<'p> Situation<'p> {
 }
 
 #[test]
-fn the_readmes_commands_do_what_is_said() {
+fn the_commands_of_the_readme_work() {
     run_blocks(&[Path::new(ROOT).join("README.md")]);
 }
 
 #[test]
-fn the_commands_of_the_documentation_do_what_is_said() {
+fn the_commands_of_the_documentation_work() {
     let docs = fs::read_dir(Path::new(ROOT).join("docs")).unwrap();
     let mut pages: Vec<PathBuf> = docs.map(|entry| entry.unwrap().path()).collect();
     pages.sort();
@@ -202,9 +201,9 @@ fn run_blocks(pages: &[PathBuf]) {
     for block in pages.iter().flat_map(|page| blocks_of(page)) {
         let marker =
             block.situation.strip_prefix("<!-- run").and_then(|it| it.strip_suffix(" -->"));
-        let Some(marker) = marker else { panic!("no situation is named: {block:?}") };
+        let Some(marker) = marker else { panic!("no situation above the block: {block:?}") };
         if let Some(test) = marker.strip_prefix(" by ") {
-            assert!(ELSEWHERE.contains(&test), "{test} is no test: {block:?}");
+            assert!(ELSEWHERE.contains(&test), "{test} is not a test: {block:?}");
             continue;
         }
         wrong.extend(run_block(&plane, &block, marker.strip_prefix(": ").unwrap()));
@@ -214,13 +213,13 @@ fn run_blocks(pages: &[PathBuf]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Runs a block; what came of the line that does not end as it should.
+/// Runs a block; returns the failure of the first line with an unexpected exit code.
 fn run_block(plane: &ControlPlane, block: &Block, situation: &str) -> Option<String> {
     let it = Situation::named(plane, situation);
     block.lines.iter().find_map(|line| {
         let code = line.split_once("# exits with ").map_or("0", |(_, code)| code);
         let code: i32 = code.split([':', ',', ' ']).next().unwrap().parse().unwrap();
-        let (ended, said) = it.desk.on_a_terminal(line);
+        let (ended, said) = it.workspace.on_a_terminal(line);
         let told = format!("{}\n$ {line}\n{said}", block.place);
         (ended != Some(code)).then(|| format!("{told}ends with {ended:?}"))
     })

@@ -1,6 +1,6 @@
-//! `maxSurge`: the controller does the surging, and is halted when the new pods fail.
+//! `maxSurge`: the controller creates the surge pods, and is stopped when the new pods fail.
 
-use super::diary::{Diary, RUNNER};
+use super::request_log::{RUNNER, RequestLog};
 use super::*;
 
 const NODES: usize = 6;
@@ -12,7 +12,7 @@ fn version(image: &str) -> String {
 }
 
 #[test]
-fn a_surge_goes_through_or_is_halted_before_any_node_is_without_a_pod() {
+fn a_surge_completes_or_is_stopped_before_any_node_is_without_a_pod() {
     let plane = ControlPlane::builder().user(RUNNER, &["system:masters"]).audit().start();
     plane.create_nodes(three_zones(NODES));
     let fleet = Fleet::new(&plane, "surge", NODES, &version("v1"));
@@ -29,18 +29,18 @@ fn a_surge_goes_through_or_is_halted_before_any_node_is_without_a_pod() {
     let next = fleet.plan(&version("v2"));
     assert_eq!(next.status.code(), Some(0), "{}", told(&next));
 
-    let (watcher, diary) = (fleet.watch(), Diary::begin(&fleet));
+    let (watcher, request_log) = (fleet.watch(), RequestLog::begin(&fleet));
     let output = fleet.begin(&version("v3-bad"), &["--progress-deadline=8s"]).wait();
     assert_eq!(output.status.code(), Some(4), "{}", told(&output));
     assert!(told(&output).contains("ImagePullBackOff"), "{}", told(&output));
     assert_eq!(fleet.strategy(), "OnDelete", "halted");
     let live = "--output=jsonpath={.spec.template.spec.containers[0].image}";
     assert_eq!(fleet.kubectl(&["get", "daemonset", "agent", live]), "cr.example/agent:v2");
-    // The controller takes the surplus away, which never served.
-    wait_for("the old pods alone", SOON, BTreeSet::from(["v2".to_owned()]), || fleet.images());
+    // The controller deletes the surge pods, which were never available.
+    wait_for("only the old pods", SOON, BTreeSet::from(["v2".to_owned()]), || fleet.images());
     let seen = watcher.end();
     assert_eq!(seen.most_unavailable, 0);
-    assert!(diary.given_back().is_empty());
+    assert!(request_log.restored().is_empty());
     assert!(seen.gone.values().all(|gone| gone.image == "v3-bad"), "{:?}", seen.gone);
     assert_eq!(fleet.deleted_by_runner(), [""; 0], "the controller does all of it");
     fleet.histories_agree();

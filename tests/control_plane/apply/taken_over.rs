@@ -1,4 +1,5 @@
-//! Objects that others applied before: refused until they are named, and then clean.
+//! Objects that other clients applied before: refused until `--force-conflicts` names them, then
+//! applied in one revision.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -7,7 +8,7 @@ use super::*;
 
 const NODES: usize = 6;
 
-/// As somebody applied it, with fields that git does not have any more.
+/// The object as another client applied it, with fields that are no longer in git.
 fn theirs(namespace: &str) -> String {
     version(namespace, "v1").replace(
         "'cr.example/agent:v1'",
@@ -20,7 +21,7 @@ fn version(namespace: &str, image: &str) -> String {
 }
 
 #[test]
-fn what_others_applied_is_taken_over_by_name_in_one_clean_revision() {
+fn conflicts_of_a_named_manager_are_forced_in_one_revision() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     let plane = &plane;
@@ -44,7 +45,7 @@ fn taken_over(plane: &ControlPlane, namespace: &str, apply: &[&str], manager: &s
 
     let refused = fleet.apply(&version(namespace, "v2"), &[]);
     assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
-    let flag = format!("--take-over={manager}");
+    let flag = format!("--force-conflicts={manager}");
     assert!(told(&refused).contains(&flag), "{}", told(&refused));
     assert_eq!(fleet.images(), ["v1".to_owned()].into(), "nothing was changed");
     assert_eq!(fleet.revisions().len(), 1);
@@ -54,7 +55,7 @@ fn taken_over(plane: &ControlPlane, namespace: &str, apply: &[&str], manager: &s
     let seen = watcher.end();
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
-    assert_eq!(seen.deleted.len(), NODES, "each pod once");
+    assert_eq!(seen.deleted.len(), NODES, "each pod is replaced once");
     let live = fleet.json(&["get", "daemonset", "agent", "--show-managed-fields"]);
     let container = &live["spec"]["template"]["spec"]["containers"][0];
     assert_eq!((&container["env"], &container["args"]), (&Value::Null, &Value::Null));
@@ -66,10 +67,10 @@ fn taken_over(plane: &ControlPlane, namespace: &str, apply: &[&str], manager: &s
     assert_eq!(next.status.code(), Some(0), "{}", told(&next));
 }
 
-/// Somebody, say the controller after each pod, writes the status all the time: that is not a change
-/// of what is taken over.
+/// Another client (for example the controller after each pod) writes the status all the time: that
+/// is not a change of the fields.
 #[test]
-fn the_status_may_change_while_fields_are_taken_over() {
+fn the_status_may_change_while_conflicts_are_forced() {
     let plane = ControlPlane::builder().without_controller("daemonset-controller").start();
     plane.create_nodes(three_zones(1));
     plane.kubectl(&["create", "namespace", "busy"]);
@@ -89,10 +90,10 @@ fn the_status_may_change_while_fields_are_taken_over() {
                 }
             }
         });
-        let arguments = ["--yes", "-f", "agent.yaml", "--take-over=helm", "--timeout=3s"];
+        let arguments = ["--yes", "-f", "agent.yaml", "--force-conflicts=helm", "--timeout=3s"];
         let run = plane.ds_apply(&arguments, &[("agent.yaml", &version("busy", "v2"))]).run();
         ended.store(true, Ordering::Relaxed);
-        // No controller goes on with it, so it stops; but it was written.
+        // No controller completes the rollout, so the run stops; but the object was written.
         assert_eq!(run.status.code(), Some(4), "{}", told(&run));
     });
     let image = "--output=jsonpath={.spec.template.spec.containers[0].image}";

@@ -1,4 +1,4 @@
-//! A rollout on a terminal: it asks, draws a bar, and says how it came out.
+//! A rollout on a terminal: it asks for approval, draws a bar, and prints the result.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn version(image: &str) -> String {
 }
 
 #[test]
-fn on_a_terminal_it_asks_and_draws_a_bar() {
+fn a_terminal_shows_a_prompt_and_a_bar() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     let fleet = Fleet::new(&plane, "drawn", NODES, &version("v1"));
@@ -22,7 +22,7 @@ fn on_a_terminal_it_asks_and_draws_a_bar() {
 
     let (code, drawn) = on_a_terminal("v2", "xterm", "no\n");
     assert_eq!(code, Some(1), "{drawn}");
-    assert!(drawn.contains("Carry this out? Only `yes` goes on: "), "{drawn}");
+    assert!(drawn.contains("Continue? Only `yes` is accepted: "), "{drawn}");
     assert_eq!(fleet.images(), ["v1".to_owned()].into());
 
     let (code, drawn) = on_a_terminal("v2", "xterm", "yes\n");
@@ -30,7 +30,7 @@ fn on_a_terminal_it_asks_and_draws_a_bar() {
     for part in ["drawn/agent  [", "] 2 of 4 updated, ", " waiting, wave 1", "4 nodes replaced"] {
         assert!(drawn.contains(part), "{part}: {drawn:?}");
     }
-    assert!(!drawn.contains("deleting pod"), "the bar counts them: {drawn:?}");
+    assert!(!drawn.contains("deleting pod"), "the bar shows the count: {drawn:?}");
     let lines = drawn.rsplit("\u{1b}[2K").next().unwrap();
     assert!(
         lines.contains("  done\r\n") && !lines.contains("updated,"),
@@ -41,7 +41,7 @@ fn on_a_terminal_it_asks_and_draws_a_bar() {
     assert_eq!(code, Some(0), "{drawn}");
     assert!(drawn.contains("deleting pod") && !drawn.contains("updated, "), "{drawn:?}");
 
-    // A plan that was approved elsewhere is not carried out unasked either.
+    // A plan that was approved elsewhere still requires approval here.
     let manifest = version("v4");
     let files = [("agent.yaml", &*manifest)];
     let planned = stdout(&plane.ds_plan(&["-f", "agent.yaml", "-o", "json"], &files));
@@ -49,6 +49,6 @@ fn on_a_terminal_it_asks_and_draws_a_bar() {
     let program = plane.ds_apply(&["--plan", "plan.json", "-f", "agent.yaml"], &files);
     let (status, drawn) = program.run_on_a_terminal("dumb", "no\n");
     assert_eq!(status.code(), Some(1), "{drawn}");
-    assert!(drawn.contains("Carry this out? Only `yes` goes on: "), "{drawn}");
+    assert!(drawn.contains("Continue? Only `yes` is accepted: "), "{drawn}");
     assert_eq!(fleet.images(), ["v3".to_owned()].into());
 }

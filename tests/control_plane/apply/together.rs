@@ -1,4 +1,5 @@
-//! Several runs, and several DaemonSets: who waits for whom, and what an interrupted run leaves.
+//! Several runs, and several DaemonSets: which run waits for which lock, and the state that an
+//! interrupted run leaves.
 
 use std::thread;
 
@@ -7,22 +8,22 @@ use crate::harness::Program;
 
 const NODES: usize = 10;
 
-/// Pods of this version never become ready while a test lasts, and nothing is wrong with them.
+/// Pods of this version do not become ready during a test, and have no failure.
 fn endless(manifest: &str) -> String {
     slowly(manifest).replace("500ms", "24h")
 }
 
 #[test]
-fn runs_that_are_not_alone_or_not_let_finish() {
+fn concurrent_and_interrupted_runs() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     let scenarios: [fn(&ControlPlane); 6] = [
-        the_second_of_two_runs_is_told_who_holds_the_lock,
+        the_second_of_two_runs_reports_the_lock_holder,
         an_interrupted_run_waits_for_its_pods_and_is_continued,
-        a_terminated_run_says_so,
-        a_run_that_is_interrupted_twice_leaves_at_once,
-        a_run_whose_time_is_over_stops_safely,
-        an_interrupt_is_meant_for_all_daemon_sets,
+        a_terminated_run_reports_it,
+        a_run_that_is_interrupted_twice_ends_at_once,
+        a_run_after_its_timeout_stops_safely,
+        an_interrupt_stops_all_daemon_sets,
     ];
     thread::scope(|scope| {
         for scenario in scenarios {
@@ -32,12 +33,12 @@ fn runs_that_are_not_alone_or_not_let_finish() {
     });
 }
 
-fn the_second_of_two_runs_is_told_who_holds_the_lock(plane: &ControlPlane) {
+fn the_second_of_two_runs_reports_the_lock_holder(plane: &ControlPlane) {
     let version = |image: &str| slowly(&manifest("two", image, &at_most("2")));
     let fleet = Fleet::new(plane, "two", NODES, &version("v1"));
     let watcher = fleet.watch();
     let first = fleet.start(&version("v2"), &[]);
-    wait_until("pods to go", SOON, || watcher.gone() > 0);
+    wait_until("pods to be deleted", SOON, || watcher.gone() > 0);
     let second = fleet.apply(&version("v3"), &["--lock-timeout=0s"]);
     assert_eq!(second.status.code(), Some(7), "{}", told(&second));
     assert!(told(&second).contains("two/agent is locked by "), "{}", told(&second));
@@ -51,45 +52,45 @@ fn an_interrupted_run_waits_for_its_pods_and_is_continued(plane: &ControlPlane) 
     let fleet = Fleet::new(plane, "once", NODES, &version("v1"));
     let watcher = fleet.watch();
     let run = fleet.start(&version("v2"), &[]);
-    wait_until("pods to go", SOON, || watcher.gone() > 0);
+    wait_until("pods to be deleted", SOON, || watcher.gone() > 0);
     run.signal("INT");
     let output = run.wait();
     assert_eq!(output.status.code(), Some(130), "{}", told(&output));
     assert!(watcher.gone() < NODES, "it stopped: {}", told(&output));
-    assert_eq!(fleet.ready(), NODES, "its pods are back: {}", told(&output));
-    assert_eq!(fleet.strategy(), "OnDelete", "held: {}", told(&output));
+    assert_eq!(fleet.ready(), NODES, "its pods are ready again: {}", told(&output));
+    assert_eq!(fleet.strategy(), "OnDelete", "paused: {}", told(&output));
     let again = fleet.apply(&version("v2"), &["--lock-timeout=0s"]);
     assert_eq!(again.status.code(), Some(0), "{}", told(&again));
     fleet.is_replaced_within(2, &watcher.end(), 2);
 }
 
-fn a_terminated_run_says_so(plane: &ControlPlane) {
+fn a_terminated_run_reports_it(plane: &ControlPlane) {
     let version = |image: &str| slowly(&manifest("terminated", image, &at_most("2")));
     let fleet = Fleet::new(plane, "terminated", NODES, &version("v1"));
     let watcher = fleet.watch();
     let run = fleet.start(&version("v2"), &[]);
-    wait_until("pods to go", SOON, || watcher.gone() > 0);
+    wait_until("pods to be deleted", SOON, || watcher.gone() > 0);
     run.signal("TERM");
     let output = run.wait();
     assert_eq!(output.status.code(), Some(143), "{}", told(&output));
-    assert_eq!(fleet.strategy(), "OnDelete", "held: {}", told(&output));
+    assert_eq!(fleet.strategy(), "OnDelete", "paused: {}", told(&output));
     let seen = watcher.end();
     assert!(seen.deleted.len() < NODES && seen.most_unavailable <= 2, "{seen:?}");
 }
 
-fn a_run_that_is_interrupted_twice_leaves_at_once(plane: &ControlPlane) {
+fn a_run_that_is_interrupted_twice_ends_at_once(plane: &ControlPlane) {
     let version = |image: &str| manifest("twice", image, &at_most("2"));
     let fleet = Fleet::new(plane, "twice", NODES, &version("v1"));
     let watcher = fleet.watch();
     let run = fleet.start(&endless(&version("v2")), &[]);
-    wait_until("pods to go", SOON, || watcher.gone() == 2);
+    wait_until("pods to be deleted", SOON, || watcher.gone() == 2);
     run.signal("INT");
     run.signal("TERM");
     let output = run.wait();
-    // Which of the two comes last is the machine's to say.
+    // Which of the two comes last depends on the machine.
     assert!(matches!(output.status.code(), Some(130 | 143)), "{}", told(&output));
-    assert_eq!(fleet.ready(), NODES - 2, "nobody waited for them");
-    // New pods that are not Ready block nobody who replaces them.
+    assert_eq!(fleet.ready(), NODES - 2, "the run did not wait for them");
+    // New pods that are not Ready do not block a run that replaces them.
     let again = fleet.apply(&version("v3"), &["--lock-timeout=0s"]);
     assert_eq!(again.status.code(), Some(0), "{}", told(&again));
     let seen = watcher.end();
@@ -97,7 +98,7 @@ fn a_run_that_is_interrupted_twice_leaves_at_once(plane: &ControlPlane) {
     assert_eq!(fleet.images(), ["v3".to_owned()].into());
 }
 
-fn a_run_whose_time_is_over_stops_safely(plane: &ControlPlane) {
+fn a_run_after_its_timeout_stops_safely(plane: &ControlPlane) {
     let version = |image: &str| manifest("time", image, &at_most("3"));
     let fleet = Fleet::new(plane, "time", NODES, &version("v1"));
     let watcher = fleet.watch();
@@ -141,7 +142,7 @@ fn image_of(plane: &ControlPlane, namespace: &str, name: &str) -> String {
     plane.kubectl(&["--namespace", namespace, "get", "daemonset", name, image])
 }
 
-fn an_interrupt_is_meant_for_all_daemon_sets(plane: &ControlPlane) {
+fn an_interrupt_stops_all_daemon_sets(plane: &ControlPlane) {
     let namespace = "interrupted";
     plane.kubectl(&["create", "namespace", namespace]);
     let version = |image| several(namespace, &[("one", image), ("two", image)]);
@@ -149,7 +150,7 @@ fn an_interrupt_is_meant_for_all_daemon_sets(plane: &ControlPlane) {
     assert_eq!(created.status.code(), Some(0), "{}", told(&created));
     let watcher = Watcher::begin(plane.client(), namespace, NODES);
     let run = apply_all(plane, &version("v2"), &["--keep-going"]).start();
-    wait_until("pods to go", SOON, || watcher.gone() > 0);
+    wait_until("pods to be deleted", SOON, || watcher.gone() > 0);
     run.signal("INT");
     let output = run.wait();
     assert_eq!(output.status.code(), Some(130), "{}", told(&output));
@@ -158,7 +159,7 @@ fn an_interrupt_is_meant_for_all_daemon_sets(plane: &ControlPlane) {
 }
 
 #[test]
-fn daemon_sets_go_in_the_order_of_their_policies_and_the_first_that_is_held_stops_the_rest() {
+fn daemon_sets_are_applied_in_policy_order_and_a_pause_stops_the_rest() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(6));
     plane.kubectl(&["create", "namespace", "order"]);
@@ -182,19 +183,19 @@ fn daemon_sets_go_in_the_order_of_their_policies_and_the_first_that_is_held_stop
 
     let held = apply_all(&plane, &all("v3", "v3", "v3-bad"), &[]).run();
     assert_eq!(held.status.code(), Some(4), "{}", told(&held));
-    assert_eq!(live(), ["v2", "v3", "v2"], "the middle one is parked, the last one untouched");
+    assert_eq!(live(), ["v2", "v3", "v2"], "the middle one is aborted, the last one untouched");
 
     let kept = apply_all(&plane, &all("v3", "v3", "v3-bad"), &["--keep-going", "--retry"]).run();
-    assert_eq!(kept.status.code(), Some(4), "the gravest: {}", told(&kept));
+    assert_eq!(kept.status.code(), Some(4), "most severe: {}", told(&kept));
     assert_eq!(live(), ["v3", "v3", "v2"], "{}", told(&kept));
 }
 
-/// A holder that was stopped, and whose lock another run has taken, deletes nothing more when it
-/// goes on. What cannot be fenced are requests that are under way at that moment, of which there
-/// are at most sixteen, and never more than the budget allows: here it stops when its deletes are
-/// answered, and more would only be due when a pod is ready. Who deletes what is in the audit log.
+/// A stopped holder whose lock another run has taken deletes nothing more when it continues.
+/// Requests in flight at that moment cannot be fenced: there are at most sixteen, and never more
+/// than the budget allows. Here it is stopped when its deletes are answered, and more are only due
+/// when a pod is ready. The audit log shows who deletes what.
 #[test]
-fn a_stopped_holder_deletes_nothing_once_another_has_taken_over() {
+fn a_stopped_holder_deletes_nothing_after_it_lost_its_lock() {
     let plane = ControlPlane::builder()
         .audit()
         .user("first", &["system:masters"])
@@ -221,7 +222,7 @@ fn a_stopped_holder_deletes_nothing_once_another_has_taken_over() {
     wait_until("the first deletes", SOON, || deletes("first") == 2);
     first.signal("STOP");
     let second = run("second");
-    wait_until("the second to take over and delete", SOON, || deletes("second") > 0);
+    wait_until("the second run to take the lock and delete", SOON, || deletes("second") > 0);
     first.signal("CONT");
     let (first, second) = (first.wait(), second.wait());
     assert_eq!(first.status.code(), Some(7), "{}", told(&first));

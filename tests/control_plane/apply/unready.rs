@@ -1,10 +1,10 @@
-//! Nodes that are not Ready from the start: some are left for later, too many are not.
+//! Nodes that are not Ready from the start: up to a limit they are skipped, above it the run stops.
 
 use super::*;
 
 const NODES: usize = 60;
 
-/// As many as may be skipped: 6 of 60.
+/// Up to 6 of 60 nodes may be skipped.
 const POLICY: &str = "
 apiVersion: ds-plan.dev/v1alpha1
 kind: RolloutPolicy
@@ -12,8 +12,8 @@ metadata: {name: agents}
 spec: {selects: {names: [unready/agent]}, skipUnreadyNodes: {max: 10%}}
 ";
 
-/// It tolerates every taint, as agents of a node do. Without that, a node that is not Ready is
-/// not eligible at all: the taint for it is one of those that DaemonSets do not tolerate.
+/// It tolerates every taint, as node agents do. Without that, a node that is not Ready is not
+/// eligible at all: DaemonSets do not tolerate its taint.
 fn version(image: &str) -> String {
     let tolerant =
         "      tolerations: [{operator: Exists}]\n      terminationGracePeriodSeconds: 1";
@@ -22,7 +22,7 @@ fn version(image: &str) -> String {
 }
 
 impl Fleet<'_> {
-    /// Has the kubelets of these nodes say that they are not ready; returns when nodes are tainted.
+    /// Makes the kubelets of these nodes report NotReady; returns when the nodes are tainted.
     fn take_down(&self, nodes: &[&str]) {
         self.label(nodes, "kubelet=down");
         self.wait_for_tainted(nodes.len());
@@ -45,8 +45,8 @@ impl Fleet<'_> {
         });
     }
 
-    /// Marks the pods of these nodes, as the node lifecycle controller does where a kubelet is
-    /// silent.
+    /// Sets the Ready condition of the pods of these nodes, as the node lifecycle controller does
+    /// when a kubelet does not report.
     fn mark_pods(&self, nodes: &[&str], ready: &str) {
         let patch =
             format!(r#"{{"status":{{"conditions":[{{"type":"Ready","status":"{ready}"}}]}}}}"#);
@@ -74,20 +74,20 @@ impl Fleet<'_> {
 }
 
 #[test]
-fn some_dead_nodes_do_not_stop_the_rest_and_too_many_do() {
+fn a_few_unready_nodes_are_skipped_and_too_many_stop_the_rollout() {
     let plane = ControlPlane::start();
     plane.create_nodes(three_zones(NODES));
     let fleet = Fleet::new(&plane, "unready", NODES, &version("v1"));
-    five_are_left_for_later(&fleet);
+    five_are_skipped(&fleet);
     seven_are_too_many(&fleet);
 }
 
-fn five_are_left_for_later(fleet: &Fleet<'_>) {
+fn five_are_skipped(fleet: &Fleet<'_>) {
     let five = ["a-00", "b-01", "c-29", "a-30", "c-59"];
     fleet.take_down(&five);
     let watcher = fleet.watch();
-    // The kubelets say so themselves, and their pods go on: the controller would replace those at
-    // once.
+    // The kubelets report it themselves and their pods keep running: the controller would replace
+    // those at once.
     let held = fleet.apply_with_policy("v2", &["--progress-deadline=5s"]);
     let seen = watcher.end();
     assert_eq!(held.status.code(), Some(4), "{}", told(&held));
@@ -96,7 +96,7 @@ fn five_are_left_for_later(fleet: &Fleet<'_>) {
     assert!(seen.most_unavailable <= 3, "{}", seen.most_unavailable);
     assert_eq!(fleet.strategy(), "OnDelete");
 
-    // Once their pods are dead too, nothing is lost by giving back.
+    // Once their pods are NotReady too, restoring the strategy loses no available pod.
     fleet.mark_pods(&five, "False");
     let done = fleet.apply_with_policy("v2", &[]);
     assert_eq!(done.status.code(), Some(0), "{}", told(&done));
@@ -113,7 +113,7 @@ fn five_are_left_for_later(fleet: &Fleet<'_>) {
     assert_eq!(next.status.code(), Some(0), "{}", told(&next));
 }
 
-/// The seventh counts, and uses up a budget of one.
+/// The seventh node counts as unavailable, which reaches a budget of one.
 fn seven_are_too_many(fleet: &Fleet<'_>) {
     let down = ["a-00", "b-01", "c-29", "a-30", "c-59", "b-04", "c-05"];
     fleet.take_down(&down);
@@ -135,9 +135,9 @@ fn seven_are_too_many(fleet: &Fleet<'_>) {
         told(&held)
     );
     assert_eq!(fleet.strategy(), "OnDelete");
-    assert_eq!(seen.deleted.len(), 0, "nothing goes: {:?}", seen.deleted);
+    assert_eq!(seen.deleted.len(), 0, "no pod is deleted: {:?}", seen.deleted);
 
-    // They return: running it again goes on to the end.
+    // The nodes come back: running it again completes the rollout.
     fleet.bring_back(&down);
     fleet.mark_pods(&down, "True");
     fleet.wait_until_available();

@@ -1,5 +1,5 @@
-//! A stranger's view of a rollout: every event of every pod, and how many nodes were without an
-//! available one at the worst moment.
+//! An independent observer of a rollout: records every event of every pod, and the highest number
+//! of nodes without an available pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,38 +14,38 @@ use kube::{Client, ResourceExt as _};
 
 use crate::harness::block_on;
 
-/// Watches in a thread of its own until it is asked what it saw.
+/// Watches in its own thread until it is ended.
 pub(crate) struct Watcher {
     stop: Arc<AtomicBool>,
-    /// How many pods were seen to go.
+    /// The number of deleted pods so far.
     gone: Arc<AtomicUsize>,
     seen: JoinHandle<Seen>,
 }
 
-/// What was seen.
+/// The observations of a rollout.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Most nodes without an available pod at one time.
+    /// The highest number of nodes without an available pod at one time.
     pub(crate) most_unavailable: usize,
-    /// Nodes in the order in which their pods were first seen to go.
+    /// Nodes in the order in which the deletion of their pods was first seen.
     pub(crate) deleted: Vec<String>,
-    /// Each pod that went.
+    /// Each deleted pod.
     pub(crate) gone: BTreeMap<String, Gone>,
-    /// When the first pod was seen to go.
+    /// When the first deletion was seen.
     first_gone: Option<Instant>,
     /// When every node had an available pod again, the last time.
     whole: Option<Instant>,
 }
 
 impl Seen {
-    /// From the first pod that went to the last one that became available.
+    /// The duration from the first deletion until every node has an available pod again.
     pub(crate) fn took(&self) -> Duration {
         let [Some(from), Some(to)] = [self.first_gone, self.whole] else { return Duration::ZERO };
         to.saturating_duration_since(from)
     }
 
-    /// Without the pods that went from a node that kept another. A controller whose create was
-    /// carried out but not answered creates a second pod, and then deletes one of the two.
+    /// Removes the pods whose node kept another pod. A controller whose create was applied but not
+    /// answered creates a second pod, and then deletes one of the two.
     pub(crate) fn without_surplus(mut self) -> Self {
         self.gone.retain(|_, gone| !gone.is_surplus);
         self.deleted = self.gone.values().map(|gone| gone.node.clone()).collect();
@@ -53,19 +53,19 @@ impl Seen {
     }
 }
 
-/// A pod that went.
+/// A deleted pod.
 #[derive(Debug)]
 pub(crate) struct Gone {
     node: String,
     /// Its image's tag.
     pub(crate) image: String,
-    /// How many nodes were without an available pod then, its own among them.
+    /// The number of nodes without an available pod then, including its own.
     pub(crate) unavailable: usize,
     /// Whether its node had another pod that stayed.
     is_surplus: bool,
 }
 
-/// A pod that is there.
+/// An existing pod.
 struct Present {
     name: String,
     node: String,
@@ -93,12 +93,12 @@ impl Present {
 
 #[derive(Default)]
 struct Count {
-    /// By uid.
+    /// The existing pods, by uid.
     present: BTreeMap<String, Present>,
-    /// Those that were seen to go.
+    /// The pods whose deletion was seen.
     went: BTreeSet<String>,
     nodes: usize,
-    /// How many of them were without an available one at last.
+    /// The current number of nodes without an available pod.
     unavailable: usize,
     seen: Seen,
     gone: Arc<AtomicUsize>,
@@ -117,8 +117,8 @@ impl Count {
         }
     }
 
-    /// What a list says after events were missed. It is one moment: counting after each of its
-    /// pods would see nodes as empty whose new pod comes further down.
+    /// Replaces all pods by a list, after missed events. The list is one moment: counting after
+    /// each of its pods would count nodes as unavailable whose new pod follows later in the list.
     fn replace(&mut self, pods: &[Pod]) {
         let mut listed: BTreeMap<_, _> =
             pods.iter().map(|pod| (pod.uid().unwrap(), Present::of(pod))).collect();
@@ -135,7 +135,7 @@ impl Count {
         self.present.retain(|uid, _| !gone.contains(uid));
     }
 
-    /// Counts once all that is known of a moment is in `present`, these going.
+    /// Updates the counts when `present` is complete for a moment in which these pods are deleted.
     fn take_note(&mut self, going: Vec<String>) {
         let unavailable = self.add_up();
         for uid in going {
@@ -152,7 +152,7 @@ impl Count {
         }
     }
 
-    /// How many nodes are without an available pod.
+    /// The number of nodes without an available pod.
     fn add_up(&mut self) -> usize {
         let available = self.present.values().filter(|pod| pod.available);
         let served: BTreeSet<&String> = available.map(|pod| &pod.node).collect();
@@ -167,7 +167,7 @@ impl Count {
 }
 
 impl Watcher {
-    /// Begins to watch a namespace in which `nodes` nodes have an available pod.
+    /// Starts to watch a namespace in which `nodes` nodes have an available pod.
     pub(crate) fn begin(client: Client, namespace: &str, nodes: usize) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -182,12 +182,12 @@ impl Watcher {
         Self { stop, gone, seen }
     }
 
-    /// How many pods were seen to go so far.
+    /// The number of deleted pods so far.
     pub(crate) fn gone(&self) -> usize {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// Ends, and tells what was seen.
+    /// Ends; returns the observations.
     pub(crate) fn end(self) -> Seen {
         self.stop.store(true, Ordering::Relaxed);
         self.seen.join().expect("the watcher")
@@ -205,7 +205,7 @@ async fn watch(
     for pod in &list.items {
         count.event(pod, false);
     }
-    // Before, pods were counted one by one.
+    // Up to here, pods were counted one by one.
     (count.nodes, count.seen) = (nodes, Seen::default());
     let mut version = list.metadata.resource_version.unwrap();
     ready.send(()).unwrap();
@@ -228,7 +228,7 @@ async fn watch(
                     count.event(&pod, true);
                 }
                 WatchEvent::Bookmark(_) => {}
-                // A server that was started anew does not know what was before.
+                // A restarted server does not know the earlier versions.
                 WatchEvent::Error(error) => {
                     assert_eq!(error.code, 410, "{error:?}");
                     let Ok(list) = pods.list(&ListParams::default()).await else { break };

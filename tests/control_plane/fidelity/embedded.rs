@@ -1,4 +1,4 @@
-//! Scenarios on embedded clusters, each in one of its own, on virtual time.
+//! Scenarios on embedded clusters, one each, on virtual time.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::Transcripts;
 use super::player::{Switch, play};
 use super::step::Scenario;
 
-/// Plays them one after the other.
+/// Runs them one after the other.
 pub(super) fn play_all(scenarios: &[Scenario]) -> Transcripts {
     let play = |scenario: &Scenario| (scenario.name, play_one(scenario));
     std::thread::scope(|scope| {
         let played = scope.spawn(|| scenarios.iter().map(play).collect());
-        played.join().expect("each of them is played to its end")
+        played.join().expect("every scenario can be run to its end")
     })
 }
 
@@ -30,7 +30,7 @@ fn play_one(scenario: &Scenario) -> String {
             })
         })
         .to_vec();
-    // A cluster without nodes is none; this one is nobody's.
+    // A cluster needs at least one node; this one belongs to no scenario.
     items.push(json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": "elsewhere", "uid": "elsewhere", "creationTimestamp": born},
@@ -60,7 +60,7 @@ fn timings() -> Timings {
 const STOP: Duration = Duration::from_mins(2);
 const START: Duration = Duration::from_mins(5);
 
-/// The switch is a moment of the virtual clock, which all before it has to be done by.
+/// The switch is a moment of the virtual clock, before which all earlier steps must be complete.
 impl Switch for VirtualClock {
     async fn stop(&self) {
         reach(self, STOP).await;
@@ -71,14 +71,14 @@ impl Switch for VirtualClock {
     }
 }
 
-/// Lets the clock go on to that moment, and to no other.
+/// Lets the clock advance to that moment, and to no other.
 async fn reach(clock: &VirtualClock, after: Duration) {
     let moment = VirtualClock::start(clock) + after;
     clock.reach(moment).await;
-    assert_eq!(clock.now(), moment, "the controller manager is switched at another moment");
+    assert_eq!(clock.now(), moment, "the moment of the switch has passed");
 }
 
-/// Images that fare as they do with kwok (`stages/pod.yaml`).
+/// Images that behave as they do with kwok (`stages/pod.yaml`).
 fn faults(stops: bool) -> Faults {
     let down =
         json!([{"from": format!("{}s", STOP.as_secs()), "until": format!("{}s", START.as_secs())}]);

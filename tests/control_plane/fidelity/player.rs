@@ -1,4 +1,4 @@
-//! Plays a scenario on a cluster, whichever it is.
+//! Runs a scenario on either cluster.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::transcript::Transcript;
 use super::view::{View, get, node_of};
 use super::watcher::Watcher;
 
-/// So long nothing may have moved for all to be at rest: longer than whatever is waited for in a
+/// The cluster counts as settled after this time without a change: longer than any wait in a
 /// scenario, and than a busy machine takes for a step.
 const REST: Duration = Duration::from_secs(4);
-/// How long a scenario may wait for something.
+/// The timeout of a wait in a scenario.
 const LONGEST: Duration = Duration::from_mins(3);
 
 const JSON: &str = "application/json";
@@ -25,13 +25,14 @@ const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Who can stop the controller manager and start it again.
+/// Stops the controller manager and starts it again.
 pub(super) trait Switch {
     async fn stop(&self);
     async fn start(&self);
 }
 
-/// Plays a scenario; what was seen, or that it could not be played to its end `here`.
+/// Runs a scenario. Returns its transcript, or why it could not be run to its end on the cluster
+/// `here`.
 pub(super) async fn play(
     client: &Client,
     scenario: &Scenario,
@@ -65,7 +66,7 @@ async fn play_to_the_end(client: &Client, scenario: &Scenario, switch: &impl Swi
     player.transcript.text(&player.watcher.hashes(), scenario)
 }
 
-/// Whether a new node has lost the taint that it was born with.
+/// Whether a new node has lost its initial taint.
 fn is_fresh(node: &Value) -> bool {
     let taints = node["spec"]["taints"].as_array().into_iter().flatten();
     taints.into_iter().all(|taint| taint["key"] != "node.kubernetes.io/not-ready")
@@ -161,7 +162,7 @@ impl Player<'_> {
         send(self.client, Method::POST, "/api/v1/nodes", JSON, &object).await;
     }
 
-    /// kwok's kubelets go by the label, and write this status themselves.
+    /// kwok's kubelets read the label, and write this status themselves.
     async fn node_ready(&self, node: &str, ready: bool) {
         let path = self.node(node);
         let label = if ready { Value::Null } else { "down".into() };
@@ -172,7 +173,7 @@ impl Player<'_> {
         self.patch(&format!("{path}/status"), MERGE, &status).await;
     }
 
-    /// The paths of the pods on a node; those that are on their way out only if wanted.
+    /// The paths of the pods on a node; terminating ones only if requested.
     async fn pods_on(&self, node: &str, ending: bool) -> Vec<String> {
         let node = self.scenario.node(node);
         let view = View::of(self.client, self.scenario.name).await;
@@ -205,7 +206,7 @@ impl Player<'_> {
         send(self.client, Method::DELETE, &path, JSON, &json!({})).await;
     }
 
-    /// Makes a copy of a revision.
+    /// Creates a copy of a revision.
     async fn copy(&self, original: &Value, change: &Value) {
         let metadata = &original["metadata"];
         let mut copy = json!({
@@ -223,10 +224,10 @@ impl Player<'_> {
 
     async fn rest(&mut self) {
         let limit = Instant::now() + LONGEST;
-        // What was done last is still to be heard of.
+        // The watch may not have delivered the last change yet.
         sleep(REST).await;
         loop {
-            assert!(Instant::now() < limit, "{}: no rest", self.scenario.name);
+            assert!(Instant::now() < limit, "{}: does not settle", self.scenario.name);
             sleep_until(self.watcher.last_move() + REST).await;
             self.controller_keeps_up().await;
             if self.watcher.last_move() + REST <= Instant::now() && self.is_observed().await {
@@ -238,8 +239,8 @@ impl Player<'_> {
         self.transcript.look(&view, self.watcher.take());
     }
 
-    /// On a busy machine quiet may mean that nobody gets to anything. So the controller is shown
-    /// another DaemonSet, and has come that far in its queue when it has seen that.
+    /// On a busy machine, no change may mean that no component makes progress. So another DaemonSet
+    /// is created: when the controller has observed it, it has processed its queue up to there.
     async fn controller_keeps_up(&self) {
         let name = self.scenario.name;
         let path = "/apis/apps/v1/namespaces/default/daemonsets";
@@ -267,7 +268,7 @@ impl Player<'_> {
         let limit = Instant::now() + LONGEST;
         while !check(&View::of(self.client, self.scenario.name).await) {
             let now = Instant::now();
-            assert!(now < limit, "{}: waited in vain: {what}", self.scenario.name);
+            assert!(now < limit, "{}: timed out: {what}", self.scenario.name);
             sleep(Duration::from_millis(250)).await;
         }
     }

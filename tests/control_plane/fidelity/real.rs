@@ -1,6 +1,6 @@
 //! Scenarios on a real control plane, many at a time.
 //!
-//! Those in which the controller manager is stopped come last, in step with each other.
+//! Those in which the controller manager is stopped run last, in step with each other.
 
 use futures::{StreamExt as _, stream};
 use tokio::sync::Barrier;
@@ -10,10 +10,10 @@ use super::player::{Switch, play};
 use super::step::Scenario;
 use crate::harness::{Component, ControlPlane};
 
-/// So many at the same time: each waits most of the time.
+/// The number of concurrent scenarios: each one waits most of the time.
 const AT_ONCE: usize = 12;
 
-/// Plays them.
+/// Runs the scenarios.
 pub(super) async fn play_all(scenarios: &[Scenario]) -> Transcripts {
     let plane = ControlPlane::start();
     let client = plane.client();
@@ -30,7 +30,7 @@ pub(super) async fn play_all(scenarios: &[Scenario]) -> Transcripts {
     played
 }
 
-/// The controller manager's, which one of those who want it switched switches for all.
+/// The switch of the controller manager; one of the scenarios that share it acts for all.
 struct SharedSwitch<'a> {
     plane: &'a ControlPlane,
     all_there: Barrier,

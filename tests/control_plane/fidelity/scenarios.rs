@@ -1,4 +1,4 @@
-//! The scenarios, by what they are about.
+//! The scenarios, by topic.
 
 mod history;
 mod nodes;
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::step::Scenario;
 
-/// All of them.
 pub(super) fn scenarios() -> Vec<Scenario> {
     let all = [
         rolling::scenarios(),
@@ -28,12 +27,12 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     all.into_iter().flatten().collect()
 }
 
-/// Nothing beyond the plain manifest.
+/// The plain manifest without changes.
 fn plain() -> Value {
     json!({})
 }
 
-/// The image of the template's container; its last word tells how it fares (`stages/pod.yaml`).
+/// The image of the template's container; its last word selects how it behaves (`stages/pod.yaml`).
 fn image(tag: &str) -> Value {
     pod_spec(&json!({"containers": [{"name": "main", "image": format!("agent:{tag}")}]}))
 }
@@ -59,19 +58,19 @@ fn on_delete() -> Value {
     spec(&json!({"updateStrategy": {"type": "OnDelete"}}))
 }
 
-/// So many nodes may be without a pod.
+/// A strategy with this `maxUnavailable`.
 fn at_most(number: impl Into<Value>) -> Value {
     let limits = json!({"maxUnavailable": number.into()});
     spec(&json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": limits}}))
 }
 
-/// So many nodes may have two pods, and none may be without.
+/// A strategy with this `maxSurge`, and `maxUnavailable: 0`.
 fn surge(number: impl Into<Value>) -> Value {
     let limits = json!({"maxUnavailable": 0, "maxSurge": number.into()});
     spec(&json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": limits}}))
 }
 
-/// All of them; a `null` stays one.
+/// All changes merged; a `null` is kept.
 fn and<const COUNT: usize>(changes: [Value; COUNT]) -> Value {
     let mut all = plain();
     for change in changes {

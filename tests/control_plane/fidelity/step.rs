@@ -1,115 +1,115 @@
-//! What a scenario is made of: nodes, and what somebody does, one thing after the other.
+//! The parts of a scenario: nodes, and steps in order.
 
 use serde_json::{Value, json};
 
 use super::view::View;
 
-/// A story that is played on both clusters.
+/// A scenario that is run on both clusters.
 #[derive(Clone)]
 pub(super) struct Scenario {
-    /// Its name, its namespace's, and the beginning of its nodes' names.
+    /// Its name, also that of its namespace, and the prefix of its nodes' names.
     pub(super) name: &'static str,
-    /// The nodes that are there at the beginning.
+    /// The nodes at the beginning.
     pub(super) nodes: Vec<Node>,
-    /// Whether it does not matter which node gets what: upstream goes through a hash map.
+    /// Whether the assignment to nodes does not matter: upstream iterates over a hash map.
     pub(super) alike: bool,
-    /// Whether two controllers race in it, so that the order on a node does not matter.
+    /// Whether two controllers race in it, so the order on a node does not matter.
     pub(super) races: bool,
-    /// What is done.
+    /// The steps, in order.
     pub(super) steps: Vec<Step>,
 }
 
-/// A node to be: its short name, and what it has beyond any other.
+/// A node: its short name, and its differences from the default node.
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) name: &'static str,
     pub(super) change: Value,
 }
 
-/// Something that somebody does. Patches are JSON merge patches; nodes go by their short names.
+/// A step. Patches are JSON merge patches; nodes have their short names.
 #[derive(Clone)]
 pub(super) enum Step {
-    /// The manifest of the scenario, with this merged into it, is applied on the server's side.
+    /// Server-side apply of the scenario's manifest, with this merged into it.
     Apply(Value),
-    /// The DaemonSet is patched.
+    /// Patches the DaemonSet.
     Patch(Value),
-    /// The DaemonSet is deleted with this propagation policy.
+    /// Deletes the DaemonSet with this propagation policy.
     Delete(&'static str),
-    /// The template is put back to that of the revision of this number, as `kubectl` does.
+    /// Restores the template of the revision of this number, as `kubectl rollout undo` does.
     Undo(i64),
-    /// The pods on a node are deleted.
+    /// Deletes the pods on a node.
     DeletePods(&'static str),
-    /// The pods on a node are patched.
+    /// Patches the pods on a node.
     PatchPods(&'static str, Value),
-    /// The status of the pods on a node is patched.
+    /// Patches the status of the pods on a node.
     PodStatus(&'static str, Value),
-    /// A pod is made by hand, bound to a node, with this merged into it.
+    /// Creates a pod by hand, bound to a node, with this merged into it.
     AddPod(&'static str, Value),
-    /// A node joins.
+    /// Adds a node.
     AddNode(Node),
-    /// A node is deleted.
+    /// Deletes a node.
     RemoveNode(&'static str),
-    /// A node is patched.
+    /// Patches a node.
     PatchNode(&'static str, Value),
-    /// The kubelet of a node says whether that is ready.
+    /// The kubelet of a node reports whether it is ready.
     NodeReady(&'static str, bool),
-    /// The revision of this number is patched.
+    /// Patches the revision of this number.
     PatchRevision(i64, Value),
-    /// The revision of this number is deleted.
+    /// Deletes the revision of this number.
     DeleteRevision(i64),
-    /// A revision is made by hand: a copy of the one of this number, with this merged into it.
+    /// Creates a revision by hand: a copy of the one of this number, with this merged into it.
     CopyRevision(i64, Value),
-    /// The revision of this number is deleted, and made anew with this merged into it.
+    /// Deletes the revision of this number and creates it again with this merged into it.
     SwapRevision(i64, Value),
-    /// The controller manager is stopped.
+    /// Stops the controller manager.
     Stop,
-    /// The controller manager is started again.
+    /// Starts the controller manager again.
     Start,
-    /// Everybody waits until nothing moves any more, and what has become is written down.
+    /// Waits until nothing changes any more, and records the state.
     Rest,
-    /// Everybody waits for something.
+    /// Waits for a condition.
     Until(&'static str, fn(&View) -> bool),
 }
 
 impl Step {
-    /// Whether anything is written down.
+    /// Whether the step records anything.
     pub(super) fn looks(&self) -> bool {
         matches!(self, Self::Rest)
     }
 }
 
 impl Scenario {
-    /// A scenario with so many plain nodes: `n1`, `n2` and so on.
+    /// A scenario with this many plain nodes: `n1`, `n2` and so on.
     pub(super) fn new(name: &'static str, nodes: usize) -> Self {
         const NAMES: [&str; 6] = ["n1", "n2", "n3", "n4", "n5", "n6"];
         let nodes = NAMES[..nodes].iter().map(|&name| node(name, json!({}))).collect();
         Self { name, nodes, alike: false, races: false, steps: Vec::new() }
     }
 
-    /// It does not matter which node gets what.
+    /// Marks the nodes as alike: the assignment to nodes does not matter.
     pub(super) fn alike(mut self) -> Self {
         self.alike = true;
         self
     }
 
-    /// Two controllers race in it.
+    /// Marks the scenario as one in which two controllers race.
     pub(super) fn racing(mut self) -> Self {
         self.races = true;
         self
     }
 
-    /// It has one more node.
+    /// Adds a node.
     pub(super) fn with(mut self, name: &'static str, change: Value) -> Self {
         self.nodes.push(node(name, change));
         self
     }
 
-    /// A manifest is applied, and all comes to rest.
+    /// Adds an apply of a manifest, then waits for the cluster to settle.
     pub(super) fn settles(self, change: Value) -> Self {
         self.does([Step::Apply(change)])
     }
 
-    /// This is done, and then all comes to rest.
+    /// Adds these steps, then waits for the cluster to settle.
     pub(super) fn does<const COUNT: usize>(mut self, steps: [Step; COUNT]) -> Self {
         self.steps.extend(steps);
         self.steps.push(Step::Rest);
@@ -121,7 +121,7 @@ impl Scenario {
         self.steps.iter().any(|step| matches!(step, Step::Stop))
     }
 
-    /// The whole name of a node.
+    /// The full name of a node.
     pub(super) fn node(&self, short: &str) -> String {
         format!("{}-{short}", self.name)
     }
@@ -146,7 +146,7 @@ impl Scenario {
         manifest
     }
 
-    /// A pod as `agent` has them, made by hand.
+    /// A pod like those of `agent`, created by hand.
     pub(super) fn pod(&self, node: &str, change: &Value) -> Value {
         let mut pod = json!({
             "apiVersion": "v1", "kind": "Pod",
@@ -183,7 +183,7 @@ impl Scenario {
     }
 }
 
-/// A node that has this beyond any other.
+/// A node with these differences from the default node.
 pub(super) fn node(name: &'static str, change: Value) -> Node {
     Node { name, change }
 }

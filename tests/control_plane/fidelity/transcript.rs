@@ -1,4 +1,4 @@
-//! What is compared, as text: of the DaemonSet and its revisions, and of each node.
+//! The transcript of a scenario: the DaemonSet, its revisions, and each node, as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::step::Scenario;
 use super::view::{View, hash_of, is_ready, node_of, owner};
 
-/// How the line of a pod begins.
+/// The prefix of a pod's line.
 const THERE_IS: &str = "    there is: ";
 
-/// How the line begins that tells what happened to one.
+/// The prefix of an event's line.
 const HAPPENED: &str = "    happened: ";
 
-/// What was seen so far.
+/// The lines so far.
 #[derive(Default)]
 pub(super) struct Transcript {
     looks: usize,
@@ -23,7 +23,7 @@ pub(super) struct Transcript {
 }
 
 impl Transcript {
-    /// Writes down what has become, and what happened on each node since the last look.
+    /// Appends the current state, and the events on each node since the last call.
     pub(super) fn look(&mut self, view: &View, mut happened: BTreeMap<String, Vec<String>>) {
         self.looks += 1;
         let number = self.looks;
@@ -61,7 +61,7 @@ impl Transcript {
         }
     }
 
-    /// All of it, with letters for these hashes. Of nodes that are alike, names are left out.
+    /// The whole text, with letters for these hashes. If nodes are alike, their names are left out.
     pub(super) fn text(&self, hashes: &[String], scenario: &Scenario) -> String {
         let Scenario { alike, races, .. } = *scenario;
         let common = |text: &str| {

@@ -4,7 +4,7 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 
-/// Everything that there is of a scenario.
+/// All objects of a scenario.
 pub(super) struct View {
     pub(super) daemon_sets: Vec<Value>,
     pub(super) revisions: Vec<Value>,
@@ -14,7 +14,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// What there is now.
+    /// Reads the current objects.
     pub(super) async fn of(client: &Client, scenario: &str) -> Self {
         let read = async |path: &str| items(client, path).await;
         let [daemon_sets, revisions, pods, events, nodes] = paths(scenario);
@@ -27,13 +27,13 @@ impl View {
         }
     }
 
-    /// How many pods are Ready.
+    /// The number of Ready pods.
     pub(super) fn ready(&self) -> usize {
         self.pods.iter().filter(|pod| is_ready(pod)).count()
     }
 }
 
-/// Where DaemonSets, revisions, pods, events and nodes of a scenario are listed.
+/// The paths to list the DaemonSets, revisions, pods, events and nodes of a scenario.
 pub(super) fn paths(scenario: &str) -> [String; 5] {
     let apps = format!("/apis/apps/v1/namespaces/{scenario}");
     let core = format!("/api/v1/namespaces/{scenario}");
@@ -46,7 +46,7 @@ pub(super) fn paths(scenario: &str) -> [String; 5] {
     ]
 }
 
-/// Asks for something.
+/// Reads an object or a list.
 pub(super) async fn get(client: &Client, path: &str) -> Value {
     let request = Request::get(path).body(Vec::new()).unwrap();
     client.request(request).await.unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -62,7 +62,7 @@ pub(super) fn is_ready(object: &Value) -> bool {
     conditions.into_iter().flatten().any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
-/// The node that a pod is on, or is aimed at.
+/// The node that a pod is bound to or targets.
 pub(super) fn node_of(pod: &Value) -> &str {
     const AIM: &str = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\
                        /nodeSelectorTerms/0/matchFields/0/values/0";

@@ -1,5 +1,5 @@
-//! Somebody who watches a scenario: what came and went on each node, in order, and when something
-//! moved last.
+//! Watches a scenario: records what came and went on each node, in order, and when the last change
+//! was.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,25 +14,25 @@ use tokio::time::Instant;
 
 use super::view::{get, hash_of, is_ready, node_of, owner, paths};
 
-/// A watch under way; it ends when dropped.
+/// A watch; it ends when dropped.
 pub(super) struct Watcher {
     seen: Arc<Mutex<Seen>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 struct Seen {
-    /// When something moved last.
+    /// When the last change was.
     last: Instant,
-    /// Pods as they were seen last, by uid.
+    /// The last seen state of each pod, by uid.
     pods: BTreeMap<String, Value>,
-    /// What happened on each node since it was asked for.
+    /// The events on each node since the last call of `take`.
     happened: BTreeMap<String, Vec<String>>,
-    /// Hashes of revisions, in the order in which these came.
+    /// The hashes of revisions, in the order in which they appeared.
     hashes: Vec<String>,
 }
 
 impl Watcher {
-    /// Begins to watch.
+    /// Starts the watch.
     pub(super) async fn begin(client: &Client, scenario: &str) -> Self {
         let seen = Arc::new(Mutex::new(Seen {
             last: Instant::now(),
@@ -51,17 +51,17 @@ impl Watcher {
         Self { seen, tasks }
     }
 
-    /// When something moved last.
+    /// When the last change was.
     pub(super) fn last_move(&self) -> Instant {
         locked(&self.seen).last
     }
 
-    /// What happened on each node since the last time.
+    /// The events on each node since the last call.
     pub(super) fn take(&self) -> BTreeMap<String, Vec<String>> {
         std::mem::take(&mut locked(&self.seen).happened)
     }
 
-    /// Hashes of revisions, in the order in which these came.
+    /// The hashes of revisions, in the order in which they appeared.
     pub(super) fn hashes(&self) -> Vec<String> {
         locked(&self.seen).hashes.clone()
     }
@@ -115,7 +115,7 @@ impl Seen {
         let uid = pod["metadata"]["uid"].as_str().unwrap().to_owned();
         let before = self.pods.get(&uid);
         let what = changes(before, &pod, gone);
-        // One that crashes again and again never rests, and is where it is.
+        // Status changes of a crash-looping pod do not count: the cluster would never settle.
         let stands = before.is_some_and(|before| before["spec"] == pod["spec"]);
         if gone || !stands || !what.is_empty() {
             self.last = Instant::now();
@@ -131,8 +131,8 @@ impl Seen {
     }
 }
 
-/// What has become of a pod since it was seen before. That one is bound or gone is not told: the
-/// scheduler, the kubelet and the controller race for what comes next.
+/// The changes of a pod since it was last seen. Binding and removal are left out: the scheduler,
+/// the kubelet and the controller race for what comes next.
 fn changes(before: Option<&Value>, pod: &Value, gone: bool) -> Vec<String> {
     let mut changes = Vec::new();
     let is_ending = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_string();

@@ -1,13 +1,13 @@
-//! What a plan decides, without what differs from one run of the same history to the next: uids,
-//! names of pods and revisions, hashes, and moments.
+//! The decisions of a plan, without data that differs between runs of the same history: uids, names
+//! of pods and revisions, hashes, and timestamps.
 
 use ds_plan::plan::{Coded, DaemonSetPlan, NodePlan, Plan, Reason};
 use serde_json::{Value, json};
 
-/// Data of reasons that differ from run to run.
+/// Data of reasons that differs from run to run.
 const ACCIDENTAL: [&str; 5] = ["message", "since", "seconds", "kept", "by"];
 
-/// What the plan decides.
+/// The decisions of the plan.
 pub(super) fn decisions(plan: &Plan) -> Value {
     json!({
         "daemonSets": plan.daemon_sets.iter().map(daemon_set).collect::<Vec<_>>(),

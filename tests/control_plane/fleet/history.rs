@@ -1,5 +1,5 @@
-//! What the example fleet has been through: nodes that joined, versions that were rolled out, and
-//! what went wrong on its last morning.
+//! The history of the example fleet: nodes that joined, versions that were rolled out, and the
+//! failures of its last morning.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,15 +11,14 @@ use super::nodes;
 use super::story::{Story, now};
 use crate::harness::{Component, ControlPlane, FakeNode, wait_for};
 
-/// A rollout over forty nodes takes some ten seconds.
+/// A rollout over forty nodes takes about ten seconds.
 const SOON: Duration = Duration::from_mins(3);
 
-/// What was different in an earlier version of a manifest: text that is in git now, and what
-/// stood there.
+/// The differences of an earlier version of a manifest: text in git now, and the earlier text.
 type Edits<'a> = &'a [(&'a str, &'a str)];
 
-/// fluent-bit as it was until GPU nodes got their logs shipped, some nodes moved to Vector, and
-/// its memory ran out.
+/// fluent-bit before it ran on GPU nodes, before some nodes moved to Vector, and before its memory
+/// ran out.
 const FLUENT_BIT_BEFORE: Edits<'static> = &[
     ("  minReadySeconds: 10\n", ""),
     ("        logging.example.com/agent: fluent-bit\n", ""),
@@ -32,7 +31,7 @@ const FLUENT_BIT_BEFORE: Edits<'static> = &[
     ("memory: 256Mi", "memory: 128Mi"),
 ];
 
-/// One node at a time takes too long for a test; the strategy is set right afterwards.
+/// One node at a time takes too long for a test; the strategy is corrected afterwards.
 const HASTE: (&str, &str) = ("maxUnavailable: 1\n", "maxUnavailable: 25%\n");
 
 /// The folder of the fleet's manifests.
@@ -40,7 +39,7 @@ pub(super) fn manifests() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/fleet/manifests")
 }
 
-/// Lets the fleet live through it all. The control plane must be fresh.
+/// Runs the whole history. The control plane must be fresh.
 pub(super) fn live_through(fleet: &mut Fleet<'_>) {
     beginnings(fleet);
     growth(fleet);
@@ -134,7 +133,7 @@ fn last_morning(fleet: &mut Fleet<'_>) {
     fleet.heartbeat("worker-b-05");
 }
 
-/// The control plane, and how its time is told.
+/// The control plane, and the story that maps its timestamps.
 pub(super) struct Fleet<'p> {
     plane: &'p ControlPlane,
     story: Story,
@@ -145,7 +144,7 @@ impl<'p> Fleet<'p> {
         Self { plane, story: Story::default() }
     }
 
-    /// How its time is told.
+    /// The story that maps its timestamps.
     pub(super) fn story(self) -> Story {
         self.story
     }
@@ -154,19 +153,19 @@ impl<'p> Fleet<'p> {
         self.story.chapter(told, pace);
     }
 
-    /// Nodes join, and their kubelets report.
+    /// Adds nodes; their kubelets report.
     fn join(&self, nodes: Vec<FakeNode>) {
         self.plane.create_nodes(nodes);
         let ready = ["wait", "node", "--all", "--for=condition=Ready", "--timeout=3m"];
         self.plane.kubectl(&ready);
     }
 
-    /// Applies the manifest of a DaemonSet, with what was different at the time.
+    /// Applies the manifest of a DaemonSet, with its differences at the time.
     fn apply(&self, name: &str, edits: Edits<'_>) {
         let path = manifests().join(format!("{name}.yaml"));
         let mut yaml = fs::read_to_string(path).unwrap();
         for (now, then) in edits {
-            assert!(yaml.contains(now), "{name}.yaml does not say {now:?}");
+            assert!(yaml.contains(now), "{name}.yaml does not contain {now:?}");
             yaml = yaml.replace(now, then);
         }
         let apply = ["apply", "--server-side", "--field-manager=ds-apply", "--filename=-"];
@@ -178,7 +177,7 @@ impl<'p> Fleet<'p> {
         self.apply("fluent-bit", &edits);
     }
 
-    /// Waits until `pods` daemon pods are ready, and every rolling update has come to its end.
+    /// Waits until `pods` daemon pods are ready, and every rolling update is complete.
     fn settle(&self, pods: u64) {
         wait_for("the count of ready daemon pods", SOON, Ok(pods), || {
             self.daemon_sets().iter().map(settled).sum::<Result<u64, String>>()
@@ -195,7 +194,7 @@ impl<'p> Fleet<'p> {
         serde_json::from_value(list["items"].take()).unwrap()
     }
 
-    /// The pods that the kubelets of the control plane's nodes start by themselves.
+    /// Creates the static pods of the control plane's nodes.
     fn create_static_pods(&self) {
         let mut pods = Vec::new();
         for node in self.objects(&["nodes"]) {
@@ -230,7 +229,7 @@ impl<'p> Fleet<'p> {
         self.plane.kubectl_stdin(&["create", "--filename=-"], &list.to_string());
     }
 
-    /// Somebody drained these nodes and deleted the GPU plugin's pods there.
+    /// Drains these nodes and deletes the GPU plugin's pods there, as a user would.
     fn replace_gpu_pods(&self, nodes: &[&str]) {
         for node in nodes {
             let on_node = format!("--field-selector=spec.nodeName={node}");
@@ -242,7 +241,7 @@ impl<'p> Fleet<'p> {
         });
     }
 
-    /// fluent-bit's memory runs out on a node for the so-and-so-many-th time.
+    /// fluent-bit's memory runs out on a node, with this restart count.
     fn out_of_memory(&self, node: &str, restarts: u32) {
         let on_node = format!("--field-selector=spec.nodeName={node}");
         let pods = self.objects(&["pods", "--namespace=logging", &on_node]);
@@ -266,8 +265,9 @@ impl<'p> Fleet<'p> {
         self.patch_status(&["--namespace=logging", "pod", name], &patch);
     }
 
-    /// A node's container runtime dies; its kubelet says so, of itself and of its pods, and the
-    /// control plane hears of it. The fake kubelets must go: they would report the node ready again.
+    /// A node's container runtime dies; its kubelet reports itself and its pods as not ready, and
+    /// the control plane reacts. The fake kubelets must be stopped: they would report the node
+    /// ready again.
     fn lose_node(&self, node: &str) {
         self.plane.stop_component(Component::Kwok);
         let since = now_text();
@@ -287,8 +287,8 @@ impl<'p> Fleet<'p> {
             let unready = json!({"status": {"conditions": unready(&since)}});
             self.patch_status(&[&namespace, "pod", &text("name")], &unready);
         }
-        // On a tainted node, those whose pods do not tolerate the taint are misscheduled; for the
-        // others its pod is unavailable, as is the one that runs out of memory elsewhere.
+        // On a tainted node, pods that do not tolerate the taint are misscheduled; for the other
+        // DaemonSets its pod is unavailable, as is the one that runs out of memory elsewhere.
         let counters = ["numberMisscheduled", "numberUnavailable"];
         wait_for("misscheduled and unavailable pods", SOON, [2, 3], || {
             let daemon_sets = self.daemon_sets();
@@ -328,7 +328,7 @@ impl<'p> Fleet<'p> {
     }
 }
 
-/// How many pods of a DaemonSet are ready; or its status, if its controller is not done yet.
+/// The number of ready pods of a DaemonSet; or its status, if its controller is not done yet.
 fn settled(daemon_set: &Value) -> Result<u64, String> {
     let (metadata, status) = (&daemon_set["metadata"], &daemon_set["status"]);
     let on_delete = daemon_set["spec"]["updateStrategy"]["type"] == "OnDelete";
@@ -340,7 +340,7 @@ fn settled(daemon_set: &Value) -> Result<u64, String> {
     ready.ok_or_else(|| format!("{} with {status}", metadata["name"]))
 }
 
-/// The conditions of a pod whose containers have stopped being ready.
+/// The conditions of a pod whose containers are no longer ready.
 fn unready(since: &str) -> Value {
     let conditions = ["Ready", "ContainersReady"].map(|kind| {
         json!({
@@ -351,7 +351,7 @@ fn unready(since: &str) -> Value {
     conditions.into()
 }
 
-/// The moment now, as the API writes it.
+/// The current time in the API's format.
 fn now_text() -> String {
     let seconds = now().as_second();
     jiff::Timestamp::from_second(seconds).unwrap().to_string()

@@ -67,7 +67,7 @@ impl Pool {
     }
 }
 
-/// Three nodes that run the control plane and keep others off.
+/// Three nodes that run the control plane; a taint repels other pods.
 pub(super) fn control_plane() -> Vec<FakeNode> {
     let key = "node-role.kubernetes.io/control-plane";
     CONTROL
@@ -87,7 +87,7 @@ pub(super) fn arm() -> Vec<FakeNode> {
     ARM.in_every_zone(1..=2)
 }
 
-/// Four nodes with GPUs, which keep those off that need none.
+/// Four nodes with GPUs; a taint repels pods that need none.
 pub(super) fn gpu() -> Vec<FakeNode> {
     [("a", 1), ("a", 2), ("b", 1), ("c", 1)]
         .into_iter()

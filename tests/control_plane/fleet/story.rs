@@ -1,15 +1,16 @@
-//! Told time: what takes a minute on the test's control plane happened over months in the example.
+//! Maps timestamps: events of a minute on the test's control plane are spread over months in the
+//! example.
 //!
-//! A story has chapters. Each begins at a real second, is told as a later moment, and runs at a
-//! pace of its own: so many told seconds for one real one. Order is kept, so a pod is never ready
-//! before it is created, whatever the chapters say.
+//! A story has chapters. Each begins at a real second, which is mapped to a later moment, and has
+//! its own pace: mapped seconds per real second. The order is kept, so a pod is never ready before
+//! it is created, whatever the chapters are.
 
 use std::thread;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-/// How the real moments of a test are told.
+/// Maps the real timestamps of a test to those of the story.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
     chapters: Vec<Chapter>,
@@ -19,15 +20,15 @@ pub(crate) struct Story {
 struct Chapter {
     /// The full second at which it began.
     real: Timestamp,
-    /// What that second is told as.
+    /// The moment that this second is mapped to.
     told: Timestamp,
-    /// Told seconds for a real one.
+    /// Mapped seconds per real second.
     pace: i32,
 }
 
 impl Story {
-    /// Begins the next chapter. Kubernetes knows full seconds only, so this waits for the next one:
-    /// no second belongs to two chapters.
+    /// Begins the next chapter. Kubernetes timestamps have full seconds only, so this waits for the
+    /// next one: no second belongs to two chapters.
     pub(crate) fn chapter(&mut self, told: &str, pace: i32) {
         let now = now();
         let real = Timestamp::from_second(now.as_second() + 1).unwrap();
@@ -35,12 +36,12 @@ impl Story {
         let told = told.parse().unwrap();
         if let Some(last) = self.chapters.last() {
             let end = last.tell(real);
-            assert!(end < told, "a chapter that ends at {end} is followed by one of {told}");
+            assert!(end < told, "the chapter ends at {end}, but the next begins at {told}");
         }
         self.chapters.push(Chapter { real, told, pace });
     }
 
-    /// Tells every moment in `value`, an object of the API or a list of them.
+    /// Maps every timestamp in `value`, an object of the API or a list of them.
     pub(crate) fn retell(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => fields.values_mut().for_each(|field| self.retell(field)),
@@ -54,7 +55,7 @@ impl Story {
         }
     }
 
-    /// What was before the first chapter is told at that one's pace.
+    /// Timestamps before the first chapter are mapped at its pace.
     fn tell(&self, moment: Timestamp) -> Timestamp {
         let begun = self.chapters.iter().rev().find(|chapter| chapter.real <= moment);
         begun.or(self.chapters.first()).expect("a story has a chapter").tell(moment)
@@ -68,20 +69,20 @@ impl Chapter {
     }
 }
 
-/// The moment that `text` is, written as the API server writes moments: `2026-07-14T09:14:02Z`.
+/// The parsed timestamp of `text`, in the format of the API server: `2026-07-14T09:14:02Z`.
 fn moment(text: &str) -> Option<Timestamp> {
     let moment: Timestamp = text.parse().ok()?;
     (moment.to_string() == text).then_some(moment)
 }
 
-/// The moment now.
+/// The current time.
 #[expect(clippy::disallowed_methods, reason = "real servers run on real time")]
 pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }
 
 #[test]
-fn moments_are_told_in_order_and_all_else_is_left_alone() {
+fn timestamps_are_mapped_in_order_and_nothing_else_changes() {
     let chapter = |real: &str, told: &str, pace| Chapter {
         real: real.parse().unwrap(),
         told: told.parse().unwrap(),

@@ -1,5 +1,4 @@
-//! Which programs make up the control plane, and where each is found. How they are built is in
-//! `go_build`.
+//! The programs of the control plane, and where each is found. `go_build` builds them.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,22 +10,19 @@ use super::go_build;
 /// A program of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Program {
-    /// The store.
     Etcd,
-    /// The API server.
     KubeApiserver,
-    /// The controllers, the `DaemonSet` controller among them.
+    /// The controllers, including the DaemonSet controller.
     KubeControllerManager,
-    /// The scheduler; it places daemon pods too, each on the node that its affinity names.
+    /// The scheduler; it also binds daemon pods, each to the node that its affinity names.
     KubeScheduler,
     /// The command line client, of the same version as the server.
     Kubectl,
-    /// The kubelets of nodes that do not exist.
+    /// The kubelets of fake nodes.
     Kwok,
 }
 
 impl Program {
-    /// All of them.
     pub(crate) const ALL: [Self; 6] = [
         Self::Etcd,
         Self::KubeApiserver,
@@ -49,7 +45,7 @@ impl Program {
     }
 }
 
-/// Where each program is.
+/// The path of each program.
 #[derive(Debug)]
 pub(crate) struct Binaries {
     paths: BTreeMap<Program, PathBuf>,
@@ -65,12 +61,12 @@ impl Binaries {
         })
     }
 
-    /// Where `program` is.
+    /// The path of `program`.
     pub(crate) fn path(&self, program: Program) -> &Path {
         &self.paths[&program]
     }
 
-    /// Takes what is in `assets` (the envtest convention) and builds the others.
+    /// Uses the programs in `assets` (the envtest convention) and builds the others.
     fn find(assets: Option<&Path>) -> Self {
         let mut paths = in_assets(assets);
         let missing: Vec<Program> =
@@ -86,7 +82,7 @@ impl Binaries {
     }
 }
 
-/// The programs that `KUBEBUILDER_ASSETS` offers.
+/// The programs in `KUBEBUILDER_ASSETS`.
 fn in_assets(assets: Option<&Path>) -> BTreeMap<Program, PathBuf> {
     let Some(folder) = assets else {
         return BTreeMap::new();
@@ -105,7 +101,7 @@ fn in_assets(assets: Option<&Path>) -> BTreeMap<Program, PathBuf> {
 }
 
 #[test]
-fn assets_are_used_where_they_are() {
+fn existing_assets_are_used() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("etcd"), "").unwrap();
     let found = in_assets(Some(folder.path()));

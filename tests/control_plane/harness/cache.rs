@@ -1,10 +1,10 @@
-//! Where things stay between test runs: the built programs and the locks of ports in use.
+//! Files that are kept between test runs: the built programs and the locks of ports in use.
 
 use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// The folder, made if need be: `$DS_PLAN_CONTROL_PLANE_CACHE`, else below the user's cache.
+/// The folder, created if needed: `$DS_PLAN_CONTROL_PLANE_CACHE`, else below the user's cache.
 pub(crate) fn folder() -> PathBuf {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty());
     let folder = if let Some(own) = set("DS_PLAN_CONTROL_PLANE_CACHE") {
@@ -19,16 +19,16 @@ pub(crate) fn folder() -> PathBuf {
             .join("ds-plan/control-plane")
     };
     make(&folder);
-    fs::canonicalize(&folder).expect("a folder that was just made has a path")
+    fs::canonicalize(&folder).expect("a new folder has a path")
 }
 
-/// Makes a folder and its parents.
+/// Creates a folder and its parents.
 pub(crate) fn make(folder: &Path) {
     fs::create_dir_all(folder)
-        .unwrap_or_else(|err| panic!("cannot make the folder {}: {err}", folder.display()));
+        .unwrap_or_else(|err| panic!("cannot create the folder {}: {err}", folder.display()));
 }
 
-/// Opens a file to lock it; its content means nothing.
+/// Opens a file to lock it; its content has no meaning.
 pub(crate) fn lock_file(path: &Path) -> File {
     File::options()
         .create(true)

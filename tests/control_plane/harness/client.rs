@@ -1,7 +1,7 @@
 //! kube clients of a control plane.
 //!
-//! They live on a runtime of the harness's own, which is never shut down. So a test may be async
-//! or not, and a client may be handed from one test's runtime to another's.
+//! They use the harness's own runtime, which is never shut down. So a test may be async or not, and
+//! a client may be handed from one test's runtime to another's.
 
 use std::path::Path;
 use std::sync::{LazyLock, mpsc};
@@ -34,13 +34,13 @@ pub(super) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> AbortH
     RUNTIME.spawn(future).abort_handle()
 }
 
-/// A client that is the user of `kubeconfig`.
+/// A client that authenticates as the user of `kubeconfig`.
 pub(crate) fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("the harness wrote it");
     let config =
         async { Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await };
     let mut config = block_on(config).expect("the harness wrote it");
-    config.proxy_url = None; // whatever the environment says: the server is on this machine
+    config.proxy_url = None; // ignores the environment: the server is local
     let _on_runtime = RUNTIME.enter();
     Client::try_from(config).expect("a plain configuration makes a client")
 }

@@ -7,27 +7,22 @@ use std::path::{Path, PathBuf};
 use super::binaries::Program;
 use super::options::Options;
 
-/// A server of the control plane, in the order in which they are started.
+/// A server of the control plane, in start order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Component {
-    /// The store.
     Etcd,
-    /// The API server.
     ApiServer,
-    /// The controllers.
     ControllerManager,
-    /// The scheduler.
     Scheduler,
     /// The kubelets of fake nodes.
     Kwok,
 }
 
 impl Component {
-    /// All of them, each after those that it needs.
+    /// All servers, each after those that it needs.
     pub(crate) const ALL: [Self; 5] =
         [Self::Etcd, Self::ApiServer, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
-    /// Its program.
     pub(crate) fn program(self) -> Program {
         match self {
             Self::Etcd => Program::Etcd,
@@ -38,7 +33,7 @@ impl Component {
         }
     }
 
-    /// The user that it is to the API server, so that an audit log tells them apart.
+    /// Its user name at the API server, so the audit log distinguishes the servers.
     pub(crate) fn user(self) -> Option<&'static str> {
         match self {
             Self::Etcd | Self::ApiServer => None,
@@ -49,18 +44,18 @@ impl Component {
     }
 }
 
-/// What the command lines are made of.
+/// The inputs of the command lines.
 pub(crate) struct Setting<'a> {
     /// The control plane's folder.
     pub(crate) folder: &'a Path,
-    /// What the test asked for.
+    /// The options of the test.
     pub(crate) options: &'a Options,
     /// Each server's port.
     pub(crate) ports: BTreeMap<Component, u16>,
 }
 
 impl Setting<'_> {
-    /// The arguments of `component`, the test's own last: of two equal flags the last one counts.
+    /// The arguments of `component`, the test's own last: of two equal flags the last one wins.
     pub(crate) fn arguments(&self, component: Component) -> Vec<String> {
         let mut arguments = match component {
             Component::Etcd => self.etcd(),
@@ -83,22 +78,22 @@ impl Setting<'_> {
             format!("--data-dir={}", self.folder.join("etcd").display()),
             format!("--listen-client-urls={client}"),
             format!("--advertise-client-urls={client}"),
-            // No peers: any port does, and the address in the member list is never dialled.
+            // No peers: any port works, and no client dials the address in the member list.
             "--listen-peer-urls=http://127.0.0.1:0".into(),
-            // A test's data need not survive a power cut.
+            // A test's data need not survive a power failure.
             "--unsafe-no-fsync".into(),
         ]
     }
 
     fn api_server(&self) -> Vec<String> {
         let own = certificates(self.folder);
-        // It makes its certificate first and reads this key after that, so one key serves both.
+        // It creates its certificate first and reads this key after that, so one key serves both.
         let key = own.join("apiserver.key").display().to_string();
         let mut arguments = vec![
             format!("--etcd-servers=http://127.0.0.1:{}", self.port(Component::Etcd)),
             format!("--secure-port={}", self.port(Component::ApiServer)),
             "--bind-address=127.0.0.1".into(),
-            // Said outright, because the default is the address of a network that may not be there.
+            // Explicit, because the default is the address of a network that may not exist.
             "--advertise-address=127.0.0.1".into(),
             "--endpoint-reconciler-type=none".into(),
             format!("--cert-dir={}", own.display()),
@@ -122,12 +117,12 @@ impl Setting<'_> {
     fn controller_manager(&self) -> Vec<String> {
         let mut arguments = self.client_and_server(Component::ControllerManager);
         arguments.push(format!("--controllers={}", self.options.controllers()));
-        // The fake kubelets renew no leases, and would all count as dead within a minute.
+        // The fake kubelets renew no leases, so all would be considered dead within a minute.
         arguments.push("--node-monitor-grace-period=1h".into());
         arguments
     }
 
-    /// What the controller manager and the scheduler have in common.
+    /// The flags that the controller manager and the scheduler have in common.
     fn client_and_server(&self, component: Component) -> Vec<String> {
         vec![
             self.kubeconfig_of(component),
@@ -150,42 +145,42 @@ impl Setting<'_> {
     }
 
     fn kubeconfig_of(&self, component: Component) -> String {
-        let user = component.user().expect("only clients ask for a kubeconfig");
+        let user = component.user().expect("only clients have a kubeconfig");
         format!("--kubeconfig={}", kubeconfig(self.folder, user).display())
     }
 }
 
-/// Where the API server puts the certificate that it makes for itself.
+/// The folder of the certificate that the API server creates for itself.
 pub(crate) fn certificates(folder: &Path) -> PathBuf {
     folder.join("apiserver")
 }
 
-/// The API server's list of tokens.
+/// The API server's token file.
 pub(crate) fn tokens(folder: &Path) -> PathBuf {
     folder.join("tokens.csv")
 }
 
-/// What is to be audited.
+/// The audit policy.
 pub(crate) fn audit_policy(folder: &Path) -> PathBuf {
     folder.join("audit-policy.yaml")
 }
 
-/// The requests that the API server has answered.
+/// The audit log of the API server.
 pub(crate) fn audit_log(folder: &Path) -> PathBuf {
     folder.join("audit.log")
 }
 
-/// What a server has printed, over all its starts.
+/// The output of a server, over all its starts.
 pub(crate) fn log(folder: &Path, component: Component) -> PathBuf {
     folder.join(format!("{}.log", component.program().file_name()))
 }
 
-/// The kubeconfig of a user, whose name may have colons and slashes.
+/// The kubeconfig of a user, whose name may contain colons and slashes.
 pub(crate) fn kubeconfig(folder: &Path, user: &str) -> PathBuf {
     folder.join(format!("{}.kubeconfig", user.replace([':', '/'], "_")))
 }
 
-/// The documents that tell kwok what fake nodes and pods do.
+/// The documents that define the behaviour of fake nodes and pods for kwok.
 fn stages() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane/stages");
     let mut files: Vec<PathBuf> = fs::read_dir(&folder)

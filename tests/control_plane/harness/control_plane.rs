@@ -1,4 +1,4 @@
-//! A control plane of a test's own: started on free ports, gone when dropped.
+//! A control plane for one test: started on free ports, removed when dropped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,28 +20,28 @@ use super::scratch::Scratch;
 use super::waiting::wait_until;
 use super::watchdog::{self, Watched};
 
-/// How long a server may take to answer; seconds are usual, but the machine may be busy.
+/// The start timeout of a server; seconds are usual, but the machine may be busy.
 const START_LIMIT: Duration = Duration::from_mins(2);
-/// How long a server may take to end after SIGTERM. The API server and the store would wait longer
-/// for their clients; then they are killed.
+/// How long a server may take to end after SIGTERM before it is killed. The API server and etcd
+/// would wait longer for their clients.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running control plane.
 pub(crate) struct ControlPlane {
     options: Options,
     servers: Mutex<Servers>,
-    /// Last, so that it goes when nobody writes to it any more.
+    /// The last field, so that the folder is removed after all writers have ended.
     scratch: Scratch,
 }
 
-/// What runs, and on which ports.
+/// The running servers and their ports.
 #[derive(Default)]
 struct Servers {
     running: BTreeMap<Component, Watched>,
     ports: BTreeMap<Component, Port>,
 }
 
-/// How an attempt to start a server came out.
+/// The result of an attempt to start a server.
 enum Attempt {
     Answers,
     PortTaken,
@@ -53,7 +53,7 @@ impl ControlPlane {
         Self::builder().start()
     }
 
-    /// Options to choose from before the start.
+    /// Options to set before the start.
     pub(crate) fn builder() -> Options {
         Options::default()
     }
@@ -68,7 +68,7 @@ impl ControlPlane {
         plane
     }
 
-    /// The control plane's folder, for what a test wants to write down.
+    /// The control plane's folder; tests may write files into it.
     pub(crate) fn folder(&self) -> &Path {
         self.scratch.path()
     }
@@ -78,7 +78,7 @@ impl ControlPlane {
         self.kubeconfig_of("admin")
     }
 
-    /// The kubeconfig of one of the users that the builder was told of.
+    /// The kubeconfig of one of the users given to the builder.
     pub(crate) fn kubeconfig_of(&self, user: &str) -> PathBuf {
         let path = component::kubeconfig(self.folder(), user);
         assert!(path.is_file(), "the control plane has no user {user}; add it with `.user(…)`");
@@ -106,15 +106,15 @@ impl ControlPlane {
                     }
                     return;
                 }
-                // Others have written the store's and the API server's ports down by now.
+                // Other servers already use the ports of etcd and the API server.
                 Attempt::PortTaken if first => drop(self.servers().ports.remove(&component)),
                 Attempt::PortTaken => thread::sleep(Duration::from_millis(500)),
             }
         }
-        panic!("{component:?} found its port taken again and again");
+        panic!("{component:?}: every port was in use");
     }
 
-    /// Ends a server as an operator would, with SIGTERM, and waits; kills it if it takes long.
+    /// Stops a server with SIGTERM and waits; kills it after a timeout.
     pub(crate) fn stop_component(&self, component: Component) {
         let mut server = self.take(component);
         server.signal("TERM");
@@ -124,7 +124,7 @@ impl ControlPlane {
         }
     }
 
-    /// Ends a server with SIGKILL, as a crash would.
+    /// Kills a server with SIGKILL, as a crash would.
     pub(crate) fn kill_component(&self, component: Component) {
         drop(self.take(component));
     }
@@ -149,11 +149,11 @@ impl ControlPlane {
         watchdog::log_tail(&component::log(self.folder(), component))
     }
 
-    /// What the API server was asked for and by whom, oldest first; needs `.audit()`.
+    /// The requests to the API server and their users, oldest first; requires `.audit()`.
     pub(crate) fn audit_log(&self) -> Vec<serde_json::Value> {
-        assert!(self.options.audited(), "ask the builder for `.audit()`");
+        assert!(self.options.audited(), "the builder needs `.audit()`");
         let text = fs::read_to_string(component::audit_log(self.folder())).unwrap_or_default();
-        // A line that is just being written has no end yet.
+        // A line that is being written has no line end yet.
         text.split_inclusive('\n')
             .filter(|line| line.ends_with('\n'))
             .map(|line| serde_json::from_str(line).expect("the API server writes JSON lines"))
@@ -161,7 +161,7 @@ impl ControlPlane {
     }
 
     fn servers(&self) -> MutexGuard<'_, Servers> {
-        // A test that panicked while starting a server left nothing half-done here.
+        // A test that panicked while starting a server left no partial state here.
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -186,7 +186,7 @@ impl ControlPlane {
                 if log.contains("address already in use") {
                     return Attempt::PortTaken;
                 }
-                panic!("{component:?} ended at its start, {status}; {log}");
+                panic!("{component:?} ended during its start, {status}; {log}");
             }
             if start.elapsed() > START_LIMIT {
                 let log = self.log_tail(component);
@@ -213,7 +213,7 @@ impl ControlPlane {
         Watched::spawn(&command, &component::log(self.folder(), component))
     }
 
-    /// Waits until the API server is ready to be used, and writes the kubeconfigs.
+    /// Waits until the API server is ready, and writes the kubeconfigs.
     fn wait_for_api(&self, first: bool) {
         if first {
             wait_until("the API server's certificate", START_LIMIT, || {
@@ -282,7 +282,7 @@ current-context: test
     }
 }
 
-/// Whether the API server answers a GET well.
+/// Whether the API server answers a GET with success.
 fn answers(client: &Client, path: &'static str) -> bool {
     let client = client.clone();
     client::block_on(async move {

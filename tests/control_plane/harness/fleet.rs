@@ -1,4 +1,4 @@
-//! Nodes without machines, many at a time.
+//! Fake nodes, many at a time.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::client;
 use super::control_plane::ControlPlane;
 
-/// How many creations are under way at the same time.
+/// The number of concurrent creates.
 const AT_ONCE: usize = 32;
 
-/// A node to be; kwok plays its kubelet.
+/// The specification of a node; kwok acts as its kubelet.
 #[derive(Clone, Debug)]
 pub(crate) struct FakeNode {
     name: String,
@@ -26,7 +26,7 @@ pub(crate) struct FakeNode {
 }
 
 impl FakeNode {
-    /// A node with 8 CPUs, 32 GiB and 110 pods, labelled as a kubelet labels its own.
+    /// A node with 8 CPUs, 32 GiB and 110 pods, with the labels that a kubelet sets.
     pub(crate) fn new(name: &str) -> Self {
         let labels = [
             ("kubernetes.io/hostname", name),
@@ -44,18 +44,16 @@ impl FakeNode {
         }
     }
 
-    /// `count` nodes, named `prefix-000` and so on, so that their order is that of their names.
+    /// `count` nodes, named `prefix-000` and so on, so that they sort by name.
     pub(crate) fn many(prefix: &str, count: usize) -> Vec<Self> {
         (0..count).map(|number| Self::new(&format!("{prefix}-{number:03}"))).collect()
     }
 
-    /// Sets a label.
     pub(crate) fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// Sets an annotation.
     pub(crate) fn annotation(mut self, key: &str, value: &str) -> Self {
         self.annotations.insert(key.to_owned(), value.to_owned());
         self
@@ -67,19 +65,18 @@ impl FakeNode {
         self
     }
 
-    /// Cordons the node.
     pub(crate) fn cordoned(mut self) -> Self {
         self.unschedulable = true;
         self
     }
 
-    /// Sets how much of a resource the node has, all of it allocatable.
+    /// Sets the capacity of a resource, all of it allocatable.
     pub(crate) fn allocatable(mut self, resource: &str, quantity: &str) -> Self {
         self.allocatable.insert(resource.to_owned(), quantity.to_owned());
         self
     }
 
-    /// The node as its kubelet would register it: status and all, in one request.
+    /// The node as its kubelet would register it: including its status, in one request.
     fn object(self) -> Node {
         let Self { name, labels, annotations, taints, unschedulable, allocatable } = self;
         let node = json!({
@@ -106,7 +103,7 @@ impl ControlPlane {
                 .try_collect::<()>()
                 .await
         };
-        client::block_on(created).expect("the API server takes the nodes");
+        client::block_on(created).expect("the API server accepts the nodes");
     }
 }
 

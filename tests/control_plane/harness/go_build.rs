@@ -1,8 +1,8 @@
-//! Builds the programs that the tests need with Go, once a machine.
+//! Builds the programs that the tests need with Go, once per machine.
 //!
-//! Each set of versions has a folder of its own, named by a hash of all that goes into the build.
-//! A program is moved into it only when it is complete, so a build that was cut off is never taken
-//! for a done one; a file lock lets one process build while the others wait.
+//! Each set of versions has its own folder, named by a hash of all inputs of the build. A program
+//! is moved into it only when it is complete, so an interrupted build is never used; a file lock
+//! lets one process build while the others wait.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -16,16 +16,16 @@ use super::binaries::Program;
 use super::cache;
 use super::watchdog::{Watched, log_tail};
 
-/// A Go module below `tools/`, which pins the versions of what is built from it.
+/// A Go module below `tools/`, which pins the versions of its programs.
 pub(crate) struct Tool {
     pub(crate) folder: &'static str,
-    /// Each program's file and its package; one that begins with `./` is our own.
+    /// Each program's file name and its package; one that begins with `./` is our own.
     pub(crate) programs: &'static [(&'static str, &'static str)],
-    /// What to expect when nothing of it is in Go's own cache yet, on two cores.
+    /// The expected time on two cores if Go's own cache is empty.
     pub(crate) cold: &'static str,
 }
 
-/// What the control plane is made of.
+/// The modules of the control plane.
 pub(crate) const CONTROL_PLANE: [Tool; 3] = [
     Tool {
         folder: "etcd",
@@ -52,10 +52,10 @@ pub(crate) const CONTROL_PLANE: [Tool; 3] = [
     },
 ];
 
-/// How everything is built; part of the folder's name.
+/// The build flags; part of the folder's name.
 const FLAGS: [&str; 3] = ["-mod=readonly", "-buildvcs=false", "-trimpath"];
 
-/// The folder in which all of `programs` are, after building those of `tools` that are not there yet.
+/// The folder that contains all of `programs`, after building the missing ones of `tools`.
 pub(crate) fn folder_with(tools: &[Tool], programs: &[&str]) -> PathBuf {
     let cache = cache::folder();
     let folder = cache.join(key(tools));
@@ -63,7 +63,7 @@ pub(crate) fn folder_with(tools: &[Tool], programs: &[&str]) -> PathBuf {
         return folder;
     }
     let _lock = locked(&cache);
-    // The lock makes these ours alone: what they held belongs to builds that were cut off.
+    // Protected by the lock; leftover files belong to interrupted builds.
     let scratch = cache.join("building");
     let _ = fs::remove_dir_all(&scratch);
     cache::make(&folder);
@@ -74,7 +74,7 @@ pub(crate) fn folder_with(tools: &[Tool], programs: &[&str]) -> PathBuf {
     folder
 }
 
-/// Whether every one of `programs` is there.
+/// Whether every one of `programs` exists.
 fn complete(folder: &Path, programs: &[&str]) -> bool {
     programs.iter().all(|program| folder.join(program).is_file())
 }
@@ -107,12 +107,12 @@ fn build(tool: &Tool, programs: &[&str], scratch: &Path, folder: &Path) {
     progress(&format!("built {names} in {} s", start.elapsed().as_secs()));
 }
 
-/// The `go build` for some programs of one module.
+/// The `go build` command for some programs of one module.
 fn go_build(tool: &Tool, programs: &[(&str, &str)], scratch: &Path) -> Command {
     let mut go = go(&module(tool));
     go.arg("build").args(FLAGS);
     go.args(["-ldflags", &linker_flags(tool), "-o"]);
-    go.env("GOTMPDIR", scratch); // swept with the rest when the build is cut off
+    go.env("GOTMPDIR", scratch); // removed with the rest after an interrupted build
     match programs {
         // Go would name it after the last part of the package's path, which is `v3` for etcd.
         [(program, _)] => go.arg(scratch.join(program)),
@@ -122,7 +122,7 @@ fn go_build(tool: &Tool, programs: &[(&str, &str)], scratch: &Path) -> Command {
     go
 }
 
-/// No symbols, which halves the files; and for Kubernetes the version that it shall report.
+/// No symbols, which halves the files; and for Kubernetes the version to report.
 fn linker_flags(tool: &Tool) -> String {
     let mut flags = vec!["-s -w".to_owned()];
     let go_mod = fs::read_to_string(module(tool).join("go.mod")).expect("every tool has a go.mod");
@@ -146,7 +146,7 @@ fn version_of<'a>(module: &str, go_mod: &'a str) -> Option<&'a str> {
     })
 }
 
-/// A name for all that goes into the build: versions, checksums, sources of our own, flags and the
+/// A name for all inputs of the build: versions, checksums, our own sources, flags and the
 /// compiler.
 fn key(tools: &[Tool]) -> String {
     let mut hash = Sha256::new();
@@ -168,7 +168,7 @@ fn key(tools: &[Tool]) -> String {
     format!("{:016x}", u64::from_be_bytes(start))
 }
 
-/// What `go version` says, for the toolchain that the modules ask for.
+/// The output of `go version`, for the toolchain that the modules request.
 fn compiler(tool: &Tool) -> Vec<u8> {
     let output = go(&module(tool)).arg("version").output();
     let output = output.unwrap_or_else(|err| {
@@ -195,12 +195,12 @@ fn go(module: &Path) -> Command {
     go
 }
 
-/// Where a tool's `go.mod` is.
+/// The path of a tool's `go.mod`.
 fn module(tool: &Tool) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane/tools").join(tool.folder)
 }
 
-/// Holds the cache for building until drop.
+/// Locks the cache for building until drop.
 fn locked(cache: &Path) -> File {
     let lock = cache::lock_file(&cache.join("build.lock"));
     if lock.try_lock().is_err() {
@@ -210,7 +210,7 @@ fn locked(cache: &Path) -> File {
     lock
 }
 
-/// Tells the person who waits; written past the test harness, which would hold it back.
+/// Shows the progress to the user; written past the test harness, which would capture it.
 fn progress(text: &str) {
     let _ = writeln!(io::stderr(), "control plane: {text}");
 }

@@ -1,9 +1,9 @@
-//! What a test may ask of its control plane.
+//! The options of a test's control plane.
 
 use super::ControlPlane;
 use super::component::Component;
 
-/// The controllers that `DaemonSet` tests need; the others would only cost time.
+/// The controllers that DaemonSet tests need; the others would only cost time.
 const CONTROLLERS: [&str; 8] = [
     "daemonset-controller",
     "pod-garbage-collector-controller",
@@ -15,12 +15,11 @@ const CONTROLLERS: [&str; 8] = [
     "serviceaccount-controller",
 ];
 
-/// A user of the API server, known by a token.
+/// A user of the API server, authenticated by a token.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
-    /// What RBAC calls it.
+    /// The name in RBAC.
     pub(crate) name: String,
-    /// Its groups.
     pub(crate) groups: Vec<String>,
 }
 
@@ -31,7 +30,7 @@ impl User {
     }
 }
 
-/// Options of a control plane; `ControlPlane::builder()` makes them, `start` uses them.
+/// Options of a control plane; `ControlPlane::builder()` creates them, `start` uses them.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     components: Vec<Component>,
@@ -52,7 +51,7 @@ impl Default for Options {
             controllers: CONTROLLERS.map(str::to_owned).to_vec(),
             flags: Vec::new(),
             admission_on: Vec::new(),
-            // It would refuse pods until the namespace has a service account, and mount tokens.
+            // It would reject pods until the namespace has a service account, and mount tokens.
             admission_off: vec!["ServiceAccount".to_owned()],
             users: masters.map(|name| user(name, &["system:masters"])).collect(),
             audited: false,
@@ -67,7 +66,7 @@ impl Options {
         self
     }
 
-    /// Leaves one controller out of the controller manager, say `daemonset-controller`.
+    /// Disables one controller of the controller manager, for example `daemonset-controller`.
     pub(crate) fn without_controller(mut self, name: &str) -> Self {
         assert!(
             self.controllers.iter().any(|it| it == name),
@@ -78,7 +77,7 @@ impl Options {
         self
     }
 
-    /// Adds one controller to the controller manager.
+    /// Enables one more controller of the controller manager.
     pub(crate) fn with_controller(mut self, name: &str) -> Self {
         self.controllers.push(name.to_owned());
         self
@@ -90,25 +89,25 @@ impl Options {
         self
     }
 
-    /// Switches an admission plugin on, say `PodNodeSelector`.
+    /// Enables an admission plugin, for example `PodNodeSelector`.
     pub(crate) fn with_admission(mut self, plugin: &str) -> Self {
         self.admission_on.push(plugin.to_owned());
         self
     }
 
-    /// Switches an admission plugin off, say `TaintNodesByCondition`.
+    /// Disables an admission plugin, for example `TaintNodesByCondition`.
     pub(crate) fn without_admission(mut self, plugin: &str) -> Self {
         self.admission_off.push(plugin.to_owned());
         self
     }
 
-    /// Adds a user, who may do nothing until the test's RBAC objects say so.
+    /// Adds a user, who has only the permissions of the test's RBAC objects.
     pub(crate) fn user(mut self, name: &str, groups: &[&str]) -> Self {
         self.users.push(user(name, groups));
         self
     }
 
-    /// Has the API server note each request; see `ControlPlane::audit_log`.
+    /// Enables the audit log; see `ControlPlane::audit_log`.
     pub(crate) fn audit(mut self) -> Self {
         self.audited = true;
         self

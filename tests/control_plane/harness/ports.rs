@@ -1,9 +1,8 @@
-//! Loopback ports that nobody else uses.
+//! Loopback ports reserved for this process.
 //!
-//! They come from below the range from which the kernel takes the near ends of connections:
-//! a client that dials a server which is just restarting would otherwise sometimes be given that
-//! very port. A lock on a file keeps a port for its owner among all test processes of a user, also
-//! while its server is down.
+//! They are below the range of ephemeral ports: otherwise a client that connects to a server during
+//! its restart could sometimes be given that very port. A lock on a file reserves a port among all
+//! test processes of a user, also while its server is down.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
@@ -13,18 +12,18 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use super::cache;
 
-/// Below 32768, where Linux begins to take ports for connections; room for some 400 at a time.
+/// Below 32768, where Linux begins to use ports for connections; enough for about 400 at a time.
 const RANGE: Range<u16> = 26_000..28_000;
 
-/// A port of one's own until drop.
+/// A port that is reserved until drop.
 pub(crate) struct Port {
     number: u16,
-    /// Locked; the kernel unlocks it whatever ends the process.
+    /// Locked; the kernel unlocks it however the process ends.
     _lock: File,
 }
 
 impl Port {
-    /// A port that is free now, and that no other test will be given.
+    /// A free port that no other test gets.
     pub(crate) fn free() -> Self {
         let folder = cache::folder().join("ports");
         cache::make(&folder);
@@ -45,7 +44,7 @@ impl Port {
     }
 }
 
-/// The next port to try; test processes begin at different places.
+/// The next port to try; test processes start at different ones.
 fn next_candidate() -> u16 {
     static STEPS: AtomicU16 = AtomicU16::new(0);
     let length = u32::try_from(RANGE.len()).expect("ports have 16 bits");
@@ -59,5 +58,5 @@ fn a_port_is_given_out_once() {
     let (one, other) = (Port::free(), Port::free());
     assert_ne!(one.number(), other.number());
     let again = cache::lock_file(&cache::folder().join(format!("ports/{}", one.number())));
-    assert!(again.try_lock().is_err(), "the port is not locked");
+    assert!(again.try_lock().is_err(), "the port is locked by another process");
 }

@@ -1,4 +1,4 @@
-//! The programs on a control plane, as one of its users.
+//! Runs the programs on a control plane, as one of its users.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -9,13 +9,12 @@ use tempfile::TempDir;
 use super::control_plane::ControlPlane;
 
 impl ControlPlane {
-    /// How `ds-plan` came out for the administrator; `files` are written first, and it runs beside
-    /// them.
+    /// Runs `ds-plan` as the administrator, in a folder with `files`.
     pub(crate) fn ds_plan(&self, arguments: &[&str], files: &[(&str, &str)]) -> Output {
         self.ds_plan_as("admin", arguments, files)
     }
 
-    /// How `ds-plan` came out for one of the users.
+    /// Runs `ds-plan` as one of the users.
     pub(crate) fn ds_plan_as(
         &self,
         user: &str,
@@ -43,7 +42,7 @@ impl ControlPlane {
         Self::ds_apply_by(&self.kubeconfig_of(user), arguments, files)
     }
 
-    /// The same by another way, through a proxy say.
+    /// The same with another kubeconfig, for example that of a proxy.
     pub(crate) fn ds_apply_by(
         kubeconfig: &Path,
         arguments: &[&str],
@@ -63,8 +62,9 @@ impl ControlPlane {
     }
 }
 
-/// As the controller paces: the whole budget from the beginning, and Ready is available. Fake pods
-/// are Ready or not, as a test says; those that stay up are waited for on real nodes.
+/// The pace of the built-in controller: the whole budget from the beginning, and Ready counts as
+/// available. A test sets whether fake pods are Ready; waiting for pods to stay Ready is tested on
+/// real nodes.
 pub(crate) const AT_ONCE: [(&str, &str); 2] =
     [("DS_APPLY_MIN_READY_SECONDS", "0"), ("DS_APPLY_RAMP", "none")];
 
@@ -75,7 +75,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// One that runs where the command says.
+    /// A program that runs in the folder of the command.
     pub(crate) fn of(command: Command) -> Self {
         Self { command, _folder: None }
     }
@@ -94,7 +94,7 @@ fn folder_with(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// How `ds-plan` came out where it is told of no cluster but by its arguments.
+/// Runs `ds-plan` without any kubeconfig.
 pub(crate) fn ds_plan_offline(arguments: &[&str], files: &[(&str, &str)]) -> Output {
     let folder = folder_with(files);
     Command::new(cargo_bin!("ds-plan"))
@@ -105,7 +105,7 @@ pub(crate) fn ds_plan_offline(arguments: &[&str], files: &[(&str, &str)]) -> Out
         .expect("ds-plan was built and can be started")
 }
 
-/// What a program printed.
+/// The standard output of a program.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("ds-plan prints UTF-8")
 }

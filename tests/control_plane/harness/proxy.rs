@@ -1,7 +1,7 @@
-//! A way to the API server on which things go wrong when a test wants them to.
+//! A proxy to the API server that injects faults.
 //!
-//! Plain HTTP on loopback to the client, the usual connection to the server behind it. A test says
-//! for each request what is to happen, and can cut all connections at once.
+//! Plain HTTP on loopback to the client, the usual connection to the server behind it. A test
+//! chooses the fault for each request, and can cut all connections at once.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -24,25 +24,25 @@ use tokio::task::JoinSet;
 use super::client;
 use super::control_plane::ControlPlane;
 
-/// What goes wrong with one request.
+/// The fault of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The server does not see it; this status is the answer, with `Retry-After` in seconds.
+    /// The server does not receive it; the answer is this status, with `Retry-After` in seconds.
     Status(u16, Option<u32>),
-    /// The server does not see it; the connection closes without an answer.
+    /// The server does not receive it; the connection closes without an answer.
     Lost,
-    /// The server carries it out; the connection closes without an answer.
+    /// The server applies it; the connection closes without an answer.
     AnswerLost,
-    /// The server does not see it; no answer comes.
+    /// The server does not receive it; no answer comes.
     Silence,
-    /// The server sees it this much later.
+    /// The server receives it with this delay.
     Late(Duration),
 }
 
-/// Decides what goes wrong, by method and path with query.
+/// Chooses the fault, by method and path with query.
 type Faults = Arc<Mutex<Box<dyn FnMut(&Method, &str) -> Option<Fault> + Send>>>;
 
-/// A proxy of one control plane; gone when dropped.
+/// A proxy of one control plane; stopped when dropped.
 pub(crate) struct Proxy {
     kubeconfig: PathBuf,
     faults: Faults,
@@ -51,7 +51,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Starts one that is `user` to the API server, and passes everything on.
+    /// Starts a proxy that authenticates as `user` and forwards everything.
     pub(crate) fn start(plane: &ControlPlane, user: &str) -> Self {
         let behind = behind(&plane.kubeconfig_of(user));
         let listener = async { TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await };
@@ -65,12 +65,12 @@ impl Proxy {
         Self { kubeconfig, faults, connections, listening: client::spawn(serving) }
     }
 
-    /// The kubeconfig of clients that are to go this way.
+    /// The kubeconfig of clients that use the proxy.
     pub(crate) fn kubeconfig_path(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// From now on, this decides what goes wrong.
+    /// Sets the function that chooses the faults from now on.
     pub(crate) fn fault(
         &self,
         faults: impl FnMut(&Method, &str) -> Option<Fault> + Send + 'static,
@@ -78,12 +78,12 @@ impl Proxy {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(faults);
     }
 
-    /// From now on, nothing goes wrong.
-    pub(crate) fn mend(&self) {
+    /// Ends all faults.
+    pub(crate) fn fix(&self) {
         self.fault(|_, _| None);
     }
 
-    /// Cuts all connections at once, watches among them. New ones are taken.
+    /// Cuts all connections at once, including watches. New ones are accepted.
     pub(crate) fn cut(&self) {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
@@ -96,7 +96,7 @@ impl Drop for Proxy {
     }
 }
 
-/// The client behind the proxy, which tries nothing again.
+/// The client behind the proxy, which does not retry.
 fn behind(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("the harness wrote it");
     let config = async move {
@@ -143,13 +143,13 @@ async fn connection(stream: TcpStream, behind: Client, faults: Faults) {
         let fault = decide(request.method(), &uri);
         pass(request, behind.clone(), fault)
     });
-    // That it breaks off is what proxies see all day.
+    // Broken connections are normal for a proxy.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
-/// An error is a connection that closes without an answer.
+/// Forwards a request; an error closes the connection without an answer.
 async fn pass(
     request: Request<Incoming>,
     behind: Client,
@@ -168,7 +168,7 @@ async fn pass(
     };
     let (mut head, body) = request.into_parts();
     let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
-    // These are the connection's, not the request's.
+    // These belong to the connection, not to the request.
     head.headers.remove(http::header::HOST);
     let answer = behind.send(Request::from_parts(head, Body::from(body))).await;
     let answer = answer.map_err(|error| error.to_string())?;

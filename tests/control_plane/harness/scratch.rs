@@ -1,8 +1,8 @@
 //! A control plane's folder: its data, certificates, kubeconfigs and logs.
 //!
-//! A test process that was killed leaves its folder behind, with a store of some 130 MB. Each
-//! folder therefore holds a file that its owner has locked, and whoever makes the next folder
-//! removes those whose lock nobody holds any more.
+//! A killed test process leaves its folder behind, with an etcd data directory of about 130 MB.
+//! Each folder therefore contains a file that its owner has locked, and the process that creates
+//! the next folder removes those whose lock is free.
 
 use std::env;
 use std::fs::{self, File};
@@ -22,7 +22,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// A new folder; those of dead owners are removed.
+    /// Creates a folder; removes those of dead owners.
     pub(crate) fn new() -> Self {
         remove_abandoned(&env::temp_dir());
         let mut folder = tempfile::Builder::new()
@@ -32,19 +32,19 @@ impl Scratch {
         let keep = env::var_os("DS_PLAN_CONTROL_PLANE_KEEP").is_some();
         folder.disable_cleanup(keep);
         Self {
-            // Nobody's lock, nobody's to remove.
+            // Without a lock file, no process removes the folder.
             _lock: (!keep).then(|| claim(folder.path())),
             folder,
         }
     }
 
-    /// Where it is.
+    /// The folder's path.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// Marks a folder as used by this process. The name appears only once the lock is held.
+/// Marks a folder as used by this process. The name appears only after the lock is acquired.
 fn claim(folder: &Path) -> File {
     let unnamed = folder.join("claiming");
     let lock = cache::lock_file(&unnamed);
@@ -57,7 +57,7 @@ fn claim(folder: &Path) -> File {
 fn remove_abandoned(parent: &Path) {
     for folder in folders(parent) {
         let Ok(lock) = File::open(folder.join(LOCK)) else {
-            continue; // just being made, or somebody else's
+            continue; // being created, or owned by another user
         };
         if lock.try_lock().is_ok() {
             let _ = fs::remove_dir_all(folder);

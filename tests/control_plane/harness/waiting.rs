@@ -1,4 +1,4 @@
-//! Waiting for something that another program brings about.
+//! Waiting for a condition that another program brings about.
 
 use std::fmt::Debug;
 use std::thread;
@@ -6,18 +6,17 @@ use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Asks `done` again and again until it says yes; panics with `what` when the time is up.
+/// Polls `done` until it is true; panics with `what` at the timeout.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < limit, "waited {limit:?} in vain: {what}");
+        assert!(start.elapsed() < limit, "timed out after {limit:?}: {what}");
         thread::sleep(PAUSE);
     }
 }
 
-/// Reads a value again and again until it is `expected`; panics with the last one when the time
-/// is up.
+/// Reads a value until it is `expected`; panics with the last one at the timeout.
 #[track_caller]
 pub(crate) fn wait_for<T, E>(what: &str, limit: Duration, expected: E, mut read: impl FnMut() -> T)
 where
@@ -32,13 +31,13 @@ where
         }
         assert!(
             start.elapsed() < limit,
-            "waited {limit:?} in vain: {what} is {value:?}, expected {expected:?}"
+            "timed out after {limit:?}: {what} is {value:?}, expected {expected:?}"
         );
         thread::sleep(PAUSE);
     }
 }
 
-/// `wait_until` for questions that are futures.
+/// `wait_until` for async conditions.
 pub(crate) async fn wait_until_async(
     what: &str,
     limit: Duration,
@@ -46,19 +45,19 @@ pub(crate) async fn wait_until_async(
 ) {
     let start = Instant::now();
     while !done().await {
-        assert!(start.elapsed() < limit, "waited {limit:?} in vain: {what}");
+        assert!(start.elapsed() < limit, "timed out after {limit:?}: {what}");
         tokio::time::sleep(PAUSE).await;
     }
 }
 
 #[test]
-#[should_panic(expected = "waited 20ms in vain: the cows come home")]
-fn waiting_in_vain_says_for_what() {
-    wait_until("the cows come home", Duration::from_millis(20), || false);
+#[should_panic(expected = "timed out after 20ms: the condition")]
+fn a_timeout_names_the_condition() {
+    wait_until("the condition", Duration::from_millis(20), || false);
 }
 
 #[test]
-#[should_panic(expected = "waited 20ms in vain: the herd is 2, expected 3")]
-fn waiting_in_vain_for_a_value_says_what_it_is() {
-    wait_for("the herd", Duration::from_millis(20), 3, || 2);
+#[should_panic(expected = "timed out after 20ms: the value is 2, expected 3")]
+fn a_timeout_names_the_value() {
+    wait_for("the value", Duration::from_millis(20), 3, || 2);
 }

@@ -1,9 +1,9 @@
 //! Runs a program so that it cannot outlive the test process, however that one ends.
 //!
-//! `unsafe` is forbidden here, so the program cannot be told to die with its parent. A shell
-//! stands between instead. It reads a pipe whose other end only the test process holds: the pipe
-//! closes when that process ends, be it by a return, a panic or SIGKILL, and the shell then kills
-//! the program. A line on the pipe is the name of a signal to send.
+//! `unsafe` is forbidden here, so the program cannot be made to die with its parent. Instead a
+//! shell runs in between. It reads a pipe whose other end only the test process has: the pipe
+//! closes when that process ends, by a return, a panic or SIGKILL, and the shell then kills the
+//! program. A line on the pipe is the name of a signal to send.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -13,8 +13,8 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
 /// Reads signals from stdin for the program in its arguments; kills that program at end of file.
 ///
-/// The shell leads a process group of its own, so Ctrl-C in a terminal does not reach it, and
-/// whatever the program has started itself (compilers, say) can be killed with it. It ends only
+/// The shell leads its own process group, so Ctrl-C in a terminal does not reach it, and processes
+/// that the program has started itself (compilers, for example) can be killed with it. It ends only
 /// after it has reaped the program: when the shell is gone, so are the program and its ports.
 const SCRIPT: &str = r#"
 exec 3<&0
@@ -36,14 +36,14 @@ exit "$status"
 /// A running program that ends with the test process; dropping it kills it and waits.
 pub(crate) struct Watched {
     shell: Child,
-    /// The pipe's only writing end; `None` once it is closed to have the program killed.
+    /// The pipe's only write end; `None` once it is closed to kill the program.
     pipe: Option<ChildStdin>,
 }
 
 impl Watched {
-    /// Starts `command`, output appended to the file `log`.
+    /// Starts `command`, with its output appended to the file `log`.
     ///
-    /// Arguments, environment and directory are taken over; its stdio is not.
+    /// Arguments, environment and directory of `command` are used; its stdio is not.
     pub(crate) fn spawn(command: &Command, log: &Path) -> Self {
         let out = File::options()
             .create(true)
@@ -65,7 +65,7 @@ impl Watched {
         let mut shell = shell
             .process_group(0)
             .stdin(Stdio::piped())
-            .stdout(out.try_clone().expect("a file handle can be doubled"))
+            .stdout(out.try_clone().expect("a file handle can be cloned"))
             .stderr(out)
             .spawn()
             .unwrap_or_else(|err| panic!("cannot start `sh`, the watchdog's shell: {err}"));
@@ -76,16 +76,16 @@ impl Watched {
     /// Sends the program a signal by its name without `SIG`: `TERM`, `STOP`, `CONT`.
     pub(crate) fn signal(&mut self, name: &str) {
         let pipe = self.pipe.as_mut().expect("the pipe is open until drop");
-        // A program that has ended leaves nobody to read the line, and nothing to signal.
+        // If the program has ended, there is no reader and nothing to signal.
         let _ = writeln!(pipe, "{name}").and_then(|()| pipe.flush());
     }
 
-    /// How the program ended; `None` while it runs.
+    /// The exit status of the program; `None` while it runs.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.shell.try_wait().expect("the shell is our own child")
     }
 
-    /// Waits for the program's own end.
+    /// Waits until the program ends by itself.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         // `Child::wait` closes stdin, but `pipe` was taken out of it: the watchdog stays.
         self.shell.wait().expect("the shell is our own child")

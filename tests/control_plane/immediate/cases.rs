@@ -1,4 +1,4 @@
-//! The DaemonSets, and what has happened to each of their pods: one thing in one place, or many.
+//! The DaemonSets, and the changes of each of their pods: one change on one node, or many.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::random::Random;
 
 const TEST: &str = "the_controller_does_at_once_what_the_plan_says";
 
-/// Ordinary nodes.
+/// The number of ordinary nodes.
 const NODES: usize = 8;
-/// Three nodes that something happens to: two are tainted, one is deleted.
+/// Three nodes that change: two are tainted, one is deleted.
 pub(super) const NO_SCHEDULE: &str = "tainted-no-schedule";
 pub(super) const NO_EXECUTE: &str = "tainted-no-execute";
 pub(super) const GONE: &str = "gone";
-/// The node on which a single thing happens.
+/// The node of a single change.
 const SINGLE: &str = "node-003";
-/// The node that the second version of a template does without.
+/// The node that the second version of a template excludes.
 const AVOIDED: &str = "node-005";
 
-/// What happened to the pod that was there.
+/// The change of the existing pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Original {
     Ready,
@@ -30,22 +30,22 @@ pub(super) enum Original {
     Succeeded,
     /// It lost its owner reference.
     Orphaned,
-    /// It lost the label that the selector asks for.
+    /// It lost the label that the selector requires.
     Released,
     Terminating,
     TerminatingFailed,
-    /// Its hash label is another one's; its generation label is right.
+    /// Its hash label is that of another template; its generation label is right.
     OtherHash,
-    /// Its hash and generation labels are another one's.
+    /// Its hash and generation labels are those of another template.
     Outdated,
 }
 
-/// A copy of the pod that was there, and what happened to it.
+/// A copy of the existing pod, with a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Copy {
     Ready,
     Unready,
-    /// Never bound to the node that it is aimed at.
+    /// Never bound to the node that it targets.
     Unbound,
     Failed,
     Succeeded,
@@ -55,7 +55,7 @@ pub(super) enum Copy {
     TerminatingOrphan,
     /// Owned by a `ReplicaSet`.
     Foreign,
-    /// Its hash and generation labels are another one's.
+    /// Its hash and generation labels are those of another template.
     Outdated,
     OutdatedUnready,
 }
@@ -88,28 +88,29 @@ const COPIES: [Copy; 12] = [
     Copy::OutdatedUnready,
 ];
 
-/// What happened to a DaemonSet on one node.
+/// The changes of a DaemonSet's pods on one node.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) original: Original,
     pub(super) copies: Vec<Copy>,
-    /// The node got a label that keeps this DaemonSet off.
+    /// The node got a label that excludes this DaemonSet.
     pub(super) misplaced: bool,
 }
 
-/// What happened to the DaemonSet itself.
+/// The change of the DaemonSet itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Past {
     Unchanged,
-    /// Its template was changed, and the controller saw it.
+    /// Its template was changed, and the controller has observed it.
     Changed,
-    /// Its template was changed, and the controller has not seen it.
+    /// Its template was changed, and the controller has not observed it.
     ChangedUnseen,
-    /// Its template is changed by what is planned.
+    /// Its template is changed by the planned manifest.
     Planned,
     /// It was deleted without its pods, and created again.
     LeftBehind,
-    /// It was deleted without its pods, and what is planned creates it again with another template.
+    /// It was deleted without its pods, and the planned manifest creates it again with another
+    /// template.
     LeftBehindPlanned,
 }
 
@@ -122,7 +123,7 @@ const PASTS: [Past; 6] = [
     Past::LeftBehindPlanned,
 ];
 
-/// How its pods are replaced.
+/// The update strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
     OnDelete,
@@ -130,7 +131,7 @@ pub(super) enum Strategy {
     Surge,
 }
 
-/// A DaemonSet and what happened to it.
+/// A DaemonSet and its changes.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) name: String,
@@ -141,13 +142,13 @@ pub(super) struct Case {
     min_ready_seconds: u32,
 }
 
-/// Everything that the test runs on.
+/// All nodes of the test.
 pub(super) fn nodes() -> Vec<FakeNode> {
     let special = [NO_SCHEDULE, NO_EXECUTE, GONE].map(FakeNode::new);
     FakeNode::many("node", NODES).into_iter().chain(special).collect()
 }
 
-/// All cases: first those in which one thing happens, then those in which much does.
+/// All cases: first those with a single change, then those with many.
 pub(super) fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for original in ORIGINALS {
@@ -173,7 +174,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// An outdated pod and a new one side by side, as a surge has them.
+/// An outdated pod and a new one on the same node, as in a surge.
 fn surges() -> impl Iterator<Item = Case> {
     let pairs = [
         ("surge-replaced", Original::Ready, Copy::Outdated),
@@ -214,7 +215,7 @@ fn combined(index: usize, strategy: Strategy) -> Case {
 }
 
 fn site(random: &mut Random, strategy: Strategy) -> Site {
-    // What is outdated is rolled, and when is no matter of this test.
+    // Outdated pods are rolled; this test does not check when.
     let (originals, copies) = match strategy {
         Strategy::OnDelete => (&ORIGINALS[..], &COPIES[..]),
         Strategy::Rolling | Strategy::Surge => {
@@ -231,7 +232,7 @@ fn site(random: &mut Random, strategy: Strategy) -> Site {
 }
 
 impl Case {
-    /// Whether the manifest that is planned is the second version.
+    /// Whether the planned manifest is the second version.
     fn ends_changed(&self) -> bool {
         match self.past {
             Past::Unchanged | Past::LeftBehind => false,
@@ -239,17 +240,17 @@ impl Case {
         }
     }
 
-    /// The manifest with which it began.
+    /// The first manifest.
     pub(super) fn first(&self) -> Value {
         self.manifest(1)
     }
 
-    /// The manifest that is planned.
+    /// The planned manifest.
     pub(super) fn planned(&self) -> Value {
         self.manifest(if self.ends_changed() { 2 } else { 1 })
     }
 
-    /// The label that keeps it off a node.
+    /// The label that excludes it from a node.
     pub(super) fn label(&self) -> String {
         format!("example.com/off-{}", self.name)
     }

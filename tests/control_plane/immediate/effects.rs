@@ -1,4 +1,4 @@
-//! What happens to pods: as the plan says it, and as the controller did it.
+//! The effects on pods: as planned, and as done by the controller.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,19 +8,19 @@ use kube::ResourceExt as _;
 
 use crate::controller::{Act, Verb, node_of, owner_of};
 
-/// One thing that happens: `delete app-x of default/app` or `create default/app on node-1`.
+/// One effect each: `delete app-x of default/app` or `create default/app on node-1`.
 pub(super) type Effects = BTreeSet<String>;
 
-/// When something has happened.
+/// The moment at which effects are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// At once, while no kubelet ends pods that are terminating.
+    /// At once, while no kubelet ends terminating pods.
     AtOnce,
-    /// When everything that is terminating has ended.
+    /// After all terminating pods have ended.
     InTheEnd,
 }
 
-/// What the plan says that the controller does at once, whatever the strategy.
+/// The effects that the plan expects of the controller at once, whatever the strategy.
 pub(super) fn planned(plan: &Plan, when: When) -> Effects {
     let mut effects = Effects::new();
     for daemon_set in &plan.daemon_sets {
@@ -45,7 +45,7 @@ pub(super) fn planned(plan: &Plan, when: When) -> Effects {
     effects
 }
 
-/// Panics unless the controller has enough of everything to do.
+/// Panics unless the plan contains enough effects of each kind.
 pub(super) fn assert_interesting(plan: &Plan) {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     for daemon_set in &plan.daemon_sets {
@@ -74,10 +74,10 @@ pub(super) fn assert_interesting(plan: &Plan) {
         assert!(seen.get(what).is_some_and(|count| *count >= least), "{what}: {seen:#?}");
     }
     let late = planned(plan, When::InTheEnd).len() - planned(plan, When::AtOnce).len();
-    assert!(late >= 3, "only {late} pods wait for a kubelet");
+    assert!(late >= 3, "only {late} pods are created after a kubelet's work");
 }
 
-/// Whether the controller deletes a pod for this reason without asking the strategy.
+/// Whether the controller deletes a pod for this reason independently of the strategy.
 fn is_immediate(reason: &Reason) -> bool {
     match reason {
         Reason::Failed
@@ -98,7 +98,7 @@ fn creates(daemon_set: &DaemonSetPlan, node: &NodePlan, when: When) -> bool {
         matches!(daemon_set.strategy, Strategy::RollingUpdate { max_surge, .. } if max_surge > 0);
     match node.action {
         Action::Create => true,
-        // Without a surge the new pod comes when nothing is left of the old ones.
+        // Without a surge the new pod is created when none of the old ones is left.
         Action::Replace if node.wave.is_none() => when == When::InTheEnd || surges || !terminating,
         Action::Wait => {
             let main = node.reasons.first().map(|reason| &reason.reason);
@@ -108,7 +108,8 @@ fn creates(daemon_set: &DaemonSetPlan, node: &NodePlan, when: When) -> bool {
     }
 }
 
-/// What the controller did, from the pods before and after, and from what it asked the API server.
+/// The effects of the controller, from the pods before and after, and from its requests to the API
+/// server.
 pub(super) fn done(before: &[Pod], after: &[Pod], acts: &[Act]) -> Effects {
     let known: BTreeMap<String, &Pod> = before.iter().map(|pod| (pod.name_any(), pod)).collect();
     let mut effects = Effects::new();
@@ -121,7 +122,7 @@ pub(super) fn done(before: &[Pod], after: &[Pod], acts: &[Act]) -> Effects {
                 effects.insert(format!("delete {} of {key}", act.name));
             }
             Verb::Patch => {
-                let pod = pod.expect("only pods that were there are adopted or released");
+                let pod = pod.expect("only existing pods are adopted or released");
                 effects.insert(match owner_of(pod) {
                     Some(owner) => format!("release {} of {owner}", act.name),
                     None => {
@@ -138,9 +139,9 @@ pub(super) fn done(before: &[Pod], after: &[Pod], acts: &[Act]) -> Effects {
     effects
 }
 
-/// The DaemonSet that a pod of this test belongs to, be it its own or an orphan.
+/// The DaemonSet that a pod of this test belongs to, also if it is an orphan.
 fn daemon_set_of(pod: &Pod) -> String {
     let app = pod.labels().get("app").filter(|app| *app != "other");
     let by_label = app.map(|app| format!("default/{app}"));
-    by_label.or_else(|| owner_of(pod)).expect("every pod is somebody's")
+    by_label.or_else(|| owner_of(pod)).expect("every pod belongs to a DaemonSet")
 }

@@ -1,5 +1,4 @@
-//! Whoever breaks things while the controllers are stopped: pods are changed, copied and deleted
-//! behind their back.
+//! Changes, copies and deletes pods while the controllers are stopped.
 
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
@@ -11,10 +10,10 @@ use super::cases::{Case, Copy, Original, Site};
 use crate::controller::{node_of, pods};
 use crate::harness::ControlPlane;
 
-/// How many sites are broken at the same time.
+/// The number of concurrent changes.
 const AT_ONCE: usize = 16;
 
-/// Does to the pods what happened to them.
+/// Applies the changes of the cases to their pods.
 pub(super) async fn break_pods(plane: &ControlPlane, cases: &[Case], foreign: &Value) {
     let pods = pods(plane).await;
     let hands = Hands { api: Api::default_namespaced(plane.client()), foreign };
@@ -58,7 +57,7 @@ impl Hands<'_> {
             Original::Released => self.metadata(name, &json!({"labels": {"app": "other"}})).await,
             Original::Terminating => self.delete(name, GRACE).await,
             Original::TerminatingFailed => {
-                // In the other order it would go at once.
+                // In the other order it would be removed at once.
                 self.delete(name, GRACE).await;
                 self.status(name, &status("Failed", false)).await;
             }
@@ -119,7 +118,7 @@ impl Hands<'_> {
     }
 }
 
-/// Seconds in which a pod would end if its kubelet were there.
+/// The grace period of a pod whose kubelet is stopped, in seconds.
 const GRACE: u32 = 600;
 const HASH: &str = "controller-revision-hash";
 
@@ -152,7 +151,8 @@ fn status(phase: &str, ready: bool) -> Value {
     })
 }
 
-/// Gives every DaemonSet a status that is wrong in every counter, so that a right one was written.
+/// Gives every DaemonSet a status that is wrong in every counter, so that correct counters prove a
+/// write.
 pub(super) async fn spoil_status(client: Client, names: impl Iterator<Item = String>) {
     let api: Api<k8s_openapi::api::apps::v1::DaemonSet> = Api::default_namespaced(client);
     let status = json!({"status": {

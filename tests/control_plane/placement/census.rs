@@ -1,4 +1,4 @@
-//! Whether the shapes ask anything: how often each rule of placement said yes and no.
+//! The coverage of the random shapes: how often each rule of placement was satisfied and not.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use ds_plan::controller::node_affinity::{RequirementOutcome, Subject, TermOutcom
 use ds_plan::controller::placement::{Obstacle, RuleOutcome, TaintVerdict, explain, judge};
 use ds_plan::model::Snapshot;
 
-/// For each rule, how often it said yes and how often no; and how often each rule decided.
+/// For each rule, how often it was satisfied and how often not; and how often it alone decided.
 #[derive(Debug, Default)]
 pub(super) struct Census {
     rules: BTreeMap<String, [u32; 2]>,
     decisive: BTreeMap<&'static str, u32>,
 }
 
-/// Every question, with the least counts of yes and no that make it one.
+/// Every rule, with the minimum counts of both results.
 const EXPECTED: [(&str, [u32; 2]); 18] = [
     ("a pod starts", [500, 500]),
     ("a pod stays", [500, 500]),
@@ -36,7 +36,7 @@ const EXPECTED: [(&str, [u32; 2]); 18] = [
 ];
 
 impl Census {
-    /// Asks every rule about every DaemonSet of the snapshot on every node.
+    /// Evaluates every rule for every DaemonSet of the snapshot on every node.
     pub(super) fn of(snapshot: &Snapshot) -> Self {
         let mut census = Self::default();
         for daemon_set in &snapshot.daemon_sets {
@@ -61,7 +61,7 @@ impl Census {
         census
     }
 
-    /// Panics unless every question got enough answers of both kinds.
+    /// Panics unless every rule had enough results of both kinds.
     pub(super) fn assert_interesting(&self) {
         for (rule, least) in EXPECTED {
             let seen = self.rules.get(rule).copied().unwrap_or_default();

@@ -1,17 +1,17 @@
-//! Random nodes and DaemonSets that have something to do with each other: they draw labels, taints
-//! and names from the same few.
+//! Random nodes and DaemonSets that are likely to match: they draw labels, taints and names from
+//! the same small sets.
 
 use serde_json::{Value, json};
 
 use crate::harness::FakeNode;
 use crate::random::Random;
 
-/// How many nodes there are.
+/// The number of nodes.
 pub(super) const NODES: usize = 48;
-/// How many DaemonSets there are.
+/// The number of DaemonSets.
 pub(super) const DAEMON_SETS: usize = 72;
-/// Where the DaemonSets are. The annotations of two of these name nodes that have pods; without an
-/// admission plugin that reads them, nobody does.
+/// The namespaces of the DaemonSets. The annotations of two of them select nodes that have pods;
+/// without an admission plugin that reads them, they have no effect.
 pub(super) const NAMESPACES: [(&str, &[(&str, &str)]); 3] = [
     ("plain", &[]),
     ("selecting", &[("scheduler.alpha.kubernetes.io/node-selector", "example.com/pool=gpu")]),
@@ -20,7 +20,7 @@ pub(super) const NAMESPACES: [(&str, &[(&str, &str)]); 3] = [
 
 const TEST: &str = "the_controller_creates_pods_where_the_plan_does";
 
-/// Labels of nodes, and the values that they have.
+/// Labels of nodes, and their values.
 const LABELS: [(&str, &[&str]); 8] = [
     ("kubernetes.io/os", &["linux", "linux", "linux", "windows"]),
     ("kubernetes.io/arch", &["amd64", "amd64", "arm64", "s390x"]),
@@ -36,11 +36,11 @@ const NUMBERS: [(&str, &[&str]); 2] = [
     ("cores", &["4", "8", "16", "64", "08", "many", "1e3", "0x10"]),
     ("rank", &["0", "1", "007", "9223372036854775807", "9223372036854775808", "1_000", ""]),
 ];
-/// What numbers are compared with; some of it cannot be read, which the API server lets pass.
+/// Operands for numbers; some cannot be parsed, which the API server accepts.
 const BOUNDS: [&str; 9] =
     ["0", "1", "7", "8", "15", "08", "9223372036854775806", "9223372036854775808", "many"];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-/// Taints that people set, and the values that they have.
+/// Taints that users set, and their values.
 const TAINTS: [(&str, &[&str]); 4] = [
     ("dedicated", &["db", "gpu", ""]),
     ("nvidia.com/gpu", &["present", ""]),
@@ -68,7 +68,6 @@ fn node_name(index: usize) -> String {
     format!("node-{index:02}")
 }
 
-/// All nodes.
 pub(super) fn nodes() -> Vec<FakeNode> {
     (0..NODES).map(node).collect()
 }
@@ -107,7 +106,6 @@ fn taint(random: &mut Random) -> (String, &'static str, &'static str) {
     (key.to_owned(), random.pick(values), random.pick(&EFFECTS))
 }
 
-/// All DaemonSets.
 pub(super) fn daemon_sets() -> Vec<Value> {
     (0..DAEMON_SETS).map(daemon_set).collect()
 }
@@ -131,7 +129,7 @@ fn daemon_set(index: usize) -> Value {
             preferred;
     }
     if random.one_in(10) {
-        pod["nodeName"] = node_name(random.below(NODES + 1)).into(); // the last one is not there
+        pod["nodeName"] = node_name(random.below(NODES + 1)).into(); // the last one does not exist
     }
     if random.one_in(3) {
         pod["hostNetwork"] = true.into();
@@ -141,7 +139,8 @@ fn daemon_set(index: usize) -> Value {
     object(&name, random.pick(&NAMESPACES).0, &pod)
 }
 
-/// DaemonSets with tolerations whose operators an API server takes only if a feature gate is open.
+/// DaemonSets with tolerations whose operators an API server accepts only if a feature gate is
+/// enabled.
 pub(super) fn comparing() -> Vec<Value> {
     let rows = [("Gt", "2"), ("Gt", "20"), ("Lt", "2"), ("Lt", "20")];
     let rows = rows.into_iter().enumerate();

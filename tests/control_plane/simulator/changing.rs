@@ -1,4 +1,4 @@
-//! Updates and patches: versions, generations, what cannot change.
+//! Updates and patches: versions, generations, immutable fields.
 
 use serde_json::{Value, json};
 

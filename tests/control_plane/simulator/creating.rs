@@ -1,4 +1,4 @@
-//! New objects: what the server adds, and what it refuses.
+//! New objects: fields that the server adds, and objects that it rejects.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Evictions, and the budgets that forbid them. No controller counts here: the stories write the
-//! budgets' status themselves. A precondition that fails is not among them: a real server goes on
-//! trying for so long that the request times out.
+//! budgets' status themselves. Failed preconditions are not tested: a real server retries for so
+//! long that the request times out.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What users may not do, in the words of RBAC.
+//! Requests that users may not send, with RBAC's messages.
 
 use ds_plan::simulator::Denial;
 use http::Request;
@@ -11,7 +11,7 @@ use super::quiet;
 use crate::harness::block_on;
 
 #[test]
-fn denials_read_as_those_of_rbac() {
+fn denials_have_rbacs_messages() {
     let plane = quiet();
     let real = plane.client_of("dev");
     block_on(async move {

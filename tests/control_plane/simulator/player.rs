@@ -1,4 +1,4 @@
-//! Sends a story's requests to both servers, and compares what they answer.
+//! Sends a story's requests to both servers, and compares their answers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ use similar::TextDiff;
 
 use crate::harness::{ControlPlane, block_on};
 
-/// Requests in order, each with a name. In a body, path or query, `<NAME.uid>` and
-/// `<NAME.version>` stand for those of the object that the request of that name was answered with.
+/// Requests in order, each with a name. In a body, path or query, `<NAME.uid>` and `<NAME.version>`
+/// stand for those of the object in the answer to the request of that name.
 pub(super) struct Story {
-    /// Names of namespaces and cluster-wide objects begin so, to keep stories apart.
+    /// The prefix of the names of namespaces and cluster-scoped objects, to keep stories apart.
     pub(super) name: &'static str,
     requests: Vec<Step>,
 }
@@ -46,28 +46,28 @@ impl Story {
         story
     }
 
-    /// One more request: `METHOD /path?query`. `{ns}` in it is the story's namespace.
+    /// Adds a request: `METHOD /path?query`. `{ns}` in it is the story's namespace.
     pub(super) fn send(&mut self, name: &str, line: &str, media_type: &'static str, body: Value) {
         let line = line.replace("{ns}", self.name);
         let name = name.to_owned();
         self.requests.push(Step { name, line, media_type, body: Some(body), code_only: false });
     }
 
-    /// One more request without a body.
+    /// Adds a request without a body.
     pub(super) fn ask(&mut self, name: &str, line: &str) {
         let line = line.replace("{ns}", self.name);
         let name = name.to_owned();
         self.requests.push(Step { name, line, media_type: JSON, body: None, code_only: false });
     }
 
-    /// Of the request before, only the status code is compared, because the words are those of
+    /// For the previous request, compares only the status code, because the message comes from
     /// `why`.
     pub(super) fn whatever_the_words(&mut self, _why: &str) {
         self.requests.last_mut().unwrap().code_only = true;
     }
 }
 
-/// Plays a story on both; every difference, as text.
+/// Runs a story on both; returns every difference, as text.
 pub(super) fn play(plane: &ControlPlane, story: Story) -> Vec<String> {
     let kubeconfig = plane.kubeconfig_path();
     block_on(async move {
@@ -88,7 +88,7 @@ pub(super) fn play(plane: &ControlPlane, story: Story) -> Vec<String> {
     })
 }
 
-/// A client that sends every request once: kube would repeat those that are answered 429.
+/// A client that sends every request once: kube would retry those that are answered with 429.
 async fn impatient(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();
@@ -106,16 +106,17 @@ pub(super) fn simulated() -> Server {
     Server::new(store, Timestamp::now)
 }
 
-/// What one side has answered so far.
+/// The answers of one side so far.
 #[derive(Default)]
 struct Memory {
     answers: BTreeMap<String, Value>,
-    /// Texts that are this side's own, and what they are called on both sides.
+    /// Texts that differ between the sides, and their common names.
     own: Vec<(String, String)>,
 }
 
 impl Memory {
-    /// Sends a request; the answer as text, with what is this side's own called by common names.
+    /// Sends a request; returns the answer as text, with common names instead of this side's own
+    /// texts.
     async fn send(&mut self, client: &Client, step: &Step) -> String {
         let (method, path) = step.line.split_once(' ').unwrap();
         let body = step.body.as_ref().map(|body| self.filled(&body.to_string()));
@@ -174,7 +175,7 @@ impl Memory {
                 let is_daemon_set = fields.get("kind") == Some(&json!("DaemonSet"))
                     || fields.get("spec").is_some_and(|spec| spec.get("template").is_some());
                 if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-                    // Only DaemonSets have a record of ownership in the embedded cluster.
+                    // In the embedded cluster only DaemonSets have `managedFields`.
                     if !is_daemon_set {
                         metadata.remove("managedFields");
                     }
@@ -198,7 +199,7 @@ impl Memory {
         }
         let mut text = text.to_owned();
         for (own, common) in &self.own {
-            // A version is a short number; in words it stands in parentheses.
+            // A version is a short number; in messages it is in parentheses.
             let in_words = format!("({own})");
             text = if own.len() > 20 {
                 text.replace(own, common)

@@ -1,4 +1,4 @@
-//! Lists, pages, selectors, and what is not there.
+//! Lists, pages, selectors, and missing objects.
 
 use serde_json::json;
 

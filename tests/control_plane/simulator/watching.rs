@@ -1,4 +1,4 @@
-//! Watches: what comes first, what comes then, and how they end.
+//! Watches: initial events, later events, and their end.
 
 use ds_plan::simulator::Server;
 use http::Request;
@@ -14,7 +14,7 @@ use crate::harness::block_on;
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 #[test]
-fn watches_tell_what_a_real_server_tells() {
+fn watches_send_the_events_of_a_real_server() {
     let plane = quiet();
     let real = plane.client();
     let (want, got) = block_on(async move {
@@ -24,7 +24,7 @@ fn watches_tell_what_a_real_server_tells() {
     assert_eq!(got, want);
 }
 
-/// Changes pods while three watches of them are open; what each was told.
+/// Changes pods while three watches are open; returns the events of each.
 async fn lines(client: &Client) -> Vec<Vec<String>> {
     let send = async |method: &str, path: &str, body: Value| -> Value {
         let media =
@@ -66,8 +66,8 @@ async fn lines(client: &Client) -> Vec<Vec<String>> {
     futures::join!(watches, changes).0
 }
 
-/// Everything that a watch of three seconds tells: code, then kind of event, name, tier and
-/// whether the pod is on its way out.
+/// All events of a watch of three seconds: code, then kind of event, name, tier and whether the pod
+/// is terminating.
 async fn watch(client: &Client, query: String) -> Vec<String> {
     let uri = format!("{PODS}?watch=true&timeoutSeconds=3{query}");
     let answer = client.send(Request::get(uri).body(Body::empty()).unwrap()).await.unwrap();

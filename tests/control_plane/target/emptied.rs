@@ -1,6 +1,6 @@
 //! Structs that a manifest empties: the server drops them on the first apply and stores `{}` on the
-//! second. What `ds-apply` sends comes to the second object at once, and owns afterwards what plain
-//! applies would.
+//! second. `ds-apply` sends a manifest that results in the second object at once, with the same
+//! field ownership as plain applies.
 
 use serde_json::{Value, json};
 
@@ -11,12 +11,12 @@ use super::server::{self, Answer, Run};
 use super::{APPLIER, api_server, decided, desired, equal, ownership_in};
 use crate::planning;
 
-/// What is applied at first, and what empties it, each in the container and in the pod.
+/// The first manifest, and the one that empties a struct; each for the container and for the pod.
 struct Row {
     rule: &'static str,
     first: [Value; 2],
     now: [Value; 2],
-    /// Whether the server makes two templates of it, one after the other.
+    /// Whether the server creates two templates from it, one after the other.
     twice: bool,
 }
 
@@ -89,13 +89,13 @@ async fn applied(client: &kube::Client, object: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn one_apply_comes_to_where_further_ones_stay() {
+async fn one_apply_has_the_same_result_as_several() {
     let plane = api_server();
     let client = plane.client();
     let mut wrong = Vec::new();
     for (at, row) in rows().into_iter().enumerate() {
         let of = |name: &str, [own, pod]: &[Value; 2]| daemon_set(name, own, pod);
-        // As it is, twice.
+        // The plain manifest, twice.
         let name = format!("emptied-{at}");
         let desired = desired(&of(&name, &row.now)).unwrap();
         applied(&client, &of(&name, &row.first)).await;
@@ -104,7 +104,7 @@ async fn one_apply_comes_to_where_further_ones_stay() {
         let differ = once["spec"]["template"] != twice["spec"]["template"];
         assert_eq!(differ, row.twice, "{}", row.rule);
 
-        // As `ds-apply` sends it; of the same name, so that nothing but the way differs.
+        // As `ds-apply` sends it; with the same name, so only the method differs.
         server::delete(&client, &name).await;
         applied(&client, &of(&name, &row.first)).await;
         let before = planning::live(&plane).await;

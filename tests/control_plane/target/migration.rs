@@ -1,4 +1,4 @@
-//! What client-side apply owned, handed over to server-side apply, by rule and on the server.
+//! Migration of fields from client-side apply to server-side apply, by our rules and on the server.
 
 use ds_plan::{manifest, merge};
 use jiff::Timestamp;
@@ -10,8 +10,8 @@ use super::{
 };
 use crate::random::Random;
 
-/// Hands over what client-side appliers own of `live`, for real, and compares what the server then
-/// serves; the object afterwards. Nothing when no such applier owns anything.
+/// Migrates the fields that client-side appliers own in `live` on the server, and compares the
+/// result. Returns the object afterwards; `None` if no such applier owns anything.
 pub(super) async fn migrate(client: &Client, live: &Value) -> Result<Option<Value>, String> {
     let name = live["metadata"]["name"].as_str().unwrap();
     let owners = merge::ownership(live, Timestamp::now()).map_err(|error| error.to_string())?;
@@ -20,7 +20,7 @@ pub(super) async fn migrate(client: &Client, live: &Value) -> Result<Option<Valu
         return Ok(None);
     }
     let migrated = owners.migrated(&from, APPLIER).to_value();
-    // As csaupgrade does it: on top of exactly what was seen.
+    // As csaupgrade does it: with the seen version as a precondition.
     let patch = json!([
         { "op": "add", "path": "/metadata/managedFields", "value": migrated },
         {
@@ -34,9 +34,9 @@ pub(super) async fn migrate(client: &Client, live: &Value) -> Result<Option<Valu
     Ok(Some(served))
 }
 
-/// kubectl applies first, migrates then, and applies once more.
+/// kubectl applies, then migrates, and applies again.
 #[tokio::test]
-async fn kubectl_ends_where_our_steps_end() {
+async fn our_migration_matches_kubectl() {
     let plane = super::api_server();
     let client = plane.client();
     let (mut wrong, mut compared) = (Vec::new(), 0);
@@ -59,7 +59,7 @@ async fn kubectl_ends_where_our_steps_end() {
         if !applied.status.success() {
             continue;
         }
-        // What is left after the migration may be invalid, and kubectl then only warns.
+        // The object after the migration may be invalid; kubectl then only warns.
         let complaint = String::from_utf8_lossy(&applied.stderr).contains("failed to re-apply");
         let invalid = !manifest::validate(&predicted).is_empty();
         if complaint || invalid {
@@ -79,7 +79,7 @@ async fn kubectl_ends_where_our_steps_end() {
     assert!(compared >= 25, "only {compared}");
 }
 
-/// The object after what kubectl does, or why it would be refused.
+/// The object after what kubectl does, or the error if it would be rejected.
 fn kubectl_by_rule(live: &Value, wanted: &Value) -> Result<Value, String> {
     let apply = |live: &Value| -> Result<Value, String> {
         let merged = ours(Some(live), wanted).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Objects that random histories hardly come to, each for one rule.
+//! Objects that random histories rarely produce, one for each rule.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::{APPLIER, Case, Count, api_server};
 
 const AGENT: &str = "/spec/template/spec/containers/0";
 
-/// A DaemonSet with these fields in its container, and these in its pod.
+/// A DaemonSet with these fields in its container and its pod.
 pub(super) fn daemon_set(name: &str, container: &Value, pod: &Value) -> Value {
     let mut agent = json!({ "name": "agent", "image": "cr.example/a:1" });
     agent.as_object_mut().unwrap().extend(container.as_object().unwrap().clone());
@@ -23,7 +23,7 @@ pub(super) fn daemon_set(name: &str, container: &Value, pod: &Value) -> Value {
     })
 }
 
-/// What is applied at first, what is then added by a patch, what is applied now.
+/// The first manifest, a patch that follows, and the manifest that is applied now.
 struct Row {
     rule: &'static str,
     first: [Value; 2],
@@ -67,7 +67,7 @@ fn rows() -> Vec<Row> {
             [env(&[("B", "1")]), none()],
         ),
         row(
-            "two of a name stay beside others",
+            "two of a name stay next to others",
             [env(&[("B", "1")]), none()],
             twice("1", "2"),
             [env(&[("C", "1")]), none()],

@@ -1,5 +1,5 @@
-//! A plan is what then happens: after the take-over and the apply that it describes, the object is
-//! what `diff` showed, and the next plan has nothing to do with it.
+//! A plan describes what then happens: after its handover of fields and its apply, the object is
+//! what `diff` showed, and the next plan is empty.
 
 use ds_plan::merge;
 use ds_plan::model::DesiredDaemonSet;
@@ -15,11 +15,11 @@ use crate::harness::ControlPlane;
 use crate::planning;
 use crate::random::Random;
 
-/// How many objects and manifests are tried.
+/// The number of objects and manifests to try.
 const PAIRS: u64 = 100;
 
 #[tokio::test]
-async fn a_plan_is_what_then_happens_and_the_next_one_is_empty() {
+async fn a_plan_describes_what_happens_and_the_next_one_is_empty() {
     let plane = api_server();
     let client = plane.client();
     let (mut count, mut wrong) = (Count::new(), Vec::new());
@@ -37,7 +37,7 @@ async fn a_plan_is_what_then_happens_and_the_next_one_is_empty() {
     assert!(wrong.is_empty(), "{} wrong, {count:?}\n{}", wrong.len(), wrong.join("\n"));
     let seen = |kind: &str| count.get(kind).copied().unwrap_or_default();
     for (kind, least) in
-        [("carried out", 55), ("taken over", 30), ("with leftovers", 20), ("emptied", 5)]
+        [("applied", 55), ("conflicts forced", 30), ("with leftovers", 20), ("emptied", 5)]
     {
         assert!(seen(kind) >= least, "only {} {kind}: {count:?}", seen(kind));
     }
@@ -58,7 +58,7 @@ async fn carry_out(
     if plan.change == Change::Recreate {
         return Ok(());
     }
-    take_over(client, plan).await?;
+    force_conflicts(client, plan).await?;
     let live = server::get(client, name).await;
     let settled = settled(live.as_ref(), sent(desired));
     let emptied = settled != sent(desired);
@@ -72,12 +72,12 @@ async fn carry_out(
         }
         (answer, refused) => return Err(format!("we: {refused:?}\nthe server: {answer:?}")),
     };
-    count("carried out");
+    count("applied");
     if emptied {
         count("emptied");
     }
-    if !plan.taken_over.is_empty() {
-        count("taken over");
+    if !plan.forced_conflicts.is_empty() {
+        count("conflicts forced");
     }
     if !plan.leftovers.is_empty() {
         count("with leftovers");
@@ -85,7 +85,7 @@ async fn carry_out(
     if let Some(target) = target {
         equal("target", &decided(&target), &decided(&served))?;
     }
-    // To restore the strategy is a second apply.
+    // Restoring the strategy is a second apply.
     let again = server::apply(client, &sent(desired), APPLIER, false, Run::Real).await;
     let Answer::Object(again) = again else { return Err(format!("once more: {again:?}")) };
     equal("object, once more", &decided(&again), &decided(&served))?;
@@ -101,7 +101,7 @@ async fn carry_out(
     Err(format!("{name} is not settled: {:?}\n{:?}\n{stay:?}", next.changes, next.conflicts))
 }
 
-/// What `diff` shows as the object to come; nothing when nothing changes.
+/// The new object that `diff` shows; `None` if nothing changes.
 pub(super) fn target(
     before: &ds_plan::model::Snapshot,
     desired: &DesiredDaemonSet,
@@ -109,7 +109,7 @@ pub(super) fn target(
     let Diff { mut daemon_sets, .. } = diff(DiffInput {
         snapshot: before,
         desired: std::slice::from_ref(desired),
-        take_over: &BTreeSet::new(),
+        force_conflicts: &BTreeSet::new(),
         source: SourceInfo::default(),
         warnings: Vec::new(),
         show_values: true,
@@ -117,21 +117,21 @@ pub(super) fn target(
     daemon_sets.remove(0).target
 }
 
-/// The ownership that the plan assumes, written as `ds-apply` would.
-async fn take_over(client: &Client, plan: &DaemonSetPlan) -> Result<(), String> {
-    if plan.taken_over.is_empty() {
+/// Writes the field ownership that the plan assumes, as `ds-apply` would.
+async fn force_conflicts(client: &Client, plan: &DaemonSetPlan) -> Result<(), String> {
+    if plan.forced_conflicts.is_empty() {
         return Ok(());
     }
     let name = plan.name.as_str();
     let live = server::get(client, name).await.unwrap();
     let owners = merge::ownership(&live, Timestamp::now()).map_err(|error| error.to_string())?;
-    let names: Vec<&str> = plan.taken_over.iter().map(String::as_str).collect();
+    let names: Vec<&str> = plan.forced_conflicts.iter().map(String::as_str).collect();
     let version = &live["metadata"]["resourceVersion"];
     let patch = json!([
         { "op": "test", "path": "/metadata/resourceVersion", "value": version },
         {
             "op": "add", "path": "/metadata/managedFields",
-            "value": owners.taken_over(&names, APPLIER).to_value(),
+            "value": owners.transferred(&names, APPLIER).to_value(),
         },
     ]);
     server::patch(client, name, "json-patch", APPLIER, &patch).await.map(|_| ())

@@ -1,4 +1,4 @@
-//! The table of how fields merge, taken again from the API server.
+//! The table of how fields merge, generated again from the API server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 const DAEMON_SET: &str = "io.k8s.api.apps.v1.DaemonSet";
 
 #[test]
-fn the_table_is_what_the_server_says() {
+fn the_table_matches_the_server() {
     let plane = super::api_server();
     let document = plane.kubectl(&["get", "--raw", "/openapi/v3/apis/apps/v1"]);
     let document: Value = serde_json::from_str(&document).unwrap();
@@ -20,18 +20,18 @@ fn the_table_is_what_the_server_says() {
     if fs::read_to_string(&path).unwrap_or_default() != text {
         let new = path.with_extension("json.new");
         fs::write(&new, text).unwrap();
-        panic!("the server says something else than schema.json; see {}", new.display());
+        panic!("schema.json does not match the server; see {}", new.display());
     }
 }
 
-/// Goes from the DaemonSet down into every schema that is merged field by field.
+/// Walks from the DaemonSet into every schema that is merged field by field.
 struct Reader<'d> {
     schemas: &'d Value,
     table: BTreeMap<String, Map<String, Value>>,
 }
 
 impl Reader<'_> {
-    /// Writes down a schema with named fields; its short name.
+    /// Records a schema with named fields; returns its short name.
     fn structure(&mut self, name: &str) -> String {
         let short = name.rsplit('.').next().unwrap().to_owned();
         if !self.table.contains_key(&short) {
@@ -46,7 +46,7 @@ impl Reader<'_> {
         short
     }
 
-    /// How a field merges; nothing for a plain value.
+    /// How a field merges; `None` for an atomic value.
     fn kind(&mut self, schema: &Value) -> Option<Value> {
         if let Some(name) = reference(schema) {
             let target = &self.schemas[name];
@@ -55,7 +55,7 @@ impl Reader<'_> {
             } else if target["properties"].is_object() {
                 Some(self.structure(name).into())
             } else {
-                assert_ne!(target["type"], "object", "{name} has any fields");
+                assert_ne!(target["type"], "object", "{name} accepts any field");
                 None
             };
         }
@@ -64,7 +64,7 @@ impl Reader<'_> {
             Some("object") if is_atomic(schema) => Some("atomic".into()),
             Some("object") => {
                 let entry = &schema["additionalProperties"];
-                assert_eq!(self.kind(entry), None, "only maps of plain values are known");
+                assert_eq!(self.kind(entry), None, "only maps of atomic values are supported");
                 Some("map".into())
             }
             _ => None,

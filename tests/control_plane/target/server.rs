@@ -1,4 +1,4 @@
-//! Requests to the API server, in the forms that the tools of the field use.
+//! Requests to the API server, in the forms that common tools use.
 
 use kube::Client;
 use kube::core::Status;
@@ -6,20 +6,20 @@ use serde_json::Value;
 
 const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
 
-/// What the server makes of an apply.
+/// The result of an apply on the server.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// The object afterwards.
+    /// The object after the apply.
     Object(Value),
     /// Field and message of each conflict, sorted.
     Conflicts(Vec<(String, String)>),
     /// The object would be invalid.
     Invalid(String),
-    /// It fails.
+    /// Another failure.
     Failed(String),
 }
 
-/// Whether something is done, or only answered.
+/// Whether a request is applied or a dry run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Run {
     Dry,
@@ -62,7 +62,7 @@ fn refusal(status: &Status) -> Answer {
     }
 }
 
-/// A patch of another kind, done by a manager; what the server says when it does not like it.
+/// A patch of another type by a manager; returns the server's message if it is rejected.
 pub(super) async fn patch(
     client: &Client,
     path: &str,
@@ -77,7 +77,7 @@ pub(super) async fn patch(
     client.request(request.body(body).unwrap()).await.map_err(|error| error.to_string())
 }
 
-/// The object as it is, ownership included.
+/// The live object, including its managed fields.
 pub(super) async fn get(client: &Client, name: &str) -> Option<Value> {
     let request = http::Request::get(format!("{DAEMON_SETS}/{name}")).body(Vec::new()).unwrap();
     match client.request(request).await {
@@ -87,7 +87,7 @@ pub(super) async fn get(client: &Client, name: &str) -> Option<Value> {
     }
 }
 
-/// Deletes an object that nothing holds back.
+/// Deletes an object without finalizers.
 pub(super) async fn delete(client: &Client, name: &str) {
     let request = http::Request::delete(format!("{DAEMON_SETS}/{name}")).body(Vec::new()).unwrap();
     client.request::<Value>(request).await.unwrap();

@@ -1,5 +1,5 @@
-//! How a live object came to be: who created it, and who wrote to it since. By the tools
-//! themselves where they have rules of their own, by bare requests where they do not.
+//! The history of a live object: the client that created it, and all later writers. Uses the tools
+//! themselves if they have their own rules, and plain requests otherwise.
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::server::{self, Run};
 use crate::harness::ControlPlane;
 use crate::random::Random;
 
-/// Makes a live object, or none, and tells how.
+/// Creates a live object, or none, and describes its history.
 pub(super) async fn live(
     plane: &ControlPlane,
     client: &Client,
@@ -23,8 +23,8 @@ pub(super) async fn live(
     told
 }
 
-/// What is applied in the end: mostly a whole DaemonSet, now and then part of one, or one with
-/// two elements of one name.
+/// The manifest to apply: usually a whole DaemonSet, sometimes part of one, or one with two
+/// elements of the same name.
 pub(super) fn to_apply(random: &mut Random, name: &str) -> Value {
     let mut object = match random.below(8) {
         0 => manifests::part(random, name),
@@ -68,7 +68,7 @@ async fn apply(client: &Client, object: &Value, manager: &str) -> String {
     format!("{manager} applies: {how}")
 }
 
-/// One more write by somebody, and what came of it.
+/// One more write by a random client; describes the result.
 pub(super) async fn write(
     plane: &ControlPlane,
     client: &Client,
@@ -105,7 +105,7 @@ pub(super) async fn write(
     }
 }
 
-/// Patches as a program or a person with curl would send them.
+/// A patch as a program or a user with curl would send it.
 async fn bare(client: &Client, random: &mut Random, name: &str) -> String {
     let whole = manifests::whole(random, name);
     let (path, kind, body) = match random.below(6) {
@@ -123,7 +123,7 @@ async fn bare(client: &Client, random: &mut Random, name: &str) -> String {
             (name.to_owned(), "json-patch", body)
         }
         4 => {
-            // Two of one name, which only such a patch can bring in.
+            // Two elements of the same name, which only such a patch can add.
             let twice = json!([{ "name": "A", "value": "1" }, { "name": "A", "value": "2" }]);
             let path = "/spec/template/spec/containers/0/env";
             let body = json!([{ "op": "add", "path": path, "value": twice }]);
@@ -141,7 +141,7 @@ async fn bare(client: &Client, random: &mut Random, name: &str) -> String {
     format!("{manager} sends a {kind} {body}: {}", how.map_or_else(|text| text, |_| "done".into()))
 }
 
-/// Ownership as old or careless writers leave it.
+/// Managed fields as old or careless clients write them.
 async fn ownership(client: &Client, random: &mut Random, name: &str) -> String {
     let Some(live) = server::get(client, name).await else { return "nothing to write to".into() };
     let mut entries = live["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();

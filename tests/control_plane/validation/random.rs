@@ -1,4 +1,4 @@
-//! Random DaemonSets: any field of the API's types, with the values that the tables give to fields
+//! Random DaemonSets: any field of the API's types, with the values that the tables have for fields
 //! of its name, and with others.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::rows::{self, Row};
 use crate::random::Random;
 
-/// Fields by Go type and name, as the manifest room knows them.
+/// Fields by Go type and name, from the table of fields.
 type Types = BTreeMap<String, BTreeMap<String, Field>>;
 
 #[derive(serde::Deserialize)]
@@ -17,18 +17,19 @@ struct Field {
     kind: String,
 }
 
-/// Texts that somebody might write anywhere.
+/// Texts that a user might write in any field.
 const TEXTS: [&str; 12] =
     ["", "a", "main", "scratch", "A", "a.b", "a b", "/a", "../a", "example.com/a", "<&>", "ä"];
 const NUMBERS: [i64; 9] = [0, 1, 2, -1, 80, 255, 65535, 70000, i32::MAX as i64];
 const QUANTITIES: [&str; 9] = ["0", "1", "2", "-1", "500m", "1500m", "1Gi", "2Mi", "3Mi"];
 const RESOURCES: [&str; 7] =
     ["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "hugepages-2Mi", "disk", "pods"];
-/// Dropped by a server with default feature gates before it validates, or nothing to validate.
+/// Fields that a server with default feature gates drops before it validates, or that have no
+/// validation.
 const LEFT_OUT: [&str; 5] =
     ["clusterTrustBundle", "podCertificate", "stopSignal", "schedulingGroup", "managedFields"];
 
-/// Makes the same objects for the same seed.
+/// Creates the same objects for the same seed.
 pub(super) struct Maker {
     types: Types,
     /// The values of the tables' rows, by name of the field.
@@ -49,7 +50,7 @@ impl Maker {
         Self { types, known, random: Random::seeded(seed) }
     }
 
-    /// The valid object with some fields of its pod and its strategy made anew.
+    /// The valid object with some fields of its pod and its strategy replaced.
     pub(super) fn daemon_set(&mut self) -> Value {
         let mut object = rows::valid();
         let spec = &mut object["spec"];
@@ -104,7 +105,7 @@ impl Maker {
             .iter()
             .map(|(name, field)| (name.clone(), field.kind.clone()))
             .collect();
-        // Of many fields few, of few fields most.
+        // Few fields of types with many, most fields of types with few.
         let odds = 1 + fields.len() / 4;
         let mut object = json!({});
         for (name, kind) in fields {
@@ -134,12 +135,12 @@ impl Maker {
                 Value::Object(amounts.collect::<Map<_, _>>())
             }
             "Time" | "Raw" => Value::Null,
-            other => panic!("a new kind of field: {other}"),
+            other => panic!("unknown kind of field: {other}"),
         }
     }
 }
 
-/// Files every scalar below `value` under the name of its field.
+/// Records every scalar below `value` under the name of its field.
 fn collect(name: &str, value: &Value, known: &mut BTreeMap<String, Vec<Value>>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(name, value)| collect(name, value, known)),

@@ -13,13 +13,13 @@ fn plain(object: &Value) -> Apply<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_server_answers_to_an_apply() {
+async fn answers_to_an_apply() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     let (_lock, writer) = locked(&cluster).await;
     let (v1, v2) = (manifest("agent:v1"), manifest("agent:v2"));
 
-    // A dry run of what is not there yet, and of a change.
+    // A dry run of a create, and of a change.
     let tried = cluster.try_apply(&agent(), &plain(&v1)).await.unwrap();
     assert_eq!(image(&tried), "agent:v1");
     assert_eq!(tried.raw["spec"]["revisionHistoryLimit"], 10, "the server defaults it");
@@ -44,7 +44,7 @@ async fn what_the_server_answers_to_an_apply() {
     let second = writer.apply(&agent(), &apply).await.unwrap();
     assert_eq!((image(&second), second.generation), ("agent:v2", 2));
 
-    // Somebody else's fields.
+    // Fields of another client.
     let patch =
         r#"{"spec":{"template":{"spec":{"containers":[{"name":"agent","image":"hot:fix"}]}}}}"#;
     plane.kubectl(&["patch", "ds", "agent", "--field-manager=bob \"the\" fixer", "-p", patch]);
@@ -58,19 +58,19 @@ async fn what_the_server_answers_to_an_apply() {
     assert_eq!(fields, &[want]);
     assert_eq!(
         error.to_string(),
-        "patch daemonsets.apps default/agent: 1 of its fields is owned by others"
+        "patch daemonsets.apps default/agent: 1 of its fields is owned by other field managers"
     );
     let forced = writer.apply(&agent(), &Apply { force: true, ..plain(&v2) }).await.unwrap();
     assert_eq!(image(&forced), "agent:v2");
 
-    // One that was deleted meanwhile is not created anew.
+    // An object that was deleted meanwhile is not created again.
     plane.kubectl(&["delete", "ds", "agent"]);
     let error = writer.apply(&agent(), &Apply { uid: Some(&first.uid), ..plain(&v2) }).await;
     assert!(matches!(error, Err(WriteError::Stale { .. })), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_server_does_not_take() {
+async fn rejected_applies() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     let (_lock, writer) = locked(&cluster).await;
@@ -107,7 +107,7 @@ async fn what_the_server_does_not_take() {
             break;
         }
     }
-    let denied = denied.expect("the policy is in force by now");
+    let denied = denied.expect("the policy is in effect by now");
     assert!(matches!(denied, WriteError::Denied { .. }), "{denied:?}");
     assert!(denied.to_string().contains("no latest, please"), "{denied}");
 }
@@ -131,7 +131,7 @@ spec: {policyName: no-latest, validationActions: [Deny]}
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_are_tried_out_before_anything_is_deleted() {
+async fn pods_are_validated_before_anything_is_deleted() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     plane.kubectl(&["label", "ns", "default", "pod-security.kubernetes.io/enforce=restricted"]);
@@ -156,7 +156,7 @@ async fn pods_are_tried_out_before_anything_is_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn characters_that_yaml_treats_differently_arrive_as_they_are() {
+async fn characters_that_yaml_treats_differently_arrive_unchanged() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     let odd: String = (0..0x300_u32)
@@ -182,12 +182,12 @@ async fn ownership_is_replaced_and_nothing_else() {
     managed[0]["manager"] = "ds-apply".into();
     managed[0]["operation"] = "Apply".into();
 
-    // Somebody else is faster.
+    // Another client writes first.
     plane.kubectl(&["annotate", "ds", "agent", "x=y"]);
     let annotated = live(&cluster).await;
     let error = writer.replace_managed_fields(&before, &managed).await.unwrap_err();
     assert!(matches!(error, WriteError::Stale { .. }), "{error:?}");
-    assert_eq!(live(&cluster).await, annotated, "a lost race changes nothing");
+    assert_eq!(live(&cluster).await, annotated, "a failed precondition changes nothing");
 
     let managed = {
         let mut managed = annotated.raw["metadata"]["managedFields"].clone();
@@ -218,7 +218,7 @@ async fn ownership_is_replaced_and_nothing_else() {
     got.sort_by_key(|entry| entry.0.to_string());
     assert_eq!(got, want);
 
-    // Of the same name, but another one.
+    // The same name, but another object.
     plane.kubectl(&["delete", "ds", "agent"]);
     plane.apply_yaml(&manifest("agent:v1").to_string());
     let error = writer.replace_managed_fields(&after, &managed).await.unwrap_err();
@@ -237,7 +237,7 @@ data: {spec: {template: {"$patch": replace}}}
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn revisions_are_annotated_and_not_changed_otherwise() {
+async fn revisions_are_only_annotated() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     let (_lock, writer) = locked(&cluster).await;
@@ -274,7 +274,7 @@ async fn revisions_are_annotated_and_not_changed_otherwise() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_not_is_told_before_and_after() {
+async fn missing_permissions_are_reported_before_and_after() {
     let plane = quiet();
     let pods = Access {
         verb: Verb::Create,

@@ -1,4 +1,4 @@
-//! Deletes of one identity.
+//! Deletes of a pod by its identity.
 
 use ds_plan::cluster::WriteError;
 use ds_plan::model::{Cascade, DaemonSet, Uid};
@@ -18,7 +18,7 @@ fn uid(plane: &ControlPlane, object: &str) -> Uid {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_pod_that_was_meant_is_deleted() {
+async fn only_the_pod_with_the_given_uid_is_deleted() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     let (_lock, writer) = locked(&cluster).await;
@@ -35,7 +35,7 @@ async fn only_the_pod_that_was_meant_is_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_of_a_deleted_daemon_set_go_or_stay() {
+async fn pods_of_a_deleted_daemon_set_are_deleted_or_orphaned() {
     let plane = ControlPlane::start();
     plane.create_nodes(crate::harness::FakeNode::many("node", 2));
     let cluster = admin(&plane).await;
@@ -61,7 +61,7 @@ async fn pods_of_a_deleted_daemon_set_go_or_stay() {
                 deleted => break deleted.unwrap(),
             }
         }
-        wait_until("the DaemonSet to go", soon, || {
+        wait_until("the DaemonSet to be deleted", soon, || {
             plane.kubectl(&["get", "ds", "-o=name"]).is_empty()
         });
         wait_until("its pods", soon, || pods() == left);

@@ -19,7 +19,7 @@ fn sent(cluster: &WritableCluster, (verb, resource): (Verb, Resource)) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_apply_is_sent_again_only_when_it_cannot_have_happened() {
+async fn an_apply_is_retried_only_if_it_was_not_applied() {
     let plane = quiet();
     let proxy = Proxy::start(&plane, "admin");
     let (cluster, direct) =
@@ -60,7 +60,7 @@ spec: {containers: [{name: c, image: i}]}
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pods_delete_is_sent_once_and_what_came_of_it_is_said() {
+async fn a_delete_is_sent_once_and_its_result_is_reported() {
     let plane = quiet();
     let proxy = Proxy::start(&plane, "admin");
     let cluster = connected(proxy.kubeconfig_path().to_owned()).await;
@@ -80,7 +80,7 @@ async fn a_pods_delete_is_sent_once_and_what_came_of_it_is_said() {
             first &= !hit;
             hit.then(|| this.clone())
         });
-        // Whether it is still to go is for whoever asked to decide again.
+        // The caller decides whether to send the delete again.
         let (namespace, name, uid) = ("default".into(), "agent-x".into(), uid.into());
         let delete = || writer.delete_pod(&namespace, &name, &uid);
         let error = delete().await.unwrap_err();
@@ -95,7 +95,7 @@ async fn a_pods_delete_is_sent_once_and_what_came_of_it_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_cannot_renew_writes_nothing_until_it_can() {
+async fn a_holder_that_cannot_renew_writes_nothing() {
     let plane = quiet();
     let proxy = Proxy::start(&plane, "admin");
     let cluster = connected(proxy.kubeconfig_path().to_owned()).await;
@@ -113,13 +113,13 @@ async fn who_cannot_renew_writes_nothing_until_it_can() {
     let error = writer.apply(&agent(), &apply).await.unwrap_err();
     assert!(matches!(error, WriteError::Unlocked { .. }), "{error:?}");
     assert_eq!(sent(&cluster, PATCHES), 0);
-    proxy.mend();
+    proxy.fix();
     wait_until_async("the lock to be fresh again", SOON, async || lock.is_fresh()).await;
     writer.apply(&agent(), &apply).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_is_given_back_after_the_last_write() {
+async fn a_lock_is_released_after_the_last_write() {
     let plane = quiet();
     let proxy = Proxy::start(&plane, "admin");
     let cluster = connected(proxy.kubeconfig_path().to_owned()).await;

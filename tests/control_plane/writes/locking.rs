@@ -1,4 +1,4 @@
-//! One holder at a time, also when one of them dies, sleeps or is robbed.
+//! A lock has one holder at a time, also if a holder dies, is suspended or loses its lock.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use crate::harness::wait_until_async;
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// Where the process that holds a lock finds its cluster.
+/// Set for the process that holds a lock: the path of its kubeconfig.
 const KUBECONFIG: &str = "DS_PLAN_TEST_HOLDER_KUBECONFIG";
 
-/// A lease of 3 s, and a request of 1 s.
+/// A lease of 3 s, and a request timeout of 1 s.
 fn short() -> LockOptions {
     LockOptions {
         lease: Duration::from_secs(3),
@@ -32,22 +32,21 @@ fn at_once() -> LockOptions {
 
 async fn refused(cluster: &WritableCluster, id: &str) -> String {
     match cluster.lock(&agent(), &holder(id), &at_once()).await {
-        Ok(_) => panic!("two hold the lock"),
+        Ok(_) => panic!("two processes hold the lock"),
         Err(error @ LockError::Held { .. }) => error.to_string(),
         Err(error) => panic!("{error:?}"),
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_second_waits_for_the_first() {
+async fn a_second_holder_waits_for_the_first() {
     let plane = quiet();
     let (cluster, other) = (admin(&plane).await, admin(&plane).await);
     let lock = cluster.lock(&agent(), &holder("first"), &short()).await.unwrap();
     assert!(lock.is_fresh());
     assert_eq!(
         refused(&other, "second").await,
-        "default/agent is locked by alice on build-7 (process 4711, https://ci.example/runs/5), \
-         and was for 0 s"
+        "default/agent is locked by alice on build-7 (process 4711, https://ci.example/runs/5) for 0 s"
     );
     // Longer than the lease: it is renewed.
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -69,7 +68,7 @@ async fn the_second_waits_for_the_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_at_once_one_gets_the_lock() {
+async fn one_of_many_concurrent_holders_gets_the_lock() {
     let plane = quiet();
     let mut takers = tokio::task::JoinSet::new();
     for number in 0..8 {
@@ -83,7 +82,7 @@ async fn of_many_at_once_one_gets_the_lock() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_robbed_finds_out() {
+async fn a_holder_notices_that_it_lost_its_lock() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     for (case, theft) in
@@ -94,13 +93,13 @@ async fn who_is_robbed_finds_out() {
             None => {
                 let robbed = cluster.unlock(&agent()).await.unwrap().unwrap();
                 assert!(robbed.holder().unwrap().starts_with("alice on build-7"));
-                assert!(cluster.unlock(&agent()).await.unwrap().is_none(), "nobody has it now");
+                assert!(cluster.unlock(&agent()).await.unwrap().is_none(), "the lock is free now");
             }
             Some(arguments) => drop(plane.kubectl(arguments)),
         }
-        tokio::time::timeout(SOON, lock.lost()).await.expect("the next renewal tells");
+        tokio::time::timeout(SOON, lock.lost()).await.expect("the next renewal fails");
         assert!(!lock.is_fresh());
-        // It does not take away what is another's now.
+        // A holder that lost its lock does not release the new holder's.
         let next = cluster.lock(&agent(), &holder("next"), &at_once()).await.unwrap();
         drop(lock);
         next.set_note("x", None).await.unwrap();
@@ -109,14 +108,14 @@ async fn who_is_robbed_finds_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn notes_outlive_the_lock() {
+async fn annotations_outlive_the_lock() {
     const FAILED: &str = "ds-plan.dev/failed-templates";
     let plane = quiet();
     let cluster = admin(&plane).await;
     let lock = cluster.lock(&agent(), &holder("first"), &short()).await.unwrap();
     assert_eq!(lock.note(FAILED).await, None);
     lock.set_note(FAILED, Some("sha256:1")).await.unwrap();
-    // Somebody writes to the lease, and does not take it.
+    // Another client writes to the lease, and does not take it.
     plane.kubectl(&["label", "lease", "ds-plan-agent", "team=blue"]);
     lock.set_note(FAILED, Some("sha256:1,sha256:2")).await.unwrap();
     lock.release().await.unwrap();
@@ -151,7 +150,7 @@ impl Other {
         Self { child, lines }
     }
 
-    /// Reads on until it says this.
+    /// Reads on until the process prints this.
     fn says(&mut self, want: &str) {
         let found = self.lines.by_ref().any(|line| line.unwrap() == want);
         assert!(found, "the other process ended without {want:?}");
@@ -177,7 +176,7 @@ async fn a_holder_that_writes() {
     let cluster = connected(kubeconfig.into()).await;
     let lock = cluster.lock(&agent(), &holder("other"), &short()).await.unwrap();
     let writer = lock.writer();
-    // Not for ever: whoever waits for a word that is never said is told so.
+    // Fails after a limit instead of waiting for ever.
     for round in 0..1_500 {
         let mut object = manifest("agent:v1");
         object["metadata"]["annotations"] = serde_json::json!({"round": round.to_string()});
@@ -192,7 +191,7 @@ async fn a_holder_that_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_was_stopped_sends_nothing_new_when_continued() {
+async fn a_stopped_holder_sends_nothing_new_when_continued() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     let mut other = Other::start(plane.kubeconfig_path());
@@ -204,7 +203,7 @@ async fn who_was_stopped_sends_nothing_new_when_continued() {
     let before = live(&cluster).await;
     other.signal("-CONT");
     other.says("unlocked");
-    // It may have been stopped between looking at the lock and sending its one request.
+    // It may have been stopped between checking the lock and sending its one request.
     let after = live(&cluster).await;
     assert!(round(&after) <= round(&before) + 1, "{} {}", round(&before), round(&after));
     assert!(lock.is_fresh());
@@ -215,13 +214,13 @@ async fn who_was_stopped_sends_nothing_new_when_continued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_was_stopped_for_too_short_a_time_goes_on() {
+async fn a_holder_that_was_stopped_briefly_continues() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     let mut other = Other::start(plane.kubeconfig_path());
     other.says("written");
     other.signal("-STOP");
-    // Longer than it may write without a renewal, and shorter than a taker waits.
+    // Longer than it may write without a renewal, and shorter than another client waits to take it.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     let before = live(&cluster).await;
     other.signal("-CONT");
@@ -230,7 +229,7 @@ async fn who_was_stopped_for_too_short_a_time_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_was_killed_is_waited_for() {
+async fn the_lease_of_a_killed_holder_expires_first() {
     let plane = quiet();
     let cluster = admin(&plane).await;
     let mut other = Other::start(plane.kubeconfig_path());
@@ -241,7 +240,7 @@ async fn who_was_killed_is_waited_for() {
     let record = cluster.live().lease(&agent()).await.unwrap().unwrap();
     assert!(record.is_held());
     drop(lock);
-    // What is dropped is given back, a moment later.
+    // Dropping the lock releases it, a moment later.
     wait_until_async("the lease to be free", SOON, async || {
         !cluster.live().lease(&agent()).await.unwrap().unwrap().is_held()
     })

@@ -1,4 +1,4 @@
-//! What is seen of a rollout agrees with the cluster, whatever happens to the watches.
+//! The observer's view of a rollout matches the cluster, whatever happens to its watches.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::harness::{Component, ControlPlane, FakeNode, Fault, Proxy, wait_until
 
 const SOON: Duration = Duration::from_mins(1);
 
-/// A rolled-out DaemonSet on ten nodes, and another one that is none of ours.
+/// A rolled-out DaemonSet on ten nodes, and another one that is not observed.
 fn running() -> ControlPlane {
     let plane = ControlPlane::start();
     plane.create_nodes(FakeNode::many("node", 10));
@@ -41,7 +41,7 @@ async fn observe(cluster: &WritableCluster) -> Observer {
 
 type Seen = (Vec<Node>, Vec<Pod>, Vec<Revision>, Option<Value>);
 
-/// What both an observer and a whole snapshot say about the DaemonSet.
+/// The part of a snapshot that an observer also has.
 fn seen(snapshot: &Snapshot) -> Seen {
     let ours = |name: &str| name.starts_with("agent");
     (
@@ -52,10 +52,10 @@ fn seen(snapshot: &Snapshot) -> Seen {
     )
 }
 
-/// Waits until the observer sees what the cluster is.
+/// Waits until the observer's view matches the cluster.
 async fn agrees(observer: &Observer, cluster: &WritableCluster) {
     let scope = Scope::Namespaces(["default".into()].into());
-    wait_until_async("the observer to agree with the cluster", SOON, async || {
+    wait_until_async("the observer's view to match the cluster", SOON, async || {
         let snapshot = cluster.live().snapshot(&scope, Timestamp::UNIX_EPOCH).await;
         let Ok(snapshot) = snapshot else { return false };
         observer.is_current() && observer.look(|view| seen(&view.snapshot)) == seen(&snapshot)
@@ -73,7 +73,7 @@ async fn through(kubeconfig: &Path) -> WritableCluster {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rollout_is_seen_with_one_watch_a_resource() {
+async fn a_rollout_is_observed_with_one_watch_per_resource() {
     let plane = running();
     let (cluster, eyes) = (admin(&plane).await, admin(&plane).await);
     let mut observer = observe(&eyes).await;
@@ -88,7 +88,7 @@ async fn a_rollout_is_seen_with_one_watch_a_resource() {
     plane.kubectl(&["label", "node", "node-003", "disk=ssd"]);
     plane.kubectl(&["delete", "node", "node-007"]);
     plane.create_nodes([FakeNode::new("node-010")]);
-    // The pod of the node that went stays until it is collected; the other node gets one.
+    // The pod of the removed node stays until it is garbage-collected; the other node gets one.
     wait_until_async("an updated pod on each node", SOON, async || {
         observer.look(|View { snapshot, .. }| {
             let newest = snapshot.revisions.iter().max_by_key(|it| it.number);
@@ -113,7 +113,7 @@ async fn a_rollout_is_seen_with_one_watch_a_resource() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_set_is_seen_when_it_is_created_and_when_it_goes() {
+async fn a_daemon_set_is_observed_when_created_and_deleted() {
     let plane = ControlPlane::start();
     plane.create_nodes(FakeNode::many("node", 3));
     let cluster = admin(&plane).await;
@@ -123,7 +123,7 @@ async fn a_daemon_set_is_seen_when_it_is_created_and_when_it_goes() {
     agrees(&observer, &cluster).await;
     assert_eq!(observer.look(|view| view.snapshot.pods.len()), 3);
     plane.kubectl(&["delete", "ds", "agent"]);
-    wait_until_async("everything to go", SOON, async || {
+    wait_until_async("the DaemonSet and its pods to be deleted", SOON, async || {
         observer.look(|view| view.snapshot.pods.is_empty() && view.snapshot.daemon_sets.is_empty())
     })
     .await;
@@ -131,28 +131,28 @@ async fn a_daemon_set_is_seen_when_it_is_created_and_when_it_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_that_are_never_created_are_complained_of() {
+async fn failed_creates_are_reported() {
     let plane = ControlPlane::start();
     plane.create_nodes(FakeNode::many("node", 2));
     plane.kubectl(&["label", "ns", "default", "pod-security.kubernetes.io/enforce=restricted"]);
     let cluster = admin(&plane).await;
     let observer = observe(&cluster).await;
     plane.apply_yaml(&manifest("agent:v1").to_string());
-    wait_until_async("a complaint", SOON, async || {
-        observer.look(|view| !view.complaints.is_empty())
+    wait_until_async("a failed create", SOON, async || {
+        observer.look(|view| !view.failed_creates.is_empty())
     })
     .await;
     observer.look(|view| {
-        let complaint = &view.complaints[0];
-        assert_eq!(complaint.reason, "FailedCreate");
-        assert!(complaint.message.contains("violates PodSecurity"), "{complaint:?}");
-        assert_eq!(Some(&complaint.about), view.snapshot.daemon_sets.first().map(|it| &it.uid));
-        assert!(complaint.last.is_some());
+        let failed_create = &view.failed_creates[0];
+        assert_eq!(failed_create.reason, "FailedCreate");
+        assert!(failed_create.message.contains("violates PodSecurity"), "{failed_create:?}");
+        assert_eq!(Some(&failed_create.about), view.snapshot.daemon_sets.first().map(|it| &it.uid));
+        assert!(failed_create.last.is_some());
     });
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_to_watches_is_told_and_made_good() {
+async fn watch_errors_are_reported_and_recovered() {
     let plane = running();
     let cluster = admin(&plane).await;
     let proxy = Proxy::start(&plane, "admin");
@@ -161,12 +161,13 @@ async fn what_happens_to_watches_is_told_and_made_good() {
     agrees(&observer, &cluster).await;
     let is_watch = |uri: &str| uri.contains("watch=true");
     let troubled = async || {
-        wait_until_async("trouble to be told", SOON, async || !observer.is_current()).await;
+        wait_until_async("a watch error to be reported", SOON, async || !observer.is_current())
+            .await;
         let health = observer.health();
-        assert!(health.iter().any(|watch| watch.trouble.is_some()), "{health:?}");
+        assert!(health.iter().any(|watch| watch.failure.is_some()), "{health:?}");
     };
 
-    // Cut, and begun again where they were.
+    // The watches are cut, and resumed at their last version.
     let before = eyes.live().request_counts();
     proxy.cut();
     roll(&plane, "agent:v2");
@@ -186,11 +187,11 @@ async fn what_happens_to_watches_is_told_and_made_good() {
         proxy.cut();
         troubled().await;
         roll(&plane, &format!("agent:{}", case.replace(' ', "-")));
-        proxy.mend();
+        proxy.fix();
         agrees(&observer, &cluster).await;
     }
 
-    // What was missed is listed again, when the lists can be read again.
+    // Missed changes are listed again, as soon as lists succeed again.
     let before = eyes.live().request_counts();
     let sent = || eyes.live().request_counts().since(&before);
     let mut told = false;
@@ -208,14 +209,14 @@ async fn what_happens_to_watches_is_told_and_made_good() {
     .await;
     troubled().await;
     roll(&plane, "agent:v9");
-    proxy.mend();
+    proxy.fix();
     agrees(&observer, &cluster).await;
     assert!(sent().of(Verb::List, Resource::Of(Kind::Pod)) > 1, "{:?}", sent());
     assert_eq!(sent().of(Verb::List, Resource::Of(Kind::Node)), 0, "{:?}", sent());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_goes_away_is_waited_for() {
+async fn the_observer_waits_for_an_unavailable_server() {
     let plane = running();
     let (cluster, eyes) = (admin(&plane).await, admin(&plane).await);
     let observer = observe(&eyes).await;
@@ -225,7 +226,8 @@ async fn a_server_that_goes_away_is_waited_for() {
         } else {
             plane.stop_component(Component::ApiServer);
         }
-        wait_until_async("trouble to be told", SOON, async || !observer.is_current()).await;
+        wait_until_async("a watch error to be reported", SOON, async || !observer.is_current())
+            .await;
         plane.start_component(Component::ApiServer);
         roll(&plane, if kill { "agent:v3" } else { "agent:v2" });
         plane.kubectl(&["rollout", "status", "ds/agent"]);

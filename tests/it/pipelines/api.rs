@@ -1,4 +1,4 @@
-//! A forge's API as far as comments go, on a port of this machine.
+//! The comment API of a forge, on a local port.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,16 +7,16 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// What the API has and was asked.
+/// The content of the API and its requests so far.
 #[derive(Default)]
 pub(crate) struct State {
-    /// Comments on the one request, as the API tells them.
+    /// Comments on the one request, as the API returns them.
     pub(crate) comments: Vec<Value>,
-    /// `METHOD PATH` of each request that changed something, or wanted to.
+    /// `METHOD PATH` of each write request, also if it was denied.
     pub(crate) writes: Vec<String>,
-    /// What files there are, by the end of their path.
+    /// The files that can be downloaded, by the end of their path.
     pub(crate) files: Vec<(String, Vec<u8>)>,
-    /// Whether the token may only read.
+    /// Whether the token is read-only.
     pub(crate) read_only: bool,
 }
 
@@ -26,9 +26,8 @@ pub(crate) struct Api {
     state: Arc<Mutex<State>>,
 }
 
-/// Who has the token.
+/// The user of the token.
 const BOT: u32 = 41;
-/// The token.
 pub(crate) const TOKEN: &str = "the-token";
 
 impl Api {
@@ -49,20 +48,20 @@ impl Api {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A comment that somebody wrote before.
+    /// Adds an existing comment of this user.
     pub(crate) fn add(&self, by: u32, body: &str) {
         let comment = comment(self.state().comments.len(), by, body);
         self.state().comments.push(comment);
     }
 
-    /// What the comments say.
+    /// The texts of the comments.
     pub(crate) fn bodies(&self) -> Vec<String> {
         let comments = self.state().comments.clone();
         comments.iter().map(|it| it["body"].as_str().unwrap().to_owned()).collect()
     }
 }
 
-/// As GitHub and as GitLab tell it.
+/// In the format of GitHub and GitLab.
 fn comment(id: usize, by: u32, body: &str) -> Value {
     let kind = if by == BOT { "Bot" } else { "User" };
     json!({"id": id, "user": {"id": by, "type": kind}, "author": {"id": by}, "body": body})

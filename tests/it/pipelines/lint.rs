@@ -1,4 +1,4 @@
-//! What actionlint says of the workflows, and GitLab's own schema of its pipeline.
+//! Runs actionlint on the workflows, and checks the GitLab pipeline against GitLab's own schema.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) fn examples(forge: &str) -> Vec<PathBuf> {
 /// Built by Go at the version that `tests/pipelines/actionlint` pins.
 fn actionlint() -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("actionlint");
-    // Go sees by itself whether there is anything to build.
+    // Go rebuilds only if needed.
     let built = Command::new("go")
         .args(["build", "-mod=readonly", "-trimpath", "-o"])
         .args([program.as_os_str(), "github.com/rhysd/actionlint/cmd/actionlint".as_ref()])
@@ -34,7 +34,7 @@ fn actionlint() -> PathBuf {
     program
 }
 
-/// Runs a linter in a repository that has nothing but these files.
+/// Runs a linter in a repository that contains only these files.
 fn linted(program: &mut Command, files: &[(&Path, String)]) -> (bool, String) {
     let sandbox = Sandbox::new();
     for (file, text) in files {
@@ -55,13 +55,13 @@ fn linted(program: &mut Command, files: &[(&Path, String)]) -> (bool, String) {
 }
 
 #[test]
-fn actionlint_has_nothing_to_say_of_the_workflows() {
+fn actionlint_accepts_the_workflows() {
     let mut files = examples("github");
     files.push(Path::new(ROOT).join(".github/workflows/ci.yml"));
     let texts: Vec<(&Path, String)> =
         files.iter().map(|file| (file.as_path(), fs::read_to_string(file).unwrap())).collect();
     let actionlint = actionlint();
-    // What else is installed must not matter.
+    // Other installed programs must not matter.
     let lint = || {
         let mut lint = Command::new(&actionlint);
         lint.args(["-no-color", "-shellcheck=", "-pyflakes="]);
@@ -76,7 +76,7 @@ fn actionlint_has_nothing_to_say_of_the_workflows() {
 }
 
 #[test]
-fn gitlabs_schema_has_nothing_to_say_of_its_pipeline() {
+fn gitlabs_schema_accepts_its_pipeline() {
     let [file] = &examples("gitlab")[..] else { panic!("one file") };
     let text = fs::read_to_string(file).unwrap();
     let program = web::installed().join("node_modules/gitlab-ci-local/src/index.js");

@@ -1,5 +1,5 @@
-//! What a runner of GitHub's does with a composite action, as far as `action.yml` needs it: inputs
-//! and outputs are put in, each step's shell runs with the runner's environment variables.
+//! A runner of GitHub with a composite action, as far as `action.yml` needs it: replaces inputs and
+//! outputs, and runs each step's shell with the runner's environment variables.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,23 +17,23 @@ pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// A job on a pull request, after its checkout.
 pub(crate) struct Runner<'a> {
     pub(crate) sandbox: &'a Sandbox,
-    /// Where the repository was checked out.
+    /// The folder of the checkout.
     pub(crate) checkout: PathBuf,
     pub(crate) api: &'a Api,
-    /// Which repository the request's branch is in.
+    /// The repository of the request's branch.
     pub(crate) head: &'static str,
-    /// Where the request goes to; empty for a push.
+    /// The target branch of the request; empty for a push.
     pub(crate) base: &'static str,
     /// Whether ds-plan is on `PATH`.
     pub(crate) installed: bool,
 }
 
-/// What a job with the action in it came to.
+/// The result of a job with the action.
 #[derive(Debug, Default)]
 pub(crate) struct Job {
     /// The exit status of the step that failed.
     pub(crate) failed: Option<i32>,
-    /// What the log shows.
+    /// The job's log.
     pub(crate) log: String,
     pub(crate) summary: String,
     outputs: BTreeMap<String, String>,
@@ -45,7 +45,7 @@ impl Job {
         self.outputs.get(&format!("steps.{step}.outputs.{name}")).map_or("", String::as_str)
     }
 
-    /// Lines of the log that the runner acts upon.
+    /// The workflow commands in the log.
     pub(crate) fn orders(&self) -> Vec<&str> {
         self.log.lines().filter(|line| line.trim_start().starts_with("::")).collect()
     }
@@ -75,9 +75,9 @@ impl Runner<'_> {
     }
 
     fn step(&self, step: &Value, job: &mut Job) {
-        // Whatever uses other actions is theirs to test.
+        // Steps that use other actions are not tested.
         let Some(script) = step["run"].as_str() else { return };
-        assert!(!script.contains("${{"), "text from outside belongs into `env`: {script}");
+        assert!(!script.contains("${{"), "untrusted text must be passed in `env`: {script}");
         let [output, summary] = ["output", "summary"].map(|name| self.sandbox.path(name));
         fs::write(&output, "").unwrap();
         let mut bash = bash(&self.checkout, script);
@@ -97,7 +97,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The variables that a runner sets.
+    /// Sets the variables of a runner.
     fn surround(&self, bash: &mut Command, output: &Path, summary: &Path) {
         let event = json!({"pull_request": {
             "number": 7, "head": {"repo": {"full_name": self.head}},
@@ -131,12 +131,12 @@ pub(crate) fn bash(folder: &Path, script: &str) -> Command {
     bash
 }
 
-#[expect(clippy::disallowed_methods, reason = "git, curl and jq are where this machine has them")]
+#[expect(clippy::disallowed_methods, reason = "git, curl and jq are found on the PATH")]
 fn system_path() -> String {
     std::env::var("PATH").unwrap_or_default()
 }
 
-/// Runs a script like that to its end, with further variables.
+/// Runs such a script to its end, with further variables.
 pub(crate) fn ran(sandbox: &Sandbox, script: &str, variables: &[(&str, &str)]) -> Run {
     let mut bash = bash(&sandbox.path("checkout"), script);
     bash.env("HOME", sandbox.path("home"));
@@ -164,18 +164,18 @@ fn filled(text: &str, values: &BTreeMap<String, String>) -> String {
     filled
 }
 
-/// Whether `NAME == 'TEXT'`, or `!=`, is so.
+/// Evaluates `NAME == 'TEXT'` or `NAME != 'TEXT'`; `true` without a condition.
 fn holds(condition: Option<&str>, values: &BTreeMap<String, String>) -> bool {
     let Some(condition) = condition else { return true };
     if let Some((one, other)) = condition.split_once(" && ") {
         return holds(Some(one), values) && holds(Some(other), values);
     }
     let words: Vec<&str> = condition.split(' ').collect();
-    let [name, operator, text] = words[..] else { panic!("not understood: {condition}") };
+    let [name, operator, text] = words[..] else { panic!("unsupported condition: {condition}") };
     let same = values.get(name).map_or("", String::as_str) == text.trim_matches('\'');
     match operator {
         "==" => same,
         "!=" => !same,
-        _ => panic!("not understood: {condition}"),
+        _ => panic!("unsupported condition: {condition}"),
     }
 }

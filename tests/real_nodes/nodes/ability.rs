@@ -1,4 +1,4 @@
-//! Whether this machine can run real nodes.
+//! Checks whether this machine can run real nodes.
 
 use std::env;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::Command;
 /// The bit of `CAP_SYS_ADMIN`, which mounts and namespaces need.
 const SYS_ADMIN: u32 = 21;
 
-/// What is missing, each with what would help; empty if real nodes can run.
+/// The missing requirements, each with a hint; empty if real nodes can run.
 pub(super) fn missing() -> Vec<String> {
     if !cfg!(target_os = "linux") {
         return vec!["Linux".to_owned()];
@@ -33,22 +33,22 @@ pub(super) fn missing() -> Vec<String> {
     missing
 }
 
-/// Says why a test did not run; written past the test harness, which would hold it back.
-pub(super) fn tell_skipped(missing: &[String]) {
+/// Prints why a test did not run; written past the test harness, which would capture it.
+pub(super) fn report_skipped(missing: &[String]) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let missing = missing.join("; ");
     let _ = writeln!(io::stderr(), "real nodes: {test} SKIPPED, missing here: {missing}");
 }
 
-/// Where runc is.
+/// The path of runc.
 pub(super) fn runc() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // Where the distributions put it, and some users' PATH does not lead.
+    // Distributions install it here, but some users' PATH does not contain it.
     let folders = env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     folders.map(|folder| folder.join("runc")).find(|file| file.is_file())
 }
 
-/// The kubelet's containers have seccomp profiles, which not every runc can keep.
+/// The kubelet's containers have seccomp profiles, which not every runc supports.
 fn has_seccomp(runc: &Path) -> bool {
     let output = Command::new(runc).arg("--version").output();
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("libseccomp"))
@@ -65,7 +65,7 @@ fn may_mount(status: &str) -> bool {
     set.is_some_and(|set| set >> SYS_ADMIN & 1 == 1)
 }
 
-/// Makes a cgroup for a moment, in the first hierarchy if there are several.
+/// Creates a cgroup and removes it, in the first hierarchy if there are several.
 fn make_cgroup() -> io::Result<()> {
     let root = Path::new("/sys/fs/cgroup");
     let unified = root.join("cgroup.controllers").is_file();

@@ -1,11 +1,11 @@
-//! The programs that real nodes are made of, built with Go on first use.
+//! The programs of real nodes, built with Go on first use.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::harness::go_build::{self, Tool};
 
-/// Ours; apart from the others, which take minutes where nothing was built yet.
+/// Our own programs; apart from the others, which take minutes if Go's cache is empty.
 const OWN: [Tool; 1] = [Tool {
     folder: "nodes",
     programs: &[("agent", "./agent"), ("node", "./node"), ("registry", "./registry")],

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::{ability, binaries};
 
-/// Where a node's containerd listens. Such a path may have some hundred characters at most.
+/// The socket of a node's containerd. Such a path may have about a hundred characters at most.
 pub(super) fn socket(folder: &Path) -> PathBuf {
     folder.join("containerd.sock")
 }
 
-/// Where containerd keeps what does not outlive it.
+/// The folder of containerd's volatile state.
 pub(super) fn state(folder: &Path) -> PathBuf {
     folder.join("state")
 }
@@ -30,7 +30,7 @@ pub(super) fn write(folder: &Path, registry: u16, kubelet: u16) {
 /// `restrict_oom_score_adj`: without `CAP_SYS_RESOURCE`, runc could not start the pause container.
 /// `disable_apparmor`: a profile would stay loaded in the machine's kernel.
 fn containerd(folder: &Path, registry: u16) -> String {
-    let runc = ability::runc().expect("it was looked for before");
+    let runc = ability::runc().expect("`missing` has found it");
     format!(
         "version = 3
 root = '{folder}/root'
@@ -61,8 +61,8 @@ SystemdCgroup = false
     )
 }
 
-/// No reservations and no evictions: the machine belongs to others. Leases are renewed every two
-/// seconds, a quarter of their length.
+/// No reservations and no evictions, because the machine is shared. Leases are renewed every two
+/// seconds, a quarter of their duration.
 fn kubelet_yaml(folder: &Path, port: u16) -> String {
     format!(
         "apiVersion: kubelet.config.k8s.io/v1beta1

@@ -1,4 +1,4 @@
-//! One node: the program `node`, and what it is told to start.
+//! One node: the program `node`, and the parts that it starts.
 
 use std::env;
 use std::fs::File;
@@ -20,13 +20,13 @@ use super::{Part, binaries, config};
 /// How long containerd may take to listen; half a second is usual.
 const START_LIMIT: Duration = Duration::from_mins(1);
 
-/// A running node; gone with all that runs on it when dropped.
+/// A running node; removed with everything that runs on it when dropped.
 pub(super) struct Machine {
     name: String,
     folder: PathBuf,
     kubeconfig: PathBuf,
     process: Child,
-    /// The pipe's only writing end; `None` once it is closed to have the node end.
+    /// The pipe's only write end; `None` once it is closed to end the node.
     orders: Mutex<Option<ChildStdin>>,
     _port: Port,
 }
@@ -44,10 +44,10 @@ impl Machine {
             // containerd looks for its shim there.
             .env("PATH", path_with(binaries::upstream()))
             .env("HOME", folder)
-            // Ctrl-C in a terminal must not reach it: it ends after the test, and in order.
+            // Ctrl-C in a terminal must not reach it: it ends after the test, in the right order.
             .process_group(0)
             .stdin(Stdio::piped())
-            .stdout(log.try_clone().expect("a file handle can be doubled"))
+            .stdout(log.try_clone().expect("a file handle can be cloned"))
             .stderr(log)
             .spawn()
             .expect("the program was built and can be started");

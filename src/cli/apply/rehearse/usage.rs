@@ -1,4 +1,4 @@
-//! How many nodes were without an available pod, over the time of a rehearsal, as a line of text.
+//! Chart of the nodes without an available pod over the time of a rehearsal, as a line of text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,26 +10,26 @@ use tokio::task::JoinHandle;
 use crate::model::DaemonSetKey;
 use crate::simulator::{Kind, Server};
 
-/// How often it is looked at, in the cluster's time.
+/// The period of sampling, in the cluster's time.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// The longest line.
+/// The maximum number of columns of a chart.
 const COLUMNS: usize = 60;
 
-/// From nothing to the most.
+/// The characters of a chart, from 0 to the maximum.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What was seen: unavailable nodes of each DaemonSet, once a period.
+/// The samples: unavailable nodes of each DaemonSet, one per period.
 type Seen = BTreeMap<DaemonSetKey, Vec<u32>>;
 
-/// Looks at an embedded cluster until it is told to stop.
+/// Samples an embedded cluster until it is stopped.
 pub(super) struct Usage {
     seen: Arc<Mutex<Seen>>,
     task: JoinHandle<()>,
 }
 
 impl Usage {
-    /// Begins to look.
+    /// Starts sampling.
     pub(super) fn of(server: Server) -> Self {
         let seen = Arc::new(Mutex::new(Seen::new()));
         let writes = Arc::clone(&seen);
@@ -42,20 +42,20 @@ impl Usage {
         Self { seen, task }
     }
 
-    /// What was seen, a line for each DaemonSet of which anything changed.
+    /// Stops sampling. Returns the chart, one line for each DaemonSet whose samples changed.
     pub(super) fn chart(self) -> String {
         self.task.abort();
         chart(&self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Adds what is to be seen now, after so many looks.
+/// Adds a sample, after `looks` earlier ones.
 fn look(server: &Server, seen: &Mutex<Seen>, looks: usize) {
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     let store = server.store();
     for daemon_set in store.objects(Kind::DaemonSet, None).filter_map(|it| it.daemon_set()) {
         let samples = seen.entry(daemon_set.key.clone()).or_default();
-        // One that is new was not there before.
+        // A new DaemonSet has no earlier samples.
         samples.resize(looks, 0);
         samples.push(daemon_set.status.number_unavailable);
     }
@@ -72,7 +72,7 @@ fn chart(seen: &Seen) -> String {
     let width = longest.div_ceil(COLUMNS);
     let column = PERIOD * u32::try_from(width).unwrap_or(u32::MAX);
     let name_width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
-    let mut text = format!("nodes without an available pod, {} s a column\n", column.as_secs());
+    let mut text = format!("nodes without an available pod, {} s per column\n", column.as_secs());
     for (name, samples) in lines {
         let most = samples.iter().copied().max().unwrap_or_default();
         let line: String = samples.chunks(width).map(|some| level(some, most)).collect();
@@ -81,7 +81,7 @@ fn chart(seen: &Seen) -> String {
     text
 }
 
-/// The most of some samples, as a part of the most of all.
+/// The character for the maximum of some samples, relative to the maximum of all.
 fn level(samples: &[u32], most: u32) -> char {
     let here = samples.iter().copied().max().unwrap_or_default();
     let steps = LEVELS.len() - 1;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chart_shows_the_most_of_each_column() {
+    fn the_chart_shows_the_maximum_of_each_column() {
         let key = |name: &str| DaemonSetKey::new("ns", name);
         let seen: Seen = [
             (key("quiet"), vec![1; 9]),
@@ -103,7 +103,7 @@ mod tests {
         ]
         .into();
         let want = format!(
-            "nodes without an available pod, 10 s a column\n  \
+            "nodes without an available pod, 10 s per column\n  \
              ns/long    {}█{}  at most 1\n  \
              ns/rolled  ▂█▄  at most 4\n",
             " ".repeat(30),

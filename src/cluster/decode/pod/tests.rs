@@ -1,11 +1,11 @@
-//! Pods as the API server serves them.
+//! Decodes pods from the API server's JSON.
 
 use super::super::MESSAGE_LENGTH;
 use super::super::tests::{at, pod};
 use super::*;
 
 #[test]
-fn the_node_a_pod_belongs_to() {
+fn the_node_of_a_pod() {
     let aimed = |terms: &str| {
         format!(
             r#"{{"affinity":{{"nodeAffinity":{{
@@ -26,14 +26,14 @@ fn the_node_a_pod_belongs_to() {
         (aimed(&format!(r#"[{{"matchFields":[{a}]}}]"#)), to_a()),
         (aimed(&format!(r#"[{{"matchFields":[{ab}]}}]"#)), PodTarget::Nowhere),
         (aimed(&format!(r#"[{{"matchFields":[{}]}}]"#, name("[]"))), PodTarget::Nowhere),
-        // The first one decides, across terms and inside of them.
+        // The first one counts, across terms and within them.
         (aimed(&format!(r#"[{{}},{{"matchFields":[{a},{b}]}}]"#)), to_a()),
         (aimed(&format!(r#"[{{"matchFields":[{a}]}},{{"matchFields":[{b}]}}]"#)), to_a()),
         (
             aimed(&format!(r#"[{{"matchFields":[{ab}]}},{{"matchFields":[{a}]}}]"#)),
             PodTarget::Nowhere,
         ),
-        // Other fields and operators are passed over.
+        // Other fields and operators are skipped.
         (
             aimed(&format!(
                 r#"[{{"matchFields":[{{"key":"metadata.name","operator":"NotIn","values":["x"]}},{a}]}}]"#
@@ -58,7 +58,7 @@ fn the_node_a_pod_belongs_to() {
 }
 
 #[test]
-fn what_keeps_a_pod_from_running() {
+fn failures_of_a_pod() {
     let state =
         |state: &str| format!(r#"{{"containerStatuses":[{{"name":"c","state":{state}}}]}}"#);
     for (status, want) in [
@@ -84,14 +84,14 @@ fn what_keeps_a_pod_from_running() {
         (r#"{"phase":"Failed","reason":"Evicted","message":"low on memory"}"#.to_owned(),
             Some(("", "Evicted", "low on memory"))),
     ] {
-        let found = pod("{}", &status).trouble;
+        let found = pod("{}", &status).container_failure;
         let found = found.as_ref().map(|t| (&*t.container, &*t.reason, &*t.message));
         assert_eq!(found, want, "{status}");
     }
 }
 
 #[test]
-fn what_a_pod_waits_for_that_is_not_ready() {
+fn reasons_of_a_pod_that_is_not_ready() {
     let pending = |rest: &str| format!(r#"{{"phase":"Pending",{rest}}}"#);
     let one = |state: &str| pending(&format!(r#""containerStatuses":[{{"name":"c",{state}}}]"#));
     let creating = r#""state":{"waiting":{"reason":"ContainerCreating"}}"#;
@@ -113,7 +113,7 @@ fn what_a_pod_waits_for_that_is_not_ready() {
                 r#""initContainerStatuses":[{{"name":"a",{done}}},{{"name":"b",{running}}}],
                 "containerStatuses":[{{"name":"c","state":{{"waiting":{{"reason":"PodInitializing"}}}}}}]"#
             )),
-            Some(("b", "PodInitializing", "it runs")),
+            Some(("b", "PodInitializing", "still running")),
         ),
         // A sidecar that has started is not waited for.
         (
@@ -125,11 +125,11 @@ fn what_a_pod_waits_for_that_is_not_ready() {
         ),
         (
             one(&format!(r#""started":false,"ready":false,{running}"#)),
-            Some(("c", "StartupProbe", "it runs, and its startup probe has not passed yet")),
+            Some(("c", "StartupProbe", "running, but its startup probe has not passed yet")),
         ),
         (
             one(&format!(r#""started":true,"ready":false,{running}"#)),
-            Some(("c", "ReadinessProbe", "it runs, and its readiness probe fails")),
+            Some(("c", "ReadinessProbe", "running, but its readiness probe fails")),
         ),
         (
             pending(&format!(
@@ -140,9 +140,9 @@ fn what_a_pod_waits_for_that_is_not_ready() {
         ),
         (
             pending(r#""conditions":[{"type":"PodScheduled","status":"True"}]"#),
-            Some(("", "NoStatus", "its kubelet has said nothing of it yet")),
+            Some(("", "NoStatus", "its kubelet has not reported a status yet")),
         ),
-        // What is wrong says more, and one that is well says nothing.
+        // A failure has priority, and a Ready pod has no reason.
         (one(r#""state":{"waiting":{"reason":"ErrImagePull"}}"#), None),
         (
             format!(
@@ -160,10 +160,10 @@ fn what_a_pod_waits_for_that_is_not_ready() {
 }
 
 #[test]
-fn long_messages_are_cut_between_characters() {
+fn long_messages_are_truncated_between_characters() {
     let long = "ä".repeat(MESSAGE_LENGTH + 1);
     let status = format!(r#"{{"reason":"R","message":"{long}"}}"#);
-    let kept = pod("{}", &status).trouble.unwrap().message;
+    let kept = pod("{}", &status).container_failure.unwrap().message;
     assert_eq!(*kept, format!("{}…", "ä".repeat(MESSAGE_LENGTH)));
 }
 
@@ -196,7 +196,7 @@ fn phase_readiness_and_restarts() {
 }
 
 #[test]
-fn when_a_container_started_last_or_ended() {
+fn the_last_start_or_termination_of_a_container() {
     let state = |state: &str| {
         format!(
             r#"{{"containerStatuses":[{{"name":"a","state":{state}}},

@@ -1,36 +1,36 @@
 //! Sends one request of a sync (upstream: `RealPodControl`, the claiming patches of
 //! `PodControllerRefManager`, `storeDaemonSetStatus`).
 //!
-//! Not here: what is sent, and what a failure means.
+//! Not here: the choice of requests, and the consequences of a failure.
 
 use serde_json::{Value, json};
 
-use crate::controller::program::{PodWrite, Program, Request};
+use crate::controller::sync_requests::{PodWrite, Request, SyncRequests};
 use crate::model::{DaemonSetKey, DaemonSetStatus, REVISION_HASH_LABEL, Uid};
 use crate::simulator::controllers::complaints;
 use crate::simulator::{DeleteOptions, Kind, Reason, Status, Store, Target, Verbs};
 use jiff::Timestamp;
 
-/// Who the controller is to the API server (upstream: the user agent of the controller manager).
+/// Field manager of the controller's writes (upstream: the user agent of the controller manager).
 pub(super) const MANAGER: &str = "kube-controller-manager";
 
-/// What came of a request.
+/// The result of a request.
 pub(super) struct Done {
-    /// The version that it made, for writes that the controller wants to see before it goes on.
+    /// The written version, for writes that the controller must see before it continues.
     pub(super) version: Option<u64>,
 }
 
 /// Sends `request`.
 ///
 /// # Errors
-/// What the server says, unless upstream takes that for success.
+/// The server's error, unless upstream treats it as success.
 pub(super) fn perform(
     store: &mut Store,
-    program: &Program,
+    program: &SyncRequests,
     request: &Request,
     now: Timestamp,
 ) -> Result<Done, Status> {
-    let Program { key, uid, reference, pods, .. } = program;
+    let SyncRequests { key, uid, reference, pods, .. } = program;
     let namespace = key.namespace.as_str();
     let mut verbs = store.verbs(now, MANAGER);
     let revision = |name| Target::new(Kind::ControllerRevision, namespace, name);
@@ -86,10 +86,10 @@ pub(super) fn perform(
     }
 }
 
-/// Tells of a request that failed as upstream does, on the DaemonSet.
-pub(super) fn complain(
+/// Creates upstream's event about a failed request, on the DaemonSet.
+pub(super) fn report_failed_create(
     store: &mut Store,
-    program: &Program,
+    program: &SyncRequests,
     request: &Request,
     error: &Status,
     now: Timestamp,
@@ -103,15 +103,15 @@ pub(super) fn complain(
     complaints::warn(store, &program.key, &program.uid, reason, &message, now);
 }
 
-/// Takes an orphan over, after a look at whether the DaemonSet is still itself (upstream:
-/// `RecheckDeletionTimestamp`).
+/// Adopts an orphan, after checking that the DaemonSet is still the same and not being deleted
+/// (upstream: `RecheckDeletionTimestamp`).
 fn adopt(
     verbs: &mut Verbs<'_>,
-    program: &Program,
+    program: &SyncRequests,
     target: Target<'_>,
     of: &Uid,
 ) -> Result<Option<u64>, Status> {
-    let Program { key, uid, reference, .. } = program;
+    let SyncRequests { key, uid, reference, .. } = program;
     let name = key.name.as_str();
     let live = verbs.get(Target::new(Kind::DaemonSet, key.namespace.as_str(), name))?;
     if live.meta().uid != *uid || live.meta().deleted.is_some() {
@@ -126,11 +126,11 @@ fn adopt(
             references.push(reference.clone());
         }
     });
-    // One that is gone needs nobody.
+    // A deleted object does not need an owner.
     unless_gone(changed)
 }
 
-/// Lets go of an object that the selector does not select any more.
+/// Releases an object that the selector no longer selects.
 fn release(
     verbs: &mut Verbs<'_>,
     uid: &Uid,
@@ -148,7 +148,7 @@ fn release(
     }
 }
 
-/// Changes the one object with this uid.
+/// Changes the object with this uid.
 fn edit_one(
     verbs: &mut Verbs<'_>,
     target: Target<'_>,
@@ -183,7 +183,7 @@ fn edit_status(
     Ok(Done { version: Some(written.version()) })
 }
 
-/// Writes the counters, and leaves the rest of the status as it is.
+/// Writes the counters, and keeps the rest of the status.
 fn fill(status: &mut Value, new: &DaemonSetStatus) {
     let Some(fields) = status.as_object_mut() else { return };
     for (name, count) in new.served() {

@@ -1,108 +1,108 @@
-//! The life of one pod on its node: images pulled, containers started, ready, crashed and started
-//! again (upstream: kubelet's `SyncPod`, `EnsureImageExists`, `doBackOff`).
+//! The life of one pod on its node: images are pulled, containers start, become ready, crash and
+//! restart (upstream: kubelet's `SyncPod`, `EnsureImageExists`, `doBackOff`).
 //!
-//! Pure: what comes next, and when. All containers but the one in trouble do as they should. Not
-//! here: what the API shows of it (`status`), and its end.
+//! Pure: the next stage, and its time. All containers except the one with a fault behave well. Not
+//! here: the status in the API (`status`), and termination.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// The first wait before an image is pulled again, or a container started again (upstream:
+/// The first delay before an image is pulled again, or a container is restarted (upstream:
 /// `imageBackOffPeriod`, `backOffPeriod`).
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 
-/// The longest one (upstream: `MaxImageBackOff`, `MaxContainerBackOff`).
+/// The maximum delay (upstream: `MaxImageBackOff`, `MaxContainerBackOff`).
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
-/// How long the failure of a pull is shown before the wait for the next one is.
+/// Duration of `ErrImagePull` before `ImagePullBackOff` is shown.
 const SHOWN: Duration = Duration::from_secs(1);
 
-/// How a pod comes up.
+/// The start-up of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StartUp {
-    /// Until its containers run, or an image turns out not to be there.
+    /// Time until its containers run, or an image turns out to be missing.
     pub(super) creating: Duration,
-    /// From there until they are ready.
+    /// Time from there until they are ready.
     pub(super) ready: Duration,
-    /// What keeps it from that.
-    pub(super) trouble: Option<Trouble>,
+    /// A fault that keeps the pod from becoming ready.
+    pub(super) fault: Option<ContainerFault>,
 }
 
-/// What is wrong with one of the containers.
+/// A fault of one container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Trouble {
-    /// Its place in the template.
+pub(super) struct ContainerFault {
+    /// Index of the container in the template.
     pub(super) container: usize,
-    /// What it is.
+    /// Cause of the fault.
     pub(super) cause: Cause,
 }
 
-/// What is wrong.
+/// The cause of a container's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Its image cannot be pulled.
+    /// The image cannot be pulled.
     NeverPulls,
-    /// It ends by itself after so long.
+    /// The container exits after this time.
     Ends(Duration),
 }
 
-/// Where a pod stands.
+/// The stage of a pod's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Its images are pulled, its containers made.
+    /// Images are pulled and containers are created.
     Creating,
     /// An image could not be pulled.
     PullFailed,
-    /// The kubelet waits before it tries again.
+    /// The kubelet waits before it pulls again.
     PullBackOff,
-    /// Its containers run.
+    /// The containers run.
     Running,
-    /// They are ready.
+    /// The containers are ready.
     Ready,
-    /// A container has ended and is started again after the wait.
+    /// A container has exited and is restarted after the delay.
     CrashBackOff,
 }
 
 /// The life of a pod so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Life {
-    /// Where it stands.
+    /// The current stage.
     pub(super) stage: Stage,
-    /// Since when.
+    /// Start of the current stage.
     pub(super) since: Timestamp,
-    /// When its containers first ran.
+    /// Time at which the containers first ran.
     pub(super) started: Option<Timestamp>,
-    /// How often a container was started again.
+    /// Number of restarts of the container with the fault.
     pub(super) restarts: u32,
-    /// When the container in trouble was last started.
+    /// Last start of the container with the fault.
     pub(super) began: Option<Timestamp>,
-    /// When it last ended.
+    /// Last exit of that container.
     pub(super) ended: Option<Timestamp>,
-    /// The next wait.
+    /// The next delay.
     wait: Duration,
 }
 
 impl Life {
-    /// A pod that begins now.
+    /// A pod that starts now.
     pub(super) fn begin(now: Timestamp) -> Self {
         Self::at(Stage::Creating, now)
     }
 
-    /// A pod that was found in that stage.
+    /// A pod that was loaded in that stage.
     pub(super) fn at(stage: Stage, now: Timestamp) -> Self {
         let started = matches!(stage, Stage::Running | Stage::Ready).then_some(now);
         let (began, wait) = (started, FIRST_WAIT);
         Self { stage, since: now, started, restarts: 0, began, ended: None, wait }
     }
 
-    /// When it goes on; `None` when it stays as it is.
+    /// Time of the next stage; `None` if the pod stays in this one.
     pub(super) fn next(&self, plan: &StartUp) -> Option<Timestamp> {
-        let cause = plan.trouble.map(|trouble| trouble.cause);
+        let cause = plan.fault.map(|fault| fault.cause);
         let after = match self.stage {
             Stage::Creating => plan.creating,
             Stage::PullFailed => SHOWN,
-            // The wait was doubled when it began.
+            // The delay was doubled when it began.
             Stage::PullBackOff | Stage::CrashBackOff => before_doubling(self.wait),
             Stage::Running => match cause {
                 Some(Cause::Ends(after)) => after.min(plan.ready),
@@ -116,9 +116,9 @@ impl Life {
         Some(self.since + after)
     }
 
-    /// Goes on, as it is due by now.
+    /// Advances to the next stage, which is due by now.
     pub(super) fn advance(&mut self, plan: &StartUp, now: Timestamp) {
-        let cause = plan.trouble.map(|trouble| trouble.cause);
+        let cause = plan.fault.map(|fault| fault.cause);
         match (self.stage, cause) {
             (Stage::Creating | Stage::PullBackOff, Some(Cause::NeverPulls)) => {
                 self.enter(Stage::PullFailed, now);
@@ -142,7 +142,7 @@ impl Life {
         }
     }
 
-    /// A container ends. The first time it is started again at once, later after a wait.
+    /// A container exits. The first time it is restarted at once, later after a delay.
     fn end(&mut self, plan: &StartUp, now: Timestamp) {
         let first = self.ended.replace(now).is_none();
         if first {
@@ -160,7 +160,7 @@ impl Life {
 
     /// Containers start. Without a probe they are ready at once, unless one ends at once.
     fn run(&mut self, plan: &StartUp, now: Timestamp) {
-        let ends = plan.trouble.is_some_and(|it| it.cause == Cause::Ends(Duration::ZERO));
+        let ends = plan.fault.is_some_and(|it| it.cause == Cause::Ends(Duration::ZERO));
         let is_ready = plan.ready.is_zero() && !ends;
         self.began = Some(now);
         self.enter(if is_ready { Stage::Ready } else { Stage::Running }, now);
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::controller::test_cluster::at;
 
-    /// Stages and the seconds in which they begin, up to some moment.
+    /// The stages until `until`, with the seconds in which they begin.
     fn lived(plan: &StartUp, until: i64) -> Vec<(i64, Stage, u32)> {
         let mut life = Life::begin(at(0));
         let mut seen = Vec::new();
@@ -196,11 +196,11 @@ mod tests {
         seen
     }
 
-    fn plan(trouble: Option<Cause>) -> StartUp {
+    fn plan(fault: Option<Cause>) -> StartUp {
         StartUp {
             creating: Duration::from_secs(4),
             ready: Duration::from_secs(3),
-            trouble: trouble.map(|cause| Trouble { container: 0, cause }),
+            fault: fault.map(|cause| ContainerFault { container: 0, cause }),
         }
     }
 

@@ -1,6 +1,6 @@
-//! What the API shows of a pod's life (upstream: kubelet's `generateAPIPodStatus`).
+//! The status of a pod in the API (upstream: kubelet's `generateAPIPodStatus`).
 //!
-//! Pure. A condition keeps its transition time while its status stays.
+//! Pure. A condition keeps its transition time while its status does not change.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::life::{Life, Stage, StartUp};
 use crate::model::null_as_default;
 
-/// What kubelets go by of a pod's spec.
+/// The part of a pod's spec that the kubelet needs.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Spec {
@@ -20,25 +20,25 @@ pub(super) struct Spec {
     init_containers: Vec<Container>,
 }
 
-/// One of its containers.
+/// A container of the pod.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Container {
     name: Box<str>,
     pub(super) image: Box<str>,
-    /// `Always` for a sidecar among those that begin first.
+    /// `Always` for a sidecar among the init containers.
     restart_policy: Option<Box<str>>,
     readiness_probe: Option<IgnoredAny>,
 }
 
 impl Spec {
-    /// Whether anything but its start makes a container ready.
+    /// `true` if a container has a readiness probe.
     pub(super) fn is_probed(&self) -> bool {
         self.containers.iter().any(|container| container.readiness_probe.is_some())
     }
 }
 
-/// The status of a pod that is on a node; `before` is what it was.
+/// The status of a pod on a node; `before` is its previous status.
 pub(super) fn status(
     spec: &Spec,
     before: &Value,
@@ -73,7 +73,7 @@ pub(in crate::simulator) fn whole_second(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
 
-/// A condition, with the transition time that it had if its status is the same.
+/// A condition; keeps the transition time if its status does not change.
 fn condition(
     before: &Value,
     kind: &str,
@@ -99,7 +99,7 @@ fn condition(
 }
 
 fn containers(spec: &Spec, life: &Life, plan: &StartUp) -> Vec<Value> {
-    let troubled = plan.trouble.map(|trouble| trouble.container);
+    let troubled = plan.fault.map(|fault| fault.container);
     spec.containers
         .iter()
         .enumerate()
@@ -107,7 +107,8 @@ fn containers(spec: &Spec, life: &Life, plan: &StartUp) -> Vec<Value> {
         .collect()
 }
 
-/// The container in trouble is as its pod; the others do as they should.
+/// The status of a container: the one with the fault follows the pod's life, the others behave
+/// well.
 fn container(container: &Container, life: &Life, troubled: bool) -> Value {
     let Container { name, image, restart_policy: _, readiness_probe: _ } = container;
     let since = life.started.map(whole_second);
@@ -162,7 +163,7 @@ fn waiting(reason: &str, message: &str) -> Value {
     json!({"waiting": waiting})
 }
 
-/// Init containers have ended well when the others run; sidecars among them run.
+/// The status of init containers: completed when the others run, except sidecars, which run.
 fn init_containers(spec: &Spec, life: &Life) -> Vec<Value> {
     let one = |Container { name, image, restart_policy, readiness_probe: _ }: &Container| {
         let state = match life.started.map(whole_second) {
@@ -187,7 +188,7 @@ fn init_containers(spec: &Spec, life: &Life) -> Vec<Value> {
 mod tests {
     use std::time::Duration;
 
-    use super::super::life::{Cause, Trouble};
+    use super::super::life::{Cause, ContainerFault};
     use super::*;
     use crate::controller::test_cluster::at;
 
@@ -195,7 +196,7 @@ mod tests {
         StartUp {
             creating: Duration::from_secs(4),
             ready: Duration::from_secs(3),
-            trouble: cause.map(|cause| Trouble { container: 1, cause }),
+            fault: cause.map(|cause| ContainerFault { container: 1, cause }),
         }
     }
 
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_each_stage() {
+    fn each_stage_has_its_status() {
         let spec = spec(&["good", "bad"]);
         let ends = Some(Cause::Ends(Duration::from_secs(1)));
         for (stage, cause, phase, ready, reason) in [
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_keeps_its_time_while_its_status_stays() {
+    fn a_condition_keeps_its_time_while_its_status_is_equal() {
         let spec = spec(&["c"]);
         let life = Life::at(Stage::Running, at(0));
         let running = status(&spec, &Value::Null, &life, &plan(None), at(10));

@@ -1,4 +1,4 @@
-//! Pods that end badly, or not at all.
+//! Pods that fail, or do not terminate.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn patch_pod(little: &mut Little, name: &str, change: impl FnOnce(&mut Value)) {
 }
 
 #[test]
-fn a_pod_that_is_held_by_a_finalizer_is_written_no_more() {
+fn a_pod_with_a_finalizer_is_not_written_again() {
     let mut little = Little::new(2, agent(&rolling(&json!(1), &json!(0)), 0), "");
     little.until(10);
     let name = little.pod_on("node-01").unwrap().name.to_string();
@@ -17,7 +17,7 @@ fn a_pod_that_is_held_by_a_finalizer_is_written_no_more() {
     little.until(60);
     let version = little.store.version();
     little.until(600);
-    assert_eq!(little.store.version(), version, "nobody has anything to do");
+    assert_eq!(little.store.version(), version, "no actor has work");
     assert!(little.pod_on("node-01").unwrap().terminating);
     patch_pod(&mut little, &name, |pod| pod["metadata"]["finalizers"] = Value::Null);
     little.until(700);
@@ -26,7 +26,7 @@ fn a_pod_that_is_held_by_a_finalizer_is_written_no_more() {
 }
 
 #[test]
-fn a_failed_pod_is_told_of_and_replaced() {
+fn a_failed_pod_is_reported_and_replaced() {
     let mut little = Little::new(2, agent(&rolling(&json!(1), &json!(0)), 0), "");
     little.until(10);
     let name = little.pod_on("node-01").unwrap().name.to_string();
@@ -42,7 +42,7 @@ fn a_failed_pod_is_told_of_and_replaced() {
 }
 
 #[test]
-fn what_nobody_saw_go_is_collected_after_a_restart() {
+fn missed_deletions_are_collected_after_a_restart() {
     let faults = "controllerManagerDown: [{from: 50s, until: 100s}]\n";
     let mut little = Little::new(2, agent(&rolling(&json!(1), &json!(0)), 0), faults);
     little.until(60);

@@ -1,10 +1,10 @@
-//! What becomes of the pods and revisions of a DaemonSet that is deleted.
+//! Pods and revisions of a deleted DaemonSet.
 
 use super::*;
 use crate::simulator::Propagation;
 
 #[test]
-fn dependents_go_or_are_let_go() {
+fn dependents_are_deleted_or_orphaned() {
     for (propagation, pods, revisions) in [
         (Propagation::Background, 0, 0),
         (Propagation::Foreground, 0, 0),
@@ -23,7 +23,7 @@ fn dependents_go_or_are_let_go() {
 }
 
 #[test]
-fn a_daemon_set_that_is_made_anew_adopts_what_was_let_go() {
+fn a_recreated_daemon_set_adopts_its_orphans() {
     let mut little = Little::new(3, agent(&rolling(&json!(1), &json!(0)), 0), "");
     little.until(10);
     let names = |little: &Little| -> Vec<String> {

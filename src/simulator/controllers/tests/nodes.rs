@@ -1,4 +1,4 @@
-//! What becomes of nodes, and of the pods on them.
+//! Events of nodes, and their effect on pods.
 
 use super::*;
 use crate::model::NodeReadiness;
@@ -12,24 +12,24 @@ fn node_of<'l>(little: &'l Little, name: &str) -> &'l crate::model::Node {
 }
 
 #[test]
-fn a_dead_node_is_found_out_and_comes_back() {
+fn a_dead_node_is_detected_and_comes_back() {
     let mut little = with(
         "- {event: dies, at: 100s, nodes: {names: [node-01]}}\n\
          - {event: comesBack, at: 600s, nodes: {names: [node-01]}}\n",
     );
     little.until(139);
-    assert!(node_of(&little, "node-01").readiness.is_ready(), "nobody has noticed");
+    assert!(node_of(&little, "node-01").readiness.is_ready(), "the controller has not noticed");
     little.until(160);
     assert!(matches!(node_of(&little, "node-01").readiness, NodeReadiness::Unknown { .. }));
     assert_eq!(node_of(&little, "node-01").taints.len(), 2);
     assert!(!little.pod_on("node-01").unwrap().is_ready());
-    // The taint with NoSchedule is not tolerated by itself, so the node is not desired.
+    // The `NoSchedule` taint is not tolerated by default, so the node is not desired.
     let status = little.status();
     assert_eq!((status.desired_number_scheduled, status.number_misscheduled), (2, 1));
     let name = little.pod_on("node-01").unwrap().name.to_string();
     little.delete_pod(&name);
     little.until(599);
-    assert!(little.pod_on("node-01").unwrap().terminating, "nobody ends it");
+    assert!(little.pod_on("node-01").unwrap().terminating, "no kubelet terminates it");
     little.until(700);
     assert!(node_of(&little, "node-01").taints.is_empty());
     assert!(node_of(&little, "node-01").readiness.is_ready());
@@ -38,7 +38,7 @@ fn a_dead_node_is_found_out_and_comes_back() {
 }
 
 #[test]
-fn pods_of_a_node_that_is_gone_are_collected_after_a_quarantine() {
+fn pods_of_a_missing_node_are_collected_after_a_quarantine() {
     let mut little = with("- {event: removed, at: 100s, nodes: {names: [node-01]}}\n");
     little.until(139);
     assert_eq!(little.pods().len(), 3);
@@ -55,7 +55,7 @@ fn a_new_node_gets_its_pod() {
 }
 
 #[test]
-fn what_people_do_to_nodes() {
+fn cordons_labels_and_taints_take_effect() {
     for (event, after, pods, misscheduled) in [
         ("cordoned", "", 3, 0),
         ("tainted", ", taint: {key: gpu, effect: NoSchedule}", 3, 1),
@@ -73,7 +73,7 @@ fn what_people_do_to_nodes() {
             format!("nodes:\n- {{event: {event}, at: 50s, nodes: {{names: [node-01]}}{after}}}\n");
         let mut little = Little::new(3, agent, &faults);
         little.until(60);
-        // Counters stay stale after a taint that evicts nobody, until something else happens.
+        // Counters stay stale after a taint that evicts no pod, until another event.
         let name = little.pod_on("node-02").unwrap().name.to_string();
         little.delete_pod(&name);
         little.until(200);
@@ -83,7 +83,7 @@ fn what_people_do_to_nodes() {
 }
 
 #[test]
-fn a_pod_aimed_at_a_node_with_a_taint_waits_and_says_why() {
+fn a_pod_for_a_tainted_node_stays_pending_with_a_reason() {
     let mut little = with("- {event: added, at: 30s, name: node-77}\n");
     little.until(10);
     let aimed = json!({
@@ -100,14 +100,14 @@ fn a_pod_aimed_at_a_node_with_a_taint_waits_and_says_why() {
     little.store.verbs(little.now, "test").create(Kind::Pod, "ns", aimed).unwrap();
     little.until(29);
     let stray = little.store.get(Kind::Pod, "ns", "stray").unwrap().pod().unwrap();
-    assert_eq!(&*stray.trouble.as_deref().unwrap().reason, "Unschedulable");
+    assert_eq!(&*stray.container_failure.as_deref().unwrap().reason, "Unschedulable");
     little.until(60);
     let stray = little.store.get(Kind::Pod, "ns", "stray").unwrap().pod().unwrap();
     assert!(stray.is_ready(), "{stray:?}");
 }
 
 #[test]
-fn a_node_is_tainted_as_it_says_of_itself() {
+fn a_node_is_tainted_by_its_conditions() {
     let mut little = Little::new(3, agent(&rolling(&json!(1), &json!(0)), 0), "");
     little.until(10);
     let target = Target::new(Kind::Node, "", "node-01");
@@ -131,7 +131,7 @@ fn a_node_is_tainted_as_it_says_of_itself() {
     assert_eq!(taints(&little), at_once);
     little.until(20);
     assert_eq!(taints(&little)[0], "node.kubernetes.io/not-ready:NoExecute");
-    assert!(little.pod_on("node-01").unwrap().is_ready(), "its kubelet has not said so");
+    assert!(little.pod_on("node-01").unwrap().is_ready(), "its kubelet has not reported it");
     edit(&mut little, target, |node| node["spec"]["unschedulable"] = Value::Null);
     edit(&mut little, target.status(), |node| {
         node["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The fleet of the worked example: 10 nodes, pods available for long, and then another image.
+/// The example fleet: 10 nodes with available pods, then a new image.
 fn example(strategy: &Value, faults: &str) -> Little {
     let mut little = Little::new(10, agent(strategy, 12), faults);
     little.until(100).set_image("agent:2");
@@ -26,7 +26,7 @@ fn waves_of_three_of_ten_every_minimum_of_readiness() {
 }
 
 #[test]
-fn with_surge_nobody_is_missing() {
+fn with_surge_no_node_is_without_a_pod() {
     let mut little = example(&rolling(&json!(0), &json!("25%")), "");
     let (mut most, mut fewest) = (0, 10);
     for second in 101..200 {
@@ -40,7 +40,7 @@ fn with_surge_nobody_is_missing() {
 }
 
 #[test]
-fn an_image_that_never_comes_stops_the_rollout_at_its_budget() {
+fn a_missing_image_stops_the_rollout_at_its_budget() {
     for (fault, reason, restarts) in [
         ("neverPulls, image: 'agent:2'", "ImagePullBackOff", false),
         ("crashLoops, image: 'agent:2', after: 100ms", "CrashLoopBackOff", true),
@@ -52,12 +52,15 @@ fn an_image_that_never_comes_stops_the_rollout_at_its_budget() {
         assert_eq!(bad.len(), 3, "{fault}");
         assert_eq!(little.status().number_unavailable, 3, "{fault}");
         for pod in bad {
-            let trouble = pod.trouble.as_deref().map(|trouble| &*trouble.reason);
+            let container_failure = pod
+                .container_failure
+                .as_deref()
+                .map(|container_failure| &*container_failure.reason);
             let known = [Some(reason), Some("ErrImagePull"), None];
-            assert!(known.contains(&trouble), "{trouble:?}");
+            assert!(known.contains(&container_failure), "{container_failure:?}");
             assert_eq!(pod.restarts > 0, restarts, "{fault}");
         }
-        // And going back is always possible.
+        // Rolling back is always possible.
         little.set_image("agent:1");
         little.until(1100);
         assert_eq!(little.status().number_available, 10, "{fault}");
@@ -65,7 +68,7 @@ fn an_image_that_never_comes_stops_the_rollout_at_its_budget() {
 }
 
 #[test]
-fn a_late_image_makes_a_late_rollout() {
+fn a_slow_image_slows_the_rollout() {
     let faults = "images: [{fault: readyLate, image: 'agent:2', by: 60s}]\n";
     let mut little = example(&rolling(&json!(10), &json!(0)), faults);
     little.until(150);
@@ -75,7 +78,7 @@ fn a_late_image_makes_a_late_rollout() {
 }
 
 #[test]
-fn requests_are_sent_at_the_pace_of_a_controller_manager() {
+fn requests_are_limited_as_in_a_controller_manager() {
     let timings = Timings { requests_per_second: 20.0, burst: 30, ..brisk() };
     let agent = agent(&rolling(&json!(1), &json!(0)), 0);
     let mut little = Little::with(90, agent, "", timings, 1);
@@ -97,7 +100,7 @@ fn without_the_controller_manager_nothing_is_created() {
     let name = little.pod_on("node-04").unwrap().name.to_string();
     little.delete_pod(&name);
     little.until(199);
-    assert_eq!(little.pods().len(), 9, "the kubelet and nobody else has done its part");
+    assert_eq!(little.pods().len(), 9, "only the kubelet has acted");
     little.until(400);
     assert_eq!(little.status().updated_number_scheduled, 10);
 }

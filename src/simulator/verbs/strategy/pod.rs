@@ -1,7 +1,7 @@
-//! Pods: the defaults and rules of their templates, and what admission adds (upstream:
+//! Pods: the defaults and rules of their templates, and the additions of admission (upstream:
 //! `SetDefaults_Pod`, admission `Priority` and `DefaultTolerationSeconds`).
 //!
-//! Not here: service accounts, of which the embedded cluster has none, so no token is mounted.
+//! Not here: service accounts, which the embedded cluster does not have, so no token is mounted.
 
 use serde_json::{Map, Value, json};
 
@@ -10,13 +10,13 @@ use crate::manifest;
 use crate::simulator::verbs::metadata;
 use crate::simulator::{Cause, Kind, Status};
 
-/// What a pod has beyond its template's defaults. A template is part of a DaemonSet here, because
-/// the rules are known for those.
+/// Defaults a pod: the defaults of its template and its own. The template is wrapped in a
+/// DaemonSet, because the rules are written for those.
 pub(super) fn default(pod: &mut Value) -> Result<(), Status> {
     let mut spec = pod["spec"].take();
     let names: &[&str] = &["nodeName", "priority", "preemptionPolicy", "enableServiceLinks"];
     let own = taken(&mut spec, names);
-    // Taken over: `json!` would copy it.
+    // Moved, because `json!` would copy it.
     let mut wrapped = json!({"spec": {"template": {}}});
     wrapped["spec"]["template"]["spec"] = spec;
     let mut defaulted = manifest::default_daemon_set(wrapped).map_err(|problems| {
@@ -47,14 +47,14 @@ pub(super) fn default(pod: &mut Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Fields that the template's schema treats the same, kept as they are.
+/// Removes these fields from `spec`, and returns those that are not empty.
 fn taken(spec: &mut Value, names: &[&str]) -> Map<String, Value> {
     let Some(fields) = spec.as_object_mut() else { return Map::new() };
     let own = names.iter().filter_map(|name| fields.remove_entry(*name));
     own.filter(|(_, value)| !value.is_null() && *value != "").collect()
 }
 
-/// What is limited and not requested is requested (upstream: `SetDefaults_Pod`).
+/// Sets missing requests to the limits (upstream: `SetDefaults_Pod`).
 fn requests_from_limits(container: &mut Value) {
     let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned();
     let Some(limits) = limits else { return };
@@ -68,8 +68,7 @@ fn requests_from_limits(container: &mut Value) {
     }
 }
 
-/// On the node's own network a port is the node's (upstream: `SetDefaults_Pod`; no longer in
-/// templates).
+/// Sets host ports with `hostNetwork` (upstream: `SetDefaults_Pod`; no longer in templates).
 fn ports_of_host(container: &mut Value) {
     let ports = container.get_mut("ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -78,7 +77,7 @@ fn ports_of_host(container: &mut Value) {
     }
 }
 
-/// What admission and the server set in a new pod.
+/// Sets the fields of a new pod that admission and the server set.
 pub(super) fn prepare_create(pod: &mut Value) {
     let priority = priority_of(pod["spec"]["priorityClassName"].as_str().unwrap_or_default());
     if let Some(spec) = pod["spec"].as_object_mut() {
@@ -91,7 +90,7 @@ pub(super) fn prepare_create(pod: &mut Value) {
     pod["status"] = json!({"phase": "Pending", "qosClass": quality(pod)});
 }
 
-/// Five minutes, unless the pod says something about the taint itself.
+/// Tolerates the taint for five minutes, unless the pod has a toleration for it.
 fn tolerate_for_a_while(pod: &mut Value, key: &str) {
     let spec = &mut pod["spec"];
     let says = |toleration: &Value| {
@@ -111,7 +110,7 @@ fn tolerate_for_a_while(pod: &mut Value, key: &str) {
     }
 }
 
-/// The two classes that every cluster has, and none.
+/// The priority of the two classes that every cluster has, and of an empty class.
 fn priority_of(class: &str) -> Option<i64> {
     match class {
         "" => Some(0),
@@ -121,7 +120,7 @@ fn priority_of(class: &str) -> Option<i64> {
     }
 }
 
-/// Whether admission lets a new pod in.
+/// Checks that admission accepts a new pod.
 pub(super) fn admit(pod: &Value) -> Result<(), Status> {
     let class = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();
     if priority_of(class).is_some() {
@@ -131,7 +130,7 @@ pub(super) fn admit(pod: &Value) -> Result<(), Status> {
     Err(Status::forbidden(Kind::Pod, metadata::text(pod, "name"), &why))
 }
 
-/// (upstream: `GetPodQOS`)
+/// The quality-of-service class of a pod (upstream: `GetPodQOS`).
 fn quality(pod: &Value) -> &'static str {
     let lists = ["containers", "initContainers"].map(|list| pod["spec"][list].as_array());
     let containers: Vec<&Value> = lists.into_iter().flatten().flatten().collect();
@@ -154,17 +153,17 @@ fn quality(pod: &Value) -> &'static str {
     }
 }
 
-/// What came of the spec of the last new pod, but for its affinity. The pods of a DaemonSet differ in
-/// nothing else, and there are thousands of them.
+/// The result for the spec of the last new pod, without its affinity. The pods of a DaemonSet
+/// differ in nothing else, and there are thousands of them.
 #[derive(Debug, Default)]
 pub(in crate::simulator) struct LastSpec {
-    /// As it was written, and with its defaults.
+    /// The spec as written, and with its defaults.
     defaulted: Option<(Value, Value)>,
-    /// One in which nothing was wrong.
+    /// A valid spec.
     faultless: Option<Map<String, Value>>,
 }
 
-/// The same as [`default`] for a new pod.
+/// Like [`default`], for a new pod.
 pub(super) fn default_new(pod: &mut Value, last: &mut LastSpec) -> Result<(), Status> {
     let affinity = pod["spec"].as_object_mut().and_then(|spec| spec.remove("affinity"));
     let known = last.defaulted.as_ref().filter(|(written, _)| *written == pod["spec"]);
@@ -194,8 +193,7 @@ fn put_affinity(spec: &mut Value, affinity: Option<Value>) {
     }
 }
 
-/// What is wrong with a new pod: what is wrong with its template, but for the rules that only
-/// DaemonSets have.
+/// Validates a new pod: with the rules of its template, except those that only DaemonSets have.
 pub(super) fn check(pod: &Value, last: &mut LastSpec) -> Vec<Cause> {
     let labels = json!({"a": "a"});
     let fields = || pod["spec"].as_object().into_iter().flatten();
@@ -244,8 +242,8 @@ pub(super) fn check(pod: &Value, last: &mut LastSpec) -> Vec<Cause> {
     causes
 }
 
-/// A spec without fault, in which an affinity can be judged alone: no rule and no default looks at it
-/// and at anything else.
+/// A valid spec in which an affinity can be validated alone: no rule and no default depends on it
+/// and on another field.
 fn plain() -> Value {
     json!({
         "containers": [{
@@ -257,8 +255,8 @@ fn plain() -> Value {
     })
 }
 
-/// Of a running pod only few things can change (upstream: `ValidatePodUpdate`); controllers here
-/// change its node once, and nothing else of its spec.
+/// Validates a changed pod, of which only few fields may change (upstream: `ValidatePodUpdate`);
+/// controllers here set its node once, and change nothing else of its spec.
 pub(super) fn check_update(old: &Value, pod: &Value) -> Vec<Cause> {
     const CHANGEABLE: [&str; 5] = [
         "activeDeadlineSeconds",
@@ -308,9 +306,9 @@ mod tests {
         }}})
     }
 
-    /// Whatever was found without fault before, what is wrong is found.
+    /// Errors are found whatever valid spec is cached.
     #[test]
-    fn what_is_wrong_is_found_beside_what_is_known() {
+    fn errors_are_found_with_a_cached_spec() {
         let good = pod("i", &aimed_at("In"));
         for (image, operator, faulty) in
             [("i", "In", false), ("i", "Like", true), ("", "In", true), ("", "Like", true)]
@@ -326,9 +324,9 @@ mod tests {
         }
     }
 
-    /// Whatever the pod before was, each gets its own defaults and keeps its own affinity.
+    /// Each pod gets its own defaults and keeps its own affinity, whatever is cached.
     #[test]
-    fn defaults_are_the_same_beside_what_is_known() {
+    fn defaults_are_the_same_with_a_cached_spec() {
         let bare = |image: &str| json!({"spec": {"containers": [{"name": "c", "image": image}]}});
         let aimed = |image: &str, affinity: Value| {
             let mut pod = bare(image);

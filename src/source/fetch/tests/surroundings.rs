@@ -1,4 +1,4 @@
-//! What the user's machine brings along: programs, settings, an environment, a cache folder.
+//! The user's environment: programs, settings, variables, a cache folder.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn surroundings<'a>(
 }
 
 #[test]
-fn what_fetching_needs() {
+fn missing_prerequisites_are_reported() {
     let world = World::new();
     let request = revision(world.url(), "main");
     let cache = world.fixture.path("cache");
@@ -36,10 +36,10 @@ fn what_fetching_needs() {
         (
             "no-such-git".into(),
             Some(cache.clone()),
-            "`no-such-git` is not installed; URLs are fetched with it",
+            "`no-such-git` is not installed; it is needed to fetch URLs",
         ),
         (no_program.into_os_string(), Some(cache), "cannot run `/not-a-program`"),
-        ("git".into(), None, "no folder for fetched repositories"),
+        ("git".into(), None, "no cache folder for fetched repositories"),
         (
             "git".into(),
             Some(no_folder),
@@ -88,7 +88,7 @@ fn a_url_cannot_be_rewritten_to_another_protocol() {
 }
 
 #[test]
-fn the_environment_of_a_hook_does_not_lead_astray() {
+fn the_environment_of_a_hook_is_ignored() {
     let mut world = World::new();
     for (name, value) in [
         ("GIT_DIR", "/nowhere"),
@@ -107,7 +107,7 @@ fn the_environment_of_a_hook_does_not_lead_astray() {
 #[test]
 fn ssh_is_the_users_own() {
     let mut world = World::new();
-    // What sshd does with the command it is given, on this machine.
+    // Runs the command as sshd would, on this machine.
     world.fixture.write(
         "ssh.sh",
         "#!/bin/sh\necho \"$@\" >> $HOME/../ssh.log\nshift $(($# - 1))\nexec sh -c \"$1\"\n",

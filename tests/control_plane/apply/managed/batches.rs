@@ -1,5 +1,5 @@
-//! How a run creates pods: in portions of 1, 2, 4 and so on, each aimed at its node, each owned by
-//! the ledger.
+//! A run creates pods in batches of 1, 2, 4 and so on, each bound to its node by affinity, each
+//! owned by the record.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::*;
 const NODES: usize = 12;
 
 #[test]
-fn pods_are_made_in_portions_and_as_upstream_makes_them() {
+fn pods_are_created_in_batches_like_upstreams() {
     let plane = without_controller();
     plane.create_nodes(three_zones(NODES));
     let agent = Managed::new(&plane, "made");
@@ -17,7 +17,7 @@ fn pods_are_made_in_portions_and_as_upstream_makes_them() {
     agent.apply(&version, &[], 0);
     agent.is_whole(&version, NODES);
 
-    let ledger = agent.json(&["get", "configmap", "ds-plan-agent"]);
+    let record = agent.json(&["get", "configmap", "ds-plan-agent"]);
     let hash = agent.json(&["get", "controllerrevisions"])["items"][0]["metadata"]["labels"]
         ["controller-revision-hash"]
         .clone();
@@ -27,7 +27,7 @@ fn pods_are_made_in_portions_and_as_upstream_makes_them() {
             metadata["ownerReferences"],
             json!([{
                 "apiVersion": "v1", "kind": "ConfigMap", "name": "ds-plan-agent",
-                "uid": ledger["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+                "uid": record["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
             }])
         );
         assert_eq!(metadata["labels"]["controller-revision-hash"], hash);
@@ -57,13 +57,13 @@ fn pods_are_made_in_portions_and_as_upstream_makes_them() {
         let (earlier, later) = spans.split_at(before);
         let ended = earlier.iter().map(|(_, end)| end).max().unwrap();
         let waits = later.iter().all(|(begin, _)| begin >= ended);
-        assert!(waits, "the portion after {before} waits for those before: {spans:?}");
+        assert!(waits, "the batch after {before} creates waits for them: {spans:?}");
     }
     let beside = spans.windows(2).any(|pair| pair[1].0 < pair[0].1);
-    assert!(beside, "those of a portion do not wait for each other: {spans:?}");
+    assert!(beside, "creates of a batch do not wait for each other: {spans:?}");
 }
 
-/// From when to when each creation of a pod was under way, as the API server tells it.
+/// The start and end of each create of a pod, according to the audit log.
 fn creates(plane: &ControlPlane, namespace: &str) -> Vec<(Timestamp, Timestamp)> {
     let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
     let log = plane.audit_log();

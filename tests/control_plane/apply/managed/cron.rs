@@ -1,12 +1,12 @@
-//! As a cron runs it: between two runs nodes join, are drained, go, and pods fail; nothing is
-//! healed until the next one, and that one heals all of it.
+//! Runs as from a `CronJob`: between two runs nodes are added, drained, removed, and pods fail;
+//! only the next run fixes it, all at once.
 
 use super::*;
 
 const NODES: usize = 6;
 
 #[test]
-fn what_happens_between_two_runs_is_healed_by_the_next() {
+fn changes_between_two_runs_are_fixed_by_the_next() {
     let plane = without_controller();
     plane.create_nodes(three_zones(NODES));
     let agent = Managed::new(&plane, "cron");
@@ -25,14 +25,14 @@ fn what_happens_between_two_runs_is_healed_by_the_next() {
     let failed = name_on("c-02");
     let patch = r#"{"status": {"phase": "Failed"}}"#;
     agent.kubectl(&["patch", "pod", &failed, "--subresource=status", "--type=merge", "-p", patch]);
-    // A label that the selector asks for is taken away: the pod is let go, and another takes its place.
+    // A label of the selector is removed: the pod is released, and replaced.
     let lost = name_on("a-03");
     agent.kubectl(&["label", "pod", &lost, "app-"]);
-    // Somebody takes the controller's reference away: an orphan, which is adopted.
+    // Another client removes the owner reference: the orphan is adopted.
     let orphan = name_on("b-04");
     let nobody = r#"{"metadata": {"ownerReferences": null}}"#;
     agent.kubectl(&["patch", "pod", &orphan, "--type=merge", "-p", nobody]);
-    wait_until("the lost node's pod to go", SOON, || {
+    wait_until("the lost node's pod to be deleted", SOON, || {
         agent.pods().iter().all(|pod| pod["spec"]["nodeName"] != "b-01")
     });
     let planned = agent.ds_plan(&["-f", "agent.yaml"], &version);
@@ -51,10 +51,10 @@ fn what_happens_between_two_runs_is_healed_by_the_next() {
     agent.kubectl(&["delete", "pod", &lost]);
     agent.is_whole(&version, NODES);
 
-    // No pod is to be created or deleted, and still there is something for a controller to do.
+    // No pod is to be created or deleted, but the controller still has to adopt one.
     agent.kubectl(&["patch", "pod", &orphan, "--type=merge", "-p", nobody]);
     plane.kubectl(&["delete", "node", "c-05"]);
-    wait_until("the lost node's pod to go", SOON, || {
+    wait_until("the lost node's pod to be deleted", SOON, || {
         agent.pods().iter().all(|pod| pod["spec"]["nodeName"] != "c-05")
     });
     let nothing = agent.apply(&version, &[], 0);
@@ -64,8 +64,8 @@ fn what_happens_between_two_runs_is_healed_by_the_next() {
     agent.is_whole(&version, NODES - 1);
 }
 
-/// An agent as agents of a node are: it tolerates every taint, so that the lost node is one that
-/// should run it.
+/// A manifest that tolerates every taint, as node agents do, so that the lost node stays a desired
+/// one.
 fn tolerant(namespace: &str, image: &str) -> String {
     let grace = "      terminationGracePeriodSeconds: 1";
     let tolerant = format!("      tolerations: [{{operator: Exists}}]\n{grace}");
@@ -73,7 +73,7 @@ fn tolerant(namespace: &str, image: &str) -> String {
 }
 
 #[test]
-fn a_node_that_is_lost_between_two_runs_keeps_its_pod_and_is_not_waited_for() {
+fn a_node_lost_between_two_runs_keeps_its_pod_and_does_not_block() {
     let plane = without_controller();
     plane.create_nodes(three_zones(NODES));
     let agent = Managed::new(&plane, "lost");
@@ -90,7 +90,7 @@ fn a_node_that_is_lost_between_two_runs_keeps_its_pod_and_is_not_waited_for() {
     wait_until("the node to be tainted", SOON, || {
         plane.kubectl(&["get", "node", "b-01", taints]).contains("node.kubernetes.io/not-ready")
     });
-    // As the node lifecycle controller does where a kubelet is silent.
+    // As the node lifecycle controller does when a kubelet does not report.
     let dead = r#"{"status": {"conditions": [{"type": "Ready", "status": "False"}]}}"#;
     agent.kubectl(&["patch", "pod", &lost, "--subresource=status", "--patch", dead]);
 
@@ -100,13 +100,13 @@ fn a_node_that_is_lost_between_two_runs_keeps_its_pod_and_is_not_waited_for() {
     let rolled = agent.apply(&tolerant("lost", "v2"), &[], 0);
     assert!(told(&rolled).contains("b-01"), "{}", told(&rolled));
     assert_eq!(on("b-01"), (lost, uid.clone()), "the pod stays");
-    let ledger = agent.json(&["get", "configmap", "ds-plan-agent"]);
-    let status: Value = serde_json::from_str(ledger["data"]["status"].as_str().unwrap()).unwrap();
+    let record = agent.json(&["get", "configmap", "ds-plan-agent"]);
+    let status: Value = serde_json::from_str(record["data"]["status"].as_str().unwrap()).unwrap();
     let counters = ["desiredNumberScheduled", "numberAvailable", "updatedNumberScheduled"];
     let counters = counters.map(|counter| status[counter].as_u64().unwrap());
     assert_eq!(counters, [NODES as u64, NODES as u64 - 1, NODES as u64 - 1], "{status}");
 
-    // It comes back with the pod that it had, which the next run replaces, and no other.
+    // The node comes back with its old pod, which the next run replaces, and no other.
     plane.kubectl(&["label", "node", "b-01", "kubelet-"]);
     wait_until("the node to be untainted", SOON, || {
         plane.kubectl(&["get", "node", "b-01", taints]).is_empty()
@@ -119,7 +119,7 @@ fn a_node_that_is_lost_between_two_runs_keeps_its_pod_and_is_not_waited_for() {
 }
 
 #[test]
-fn pods_that_cannot_be_created_are_told_and_are_no_success() {
+fn failed_creates_are_reported_and_fail_the_run() {
     let plane = ControlPlane::builder()
         .without_controller("daemonset-controller")
         .with_controller("resourcequota-controller")
@@ -128,7 +128,7 @@ fn pods_that_cannot_be_created_are_told_and_are_no_success() {
     plane.create_nodes(three_zones(3));
     let agent = Managed::new(&plane, "quota");
     agent.kubectl(&["create", "quota", "two", "--hard=pods=2"]);
-    wait_until("the quota to count", SOON, || {
+    wait_until("the quota to take effect", SOON, || {
         agent.json(&["get", "quota", "two"])["status"]["hard"]["pods"] == "2"
     });
     let version = manifest("quota", "v1", &at_most("1"));

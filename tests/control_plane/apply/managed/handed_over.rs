@@ -1,11 +1,11 @@
-//! The two ways are never mixed, and handing over from one to the other restarts no pod.
+//! The two modes are never mixed, and handing over from one to the other restarts no pod.
 
 use super::*;
 
 const NODES: usize = 5;
 
 #[test]
-fn it_is_handed_over_there_and_back() {
+fn management_is_handed_over_and_back() {
     let plane = ControlPlane::builder().user(RUNNER, &["system:masters"]).audit().start();
     plane.create_nodes(three_zones(NODES));
     let fleet = Fleet::new(&plane, "handed", NODES, &manifest("handed", "v1", &at_most("1")));
@@ -13,7 +13,7 @@ fn it_is_handed_over_there_and_back() {
     let version = |image: &str| manifest("handed", image, &at_most("1"));
     let before = agent.uids();
 
-    // Not while the DaemonSet is there, whoever says so.
+    // Refused while the DaemonSet exists, whatever the flags.
     let refused = agent.apply(&version("v1"), &[], 6);
     let command = "kubectl -n handed delete daemonset agent --cascade=orphan";
     assert!(told(&refused).contains(command), "{}", told(&refused));
@@ -44,25 +44,26 @@ fn it_is_handed_over_there_and_back() {
     let owners: Vec<i64> = agent.revisions().iter().map(|(number, _)| *number).collect();
     assert_eq!(owners, [1, 2]);
 
-    // Both at once, by somebody's hand.
-    let ledger = serde_json::json!({
+    // Another user created both.
+    let record = serde_json::json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
-            "name": "ds-plan-agent", "namespace": "handed", "labels": {"ds-plan.dev/ledger": "true"},
+            "name": "ds-plan-agent", "namespace": "handed", "labels": {"ds-plan.dev/record": "true"},
         },
         "data": {"daemonSet": serde_json::json!({
             "metadata": {"name": "agent"},
             "spec": agent.json(&["get", "daemonset", "agent"])["spec"],
         }).to_string()},
     });
-    plane.kubectl_stdin(&["create", "-f", "-"], &ledger.to_string());
+    plane.kubectl_stdin(&["create", "-f", "-"], &record.to_string());
     let refused = agent.apply(&version("v2"), &[], 6);
-    assert!(told(&refused).contains("both a DaemonSet and a ledger"), "{}", told(&refused));
+    assert!(told(&refused).contains("both a DaemonSet and a record"), "{}", told(&refused));
 }
 
-/// A recording has the ledger in it, and a plan and a rehearsal from it are as from the cluster.
+/// A recording contains the record, and a plan and a rehearsal from it match those from the
+/// cluster.
 #[test]
-fn a_recording_has_the_ledger_in_it() {
+fn a_recording_contains_the_record() {
     let plane = without_controller();
     plane.create_nodes(three_zones(NODES));
     let agent = Managed::new(&plane, "kept");
@@ -94,5 +95,5 @@ fn a_recording_has_the_ledger_in_it() {
     let arguments = ["--detailed-exitcode", "--snapshot", after, "-f", "agent.yaml"];
     let planned = crate::harness::ds_plan_offline(&arguments, &[("agent.yaml", &files)]);
     assert_eq!(planned.status.code(), Some(0), "{}", told(&planned));
-    assert_eq!(agent.images(), ["v1".to_owned()].into(), "the cluster itself is as it was");
+    assert_eq!(agent.images(), ["v1".to_owned()].into(), "no changes were made to the cluster");
 }

@@ -1,5 +1,5 @@
-//! From the first version to the last: paced, with surge, on delete, parked, undone, pruned, killed
-//! and gone on, deleted.
+//! From the first version to the last: paced, with surge, `OnDelete`, aborted, undone, pruned,
+//! killed and resumed, deleted.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ use super::*;
 const NODES: usize = 8;
 
 #[test]
-fn a_life_without_a_controller() {
+fn rollouts_without_a_controller() {
     let plane = without_controller();
     plane.create_nodes(three_zones(NODES));
     let plane = &plane;
@@ -17,9 +17,9 @@ fn a_life_without_a_controller() {
             paced_and_undone,
             surged,
             on_delete,
-            parked,
+            aborted,
             released,
-            history_is_kept_short,
+            history_is_pruned,
             killed,
             deleted,
         ] {
@@ -34,7 +34,7 @@ fn paced_and_undone(plane: &ControlPlane) {
     agent.apply(&version("v1"), &[], 0);
     let watcher = agent.watch(NODES);
     let rolled = agent.apply(&version("v2"), &["--max-unavailable=2"], 0);
-    assert!(told(&rolled).contains("giving the declared strategy back"), "{}", told(&rolled));
+    assert!(told(&rolled).contains("restoring the declared strategy"), "{}", told(&rolled));
     let seen = watcher.end();
     assert_eq!((seen.deleted.len(), seen.most_unavailable), (NODES, 2), "{seen:?}");
     agent.is_whole(&version("v2"), NODES);
@@ -43,7 +43,11 @@ fn paced_and_undone(plane: &ControlPlane) {
 
     agent.command("undo", &[]);
     assert_eq!(agent.images(), ["v1".to_owned()].into());
-    assert_eq!(agent.revisions(), [(2, owner.clone()), (3, owner)], "the number grows");
+    assert_eq!(
+        agent.revisions(),
+        [(2, owner.clone()), (3, owner)],
+        "the revision number increases"
+    );
     agent.is_whole(&version("v1"), NODES);
     let history = stdout(&agent.ds_plan(&["history", "paced/agent"], "")).clone();
     assert!(history.lines().nth(3).is_some_and(|line| line.starts_with("3 ")), "{history}");
@@ -69,7 +73,7 @@ fn on_delete(plane: &ControlPlane) {
     let version = |image: &str| manifest("stepped", image, "  updateStrategy: {type: OnDelete}");
     agent.apply(&version("v1"), &[], 0);
     agent.apply(&version("v2"), &[], 0);
-    assert_eq!(agent.images(), ["v1".to_owned()].into(), "they wait");
+    assert_eq!(agent.images(), ["v1".to_owned()].into(), "the pods are not replaced");
     agent.command("step", &["--count=3"]);
     let new = agent
         .pods()
@@ -81,12 +85,12 @@ fn on_delete(plane: &ControlPlane) {
     agent.is_whole(&version("v2"), NODES);
 }
 
-fn parked(plane: &ControlPlane) {
-    let agent = Managed::new(plane, "parked");
-    let version = |image: &str| manifest("parked", image, &at_most("2"));
+fn aborted(plane: &ControlPlane) {
+    let agent = Managed::new(plane, "aborted");
+    let version = |image: &str| manifest("aborted", image, &at_most("2"));
     agent.apply(&version("v1"), &[], 0);
     let stopped = agent.apply(&version("v2-bad"), &["--progress-deadline=15s"], 4);
-    assert!(told(&stopped).contains("parked"), "{}", told(&stopped));
+    assert!(told(&stopped).contains("aborted"), "{}", told(&stopped));
     // A node that loses its pod now gets the good version, at the next run.
     let good = agent
         .pods()
@@ -107,12 +111,12 @@ fn released(plane: &ControlPlane) {
     let before = agent.uids();
     let released = agent.command("release", &[]);
     assert!(told(&released).contains("before ds-apply runs again"), "{}", told(&released));
-    assert_eq!(agent.uids(), before, "nothing is rolled without gates");
+    assert_eq!(agent.uids(), before, "no rollout without gates");
     agent.apply(&version("v1"), &[], 0);
     agent.is_whole(&version("v1"), NODES);
 }
 
-fn history_is_kept_short(plane: &ControlPlane) {
+fn history_is_pruned(plane: &ControlPlane) {
     let agent = Managed::new(plane, "short");
     let spec = format!("{}\n  revisionHistoryLimit: 1", at_most("100%"));
     let version = |image: &str| manifest("short", image, &spec);
@@ -122,7 +126,7 @@ fn history_is_kept_short(plane: &ControlPlane) {
     let numbers: Vec<i64> = agent.revisions().iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, [3, 4]);
 
-    // A second revision of the same template: one of them goes, and pods stay.
+    // A second revision of the same template: one of them is deleted, and pods stay.
     let before = agent.uids();
     let mut twin = agent.json(&["get", "controllerrevisions"])["items"]
         .as_array()
@@ -157,7 +161,7 @@ fn killed(plane: &ControlPlane) {
         let files = agent.files(&version("v2"));
         let run = plane.ds_apply_as(RUNNER, &arguments, &[("agent.yaml", &files)]);
         let mut run = run.start();
-        wait_until("pods to go", SOON, || watcher.gone() >= at || run.has_ended());
+        wait_until("pods to be deleted", SOON, || watcher.gone() >= at || run.has_ended());
         let _ = run.kill();
     }
     agent.apply(&version("v2"), &["--lease=2s"], 0);
@@ -174,14 +178,14 @@ fn deleted(plane: &ControlPlane) {
     agent.kubectl(&["delete", "configmap", "ds-plan-agent"]);
     let gone = || agent.kubectl(&["get", "pods,controllerrevisions", "--output=name"]);
     wait_for("nothing", SOON, String::new(), gone);
-    // And as what the source no longer contains.
+    // And pruned, because the source no longer contains it.
     let other = version.replace("name: agent, ", "name: other, ");
     let both = format!("{version}---{other}");
     let flags = ["--prune", "--source-id=fleet", "--managed-by=ds-apply"];
     agent.apply(&both, &flags, 0);
     agent.apply(&version, &[&flags[..], &["--allow-mass-deletion"]].concat(), 0);
-    wait_for("one ledger", SOON, "configmap/ds-plan-agent\n".to_owned(), || {
-        agent.kubectl(&["get", "configmap", "-l", "ds-plan.dev/ledger", "--output=name"])
+    wait_for("one record", SOON, "configmap/ds-plan-agent\n".to_owned(), || {
+        agent.kubectl(&["get", "configmap", "-l", "ds-plan.dev/record", "--output=name"])
     });
     wait_for("one agent's pods", SOON, NODES, || agent.pods().len());
 }

@@ -1,18 +1,18 @@
-//! The role that is shipped for it is enough, and asks for nothing that is denied; without any one
-//! verb of it, a run says so before it writes anything.
+//! The role shipped for it is sufficient, and no request is denied. Without any one verb of it, a
+//! run reports it before it writes anything.
 
 use super::super::roles::{Right, Worker, rights, shipped, without};
 use super::*;
 
-/// Users that have both roles but for one verb each; more than the second role has verbs.
+/// Users that have both roles without one verb each; more than the second role has verbs.
 const USERS: usize = 14;
 
 fn user(number: usize) -> String {
-    format!("keeper-{number:02}")
+    format!("controller-{number:02}")
 }
 
 #[test]
-fn each_right_is_missed_before_anything_is_written() {
+fn each_missing_permission_is_reported_before_any_write() {
     let builder = ControlPlane::builder().without_controller("daemonset-controller").audit();
     let plane = (0..USERS).fold(builder, |builder, at| builder.user(&user(at), &[])).start();
     plane.create_nodes(three_zones(2));
@@ -33,7 +33,7 @@ fn each_right_is_missed_before_anything_is_written() {
             format!("{one}---{}", manifest(&user, "v1", &at_most("2")).replace("agent", "other"));
         let two = two.replace(&format!("[{user}/agent]"), &format!("[{user}/agent, {user}/other]"));
         let mut last = worker.step(&two, std::slice::from_ref(&id));
-        // Only what is to be deleted needs the right to.
+        // Only a delete needs that permission.
         if *missing == ("configmaps".to_owned(), "delete".to_owned()) {
             assert_eq!(last.code, Some(0), "without {missing:?}: {}", last.told);
             last = worker.step(&one, &[id, "--prune".to_owned()]);
@@ -43,10 +43,10 @@ fn each_right_is_missed_before_anything_is_written() {
 }
 
 #[test]
-fn the_shipped_role_is_enough() {
+fn the_shipped_role_is_sufficient() {
     let plane = ControlPlane::builder()
         .without_controller("daemonset-controller")
-        .user("keeper", &[])
+        .user("controller", &[])
         .audit()
         .start();
     plane.create_nodes(three_zones(4));
@@ -61,31 +61,31 @@ fn the_shipped_role_is_enough() {
             "clusterrolebinding",
             role,
             &format!("--clusterrole={role}"),
-            "--user=keeper",
+            "--user=controller",
         ]);
     }
     for image in ["v1", "v2"] {
         let files = format!("{}{}", manifest("kept", image, &at_most("2")), policy("kept"));
         let arguments = ["--yes", "-f", "agent.yaml"];
-        let run = plane.ds_apply_as("keeper", &arguments, &[("agent.yaml", &files)]).run();
+        let run = plane.ds_apply_as("controller", &arguments, &[("agent.yaml", &files)]).run();
         assert_eq!(run.status.code(), Some(0), "{}", told(&run));
     }
     let denied: Vec<String> = plane
         .audit_log()
         .iter()
         .filter(|event| {
-            event["user"]["username"] == "keeper" && event["responseStatus"]["code"] == 403
+            event["user"]["username"] == "controller" && event["responseStatus"]["code"] == 403
         })
         .map(|event| format!("{} {}", event["verb"], event["requestURI"]))
         .collect();
     assert_eq!(denied, Vec::<String>::new());
 
-    // Without the second role nothing is begun, and the message says what is missing.
+    // Without the second role nothing is started, and the message names the missing permissions.
     plane.kubectl(&["delete", "clusterrolebinding", "ds-apply-as-controller"]);
     let files = format!("{}{}", manifest("kept", "v3", &at_most("2")), policy("kept"));
-    wait_until("the role to be gone", SOON, || {
+    wait_until("the deleted role to take effect", SOON, || {
         let arguments = ["--yes", "-f", "agent.yaml"];
-        let run = plane.ds_apply_as("keeper", &arguments, &[("agent.yaml", &files)]).run();
+        let run = plane.ds_apply_as("controller", &arguments, &[("agent.yaml", &files)]).run();
         run.status.code() == Some(1) && told(&run).contains("configmaps")
     });
 }

@@ -1,4 +1,4 @@
-//! Revisions: new, used again, taken, copied, changed and pruned.
+//! Revisions: new, reused, adopted, copied, changed and pruned.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .settles(and([and([keep(0), on_delete()]), image("v3")]))
             .does([DeletePods("n2")])
             .does([DeletePods("n3")]),
-        // Of the first version there is a revision of the same name that says something else.
+        // A revision has the same name as that of the first version, but other data.
         two_versions("collision-with-nobodys")
             .does([SwapRevision(1, and([nobodys(), other_data()])), Apply(plain())]),
         two_versions("collision-with-its-own")
@@ -81,7 +81,7 @@ fn two_versions(name: &'static str) -> Scenario {
     Scenario::new(name, 2).settles(plain()).settles(image("v2"))
 }
 
-/// What makes a revision nobody's, whom no selector selects.
+/// A patch that removes the owner and the labels of a revision.
 fn nobodys() -> Value {
     json!({"metadata": {"labels": null, "ownerReferences": null}})
 }

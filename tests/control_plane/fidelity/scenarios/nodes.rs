@@ -1,4 +1,4 @@
-//! Nodes that come, go and change, and templates that want others.
+//! Nodes that are added, removed and changed, and templates that select other nodes.
 
 use serde_json::{Value, json};
 

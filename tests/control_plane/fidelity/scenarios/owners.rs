@@ -1,4 +1,4 @@
-//! Pods and revisions that are left behind and taken over, and DaemonSets that are deleted.
+//! Orphaned and adopted pods and revisions, and deleted DaemonSets.
 
 use serde_json::json;
 
@@ -43,14 +43,14 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             Until("it is gone", |view| view.daemon_sets.is_empty()),
             Apply(image("v3")),
         ]),
-        Scenario::new("left-and-told-apart", 2).settles(plain()).does([
+        Scenario::new("orphaned-and-distinguished", 2).settles(plain()).does([
             Delete("Orphan"),
             Until("it is gone", |view| view.daemon_sets.is_empty()),
             Apply(and([generation, image("v2")])),
         ]),
         Scenario::new("deleted", 2).settles(plain()).does([Delete("Background")]),
         Scenario::new("deleted-in-the-foreground", 2).settles(plain()).does([Delete("Foreground")]),
-        Scenario::new("deleted-and-made-anew", 2)
+        Scenario::new("deleted-and-created-again", 2)
             .settles(plain())
             .does([Delete("Background"), Apply(image("v2"))])
             .racing(),

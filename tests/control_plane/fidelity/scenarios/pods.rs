@@ -1,4 +1,4 @@
-//! Pods that are deleted, fail, are left behind, changed and taken over.
+//! Pods that are deleted, fail, are orphaned, changed and adopted.
 
 use serde_json::{Value, json};
 

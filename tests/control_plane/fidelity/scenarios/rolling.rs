@@ -1,4 +1,4 @@
-//! Rollouts without surge, and none at all.
+//! Rollouts without surge, and `OnDelete`.
 
 use serde_json::json;
 

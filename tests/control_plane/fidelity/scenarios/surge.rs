@@ -36,7 +36,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             ]))])
             .alike(),
         Scenario::new("surge-pod-deleted", 2).settles(surge(1)).does([DeletePods("n1")]),
-        Scenario::new("surge-beside-ending", 2).settles(surge(1)).does([
+        Scenario::new("surge-next-to-terminating", 2).settles(surge(1)).does([
             PatchPods("n1", json!({"metadata": {"finalizers": ["example.com/wait"]}})),
             DeletePods("n1"),
         ]),

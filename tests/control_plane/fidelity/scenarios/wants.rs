@@ -1,4 +1,4 @@
-//! Templates that want other nodes than before, and nodes that become what is wanted.
+//! Templates that select other nodes than before, and nodes that change to match.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
-// Prints the fields of apps/v1 DaemonSet, and of every struct inside it, as a JSON table: what
-// may stand where, what is written out when it is empty, and how lists are merged. Embedded
-// structs are laid flat, as JSON shows them. One line a field, sorted, so that a new version of
-// the API reads as a short diff.
+// Prints the fields of apps/v1 DaemonSet, and of every struct inside it, as a JSON table:
+// their types, whether empty values are serialized, and how lists are merged. Embedded structs are
+// flattened, as in JSON. One line per field, sorted, so that a new version of the API is a short
+// diff.
 package main
 
 import (
@@ -17,10 +17,10 @@ import (
 )
 
 // field is one entry of the table. Type is a Go-like type expression over JSON kinds, names of
-// structs in this table, and the scalars that have a reader of their own (Quantity, Time, …).
+// structs in this table, and the scalars that have their own parser (Quantity, Time, …).
 type field struct {
 	Type string `json:"type"`
-	// Omit says when the field is left out: "empty" (omitempty), "zero" (omitzero), or never.
+	// Omit is the condition under which the field is omitted: "empty" (omitempty), "zero" (omitzero), or never.
 	Omit          string `json:"omit,omitempty"`
 	PatchStrategy string `json:"patchStrategy,omitempty"`
 	PatchMergeKey string `json:"patchMergeKey,omitempty"`
@@ -28,7 +28,7 @@ type field struct {
 
 type table map[string]map[string]field
 
-// special are types whose JSON is not what their Go kind suggests.
+// special are types whose JSON type differs from their Go kind.
 var special = map[string]string{
 	"k8s.io/apimachinery/pkg/api/resource.Quantity":   "Quantity",
 	"k8s.io/apimachinery/pkg/util/intstr.IntOrString": "IntOrString",

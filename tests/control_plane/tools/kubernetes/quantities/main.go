@@ -1,5 +1,5 @@
-// Reads one text a line and prints what a quantity of that text becomes, as JSON: exact, and
-// rounded up to thousandths as in a resource list. A text that is no quantity becomes null.
+// Reads one text per line and prints the parsed quantity as JSON: exact, and rounded up to thousandths
+// as in a resource list. A text that is not a quantity becomes null.
 package main
 
 import (

@@ -1,14 +1,14 @@
-// The only program in the images of the tests: a node agent that fares as its environment says.
+// The only program in the images of the tests: a node agent whose environment selects its behaviour.
 //
-//	agent          serves HTTP until it is told to end
-//	agent pause    waits for a signal, as the container that holds a pod together
-//	agent check    asks the agent of this node whether it serves, for exec probes
+//	agent          serves HTTP until SIGTERM
+//	agent pause    waits for a signal, as the pause container of a pod
+//	agent check    checks that the agent of this node serves, for exec probes
 //
 // Environment of an agent and of its check:
-//   - NODE_NAME, PORTS: the node, and "node=port,node=port": where to listen on loopback
+//   - NODE_NAME, PORTS: the node, and the loopback port of each node: "node=port,node=port"
 //   - VERSION: the answer to every request
-//   - READY_AFTER: it does not listen before
-//   - EXIT_AFTER: it ends with status 1 after so long; "0s" is at once
+//   - READY_AFTER: the delay before it listens
+//   - EXIT_AFTER: it ends with status 1 after this time; "0s" is at once
 //   - IGNORE_TERM: if set, SIGTERM does nothing
 package main
 
@@ -85,7 +85,7 @@ func check() {
 	}
 }
 
-// address is where the agent of this node listens.
+// address is the listen address of the agent of this node.
 func address() string {
 	node := os.Getenv("NODE_NAME")
 	for _, pair := range strings.Split(os.Getenv("PORTS"), ",") {

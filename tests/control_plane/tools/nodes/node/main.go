@@ -1,17 +1,17 @@
-// A machine for a node of the tests: processes and mounts of its own, all of them gone with it.
+// A machine for a node of the tests: its own processes and mounts, all of which end with it.
 //
 //	node STATE
 //
-// Everything runs in namespaces for processes and mounts, in which this program is process 1. Lines
-// on standard input say what to do, words separated by tabs:
+// Everything runs in a process and a mount namespace, in which this program is process 1. Lines on
+// standard input are commands, with words separated by tabs:
 //
 //	start NAME LOG PROGRAM ARGUMENT...
 //	signal NAME KILL|STOP|CONT
 //
-// At the end of the input, which is that of the process that holds the other end of the pipe, process
-// 1 ends. The kernel then kills what is left in the namespaces (shims and containers among them), and
-// its mounts go with it. At last the cgroups of the containers are removed, which are known by the
-// folders that containerd keeps for them below STATE.
+// Process 1 ends at the end of the input, when the process at the other end of the pipe ends. The
+// kernel then kills all processes in the namespaces (including shims and containers), and removes the
+// mounts. Finally the cgroups of the containers are removed, whose names are those of the folders
+// that containerd creates for them below STATE.
 package main
 
 import (
@@ -44,7 +44,7 @@ func main() {
 		machine.obey()
 		return
 	}
-	// The signal that follows the parent's death is that of a thread.
+	// The parent death signal is sent when the parent thread ends.
 	runtime.LockOSThread()
 	command := exec.Command("/proc/self/exe", inside)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -58,7 +58,8 @@ func main() {
 	removeCgroups(os.Args[1])
 }
 
-// What a kubelet wants of the kernel. It would set them for the whole machine, and leave them so.
+// tunables are the kernel parameters that a kubelet requires. It would set them for the whole machine
+// permanently.
 var tunables = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -68,7 +69,7 @@ var tunables = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// prepare makes the mounts. Folders that programs know by fixed names are the node's own.
+// prepare creates the mounts. Each node has its own folders where programs use fixed paths.
 func prepare() {
 	mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE)
 	mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC)
@@ -90,7 +91,7 @@ func mount(source, target, kind string, flags uintptr) {
 	}
 }
 
-// machine is what runs, by name.
+// machine has the running processes, by name.
 type machine struct {
 	lock sync.Mutex
 	pids map[string]int
@@ -106,7 +107,7 @@ func (it *machine) obey() {
 		case "signal":
 			it.signal(words[1], words[2])
 		default:
-			fail("unknown order %q", lines.Text())
+			fail("unknown command %q", lines.Text())
 		}
 	}
 }
@@ -152,7 +153,7 @@ func (it *machine) signal(name, signal string) {
 	}
 }
 
-// reap takes leave of what ends, as process 1 has to: of orphans, too.
+// reap reaps ended processes, including orphans, as process 1 has to.
 func (it *machine) reap() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -174,8 +175,8 @@ func (it *machine) reap() {
 	}
 }
 
-// removeCgroups removes the containers' cgroups from every hierarchy, and what holds all of them when
-// no other node is left.
+// removeCgroups removes the containers' cgroups from every hierarchy, and their parent when no other
+// node is left.
 func removeCgroups(state string) {
 	const parent = "k8s.io"
 	containers, _ := filepath.Glob(state + "/io.containerd.runtime.v2.task/" + parent + "/*")

@@ -4,7 +4,7 @@
 //
 // agent:1 to agent:9 are one layer with the program FILE; they differ in a label. pause:1 is the same
 // program, which then waits. slow:1 to slow:9 have a second layer each, which takes DURATION to be
-// pulled. It listens when all of them are there.
+// pulled. It listens when all of them are available.
 package main
 
 import (
@@ -32,9 +32,9 @@ import (
 const versions = 9
 
 func main() {
-	address := flag.String("address", "", "where to listen")
+	address := flag.String("address", "", "listen address")
 	agent := flag.String("agent", "", "the program in all images")
-	slow := flag.Duration("slow", 20*time.Second, "how long the slow images take to be pulled")
+	slow := flag.Duration("slow", 20*time.Second, "pull duration of the slow images")
 	flag.Parse()
 
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -62,7 +62,7 @@ func main() {
 	)))
 }
 
-// layer has one file, which may be run.
+// layer returns a layer with one executable file.
 func layer(file string, content []byte) v1.Layer {
 	var archive bytes.Buffer
 	writer := tar.NewWriter(&archive)
@@ -77,7 +77,7 @@ func layer(file string, content []byte) v1.Layer {
 	return made
 }
 
-// push puts an image into the registry without a network, before anybody can ask for it.
+// push adds an image to the registry without a network, before it listens.
 func push(images http.Handler, address, repository string, version int, layers ...v1.Layer) {
 	image, err := mutate.AppendLayers(empty.Image, layers...)
 	check(err)
@@ -97,7 +97,7 @@ func push(images http.Handler, address, repository string, version int, layers .
 	check(remote.Write(tag, image, remote.WithTransport(inside{images})))
 }
 
-// inside hands requests to a handler of this process.
+// inside passes requests to a handler of this process.
 type inside struct{ handler http.Handler }
 
 func (it inside) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -111,7 +111,7 @@ func (it inside) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// throttled writes one byte at a time, with a pause before each: the pull goes on all the while.
+// throttled writes one byte at a time, with a pause before each, so that the pull makes progress.
 type throttled struct {
 	http.ResponseWriter
 	pause time.Duration
