@@ -220,7 +220,7 @@ fn a_loosened_policy_is_reported() {
         let message = found["guards"][0]["message"].as_str().unwrap();
         assert!(message.contains(told), "{to}: {message}");
         assert!(message.contains("Before the merge: at most 1 of 2"), "{to}: {message}");
-        assert!(message.contains("after it: at most "), "{to}: {message}");
+        assert!(message.contains("after: at most "), "{to}: {message}");
         assert_eq!(run.code, Some(6), "{to}: {run}");
         let markdown = sandbox.ds_plan(&format!("{BASE} --snapshot cluster.json -o markdown"));
         assert!(markdown.stdout.contains("Before the merge"), "{to}: {markdown}");

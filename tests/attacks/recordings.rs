@@ -76,7 +76,7 @@ fn recordings_that_cannot_be_verified_are_refused() {
     for (flags, code) in [("", 64), ("--snapshot -", 64)] {
         let run = plan(&sandbox, &format!("{flags} --require-signature {IDENTITY}"));
         assert_eq!(run.code, Some(code), "{run}");
-        assert!(run.stderr.contains("is for a file"), "{run}");
+        assert!(run.stderr.contains("requires a file"), "{run}");
     }
     fs::remove_file(sandbox.path("bin/cosign")).unwrap();
     let run = plan(&sandbox, &format!("--snapshot cluster.json --require-signature {IDENTITY}"));

@@ -115,7 +115,7 @@ fn a_record_written_by_another_user_is_a_guard() {
         assert_eq!(plan.code, Some(6), "{rule}: {plan}");
         let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
         let guard = plan["guards"][0]["message"].as_str().unwrap();
-        assert!(guard.contains("is not as ds-apply has written it"), "{rule}: {guard}");
+        assert!(guard.contains("was changed by another client"), "{rule}: {guard}");
         // Nothing of it would be left over.
         assert_eq!(plan["daemonSets"][0]["leftovers"], Value::Null, "{rule}: {plan:#}");
         let (code, after) = apply(&sandbox);

@@ -140,7 +140,7 @@ fn an_unmerged_commit_is_refused() {
     save(&sandbox, &format!("--rev {id} --source-id prod"));
     for (flags, code, says) in [
         ("--require-ref refs/heads/main", 1, "is not in the history of refs/heads/main"),
-        ("--require-ref refs/heads/none", 1, "there is no reference refs/heads/none"),
+        ("--require-ref refs/heads/none", 1, "reference refs/heads/none not found"),
         ("--require-ref main", 64, "full name of a reference"),
         ("--require-ref heads/main", 64, "full name of a reference"),
         ("--require-ref refs/heads/main^{commit}", 64, "full name of a reference"),
@@ -183,7 +183,7 @@ fn a_plan_is_not_applied_to_another_cluster() {
     elsewhere(&sandbox);
     let run = carry_out(&sandbox, "");
     assert_eq!(run.code, Some(5), "{run}");
-    assert!(run.stderr.contains("is of another cluster"), "{run}");
+    assert!(run.stderr.contains("is for another cluster"), "{run}");
     // Nor a plan without a cluster.
     forge(&sandbox, |plan| plan["cluster"]["uid"] = Value::Null);
     let run = carry_out(&sandbox, "");

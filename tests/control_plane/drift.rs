@@ -236,7 +236,7 @@ fn a_rollout_that_waits_or_is_paused() {
         held
     };
     fleet.apply(&held("paused", "2"));
-    assert_eq!(fleet.drift(&git), set(["rollout held", "pod podOutdated", "rollout unfinished"]));
+    assert_eq!(fleet.drift(&git), set(["rollout paused", "pod podOutdated", "rollout unfinished"]));
     fleet.apply(&held("aborted", "1"));
     assert_eq!(fleet.drift(&git), set(["rollout aborted"]));
 }

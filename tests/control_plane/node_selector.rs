@@ -60,7 +60,11 @@ async fn the_conflict_in_the_warning_is_the_real_one() {
         .filter(|warning| warning.code == "namespaceNodeSelector")
         .map(|it| {
             let nodes = it.nodes.iter().map(NodeName::as_str).collect();
-            (it.daemon_set.as_deref().unwrap(), nodes, it.message.contains("contradicts"))
+            (
+                it.daemon_set.as_deref().unwrap(),
+                nodes,
+                it.message.contains("conflicts with the nodeSelector"),
+            )
         })
         .collect();
     let slow = vec!["slow-1", "slow-2"];

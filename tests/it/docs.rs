@@ -117,7 +117,7 @@ fn the_policy_reference_matches_its_schema() {
     rows(&schema, &schema["$defs"], "", &mut fields);
     let wanted = format!(
         "# The policy, field by field\n\nMade from `schemas/rollout-policy.schema.json`; \
-         `UPDATE_SCHEMAS=1 cargo test --test it docs` writes it anew.\nWhat is not required may be \
+         `UPDATE_SCHEMAS=1 cargo test --test it docs` generates it again.\nWhat is not required may be \
          left out.\n\n| Field | Type | Default | |\n|---|---|---|---|\n{}",
         fields.concat()
     );

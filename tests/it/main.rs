@@ -37,3 +37,4 @@ mod streams;
 mod usage;
 #[cfg(feature = "web")]
 mod web;
+mod words;

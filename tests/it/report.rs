@@ -255,7 +255,9 @@ fn a_page_can_be_printed_and_read_without_scripts() {
     assert!(faults.is_empty(), "{faults:#?}");
     assert_eq!(paper, "rgb(251, 251, 249)", "printed pages are light in any theme");
     assert!(bytes > 10_000);
-    for said in ["Applying this replaces 72 pods", "logging/fluent-bit", "Waves", "scripts are disabled"] {
+    for said in
+        ["Applying this replaces 72 pods", "logging/fluent-bit", "Waves", "scripts are disabled"]
+    {
         assert!(text.contains(said), "{said:?} in {text}");
     }
 }

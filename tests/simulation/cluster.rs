@@ -187,7 +187,7 @@ fn live(agent: &AgentSpec, scenario: &Scenario) -> Vec<Value> {
     });
     let is_left = |node: &&NodeSpec| agent.live || node.pod == PodSpec::Orphan;
     if scenario.managed {
-        live = checker(agent, &live);
+        live = record(agent, &live);
     }
     let mut items = if agent.live { vec![revision, live] } else { Vec::new() };
     let here = scenario.nodes.iter().filter(|node| runs_on(agent, node));

@@ -31,7 +31,7 @@ const REHEARSAL: &str = "Rehearsal";
 /// The flags of a rehearsal.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct RehearsalFlags {
-    /// Run on an embedded copy of the cluster, live or recorded; the real one is only read
+    /// Rehearse on an embedded copy of the live or recorded cluster, which is only read
     #[arg(long, help_heading = REHEARSAL)]
     pub(super) rehearse: bool,
 

@@ -44,7 +44,7 @@ fn one_revision_is_created_and_each_pod_is_replaced_once() {
                 let watcher = fleet.watch();
                 let output = fleet.apply(&version(after), &[]);
                 assert_eq!(output.status.code(), Some(0), "{namespace}: {}", told(&output));
-                assert!(told(&output).contains("makes two revisions"), "{}", told(&output));
+                assert!(told(&output).contains("creates two revisions"), "{}", told(&output));
                 // Any action of the controller would happen within this time.
                 thread::sleep(Duration::from_secs(5));
                 let seen = watcher.end();

@@ -129,7 +129,7 @@ fn restarted(plane: &ControlPlane) {
     let it = Interfered::with(plane, "restarted", |fleet| {
         fleet.kubectl(&["rollout", "restart", "daemonset/agent"]);
     });
-    it.ends(4, "held: the live template is");
+    it.ends(4, "paused: the live template is");
     assert!(it.restored.is_empty());
     assert_eq!(it.fleet.strategy(), "OnDelete");
     assert!(it.seen.deleted.len() < NODES, "the strategy was restored");
@@ -141,7 +141,7 @@ fn undone(plane: &ControlPlane) {
     let it = Interfered::with(plane, "undone", |fleet| {
         fleet.kubectl(&["rollout", "undo", "daemonset/agent"]);
     });
-    it.ends(4, "held: the live template is that of revision");
+    it.ends(4, "paused: the live template is that of revision");
     assert!(it.restored.is_empty());
     assert_eq!(it.fleet.strategy(), "OnDelete");
     assert!(it.seen.most_unavailable <= 1, "{}", it.seen.most_unavailable);
@@ -258,7 +258,7 @@ fn a_leftover_pause_is_reported_and_removed() {
         let text = version("left", "v2");
         told(&plane.ds_plan(arguments, &[("agent.yaml", &text)]))
     };
-    let said = "ds-plan.dev/rollout is left over (held by";
+    let said = "ds-plan.dev/rollout is left over (paused by";
     for arguments in [
         &["plan", "-f", "agent.yaml"][..],
         &["status", "left/agent"],
@@ -266,13 +266,13 @@ fn a_leftover_pause_is_reported_and_removed() {
     ] {
         let text = reported_by(arguments);
         assert!(text.contains(said), "{arguments:?}: {text}");
-        assert!(!text.contains("ds-apply goes on"), "{arguments:?}: {text}");
+        assert!(!text.contains("`ds-apply` resumes"), "{arguments:?}: {text}");
     }
 
     // Now OnDelete is declared: nothing is paused, and nothing to release.
     strategy("{\"type\":\"OnDelete\",\"rollingUpdate\":null}");
     let text = reported_by(&["status", "left/agent"]);
-    assert!(text.contains(said) && !text.contains("ds-apply goes on"), "{text}");
+    assert!(text.contains(said) && !text.contains("`ds-apply` resumes"), "{text}");
     let released = plane.ds_apply(&["release", "left/agent", "--yes"], &[]).run();
     assert!(told(&released).contains("left/agent is not paused"), "{}", told(&released));
     assert_eq!(fleet.strategy(), "OnDelete");

@@ -81,13 +81,14 @@ fn both_cascades(plane: &ControlPlane) {
     assert_eq!(planned.status.code(), Some(2), "{}", told(&planned));
     let shown = told(&planned);
     assert!(
-        shown.contains("- DaemonSet cascades/e") && shown.contains("on 4 nodes go at once"),
+        shown.contains("- DaemonSet cascades/e")
+            && shown.contains("on 4 nodes are deleted at once"),
         "{shown}"
     );
     assert!(shown.contains("Plan: 0 to create, 4 to delete"), "{shown}");
 
     let said = fleet.is_pruned("cascades", &["a", "b", "c", "d"], &["--prune"], 0);
-    assert!(said.contains("its 4 pods go with it"), "{said}");
+    assert!(said.contains("deleting the DaemonSet and its 4 pods"), "{said}");
     wait_until("the pods of e to be deleted", SOON, || fleet.pods_labelled("e") == 0);
     assert_eq!(fleet.daemon_sets(), names(&["a", "b", "c", "d"]));
 

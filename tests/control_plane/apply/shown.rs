@@ -99,12 +99,12 @@ impl<'p> Situation<'p> {
                 it.apply("--progress-deadline 5s", 4);
             }
             // Pods that became ready too late, but are ready now.
-            "aborted and mended" => {
+            "aborted and fixed" => {
                 it.settled();
                 it.version_ready_after("8s");
                 it.apply("--progress-deadline 5s", 4);
             }
-            "held" => {
+            "paused" => {
                 it.settled();
                 it.version_ready_after("3s");
                 it.apply("--timeout 4s", 4);

@@ -128,9 +128,9 @@ fn seven_are_too_many(fleet: &Fleet<'_>) {
     let held = fleet.apply_with_policy("v3", &flags);
     let seen = watcher.end();
     assert_eq!(held.status.code(), Some(4), "{}", told(&held));
-    assert!(told(&held).contains("budget taken"), "{}", told(&held));
+    assert!(told(&held).contains("`maxUnavailable` reached"), "{}", told(&held));
     assert!(
-        told(&held).contains("counts against the budget: 7 such nodes, at most 6 skipped"),
+        told(&held).contains("counted as unavailable: 7 NotReady nodes, at most 6 skipped"),
         "{}",
         told(&held)
     );

@@ -134,7 +134,7 @@ fn failed_creates_are_reported_and_fail_the_run() {
     let version = manifest("quota", "v1", &at_most("1"));
     let stopped = agent.apply(&version, &[], 4);
     let words = told(&stopped);
-    assert!(words.contains("no pod is created") && words.contains("exceeded quota"), "{words}");
+    assert!(words.contains("no pod created") && words.contains("exceeded quota"), "{words}");
     assert_eq!(agent.pods().len(), 2);
     agent.kubectl(&["delete", "quota", "two"]);
     agent.apply(&version, &["--retry"], 0);

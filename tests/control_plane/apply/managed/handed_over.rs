@@ -57,7 +57,7 @@ fn management_is_handed_over_and_back() {
     });
     plane.kubectl_stdin(&["create", "-f", "-"], &record.to_string());
     let refused = agent.apply(&version("v2"), &[], 6);
-    assert!(told(&refused).contains("both a DaemonSet and a record"), "{}", told(&refused));
+    assert!(told(&refused).contains("both as a DaemonSet and as a record"), "{}", told(&refused));
 }
 
 /// A recording contains the record, and a plan and a rehearsal from it match those from the

@@ -110,7 +110,7 @@ fn released(plane: &ControlPlane) {
     agent.apply(&version("v2-bad"), &["--progress-deadline=15s"], 4);
     let before = agent.uids();
     let released = agent.command("release", &[]);
-    assert!(told(&released).contains("before ds-apply runs again"), "{}", told(&released));
+    assert!(told(&released).contains("when ds-apply runs again"), "{}", told(&released));
     assert_eq!(agent.uids(), before, "no rollout without gates");
     agent.apply(&version("v1"), &[], 0);
     agent.is_whole(&version("v1"), NODES);
