@@ -1,18 +1,18 @@
-//! The errors of a run, and how they are printed: message, causes, and hints.
+//! The errors of a run and their messages.
 //!
-//! The messages of the library's errors are its own; the hints are in `hints`. Not here: the exit
-//! code (`exit`).
+//! The messages of the library's errors are its own. Not here: the hints (`hints`), the exit code
+//! (`outcome`) and the printed form (`report`).
 
-use std::borrow::Cow;
+mod outcome;
+mod report;
+
+pub(super) use report::{Report, WARNING, paragraph};
+
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use anstyle::{AnsiColor, Style};
-
-use super::exit::Exit;
 use super::file_digest::FileDigest;
-use super::hints;
 use crate::apply::PreflightError;
 use crate::apply::permissions::Need;
 use crate::cluster::{LockError, WriteError};
@@ -21,7 +21,6 @@ use crate::model::{DaemonSetKey, NodeName, RevisionName, Uid};
 use crate::plan::{
     FieldOwner, Guard, LockStanding, NoSuchRevision, PausedRollout, PausedRolloutError, Stale,
 };
-use crate::render::neutral;
 use crate::simulator::UnreadableObject;
 use crate::{cluster, manifest, source};
 
@@ -391,128 +390,6 @@ impl fmt::Display for Place {
     }
 }
 
-impl Error {
-    /// Whether the server answered 403 Forbidden.
-    pub(super) fn is_forbidden(&self) -> bool {
-        let by_write = |error: &WriteError| {
-            matches!(
-                error,
-                WriteError::Forbidden { .. }
-                    | WriteError::Cluster(cluster::Error::Forbidden { .. })
-            )
-        };
-        match self {
-            Self::Cluster(error) | Self::Preflight(PreflightError::Cluster(error)) => {
-                matches!(error, cluster::Error::Forbidden { .. })
-            }
-            Self::Preflight(
-                PreflightError::DaemonSet(error)
-                | PreflightError::Pod(error)
-                | PreflightError::ForceConflicts(error),
-            ) => by_write(error),
-            Self::Preflight(PreflightError::MayNotCreate { .. }) => true,
-            _others => false,
-        }
-    }
-
-    /// Whether the error is limited to one DaemonSet and the objects of its namespace. The other
-    /// DaemonSets are still applied then.
-    pub(super) fn is_about_one(&self) -> bool {
-        match self {
-            Self::Refused(_)
-            | Self::Stale(_)
-            | Self::Mutated(_)
-            | Self::NotSettled { .. }
-            | Self::PausedByApply { .. }
-            | Self::FieldsStay { .. }
-            | Self::PausedRollout { .. }
-            | Self::Ownership(_)
-            | Self::HolderIsLive { .. }
-            | Self::Lock(LockError::Held { .. })
-            | Self::Preflight(
-                PreflightError::DaemonSet(_)
-                | PreflightError::Pod(_)
-                | PreflightError::DaemonSetRecord(_)
-                | PreflightError::Ownership(_)
-                | PreflightError::ForceConflicts(_),
-            ) => !self.is_forbidden(),
-            Self::Cluster(cluster::Error::Object { .. }) => true,
-            _others => false,
-        }
-    }
-
-    /// The outcome of a run that failed with this error.
-    pub(super) fn exit(&self) -> Exit {
-        match self {
-            Self::Source(_)
-            | Self::Manifest(_)
-            | Self::NoDaemonSet { .. }
-            | Self::Cluster(_)
-            | Self::NothingSelected { .. }
-            | Self::Base { .. }
-            | Self::Save { .. }
-            | Self::NotFound { .. }
-            | Self::NoSuchNode { .. }
-            | Self::NoSuchRevision(_)
-            | Self::Page { .. }
-            | Self::Render(_)
-            | Self::Output(_)
-            | Self::Random(_)
-            | Self::CurrentFolder(_)
-            | Self::OpenPlan { .. }
-            | Self::NotOnDelete(_)
-            | Self::NoSuchWave { .. }
-            | Self::NothingBefore(_)
-            | Self::NoRevisionOf { .. }
-            | Self::RevisionUnreadable { .. }
-            | Self::Ownership(_)
-            | Self::PausedRollout { .. }
-            | Self::PlanFile { .. }
-            | Self::PlanDigest { .. }
-            | Self::NoCosign
-            | Self::NotSigned { .. }
-            | Self::SignatureUnchecked { .. }
-            | Self::PlanCommit { .. }
-            | Self::FileAsName(_)
-            | Self::NoTerminal
-            | Self::Declined
-            | Self::Answer(_)
-            | Self::Declared(_)
-            | Self::Lock(LockError::Read(_) | LockError::Write { .. })
-            | Self::Preflight(_)
-            | Self::OpenFaults { .. }
-            | Self::Faults { .. }
-            | Self::Rehearsal(_)
-            | Self::Remove { .. }
-            | Self::Process(_) => Exit::Failed,
-            Self::Stale(_)
-            | Self::OtherCluster { .. }
-            | Self::Mutated(_)
-            | Self::NotSettled { .. } => Exit::Stale,
-            Self::NotPermitted { missing: _, held } if held.is_empty() => Exit::Failed,
-            Self::TimeIsOver(_) | Self::NotPermitted { .. } | Self::StaysPaused { .. } => {
-                Exit::Paused
-            }
-            Self::Interrupted => Exit::Interrupted,
-            Self::PausedByApply { .. } | Self::FieldsStay { .. } | Self::Refused(_) => {
-                Exit::Refused
-            }
-            Self::Lock(LockError::Held { .. } | LockError::Lost { .. })
-            | Self::HolderIsLive { .. } => Exit::Locked,
-            Self::CommentUnread
-            | Self::StandardInputTwice
-            | Self::RecordingOfRecording
-            | Self::WritingToRecording
-            | Self::ReleaseRehearsed
-            | Self::PruneNarrowed
-            | Self::PruneUnread(_)
-            | Self::PlanOfFiles { .. }
-            | Self::NothingSigned
-            | Self::NoSuchPage { .. } => Exit::Usage,
-        }
-    }
-}
-
 impl From<manifest::Errors> for Error {
     fn from(errors: manifest::Errors) -> Self {
         Self::Manifest(errors)
@@ -571,54 +448,5 @@ fn manifest_errors(errors: &manifest::Errors) -> String {
     match errors.len() {
         1 => errors.to_string(),
         count => format!("{count} errors in the manifests\n{errors}"),
-    }
-}
-
-const ERROR: Style = AnsiColor::Red.on_default().bold();
-const HINT: Style = AnsiColor::Cyan.on_default().bold();
-pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-
-/// An error as it is printed: message, causes, hints. Control characters of the input are escaped.
-pub(super) struct Report<'a>(pub(super) &'a Error);
-
-impl fmt::Display for Report<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        paragraph(f, "", ("error", ERROR), &self.0.to_string())?;
-        let mut cause = std::error::Error::source(self.0);
-        while let Some(error) = cause {
-            paragraph(f, "  ", ("caused by", Style::new()), &error.to_string())?;
-            cause = error.source();
-        }
-        for hint in hints::hints(self.0) {
-            paragraph(f, "", ("hint", HINT), &hint)?;
-        }
-        Ok(())
-    }
-}
-
-/// `label: text`, further lines indented by two more.
-pub(super) fn paragraph(
-    f: &mut fmt::Formatter<'_>,
-    indent: &str,
-    (label, style): (&str, Style),
-    text: &str,
-) -> fmt::Result {
-    let mut lines = text.lines().map(shortened);
-    let first = lines.next().unwrap_or_default();
-    let first = neutral::line(&first);
-    writeln!(f, "{indent}{style}{label}{style:#}: {first}")?;
-    for line in lines {
-        writeln!(f, "{indent}  {}", neutral::line(&line))?;
-    }
-    Ok(())
-}
-
-/// The longest line of a message, in characters. Messages can quote input of any length.
-const LONGEST_LINE: usize = 8_000;
-
-fn shortened(line: &str) -> Cow<'_, str> {
-    match line.char_indices().nth(LONGEST_LINE) {
-        None => line.into(),
-        Some((end, _)) => format!("{}… ({} bytes more)", &line[..end], line.len() - end).into(),
     }
 }

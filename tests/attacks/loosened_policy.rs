@@ -198,7 +198,7 @@ fn a_loosened_policy_is_reported() {
         ("progressDeadline: 5m", "progressDeadline: 6m", "progressDeadline from 300 s to 360 s"),
         ("max: 1", "max: 50%", "skipUnreadyNodes from 1 to 50%"),
         ("spec:\n", "spec:\n  ramp: none\n", "ramp from double to none"),
-        ("spec:\n", "spec:\n  onFailure: hold\n", "onFailure from abort to hold"),
+        ("spec:\n", "spec:\n  onFailure: pause\n", "onFailure from abort to pause"),
         ("tier: node", "tier: other", "RolloutPolicy `p` would no longer apply"),
         ("name: p", "name: q", ""),
         ("maxRestarts: 1", "maxRestarts: 0", ""),

@@ -81,7 +81,7 @@ fn recordings_that_cannot_be_verified_are_refused() {
     fs::remove_file(sandbox.path("bin/cosign")).unwrap();
     let run = plan(&sandbox, &format!("--snapshot cluster.json --require-signature {IDENTITY}"));
     assert_eq!(run.code, Some(1), "{run}");
-    assert!(run.stderr.contains("cosign was not found on PATH"), "{run}");
+    assert!(run.stderr.contains("which was not found on PATH"), "{run}");
 }
 
 /// The step of the workflow that fetches the recording.

@@ -143,7 +143,7 @@ fn released(plane: &ControlPlane) {
     let fleet = Fleet::new(plane, "released", NODES, &rolling("v1"));
     let held = fleet.apply(&rolling("v2"), &["--timeout=0s"]);
     assert_eq!(held.status.code(), Some(4), "{}", told(&held));
-    let broken = fleet.apply(&rolling("v2-bad"), &["--on-failure=hold", "--progress-deadline=8s"]);
+    let broken = fleet.apply(&rolling("v2-bad"), &["--on-failure=pause", "--progress-deadline=8s"]);
     assert_eq!(broken.status.code(), Some(4), "{}", told(&broken));
     assert_eq!(fleet.strategy(), "OnDelete");
     let output = fleet.command("release", &[], 0);

@@ -121,7 +121,7 @@ fn a_failed_template_is_recorded_until_it_is_rolled_out_completely() {
     };
     let remembered = "--output=jsonpath={.metadata.annotations.ds-plan\\.dev/failed-templates}";
     let remembered = || fleet.kubectl(&["get", "lease", "ds-plan-agent", remembered]);
-    for (image, on_failure) in [("v2", "--on-failure=hold"), ("v3", "--on-failure=abort")] {
+    for (image, on_failure) in [("v2", "--on-failure=pause"), ("v3", "--on-failure=abort")] {
         let hasty = ["--progress-deadline=2s", on_failure];
         ends(image, &hasty, 4);
         assert!(remembered().starts_with("sha256:"), "{}", remembered());
