@@ -128,7 +128,7 @@ where
         let (sender, receiver) = mpsc::channel(MAX_INTERRUPTS);
         let mut work = tokio::spawn(work(receiver));
         let mut signal = Exit::Interrupted;
-        let mut told = 0;
+        let mut reported = 0;
         loop {
             tokio::select! {
                 done = &mut work => return match done {
@@ -141,8 +141,8 @@ where
                 },
                 exit = interruption.wait() => {
                     signal = exit?;
-                    told += 1;
-                    if told > MAX_INTERRUPTS {
+                    reported += 1;
+                    if reported > MAX_INTERRUPTS {
                         return Ok(signal);
                     }
                     // The channel is full only if the work no longer receives, because it is

@@ -22,12 +22,12 @@ const MAX_PRINTED: usize = 50;
 /// Replaces the warnings of a code above the limit by their number: the repository is untrusted.
 fn fold(warnings: impl Iterator<Item = Warning>) -> Vec<Warning> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for warning in warnings {
         let count = counts.entry(warning.code.clone()).or_default();
         *count += 1;
         if *count <= MAX_PRINTED {
-            told.push(warning);
+            reported.push(warning);
         }
     }
     for (code, count) in counts.into_iter().filter(|(_, count)| *count > MAX_PRINTED) {
@@ -39,9 +39,9 @@ fn fold(warnings: impl Iterator<Item = Warning>) -> Vec<Warning> {
             "lfsPointer" => "Git LFS pointers' contents were",
             _ => "folders to render were",
         };
-        told.push(plain(&code, format!("{more} more {what} not read")));
+        reported.push(plain(&code, format!("{more} more {what} not read")));
     }
-    told
+    reported
 }
 
 /// Warnings of parsing the manifests.

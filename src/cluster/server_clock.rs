@@ -251,11 +251,11 @@ mod tests {
                 let came = f64::from(number);
                 clock.observe(shown(came, *it), at(came - took), at(came));
             }
-            let told = clock.disagreement().map(|it| it.as_secs());
+            let shown = clock.disagreement().map(|it| it.as_secs());
             assert_eq!(
-                told.map(|it| (it - want.unwrap_or(0)).abs() <= 1),
+                shown.map(|it| (it - want.unwrap_or(0)).abs() <= 1),
                 want.map(|_| true),
-                "{case}: {told:?}"
+                "{case}: {shown:?}"
             );
         }
     }

@@ -5,8 +5,8 @@ mod locking;
 mod observing;
 mod reading;
 mod recording;
+mod reporting;
 mod scripted;
-mod telling;
 mod writing;
 
 use std::collections::BTreeMap;

@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use crate::cluster::Kind;
 
-    fn told(code: u16, status: &Value, dry_run: bool) -> WriteError {
+    fn reported(code: u16, status: &Value, dry_run: bool) -> WriteError {
         let call = Call::get(Resource::Of(Kind::Pod), "/api/v1/namespaces/a/pods/b");
         let attempted = Attempted {
             verb: Verb::Delete,
@@ -378,9 +378,9 @@ mod tests {
             (413, say("RequestEntityTooLarge", "m"), "refused"),
             (401, say("Unauthorized", "m"), "cluster"),
         ] {
-            assert_eq!(word(&told(code, &status, false)), want, "{code} {status}");
+            assert_eq!(word(&reported(code, &status, false)), want, "{code} {status}");
         }
-        assert_eq!(word(&told(504, &say("Timeout", "m"), true)), "refused", "a dry run");
+        assert_eq!(word(&reported(504, &say("Timeout", "m"), true)), "refused", "a dry run");
     }
 
     #[test]
@@ -400,9 +400,9 @@ mod tests {
 
     #[test]
     fn messages_name_the_permission_and_the_object() {
-        let error = told(403, &json!({"message": "User \"u\" cannot delete"}), false);
+        let error = reported(403, &json!({"message": "User \"u\" cannot delete"}), false);
         assert_eq!(error.to_string(), "not permitted: delete pods in namespace a");
-        let error = told(404, &json!({"message": "m"}), true);
+        let error = reported(404, &json!({"message": "m"}), true);
         assert_eq!(error.to_string(), "delete pods a/b (dry run): it does not exist");
     }
 }

@@ -40,11 +40,11 @@ impl StartTimes {
                 seen.entry(repository(image).to_owned()).or_default().extend(&times);
             }
         }
-        let told = |(image, times): (String, Vec<Duration>)| {
+        let reported = |(image, times): (String, Vec<Duration>)| {
             let count = times.len();
             Some((image, (median(times)?, count)))
         };
-        Self { by_image: seen.into_iter().filter_map(told).collect() }
+        Self { by_image: seen.into_iter().filter_map(reported).collect() }
     }
 
     /// The median of each image, without its tag.

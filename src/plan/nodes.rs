@@ -111,15 +111,16 @@ pub(super) fn outcomes(
     let all = 0..planner.view.fleet.nodes().len();
     let is_reported = |at: &usize| described == Described::All || !planner.is_idle(*at);
     // Plans are large and there may be many: allocate memory for them once.
-    let told = all.clone().filter(is_reported).count();
-    let (mut nodes, mut budget_views) = (Vec::with_capacity(told), Vec::with_capacity(told));
+    let reported = all.clone().filter(is_reported).count();
+    let (mut nodes, mut budget_views) =
+        (Vec::with_capacity(reported), Vec::with_capacity(reported));
     for at in all.clone().filter(is_reported) {
         let Outcome { plan, budget_view } =
             planner.outcome(at, &planner.view.fleet.nodes()[at], &now);
         nodes.push(plan);
         budget_views.push(budget_view);
     }
-    let idle = u32::try_from(all.len() - told).unwrap_or(u32::MAX);
+    let idle = u32::try_from(all.len() - reported).unwrap_or(u32::MAX);
     let vanished: Vec<_> = planner.vanished().map(|it| (it.plan, it.budget_view)).collect();
     if !vanished.is_empty() {
         let mut all: Vec<_> = nodes.into_iter().zip(budget_views).chain(vanished).collect();

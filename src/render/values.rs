@@ -56,7 +56,7 @@ fn sign(change: &FieldChange) -> (Style, char) {
     }
 }
 
-fn told(change: &FieldChange, verbose: bool) -> Shown {
+fn reported(change: &FieldChange, verbose: bool) -> Shown {
     let FieldChange { path: _, before, after, masked } = change;
     if *masked && (before == after || [before, after].into_iter().flatten().all(is_plain)) {
         return Shown::Title("   (sensitive value)");
@@ -84,7 +84,7 @@ pub(super) fn field_change(
 ) {
     let (style, symbol) = sign(change);
     let title = Line::at(indent).whole().styled(style, symbol).plain(' ').plain(&change.path);
-    let rows = match told(change, options.verbose) {
+    let rows = match reported(change, options.verbose) {
         Shown::Title(note) => return page.push(title.styled(ASIDE, note)),
         Shown::Value(text) => return page.push(title.plain(": ").styled(style, text)),
         Shown::Rows(rows) => rows,
@@ -105,7 +105,7 @@ pub(super) fn field_change(
 pub(super) fn diff_lines(change: &FieldChange, verbose: bool) -> Vec<String> {
     let (_, symbol) = sign(change);
     let title = format!("@@ {} @@", change.path);
-    match told(change, verbose) {
+    match reported(change, verbose) {
         Shown::Title(note) => vec![title + note],
         Shown::Value(text) => vec![title, format!("{symbol} {text}")],
         Shown::Rows(rows) => {

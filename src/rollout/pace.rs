@@ -101,7 +101,7 @@ impl Step<'_, '_> {
         let verdict = gate::check(view, pods, creates, &self.task.pace);
         self.wake_at(verdict.next);
         for (node, pod_failure) in &verdict.failed {
-            if self.state.told.failed.insert(node.clone()) {
+            if self.state.shown.failed.insert(node.clone()) {
                 self.report(Report::Failed {
                     node: node.clone(),
                     pod_failure: pod_failure.clone(),
@@ -190,8 +190,8 @@ impl Step<'_, '_> {
             Replacer::Run(_) => waves::lost_ready(view),
             Replacer::Controller => None,
         };
-        let told = std::mem::replace(&mut self.state.told.lost_ready, lost.is_some());
-        if let Some(nodes) = lost.filter(|_| !told) {
+        let reported = std::mem::replace(&mut self.state.shown.lost_ready, lost.is_some());
+        if let Some(nodes) = lost.filter(|_| !reported) {
             self.report(Report::LostReady { nodes });
         }
     }
@@ -199,8 +199,8 @@ impl Step<'_, '_> {
     pub(super) fn report_progress(&mut self, view: &RolloutView<'_>) {
         let wave = waves::current(view, self.state);
         let progress = view.progress(wave, self.state.pods.waiting.len());
-        if self.state.told.progress != Some(progress) {
-            self.state.told.progress = Some(progress);
+        if self.state.shown.progress != Some(progress) {
+            self.state.shown.progress = Some(progress);
             self.report(Report::Progress(progress));
         }
     }

@@ -63,7 +63,7 @@ pub struct State {
     pub(super) blind: Option<Timestamp>,
     /// The stall and its start, while the rollout makes no progress.
     pub(super) stall: Option<(Timestamp, Stall)>,
-    pub(super) told: Told,
+    pub(super) shown: Told,
     pub(super) finished: bool,
 }
 
@@ -299,7 +299,7 @@ impl State {
             fatal: None,
             blind: None,
             stall: None,
-            told: Told::default(),
+            shown: Told::default(),
             finished: false,
             task: Arc::new(task),
         }

@@ -36,8 +36,8 @@ impl Step<'_, '_> {
             _ if observed < generation => ControllerStep::Observe { generation, observed },
             [] => ControllerStep::MakeRevision,
             [revision] => {
-                if self.state.told.revision.as_ref() != Some(&revision.name) {
-                    self.state.told.revision = Some(revision.name.clone());
+                if self.state.shown.revision.as_ref() != Some(&revision.name) {
+                    self.state.shown.revision = Some(revision.name.clone());
                     self.report(Report::Revision(revision.name.clone()));
                 }
                 return Ok(());

@@ -294,11 +294,11 @@ impl<'a> RolloutView<'a> {
 
     /// Nodes that are not in the desired state, and the reasons.
     pub(super) fn left(&self) -> BTreeMap<NodeName, Vec<Reason>> {
-        let told = self
+        let reported = self
             .node_views
             .iter()
             .map(|node_view| (node_view.node.name.clone(), self.reasons(node_view)));
-        told.filter(|(_, reasons)| !reasons.is_empty()).collect()
+        reported.filter(|(_, reasons)| !reasons.is_empty()).collect()
     }
 
     fn reasons(&self, node_view: &NodeView<'_>) -> Vec<Reason> {

@@ -39,7 +39,7 @@ pub(super) fn difference(
         Worktree::At(_) => {}
     }
     let (git_dir, paths) = (repository.path().to_path_buf(), paths.to_vec());
-    let (tell, told) = mpsc::channel();
+    let (tell, reported) = mpsc::channel();
     // A thread that waits for a pipe cannot be stopped; it ends with the process.
     thread::spawn(move || {
         let compared = Repository::open(git_dir);
@@ -47,7 +47,7 @@ pub(super) fn difference(
         // The receiver is gone after the timeout.
         let _ = tell.send(compared);
     });
-    match told.recv_timeout(LIMIT) {
+    match reported.recv_timeout(LIMIT) {
         Ok(Ok(files)) if files.is_empty() => None,
         Ok(Ok(mut files)) => {
             files.sort();

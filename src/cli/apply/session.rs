@@ -118,8 +118,8 @@ impl Session {
         let report = RolloutReport { rehearsed, records, tool_version: env!("CARGO_PKG_VERSION") };
         let options = HtmlOptions { nodes, verbose: false };
         let page = render::rollout_html(&report, &options).map_err(Error::from);
-        let told = page.and_then(|page| printer.out(page).map_err(Error::Output));
-        done.and_then(|exit| told.map(|()| exit))
+        let shown = page.and_then(|page| printer.out(page).map_err(Error::Output));
+        done.and_then(|exit| shown.map(|()| exit))
     }
 
     /// Whether the run was interrupted, so that no further DaemonSet is applied.
@@ -252,7 +252,7 @@ impl Session {
         let Owner { key, managed_by, .. } = *owner;
         let observer = self.observe(owner).await?;
         let mut reporter = ProgressReporter::new(key, output, &self.shell);
-        let mut clocks = Clocks { cluster: &self.cluster, told: false };
+        let mut clocks = Clocks { cluster: &self.cluster, shown: false };
         let (recorded, mut events) = (self.recording.is_some(), Vec::new());
         let lock = Arc::clone(lock);
         let interrupts = &mut self.interrupts;
@@ -281,15 +281,15 @@ impl Session {
 /// Reports once that the clocks of the API servers differ.
 struct Clocks<'a> {
     cluster: &'a WritableCluster,
-    told: bool,
+    shown: bool,
 }
 
 impl Clocks<'_> {
     fn tell(&mut self, reporter: &ProgressReporter<'_>, now: Timestamp) {
-        if !self.told
+        if !self.shown
             && let Some(apart) = self.cluster.live().clocks_differ()
         {
-            self.told = true;
+            self.shown = true;
             reporter.clocks_differ(apart, now);
         }
     }

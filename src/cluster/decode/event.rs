@@ -76,8 +76,8 @@ impl<'a> super::Wire<'a> for Wire<'a> {
         if kind.0 != "Pod" || uid.0.is_empty() || self.severity.0 != "Warning" {
             return Ok(None);
         }
-        let told = self.last_timestamp.max(self.series.last_observed_time);
-        let at = told.or(self.event_time).or(self.metadata.creation_timestamp);
+        let reported = self.last_timestamp.max(self.series.last_observed_time);
+        let at = reported.or(self.event_time).or(self.metadata.creation_timestamp);
         context.saw(at);
         let text = cut(&format!("{}: {}", self.reason.0, self.message.0.trim()));
         Ok(Some(PodWarning { pod: Uid::from(&*uid.0), at, text }))

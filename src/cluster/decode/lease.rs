@@ -29,8 +29,8 @@ impl<'a> super::Wire<'a> for Wire<'a> {
 
     fn slim(self, _json: &str, context: &mut Context<'_>) -> Result<Lease, Cause> {
         // Other controllers hold leases too; only ours have the annotation.
-        let told = self.metadata.annotation(HOLDER_ANNOTATION);
-        let holder = told.and_then(|told| lock_holder(&self.spec, Some(told)));
+        let reported = self.metadata.annotation(HOLDER_ANNOTATION);
+        let holder = reported.and_then(|reported| lock_holder(&self.spec, Some(reported)));
         let remembered = self.metadata.annotation(FAILED_TEMPLATES_ANNOTATION).unwrap_or_default();
         Ok(Lease {
             namespace: self.metadata.namespace(context.interner)?,
@@ -73,13 +73,17 @@ mod tests {
 
     #[test]
     fn the_holder_of_our_lease_is_kept_and_other_leases_are_not() {
-        let told = r#"{\"host\":\"h\",\"pid\":1,\"user\":\"a\",\"id\":\"x\"}"#;
+        let reported = r#"{\"host\":\"h\",\"pid\":1,\"user\":\"a\",\"id\":\"x\"}"#;
         for (annotations, holder, kept) in [
-            (format!(r#"{{"ds-plan.dev/holder":"{told}"}}"#), "h_1_x", Some("a on h (process 1)")),
+            (
+                format!(r#"{{"ds-plan.dev/holder":"{reported}"}}"#),
+                "h_1_x",
+                Some("a on h (process 1)"),
+            ),
             // Taken by a client without our annotation.
-            (format!(r#"{{"ds-plan.dev/holder":"{told}"}}"#), "other", Some("other")),
+            (format!(r#"{{"ds-plan.dev/holder":"{reported}"}}"#), "other", Some("other")),
             // Released.
-            (format!(r#"{{"ds-plan.dev/holder":"{told}"}}"#), "", None),
+            (format!(r#"{{"ds-plan.dev/holder":"{reported}"}}"#), "", None),
             ("{}".to_owned(), "some-controller", None),
         ] {
             let json = format!(

@@ -52,7 +52,7 @@ fn phase(json: &str) -> Option<PodPhase> {
 }
 
 /// An unreadable object, for display.
-pub(super) fn told(error: ObjectError) -> Unreadable {
+pub(super) fn reported(error: ObjectError) -> Unreadable {
     let reason = reason(&error);
     let whole = error.name.unwrap_or_default();
     let (namespace, name) = match whole.split_once('/') {

@@ -329,7 +329,7 @@ impl SnapshotBuilder {
             services: self.services,
             leases: self.leases,
             coverage,
-            unreadable: self.unreadable.into_iter().map(rest::told).collect(),
+            unreadable: self.unreadable.into_iter().map(rest::reported).collect(),
         };
         snapshot.sort();
         match duplicate(&snapshot) {

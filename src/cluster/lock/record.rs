@@ -136,8 +136,8 @@ fn reported_seconds(lease: Duration) -> i64 {
 }
 
 fn named(identity: &str, annotation: Option<&str>) -> String {
-    let told = annotation.and_then(|text| serde_json::from_str::<Holder>(text).ok());
-    match told.filter(|told| told.identity() == identity) {
+    let reported = annotation.and_then(|text| serde_json::from_str::<Holder>(text).ok());
+    match reported.filter(|reported| reported.identity() == identity) {
         Some(holder) => holder.to_string(),
         None => identity.to_owned(),
     }
@@ -276,13 +276,13 @@ mod tests {
 
     #[test]
     fn the_holder_is_read_from_the_annotation_if_it_matches() {
-        let told = json!(holder()).to_string();
+        let reported = json!(holder()).to_string();
         for (identity, annotation, want) in [
-            ("build-7_5_abc", told.as_str(), Some("build-7 (process 5)")),
+            ("build-7_5_abc", reported.as_str(), Some("build-7 (process 5)")),
             // The annotation describes another holder, or is not JSON.
-            ("other_1_x", told.as_str(), Some("other_1_x")),
+            ("other_1_x", reported.as_str(), Some("other_1_x")),
             ("other_1_x", "{", Some("other_1_x")),
-            ("", told.as_str(), None),
+            ("", reported.as_str(), None),
         ] {
             let lease = json!({
                 "metadata": {"resourceVersion": "7", "annotations": {HOLDER_ANNOTATION: annotation}},

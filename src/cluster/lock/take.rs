@@ -36,7 +36,7 @@ impl Taker<'_> {
         let (identity, begun) = (self.holder.identity(), clock.now());
         let limits = ((*lease).max(record::DEFAULT_LEASE), *request);
         let mut seen: Option<Seen> = None;
-        let (mut failures, mut told) = (0, None);
+        let (mut failures, mut reported) = (0, None);
         loop {
             let record = self.requests.lease(self.key).await?;
             let now = clock.now();
@@ -69,8 +69,8 @@ impl Taker<'_> {
                 return Err(LockError::Held { daemon_set: self.key.clone(), holder, waited });
             }
             let holder = record.as_ref().map(|it| it.holder.clone());
-            if told != holder {
-                told = holder;
+            if reported != holder {
+                reported = holder;
                 self.tell(record.as_ref(), rest, wait.saturating_sub(waited));
             }
             let pause = rest.min(wait.saturating_sub(waited)).min(*lease / 8);

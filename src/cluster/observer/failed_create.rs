@@ -58,14 +58,14 @@ impl FailedCreate {
     /// Reads an event. Its client decides which fields have the count and the times.
     pub(super) fn read(json: &str) -> Result<Self, serde_json::Error> {
         let wire: Wire = serde_json::from_str(json)?;
-        let told = wire.last_timestamp.max(wire.series.last_observed_time);
+        let reported = wire.last_timestamp.max(wire.series.last_observed_time);
         Ok(Self {
             event: wire.metadata.name,
             about: wire.involved_object.uid.into(),
             reason: wire.reason,
             message: wire.message.chars().take(MESSAGE_LENGTH).collect(),
             count: wire.count.max(wire.series.count).max(1),
-            last: told.or(wire.event_time).or(wire.metadata.creation_timestamp),
+            last: reported.or(wire.event_time).or(wire.metadata.creation_timestamp),
         })
     }
 }

@@ -60,13 +60,14 @@ async fn the_holder_is_reported_at_once_and_only_once() {
     let (cluster, _) = server(|_| None);
     let lock = cluster.lock(&agent(), &holder("me"), &options(0)).await.unwrap();
     lock.die();
-    let told = std::sync::Mutex::new(Vec::new());
+    let reported = std::sync::Mutex::new(Vec::new());
     let start = Instant::now();
-    let waits = |wait: &LockWait| told.lock().unwrap().push((start.elapsed(), wait.clone()));
+    let waits = |wait: &LockWait| reported.lock().unwrap().push((start.elapsed(), wait.clone()));
     cluster.lock_reports(&agent(), &holder("other"), &options(60), &waits).await.unwrap();
-    let told = told.into_inner().unwrap();
-    let [(after, LockWait { holder, now: Some(_), unless_renewed, timeout })] = &told[..] else {
-        panic!("{told:?}");
+    let reported = reported.into_inner().unwrap();
+    let [(after, LockWait { holder, now: Some(_), unless_renewed, timeout })] = &reported[..]
+    else {
+        panic!("{reported:?}");
     };
     assert_eq!(*after, Duration::ZERO);
     assert_eq!((unless_renewed.as_secs(), timeout.as_secs()), (25, 60));

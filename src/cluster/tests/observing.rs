@@ -296,8 +296,8 @@ async fn warnings_are_kept_by_name_and_sorted() {
     }
     a_while(1).await;
     observer.look(|view| {
-        let told: Vec<_> =
+        let shown: Vec<_> =
             view.failed_creates.iter().map(|it| (it.event.as_str(), it.count)).collect();
-        assert_eq!(told, [("a", 1), ("c", 1), ("b", 7)]);
+        assert_eq!(shown, [("a", 1), ("c", 1), ("b", 7)]);
     });
 }

@@ -247,9 +247,9 @@ fn a_daemon_set_on_one_side_only_is_stale() {
     let none = planned(&snapshot(&cluster), &[]);
     assert_eq!(words(&none, &one, Binding::Reasons), ["is not in the plan"]);
     assert_eq!(words(&one, &none, Binding::Reasons), ["is in the plan, but not in the manifests"]);
-    let told: Vec<String> =
+    let reported: Vec<String> =
         stale(&none, &one, Binding::Pods).iter().map(ToString::to_string).collect();
-    assert_eq!(told, [format!("{}: is not in the plan", wanted.key)]);
+    assert_eq!(reported, [format!("{}: is not in the plan", wanted.key)]);
 }
 
 #[test]

@@ -8,14 +8,14 @@ fn a_node_is_explained_rule_by_rule() {
     cluster.nodes[1].taints = [taint("gpu=a100:NoSchedule")].into();
     let snapshot = snapshot(&cluster);
     let key = &cluster.daemon_set.key;
-    let told = explain(&snapshot, key, &"node-1".into()).unwrap();
-    assert_eq!((told.may_start, told.may_stay, told.action), (false, true, Action::Keep));
-    let last = told.rules.last().unwrap();
+    let shown = explain(&snapshot, key, &"node-1".into()).unwrap();
+    assert_eq!((shown.may_start, shown.may_stay, shown.action), (false, true, Action::Keep));
+    let last = shown.rules.last().unwrap();
     assert_eq!(
         (last.rule.as_str(), last.outcome),
         ("taint gpu=a100:NoSchedule", Outcome::StayOnly)
     );
-    assert_eq!(told.pods.len(), 1);
+    assert_eq!(shown.pods.len(), 1);
     let missing = explain(&snapshot, key, &"node-7".into());
     assert_eq!(missing, Err(NotFound::Node("node-7".into())));
 }
@@ -51,13 +51,13 @@ fn status_shows_failures_of_pods_without_an_action() {
     }));
     cluster.pods[5].containers_changed = Some(at(99_990));
     let status = status(&snapshot(&cluster), |_| true);
-    let told = |node: &NodeObstacles| {
+    let shown = |node: &NodeObstacles| {
         let sentences: Vec<String> = node.reasons.iter().map(Coded::to_string).collect();
         format!("{}: {}", node.node, sentences.join("; "))
     };
-    let told: Vec<String> = status.daemon_sets[0].obstacles.iter().map(told).collect();
+    let shown: Vec<String> = status.daemon_sets[0].obstacles.iter().map(shown).collect();
     assert_eq!(
-        told,
+        shown,
         [
             "node-1: its pod keeps running; a new pod may not start here: taint \
              gpu=a100:NoSchedule is not tolerated",

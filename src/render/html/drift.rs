@@ -161,22 +161,23 @@ fn written(deviation: &Deviation) -> Vec<Html> {
 }
 
 /// Nodes with all their reasons.
-fn told(nodes: &[NodeDrift]) -> Vec<(&NodeName, String)> {
-    let told = nodes.iter().map(|NodeDrift { node, pods: _, reasons }| (node, sentence(reasons)));
-    told.collect()
+fn reported(nodes: &[NodeDrift]) -> Vec<(&NodeName, String)> {
+    let reported =
+        nodes.iter().map(|NodeDrift { node, pods: _, reasons }| (node, sentence(reasons)));
+    reported.collect()
 }
 
 /// The nodes of a deviation with their state and the reason.
 fn nodes(deviation: &Deviation) -> (Case, Vec<(&NodeName, String)>) {
     match deviation {
-        Deviation::PodMissing { nodes } => (Case::Missing, told(nodes)),
-        Deviation::PodSurplus { nodes } => (Case::Surplus, told(nodes)),
-        Deviation::PodOutdated { nodes } => (Case::Outdated, told(nodes)),
-        Deviation::PodFailed { nodes } => (Case::Ended, told(nodes)),
+        Deviation::PodMissing { nodes } => (Case::Missing, reported(nodes)),
+        Deviation::PodSurplus { nodes } => (Case::Surplus, reported(nodes)),
+        Deviation::PodOutdated { nodes } => (Case::Outdated, reported(nodes)),
+        Deviation::PodFailed { nodes } => (Case::Ended, reported(nodes)),
         Deviation::PodMisscheduled { nodes } | Deviation::RunsWhereNoneMayStart { nodes } => {
-            (Case::Misplaced, told(nodes))
+            (Case::Misplaced, reported(nodes))
         }
-        Deviation::StatusDisagrees { nodes } => (Case::Doubtful, told(nodes)),
+        Deviation::StatusDisagrees { nodes } => (Case::Doubtful, reported(nodes)),
         Deviation::NamespaceNodeSelector { annotation: _, selector: _, nodes } => {
             let why = deviation.to_string();
             (Case::Doubtful, nodes.iter().map(|node| (node, why.clone())).collect())

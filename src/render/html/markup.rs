@@ -159,8 +159,8 @@ mod tests {
     fn data_cannot_end_its_script() {
         let hostile = "</script><!-- & -->\u{2028}";
         let json = embedded(&[Text::of(hostile)]).unwrap();
-        let told = r#"["\u003c/script\u003e\u003c!-- \u0026 --\u003e\\u{2028}"]"#;
-        assert_eq!(json, told);
+        let reported = r#"["\u003c/script\u003e\u003c!-- \u0026 --\u003e\\u{2028}"]"#;
+        assert_eq!(json, reported);
         let read: Vec<String> = serde_json::from_str(&json).unwrap();
         assert_eq!(read, ["</script><!-- & -->\\u{2028}"]);
     }

@@ -94,11 +94,11 @@ fn headline(plan: &Plan) -> String {
 fn refused(guards: &[Guard]) -> Html {
     let items = guards.iter().map(|guard| {
         let Guard { code: _, message, allow_flag, daemon_set, nodes } = guard;
-        let told = about(daemon_set.as_deref(), message, nodes);
+        let reported = about(daemon_set.as_deref(), message, nodes);
         let flag = allow_flag.as_ref().map(|flag| {
             Html::class("span", "aside", [Html::of("span", "to allow it, pass"), code(flag)])
         });
-        [told].into_iter().chain(flag).collect::<Html>()
+        [reported].into_iter().chain(flag).collect::<Html>()
     });
     if guards.is_empty() {
         return Html::default();
@@ -110,13 +110,13 @@ fn refused(guards: &[Guard]) -> Html {
 /// Each DaemonSet's waves, round by round.
 fn waves_of(daemon_sets: &[DaemonSetPlan]) -> Html {
     let figures = daemon_sets.iter().filter(|it| !it.waves.is_empty()).map(|daemon_set| {
-        let told: Vec<String> = daemon_set.waves.iter().map(wave_words).collect();
+        let reported: Vec<String> = daemon_set.waves.iter().map(wave_words).collect();
         let waves: Vec<Vec<u32>> =
             daemon_set.waves.iter().map(|wave| wave.rounds().collect()).collect();
         let name = format!("{}: nodes being replaced, by round", key(daemon_set));
         let caption = Html::of(
             "figcaption",
-            [code(key(daemon_set)), Html::class("span", "aside", told.join("; "))],
+            [code(key(daemon_set)), Html::class("span", "aside", reported.join("; "))],
         );
         Html::of("figure", [caption, rounds(&name, &waves)])
     });
@@ -198,12 +198,12 @@ fn details(daemon_set: &DaemonSetPlan, verbose: bool) -> Html {
         base.as_ref().map(|it| asked(it, verbose)).unwrap_or_default(),
         under("Fields that change in the cluster", diff(changes.iter(), verbose)),
     ];
-    let told = match change {
+    let reported = match change {
         Change::Create => "new".to_owned(),
         Change::Delete | Change::None => object_words(daemon_set).to_owned(),
         Change::Update | Change::Recreate => count(changes.len(), "field"),
     };
-    let summary = [code(key(daemon_set)), Html::class("span", "aside", told)];
+    let summary = [code(key(daemon_set)), Html::class("span", "aside", reported)];
     folded(summary.into(), body.into())
 }
 

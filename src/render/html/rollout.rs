@@ -91,7 +91,7 @@ pub fn rollout_html(
         about: about.into_iter().flatten().collect(),
         glance: tiles(glance),
         before: outcomes(&stories),
-        after: section("sets", "Events", stories.iter().map(Story::told).collect()),
+        after: section("sets", "Events", stories.iter().map(Story::reported).collect()),
         picture: picture(&stories, options),
         footer: format!("Made by ds-apply {tool_version}."),
     }
@@ -240,7 +240,7 @@ impl<'a> Story<'a> {
     }
 
     /// The events that the charts do not show.
-    fn told(&self) -> Html {
+    fn reported(&self) -> Html {
         let clock_of = |at: &Timestamp| {
             let seconds = self.began.map_or(0, |began| at.duration_since(began).as_secs());
             clock(u32::try_from(seconds).unwrap_or_default())

@@ -37,11 +37,11 @@ pub(super) fn variants(daemon_set: &DaemonSetPlan, options: &MarkdownOptions) ->
     let fates = Fates::of(daemon_set);
     let all = [Telling::EveryNode, Telling::Ranges, Telling::Paths, Telling::Counts];
     let wanted = all.into_iter().filter(|it| options.verbose || *it != Telling::EveryNode);
-    let told = wanted.map(|telling| told(daemon_set, &fates, telling, options));
-    told.filter(|text| text.len() < MARKDOWN_LIMIT).collect()
+    let reported = wanted.map(|telling| reported(daemon_set, &fates, telling, options));
+    reported.filter(|text| text.len() < MARKDOWN_LIMIT).collect()
 }
 
-fn told(
+fn reported(
     daemon_set: &DaemonSetPlan,
     fates: &Fates<'_>,
     telling: Telling,
@@ -102,8 +102,8 @@ fn summary(daemon_set: &DaemonSetPlan) -> String {
         (Change::Update | Change::Recreate | Change::None, fields) => count(fields, "field"),
     };
     let happens = node_words(&daemon_set.totals);
-    let told = if happens.is_empty() { fields } else { format!("{fields}, {happens}") };
-    format!("{}: {told}", html_code(key(daemon_set)))
+    let reported = if happens.is_empty() { fields } else { format!("{fields}, {happens}") };
+    format!("{}: {reported}", html_code(key(daemon_set)))
 }
 
 /// Fields that conflict with other managers, and fields that are kept because of them.
@@ -129,7 +129,7 @@ fn reported_waves(
 ) -> Vec<String> {
     let short = telling == Telling::Counts;
     let most = if short { MOST_WAVES } else { waves.len() };
-    let mut told: Vec<String> = waves
+    let mut reported: Vec<String> = waves
         .iter()
         .take(most)
         .map(|wave| {
@@ -145,9 +145,9 @@ fn reported_waves(
     if waves.len() > most {
         let rest = &waves[most..];
         let nodes: usize = rest.iter().map(|wave| wave.nodes.len()).sum();
-        told.push(format!("and {} more waves: {}", rest.len(), count(nodes, "node")));
+        reported.push(format!("and {} more waves: {}", rest.len(), count(nodes, "node")));
     }
-    told
+    reported
 }
 
 /// Changes that do not wait for a wave.

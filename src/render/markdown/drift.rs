@@ -3,7 +3,7 @@
 
 use std::iter;
 
-use super::fields::{Depth, told};
+use super::fields::{Depth, reported};
 use super::fit::{LengthVariants, fit};
 use super::plan::{from, reported_warnings, seen};
 use super::{
@@ -93,8 +93,8 @@ fn table(deviating: &[&DaemonSetDrift]) -> String {
 fn variants(daemon_set: &DaemonSetDrift, options: &MarkdownOptions) -> LengthVariants {
     let depths = [Depth::Whole, Depth::Values, Depth::Paths, Depth::Counts];
     let wanted = depths.into_iter().filter(|it| options.verbose || *it != Depth::Whole);
-    let told = wanted.map(|depth| details(daemon_set, depth));
-    told.filter(|text| text.len() < MARKDOWN_LIMIT).collect()
+    let reported = wanted.map(|depth| details(daemon_set, depth));
+    reported.filter(|text| text.len() < MARKDOWN_LIMIT).collect()
 }
 
 fn details(daemon_set: &DaemonSetDrift, depth: Depth) -> String {
@@ -102,7 +102,7 @@ fn details(daemon_set: &DaemonSetDrift, depth: Depth) -> String {
         daemon_set.deviations.iter().filter_map(|it| field(&it.deviation.reason)).collect();
     let changes = fields.iter().map(|(change, _)| *change);
     let mut blocks: Vec<String> =
-        told("spec: live against the source", changes, depth).into_iter().collect();
+        reported("spec: live against the source", changes, depth).into_iter().collect();
     blocks.push(writers(&fields, depth));
     for class in CLASSES {
         let of_class = daemon_set.deviations.iter().filter(|it| it.class == class);

@@ -36,7 +36,7 @@ pub(super) fn fields(
     depth: Depth,
 ) -> Vec<String> {
     let Some(BaseChange { change: _, changes: asked }) = base else {
-        return told("Changes", changes.iter(), depth).into_iter().collect();
+        return reported("Changes", changes.iter(), depth).into_iter().collect();
     };
     let paths: BTreeSet<&str> = asked.iter().map(|change| change.path.as_str()).collect();
     let (own, older): (Vec<&FieldChange>, Vec<&FieldChange>) =
@@ -50,7 +50,7 @@ pub(super) fn fields(
         ("Changed by it, already in the cluster", already),
     ]
     .into_iter()
-    .filter_map(|(heading, changes)| told(heading, changes.into_iter(), depth))
+    .filter_map(|(heading, changes)| reported(heading, changes.into_iter(), depth))
     .collect()
 }
 
@@ -64,7 +64,7 @@ fn is_in(path: &str, paths: &BTreeSet<&str>) -> bool {
 }
 
 /// `changes` under a heading; `None` without changes.
-pub(super) fn told<'a>(
+pub(super) fn reported<'a>(
     heading: &str,
     changes: impl ExactSizeIterator<Item = &'a FieldChange>,
     depth: Depth,
@@ -127,8 +127,8 @@ mod tests {
             change("spec.b[x].c", "1", "2"),
             change("spec.live", 1, 2),
         ]);
-        let told = fields(&planned, Some(&asked), Depth::Values).join("\n\n");
-        insta::assert_snapshot!(told, @r#"
+        let reported = fields(&planned, Some(&asked), Depth::Values).join("\n\n");
+        insta::assert_snapshot!(reported, @r#"
         **Changed by this pull request** (2 fields)
 
         ```diff
@@ -162,9 +162,9 @@ mod tests {
         let changes: Vec<FieldChange> = (0..3)
             .map(|n| change(&format!("spec.template.spec.containers[a].env[E{n}].value"), n, n + 1))
             .collect();
-        let told = [Depth::Values, Depth::Paths, Depth::Counts]
+        let reported = [Depth::Values, Depth::Paths, Depth::Counts]
             .map(|depth| fields(&changes, None, depth).join("\n\n"));
-        insta::assert_snapshot!(told.join("\n\n"), @"
+        insta::assert_snapshot!(reported.join("\n\n"), @"
         **Changes** (3 fields)
 
         ```diff

@@ -22,11 +22,11 @@ impl<'a> Fates<'a> {
             waves.entry(node.wave).or_default().push(node);
         }
         let grouped = waves.into_iter().map(|(wave, nodes)| {
-            let told = nodes.into_iter().map(|node| {
+            let reported = nodes.into_iter().map(|node| {
                 let NodePlan { name, action, wave: _, pods: _, reasons } = node;
                 (*action, name.as_ref(), reasons.as_slice())
             });
-            (wave, groups(told))
+            (wave, groups(reported))
         });
         Self(grouped.collect())
     }
@@ -137,14 +137,14 @@ pub(super) fn summed(left_out: &[&DaemonSetPlan], options: &MarkdownOptions) -> 
             waves.add(&wave, 1);
         }
     }
-    let told = [
+    let reported = [
         ("nodes", node_words(&totals)),
         ("by reason", reasons.words(MOST)),
         ("by zone", zones.words(MOST)),
         ("by wave", waves.words(MOST)),
     ];
-    let told = told.into_iter().filter(|(_, words)| !words.is_empty());
-    told.map(|(what, words)| format!("{what}: {words}")).collect()
+    let reported = reported.into_iter().filter(|(_, words)| !words.is_empty());
+    reported.map(|(what, words)| format!("{what}: {words}")).collect()
 }
 
 /// `409 replaced, 1 waiting`; empty if no node changes.

@@ -307,7 +307,7 @@ fn messages(summary: &str, lines: &[String], by_kind: &BTreeMap<&str, usize>) ->
     if lines.is_empty() {
         return vec![String::new()];
     }
-    let mut told: LengthVariants = [lines.len(), MOST_TOLD, MOST_TOLD / 8]
+    let mut reported: LengthVariants = [lines.len(), MOST_TOLD, MOST_TOLD / 8]
         .into_iter()
         .map(|most| folded(summary, &items(lines, most, "of them")))
         .collect();
@@ -316,8 +316,8 @@ fn messages(summary: &str, lines: &[String], by_kind: &BTreeMap<&str, usize>) ->
         .take(MOST_TOLD)
         .map(|(kind, count)| format!("{} {count}", prose(kind)))
         .collect();
-    told.push(folded(summary, &items(&kinds, MOST_TOLD, "kinds")));
-    told
+    reported.push(folded(summary, &items(&kinds, MOST_TOLD, "kinds")));
+    reported
 }
 
 /// `logging/fluent-bit: MESSAGE (3 nodes: …)`.

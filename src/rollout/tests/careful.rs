@@ -161,8 +161,8 @@ fn a_fleet_that_becomes_not_ready_together_is_left_alone_and_reported() {
     }
     let sent = run.reports.iter().filter(|it| matches!(it, Report::Deleting(_))).count();
     assert!(sent <= before + 3, "{sent} after {before}");
-    let told = run.reports.iter().filter(|it| matches!(it, Report::LostReady { .. })).count();
-    assert_eq!(told, 1, "once");
+    let reported = run.reports.iter().filter(|it| matches!(it, Report::LostReady { .. })).count();
+    assert_eq!(reported, 1, "once");
     let run = run.finish();
     assert_eq!(*run.outcome(), Outcome::Done);
     assert!(run.deletes.iter().all(|it| it.cost != Cost::Nothing));

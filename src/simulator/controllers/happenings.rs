@@ -32,7 +32,7 @@ pub(super) fn happen(event: &NodeEvent, kubelets: &mut Kubelets, moment: &mut Mo
         NodeEvent::Added { name, labels, taints, at: _ } => {
             let object = new_node(name, labels, taints);
             let created = moment.store.verbs(moment.now, MANAGER).create(Kind::Node, "", object);
-            told(created.map(drop), name);
+            reported(created.map(drop), name);
             node_monitor::revive(name, moment);
         }
         NodeEvent::Removed { nodes, at: _ } => {
@@ -40,7 +40,7 @@ pub(super) fn happen(event: &NodeEvent, kubelets: &mut Kubelets, moment: &mut Mo
                 kubelets.vanish(&node);
                 let target = Target::new(Kind::Node, "", node.as_str());
                 let mut verbs = moment.store.verbs(moment.now, MANAGER);
-                told(verbs.delete(target, &DeleteOptions::default()).map(drop), &node);
+                reported(verbs.delete(target, &DeleteOptions::default()).map(drop), &node);
             }
         }
         NodeEvent::Cordoned { nodes, at: _ } => edit(nodes, moment, cordon),
@@ -73,11 +73,11 @@ fn edit(nodes: &NodeSelection, moment: &mut Moment<'_>, change: impl Fn(&mut Val
     for node in selected(nodes, moment) {
         let target = Target::new(Kind::Node, "", node.as_str());
         let mut verbs = moment.store.verbs(moment.now, MANAGER);
-        told(verbs.edit(target, &change).map(drop), &node);
+        reported(verbs.edit(target, &change).map(drop), &node);
     }
 }
 
-fn told(result: Result<(), Status>, node: &NodeName) {
+fn reported(result: Result<(), Status>, node: &NodeName) {
     if let Err(error) = result {
         tracing::debug!(%node, %error, "nothing happens to a node");
     }

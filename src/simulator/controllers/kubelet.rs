@@ -42,8 +42,8 @@ struct Held {
 
 #[derive(Debug)]
 enum Doing {
-    /// The pod is alive; `told` if its stage was written to the API.
-    Living { life: Life, plan: StartUp, told: bool },
+    /// The pod is alive; `reported` if its stage was written to the API.
+    Living { life: Life, plan: StartUp, reported: bool },
     /// The pod terminates, and is gone at that time.
     Ending(Timestamp),
     /// The pod does not change: it was loaded with a failure, or has ended.
@@ -73,7 +73,7 @@ impl Kubelets {
         let now = moment.now;
         for (key, held) in self.pods.iter_mut().filter(|(_, held)| held.node == *node) {
             match &mut held.doing {
-                Doing::Living { told, .. } => *told = false,
+                Doing::Living { reported, .. } => *reported = false,
                 Doing::Ending(_) => {}
                 Doing::Staying => {
                     let runs = moment.store.at(Kind::Pod, key).and_then(|it| it.pod()).is_some_and(
@@ -139,7 +139,7 @@ impl Kubelets {
     fn begin(&mut self, object: &Object, pod: &Pod, node: &NodeName, moment: &mut Moment<'_>) {
         let plan = self.plan(object, node, moment);
         let life = Life::begin(moment.now);
-        let doing = Doing::Living { life, plan, told: false };
+        let doing = Doing::Living { life, plan, reported: false };
         let held = Held { uid: pod.uid.clone(), node: node.clone(), doing };
         self.pods.insert(object.key().clone(), held);
         moment.agenda.put(moment.now, Work::Kubelet(object.key().clone()));
@@ -184,11 +184,11 @@ impl Kubelets {
         let (now, work) = (moment.now, Work::Kubelet(key.clone()));
         let target = Target::new(Kind::Pod, key.namespace(), key.name());
         match &mut held.doing {
-            Doing::Living { life, plan, told } => {
-                if *told && life.next(plan).is_some_and(|next| next <= now) {
+            Doing::Living { life, plan, reported } => {
+                if *reported && life.next(plan).is_some_and(|next| next <= now) {
                     life.advance(plan, now);
                 }
-                *told = true;
+                *reported = true;
                 if let Some(next) = life.next(plan) {
                     moment.agenda.add(next.max(now), work);
                 }
@@ -227,7 +227,7 @@ fn bound(object: &Object) -> Option<(&Pod, &NodeName)> {
 /// The state of a pod that is Ready and stays so.
 fn found_ready(now: Timestamp) -> Doing {
     let plan = StartUp { creating: Duration::ZERO, ready: Duration::ZERO, fault: None };
-    Doing::Living { life: Life::at(Stage::Ready, now), plan, told: true }
+    Doing::Living { life: Life::at(Stage::Ready, now), plan, reported: true }
 }
 
 /// The duration plus a random jitter.

@@ -59,7 +59,7 @@ pub(super) fn taint(name: &NodeName, moment: &mut Moment<'_>) {
         soon(moment);
     }
     let has = |key: &str| has_taint(node, key, TaintEffect::NoSchedule);
-    let wrong = told(node).into_iter().filter(|(key, is_so)| has(key) != *is_so);
+    let wrong = reported(node).into_iter().filter(|(key, is_so)| has(key) != *is_so);
     let wrong: Vec<(&str, bool)> = wrong.collect();
     if !wrong.is_empty() {
         change_taints(name, &wrong, "NoSchedule", moment);
@@ -68,7 +68,7 @@ pub(super) fn taint(name: &NodeName, moment: &mut Moment<'_>) {
 
 /// The taints of a node, with `true` if its conditions require them. Pressure conditions are not
 /// simulated.
-fn told(node: &Node) -> [(&'static str, bool); 3] {
+fn reported(node: &Node) -> [(&'static str, bool); 3] {
     [
         (NOT_READY, matches!(node.readiness, NodeReadiness::NotReady { .. })),
         (UNREACHABLE, matches!(node.readiness, NodeReadiness::Unknown { .. })),
@@ -90,7 +90,7 @@ pub(super) fn check(dead: &BTreeMap<NodeName, Timestamp>, moment: &mut Moment<'_
             continue;
         }
         let has = |key: &str| has_taint(node, key, TaintEffect::NoExecute);
-        let wrong = told(node)
+        let wrong = reported(node)
             .into_iter()
             .filter(|(key, is_so)| *key != UNSCHEDULABLE && has(key) != *is_so);
         let wrong: Vec<(&str, bool)> = wrong.collect();
@@ -264,7 +264,7 @@ mod tests {
         ] {
             let mut node = node("a", &[], &[]);
             (node.readiness, node.unschedulable) = (readiness, unschedulable);
-            assert_eq!(told(&node).map(|(_, is_so)| is_so), want, "{readiness:?}");
+            assert_eq!(reported(&node).map(|(_, is_so)| is_so), want, "{readiness:?}");
         }
     }
 

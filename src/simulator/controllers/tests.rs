@@ -22,7 +22,7 @@ struct Little {
     controllers: Controllers,
     now: Timestamp,
     /// The version up to which [`Little::history`] has returned events.
-    told: u64,
+    reported: u64,
 }
 
 /// Timings of a second or less, without a rate limit.
@@ -95,8 +95,8 @@ impl Little {
         let faults = format!("apiVersion: ds-plan.dev/v1alpha1\nkind: Faults\n{faults}");
         let faults = serde_saphyr::from_str(&faults).unwrap();
         let controllers = Controllers::begin(&mut store, timings, faults, seed, at(0));
-        let told = store.version();
-        Self { store, controllers, now: at(0), told }
+        let reported = store.version();
+        Self { store, controllers, now: at(0), reported }
     }
 
     /// Runs until `second` seconds after the start.
@@ -158,10 +158,10 @@ impl Little {
     fn history(&mut self) -> Vec<String> {
         let mut events = Vec::new();
         for kind in KINDS {
-            events.extend(self.store.events_after(kind, self.told).unwrap().cloned());
+            events.extend(self.store.events_after(kind, self.reported).unwrap().cloned());
         }
         events.sort_by_key(Event::version);
-        self.told = self.store.version();
+        self.reported = self.store.version();
         let line =
             |it: &Event| format!("{:?} {:?} {}", it.change, it.object.kind(), it.object.json());
         events.iter().map(line).collect()
@@ -169,14 +169,14 @@ impl Little {
 
     /// The number of pods added or deleted in each second since the last call.
     fn waves(&mut self, change: Change) -> Vec<usize> {
-        let events = self.store.events_after(Kind::Pod, self.told).unwrap();
+        let events = self.store.events_after(Kind::Pod, self.reported).unwrap();
         let mut waves = BTreeMap::new();
         for event in events.filter(|it| it.change == change) {
             let meta = event.object.meta();
             let time = if change == Change::Added { meta.created } else { meta.deleted };
             *waves.entry(time.unwrap()).or_insert(0) += 1;
         }
-        self.told = self.store.version();
+        self.reported = self.store.version();
         waves.into_values().collect()
     }
 }
@@ -273,7 +273,7 @@ fn a_name_that_is_taken_is_counted_and_hashed_again() {
     store.load(Kind::ControllerRevision, taken).unwrap();
     store.load(Kind::DaemonSet, served_agent()).unwrap();
     let controllers = Controllers::begin(&mut store, brisk(), Faults::default(), 1, at(0));
-    let mut little = Little { store, controllers, now: at(0), told: 0 };
+    let mut little = Little { store, controllers, now: at(0), reported: 0 };
     little.until(20);
     assert_eq!(little.status().collision_count, Some(1));
     assert_eq!(little.status().number_available, 1);
@@ -352,7 +352,7 @@ fn the_status_is_written_although_pods_cannot_be_created() {
     let revision = whole_revision("agent:1");
     store.load(Kind::ControllerRevision, revision).unwrap();
     let controllers = Controllers::begin(&mut store, brisk(), Faults::default(), 1, at(0));
-    let mut little = Little { store, controllers, now: at(0), told: 0 };
+    let mut little = Little { store, controllers, now: at(0), reported: 0 };
     little.until(100);
     assert_eq!(little.revisions(), [(1, name)]);
     assert_eq!(little.pods().len(), 0);

@@ -168,7 +168,7 @@ impl Watching {
         }
         let was = previous.as_ref().is_some_and(|previous| self.selector.selects(previous));
         let is = *change != Change::Deleted && self.selector.selects(object);
-        let told = match (was, is) {
+        let reported = match (was, is) {
             (false, false) => return,
             (false, true) => line("ADDED", &object.json()),
             (true, true) => line("MODIFIED", &object.json()),
@@ -184,7 +184,7 @@ impl Watching {
                 line("DELETED", &last)
             }
         };
-        text.push_str(&told);
+        text.push_str(&reported);
     }
 
     fn bookmark(&self) -> String {

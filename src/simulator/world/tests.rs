@@ -37,8 +37,8 @@ fn assert_same(read: &Snapshot, was: &Snapshot) {
     assert_eq!(read.pods.len(), was.pods.len());
     for (read, was) in read.pods.iter().zip(&was.pods) {
         // The reason why a pod is not Ready is not part of a snapshot.
-        let told = |pod: &Pod| Pod { unready: None, ..pod.clone() };
-        assert_eq!(told(read), told(was));
+        let reported = |pod: &Pod| Pod { unready: None, ..pod.clone() };
+        assert_eq!(reported(read), reported(was));
     }
 }
 

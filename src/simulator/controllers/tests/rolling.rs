@@ -6,7 +6,7 @@ use super::*;
 fn example(strategy: &Value, faults: &str) -> Little {
     let mut little = Little::new(10, agent(strategy, 12), faults);
     little.until(100).set_image("agent:2");
-    little.told = little.store.version();
+    little.reported = little.store.version();
     little
 }
 

@@ -56,7 +56,7 @@ fn served() -> (LiveCluster, Log) {
 }
 
 /// Each pod with its unready reason and its last warning.
-fn told(snapshot: &Snapshot) -> Vec<(&str, Option<&str>, Option<&str>)> {
+fn reported(snapshot: &Snapshot) -> Vec<(&str, Option<&str>, Option<&str>)> {
     let pods = snapshot.pods.iter();
     pods.map(|pod| {
         let waits_for = pod.why_unready().map(|it| &*it.reason);
@@ -74,7 +74,7 @@ async fn a_recorded_pod_has_the_same_warnings_as_a_live_one() {
     let mut snapshot = live.snapshot(&namespaces(&["a"]), now()).await.unwrap();
     assert_eq!(count(&log, EVENTS), 0, "a plan does not need them");
     live.report_warnings(&mut snapshot.pods, |_| true).await;
-    assert_eq!((told(&snapshot), count(&log, EVENTS)), (WANT.to_vec(), 1));
+    assert_eq!((reported(&snapshot), count(&log, EVENTS)), (WANT.to_vec(), 1));
 
     let mut bytes = Vec::new();
     let recorded = served().0.record(&namespaces(&["a"]), None, now()).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_recorded_pod_has_the_same_warnings_as_a_live_one() {
     let text = String::from_utf8(bytes).unwrap();
     assert!(!text.contains("hunter2") && !text.contains("Scheduled"), "{text}");
     let read = read_recorded_from(text.as_bytes(), "s.json").unwrap();
-    assert_eq!(told(&read), WANT);
+    assert_eq!(reported(&read), WANT);
     assert_eq!(read.pods, snapshot.pods);
 }
 
