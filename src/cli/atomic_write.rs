@@ -14,7 +14,7 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     persist(path, text, |_| Ok(()))
 }
 
-/// As [`write`], for a file that all users may read.
+/// As [`write()`], for a file that all users may read.
 pub(super) fn write_for_all(path: &Path, text: &str) -> io::Result<()> {
     persist(path, text, |file| {
         #[cfg(unix)]
