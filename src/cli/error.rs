@@ -432,7 +432,11 @@ fn refused(guards: &[Guard]) -> String {
         format!("{about}{}{}", guard.message, flag.unwrap_or_default())
     });
     let words: Vec<String> = words.collect();
-    format!("blocked by guards; nothing was changed\n{}", words.join("\n"))
+    // A guard about one DaemonSet blocks only that one; others may have been applied.
+    let about_one = guards.iter().all(|guard| guard.daemon_set.is_some());
+    let unchanged =
+        if about_one { "these DaemonSets were not changed" } else { "nothing was changed" };
+    format!("blocked by guards; {unchanged}\n{}", words.join("\n"))
 }
 
 fn none_mentions(files: usize) -> String {

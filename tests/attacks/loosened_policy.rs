@@ -187,7 +187,7 @@ fn a_new_path_of_the_request_hides_no_policy() {
 
 #[test]
 fn a_loosened_policy_is_reported() {
-    for (from, to, told) in [
+    for (from, to, reported) in [
         (POLICY, "", "RolloutPolicy `p` would no longer apply"),
         ("maxUnavailable: 1", "maxUnavailable: 2", "maxUnavailable from 1 to 2"),
         ("maxUnavailable: 1", "maxUnavailable: 100%", "maxUnavailable from 1 to 100%"),
@@ -211,14 +211,14 @@ fn a_loosened_policy_is_reported() {
         let found = plan(&sandbox, BASE);
         assert!(is_judged_by_p(&found), "{to}: {found}");
         let run = sandbox.ds_plan(&format!("{BASE} --snapshot cluster.json --fail-on-guards"));
-        if told.is_empty() {
+        if reported.is_empty() {
             assert_eq!(guards(&found), Vec::<&str>::new(), "{to}: {found}");
             assert_eq!(run.code, Some(0), "{to}: {run}");
             continue;
         }
         assert_eq!(guards(&found), ["policyChange"], "{to}: {found}");
         let message = found["guards"][0]["message"].as_str().unwrap();
-        assert!(message.contains(told), "{to}: {message}");
+        assert!(message.contains(reported), "{to}: {message}");
         assert!(message.contains("Before the merge: at most 1 of 2"), "{to}: {message}");
         assert!(message.contains("after: at most "), "{to}: {message}");
         assert_eq!(run.code, Some(6), "{to}: {run}");

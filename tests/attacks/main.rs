@@ -8,7 +8,6 @@ mod broken_objects;
 mod embedded_repository;
 mod endless_answers;
 mod equal_names;
-#[allow(dead_code, reason = "tests/it uses the rest of it")]
 #[path = "../it/fixture.rs"]
 mod fixture;
 mod hidden_kinds;
@@ -18,7 +17,6 @@ mod loosened_policy;
 mod pipelines;
 mod recordings;
 mod records;
-#[allow(dead_code, reason = "tests/it uses the rest of it")]
 #[path = "../it/sandbox.rs"]
 mod sandbox;
 mod saved_plans;

@@ -72,7 +72,7 @@ fn devices_are_written_in_place() {
     }
     for device in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
         let script = format!(
-            "'{}' {plan} --out {device} -o name >told && grep -q apiVersion told && grep -q logging/agent told",
+            "'{}' {plan} --out {device} -o name >output && grep -q apiVersion output && grep -q logging/agent output",
             assert_cmd::cargo::cargo_bin!("ds-plan").display()
         );
         let mut shell = std::process::Command::new("/bin/sh");

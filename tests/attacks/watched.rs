@@ -58,8 +58,8 @@ impl Watched {
     /// Asserts that its output is not too long for a log.
     #[track_caller]
     pub(crate) fn expect_few_words(&self) {
-        let told = self.stdout.len() + self.stderr.len();
-        assert!(told < 1 << 20, "{told} bytes of output: {self}");
+        let reported = self.stdout.len() + self.stderr.len();
+        assert!(reported < 1 << 20, "{reported} bytes of output: {self}");
     }
 }
 

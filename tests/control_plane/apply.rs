@@ -93,7 +93,7 @@ impl<'p> Fleet<'p> {
         plane.kubectl(&["create", "namespace", namespace]);
         let fleet = Self { plane, namespace: namespace.to_owned(), nodes };
         let created = fleet.apply(manifest, &[]);
-        assert_eq!(created.status.code(), Some(0), "{}", told(&created));
+        assert_eq!(created.status.code(), Some(0), "{}", output_text(&created));
         fleet.wait_until_available();
         fleet
     }
@@ -197,6 +197,6 @@ fn start_through(proxy: &Proxy, manifest: &str) -> Running {
 }
 
 /// Both output streams of a program, for messages.
-fn told(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!("{}\n{}\n{}", output.status, stdout(output), String::from_utf8_lossy(&output.stderr))
 }

@@ -44,7 +44,7 @@ async fn the_fleet_and_its_recording_have_the_same_plan() {
     recorded.write_to(&mut by_us).unwrap();
 
     if update() {
-        fs::write(recording(), told(&by_us, &fleet.story())).unwrap();
+        fs::write(recording(), replayed(&by_us, &fleet.story())).unwrap();
     }
     let desired = desired_in(&history::manifests());
     let plan = planned(&live, &desired);
@@ -62,7 +62,7 @@ fn update() -> bool {
 
 /// A recording with the timestamps of the story, under the cluster name of the story; still one
 /// object per line.
-fn told(recording: &[u8], story: &Story) -> String {
+fn replayed(recording: &[u8], story: &Story) -> String {
     let mut list: Value = serde_json::from_slice(recording).unwrap();
     story.retell(&mut list);
     list["dsPlan"]["cluster"]["name"] = "prod-eu".into();

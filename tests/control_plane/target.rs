@@ -61,7 +61,7 @@ async fn the_result_of_an_apply_matches_the_server() {
     for seed in 0..PAIRS {
         let mut random = Random::seeded(seed);
         let name = format!("ds-{seed}");
-        let told = story::live(&plane, &client, &mut random, &name).await;
+        let reported = story::live(&plane, &client, &mut random, &name).await;
         let mut applied = story::to_apply(&mut random, &name);
         // Half of them as `ds-apply` would send them.
         if random.one_in(2) {
@@ -70,8 +70,8 @@ async fn the_result_of_an_apply_matches_the_server() {
         let mut case = Case { client: &client, name, applied, count: &mut count };
         if let Err(difference) = case.judge().await {
             let Case { applied, .. } = case;
-            let told = told.join("\n  ");
-            wrong.push(format!("seed {seed}\n  {told}\n  applied {applied}\n{difference}"));
+            let reported = reported.join("\n  ");
+            wrong.push(format!("seed {seed}\n  {reported}\n  applied {applied}\n{difference}"));
         }
     }
     println!("{count:?}");
@@ -158,8 +158,8 @@ impl Case<'_> {
             (Err(Error::Duplicate { path }), Answer::Failed(theirs)) => {
                 count("failures");
                 let last = upstream_path(&FieldPath(path.0[path.0.len() - 1..].to_vec()));
-                let told = theirs.contains(&format!("duplicate entries for key {last}"));
-                if told { Ok(()) } else { Err(format!("{path} twice, but: {theirs}")) }
+                let reported = theirs.contains(&format!("duplicate entries for key {last}"));
+                if reported { Ok(()) } else { Err(format!("{path} twice, but: {theirs}")) }
             }
             (ours, theirs) => Err(format!("ours {ours:?}\ntheirs {theirs:?}")),
         }

@@ -117,20 +117,20 @@ async fn reported_warnings(client: &Client, object: &Value) -> BTreeSet<String> 
 async fn both_warn_about_odd_objects() {
     let plane = api_server();
     let client = plane.client();
-    let (mut wrong, mut told) = (Vec::new(), 0);
+    let (mut wrong, mut reported) = (Vec::new(), 0);
     for row in all_rows().iter().filter(|row| row.errors.is_empty()) {
         let object = row.object();
         let theirs = reported_warnings(&client, &object).await;
         let defaulted = manifest::default_daemon_set(object).unwrap();
         let ours = manifest::warnings(&defaulted).iter().map(ToString::to_string).collect();
-        told += theirs.len();
+        reported += theirs.len();
         let table_is_right = row.warnings.iter().all(|text| theirs.contains(text));
         if theirs != ours || !table_is_right {
             wrong.push(format!("{}\n  theirs {theirs:#?}\n  ours {ours:#?}", row.name));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(told > 30, "only {told} warnings");
+    assert!(reported > 30, "only {reported} warnings");
 }
 
 /// Each row together with some others: errors of several fields, in upstream's order.

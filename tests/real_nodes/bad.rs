@@ -48,24 +48,24 @@ fn stopped_at_the_first_node(nodes: &RealNodes, name: &str, bad: &Agent, why: [&
     let asking = fleet.asking();
     let first = fleet.apply(bad, deadline);
     report(&fleet, name, "aborted", &first);
-    assert_eq!(first.code, Some(4), "{name}: {}", first.told);
-    assert!(why.iter().any(|why| first.told.contains(why)), "{name}: {}", first.told);
+    assert_eq!(first.code, Some(4), "{name}: {}", first.reported);
+    assert!(why.iter().any(|why| first.reported.contains(why)), "{name}: {}", first.reported);
     let struck = fleet.witness.nodes_with("bad");
-    assert_eq!(struck.len(), 1, "{name}: {struck:?}\n{}", first.told);
+    assert_eq!(struck.len(), 1, "{name}: {struck:?}\n{}", first.reported);
     assert_eq!(fleet.field(".spec.updateStrategy.type"), "OnDelete", "{name}: aborted");
     let live = fleet.field(".spec.template.metadata.labels.version");
     assert_eq!(live, "good", "{name}: a new node gets the good version");
 
     let refused = fleet.apply(bad, deadline);
-    assert_eq!(refused.code, Some(6), "{name}: {}", refused.told);
+    assert_eq!(refused.code, Some(6), "{name}: {}", refused.reported);
     let retried = fleet.apply(bad, &[&["--retry"], deadline].concat());
     report(&fleet, name, "tried again", &retried);
-    assert_eq!(retried.code, Some(4), "{name}: {}", retried.told);
-    assert_eq!(fleet.witness.nodes_with("bad"), struck, "{name}: {}", retried.told);
+    assert_eq!(retried.code, Some(4), "{name}: {}", retried.reported);
+    assert_eq!(fleet.witness.nodes_with("bad"), struck, "{name}: {}", retried.reported);
 
     let undone = fleet.undo();
     report(&fleet, name, "undone", &undone);
-    assert_eq!(undone.code, Some(0), "{name}: {}", undone.told);
+    assert_eq!(undone.code, Some(0), "{name}: {}", undone.reported);
     fleet.wait_until_all_answer(&good);
     only_these_were_silent(name, &asking.end(), &struck);
     assert_eq!(fleet.field(".spec.updateStrategy.type"), "RollingUpdate", "{name}");
@@ -74,7 +74,7 @@ fn stopped_at_the_first_node(nodes: &RealNodes, name: &str, bad: &Agent, why: [&
 /// Prints a row of the table in the documentation.
 fn report(fleet: &Fleet<'_>, name: &str, what: &str, run: &Ended) {
     let struck = fleet.witness.nodes_with("bad").len();
-    let before = run.told.split("restoring the last good template").next();
+    let before = run.reported.split("restoring the last good template").next();
     let said = before.and_then(|text| text.lines().rev().nth(1)).unwrap_or_default();
     println!("{name}: {what} after {} s, nodes: {struck}, before that: {said}", run.took.as_secs());
 }

@@ -26,7 +26,7 @@ pub(crate) struct Fleet<'n> {
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     /// Both output streams.
-    pub(crate) told: String,
+    pub(crate) reported: String,
     /// Its duration.
     pub(crate) took: Duration,
 }
@@ -39,7 +39,7 @@ impl<'n> Fleet<'n> {
         let ports = NAMES.iter().map(|_| Port::free()).collect();
         let fleet = Self { nodes, namespace: namespace.to_owned(), ports, witness };
         let created = fleet.apply(agent, &[]);
-        assert_eq!(created.code, Some(0), "{}", created.told);
+        assert_eq!(created.code, Some(0), "{}", created.reported);
         fleet.wait_until_all_answer(agent);
         fleet
     }
@@ -101,8 +101,8 @@ impl<'n> Fleet<'n> {
 /// The result of a run that began at `begin`.
 pub(crate) fn ended(output: &Output, begin: Instant) -> Ended {
     let errors = String::from_utf8_lossy(&output.stderr);
-    let told = format!("{}\n{}\n{errors}", output.status, stdout(output));
-    Ended { code: output.status.code(), told, took: begin.elapsed() }
+    let reported = format!("{}\n{}\n{errors}", output.status, stdout(output));
+    Ended { code: output.status.code(), reported, took: begin.elapsed() }
 }
 
 /// `ds-apply` with its default pace: here pods have to stay Ready.

@@ -67,11 +67,11 @@ fn rolled_out(nodes: &RealNodes, update: &Update) {
         answers.most_silent(),
         answers.longest()
     );
-    assert_eq!(run.code, Some(0), "{name}: {}", run.told);
+    assert_eq!(run.code, Some(0), "{name}: {}", run.reported);
     assert_eq!(fleet.answers(), vec![Some("v2".to_owned()); NAMES.len()], "{name}");
     assert_eq!(answers.ever_silent(), NAMES.len(), "{name}: an old agent still answers");
     let budget = usize::try_from(*budget).unwrap();
-    assert!(answers.most_silent() <= budget, "{name}: {answers:?}\n{}", run.told);
+    assert!(answers.most_silent() <= budget, "{name}: {answers:?}\n{}", run.reported);
     assert!(answers.longest() >= *silent, "{name}: {answers:?}");
     let waves = u32::try_from(NAMES.len().div_ceil(budget)).unwrap();
     assert!(run.took >= *each * waves, "{name}: {:?}", run.took);

@@ -52,8 +52,8 @@ fn during(fleet: &Fleet<'_>, agent: &Agent, outage: impl FnOnce(&str)) {
         answers.most_silent(),
         answers.longest()
     );
-    assert_eq!(run.code, Some(0), "{}", run.told);
-    assert!(answers.most_silent() <= 1, "{answers:?}\n{}", run.told);
+    assert_eq!(run.code, Some(0), "{}", run.reported);
+    assert!(answers.most_silent() <= 1, "{answers:?}\n{}", run.reported);
     fleet.wait_until_all_answer(agent);
     fleet.nodes.wait_until_ready();
 }

@@ -46,7 +46,7 @@ impl Argument {
         if word == Self::Plain && follows_secret_flag && !is_certainly_a_flag(text) {
             return Self::Secret { start: 0 };
         }
-        // A script, such as the one after `sh -c`, or a header is hidden as a whole or not at all.
+        // A script, such as the one after `sh -c`, or a header is either hidden or shown, never cut.
         let is_script = text.trim().contains(char::is_whitespace);
         if is_script && holds_a_secret(text) {
             return Self::Secret { start: 0 };

@@ -124,8 +124,8 @@ fn paths_other_than_files_of_the_commit_are_rejected() {
         ),
         (
             "up, out and in",
-            "resources: [../../work/app/a.yaml]",
-            "`../../work/app/a.yaml` in `resources` is outside the repository",
+            "resources: [../../checkout/app/a.yaml]",
+            "`../../checkout/app/a.yaml` in `resources` is outside the repository",
         ),
         (
             "a secret",

@@ -34,7 +34,7 @@ fn a_rollout_costs_one_request_per_node_and_a_few_more() {
     let files = [("agent.yaml", manifest.as_str())];
     let run = ControlPlane::ds_apply_by(&plane.kubeconfig_of("runner"), &arguments, &files);
     let output = run.run();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     fleet.is_replaced_within(NODES / 10, &watcher.end(), 2);
 
     let counts = requests(&plane, "runner");

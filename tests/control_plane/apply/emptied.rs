@@ -43,8 +43,12 @@ fn one_revision_is_created_and_each_pod_is_replaced_once() {
                 let fleet = Fleet::new(plane, namespace, NODES, &version(before));
                 let watcher = fleet.watch();
                 let output = fleet.apply(&version(after), &[]);
-                assert_eq!(output.status.code(), Some(0), "{namespace}: {}", told(&output));
-                assert!(told(&output).contains("creates two revisions"), "{}", told(&output));
+                assert_eq!(output.status.code(), Some(0), "{namespace}: {}", output_text(&output));
+                assert!(
+                    output_text(&output).contains("creates two revisions"),
+                    "{}",
+                    output_text(&output)
+                );
                 // Any action of the controller would happen within this time.
                 thread::sleep(Duration::from_secs(5));
                 let seen = watcher.end();
@@ -63,7 +67,7 @@ fn one_revision_is_created_and_each_pod_is_replaced_once() {
                 };
                 assert_eq!(*emptied, json!({}), "{namespace}");
                 let next = fleet.plan(&version(after));
-                assert_eq!(next.status.code(), Some(0), "{namespace}: {}", told(&next));
+                assert_eq!(next.status.code(), Some(0), "{namespace}: {}", output_text(&next));
             });
         }
     });
@@ -86,10 +90,10 @@ fn release_and_undo_change_no_other_template() {
     let template = || fleet.json(&["get", "daemonset", "agent"])["spec"]["template"].clone();
     let held = template();
     let released = plane.ds_apply(&["release", "released/agent", "--yes"], &[]).run();
-    assert_eq!(released.status.code(), Some(0), "{}", told(&released));
+    assert_eq!(released.status.code(), Some(0), "{}", output_text(&released));
     assert_eq!((fleet.strategy().as_str(), template()), ("RollingUpdate", held));
     fleet.wait_until_available();
     let undone = plane.ds_apply(&["undo", "released/agent", "--to-revision=1", "--yes"], &[]).run();
-    assert_eq!(undone.status.code(), Some(0), "{}", told(&undone));
+    assert_eq!(undone.status.code(), Some(0), "{}", output_text(&undone));
     assert_eq!(fleet.revisions().len(), 2, "{:?}", fleet.revisions());
 }

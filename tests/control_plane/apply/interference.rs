@@ -47,7 +47,7 @@ impl<'p> Interfered<'p> {
     }
 
     fn ends(&self, code: i32, words: &str) {
-        let text = told(&self.output);
+        let text = output_text(&self.output);
         assert_eq!(self.output.status.code(), Some(code), "{text}");
         assert!(text.contains(words), "no `{words}` in {text}");
         if !words.contains("gone") {
@@ -62,12 +62,12 @@ impl<'p> Interfered<'p> {
         let version = version(&self.fleet.namespace, image);
         let again = self.fleet.apply(&version, flags);
         let seen = watcher.end();
-        assert_eq!(again.status.code(), Some(0), "{}", told(&again));
+        assert_eq!(again.status.code(), Some(0), "{}", output_text(&again));
         assert!(seen.most_unavailable <= 1, "{}", seen.most_unavailable);
         assert_eq!(self.fleet.images(), [image.to_owned()].into());
         assert_eq!(self.fleet.strategy(), "RollingUpdate");
         let next = self.fleet.plan(&version);
-        assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+        assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
         self.fleet.histories_agree();
         self.fleet.is_rolled_out();
     }
@@ -77,8 +77,8 @@ impl<'p> Interfered<'p> {
         self.fleet.wait_until_available();
         let refused = self.fleet.apply(&version(&self.fleet.namespace, image), &[]);
         let flag = format!("--force-conflicts={manager}");
-        assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
-        assert!(told(&refused).contains(&flag), "{}", told(&refused));
+        assert_eq!(refused.status.code(), Some(6), "{}", output_text(&refused));
+        assert!(output_text(&refused).contains(&flag), "{}", output_text(&refused));
         self.resumes(image, &[&flag]);
     }
 
@@ -193,7 +193,7 @@ fn pods_deleted(plane: &ControlPlane) {
     let over: Vec<_> = it.ours.iter().filter(|pod| it.seen.gone[*pod].unavailable > 1).collect();
     assert!(over.len() <= 1, "{over:?}");
     let next = it.fleet.plan(&version("robbed", "v2"));
-    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
 }
 
 fn forced_back(plane: &ControlPlane) {
@@ -229,7 +229,7 @@ fn nodes_change_during_a_rollout() {
     // The removed node took its pod with it.
     assert!(it.seen.most_unavailable <= 2, "{}", it.seen.most_unavailable);
     let next = it.fleet.plan(&version("nodes", "v2"));
-    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
 }
 
 /// Another user ends a pause by hand: its annotation is left behind. It is reported, not read as a
@@ -256,7 +256,7 @@ fn a_leftover_pause_is_reported_and_removed() {
     });
     let reported_by = |arguments: &[&str]| {
         let text = version("left", "v2");
-        told(&plane.ds_plan(arguments, &[("agent.yaml", &text)]))
+        output_text(&plane.ds_plan(arguments, &[("agent.yaml", &text)]))
     };
     let said = "ds-plan.dev/rollout is left over (paused by";
     for arguments in [
@@ -274,13 +274,17 @@ fn a_leftover_pause_is_reported_and_removed() {
     let text = reported_by(&["status", "left/agent"]);
     assert!(text.contains(said) && !text.contains("`ds-apply` resumes"), "{text}");
     let released = plane.ds_apply(&["release", "left/agent", "--yes"], &[]).run();
-    assert!(told(&released).contains("left/agent is not paused"), "{}", told(&released));
+    assert!(
+        output_text(&released).contains("left/agent is not paused"),
+        "{}",
+        output_text(&released)
+    );
     assert_eq!(fleet.strategy(), "OnDelete");
 
     let declared =
         version("left", "v2").replace(&at_most("1"), "  updateStrategy: {type: OnDelete}");
     let applied = fleet.apply(&declared, &["--force-conflicts=kubectl-patch"]);
-    assert_eq!(applied.status.code(), Some(0), "{}", told(&applied));
+    assert_eq!(applied.status.code(), Some(0), "{}", output_text(&applied));
     assert_eq!(fleet.strategy(), "OnDelete");
     let annotations = fleet.json(&["get", "daemonset", "agent"])["metadata"]["annotations"].clone();
     assert_eq!(annotations["ds-plan.dev/rollout"], Value::Null, "{annotations}");

@@ -44,14 +44,14 @@ fn killed_again_and_again(plane: &ControlPlane, namespace: &str) {
             None => kills += 1,
             // The run was faster: the next version is to be killed.
             Some(output) => {
-                assert_eq!(output.status.code(), Some(0), "{namespace}: {}", told(&output));
+                assert_eq!(output.status.code(), Some(0), "{namespace}: {}", output_text(&output));
                 number += 1;
             }
         }
     }
     let output = fleet.apply(&version(number), &["--lease=2s"]);
-    assert_eq!(output.status.code(), Some(0), "{namespace}: {}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{namespace}: {}", output_text(&output));
     fleet.is_replaced_within(BUDGET, &watcher.end(), number);
     let next = fleet.plan(&version(number));
-    assert_eq!(next.status.code(), Some(0), "{namespace}: {}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{namespace}: {}", output_text(&next));
 }

@@ -62,7 +62,13 @@ impl<'p> Managed<'p> {
         let files = self.files(manifest);
         let run = self.plane.ds_apply_as(RUNNER, &arguments, &[("agent.yaml", &files)]);
         let output = run.run();
-        assert_eq!(output.status.code(), Some(code), "{}: {}", self.namespace, told(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{}: {}",
+            self.namespace,
+            output_text(&output)
+        );
         output
     }
 
@@ -72,7 +78,7 @@ impl<'p> Managed<'p> {
         let name = format!("{}/agent", self.namespace);
         let arguments = [&[command, &name, "--yes"], flags].concat();
         let output = self.plane.ds_apply_as(RUNNER, &arguments, &[]).run();
-        assert_eq!(output.status.code(), Some(0), "{}: {}", self.namespace, told(&output));
+        assert_eq!(output.status.code(), Some(0), "{}: {}", self.namespace, output_text(&output));
         output
     }
 
@@ -87,9 +93,9 @@ impl<'p> Managed<'p> {
     fn is_whole(&self, manifest: &str, nodes: usize) {
         let arguments = ["--detailed-exitcode", "-f", "agent.yaml"];
         let planned = self.ds_plan(&arguments, manifest);
-        assert_eq!(planned.status.code(), Some(0), "{}: {}", self.namespace, told(&planned));
+        assert_eq!(planned.status.code(), Some(0), "{}: {}", self.namespace, output_text(&planned));
         let drift = self.ds_plan(&["drift", "-f", "agent.yaml"], manifest);
-        assert_eq!(drift.status.code(), Some(0), "{}: {}", self.namespace, told(&drift));
+        assert_eq!(drift.status.code(), Some(0), "{}: {}", self.namespace, output_text(&drift));
         let record = self.json(&["get", "configmap", "ds-plan-agent"]);
         let status: Value =
             serde_json::from_str(record["data"]["status"].as_str().unwrap()).unwrap();

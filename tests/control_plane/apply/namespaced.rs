@@ -36,11 +36,14 @@ fn roles_in_single_namespaces_suffice_there_and_grant_nothing_elsewhere() {
     };
     for image in ["v1", "v2"] {
         let done = apply("mine", image);
-        assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+        assert_eq!(done.status.code(), Some(0), "{}", output_text(&done));
     }
     let refused = apply("theirs", "v1");
-    assert_eq!(refused.status.code(), Some(1), "{}", told(&refused));
-    assert!(told(&refused).contains("forbidden") || told(&refused).contains("not permitted"));
+    assert_eq!(refused.status.code(), Some(1), "{}", output_text(&refused));
+    assert!(
+        output_text(&refused).contains("forbidden")
+            || output_text(&refused).contains("not permitted")
+    );
     let left = ["get", "daemonsets,leases", "--namespace=theirs", "--output=name"];
-    assert_eq!(plane.kubectl(&left), "", "{}", told(&refused));
+    assert_eq!(plane.kubectl(&left), "", "{}", output_text(&refused));
 }

@@ -18,7 +18,12 @@ impl Fleet<'_> {
         let name = format!("{}/agent", self.namespace);
         let arguments = [&[command, &name, "--yes"], flags].concat();
         let output = self.plane.ds_apply_as(RUNNER, &arguments, &[]).run();
-        assert_eq!(output.status.code(), Some(code), "{command} {flags:?}: {}", told(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{command} {flags:?}: {}",
+            output_text(&output)
+        );
         self.histories_agree();
         output
     }
@@ -60,8 +65,8 @@ fn steps_and_rolls_adoptions_and_releases() {
 fn step_and_roll(plane: &ControlPlane) {
     let fleet = Fleet::new(plane, "stepped", NODES, &version("stepped", "v1"));
     let applied = fleet.apply(&version("stepped", "v2"), &[]);
-    assert_eq!(applied.status.code(), Some(0), "{}", told(&applied));
-    assert!(told(&applied).contains("9 waiting"), "{}", told(&applied));
+    assert_eq!(applied.status.code(), Some(0), "{}", output_text(&applied));
+    assert!(output_text(&applied).contains("9 waiting"), "{}", output_text(&applied));
     assert_eq!(fleet.nodes_of("v2").len(), 0, "apply changes the object only");
 
     let lines = plane.audit_log().len();
@@ -92,18 +97,18 @@ fn step_and_roll(plane: &ControlPlane) {
     fleet.command("roll", &[], 0);
 
     let applied = fleet.apply(&version("stepped", "v3"), &[]);
-    assert_eq!(applied.status.code(), Some(0), "{}", told(&applied));
+    assert_eq!(applied.status.code(), Some(0), "{}", output_text(&applied));
     fleet.command("step", &["--wave", "1"], 0);
     assert_eq!(fleet.images(), ["v3".to_owned()].into());
     assert_eq!(fleet.writes_since(lines), 0, "the object is never written");
     let next = fleet.plan(&version("stepped", "v3"));
-    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
 }
 
 fn roll_of_a_broken_image(plane: &ControlPlane) {
     let fleet = Fleet::new(plane, "stopped", NODES, &version("stopped", "v1"));
     let applied = fleet.apply(&version("stopped", "v2-bad"), &[]);
-    assert_eq!(applied.status.code(), Some(0), "{}", told(&applied));
+    assert_eq!(applied.status.code(), Some(0), "{}", output_text(&applied));
     let (lines, watcher) = (plane.audit_log().len(), fleet.watch());
     fleet.command("roll", &["--max-unavailable=2", "--progress-deadline=10s"], 4);
     let seen = watcher.end();
@@ -122,7 +127,7 @@ fn adopted(plane: &ControlPlane) {
     let before = pods();
     fleet.kubectl(&["delete", "daemonset", "agent", "--cascade=orphan"]);
     let same = fleet.apply(&rolling("v1"), &[]);
-    assert_eq!(same.status.code(), Some(0), "{}", told(&same));
+    assert_eq!(same.status.code(), Some(0), "{}", output_text(&same));
     assert_eq!(pods(), before, "adopted without a restart");
     assert_eq!(fleet.revisions().len(), 1);
 
@@ -130,24 +135,28 @@ fn adopted(plane: &ControlPlane) {
     let watcher = fleet.watch();
     let newer = fleet.apply(&rolling("v2"), &["--progress-deadline=20s"]);
     let seen = watcher.end();
-    assert_eq!(newer.status.code(), Some(0), "{}", told(&newer));
+    assert_eq!(newer.status.code(), Some(0), "{}", output_text(&newer));
     assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
     assert_eq!(fleet.images(), ["v2".to_owned()].into());
     assert_eq!(fleet.strategy(), "RollingUpdate");
     let next = fleet.plan(&rolling("v2"));
-    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
 }
 
 fn released(plane: &ControlPlane) {
     let rolling = |image: &str| manifest("released", image, &at_most("2"));
     let fleet = Fleet::new(plane, "released", NODES, &rolling("v1"));
     let held = fleet.apply(&rolling("v2"), &["--timeout=0s"]);
-    assert_eq!(held.status.code(), Some(4), "{}", told(&held));
+    assert_eq!(held.status.code(), Some(4), "{}", output_text(&held));
     let broken = fleet.apply(&rolling("v2-bad"), &["--on-failure=pause", "--progress-deadline=8s"]);
-    assert_eq!(broken.status.code(), Some(4), "{}", told(&broken));
+    assert_eq!(broken.status.code(), Some(4), "{}", output_text(&broken));
     assert_eq!(fleet.strategy(), "OnDelete");
     let output = fleet.command("release", &[], 0);
-    assert!(told(&output).contains("The controller will do this by itself"), "{}", told(&output));
+    assert!(
+        output_text(&output).contains("The controller will do this by itself"),
+        "{}",
+        output_text(&output)
+    );
     assert_eq!(fleet.strategy(), "RollingUpdate");
     let held = "--output=jsonpath={.metadata.annotations.ds-plan\\.dev/rollout}";
     assert_eq!(fleet.kubectl(&["get", "daemonset", "agent", held]), "");
@@ -159,7 +168,7 @@ fn undone(plane: &ControlPlane) {
     let fleet = Fleet::new(plane, "back", NODES, &rolling("v1"));
     for image in ["v2", "v3"] {
         let output = fleet.apply(&rolling(image), &[]);
-        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     }
     let names = |fleet: &Fleet<'_>| -> BTreeSet<String> {
         fleet.revisions().into_iter().map(|(name, ..)| name).collect()

@@ -30,10 +30,10 @@ fn outages_of_the_api_server_and_etcd() {
         plane.start_component(Component::Kwok);
     }
     let output = run.wait();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     fleet.is_replaced_within(2, &watcher.end().without_surplus(), 2);
     let next = fleet.plan(&version("v2"));
-    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
 }
 
 /// The outage is longer than the progress deadline, and the controller reports that it cannot
@@ -56,10 +56,10 @@ fn an_outage_longer_than_the_progress_deadline_fails_no_rollout() {
         plane.start_component(Component::Kwok);
     }
     let output = run.wait();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     fleet.is_replaced_within(2, &watcher.end().without_surplus(), 2);
     let next = fleet.plan(&version("v2"));
-    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
 }
 
 /// Chooses the fault of a request that a namespace's run sends to the server.
@@ -114,7 +114,7 @@ fn through(plane: &ControlPlane, namespace: &str, trouble: FaultRule) {
     let watcher = fleet.watch();
     let output = start_through(&proxy, &version("v2")).wait();
     assert!(befallen.load(Ordering::Relaxed), "{namespace}: no fault occurred");
-    assert_eq!(output.status.code(), Some(0), "{namespace}: {}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{namespace}: {}", output_text(&output));
     fleet.is_replaced_within(2, &watcher.end(), 2);
 }
 
@@ -132,6 +132,6 @@ fn cut_watches_are_resumed() {
         proxy.cut();
     }
     let output = run.wait();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     fleet.is_replaced_within(2, &watcher.end(), 2);
 }

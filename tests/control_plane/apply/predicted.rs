@@ -49,10 +49,10 @@ fn a_rehearsal_predicts_the_rollout() {
         |image: &str| slowly(&manifest("predicted", image, &at_most("3"))).replace("500ms", "8s");
     let fleet = Fleet::new(&plane, "predicted", 12, &version("v1"));
     let rehearsal = fleet.apply(&version("v2"), &["--rehearse", "-o", "json"]);
-    assert_eq!(rehearsal.status.code(), Some(0), "{}", told(&rehearsal));
+    assert_eq!(rehearsal.status.code(), Some(0), "{}", output_text(&rehearsal));
     assert_eq!(fleet.images(), ["v1".to_owned()].into(), "a rehearsal changes nothing");
     let real = fleet.apply(&version("v2"), &["-o", "json"]);
-    assert_eq!(real.status.code(), Some(0), "{}", told(&real));
+    assert_eq!(real.status.code(), Some(0), "{}", output_text(&real));
 
     let (said, done) = (Course::of(&rehearsal), Course::of(&real));
     println!("rehearsal {said:?}\nreal run {done:?}");

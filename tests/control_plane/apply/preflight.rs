@@ -83,8 +83,8 @@ impl Fleet<'_> {
         let watcher = self.watch();
         let output = self.apply(manifest, &[]);
         let seen = watcher.end();
-        assert_eq!(output.status.code(), Some(code), "{}", told(&output));
-        assert!(told(&output).contains(words), "{}", told(&output));
+        assert_eq!(output.status.code(), Some(code), "{}", output_text(&output));
+        assert!(output_text(&output).contains(words), "{}", output_text(&output));
         assert!(seen.deleted.is_empty(), "{:?}", seen.deleted);
         let after = self.kubectl(&[
             "get",
@@ -120,13 +120,13 @@ fn insecure_without_forced_conflicts(plane: &ControlPlane) {
     let force_conflicts = ["--force-conflicts=kubectl-client-side-apply"];
     plane.kubectl(&["label", "namespace", namespace, RESTRICTED]);
     let refused = fleet.apply(&version(namespace, "v2"), &force_conflicts);
-    assert_eq!(refused.status.code(), Some(1), "{}", told(&refused));
-    assert!(told(&refused).contains("violates PodSecurity"), "{}", told(&refused));
+    assert_eq!(refused.status.code(), Some(1), "{}", output_text(&refused));
+    assert!(output_text(&refused).contains("violates PodSecurity"), "{}", output_text(&refused));
     assert_eq!(owners(), before, "nothing is written");
 
     plane.kubectl(&["label", "namespace", namespace, "pod-security.kubernetes.io/enforce-"]);
     let taken = fleet.apply(&version(namespace, "v2"), &force_conflicts);
-    assert_eq!(taken.status.code(), Some(0), "{}", told(&taken));
+    assert_eq!(taken.status.code(), Some(0), "{}", output_text(&taken));
     assert!(owners().iter().all(|(manager, _)| manager == "ds-apply"), "{:?}", owners());
 }
 
@@ -159,7 +159,7 @@ fn under_policies(plane: &ControlPlane) {
     let watcher = mutated.watch();
     let output = mutated.apply(&version("mutated", "v2"), &["--allow-mutation"]);
     let seen = watcher.end();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     assert!(seen.most_unavailable <= 1, "{}", seen.most_unavailable);
     assert_eq!(mutated.images(), ["v2".to_owned()].into());
     assert_eq!(mutated.strategy(), "RollingUpdate");

@@ -30,8 +30,8 @@ impl Fleet<'_> {
 
     /// Checks that the rollout is complete for kubectl.
     pub(super) fn is_rolled_out(&self) {
-        let told = self.kubectl(&["rollout", "status", "daemonset/agent", "--timeout=20s"]);
-        assert!(told.contains("successfully rolled out"), "{told}");
+        let reported = self.kubectl(&["rollout", "status", "daemonset/agent", "--timeout=20s"]);
+        assert!(reported.contains("successfully rolled out"), "{reported}");
     }
 }
 
@@ -74,7 +74,7 @@ impl Repository {
         let mut program = fleet.plane.ds_apply(&[arguments, &["--yes"]].concat(), &[]);
         program.command.current_dir(self.path());
         let output = program.run();
-        assert_eq!(output.status.code(), Some(code), "{}", told(&output));
+        assert_eq!(output.status.code(), Some(code), "{}", output_text(&output));
         fleet.histories_agree();
         if code == 0 {
             fleet.is_rolled_out();
@@ -132,7 +132,7 @@ fn every_revision_records_its_origin() {
     let clean = repository.apply(&fleet, &file, 0);
     assert_eq!(of(&clean, COMMIT), fourth);
     let elsewhere = fleet.apply(&version("v5"), &[]);
-    assert_eq!(elsewhere.status.code(), Some(0), "{}", told(&elsewhere));
+    assert_eq!(elsewhere.status.code(), Some(0), "{}", output_text(&elsewhere));
     let last = fleet.revisions().pop().unwrap();
     assert!(of(&last, COMMIT).starts_with("sha256:"), "{last:?}");
     assert_eq!(of(&last, CAUSE), "none");

@@ -27,8 +27,13 @@ impl Fleet<'_> {
     fn is_pruned(&self, id: &str, names: &[&str], flags: &[&str], code: i32) -> String {
         let id = format!("--source-id={id}");
         let output = self.apply(&source(&self.namespace, names), &[&[&*id], flags].concat());
-        assert_eq!(output.status.code(), Some(code), "{names:?} {flags:?}: {}", told(&output));
-        told(&output)
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{names:?} {flags:?}: {}",
+            output_text(&output)
+        );
+        output_text(&output)
     }
 
     fn daemon_sets(&self) -> BTreeSet<String> {
@@ -78,8 +83,8 @@ fn both_cascades(plane: &ControlPlane) {
     let arguments = ["--detailed-exitcode", "-f", "agent.yaml", "--source-id=cascades", "--prune"];
     let saving = [&arguments[..], &["--out=plan.json"]].concat();
     let planned = plane.ds_plan(&saving, &[("agent.yaml", &manifest)]);
-    assert_eq!(planned.status.code(), Some(2), "{}", told(&planned));
-    let shown = told(&planned);
+    assert_eq!(planned.status.code(), Some(2), "{}", output_text(&planned));
+    let shown = output_text(&planned);
     assert!(
         shown.contains("- DaemonSet cascades/e")
             && shown.contains("on 4 nodes are deleted at once"),
@@ -104,7 +109,7 @@ fn both_cascades(plane: &ControlPlane) {
     assert_eq!(fleet.daemon_sets(), names(&["a"]));
     let all = source("cascades", &["a"]);
     let next = plane.ds_plan(&arguments, &[("agent.yaml", &all)]);
-    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
 }
 
 /// Another DaemonSet of the source fails: nothing is deleted.
@@ -115,11 +120,11 @@ fn another_daemon_set_fails(plane: &ControlPlane) {
     let bad = source("undone", &["a"]).replace(":v1", ":v2-bad");
     let flags = ["--source-id=undone", "--prune", "--progress-deadline=5s"];
     let output = fleet.apply(&bad, &flags);
-    assert_eq!(output.status.code(), Some(4), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", output_text(&output));
     assert!(
-        told(&output).contains("not deleted, because the rest did not succeed: undone/b"),
+        output_text(&output).contains("not deleted, because the rest did not succeed: undone/b"),
         "{}",
-        told(&output)
+        output_text(&output)
     );
     assert_eq!(fleet.daemon_sets(), names(&["a", "b"]));
 }
@@ -141,8 +146,8 @@ fn daemon_sets_of_other_sources(plane: &ControlPlane) {
     let elsewhere = source("mixed", &["c"]);
     let flags = ["--yes", "-f", "part.yaml", "--source-id=two", "--prune"];
     let refused = plane.ds_apply(&flags, &[("part.yaml", &elsewhere)]).run();
-    assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
-    assert!(told(&refused).contains("--allow-other-source"), "{}", told(&refused));
+    assert_eq!(refused.status.code(), Some(6), "{}", output_text(&refused));
+    assert!(output_text(&refused).contains("--allow-other-source"), "{}", output_text(&refused));
     assert_eq!(fleet.daemon_sets(), names(&["a", "c", "d", "copy"]));
 }
 
@@ -155,18 +160,18 @@ fn created_again_meanwhile(plane: &ControlPlane) {
     let files = [("agent.yaml", &*manifest)];
     let flags = ["-f", "agent.yaml", "--source-id=anew", "--prune", "-o", "json"];
     let planned = plane.ds_plan(&flags, &files);
-    assert_eq!(planned.status.code(), Some(0), "{}", told(&planned));
+    assert_eq!(planned.status.code(), Some(0), "{}", output_text(&planned));
     fleet.kubectl(&["delete", "daemonset", "b"]);
     fleet.is_pruned("anew", &["a", "b"], &[], 0);
     let plan = stdout(&planned);
     let files = [("agent.yaml", &*manifest), ("plan.json", &*plan)];
     let stale = plane.ds_apply(&["--plan", "plan.json", "-f", "agent.yaml"], &files).run();
-    assert_eq!(stale.status.code(), Some(5), "{}", told(&stale));
+    assert_eq!(stale.status.code(), Some(5), "{}", output_text(&stale));
     assert_eq!(fleet.daemon_sets(), names(&["a", "b"]));
     // A new plan deletes it.
     let planned = stdout(&plane.ds_plan(&flags, &[("agent.yaml", &*manifest)]));
     let files = [("agent.yaml", &*manifest), ("plan.json", &*planned)];
     let done = plane.ds_apply(&["--plan", "plan.json", "-f", "agent.yaml"], &files).run();
-    assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+    assert_eq!(done.status.code(), Some(0), "{}", output_text(&done));
     assert_eq!(fleet.daemon_sets(), names(&["a"]));
 }

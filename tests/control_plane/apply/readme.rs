@@ -57,7 +57,7 @@ fn the_readmes_walk_shows_the_real_output() {
     });
     workspace.commit("3.2", "Ship agent 3.2");
 
-    let (mut told, mut shown, mut raw) = (String::new(), String::new(), String::new());
+    let (mut reported, mut shown, mut raw) = (String::new(), String::new(), String::new());
     for block in walk.split("```console\n").skip(1) {
         let (block, _) = block.split_once("```").unwrap();
         for step in block.split("$ ").filter(|step| !step.trim().is_empty()) {
@@ -68,9 +68,9 @@ fn the_readmes_walk_shows_the_real_output() {
             }
             let printed = workspace.run(line);
             raw = format!("{raw}$ {line}\n{printed}");
-            told = format!("{told}$ {line}\n{}\n", timeless(&printed));
+            reported = format!("{reported}$ {line}\n{}\n", timeless(&printed));
             shown = format!("{shown}$ {line}\n{}\n", timeless(output));
         }
     }
-    assert!(told == shown, "the README shows\n{shown}\nbut the output is\n{raw}");
+    assert!(reported == shown, "the README shows\n{shown}\nbut the output is\n{raw}");
 }

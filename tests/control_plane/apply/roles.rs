@@ -73,7 +73,7 @@ fn version(namespace: &str, image: &str) -> String {
 /// The result of one run.
 pub(super) struct Step {
     pub(super) code: Option<i32>,
-    pub(super) told: String,
+    pub(super) reported: String,
     /// The changes that it made.
     writes: Vec<String>,
 }
@@ -139,7 +139,7 @@ impl<'p> Worker<'p> {
         let files = [("agent.yaml", manifest)];
         let output = self.plane.ds_apply_as(&self.user, &arguments, &files).run();
         let writes = self.writes().split_off(before.len());
-        Step { code: output.status.code(), told: told(&output), writes }
+        Step { code: output.status.code(), reported: output_text(&output), writes }
     }
 
     /// Checks that `can-i` lists the permission as missing, and whether it is optional.
@@ -278,10 +278,10 @@ fn one_is_missing(plane: &ControlPlane, role: &Value, missing: &Right, user: &st
     let (resource, verb) = (missing.0.as_str(), missing.1.as_str());
     let tried = worker.requests().iter().any(|(right, _)| right == missing);
     if OPTIONAL.contains(&(resource, verb)) {
-        assert!(last.code == Some(0) && !tried, "without {missing:?}: {}", last.told);
+        assert!(last.code == Some(0) && !tried, "without {missing:?}: {}", last.reported);
         assert_eq!(worker.denied(), BTreeSet::new(), "without {missing:?}");
     } else if verb == "list" && OPTIONAL_LISTS.contains(&resource) {
-        assert_eq!(last.code, Some(0), "without {missing:?}: {}", last.told);
+        assert_eq!(last.code, Some(0), "without {missing:?}: {}", last.reported);
         assert!(worker.denied().contains(missing), "without {missing:?}: {:?}", worker.denied());
     } else {
         last.says_what_is_missing(missing, "ds-apply");
@@ -295,12 +295,15 @@ impl Step {
     /// Checks that the message names the permission and a role that has it, and that nothing was
     /// written.
     pub(super) fn says_what_is_missing(&self, missing: &Right, role: &str) {
-        let Self { code, told, writes } = self;
+        let Self { code, reported, writes } = self;
         let (resource, verb) = missing;
-        assert_eq!(*code, Some(1), "without {missing:?}: {told}");
+        assert_eq!(*code, Some(1), "without {missing:?}: {reported}");
         let words = format!("{verb} {resource}");
-        assert!(told.contains(&words), "without {missing:?}: {told}");
-        assert!(told.contains(&format!("ClusterRole {role}")), "without {missing:?}: {told}");
+        assert!(reported.contains(&words), "without {missing:?}: {reported}");
+        assert!(
+            reported.contains(&format!("ClusterRole {role}")),
+            "without {missing:?}: {reported}"
+        );
         assert_eq!(*writes, Vec::<String>::new(), "without {missing:?}");
     }
 }

@@ -14,8 +14,8 @@ fn a_fleet_is_replaced_within_any_budget() {
         let watcher = fleet.watch();
         let output = fleet.apply(&version("v2"), &[]);
         let seen = watcher.end();
-        println!("{} took {:?}", told(&output), seen.took());
-        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        println!("{} took {:?}", output_text(&output), seen.took());
+        assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
         assert!(seen.most_unavailable <= allowed, "{budget}: {}", seen.most_unavailable);
         assert_eq!(seen.deleted.len(), 60, "{budget}: each pod is replaced once");
         assert_eq!(fleet.images(), ["v2".to_owned()].into(), "{budget}");
@@ -23,7 +23,7 @@ fn a_fleet_is_replaced_within_any_budget() {
         let numbers: Vec<i64> = fleet.revisions().iter().map(|(_, number, _)| *number).collect();
         assert_eq!(numbers, [1, 2], "{budget}: one revision per template");
         let next = fleet.plan(&version("v2"));
-        assert_eq!(next.status.code(), Some(0), "{budget}: {}", told(&next));
+        assert_eq!(next.status.code(), Some(0), "{budget}: {}", output_text(&next));
     };
     thread::scope(|scope| {
         for (namespace, budget, allowed) in
@@ -51,10 +51,10 @@ fn a_broken_version_is_aborted_and_does_not_spread() {
     let watcher = fleet.watch();
     let output = fleet.apply(&version("v2-bad", "b"), &["--progress-deadline=20s"]);
     let seen = watcher.end();
-    println!("{}", told(&output));
-    assert_eq!(output.status.code(), Some(4), "{}", told(&output));
+    println!("{}", output_text(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", output_text(&output));
     assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
-    assert!(told(&output).contains("ImagePullBackOff"), "{}", told(&output));
+    assert!(output_text(&output).contains("ImagePullBackOff"), "{}", output_text(&output));
     assert_eq!(fleet.strategy(), "OnDelete");
     let live = fleet.kubectl(&[
         "get",
@@ -77,16 +77,16 @@ fn a_broken_version_is_aborted_and_does_not_spread() {
 
     // The same template is refused, also from another commit; with --retry it is tried again.
     let again = fleet.apply(&version("v2-bad", "c"), &[]);
-    assert_eq!(again.status.code(), Some(6), "{}", told(&again));
+    assert_eq!(again.status.code(), Some(6), "{}", output_text(&again));
     let retried = fleet.apply(&version("v2-bad", "c"), &["--retry", "--progress-deadline=20s"]);
-    assert_eq!(retried.status.code(), Some(4), "{}", told(&retried));
+    assert_eq!(retried.status.code(), Some(4), "{}", output_text(&retried));
 
     // Rolled back: all nodes are available again, under the declared strategy, on the same revision
     // object.
     let names: Vec<String> = fleet.revisions().iter().map(|(name, ..)| name.clone()).collect();
     let undone = plane.ds_apply(&["undo", "broken/agent", "--yes"], &[]).run();
-    println!("{}", told(&undone));
-    assert_eq!(undone.status.code(), Some(0), "{}", told(&undone));
+    println!("{}", output_text(&undone));
+    assert_eq!(undone.status.code(), Some(0), "{}", output_text(&undone));
     assert_eq!(fleet.images(), ["v1".to_owned()].into());
     assert_eq!(fleet.strategy(), "RollingUpdate");
     let after = fleet.revisions();
@@ -96,7 +96,7 @@ fn a_broken_version_is_aborted_and_does_not_spread() {
     assert!(newest.1 > 2, "the revision number increases: {after:?}");
     // An HTML page at the end, with text progress on standard error.
     let forward = fleet.apply(&version("v2", "d"), &["-o", "html"]);
-    assert_eq!(forward.status.code(), Some(0), "{}", told(&forward));
+    assert_eq!(forward.status.code(), Some(0), "{}", output_text(&forward));
     let [page, meanwhile] =
         [&forward.stdout, &forward.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(page.starts_with("<!doctype html>"), "{page}");
@@ -115,9 +115,9 @@ fn a_failed_template_is_recorded_until_it_is_rolled_out_completely() {
     let fleet = Fleet::new(&plane, "slow", 3, &version("v1"));
     let ends = |image: &str, flags: &[&str], code: i32| {
         let output = fleet.apply(&version(image), flags);
-        assert_eq!(output.status.code(), Some(code), "{image} {flags:?}: {}", told(&output));
-        let refused = told(&output).contains("--retry)");
-        assert_eq!(refused, code == 6, "{}", told(&output));
+        assert_eq!(output.status.code(), Some(code), "{image} {flags:?}: {}", output_text(&output));
+        let refused = output_text(&output).contains("--retry)");
+        assert_eq!(refused, code == 6, "{}", output_text(&output));
     };
     let remembered = "--output=jsonpath={.metadata.annotations.ds-plan\\.dev/failed-templates}";
     let remembered = || fleet.kubectl(&["get", "lease", "ds-plan-agent", remembered]);

@@ -41,7 +41,7 @@ impl<'p> Repository<'p> {
     fn git(&self, arguments: &[&str]) -> String {
         let person = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
         let output = self.command(Path::new("git")).args(person).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{}", told(&output));
+        assert!(output.status.success(), "{}", output_text(&output));
         stdout(&output).trim().to_owned()
     }
 
@@ -62,7 +62,7 @@ impl<'p> Repository<'p> {
             .args(["--out", "plan.json", "-n", &self.fleet.namespace])
             .output()
             .unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     }
 
     /// Runs `ds-apply` of the saved plan.
@@ -76,9 +76,9 @@ impl<'p> Repository<'p> {
     fn is_stale(&self, flags: &[&str], why: &str) {
         let before = self.state();
         let output = self.carry_out(flags);
-        assert_eq!(output.status.code(), Some(5), "{}", told(&output));
-        assert!(told(&output).contains(why), "{why}: {}", told(&output));
-        assert_eq!(self.state(), before, "{}", told(&output));
+        assert_eq!(output.status.code(), Some(5), "{}", output_text(&output));
+        assert!(output_text(&output).contains(why), "{why}: {}", output_text(&output));
+        assert_eq!(self.state(), before, "{}", output_text(&output));
     }
 
     /// The uid and generation of the DaemonSet, and the uids of its pods.
@@ -135,7 +135,7 @@ fn the_saved_plan_is_applied_despite_later_commits(plane: &ControlPlane) {
     repository.commit("v3");
     let watcher = repository.fleet.watch();
     let output = repository.carry_out(&[]);
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     repository.fleet.is_replaced_within(2, &watcher.end(), 2);
     let revisions = repository.fleet.revisions();
     let newest = &revisions.last().unwrap().2;
@@ -145,7 +145,7 @@ fn the_saved_plan_is_applied_despite_later_commits(plane: &ControlPlane) {
     // Applied again: there is nothing left to do.
     let before = repository.state();
     let again = repository.carry_out(&[]);
-    assert_eq!(again.status.code(), Some(0), "{}", told(&again));
+    assert_eq!(again.status.code(), Some(0), "{}", output_text(&again));
     assert_eq!(repository.state(), before);
 }
 
@@ -155,11 +155,11 @@ fn changed_pods_matter_only_if_strict(plane: &ControlPlane) {
     repository.lose_a_pod();
     repository.is_stale(&["--strict"], "other pods would be deleted than planned: 1 more, 1 fewer");
     let output = repository.carry_out(&[]);
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     repository.commit("v3");
     repository.save();
     let output = repository.carry_out(&["--strict"]);
-    assert_eq!(output.status.code(), Some(0), "as planned: {}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "as planned: {}", output_text(&output));
     assert_eq!(repository.fleet.images(), ["v3".to_owned()].into());
 }
 
@@ -182,7 +182,7 @@ fn another_object_of_the_name_makes_it_stale(plane: &ControlPlane) {
     repository.is_stale(&[], "was created, deleted or recreated since the plan");
     let version = manifest("another", "v1", &at_most("2"));
     let created = repository.fleet.apply(&version, &[]);
-    assert_eq!(created.status.code(), Some(0), "{}", told(&created));
+    assert_eq!(created.status.code(), Some(0), "{}", output_text(&created));
     repository.fleet.wait_until_available();
     repository.is_stale(&[], "was created, deleted or recreated since the plan");
 }
@@ -196,7 +196,7 @@ fn other_manifests_make_it_stale(plane: &ControlPlane) {
     std::fs::write(repository.folder.path().join("agent.yaml"), emptied).unwrap();
     let before = repository.state();
     let output = repository.carry_out(&["-f", "agent.yaml"]);
-    assert_ne!(output.status.code(), Some(0), "{}", told(&output));
+    assert_ne!(output.status.code(), Some(0), "{}", output_text(&output));
     assert_eq!(repository.state(), before);
 }
 
@@ -211,6 +211,6 @@ fn an_interrupted_plan_is_resumed(plane: &ControlPlane) {
     run.kill().unwrap();
     run.wait().unwrap();
     let output = repository.carry_out(&["--lease=2s"]);
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     repository.fleet.is_replaced_within(2, &watcher.end(), 2);
 }

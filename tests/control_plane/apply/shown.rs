@@ -220,7 +220,7 @@ fn run_block(plane: &ControlPlane, block: &Block, situation: &str) -> Option<Str
         let code = line.split_once("# exits with ").map_or("0", |(_, code)| code);
         let code: i32 = code.split([':', ',', ' ']).next().unwrap().parse().unwrap();
         let (ended, said) = it.workspace.on_a_terminal(line);
-        let told = format!("{}\n$ {line}\n{said}", block.place);
-        (ended != Some(code)).then(|| format!("{told}ends with {ended:?}"))
+        let reported = format!("{}\n$ {line}\n{said}", block.place);
+        (ended != Some(code)).then(|| format!("{reported}ends with {ended:?}"))
     })
 }

@@ -20,19 +20,19 @@ fn a_surge_completes_or_is_stopped_before_any_node_is_without_a_pod() {
     let watcher = fleet.watch();
     let output = fleet.begin(&version("v2"), &[]).wait();
     let seen = watcher.end();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     assert_eq!(seen.most_unavailable, 0);
     assert_eq!(fleet.images(), ["v2".to_owned()].into());
     assert_eq!(fleet.strategy(), "RollingUpdate");
     fleet.histories_agree();
     fleet.is_rolled_out();
     let next = fleet.plan(&version("v2"));
-    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
 
     let (watcher, request_log) = (fleet.watch(), RequestLog::begin(&fleet));
     let output = fleet.begin(&version("v3-bad"), &["--progress-deadline=8s"]).wait();
-    assert_eq!(output.status.code(), Some(4), "{}", told(&output));
-    assert!(told(&output).contains("ImagePullBackOff"), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", output_text(&output));
+    assert!(output_text(&output).contains("ImagePullBackOff"), "{}", output_text(&output));
     assert_eq!(fleet.strategy(), "OnDelete", "halted");
     let live = "--output=jsonpath={.spec.template.spec.containers[0].image}";
     assert_eq!(fleet.kubectl(&["get", "daemonset", "agent", live]), "cr.example/agent:v2");
@@ -46,10 +46,10 @@ fn a_surge_completes_or_is_stopped_before_any_node_is_without_a_pod() {
     fleet.histories_agree();
 
     let undone = plane.ds_apply(&["undo", "surge/agent", "--yes"], &[]).run();
-    assert_eq!(undone.status.code(), Some(0), "{}", told(&undone));
+    assert_eq!(undone.status.code(), Some(0), "{}", output_text(&undone));
     assert_eq!(fleet.strategy(), "RollingUpdate");
     fleet.is_rolled_out();
     let forward = fleet.apply(&version("v4"), &[]);
-    assert_eq!(forward.status.code(), Some(0), "{}", told(&forward));
+    assert_eq!(forward.status.code(), Some(0), "{}", output_text(&forward));
     assert_eq!(fleet.images(), ["v4".to_owned()].into());
 }

@@ -44,16 +44,16 @@ fn taken_over(plane: &ControlPlane, namespace: &str, apply: &[&str], manager: &s
     fleet.wait_until_available();
 
     let refused = fleet.apply(&version(namespace, "v2"), &[]);
-    assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
+    assert_eq!(refused.status.code(), Some(6), "{}", output_text(&refused));
     let flag = format!("--force-conflicts={manager}");
-    assert!(told(&refused).contains(&flag), "{}", told(&refused));
+    assert!(output_text(&refused).contains(&flag), "{}", output_text(&refused));
     assert_eq!(fleet.images(), ["v1".to_owned()].into(), "nothing was changed");
     assert_eq!(fleet.revisions().len(), 1);
 
     let watcher = fleet.watch();
     let output = fleet.apply(&version(namespace, "v2"), &[&flag]);
     let seen = watcher.end();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
     assert_eq!(seen.deleted.len(), NODES, "each pod is replaced once");
     let live = fleet.json(&["get", "daemonset", "agent", "--show-managed-fields"]);
@@ -64,7 +64,7 @@ fn taken_over(plane: &ControlPlane, namespace: &str, apply: &[&str], manager: &s
     let owners = live["metadata"]["managedFields"].as_array().unwrap();
     assert!(owners.iter().all(|owner| owner["manager"] != manager), "{owners:?}");
     let next = fleet.plan(&version(namespace, "v2"));
-    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
 }
 
 /// Another client (for example the controller after each pod) writes the status all the time: that
@@ -94,7 +94,7 @@ fn the_status_may_change_while_conflicts_are_forced() {
         let run = plane.ds_apply(&arguments, &[("agent.yaml", &version("busy", "v2"))]).run();
         ended.store(true, Ordering::Relaxed);
         // No controller completes the rollout, so the run stops; but the object was written.
-        assert_eq!(run.status.code(), Some(4), "{}", told(&run));
+        assert_eq!(run.status.code(), Some(4), "{}", output_text(&run));
     });
     let image = "--output=jsonpath={.spec.template.spec.containers[0].image}";
     let image = plane.kubectl(&["--namespace=busy", "get", "daemonset", "agent", image]);

@@ -40,10 +40,10 @@ fn the_second_of_two_runs_reports_the_lock_holder(plane: &ControlPlane) {
     let first = fleet.start(&version("v2"), &[]);
     wait_until("pods to be deleted", SOON, || watcher.gone() > 0);
     let second = fleet.apply(&version("v3"), &["--lock-timeout=0s"]);
-    assert_eq!(second.status.code(), Some(7), "{}", told(&second));
-    assert!(told(&second).contains("two/agent is locked by "), "{}", told(&second));
+    assert_eq!(second.status.code(), Some(7), "{}", output_text(&second));
+    assert!(output_text(&second).contains("two/agent is locked by "), "{}", output_text(&second));
     let first = first.wait();
-    assert_eq!(first.status.code(), Some(0), "{}", told(&first));
+    assert_eq!(first.status.code(), Some(0), "{}", output_text(&first));
     fleet.is_replaced_within(2, &watcher.end(), 2);
 }
 
@@ -55,12 +55,12 @@ fn an_interrupted_run_waits_for_its_pods_and_is_continued(plane: &ControlPlane) 
     wait_until("pods to be deleted", SOON, || watcher.gone() > 0);
     run.signal("INT");
     let output = run.wait();
-    assert_eq!(output.status.code(), Some(130), "{}", told(&output));
-    assert!(watcher.gone() < NODES, "it stopped: {}", told(&output));
-    assert_eq!(fleet.ready(), NODES, "its pods are ready again: {}", told(&output));
-    assert_eq!(fleet.strategy(), "OnDelete", "paused: {}", told(&output));
+    assert_eq!(output.status.code(), Some(130), "{}", output_text(&output));
+    assert!(watcher.gone() < NODES, "it stopped: {}", output_text(&output));
+    assert_eq!(fleet.ready(), NODES, "its pods are ready again: {}", output_text(&output));
+    assert_eq!(fleet.strategy(), "OnDelete", "paused: {}", output_text(&output));
     let again = fleet.apply(&version("v2"), &["--lock-timeout=0s"]);
-    assert_eq!(again.status.code(), Some(0), "{}", told(&again));
+    assert_eq!(again.status.code(), Some(0), "{}", output_text(&again));
     fleet.is_replaced_within(2, &watcher.end(), 2);
 }
 
@@ -72,8 +72,8 @@ fn a_terminated_run_reports_it(plane: &ControlPlane) {
     wait_until("pods to be deleted", SOON, || watcher.gone() > 0);
     run.signal("TERM");
     let output = run.wait();
-    assert_eq!(output.status.code(), Some(143), "{}", told(&output));
-    assert_eq!(fleet.strategy(), "OnDelete", "paused: {}", told(&output));
+    assert_eq!(output.status.code(), Some(143), "{}", output_text(&output));
+    assert_eq!(fleet.strategy(), "OnDelete", "paused: {}", output_text(&output));
     let seen = watcher.end();
     assert!(seen.deleted.len() < NODES && seen.most_unavailable <= 2, "{seen:?}");
 }
@@ -88,11 +88,11 @@ fn a_run_that_is_interrupted_twice_ends_at_once(plane: &ControlPlane) {
     run.signal("TERM");
     let output = run.wait();
     // Which of the two comes last depends on the machine.
-    assert!(matches!(output.status.code(), Some(130 | 143)), "{}", told(&output));
+    assert!(matches!(output.status.code(), Some(130 | 143)), "{}", output_text(&output));
     assert_eq!(fleet.ready(), NODES - 2, "the run did not wait for them");
     // New pods that are not Ready do not block a run that replaces them.
     let again = fleet.apply(&version("v3"), &["--lock-timeout=0s"]);
-    assert_eq!(again.status.code(), Some(0), "{}", told(&again));
+    assert_eq!(again.status.code(), Some(0), "{}", output_text(&again));
     let seen = watcher.end();
     assert!(seen.most_unavailable <= 2, "{}", seen.most_unavailable);
     assert_eq!(fleet.images(), ["v3".to_owned()].into());
@@ -103,10 +103,10 @@ fn a_run_after_its_timeout_stops_safely(plane: &ControlPlane) {
     let fleet = Fleet::new(plane, "time", NODES, &version("v1"));
     let watcher = fleet.watch();
     let output = fleet.apply(&endless(&version("v2")), &["--timeout=12s"]);
-    assert_eq!(output.status.code(), Some(4), "{}", told(&output));
-    assert_eq!(fleet.strategy(), "OnDelete", "{}", told(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", output_text(&output));
+    assert_eq!(fleet.strategy(), "OnDelete", "{}", output_text(&output));
     let again = fleet.apply(&version("v3"), &[]);
-    assert_eq!(again.status.code(), Some(0), "{}", told(&again));
+    assert_eq!(again.status.code(), Some(0), "{}", output_text(&again));
     let seen = watcher.end();
     assert!(seen.most_unavailable <= 3, "{}", seen.most_unavailable);
 }
@@ -147,14 +147,19 @@ fn an_interrupt_stops_all_daemon_sets(plane: &ControlPlane) {
     plane.kubectl(&["create", "namespace", namespace]);
     let version = |image| several(namespace, &[("one", image), ("two", image)]);
     let created = apply_all(plane, &version("v1"), &[]).run();
-    assert_eq!(created.status.code(), Some(0), "{}", told(&created));
+    assert_eq!(created.status.code(), Some(0), "{}", output_text(&created));
     let watcher = Watcher::begin(plane.client(), namespace, NODES);
     let run = apply_all(plane, &version("v2"), &["--keep-going"]).start();
     wait_until("pods to be deleted", SOON, || watcher.gone() > 0);
     run.signal("INT");
     let output = run.wait();
-    assert_eq!(output.status.code(), Some(130), "{}", told(&output));
-    assert_eq!(image_of(plane, namespace, "two"), "cr.example/agent:v1", "{}", told(&output));
+    assert_eq!(output.status.code(), Some(130), "{}", output_text(&output));
+    assert_eq!(
+        image_of(plane, namespace, "two"),
+        "cr.example/agent:v1",
+        "{}",
+        output_text(&output)
+    );
     drop(watcher.end());
 }
 
@@ -173,21 +178,21 @@ fn daemon_sets_are_applied_in_policy_order_and_a_pause_stops_the_rest() {
             .map(|name| image_of(&plane, "order", name).rsplit(':').next().unwrap().to_owned())
     };
     let created = apply_all(&plane, &all("v1", "v1", "v1"), &[]).run();
-    assert_eq!(created.status.code(), Some(0), "{}", told(&created));
+    assert_eq!(created.status.code(), Some(0), "{}", output_text(&created));
 
     let rolled = apply_all(&plane, &all("v2", "v2", "v2"), &[]).run();
-    assert_eq!(rolled.status.code(), Some(0), "{}", told(&rolled));
+    assert_eq!(rolled.status.code(), Some(0), "{}", output_text(&rolled));
     let text = stdout(&rolled);
     let done = |name| text.find(&format!("order/{name}  done")).unwrap();
     assert!(done("b-first") < done("c-middle") && done("c-middle") < done("a-last"), "{text}");
 
     let held = apply_all(&plane, &all("v3", "v3", "v3-bad"), &[]).run();
-    assert_eq!(held.status.code(), Some(4), "{}", told(&held));
+    assert_eq!(held.status.code(), Some(4), "{}", output_text(&held));
     assert_eq!(live(), ["v2", "v3", "v2"], "the middle one is aborted, the last one untouched");
 
     let kept = apply_all(&plane, &all("v3", "v3", "v3-bad"), &["--keep-going", "--retry"]).run();
-    assert_eq!(kept.status.code(), Some(4), "most severe: {}", told(&kept));
-    assert_eq!(live(), ["v3", "v3", "v2"], "{}", told(&kept));
+    assert_eq!(kept.status.code(), Some(4), "most severe: {}", output_text(&kept));
+    assert_eq!(live(), ["v3", "v3", "v2"], "{}", output_text(&kept));
 }
 
 /// A stopped holder whose lock another run has taken deletes nothing more when it continues.
@@ -225,8 +230,8 @@ fn a_stopped_holder_deletes_nothing_after_it_lost_its_lock() {
     wait_until("the second run to take the lock and delete", SOON, || deletes("second") > 0);
     first.signal("CONT");
     let (first, second) = (first.wait(), second.wait());
-    assert_eq!(first.status.code(), Some(7), "{}", told(&first));
-    assert_eq!(second.status.code(), Some(0), "{}", told(&second));
-    assert_eq!((deletes("first"), deletes("second")), (2, NODES - 2), "{}", told(&first));
+    assert_eq!(first.status.code(), Some(7), "{}", output_text(&first));
+    assert_eq!(second.status.code(), Some(0), "{}", output_text(&second));
+    assert_eq!((deletes("first"), deletes("second")), (2, NODES - 2), "{}", output_text(&first));
     fleet.is_replaced_within(2, &watcher.end(), 2);
 }

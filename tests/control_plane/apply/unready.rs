@@ -90,8 +90,12 @@ fn five_are_skipped(fleet: &Fleet<'_>) {
     // those at once.
     let held = fleet.apply_with_policy("v2", &["--progress-deadline=5s"]);
     let seen = watcher.end();
-    assert_eq!(held.status.code(), Some(4), "{}", told(&held));
-    assert!(told(&held).contains("outdated pods are Ready on 5 nodes"), "{}", told(&held));
+    assert_eq!(held.status.code(), Some(4), "{}", output_text(&held));
+    assert!(
+        output_text(&held).contains("outdated pods are Ready on 5 nodes"),
+        "{}",
+        output_text(&held)
+    );
     assert_eq!(seen.deleted.len(), NODES - 5, "the others are replaced");
     assert!(seen.most_unavailable <= 3, "{}", seen.most_unavailable);
     assert_eq!(fleet.strategy(), "OnDelete");
@@ -99,9 +103,13 @@ fn five_are_skipped(fleet: &Fleet<'_>) {
     // Once their pods are NotReady too, restoring the strategy loses no available pod.
     fleet.mark_pods(&five, "False");
     let done = fleet.apply_with_policy("v2", &[]);
-    assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+    assert_eq!(done.status.code(), Some(0), "{}", output_text(&done));
     for node in five {
-        assert!(told(&done).contains(&format!("{node}: ")), "{node} is named: {}", told(&done));
+        assert!(
+            output_text(&done).contains(&format!("{node}: ")),
+            "{node} is named: {}",
+            output_text(&done)
+        );
     }
     assert_eq!(fleet.strategy(), "RollingUpdate");
     fleet.bring_back(&five);
@@ -110,7 +118,7 @@ fn five_are_skipped(fleet: &Fleet<'_>) {
         assert_eq!(fleet.image_on(node), "cr.example/agent:v2", "{node} is back");
     }
     let next = fleet.plan(&version("v2"));
-    assert_eq!(next.status.code(), Some(0), "{}", told(&next));
+    assert_eq!(next.status.code(), Some(0), "{}", output_text(&next));
 }
 
 /// The seventh node counts as unavailable, which reaches a budget of one.
@@ -119,20 +127,20 @@ fn seven_are_too_many(fleet: &Fleet<'_>) {
     fleet.take_down(&down);
     fleet.mark_pods(&down, "False");
     let refused = fleet.apply_with_policy("v3", &["--max-unavailable=1"]);
-    assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
-    assert!(told(&refused).contains("--allow-deadlock"), "{}", told(&refused));
+    assert_eq!(refused.status.code(), Some(6), "{}", output_text(&refused));
+    assert!(output_text(&refused).contains("--allow-deadlock"), "{}", output_text(&refused));
     assert_eq!(fleet.images(), ["v2".to_owned()].into(), "nothing was changed");
 
     let watcher = fleet.watch();
     let flags = ["--max-unavailable=1", "--allow-deadlock", "--progress-deadline=5s"];
     let held = fleet.apply_with_policy("v3", &flags);
     let seen = watcher.end();
-    assert_eq!(held.status.code(), Some(4), "{}", told(&held));
-    assert!(told(&held).contains("`maxUnavailable` reached"), "{}", told(&held));
+    assert_eq!(held.status.code(), Some(4), "{}", output_text(&held));
+    assert!(output_text(&held).contains("`maxUnavailable` reached"), "{}", output_text(&held));
     assert!(
-        told(&held).contains("counted as unavailable: 7 NotReady nodes, at most 6 skipped"),
+        output_text(&held).contains("counted as unavailable: 7 NotReady nodes, at most 6 skipped"),
         "{}",
-        told(&held)
+        output_text(&held)
     );
     assert_eq!(fleet.strategy(), "OnDelete");
     assert_eq!(seen.deleted.len(), 0, "no pod is deleted: {:?}", seen.deleted);
@@ -142,7 +150,7 @@ fn seven_are_too_many(fleet: &Fleet<'_>) {
     fleet.mark_pods(&down, "True");
     fleet.wait_until_available();
     let done = fleet.apply_with_policy("v3", &[]);
-    assert_eq!(done.status.code(), Some(0), "{}", told(&done));
+    assert_eq!(done.status.code(), Some(0), "{}", output_text(&done));
     assert_eq!(fleet.images(), ["v3".to_owned()].into());
     assert_eq!(fleet.strategy(), "RollingUpdate");
 }

@@ -149,8 +149,8 @@ impl<'p> Fleet<'p> {
         self.story
     }
 
-    fn chapter(&mut self, told: &str, pace: i32) {
-        self.story.chapter(told, pace);
+    fn chapter(&mut self, mapped: &str, pace: i32) {
+        self.story.chapter(mapped, pace);
     }
 
     /// Adds nodes; their kubelets report.

@@ -21,7 +21,7 @@ struct Chapter {
     /// The full second at which it began.
     real: Timestamp,
     /// The moment that this second is mapped to.
-    told: Timestamp,
+    mapped: Timestamp,
     /// Mapped seconds per real second.
     pace: i32,
 }
@@ -29,16 +29,16 @@ struct Chapter {
 impl Story {
     /// Begins the next chapter. Kubernetes timestamps have full seconds only, so this waits for the
     /// next one: no second belongs to two chapters.
-    pub(crate) fn chapter(&mut self, told: &str, pace: i32) {
+    pub(crate) fn chapter(&mut self, mapped: &str, pace: i32) {
         let now = now();
         let real = Timestamp::from_second(now.as_second() + 1).unwrap();
         thread::sleep(real.duration_since(now).unsigned_abs());
-        let told = told.parse().unwrap();
+        let mapped = mapped.parse().unwrap();
         if let Some(last) = self.chapters.last() {
             let end = last.tell(real);
-            assert!(end < told, "the chapter ends at {end}, but the next begins at {told}");
+            assert!(end < mapped, "the chapter ends at {end}, but the next begins at {mapped}");
         }
-        self.chapters.push(Chapter { real, told, pace });
+        self.chapters.push(Chapter { real, mapped, pace });
     }
 
     /// Maps every timestamp in `value`, an object of the API or a list of them.
@@ -65,7 +65,7 @@ impl Story {
 impl Chapter {
     fn tell(&self, moment: Timestamp) -> Timestamp {
         let seconds = moment.as_second() - self.real.as_second();
-        self.told + SignedDuration::from_secs(seconds * i64::from(self.pace))
+        self.mapped + SignedDuration::from_secs(seconds * i64::from(self.pace))
     }
 }
 
@@ -83,9 +83,9 @@ pub(crate) fn now() -> Timestamp {
 
 #[test]
 fn timestamps_are_mapped_in_order_and_nothing_else_changes() {
-    let chapter = |real: &str, told: &str, pace| Chapter {
+    let chapter = |real: &str, mapped: &str, pace| Chapter {
         real: real.parse().unwrap(),
-        told: told.parse().unwrap(),
+        mapped: mapped.parse().unwrap(),
         pace,
     };
     let story = Story {
@@ -94,7 +94,7 @@ fn timestamps_are_mapped_in_order_and_nothing_else_changes() {
             chapter("2020-01-01T00:00:12Z", "2019-06-01T08:00:00Z", 1),
         ],
     };
-    for (real, told) in [
+    for (real, mapped) in [
         ("2020-01-01T00:00:09Z", "2019-03-01T07:59:00Z"),
         ("2020-01-01T00:00:11Z", "2019-03-01T08:01:00Z"),
         ("2020-01-01T00:00:12Z", "2019-06-01T08:00:00Z"),
@@ -104,6 +104,6 @@ fn timestamps_are_mapped_in_order_and_nothing_else_changes() {
     ] {
         let mut value = serde_json::json!({"items": [{"a": real, "b": 5}]});
         story.retell(&mut value);
-        assert_eq!(value, serde_json::json!({"items": [{"a": told, "b": 5}]}), "{real}");
+        assert_eq!(value, serde_json::json!({"items": [{"a": mapped, "b": 5}]}), "{real}");
     }
 }

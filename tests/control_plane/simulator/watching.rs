@@ -74,12 +74,12 @@ async fn watch(client: &Client, query: String) -> Vec<String> {
     let code = answer.status().as_u16();
     let body = answer.into_body().collect_bytes().await.unwrap();
     let text = String::from_utf8(body.into()).unwrap();
-    let told = text.lines().map(|line| {
+    let reported = text.lines().map(|line| {
         let event: Value = serde_json::from_str(line).unwrap();
         let metadata = &event["object"]["metadata"];
         let going = !metadata["deletionTimestamp"].is_null();
         let kind = event["type"].as_str().or(event["message"].as_str()).unwrap();
         format!("{kind} {} {} {going}", metadata["name"], metadata["labels"]["tier"])
     });
-    [code.to_string()].into_iter().chain(told).collect()
+    [code.to_string()].into_iter().chain(reported).collect()
 }

@@ -48,7 +48,7 @@ async fn our_migration_matches_kubectl() {
         if !created.status.success() {
             continue;
         }
-        let told = story::write(&plane, &client, &mut random, &name).await;
+        let reported = story::write(&plane, &client, &mut random, &name).await;
         let live = server::get(&client, &name).await.unwrap();
         let wanted = manifests::whole(&mut random, &name);
         let Ok(predicted) = kubectl_by_rule(&live, &wanted) else { continue };
@@ -63,7 +63,7 @@ async fn our_migration_matches_kubectl() {
         let complaint = String::from_utf8_lossy(&applied.stderr).contains("failed to re-apply");
         let invalid = !manifest::validate(&predicted).is_empty();
         if complaint || invalid {
-            assert!(complaint && invalid, "seed {seed}: {told}\n{applied:?}");
+            assert!(complaint && invalid, "seed {seed}: {reported}\n{applied:?}");
             continue;
         }
         let served = server::get(&client, &name).await.unwrap();
@@ -72,7 +72,7 @@ async fn our_migration_matches_kubectl() {
         let object = equal("object", &decided(&predicted), &decided(&served));
         let owners = equal("ownership", &owners, &ownership_in(&served));
         if let Err(difference) = object.and(owners) {
-            wrong.push(format!("seed {seed}: {told}\n{difference}"));
+            wrong.push(format!("seed {seed}: {reported}\n{difference}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

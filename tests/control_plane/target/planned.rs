@@ -26,11 +26,11 @@ async fn a_plan_describes_what_happens_and_the_next_one_is_empty() {
     for seed in 0..PAIRS {
         let mut random = Random::seeded(5000 + seed);
         let name = format!("ds-{seed}");
-        let told = story::live(&plane, &client, &mut random, &name).await;
+        let reported = story::live(&plane, &client, &mut random, &name).await;
         let Some(desired) = desired(&story::to_apply(&mut random, &name)) else { continue };
         if let Err(difference) = carry_out(&plane, &client, &desired, &mut count).await {
-            let (told, applied) = (told.join("\n  "), &desired.written);
-            wrong.push(format!("seed {seed}\n  {told}\n  applied {applied}\n{difference}"));
+            let (reported, applied) = (reported.join("\n  "), &desired.written);
+            wrong.push(format!("seed {seed}\n  {reported}\n  applied {applied}\n{difference}"));
         }
     }
     println!("{count:?}");

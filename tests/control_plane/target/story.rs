@@ -16,11 +16,11 @@ pub(super) async fn live(
     random: &mut Random,
     name: &str,
 ) -> Vec<String> {
-    let mut told = vec![create(plane, client, random, name).await];
+    let mut reported = vec![create(plane, client, random, name).await];
     for _ in 0..random.below(5) {
-        told.push(write(plane, client, random, name).await);
+        reported.push(write(plane, client, random, name).await);
     }
-    told
+    reported
 }
 
 /// The manifest to apply: usually a whole DaemonSet, sometimes part of one, or one with two
@@ -46,7 +46,7 @@ async fn create(plane: &ControlPlane, client: &Client, random: &mut Random, name
     let text = object.to_string();
     let kubectl = |how: &[&str]| {
         let output = plane.try_kubectl_stdin(&[how, &["--filename=-"]].concat(), &text);
-        format!("kubectl {}: {}", how.join(" "), told(&output))
+        format!("kubectl {}: {}", how.join(" "), output_text(&output))
     };
     match random.below(8) {
         0..=2 => kubectl(&["apply"]),
@@ -78,13 +78,13 @@ pub(super) async fn write(
     let daemon_set = format!("daemonset/{name}");
     let kubectl = |arguments: &[&str]| {
         let output = plane.try_kubectl(arguments);
-        format!("kubectl {}: {}", arguments.join(" "), told(&output))
+        format!("kubectl {}: {}", arguments.join(" "), output_text(&output))
     };
     match random.below(16) {
         0 | 1 => {
             let text = manifests::whole(random, name).to_string();
             let output = plane.try_kubectl_stdin(&["apply", "--filename=-"], &text);
-            format!("kubectl apply again: {}", told(&output))
+            format!("kubectl apply again: {}", output_text(&output))
         }
         2 => kubectl(&["set", "image", &daemon_set, "*=cr.example/a:3"]),
         3 => kubectl(&["set", "env", &daemon_set, "A=9", "E=9", "B-"]),
@@ -168,7 +168,7 @@ async fn ownership(client: &Client, random: &mut Random, name: &str) -> String {
     format!("ownership set to {entries:?}: {}", how.map_or_else(|text| text, |_| "done".into()))
 }
 
-fn told(output: &std::process::Output) -> String {
+fn output_text(output: &std::process::Output) -> String {
     let text = if output.status.success() { &output.stdout } else { &output.stderr };
     String::from_utf8_lossy(text).trim().to_owned()
 }

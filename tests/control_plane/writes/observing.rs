@@ -194,11 +194,11 @@ async fn watch_errors_are_reported_and_recovered() {
     // Missed changes are listed again, as soon as lists succeed again.
     let before = eyes.live().request_counts();
     let sent = || eyes.live().request_counts().since(&before);
-    let mut told = false;
+    let mut reported = false;
     proxy.fault(move |_, uri| {
         let of_pods = uri.contains("/pods");
-        let expires = of_pods && is_watch(uri) && !told;
-        told |= expires;
+        let expires = of_pods && is_watch(uri) && !reported;
+        reported |= expires;
         let fault = if expires { 410 } else { 500 };
         (expires || of_pods && !is_watch(uri)).then_some(Fault::Status(fault, None))
     });

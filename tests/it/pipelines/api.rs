@@ -88,17 +88,17 @@ fn answer(stream: &TcpStream, state: &Mutex<State>) {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    let (status, told) = state.told(method, path, &body, known);
+    let (status, response) = state.answer(method, path, &body, known);
     let head = format!(
         "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        told.len()
+        response.len()
     );
     let mut stream = stream;
-    stream.write_all(&[head.as_bytes(), &told].concat()).unwrap();
+    stream.write_all(&[head.as_bytes(), &response].concat()).unwrap();
 }
 
 impl State {
-    fn told(&mut self, method: &str, path: &str, body: &[u8], known: bool) -> (u16, Vec<u8>) {
+    fn answer(&mut self, method: &str, path: &str, body: &[u8], known: bool) -> (u16, Vec<u8>) {
         if !known {
             return (401, b"{}".to_vec());
         }

@@ -83,6 +83,6 @@ fn root_and_its_capabilities_are_read_from_the_kernels_table() {
     let root = "Name:\tx\nUid:\t0\t0\t0\t0\nCapEff:\t000001fffeffffff\n";
     let container = "Uid:\t1000\t0\t0\t0\nCapEff:\t00000000a80425fb\n";
     let user = "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\n";
-    let told = [root, container, user].map(|status| (is_root(status), may_mount(status)));
-    assert_eq!(told, [(true, true), (true, false), (false, false)]);
+    let reported = [root, container, user].map(|status| (is_root(status), may_mount(status)));
+    assert_eq!(reported, [(true, true), (true, false), (false, false)]);
 }

@@ -36,7 +36,7 @@ fn changes_between_two_runs_are_fixed_by_the_next() {
         agent.pods().iter().all(|pod| pod["spec"]["nodeName"] != "b-01")
     });
     let planned = agent.ds_plan(&["-f", "agent.yaml"], &version);
-    assert!(stdout(&planned).contains("d-07"), "{}", told(&planned));
+    assert!(stdout(&planned).contains("d-07"), "{}", output_text(&planned));
 
     agent.apply(&version, &[], 0);
     plane.kubectl(&["uncordon", "a-00"]);
@@ -58,7 +58,7 @@ fn changes_between_two_runs_are_fixed_by_the_next() {
         agent.pods().iter().all(|pod| pod["spec"]["nodeName"] != "c-05")
     });
     let nothing = agent.apply(&version, &[], 0);
-    assert!(told(&nothing).contains("nothing to do"), "{}", told(&nothing));
+    assert!(output_text(&nothing).contains("nothing to do"), "{}", output_text(&nothing));
     let adopted = agent.json(&["get", "pod", &orphan]);
     assert_eq!(adopted["metadata"]["ownerReferences"][0]["name"], "ds-plan-agent");
     agent.is_whole(&version, NODES - 1);
@@ -98,7 +98,7 @@ fn a_node_lost_between_two_runs_keeps_its_pod_and_does_not_block() {
     let words = stdout(&planned);
     assert!(words.contains("b-01   node NotReady"), "{words}");
     let rolled = agent.apply(&tolerant("lost", "v2"), &[], 0);
-    assert!(told(&rolled).contains("b-01"), "{}", told(&rolled));
+    assert!(output_text(&rolled).contains("b-01"), "{}", output_text(&rolled));
     assert_eq!(on("b-01"), (lost, uid.clone()), "the pod stays");
     let record = agent.json(&["get", "configmap", "ds-plan-agent"]);
     let status: Value = serde_json::from_str(record["data"]["status"].as_str().unwrap()).unwrap();
@@ -133,7 +133,7 @@ fn failed_creates_are_reported_and_fail_the_run() {
     });
     let version = manifest("quota", "v1", &at_most("1"));
     let stopped = agent.apply(&version, &[], 4);
-    let words = told(&stopped);
+    let words = output_text(&stopped);
     assert!(words.contains("no pod created") && words.contains("exceeded quota"), "{words}");
     assert_eq!(agent.pods().len(), 2);
     agent.kubectl(&["delete", "quota", "two"]);

@@ -16,9 +16,9 @@ fn management_is_handed_over_and_back() {
     // Refused while the DaemonSet exists, whatever the flags.
     let refused = agent.apply(&version("v1"), &[], 6);
     let command = "kubectl -n handed delete daemonset agent --cascade=orphan";
-    assert!(told(&refused).contains(command), "{}", told(&refused));
+    assert!(output_text(&refused).contains(command), "{}", output_text(&refused));
     let refused = fleet.apply(&version("v1"), &["--managed-by=ds-apply"]);
-    assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
+    assert_eq!(refused.status.code(), Some(6), "{}", output_text(&refused));
 
     let arguments: Vec<&str> = command.split(' ').skip(1).collect();
     plane.kubectl(&arguments);
@@ -32,13 +32,13 @@ fn management_is_handed_over_and_back() {
 
     // And back.
     let refused = fleet.apply(&version("v2"), &[]);
-    assert_eq!(refused.status.code(), Some(6), "{}", told(&refused));
+    assert_eq!(refused.status.code(), Some(6), "{}", output_text(&refused));
     let command = "kubectl -n handed delete configmap ds-plan-agent --cascade=orphan";
-    assert!(told(&refused).contains(command), "{}", told(&refused));
+    assert!(output_text(&refused).contains(command), "{}", output_text(&refused));
     let arguments: Vec<&str> = command.split(' ').skip(1).collect();
     plane.kubectl(&arguments);
     let applied = fleet.apply(&version("v2"), &[]);
-    assert_eq!(applied.status.code(), Some(0), "{}", told(&applied));
+    assert_eq!(applied.status.code(), Some(0), "{}", output_text(&applied));
     fleet.wait_until_available();
     assert_eq!(agent.uids(), ours, "adopted");
     let owners: Vec<i64> = agent.revisions().iter().map(|(number, _)| *number).collect();
@@ -57,7 +57,11 @@ fn management_is_handed_over_and_back() {
     });
     plane.kubectl_stdin(&["create", "-f", "-"], &record.to_string());
     let refused = agent.apply(&version("v2"), &[], 6);
-    assert!(told(&refused).contains("both as a DaemonSet and as a record"), "{}", told(&refused));
+    assert!(
+        output_text(&refused).contains("both as a DaemonSet and as a record"),
+        "{}",
+        output_text(&refused)
+    );
 }
 
 /// A recording contains the record, and a plan and a rehearsal from it match those from the
@@ -78,22 +82,22 @@ fn a_recording_contains_the_record() {
         let file = file.to_str().unwrap();
         let arguments = [&["snapshot", "--out", file][..], flags].concat();
         let recorded = plane.ds_plan(&arguments, &[]);
-        assert_eq!(recorded.status.code(), Some(0), "{}", told(&recorded));
-        assert!(told(&recorded).contains("1 configmap"), "{}", told(&recorded));
+        assert_eq!(recorded.status.code(), Some(0), "{}", output_text(&recorded));
+        assert!(output_text(&recorded).contains("1 configmap"), "{}", output_text(&recorded));
         let text = std::fs::read_to_string(file).unwrap();
         assert_eq!(text.contains("sesame"), flags.is_empty());
         let files = agent.files(&version("v2"));
         let arguments = ["--snapshot", file, "-f", "agent.yaml"];
         let planned = crate::harness::ds_plan_offline(&arguments, &[("agent.yaml", &files)]);
-        assert!(stdout(&planned).contains("5 to replace"), "{}", told(&planned));
+        assert!(stdout(&planned).contains("5 to replace"), "{}", output_text(&planned));
     }
     let after = folder.path().join("after.json");
     let after = after.to_str().unwrap();
     let files = agent.files(&version("v2"));
     let rehearsed = agent.apply(&version("v2"), &["--rehearse", "--save", after], 0);
-    assert!(told(&rehearsed).contains("5 nodes replaced"), "{}", told(&rehearsed));
+    assert!(output_text(&rehearsed).contains("5 nodes replaced"), "{}", output_text(&rehearsed));
     let arguments = ["--detailed-exitcode", "--snapshot", after, "-f", "agent.yaml"];
     let planned = crate::harness::ds_plan_offline(&arguments, &[("agent.yaml", &files)]);
-    assert_eq!(planned.status.code(), Some(0), "{}", told(&planned));
+    assert_eq!(planned.status.code(), Some(0), "{}", output_text(&planned));
     assert_eq!(agent.images(), ["v1".to_owned()].into(), "no changes were made to the cluster");
 }

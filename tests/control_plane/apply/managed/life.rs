@@ -34,7 +34,11 @@ fn paced_and_undone(plane: &ControlPlane) {
     agent.apply(&version("v1"), &[], 0);
     let watcher = agent.watch(NODES);
     let rolled = agent.apply(&version("v2"), &["--max-unavailable=2"], 0);
-    assert!(told(&rolled).contains("restoring the declared strategy"), "{}", told(&rolled));
+    assert!(
+        output_text(&rolled).contains("restoring the declared strategy"),
+        "{}",
+        output_text(&rolled)
+    );
     let seen = watcher.end();
     assert_eq!((seen.deleted.len(), seen.most_unavailable), (NODES, 2), "{seen:?}");
     agent.is_whole(&version("v2"), NODES);
@@ -90,7 +94,7 @@ fn aborted(plane: &ControlPlane) {
     let version = |image: &str| manifest("aborted", image, &at_most("2"));
     agent.apply(&version("v1"), &[], 0);
     let stopped = agent.apply(&version("v2-bad"), &["--progress-deadline=15s"], 4);
-    assert!(told(&stopped).contains("aborted"), "{}", told(&stopped));
+    assert!(output_text(&stopped).contains("aborted"), "{}", output_text(&stopped));
     // A node that loses its pod now gets the good version, at the next run.
     let good = agent
         .pods()
@@ -110,7 +114,11 @@ fn released(plane: &ControlPlane) {
     agent.apply(&version("v2-bad"), &["--progress-deadline=15s"], 4);
     let before = agent.uids();
     let released = agent.command("release", &[]);
-    assert!(told(&released).contains("when ds-apply runs again"), "{}", told(&released));
+    assert!(
+        output_text(&released).contains("when ds-apply runs again"),
+        "{}",
+        output_text(&released)
+    );
     assert_eq!(agent.uids(), before, "no rollout without gates");
     agent.apply(&version("v1"), &[], 0);
     agent.is_whole(&version("v1"), NODES);

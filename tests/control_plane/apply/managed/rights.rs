@@ -35,7 +35,7 @@ fn each_missing_permission_is_reported_before_any_write() {
         let mut last = worker.step(&two, std::slice::from_ref(&id));
         // Only a delete needs that permission.
         if *missing == ("configmaps".to_owned(), "delete".to_owned()) {
-            assert_eq!(last.code, Some(0), "without {missing:?}: {}", last.told);
+            assert_eq!(last.code, Some(0), "without {missing:?}: {}", last.reported);
             last = worker.step(&one, &[id, "--prune".to_owned()]);
         }
         last.says_what_is_missing(missing, "ds-apply-as-controller");
@@ -68,7 +68,7 @@ fn the_shipped_role_is_sufficient() {
         let files = format!("{}{}", manifest("kept", image, &at_most("2")), policy("kept"));
         let arguments = ["--yes", "-f", "agent.yaml"];
         let run = plane.ds_apply_as("controller", &arguments, &[("agent.yaml", &files)]).run();
-        assert_eq!(run.status.code(), Some(0), "{}", told(&run));
+        assert_eq!(run.status.code(), Some(0), "{}", output_text(&run));
     }
     let denied: Vec<String> = plane
         .audit_log()
@@ -86,6 +86,6 @@ fn the_shipped_role_is_sufficient() {
     wait_until("the deleted role to take effect", SOON, || {
         let arguments = ["--yes", "-f", "agent.yaml"];
         let run = plane.ds_apply_as("controller", &arguments, &[("agent.yaml", &files)]).run();
-        run.status.code() == Some(1) && told(&run).contains("configmaps")
+        run.status.code() == Some(1) && output_text(&run).contains("configmaps")
     });
 }
