@@ -65,10 +65,6 @@ struct Args {
     /// Leave out these parts of the scenario, by number
     #[arg(long, value_delimiter = ',')]
     without: Vec<usize>,
-    /// Plant this fault, or `all` of them one after the other; each must be found
-    #[cfg(feature = "planted")]
-    #[arg(long)]
-    planted: Option<String>,
     /// Print every request and every change of a failed seed, and the cluster at the end
     #[arg(long)]
     history: bool,
@@ -77,10 +73,6 @@ struct Args {
 #[expect(clippy::disallowed_methods, reason = "it reports its speed")]
 fn main() -> ExitCode {
     let args = Args::parse();
-    #[cfg(feature = "planted")]
-    if let Some(name) = &args.planted {
-        return planted(name, args.from, args.seeds);
-    }
     let end = args.from.saturating_add(args.seeds);
     let began = Instant::now();
     let mut from = args.from;
@@ -121,33 +113,4 @@ fn portion(from: u64, to: u64, without: &[usize]) -> Option<Shrunk> {
         let done = running.into_iter().filter_map(|one| one.join().unwrap());
         done.min_by_key(|broken| broken.scenario.seed)
     })
-}
-
-/// Plants faults; prints those that no law finds, and fails if there are any.
-#[cfg(feature = "planted")]
-fn planted(name: &str, from: u64, seeds: u64) -> ExitCode {
-    let mut survived = 0;
-    for fault in ds_plan::planted::ALL.iter().filter(|fault| name == "all" || name == **fault) {
-        // A seed that also fails without the fault proves nothing.
-        let found = (from..from.saturating_add(seeds)).find_map(|seed| {
-            let law = with_fault(fault, seed)?;
-            with_fault("", seed).is_none().then_some((seed, law))
-        });
-        if let Some((seed, law)) = found {
-            println!("{fault}: found by seed {seed}: {law}");
-        } else {
-            survived += 1;
-            println!("{fault}: NOT FOUND within {seeds} seeds");
-        }
-    }
-    println!("{survived} not found");
-    if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// The law that a seed breaks while a fault is planted.
-#[cfg(feature = "planted")]
-fn with_fault(fault: &'static str, seed: u64) -> Option<String> {
-    ds_plan::planted::plant(fault);
-    let outcome = trial::run(&scenario::Scenario::of(seed));
-    outcome.broken.into_iter().next()
 }

@@ -15,10 +15,6 @@ pub mod manifest;
 pub mod merge;
 pub mod model;
 pub mod plan;
-#[cfg(not(feature = "planted"))]
-mod planted;
-#[cfg(feature = "planted")]
-pub mod planted;
 pub mod render;
 pub mod rollout;
 mod search_path;

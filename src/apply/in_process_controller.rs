@@ -32,7 +32,6 @@ use crate::controller::revision_data::Matching;
 use crate::controller::sync::{Expectations, Input, Outcome, sync};
 use crate::controller::sync_requests::{Request, SyncRequests};
 use crate::model::{DaemonSet, DaemonSetKey, DaemonSetStatus, ManagedBy, NodeName, Snapshot};
-use crate::planted::planted;
 use crate::rollout::{AllowedActions, Creates};
 
 /// Delay before the first retry of a failed sync; it doubles.
@@ -205,8 +204,7 @@ struct Sees<'a> {
 fn decide(sees: &Sees<'_>, command: &Command, state: &mut LoopState) -> Decision {
     let allowed_actions = command.allowed_actions;
     let Sees { snapshot, nodes_version, key, now } = *sees;
-    let waits = allowed_actions == AllowedActions::None;
-    if planted!(waits, "the run's own controller does not wait for it" => false) {
+    if allowed_actions == AllowedActions::None {
         return Decision::Wait;
     }
     let live = snapshot.daemon_set(key).filter(|live| live.managed_by == ManagedBy::DsApply);
@@ -233,13 +231,11 @@ fn decide(sees: &Sees<'_>, command: &Command, state: &mut LoopState) -> Decision
         Outcome::Synced(mut effects) => {
             let surges = allowed_actions == AllowedActions::ReconcileAndSurge
                 && allows_surge(&live.spec.update_strategy);
-            if planted!(!surges, "the run's own controller rolls" => false) {
+            if !surges {
                 effects.leave_outdated();
             }
-            let may = |node: &NodeName| command.creates.may(node);
-            effects.create_only(|node| planted!(may(node), "all pods are created at once" => true));
-            let spares = allowed_actions == AllowedActions::CreateOnly;
-            if planted!(spares, "the run's own controller deletes after an interrupt" => false) {
+            effects.create_only(|node| command.creates.may(node));
+            if allowed_actions == AllowedActions::CreateOnly {
                 effects.leave_pods();
             }
             SyncRequests::of(&owner, &live.uid, &effects)

@@ -13,7 +13,6 @@ use crate::model::{
     failed_templates,
 };
 use crate::plan::record_after;
-use crate::planted::planted;
 use crate::rollout::{Answer, Delete, Failure, Precondition, Provenance, Write, Written, write};
 
 /// Maximum number of recorded failed templates; the oldest are removed first.
@@ -152,7 +151,7 @@ fn against<'a>(precondition: &'a Precondition, object: &'a Value) -> Apply<'a> {
     let (uid, resource_version) = match precondition {
         Precondition::Absent => (None, None),
         Precondition::Unchanged { uid, resource_version } => {
-            planted!((Some(uid), Some(resource_version.as_str())), "written over changes" => (None, None))
+            (Some(uid), Some(resource_version.as_str()))
         }
     };
     Apply { object, force: false, uid, resource_version }

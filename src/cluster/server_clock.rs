@@ -19,8 +19,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::planted::planted;
-
 /// The number of answers that are kept.
 const REMEMBERED: usize = 16;
 
@@ -145,7 +143,7 @@ impl ServerClock {
     fn agreed(&self) -> SignedDuration {
         let mut all: Vec<_> = self.answers.iter().map(|answer| answer.earliest).collect();
         all.sort_unstable();
-        let supported = planted!(all.len() / SUPPORT, "one answer sets the clock" => all.len() - 1);
+        let supported = all.len() / SUPPORT;
         let earliest = all.get(supported).copied().unwrap_or_default();
         let same = earliest.saturating_add(SAME);
         all.into_iter().take_while(|it| *it <= same).last().unwrap_or(earliest)

@@ -20,7 +20,6 @@ use super::view::{NodeBudget, NodeView, RolloutView};
 use super::world::World;
 use crate::controller::revision_data::{Matching, data_for, matches};
 use crate::model::{DaemonSet, UpdateStrategy};
-use crate::planted::planted;
 
 /// Interval between steps while the observed state may be old.
 const BLIND_PAUSE: SignedDuration = SignedDuration::from_secs(1);
@@ -136,7 +135,7 @@ impl<'w> Step<'_, 'w> {
 
     /// Waits while the observed state may be old.
     fn see(&mut self) -> Flow<()> {
-        if planted!(self.world.is_current, "decides on what may be old" => true) {
+        if self.world.is_current {
             if let Some(since) = self.state.blind.take() {
                 self.state.sees_again(since, self.now);
             }

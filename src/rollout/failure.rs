@@ -31,7 +31,6 @@ use crate::model::{
     DaemonSet, NodeName, OnFailure, PodPlacement, PodTemplate, Revision, UpdateStrategy,
 };
 use crate::plan::{PauseState, PausedRollout, RevisionRef, template_digest};
-use crate::planted::planted;
 
 /// The revision to roll back to, with its template.
 struct Good<'w> {
@@ -179,8 +178,7 @@ impl<'w> Step<'_, 'w> {
         let failed = Some(template_digest(target.template.raw()));
         let pause = PausedRollout { failed, ..self.pause(target, PauseState::Aborted, Some(from)) };
         let provenance = Some(Provenance::of(&good.revision.annotations));
-        let good = Some(Arc::clone(&good.template));
-        let template = planted!(good, "aborted with the failed template" => None);
+        let template = Some(Arc::clone(&good.template));
         Err(self.write(Purpose::Abort, target, Some(live), template, Some(pause), provenance))
     }
 
@@ -203,7 +201,7 @@ impl<'w> Step<'_, 'w> {
 
     fn note(&mut self, effect: Effect) -> Flow<()> {
         let remembering = self.state.remembering;
-        if planted!(remembering.done, "what failed is not remembered" => true) {
+        if remembering.done {
             return Ok(());
         }
         self.may_go(remembering.request, Attempt::Remember)?;

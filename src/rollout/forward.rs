@@ -23,7 +23,6 @@ use crate::controller::limits::allows_surge;
 use crate::controller::revision_data::{Matching, matches};
 use crate::model::{DaemonSet, ManagedBy, Pod, Revision, UpdateStrategy};
 use crate::plan::{PauseState, PausedRollout, ROLLOUT_ANNOTATION, RevisionRef};
-use crate::planted::planted;
 
 impl<'w> Step<'_, 'w> {
     /// Rolls out the target.
@@ -37,7 +36,7 @@ impl<'w> Step<'_, 'w> {
         let replacer = self.as_written(target, live)?;
         let view = self.look(live);
         self.state.creates = self.may_create(target, &view);
-        planted!(self.settled(&view), "nobody waits for the controller" => Ok(()))?;
+        self.settled(&view)?;
         self.recorded(&view)?;
         if *target.declared.strategy() == UpdateStrategy::OnDelete {
             self.filled(&view)?;
@@ -104,8 +103,7 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         let from = self.state.from.clone();
-        let ours = planted!(paced && outdated, "applied without a pause" => false);
-        let pause = ours.then(|| self.pause(target, PauseState::Paused, from));
+        let pause = (paced && outdated).then(|| self.pause(target, PauseState::Paused, from));
         Err(self.write_target(target, Some(live), pause))
     }
 
@@ -137,8 +135,7 @@ impl<'w> Step<'_, 'w> {
     /// them by its own rules.
     fn create(&mut self, target: &Target) -> Halt {
         let replaces = is_paced(target) && !self.task.waves.is_empty();
-        let adopts = planted!(replaces, "orphans are adopted without a pause" => false);
-        let pause = adopts.then(|| self.pause(target, PauseState::Paused, None));
+        let pause = replaces.then(|| self.pause(target, PauseState::Paused, None));
         self.write_target(target, None, pause)
     }
 
@@ -148,8 +145,7 @@ impl<'w> Step<'_, 'w> {
         live: Option<&DaemonSet>,
         pause: Option<PausedRollout>,
     ) -> Halt {
-        let change = Some(self.task.provenance.clone());
-        let provenance = planted!(change, "the change is not recorded" => None);
+        let provenance = Some(self.task.provenance.clone());
         self.state.writing.held |= pause.is_some();
         self.write(Purpose::Apply, target, live, None, pause, provenance)
     }
@@ -187,10 +183,7 @@ impl<'w> Step<'_, 'w> {
         from: Option<RevisionRef>,
     ) -> PausedRollout {
         let Provenance { commit, plan_digest, change_cause: _, by } = self.task.provenance.clone();
-        let declared = planted!(
-            target.declared.value().clone(),
-            "the pause forgets what was declared" => serde_json::json!({"type": "RollingUpdate"})
-        );
+        let declared = target.declared.value().clone();
         // Whole seconds, as everywhere in Kubernetes.
         let since = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
         PausedRollout { state, declared, plan_digest, from, since, commit, by, failed: None }
@@ -211,8 +204,7 @@ impl<'w> Step<'_, 'w> {
             return stale(self.another_template(live));
         }
         let Ok(found) = found else { return stale(Interference::Pause) };
-        let standing = found.map(|pause| pause.state);
-        match planted!(standing, "deletes without a pause" => Some(PauseState::Paused)) {
+        match found.map(|pause| pause.state) {
             Some(PauseState::Paused) => {
                 self.state.writing.held = true;
                 Ok(Replacer::Run(&Extent::All))
@@ -247,8 +239,7 @@ impl<'w> Step<'_, 'w> {
     /// Records the provenance on the revision, unless it is there.
     pub(super) fn recorded(&mut self, view: &RolloutView<'_>) -> Flow<()> {
         let Some(revision) = view.revisions.last() else { return Ok(()) };
-        let known = self.state.recorded || self.task.provenance.is_on(&revision.annotations);
-        if planted!(known, "the change is not recorded" => true) {
+        if self.state.recorded || self.task.provenance.is_on(&revision.annotations) {
             return Ok(());
         }
         let request = self.state.recording;

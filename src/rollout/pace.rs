@@ -16,7 +16,6 @@ use super::view::{PodState, RolloutView};
 use super::waves::{self, Next, Replacer};
 use crate::controller::limits::allows_surge;
 use crate::model::{ManagedBy, NodeName, Ramp, UpdateStrategy};
-use crate::planted::planted;
 
 /// The state of the replacement of pods.
 pub(super) enum Paced {
@@ -36,7 +35,7 @@ impl Step<'_, '_> {
         let failed = self.ask_gates(view);
         self.report_progress(view);
         self.report_lost_ready(view, replacer);
-        if planted!(!failed.is_empty(), "a failed gate is passed over" => false) {
+        if !failed.is_empty() {
             return Paced::Failed(failed);
         }
         match waves::next(view, self.state, replacer) {

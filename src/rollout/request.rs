@@ -14,7 +14,6 @@ use super::task::{Provenance, Target};
 use super::world::{is_older, resource_version};
 use crate::model::DaemonSet;
 use crate::plan::PausedRollout;
-use crate::planted::planted;
 
 impl Step<'_, '_> {
     /// Writes `target` with the given template, pause and provenance.
@@ -29,10 +28,7 @@ impl Step<'_, '_> {
     ) -> Halt {
         let strategy = match &pause {
             Some(_) => serde_json::json!({"type": "OnDelete"}),
-            None => planted!(
-                target.declared.value().clone(),
-                "another strategy is given back" => serde_json::json!({"type": "RollingUpdate"})
-            ),
+            None => target.declared.value().clone(),
         };
         let is_target = |live| is_template(live, target.template.raw());
         self.send(Write {

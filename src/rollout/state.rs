@@ -15,7 +15,6 @@ use super::refusal::is_refusal;
 use super::task::{Goal, Task};
 use crate::model::{NodeName, RevisionName, TextMap, Uid};
 use crate::plan::RevisionRef;
-use crate::planted::planted;
 
 /// Delay before a failed request is retried.
 const RETRY: SignedDuration = SignedDuration::from_secs(2);
@@ -355,7 +354,7 @@ impl State {
                     Some(Stop::Interrupted | Stop::InterruptedTwice) => Stop::InterruptedTwice,
                     Some(Stop::LockLost { .. }) => Stop::LockLost { interrupted: true },
                 };
-                self.stop = planted!(Some(stop), "an interrupt is not heard" => None);
+                self.stop = Some(stop);
             }
             Event::LockLost => {
                 self.stop = Some(Stop::LockLost { interrupted: self.is_interrupted() });

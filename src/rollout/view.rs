@@ -27,7 +27,6 @@ use crate::model::{
     DaemonSet, MinReady, Node, NodeName, Pod, PodReadiness, Revision, UpdateStrategy,
 };
 use crate::plan::{PausedRollout, Reason, Templates, ailments, node_not_ready, not_available};
-use crate::planted::planted;
 
 /// Time for which a failed delete may still be executed: API servers drop a request after a minute.
 const UNDER_WAY: SignedDuration = SignedDuration::from_secs(60);
@@ -119,8 +118,7 @@ impl<'a> RolloutView<'a> {
         let (fleet, placements) =
             (node_placements.fleet(world.nodes), node_placements.placements());
         let own = Claims::of(&owner, world.pods).claimed;
-        let pods = planted!(own, "other people's pods are ours" => world.pods.iter().collect());
-        let pods = NodePods::group(&fleet, &pods, EndedPods::Dropped);
+        let pods = NodePods::group(&fleet, &own, EndedPods::Dropped);
         let desired = placements.iter().filter(|placement| placement.may_start).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
         let skippable = state.task.pace.skip_unready_nodes.of(desired);
@@ -145,8 +143,7 @@ impl<'a> RolloutView<'a> {
                 NodeBudget::Ready
             } else {
                 unready += u32::from(placement.may_start);
-                let skipped = planted!(skippable, "one more node is skipped" => skippable + 1);
-                let counts = placement.may_start && unready > skipped;
+                let counts = placement.may_start && unready > skippable;
                 if counts { NodeBudget::Unavailable } else { NodeBudget::Excluded }
             };
             let node_view = view.node_view(node, placement, node_budget, here, state);
@@ -166,7 +163,7 @@ impl<'a> RolloutView<'a> {
         let deleted = &state.pods.deleted;
         let leaves = |pod: &Pod| {
             pod.terminating
-                || match planted!(deleted.get(&pod.uid), "deletes are forgotten" => None) {
+                || match deleted.get(&pod.uid) {
                     None => false,
                     Some(Request::Idle | Request::Out) => true,
                     // The delete may never have been executed, and the pod need not go any more; or
@@ -183,10 +180,7 @@ impl<'a> RolloutView<'a> {
         alive.retain(|pod| !pod.is_terminal());
         let leaving = leaving.first().copied();
         let ended = pods.iter().copied().find(|pod| pod.is_terminal());
-        let is_new = |pod: &&&Pod| {
-            let is_updated = self.templates.is_updated(pod);
-            planted!(is_updated, "an updated pod is outdated" => false)
-        };
+        let is_new = |pod: &&&Pod| self.templates.is_updated(pod);
         let pod_state = match (alive.as_slice(), leaving, ended) {
             ([pod], ..) if is_new(&pod) && self.serves(pod) => PodState::Well(pod),
             ([pod], ..) if is_new(&pod) => PodState::New(pod),
@@ -211,16 +205,11 @@ impl<'a> RolloutView<'a> {
 
     /// Whether a pod that is not leaving is available.
     pub(super) fn serves(&self, pod: &Pod) -> bool {
-        let declared = self.live.spec.min_ready_seconds;
-        let serves = if self.templates.is_updated(pod) {
-            let min_ready = planted!(self.min_ready, "a new pod need not stay up" => declared);
-            let stays = pod.has_stayed_up(min_ready, self.now);
-            planted!(stays, "a restart does not count" => pod.serves(min_ready, self.now))
+        if self.templates.is_updated(pod) {
+            pod.has_stayed_up(self.min_ready, self.now)
         } else {
-            let min_ready = planted!(declared, "minReadySeconds do not count" => 0);
-            pod.serves(min_ready, self.now)
-        };
-        planted!(serves, "a pod that is not Ready is available" => !pod.terminating)
+            pod.serves(self.live.spec.min_ready_seconds, self.now)
+        }
     }
 
     /// Time that a pod must be Ready to be available, in seconds.
@@ -382,10 +371,7 @@ impl<'a> NodeView<'a> {
         match self.node_budget {
             NodeBudget::Excluded => false,
             NodeBudget::Unavailable => true,
-            NodeBudget::Ready => planted!(
-                !self.serves,
-                "a node whose pod leaves does not count" => matches!(self.pod_state, PodState::New(_))
-            ),
+            NodeBudget::Ready => !self.serves,
         }
     }
 }
@@ -419,14 +405,10 @@ fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
             .flatten()
             .and_then(|pause| serde::Deserialize::deserialize(&pause.declared).ok()),
     };
-    let of = planted!(desired, "percentages are rounded wrongly" => desired + 1);
-    let limits = declared.and_then(|strategy: UpdateStrategy| Limits::of(&strategy, of));
+    let limits = declared.and_then(|strategy: UpdateStrategy| Limits::of(&strategy, desired));
     match (limits, task.pace.max_unavailable) {
         // With a surge none may be unavailable, but a rollback by deletes needs one.
-        (Some(limits), _) => {
-            let own = limits.max_unavailable.max(1);
-            planted!(task.pace.stricter(own, desired), "the policy's budget does not count" => own)
-        }
+        (Some(limits), _) => task.pace.stricter(limits.max_unavailable.max(1), desired),
         (None, Some(limit)) => limit.scaled(desired).max(1),
         (None, None) => 1,
     }

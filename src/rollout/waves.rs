@@ -16,7 +16,6 @@ use super::state::{Request, Stall, State};
 use super::task::Extent;
 use super::view::{NodeBudget, NodeView, PodState, RolloutView, count};
 use crate::model::{NodeName, Pod, PodReadiness};
-use crate::planted::planted;
 
 /// Maximum number of pending deletes: that many may still be executed after the lock is lost.
 pub(super) const MAX_REQUESTS: usize = 16;
@@ -104,14 +103,12 @@ impl<'s, 'a> Wave<'s, 'a> {
 
     fn next(&self) -> Next {
         let stops = self.restarted() || lost_ready(self.view).is_some();
-        let stops = planted!(stops, "what restarts or flaps stops nothing" => false);
         let deletes = if stops { Vec::new() } else { self.deletes() };
         if !deletes.is_empty() {
             return Next::Delete(deletes);
         }
         // Every wait ends: the gates have deadlines.
-        let waits = !self.state.pods.waiting.is_empty();
-        let recovering = planted!(waits, "done before the last pods are Ready" => false);
+        let recovering = !self.state.pods.waiting.is_empty();
         let unsettled = if self.left > 0 { self.unsettled() } else { Vec::new() };
         if recovering || !unsettled.is_empty() || self.state.deletes_out() > 0 {
             return Next::Wait { until: unsettled.into_iter().min() };
@@ -125,7 +122,7 @@ impl<'s, 'a> Wave<'s, 'a> {
         if crowded {
             return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
         }
-        if planted!(outdated > 0, "given back when the budget is used up" => false) {
+        if outdated > 0 {
             let unavailable = self.view.unavailable();
             return Next::Stalled(Stall::Budget { unavailable, outdated });
         }
@@ -175,9 +172,7 @@ impl<'s, 'a> Wave<'s, 'a> {
         let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
         let again: Vec<Delete> = self.again().take(room).collect();
         let room = room - again.len();
-        let free = self.open().filter(|(_, pod)| {
-            planted!(self.is_free(pod), "a young pod is deleted" => !self.view.serves(pod))
-        });
+        let free = self.open().filter(|(_, pod)| self.is_free(pod));
         let free =
             free.map(|(node_view, pod)| (node_view, self.delete(node_view, pod, Cost::Nothing)));
         let mut ramp = self.ramp();
@@ -185,7 +180,7 @@ impl<'s, 'a> Wave<'s, 'a> {
             // A node that gets no new pod proves nothing.
             let takes_off = !node_view.is_desired() || ramp > 0;
             ramp = ramp.saturating_sub(u32::from(node_view.is_desired()));
-            planted!(takes_off, "all at once, without a ramp" => true)
+            takes_off
         });
         let within = within.map(|(_, delete)| delete).take(room.min(self.left));
         again.into_iter().chain(within).collect()
@@ -247,8 +242,7 @@ impl<'s, 'a> Wave<'s, 'a> {
             .open()
             .filter(|(node_view, pod)| self.view.serves(pod) && node_view.wave == wave)
             .collect();
-        let (unavailable, budget) = (self.view.unavailable(), self.view.allowed);
-        let allowed = planted!(budget, "one more than the budget" => budget + 1);
+        let (unavailable, allowed) = (self.view.unavailable(), self.view.allowed);
         let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
         available.into_iter().take(room).zip(unavailable..).map(
             move |((node_view, pod), unavailable)| {

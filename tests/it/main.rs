@@ -21,8 +21,6 @@ mod past;
 #[cfg(feature = "web")]
 mod pipelines;
 mod plan;
-#[cfg(feature = "planted")]
-mod planted;
 mod prune;
 mod purity;
 mod rehearsal;

@@ -73,16 +73,11 @@ fn found(text: &str) -> Vec<&'static str> {
     REPLACED.iter().filter(occurs).copied().collect()
 }
 
-/// The string literals of a Rust file before its tests, without the names of planted faults.
+/// The string literals of a Rust file before its tests.
 fn messages(code: &str) -> String {
     let (code, _tests) = code.split_once("#[cfg(test)]").unwrap_or((code, ""));
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     let code = lines.collect::<Vec<_>>().join("\n").replace("\\\"", "'").replace("'\"'", "''");
-    let faults = code.split("planted!(").enumerate().map(|(at, part)| match at {
-        0 => part,
-        _ => part.split_once("=>").map_or(part, |(_fault, rest)| rest),
-    });
-    let code = faults.collect::<String>();
     code.split('"').skip(1).step_by(2).collect::<Vec<_>>().join("\n")
 }
 
@@ -90,7 +85,7 @@ fn messages(code: &str) -> String {
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let (mut files, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(path) = open.pop() {
-        if path.file_stem().is_some_and(|it| it == "tests" || it == "planted") {
+        if path.file_stem().is_some_and(|it| it == "tests") {
             continue;
         }
         if path.is_dir() {
@@ -106,7 +101,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 fn replaced_words_are_found() {
     assert_eq!(found("it GOES\n    on, and a parked one"), ["parked", "goes on"]);
     assert_eq!(found("amend, forego one, sparked"), [""; 0]);
-    let code = "fn it() { planted!(a, \"nobody\" => b); say(\"goes on \\\"here\\\"\") } // anew\n";
+    let code = "fn it() { say(\"goes on \\\"here\\\"\") } // anew\n";
     assert_eq!(found(&messages(code)), ["goes on"]);
 }
 

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use super::record::LeaseRecord;
-use crate::planted::planted;
 
 /// The next step of taking a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub(super) fn claim(
         return Move::Take;
     }
     let lease = record.lease.min(longest);
-    let timeout = planted!(lease + request, "a lock is taken that is held" => Duration::ZERO);
+    let timeout = lease + request;
     match timeout.checked_sub(unchanged) {
         None | Some(Duration::ZERO) => Move::Take,
         Some(rest) => Move::Wait(rest),
@@ -47,8 +46,7 @@ pub(super) fn claim(
 /// Whether a lease that was renewed by a request sent at `confirmed` still allows to send a
 /// request. A third of the lease is kept as a reserve between this check and the sending.
 pub(super) fn is_fresh(confirmed: Duration, now: Duration, lease: Duration) -> bool {
-    let is_fresh = now.saturating_sub(confirmed) < lease * 2 / 3;
-    planted!(is_fresh, "a stale holder writes on" => true)
+    now.saturating_sub(confirmed) < lease * 2 / 3
 }
 
 /// Whether a lease that was renewed by a request sent at `confirmed` has expired: requests in

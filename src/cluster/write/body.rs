@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::{Access, Apply};
 use crate::cluster::WriteError;
 use crate::model::{Cascade, DaemonSet, Uid};
-use crate::planted::planted;
 
 /// The body of a `SelfSubjectAccessReview`.
 pub(super) fn access_review(access: &Access) -> Vec<u8> {
@@ -112,7 +111,7 @@ pub(super) fn delete(
     let mut options = json!({
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "preconditions": planted!(json!({"uid": uid}), "deleted by name alone" => json!({})),
+        "preconditions": {"uid": uid},
     });
     if let Some(version) = resource_version {
         options["preconditions"]["resourceVersion"] = version.into();
