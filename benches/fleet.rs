@@ -9,9 +9,9 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use ds_plan::manifest::{self, FieldValidation, Options};
-use ds_plan::model::{DesiredDaemonSet, ManifestFile, Snapshot};
-use ds_plan::plan::{Input, Plan, plan};
+use daemonset::model::{DesiredDaemonSet, ManifestFile, Snapshot};
+use manifest::{self, FieldValidation, Options};
+use planner::plan::{Input, Plan, plan};
 use serde_json::{Value, json};
 
 /// DaemonSets of the cluster.

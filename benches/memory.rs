@@ -9,7 +9,7 @@ mod fleet;
 
 use std::fs;
 
-use ds_plan::cluster::read_recorded;
+use cluster::read_recorded;
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]

@@ -21,7 +21,7 @@ mod control_plane {
 
 use std::time::Duration;
 
-use ds_plan::model::{FIELD_MANAGER, IntOrPercent};
+use daemonset::model::{FIELD_MANAGER, IntOrPercent};
 
 // The watcher also refers to the harness as `crate::harness`.
 use control_plane::harness::{self, ControlPlane, FakeNode, wait_for};

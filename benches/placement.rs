@@ -8,9 +8,11 @@
 
 use std::time::{Duration, Instant};
 
-use ds_plan::controller::node_pods::Fleet;
-use ds_plan::controller::placement::{Placement, judge};
-use ds_plan::model::{Labels, Node, NodeReadiness, PodPlacement, PodTemplate, Taint, TaintEffect};
+use daemonset::controller::node_pods::Fleet;
+use daemonset::controller::placement::{Placement, judge};
+use daemonset::model::{
+    Labels, Node, NodeReadiness, PodPlacement, PodTemplate, Taint, TaintEffect,
+};
 use serde_json::json;
 
 /// Nodes, unless a number is given.

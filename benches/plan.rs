@@ -5,14 +5,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a bench without input has to stop")]
 
-use divan::Bencher;
-use ds_plan::model::{
+use daemonset::model::{
     ClusterInfo, ControllerRef, Coverage, DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus,
     DesiredDaemonSet, Labels, ManagedBy, Node, NodeReadiness, Place, Pod, PodPhase, PodReadiness,
     PodTarget, Snapshot,
 };
-use ds_plan::plan::{Input, plan};
+use divan::Bencher;
 use jiff::Timestamp;
+use planner::plan::{Input, plan};
 use serde_json::{Value, json};
 
 fn main() {

@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ds_plan::cli::{Exit, ds_apply_at};
-use ds_plan::cluster::read_recorded;
-use ds_plan::simulator::{Rehearsal, Timings, World, on_virtual_time};
+use cluster::read_recorded;
+use ds_plan::{Exit, ds_apply_at};
+use embedded::{Rehearsal, Timings, World, on_virtual_time};
 use peak_alloc::PeakAlloc;
 use serde::de::IgnoredAny;
 

@@ -14,8 +14,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ds_plan::cluster::read_recorded;
-use ds_plan::model::ManifestFile;
+use cluster::read_recorded;
+use daemonset::model::ManifestFile;
 use serde::de::IgnoredAny;
 
 /// The allocator of the programs.

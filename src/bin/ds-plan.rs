@@ -1,5 +1,5 @@
-//! `ds-plan`: shows the effect of applying DaemonSets from git on every node. Never writes to the
-//! cluster.
+//! Both programs in one executable: `ds-plan`, which never writes to the cluster, and `ds-apply`, if
+//! it is called by that name.
 
 use std::process::ExitCode;
 
@@ -9,5 +9,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    ds_plan::cli::ds_plan().into()
+    ds_plan::run().into()
 }

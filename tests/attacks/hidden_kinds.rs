@@ -180,7 +180,7 @@ proptest! {
         let text = format!("apiVersion: apps/v1\nkind:{}\"{word}\"\n", " ".repeat(indent + 1));
         if let Ok(value) = serde_yaml::from_str::<serde_yaml::Value>(&text) {
             prop_assert_eq!(value["kind"].as_str(), Some("DaemonSet"));
-            prop_assert!(ds_plan::manifest::is_read(text.as_bytes()), "{}", text);
+            prop_assert!(manifest::is_read(text.as_bytes()), "{}", text);
         }
     }
 }

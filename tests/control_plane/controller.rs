@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ds_plan::plan::Counters;
 use futures::future::try_join_all;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
+use planner::plan::Counters;
 use serde_json::{Value, json};
 
 use crate::harness::{ControlPlane, wait_until_async};

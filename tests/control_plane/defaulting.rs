@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ds_plan::controller::revision_data::{canonical_json, data_for};
-use ds_plan::manifest::{self, Errors, FieldValidation, Options};
-use ds_plan::model::{DesiredDaemonSet, ManifestFile};
+use daemonset::controller::revision_data::{canonical_json, data_for};
+use daemonset::model::{DesiredDaemonSet, ManifestFile};
+use manifest::{self, Errors, FieldValidation, Options};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn decided(object: &Value) -> Value {
     let metadata = &object["metadata"];
     let mut annotations = metadata["annotations"].clone();
     if let Value::Object(annotations) = &mut annotations {
-        annotations.remove(ds_plan::model::TEMPLATE_GENERATION_ANNOTATION);
+        annotations.remove(daemonset::model::TEMPLATE_GENERATION_ANNOTATION);
     }
     if annotations == json!({}) {
         annotations = Value::Null;
@@ -116,10 +116,10 @@ struct RawRevision {
 #[test]
 fn every_default_is_served_as_written_down() {
     let plane = plane();
-    let text = include_str!("../../src/manifest/served/manifests.yaml");
+    let text = include_str!("../../crates/manifest/src/served/manifests.yaml");
     let served: serde_json::Map<String, Value> =
         compare(&plane, text).unwrap().into_iter().collect();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/manifest/served/served.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/manifest/src/served/served.json");
     let text = serde_json::to_string_pretty(&served).unwrap() + "\n";
     if fs::read_to_string(&path).unwrap_or_default() != text {
         let new = path.with_extension("json.new");

@@ -14,7 +14,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ds_plan::cluster::{Scope, read_recorded, read_recorded_from};
+use cluster::{Scope, read_recorded, read_recorded_from};
 use serde_json::Value;
 
 use crate::harness::{Component, ControlPlane};

@@ -13,11 +13,11 @@ mod hands;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use ds_plan::model::DesiredDaemonSet;
-use ds_plan::plan::{Counters, DaemonSetPlan, Plan};
+use daemonset::model::DesiredDaemonSet;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
+use planner::plan::{Counters, DaemonSetPlan, Plan};
 use serde_json::{Value, json};
 
 use crate::controller::{Verb, acts, counters, daemon_sets, pods, settle};

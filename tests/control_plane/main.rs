@@ -19,7 +19,6 @@ mod node_selector;
 mod placement;
 mod planning;
 mod program;
-mod random;
 mod read_only;
 mod reading;
 mod simulator;

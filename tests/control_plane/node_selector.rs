@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ds_plan::model::NodeName;
+use daemonset::model::NodeName;
 use serde_json::Value;
 
 use crate::controller::{node_of, owner_of, pods};

@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ds_plan::model::Snapshot;
-use ds_plan::plan::{Action, ActionTotals, Coded, Plan, Reason, status};
+use daemonset::model::Snapshot;
 use k8s_openapi::api::apps::v1::DaemonSet;
+use planner::plan::{Action, ActionTotals, Coded, Plan, Reason, status};
 use serde_json::Value;
 
 use crate::controller::{self, counters, key, node_of, owner_of, pods, settle};

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use ds_plan::cluster::{self, ConnectOptions, LiveCluster, Scope, read_recorded_from};
-use ds_plan::manifest;
-use ds_plan::model::{DesiredDaemonSet, ManifestFile, Snapshot};
-use ds_plan::plan::{Detail, Input, Plan, plan};
+use cluster::{self, ConnectOptions, LiveCluster, Scope, read_recorded_from};
+use daemonset::model::{DesiredDaemonSet, ManifestFile, Snapshot};
 use jiff::Timestamp;
+use planner::plan::{Detail, Input, Plan, plan};
 use serde_json::Value;
 
 use crate::harness::ControlPlane;

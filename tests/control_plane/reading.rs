@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 
-use ds_plan::manifest::quantity::{Rounding, canonical};
+use manifest::quantity::{Rounding, canonical};
 
 use crate::harness::{Component, ControlPlane};
 use crate::upstream;
@@ -19,7 +19,7 @@ const HEAD: &str = "apiVersion: example.dev/v1\nkind: Row\nmetadata: {name: row}
 /// The unit test over the same table compares it with our reader.
 #[test]
 fn kubectl_reads_every_row_as_in_the_table() {
-    let table = include_str!("../../src/manifest/kubectl_reads.json");
+    let table = include_str!("../../crates/manifest/src/kubectl_reads.json");
     let rows: Vec<Value> = serde_json::from_str(table).unwrap();
     // Only kubectl is needed; with `--local` it sends no requests.
     let plane = ControlPlane::builder()
@@ -51,12 +51,12 @@ fn kubectl_reads_every_row_as_in_the_table() {
 
 #[test]
 fn the_field_table_matches_upstreams_types() {
-    let table = include_str!("../../src/manifest/fields.json");
+    let table = include_str!("../../crates/manifest/src/fields.json");
     let generated = upstream::ask("fields", "");
     assert!(
         generated == table,
         "run `go run ./fields` in tests/control_plane/tools/kubernetes, and put what it prints \
-         into src/manifest/fields.json"
+         into crates/manifest/src/fields.json"
     );
 }
 
@@ -76,7 +76,7 @@ fn quantity_texts() -> Vec<String> {
 #[test]
 fn quantities_are_parsed_like_upstream() {
     let known: Vec<Value> =
-        serde_json::from_str(include_str!("../../src/manifest/quantities.json")).unwrap();
+        serde_json::from_str(include_str!("../../crates/manifest/src/quantities.json")).unwrap();
     let text_of = |row: &Value| row.get("text").unwrap_or(&row[0]).as_str().unwrap().to_owned();
     let mut texts = quantity_texts();
     texts.extend(known.iter().map(text_of));

@@ -6,11 +6,11 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use ds_plan::cluster::{
+use cluster::{
     ConnectOptions, Error, LiveCluster, Scope, connect, read_recorded, read_recorded_from,
 };
-use ds_plan::model::mask::Salt;
-use ds_plan::model::{ClusterInfo, NodeReadiness, PodTarget, Snapshot};
+use daemonset::model::mask::Salt;
+use daemonset::model::{ClusterInfo, NodeReadiness, PodTarget, Snapshot};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;

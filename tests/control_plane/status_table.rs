@@ -1,7 +1,7 @@
 //! `status` prints the same table as kubectl, including spaces.
 
-use ds_plan::plan::{ApiVersion, ClusterSummary, Counters, DaemonSetStanding, Status, StatusKind};
-use ds_plan::render::{TextOptions, status_text};
+use planner::plan::{ApiVersion, ClusterSummary, Counters, DaemonSetStanding, Status, StatusKind};
+use render::{TextOptions, status_text};
 use serde_json::Value;
 
 use crate::harness::{Component, ControlPlane};

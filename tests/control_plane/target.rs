@@ -2,8 +2,6 @@
 //! answer to the same apply as a dry run.
 
 mod emptied;
-#[path = "../../src/merge/samples/manifests.rs"]
-mod manifests;
 mod migration;
 mod odd;
 mod planned;
@@ -13,19 +11,19 @@ mod story;
 
 use std::collections::BTreeMap;
 
-use ds_plan::manifest::{self, FieldValidation, Options};
-use ds_plan::merge::{self, Error, Manager, Manifest, Merged};
-use ds_plan::model::{
+use daemonset::model::{
     DesiredDaemonSet, FieldPath, Literal, ManifestFile, PathStep, TEMPLATE_GENERATION_ANNOTATION,
 };
-use ds_plan::plan::settled;
 use jiff::Timestamp;
 use kube::Client;
+use manifest::{self, FieldValidation, Options};
+use planner::plan::settled;
 use serde_json::{Value, json};
+use ssa::{self, Error, Manager, Manifest, Merged};
 
 use crate::harness::{Component, ControlPlane};
-use crate::random::{self, Random};
 use server::{Answer, Run};
+use testkit::random::Random;
 
 /// A control plane of etcd and the API server only.
 fn api_server() -> ControlPlane {
@@ -187,7 +185,7 @@ fn desired(manifest: &Value) -> Option<DesiredDaemonSet> {
 fn ours(live: Option<&Value>, applied: &Value) -> Result<Merged, Error> {
     let defaulted = defaulted(applied.clone());
     let manifest = Manifest { applied, defaulted: &defaulted };
-    merge::apply(live, manifest, APPLIER, Timestamp::now())
+    ssa::apply(live, manifest, APPLIER, Timestamp::now())
 }
 
 fn defaulted(object: Value) -> Value {

@@ -1,22 +1,19 @@
 //! Objects that our rules reject, the API server rejects: at the same paths, for the same reasons,
 //! with the same messages in the same order. Objects that our rules accept, it accepts.
 
-#[path = "../../src/manifest/validate/rows.rs"]
-mod rows;
-
 mod random;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use ds_plan::manifest::{self, FieldError, RefusedBy};
 use kube::Client;
+use manifest::{self, FieldError, RefusedBy};
 use serde_json::Value;
 
 use crate::harness::{Component, ControlPlane};
 use random::Maker;
-use rows::Row;
+use testkit::invalid::{self, Row};
 
 const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
 
@@ -34,13 +31,13 @@ fn api_server() -> ControlPlane {
 
 /// The rows of every table, each named after its table.
 fn all_rows() -> Vec<Row> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/manifest/validate");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/manifest/src/validate");
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|it| it == "yaml") {
             let table = path.file_stem().unwrap().to_string_lossy().into_owned();
-            let found = rows::rows(&fs::read_to_string(&path).unwrap());
+            let found = invalid::rows(&fs::read_to_string(&path).unwrap());
             let named = |row: Row| Row { name: format!("{table}: {}", row.name), ..row };
             all.extend(found.into_iter().map(named));
         }
@@ -159,7 +156,7 @@ async fn errors_of_two_rows_come_together() {
 /// The changes of both rows, unless they are at the same path.
 fn both(first: &Row, second: &Row) -> Option<Value> {
     let overlaps = |one: &str, other: &str| {
-        let (one, other) = (rows::full_path(one), rows::full_path(other));
+        let (one, other) = (invalid::full_path(one), invalid::full_path(other));
         one.starts_with(&other) || other.starts_with(&one)
     };
     let touches = |path: &String| first.set.keys().any(|own| overlaps(own, path));
@@ -177,7 +174,7 @@ fn both(first: &Row, second: &Row) -> Option<Value> {
 async fn random_objects_are_rejected_alike() {
     let plane = api_server();
     let client = plane.client();
-    let fields = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/manifest/fields.json");
+    let fields = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/manifest/src/fields.json");
     let mut maker = Maker::new(&fs::read_to_string(fields).unwrap(), &all_rows(), 1);
     let mut wrong = Vec::new();
     for i in 0..1500 {

@@ -8,10 +8,8 @@ mod observing;
 
 use std::path::PathBuf;
 
-use ds_plan::cluster::{
-    Clock, ConnectOptions, Holder, Lock, LockOptions, WritableCluster, Writer, connect,
-};
-use ds_plan::model::{DaemonSet, DaemonSetKey};
+use cluster::{Clock, ConnectOptions, Holder, Lock, LockOptions, WritableCluster, Writer, connect};
+use daemonset::model::{DaemonSet, DaemonSetKey};
 use serde_json::{Value, json};
 
 use crate::harness::{Component, ControlPlane};

@@ -37,7 +37,7 @@ fn kubectl_reads_what_we_write() {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "strings"}, "data": data,
         });
-        let yaml = ds_plan::render::yaml(&object).unwrap();
+        let yaml = render::yaml(&object).unwrap();
         let arguments = ["create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-"];
         let printed: Value = serde_json::from_str(&plane.kubectl_stdin(&arguments, &yaml)).unwrap();
         let (read, written) = (&printed["data"], &object["data"]);

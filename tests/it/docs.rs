@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ds_plan::render::{Document, schema};
+use render::{Document, schema};
 use serde_json::Value;
 
 use crate::sandbox::Sandbox;

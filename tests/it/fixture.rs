@@ -78,7 +78,7 @@ pub(crate) fn sandbox() -> Sandbox {
 /// and an updated and available pod on each of `nodes`.
 pub(crate) fn cluster_with(manifest: &str, nodes: &[&str]) -> Value {
     let manifest: Value = serde_yaml::from_str(manifest).unwrap();
-    let mut live = ds_plan::manifest::default_daemon_set(manifest).unwrap();
+    let mut live = manifest::default_daemon_set(manifest).unwrap();
     let namespace = live["metadata"]["namespace"].clone();
     let name = live["metadata"]["name"].clone();
     live["metadata"]["uid"] = "uid-agent".into();
@@ -103,7 +103,7 @@ pub(crate) fn cluster_with(manifest: &str, nodes: &[&str]) -> Value {
             "name": "agent-abc", "namespace": namespace, "uid": "uid-abc", "labels": labels,
             "ownerReferences": owner
         },
-        "data": ds_plan::controller::revision_data::data_for(template)
+        "data": daemonset::controller::revision_data::data_for(template)
     })];
     for node in nodes {
         items.push(json!({

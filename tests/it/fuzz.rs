@@ -7,11 +7,11 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use ds_plan::cluster::read_recorded_from;
-use ds_plan::manifest::{self, FieldValidation, Options};
-use ds_plan::model::ManifestFile;
+use cluster::read_recorded_from;
+use daemonset::model::ManifestFile;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use manifest::{self, FieldValidation, Options};
 use proptest::prelude::*;
 use proptest::sample::Index;
 

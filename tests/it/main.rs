@@ -14,7 +14,6 @@ mod fuzz;
 #[cfg(feature = "web")]
 mod github;
 #[cfg(feature = "web")]
-mod hostile_text;
 #[cfg(feature = "web")]
 mod markdown;
 mod past;

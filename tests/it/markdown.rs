@@ -3,15 +3,15 @@
 
 use std::sync::LazyLock;
 
-use ds_plan::plan::{Diff, Drift, Plan};
-use ds_plan::render::{MarkdownOptions, diff_markdown, drift_markdown, plan_markdown};
+use planner::plan::{Diff, Drift, Plan};
 use proptest::prelude::*;
+use render::{MarkdownOptions, diff_markdown, drift_markdown, plan_markdown};
 use serde_json::Value;
 
 use crate::fixture::{AGENT, cluster_with};
 use crate::github::{Node, rendered};
-use crate::hostile_text::{self, HostilePlan};
 use crate::sandbox::Sandbox;
+use testkit::hostile_text::{self, HostilePlan};
 
 /// All tags of our Markdown.
 const TAGS: [&str; 15] = [

@@ -7,17 +7,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use ds_plan::render::{HtmlOptions, drift_html, plan_html};
 use proptest::prelude::*;
+use render::{HtmlOptions, drift_html, plan_html};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::fixture::{AGENT, cluster};
-use crate::hostile_text;
 use crate::markdown::{DRIFT, PLAN};
 use crate::sandbox::{Run, Sandbox};
 use crate::web::Program;
+use testkit::hostile_text;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ds_plan::render::{Document, schema};
+use render::{Document, schema};
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ds_plan::cluster::read_recorded_from;
-use ds_plan::controller::revision_data::data_for;
-use ds_plan::manifest::{self, FieldValidation, Options};
-use ds_plan::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, RevisionNumber, Snapshot};
-use ds_plan::plan::{self, Detail, DiffInput, DriftInput, HistoryQuestion, Input, SourceInfo};
-use ds_plan::render::{self, HtmlOptions, MarkdownOptions, TextOptions};
+use cluster::read_recorded_from;
+use daemonset::controller::revision_data::data_for;
+use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, RevisionNumber, Snapshot};
+use manifest::{self, FieldValidation, Options};
+use planner::plan::{self, Detail, DiffInput, DriftInput, HistoryQuestion, Input, SourceInfo};
 use proptest::prelude::*;
+use render::{self, HtmlOptions, MarkdownOptions, TextOptions};
 use serde_json::{Value, json};
 
 use crate::fixture::cluster_with;

@@ -48,7 +48,7 @@ impl<R: Future> Future for Bounded<R> {
 
 #[test]
 fn a_run_that_loops_for_ever_is_aborted() {
-    let found = ds_plan::simulator::on_virtual_time(async {
+    let found = embedded::on_virtual_time(async {
         let busy = Bounded::new(async {
             loop {
                 tokio::task::yield_now().await;

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ds_plan::controller::placement::judge;
-use ds_plan::model::{DaemonSet, DaemonSetKey, Node, NodeName, Pod, Uid};
-use ds_plan::simulator::{Event, Kind, Store};
+use daemonset::controller::placement::judge;
+use daemonset::model::{DaemonSet, DaemonSetKey, Node, NodeName, Pod, Uid};
+use embedded::{Event, Kind, Store};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 

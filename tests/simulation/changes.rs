@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ds_plan::model::{DaemonSet, DaemonSetKey, Uid};
-use ds_plan::simulator::{Change, Event};
+use daemonset::model::{DaemonSet, DaemonSetKey, Uid};
+use embedded::{Change, Event};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::objects::daemon_set;

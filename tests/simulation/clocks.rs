@@ -1,7 +1,7 @@
 //! Several API servers with different clocks: no pod is deleted that is too young by the correct
 //! clock.
 
-use ds_plan::cli::Exit;
+use ds_plan::Exit;
 
 use crate::crash::scenario;
 use crate::scenario::{AgentSpec, Scenario};

@@ -1,10 +1,10 @@
 //! The objects of a scenario: the recorded cluster, and the manifests that are applied.
 
-use ds_plan::cluster::read_recorded_from;
-use ds_plan::controller::hash::hash;
-use ds_plan::controller::revision_data::data_for;
-use ds_plan::manifest::default_daemon_set;
-use ds_plan::model::{RECORD_LABEL, Snapshot, record_name};
+use cluster::read_recorded_from;
+use daemonset::controller::hash::hash;
+use daemonset::controller::revision_data::data_for;
+use daemonset::model::{RECORD_LABEL, Snapshot, record_name};
+use manifest::default_daemon_set;
 use serde_json::{Map, Value, json};
 
 use crate::scenario::{AgentSpec, Change, NodeSpec, PodSpec, Scenario};

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ds_plan::cli::{Ended, Exit};
-use ds_plan::controller::revision_data::data_for;
-use ds_plan::model::{DaemonSet, Pod, UpdateStrategy};
-use ds_plan::plan::{PausedRollout, ROLLOUT_ANNOTATION};
-use ds_plan::rollout::PLAN_DIGEST_ANNOTATION;
-use ds_plan::simulator::{Kind, Object, Store};
+use daemonset::controller::revision_data::data_for;
+use daemonset::model::{DaemonSet, Pod, UpdateStrategy};
+use ds_plan::{Ended, Exit};
+use embedded::{Kind, Object, Store};
+use planner::plan::{PausedRollout, ROLLOUT_ANNOTATION};
+use planner::rollout::PLAN_DIGEST_ANNOTATION;
 use serde_json::json;
 
 use crate::budget::{desired_nodes, owns};

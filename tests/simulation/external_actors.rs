@@ -1,7 +1,7 @@
 //! Other clients, who change the DaemonSets and pods of a run.
 
-use ds_plan::model::{lease_name, record_name};
-use ds_plan::simulator::{Kind, Server, World};
+use daemonset::model::{lease_name, record_name};
+use embedded::{Kind, Server, World};
 use http::Request;
 use kube::client::Body;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use ds_plan::model::{DaemonSet, DaemonSetKey, NodeName, Pod, PodReadiness, Uid};
-use ds_plan::simulator::Store;
+use daemonset::model::{DaemonSet, DaemonSetKey, NodeName, Pod, PodReadiness, Uid};
+use embedded::Store;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 

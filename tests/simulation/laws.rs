@@ -3,17 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use ds_plan::controller::hash::hash;
-use ds_plan::controller::placement::judge;
-use ds_plan::controller::revision_data::data_for;
-use ds_plan::manifest;
-use ds_plan::model::{
+use daemonset::controller::hash::hash;
+use daemonset::controller::placement::judge;
+use daemonset::controller::revision_data::data_for;
+use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, Pod, PodReadiness, Revision, Uid, UpdateStrategy,
     record_name,
 };
-use ds_plan::plan::{PauseState, PausedRollout, template_digest};
-use ds_plan::simulator::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
+use embedded::{Change, Event, Fault, Kind, ObjectKey, Objects, Route, Seen, Store};
 use jiff::Timestamp;
+use planner::plan::{PauseState, PausedRollout, template_digest};
 use serde_json::Value;
 
 use crate::budget::{Nodes, desired_nodes, is_available, owns};
@@ -63,7 +62,7 @@ impl LawChecker {
             .iter()
             .map(|agent| (DaemonSetKey::new(NAMESPACE, agent.name), agent.strategy.clone()));
         let read = |text: String| {
-            let file = ds_plan::model::ManifestFile { path: "it".into(), bytes: text.into() };
+            let file = daemonset::model::ManifestFile { path: "it".into(), bytes: text.into() };
             let options = manifest::Options {
                 default_namespace: NAMESPACE.into(),
                 validate: manifest::FieldValidation::Strict,
@@ -446,7 +445,7 @@ impl LawChecker {
             .filter(|pod| owns(live, pod) && is_available(pod, live, self.nodes.seen_by(now)))
             .filter(|pod| !is_updated(pod, live, store) && !pod.has_hash(&to_come))
             .filter(|pod| {
-                let desired = |name: &&ds_plan::model::NodeName| desired.contains(*name);
+                let desired = |name: &&daemonset::model::NodeName| desired.contains(*name);
                 pod.node().filter(desired).is_some_and(|it| self.nodes.is_ready(it, now))
             })
             .map(|pod| pod.name.to_string())

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use ds_plan::cli::{Exit, ds_apply_at};
-use ds_plan::simulator::{
-    Fault, Hook, Rehearsal, Seen, Store, VirtualClock, World, on_virtual_time,
-};
+use ds_plan::{Exit, ds_apply_at};
+use embedded::{Fault, Hook, Rehearsal, Seen, Store, VirtualClock, World, on_virtual_time};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::sleep;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ds_plan::model::{DaemonSetKey, lease_name};
-use ds_plan::simulator::{Kind, Objects, Seen, Store};
+use daemonset::model::{DaemonSetKey, lease_name};
+use embedded::{Kind, Objects, Seen, Store};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::NAMESPACE;

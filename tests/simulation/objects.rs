@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ds_plan::controller::revision_data::data_for;
-use ds_plan::model::{
+use daemonset::controller::revision_data::data_for;
+use daemonset::model::{
     DaemonSet, DaemonSetKey, FAILED_TEMPLATES_ANNOTATION, Pod, Revision, failed_templates,
     lease_name,
 };
-use ds_plan::plan::PausedRollout;
-use ds_plan::simulator::{Kind, Object, ObjectKey, Store};
+use embedded::{Kind, Object, ObjectKey, Store};
+use planner::plan::PausedRollout;
 
 use crate::cluster::NAMESPACE;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ds_plan::model::ManagedBy;
-use ds_plan::simulator::{Fault, Kind, Seen};
+use daemonset::model::ManagedBy;
+use embedded::{Fault, Kind, Seen};
 use jiff::{SignedDuration, Timestamp};
 
 /// How long the end of a watch may go unnoticed.

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use ds_plan::cli::{Ended, Exit, ds_apply_at};
-use ds_plan::model::UpdateStrategy;
-use ds_plan::simulator::{
+use daemonset::model::UpdateStrategy;
+use ds_plan::{Ended, Exit, ds_apply_at};
+use embedded::{
     Denial, Fault, Hook, Kind, Reason, Rehearsal, Route, Seen, Status, Store, World,
     on_virtual_time,
 };

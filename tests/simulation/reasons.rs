@@ -1,11 +1,11 @@
 //! Checks that the plan has a reason for each delete: the plan of the live cluster at that moment.
 
-use ds_plan::model::{
+use daemonset::model::{
     ClusterInfo, Coverage, DaemonSet, DesiredDaemonSet, NamespaceName, Pod, Snapshot,
 };
-use ds_plan::plan::{self, Detail, Input, template_digest};
-use ds_plan::simulator::{Kind, Store};
+use embedded::{Kind, Store};
 use jiff::Timestamp;
+use planner::plan::{self, Detail, Input, template_digest};
 
 use crate::cluster::NAMESPACE;
 use crate::objects::pods;

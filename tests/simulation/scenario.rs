@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ds_plan::model::ManagedBy;
+use daemonset::model::ManagedBy;
 use serde_json::{Value, json};
 
 use crate::dice::Dice;

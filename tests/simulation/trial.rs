@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ds_plan::apply::Interrupt;
-use ds_plan::cli::{Ended, Exit, ds_apply_at};
-use ds_plan::simulator::{
+use ds_plan::{Ended, Exit, ds_apply_at};
+use embedded::{
     Fault, Hook, Kind, Rehearsal, Route, Seen, Store, Timings, VirtualClock, World, on_virtual_time,
 };
+use executor::Interrupt;
 use jiff::SignedDuration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;

@@ -2,10 +2,10 @@
 //! on their node, and surplus pods. All other deletes are replacements and subject to the laws of a
 //! rollout.
 
-use ds_plan::controller::limits::allows_surge;
-use ds_plan::controller::placement::{Placement, judge};
-use ds_plan::model::{DaemonSet, ManagedBy, Node, NodeName, Pod};
-use ds_plan::simulator::{Kind, Store};
+use daemonset::controller::limits::allows_surge;
+use daemonset::controller::placement::{Placement, judge};
+use daemonset::model::{DaemonSet, ManagedBy, Node, NodeName, Pod};
+use embedded::{Kind, Store};
 use jiff::Timestamp;
 
 use crate::budget::{Nodes, is_available, owns};

@@ -3,7 +3,7 @@
 use std::thread;
 
 use super::*;
-use crate::random::Random;
+use testkit::random::Random;
 
 const NODES: usize = 10;
 const BUDGET: usize = 2;

@@ -9,7 +9,7 @@ use http::Method;
 
 use super::*;
 use crate::harness::{Component, Fault};
-use crate::random::Random;
+use testkit::random::Random;
 
 const NODES: usize = 10;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ds_plan::cluster::read_recorded_from;
-use ds_plan::model::Faults;
-use ds_plan::simulator::{Rehearsal, Timings, VirtualClock, World, on_virtual_time};
+use cluster::read_recorded_from;
+use daemonset::model::Faults;
+use embedded::{Rehearsal, Timings, VirtualClock, World, on_virtual_time};
 use serde_json::json;
 
 use super::Transcripts;

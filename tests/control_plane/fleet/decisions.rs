@@ -1,7 +1,7 @@
 //! The decisions of a plan, without data that differs between runs of the same history: uids, names
 //! of pods and revisions, hashes, and timestamps.
 
-use ds_plan::plan::{Coded, DaemonSetPlan, NodePlan, Plan, Reason};
+use planner::plan::{Coded, DaemonSetPlan, NodePlan, Plan, Reason};
 use serde_json::{Value, json};
 
 /// Data of reasons that differs from run to run.

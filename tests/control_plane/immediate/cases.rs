@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::harness::FakeNode;
-use crate::random::Random;
+use testkit::random::Random;
 
 const TEST: &str = "the_controller_does_at_once_what_the_plan_says";
 

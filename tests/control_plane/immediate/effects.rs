@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ds_plan::plan::{Action, DaemonSetPlan, Fate, NodePlan, Plan, Reason, Strategy};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
+use planner::plan::{Action, DaemonSetPlan, Fate, NodePlan, Plan, Reason, Strategy};
 
 use crate::controller::{Act, Verb, node_of, owner_of};
 

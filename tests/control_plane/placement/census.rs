@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ds_plan::controller::node_affinity::{RequirementOutcome, Subject, TermOutcome};
-use ds_plan::controller::placement::{Obstacle, RuleOutcome, TaintVerdict, explain, judge};
-use ds_plan::model::Snapshot;
+use daemonset::controller::node_affinity::{RequirementOutcome, Subject, TermOutcome};
+use daemonset::controller::placement::{Obstacle, RuleOutcome, TaintVerdict, explain, judge};
+use daemonset::model::Snapshot;
 
 /// For each rule, how often it was satisfied and how often not; and how often it alone decided.
 #[derive(Debug, Default)]

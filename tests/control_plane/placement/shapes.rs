@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::FakeNode;
-use crate::random::Random;
+use testkit::random::Random;
 
 /// The number of nodes.
 pub(super) const NODES: usize = 48;

@@ -1,6 +1,6 @@
 //! Requests that users may not send, with RBAC's messages.
 
-use ds_plan::simulator::Denial;
+use embedded::Denial;
 use http::Request;
 use kube::Client;
 use kube::client::Body;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ds_plan::simulator::{Server, Store};
+use embedded::{Server, Store};
 use http::Request;
 use jiff::Timestamp;
 use kube::client::Body;
@@ -102,7 +102,7 @@ async fn impatient(kubeconfig: &Path) -> Client {
 pub(super) fn simulated() -> Server {
     let mut store = Store::new(1);
     let namespace = json!({"metadata": {"name": "default"}, "status": {"phase": "Active"}});
-    store.load(ds_plan::simulator::Kind::Namespace, namespace).unwrap();
+    store.load(embedded::Kind::Namespace, namespace).unwrap();
     Server::new(store, Timestamp::now)
 }
 

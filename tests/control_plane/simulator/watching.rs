@@ -1,6 +1,6 @@
 //! Watches: initial events, later events, and their end.
 
-use ds_plan::simulator::Server;
+use embedded::Server;
 use http::Request;
 use kube::Client;
 use kube::client::Body;

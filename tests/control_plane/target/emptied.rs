@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use ds_plan::plan::{sent, settled};
+use planner::plan::{sent, settled};
 
 use super::odd::{daemon_set, env};
 use super::server::{self, Answer, Run};

@@ -1,20 +1,18 @@
 //! Migration of fields from client-side apply to server-side apply, by our rules and on the server.
 
-use ds_plan::{manifest, merge};
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::{
-    APPLIER, decided, defaulted, equal, manifests, ours, ownership_in, server, story, timeless,
-};
-use crate::random::Random;
+use super::{APPLIER, decided, defaulted, equal, ours, ownership_in, server, story, timeless};
+use testkit::manifests;
+use testkit::random::Random;
 
 /// Migrates the fields that client-side appliers own in `live` on the server, and compares the
 /// result. Returns the object afterwards; `None` if no such applier owns anything.
 pub(super) async fn migrate(client: &Client, live: &Value) -> Result<Option<Value>, String> {
     let name = live["metadata"]["name"].as_str().unwrap();
-    let owners = merge::ownership(live, Timestamp::now()).map_err(|error| error.to_string())?;
+    let owners = ssa::ownership(live, Timestamp::now()).map_err(|error| error.to_string())?;
     let from = owners.client_side_appliers();
     if from.is_empty() {
         return Ok(None);
@@ -88,7 +86,7 @@ fn kubectl_by_rule(live: &Value, wanted: &Value) -> Result<Value, String> {
         Ok(object)
     };
     let mut object = apply(live)?;
-    let owners = merge::ownership(&object, Timestamp::now()).map_err(|error| error.to_string())?;
+    let owners = ssa::ownership(&object, Timestamp::now()).map_err(|error| error.to_string())?;
     let from = owners.client_side_appliers();
     if from.is_empty() {
         return Ok(object);

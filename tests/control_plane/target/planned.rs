@@ -1,11 +1,10 @@
 //! A plan describes what then happens: after its handover of fields and its apply, the object is
 //! what `diff` showed, and the next plan is empty.
 
-use ds_plan::merge;
-use ds_plan::model::DesiredDaemonSet;
-use ds_plan::plan::{Change, DaemonSetPlan, Diff, DiffInput, SourceInfo, diff, sent, settled};
+use daemonset::model::DesiredDaemonSet;
 use jiff::Timestamp;
 use kube::Client;
+use planner::plan::{Change, DaemonSetPlan, Diff, DiffInput, SourceInfo, diff, sent, settled};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -13,7 +12,7 @@ use super::server::{self, Answer, Run};
 use super::{APPLIER, Count, api_server, decided, desired, equal, story};
 use crate::harness::ControlPlane;
 use crate::planning;
-use crate::random::Random;
+use testkit::random::Random;
 
 /// The number of objects and manifests to try.
 const PAIRS: u64 = 100;
@@ -103,7 +102,7 @@ async fn carry_out(
 
 /// The new object that `diff` shows; `None` if nothing changes.
 pub(super) fn target(
-    before: &ds_plan::model::Snapshot,
+    before: &daemonset::model::Snapshot,
     desired: &DesiredDaemonSet,
 ) -> Option<Value> {
     let Diff { mut daemon_sets, .. } = diff(DiffInput {
@@ -124,7 +123,7 @@ async fn force_conflicts(client: &Client, plan: &DaemonSetPlan) -> Result<(), St
     }
     let name = plan.name.as_str();
     let live = server::get(client, name).await.unwrap();
-    let owners = merge::ownership(&live, Timestamp::now()).map_err(|error| error.to_string())?;
+    let owners = ssa::ownership(&live, Timestamp::now()).map_err(|error| error.to_string())?;
     let names: Vec<&str> = plan.forced_conflicts.iter().map(String::as_str).collect();
     let version = &live["metadata"]["resourceVersion"];
     let patch = json!([

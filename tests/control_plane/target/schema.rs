@@ -16,7 +16,7 @@ fn the_table_matches_the_server() {
     let mut reader = Reader { schemas: &document["components"]["schemas"], table: BTreeMap::new() };
     reader.structure(DAEMON_SET);
     let text = serde_json::to_string_pretty(&reader.table).unwrap() + "\n";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/merge/schema.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/ssa/src/schema.json");
     if fs::read_to_string(&path).unwrap_or_default() != text {
         let new = path.with_extension("json.new");
         fs::write(&new, text).unwrap();

@@ -4,10 +4,10 @@
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::manifests;
 use super::server::{self, Run};
 use crate::harness::ControlPlane;
-use crate::random::Random;
+use testkit::manifests;
+use testkit::random::Random;
 
 /// Creates a live object, or none, and describes its history.
 pub(super) async fn live(

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::rows::{self, Row};
-use crate::random::Random;
+use testkit::invalid::{self, Row};
+use testkit::random::Random;
 
 /// Fields by Go type and name, from the table of fields.
 type Types = BTreeMap<String, BTreeMap<String, Field>>;
@@ -52,7 +52,7 @@ impl Maker {
 
     /// The valid object with some fields of its pod and its strategy replaced.
     pub(super) fn daemon_set(&mut self) -> Value {
-        let mut object = rows::valid();
+        let mut object = invalid::valid();
         let spec = &mut object["spec"];
         if self.random.one_in(8) {
             spec["updateStrategy"] = self.value("updateStrategy", "DaemonSetUpdateStrategy");
@@ -75,7 +75,7 @@ impl Maker {
                 }
             }
         }
-        rows::plain(object)
+        invalid::plain(object)
     }
 
     fn put(&mut self, holder: &mut Value, name: &str, kind: &str) {

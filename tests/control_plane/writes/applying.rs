@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ds_plan::cluster::{Access, Apply, Kind, OwnedField, Resource, Verb, WriteError};
-use ds_plan::model::Uid;
+use cluster::{Access, Apply, Kind, OwnedField, Resource, Verb, WriteError};
+use daemonset::model::Uid;
 use serde_json::{Value, json};
 
 use super::{admin, agent, cluster_of, image, live, locked, manifest, quiet};
@@ -197,7 +197,7 @@ async fn ownership_is_replaced_and_nothing_else() {
     };
     let after = writer.replace_managed_fields(&annotated, &managed).await.unwrap();
     assert_eq!(after, live(&cluster).await);
-    let without = |daemon_set: &ds_plan::model::DaemonSet| {
+    let without = |daemon_set: &daemonset::model::DaemonSet| {
         let mut raw = Value::clone(&daemon_set.raw);
         let metadata = raw["metadata"].as_object_mut().unwrap();
         metadata.remove("resourceVersion").unwrap();

@@ -1,7 +1,7 @@
 //! Deletes of a pod by its identity.
 
-use ds_plan::cluster::WriteError;
-use ds_plan::model::{Cascade, DaemonSet, Uid};
+use cluster::WriteError;
+use daemonset::model::{Cascade, DaemonSet, Uid};
 
 use super::{admin, live, locked, manifest, quiet};
 use crate::harness::{ControlPlane, wait_until};

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ds_plan::cluster::{
-    Apply, Clock, Kind, LockOptions, Resource, Verb, WritableCluster, WriteError,
-};
+use cluster::{Apply, Clock, Kind, LockOptions, Resource, Verb, WritableCluster, WriteError};
 use http::Method;
 
 use super::{admin, agent, connected, holder, image, live, locked, manifest, quiet};

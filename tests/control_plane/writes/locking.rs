@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ds_plan::cluster::{Apply, Clock, LockError, LockOptions, WritableCluster, WriteError};
+use cluster::{Apply, Clock, LockError, LockOptions, WritableCluster, WriteError};
 
-use ds_plan::model::DaemonSet;
+use daemonset::model::DaemonSet;
 
 use super::{admin, agent, connected, holder, live, manifest, quiet};
 use crate::harness::wait_until_async;

@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use ds_plan::cluster::{
-    Clock, Kind, Observer, Resource, Scope, Target, Verb, View, WritableCluster,
-};
-use ds_plan::model::{ManagedBy, Node, NodeName, Pod, Revision, Snapshot};
+use cluster::{Clock, Kind, Observer, Resource, Scope, Target, Verb, View, WritableCluster};
+use daemonset::model::{ManagedBy, Node, NodeName, Pod, Revision, Snapshot};
 use jiff::Timestamp;
 use serde_json::Value;
 

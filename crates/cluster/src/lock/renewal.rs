@@ -1,0 +1,175 @@
+//! Renews the lease of a lock, three times per lease duration.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use super::record::{self, LeaseRecord};
+use super::{Fence, decide};
+use crate::request::{Call, Requests};
+use crate::retry::Repeat;
+use crate::write_error::Attempted;
+use crate::{Kind, Resource, Verb, WriteError, uri};
+use daemonset::model::{DaemonSetKey, lease_name};
+
+/// The lease of one lock, and the client that renews it.
+pub(super) struct Renewal {
+    pub(super) requests: Arc<Requests>,
+    pub(super) fence: Arc<Fence>,
+    key: DaemonSetKey,
+    identity: String,
+    /// The last version seen. Locked during a write, because the next write depends on its version.
+    record: Mutex<LeaseRecord>,
+}
+
+impl Renewal {
+    pub(super) fn new(
+        requests: Arc<Requests>,
+        key: DaemonSetKey,
+        identity: String,
+        fence: Arc<Fence>,
+        record: LeaseRecord,
+    ) -> Self {
+        Self { requests, fence, key, identity, record: Mutex::new(record) }
+    }
+
+    /// Renews the lease until the lock is lost or released.
+    pub(super) async fn run(self: Arc<Self>) {
+        let interval = self.fence.lease() / 3;
+        while !self.fence.is_gone() {
+            tokio::time::sleep(interval).await;
+            // A failed renewal is retried soon: the lease may not have expired yet.
+            while let Err(error) = self.renew().await {
+                tracing::warn!(%error, daemon_set = %self.key, "cannot renew the lock");
+                if self.fence.is_gone() {
+                    return;
+                }
+                tokio::time::sleep(interval / 5).await;
+            }
+        }
+    }
+
+    async fn renew(&self) -> Result<(), WriteError> {
+        self.write(record::renewed).await
+    }
+
+    pub(super) async fn note(&self, key: &str) -> Option<String> {
+        self.record.lock().await.note(key).map(str::to_owned)
+    }
+
+    pub(super) async fn set_note(&self, key: &str, value: Option<&str>) -> Result<(), WriteError> {
+        if self.fence.is_gone() {
+            return Err(self.unlocked());
+        }
+        let notes = BTreeMap::from([(key, value)]);
+        self.write(|before, _| record::noted(before, &notes)).await
+    }
+
+    pub(super) async fn release(&self) -> Result<(), WriteError> {
+        self.fence.close();
+        self.fence.drained().await;
+        self.write(|before, _| record::released(before)).await
+    }
+
+    /// Writes to the lease, which renews the lock. When its version has changed and it is still
+    /// ours, writes again on top of the new version; when it is not ours, the lock is lost.
+    async fn write(
+        &self,
+        body: impl Fn(&LeaseRecord, &str) -> Value + Send + Sync,
+    ) -> Result<(), WriteError> {
+        let mut record = self.record.lock().await;
+        for last in [false, true] {
+            let sent = self.fence.now();
+            let body = body(&record, &self.requests.lease_time(sent));
+            match self.requests.patch_lease(&self.key, &body, self.fence.lease() / 3).await {
+                Ok(written) => {
+                    *record = written;
+                    self.fence.confirm(sent);
+                    return Ok(());
+                }
+                Err(error @ (WriteError::Stale { .. } | WriteError::NotFound { .. })) => {
+                    let live = self.requests.lease(&self.key).await?;
+                    match live.filter(|live| decide::is_ours(Some(live), &self.identity)) {
+                        Some(live) if !last => *record = live,
+                        Some(_) => return Err(error),
+                        None => {
+                            self.fence.lose();
+                            return Err(self.unlocked());
+                        }
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(self.unlocked())
+    }
+
+    fn unlocked(&self) -> WriteError {
+        WriteError::Unlocked { attempted: attempted(Verb::Patch, &self.key) }
+    }
+}
+
+impl Requests {
+    /// The time that is written into a lease. For display only; no decision depends on it.
+    pub(super) fn lease_time(&self, since_boot: Duration) -> String {
+        let fallback = SignedDuration::try_from(since_boot).unwrap_or_default();
+        let now = self.server_time().unwrap_or(Timestamp::UNIX_EPOCH + fallback);
+        format!("{now:.6}")
+    }
+
+    pub(super) async fn create_lease(
+        &self,
+        key: &DaemonSetKey,
+        lease: &Value,
+        limit: Duration,
+    ) -> Result<LeaseRecord, WriteError> {
+        let path = uri::collection(Resource::Of(Kind::Lease), Some(&key.namespace));
+        self.write_lease(Verb::Create, path, "application/json", key, lease, limit).await
+    }
+
+    /// Patches the lease; the body names the resource version that may be changed.
+    pub(super) async fn patch_lease(
+        &self,
+        key: &DaemonSetKey,
+        patch: &Value,
+        limit: Duration,
+    ) -> Result<LeaseRecord, WriteError> {
+        let name = lease_name(key.name.as_str());
+        let uri = uri::object(Resource::Of(Kind::Lease), &key.namespace, &name);
+        self.write_lease(Verb::Patch, uri, "application/merge-patch+json", key, patch, limit).await
+    }
+
+    async fn write_lease(
+        &self,
+        verb: Verb,
+        path: String,
+        media_type: &'static str,
+        key: &DaemonSetKey,
+        body: &Value,
+        limit: Duration,
+    ) -> Result<LeaseRecord, WriteError> {
+        let call = Call {
+            verb,
+            body: Some((media_type, body.to_string().into())),
+            repeat: Repeat::Unwanted,
+            limit,
+            ..Call::get(Resource::Of(Kind::Lease), path)
+        };
+        let answer = self.write_text(None, &call, attempted(verb, key)).await?;
+        Ok(Self::lease_of(&answer)?)
+    }
+}
+
+fn attempted(verb: Verb, key: &DaemonSetKey) -> Attempted {
+    Attempted {
+        verb,
+        resource: Resource::Of(Kind::Lease),
+        namespace: Some(key.namespace.clone()),
+        name: lease_name(key.name.as_str()),
+        dry_run: false,
+    }
+}

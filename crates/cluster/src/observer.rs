@@ -1,0 +1,254 @@
+//! The observer of a rollout of one DaemonSet: all nodes, and the DaemonSet's pods, revisions and
+//! `FailedCreate` events, each kept current by a watch.
+//!
+//! Staleness: a change arrives within milliseconds while the watch works. When a connection dies
+//! silently, no changes arrive until the watch counts as dead (75 s without an event or bookmark)
+//! and is resumed. A watch never stops silently: [`Observer::health`] shows for each watch the time
+//! since the last event and the current error.
+
+mod failed_create;
+mod feeds;
+mod shared;
+mod task;
+mod view;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch as channel;
+use tokio::task::JoinSet;
+
+use self::shared::Shared;
+use self::task::{Task, WatchHandler};
+use super::decode::SnapshotBuilder;
+use super::failure::{Failure, Refusal};
+use super::live::Decoder;
+use super::request::{REQUEST_LIMIT, Requests};
+use super::watch::{self, End, Feed};
+use super::{Clock, Error, Kind, LiveCluster, Permission, Resource, Verb};
+use daemonset::model::{
+    ClusterInfo, Coverage, DaemonSetKey, LabelSelector, ManagedBy, Snapshot, Uid,
+};
+
+/// The time without an event after which a watch is reopened. Servers send bookmarks every minute.
+const SILENCE: Duration = Duration::from_secs(75);
+
+/// The DaemonSet to observe.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The DaemonSet's key. It need not exist yet.
+    pub key: DaemonSetKey,
+    /// Its manager: decides whether the DaemonSet object or its record is watched.
+    pub managed_by: ManagedBy,
+    /// `spec.selector`: selects pods and revisions. A pod that does not match does not belong to
+    /// the DaemonSet even if it has its owner reference: the controller releases it.
+    pub selector: LabelSelector,
+    /// Whether to watch the events of the DaemonSet too, which RBAC may forbid.
+    pub events: bool,
+}
+
+/// A warning of the DaemonSet controller (upstream: `v1` Event on the DaemonSet).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedCreate {
+    /// The event's name; a repeated event keeps it.
+    pub event: String,
+    /// The uid of the DaemonSet.
+    pub about: Uid,
+    /// The reason, such as `FailedCreate`.
+    pub reason: String,
+    /// The message.
+    pub message: String,
+    /// The number of occurrences.
+    pub count: u32,
+    /// The time of the last occurrence, by the server's clock.
+    pub last: Option<Timestamp>,
+}
+
+/// The observed objects at one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Nodes, pods, revisions and the DaemonSet, if it exists. `observed_at` is the server's time.
+    /// Namespaces and the cluster's name are not observed.
+    pub snapshot: Snapshot,
+    /// A counter of the changes of nodes.
+    pub nodes_version: u64,
+    /// The warnings about the DaemonSet, oldest first.
+    pub failed_creates: Vec<FailedCreate>,
+}
+
+/// The health of one watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchHealth {
+    /// The watched resource.
+    pub resource: Resource,
+    /// The time since the last event or bookmark.
+    pub silent: Duration,
+    /// The current error; `None` while the watch works.
+    pub failure: Option<String>,
+}
+
+/// Keeps a [`View`] current until it is dropped. Clones share the view, and each is notified of
+/// changes separately.
+#[derive(Clone)]
+pub struct Observer {
+    shared: Arc<Shared>,
+    requests: Arc<Requests>,
+    changes: channel::Receiver<u64>,
+    /// The start by the local wall clock and by the monotonic clock.
+    begun: (Timestamp, Duration),
+    /// The tasks of the watches. They end with the last clone.
+    _watches: Arc<JoinSet<()>>,
+}
+
+impl LiveCluster {
+    /// Starts an observer. Returns when all objects have been listed. `now` is the local time, for
+    /// a server that sends no `Date`.
+    ///
+    /// # Errors
+    /// As [`LiveCluster::snapshot`]; all missing permissions to list or watch are in one error.
+    /// [`Observer::health`] reports later errors until they are resolved.
+    pub async fn observe(
+        &self,
+        target: &Target,
+        clock: Clock,
+        now: Timestamp,
+    ) -> Result<Observer, Error> {
+        let begun = (now, clock.now());
+        let sink = || Decoder::new(&self.requests.server);
+        let mut listed = self.read_all(feeds::lists(target), &sink).await?;
+        listed.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut resources: Vec<_> =
+            listed.iter().map(|(list, _)| Resource::Of(list.kind)).collect();
+        resources.extend(target.events.then_some(Resource::Of(Kind::Event)));
+        let view = View::empty(self.name(), target);
+        let shared = Arc::new(Shared::new(clock, view, &resources));
+        let mut tasks = Vec::new();
+        for (list, decoder) in listed {
+            let mut task = self.task(&shared, tasks.len(), feeds::feed_of(&list));
+            task.version = task.handler.replace(list.kind, decoder)?;
+            task.list = Some(list);
+            tasks.push(task);
+        }
+        if target.events {
+            tasks.push(self.task(&shared, tasks.len(), feeds::failed_creates(target)));
+        }
+        let watches = self.begin(tasks).await?;
+        let changes = shared.subscribe();
+        Ok(Observer {
+            shared,
+            requests: Arc::clone(&self.requests),
+            changes,
+            begun,
+            _watches: Arc::new(watches),
+        })
+    }
+
+    fn task(&self, shared: &Arc<Shared>, number: usize, feed: Feed) -> Task {
+        let handler = WatchHandler {
+            shared: Arc::clone(shared),
+            number,
+            server: Arc::clone(&self.requests.server),
+            kind: match feed.resource {
+                // Events are not objects of the view.
+                Resource::Of(Kind::Event)
+                | Resource::PodLog
+                | Resource::AccessReview
+                | Resource::Version => None,
+                Resource::Of(kind) => Some(kind),
+            },
+            snapshot_builder: SnapshotBuilder::default(),
+        };
+        let (requests, page_size) = (Arc::clone(&self.requests), self.page_size);
+        Task { requests, feed, list: None, page_size, version: None, handler }
+    }
+
+    /// Opens all watches concurrently, and reports all forbidden ones in one error. Each task
+    /// handles other errors itself.
+    async fn begin(&self, tasks: Vec<Task>) -> Result<JoinSet<()>, Error> {
+        let opening = tasks
+            .iter()
+            .map(|task| watch::open(&self.requests, &task.feed, task.version.as_deref()));
+        let opened = futures::future::join_all(opening).await;
+        let (mut running, mut missing, mut first_message) = (JoinSet::new(), Vec::new(), None);
+        for (task, opened) in tasks.into_iter().zip(opened) {
+            if let Err(End::Failed(Failure::Status(Refusal { code: 403, message, .. }))) = &opened {
+                let Feed { resource, namespace, .. } = &task.feed;
+                let (verb, resource) = (Verb::Watch, *resource);
+                missing.push(Permission { verb, resource, namespace: namespace.clone() });
+                first_message.get_or_insert_with(|| message.clone());
+            }
+            running.spawn(task.run(opened.ok()));
+        }
+        missing.sort();
+        match first_message {
+            Some(message) => Err(Error::Forbidden { missing, message }),
+            None => Ok(running),
+        }
+    }
+}
+
+impl View {
+    /// An empty view.
+    fn empty(cluster: Option<&str>, target: &Target) -> Self {
+        let scope = Some([target.key.namespace.clone()].into());
+        let snapshot = Snapshot {
+            unreadable: Vec::new(),
+            cluster: ClusterInfo { name: cluster.map(str::to_owned), ..ClusterInfo::default() },
+            observed_at: Timestamp::UNIX_EPOCH,
+            nodes: Vec::new(),
+            pods: Vec::new(),
+            daemon_sets: Vec::new(),
+            records_beside: BTreeSet::new(),
+            revisions: Vec::new(),
+            namespaces: Vec::new(),
+            services: Vec::new(),
+            leases: Vec::new(),
+            coverage: Coverage {
+                scope,
+                managed_fields: true,
+                namespaces: false,
+                services: false,
+                leases: false,
+                records: false,
+                masked: None,
+            },
+        };
+        Self { snapshot, nodes_version: 0, failed_creates: Vec::new() }
+    }
+}
+
+impl Observer {
+    /// Calls `look` with the view. The view is locked meanwhile: return quickly and do not block.
+    pub fn look<R>(&self, look: impl FnOnce(&View) -> R) -> R {
+        let mut view = self.shared.view();
+        let (now, began) = self.begun;
+        let since = SignedDuration::try_from(self.shared.clock.now().saturating_sub(began));
+        let local = || now + since.unwrap_or_default();
+        view.snapshot.observed_at = self.requests.server_time().unwrap_or_else(local);
+        look(&view)
+    }
+
+    /// Waits until the view or the health of a watch has changed since the last call. Returns at
+    /// once if it already has; several changes count as one.
+    pub async fn changed(&mut self) {
+        // Cannot fail: `shared` owns the sender.
+        let _ = self.changes.changed().await;
+    }
+
+    /// The health of each watch.
+    pub fn health(&self) -> Vec<WatchHealth> {
+        self.shared.health()
+    }
+
+    /// Whether all watches work and none has been silent for too long. Check this before acting on
+    /// the view. After the machine was suspended it is false until the watches are reopened. It
+    /// stays false once the servers' time has gone back: recorded times are then in the future.
+    pub fn is_current(&self) -> bool {
+        // A watch that counts as dead has the time of one request to be reopened.
+        let limit = SILENCE + REQUEST_LIMIT;
+        let stands = |watch: &WatchHealth| watch.failure.is_none() && watch.silent < limit;
+        self.health().iter().all(stands) && !self.requests.clock_went_back()
+    }
+}

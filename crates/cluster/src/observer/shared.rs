@@ -1,0 +1,90 @@
+//! The state shared by the watches of an observer: the view, their health, and the notification.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{View, WatchHealth};
+use crate::{Clock, Resource};
+
+pub(super) struct Shared {
+    pub(super) clock: Clock,
+    view: Mutex<View>,
+    pulses: Mutex<Vec<Pulse>>,
+    /// The counter of changes, which notifies the observers.
+    changes: watch::Sender<u64>,
+}
+
+/// The state of one watch.
+struct Pulse {
+    resource: Resource,
+    /// The time of the last event.
+    last: Duration,
+    failure: Option<String>,
+}
+
+impl Shared {
+    pub(super) fn new(clock: Clock, view: View, resources: &[Resource]) -> Self {
+        let now = clock.now();
+        let pulse = |resource: &Resource| Pulse { resource: *resource, last: now, failure: None };
+        let pulses = Mutex::new(resources.iter().map(pulse).collect());
+        Self { clock, view: Mutex::new(view), pulses, changes: watch::Sender::new(0) }
+    }
+
+    pub(super) fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Changes the view, and notifies the observers if `change` returns true.
+    pub(super) fn change(&self, change: impl FnOnce(&mut View) -> bool) {
+        if change(&mut self.view()) {
+            self.tell();
+        }
+    }
+
+    pub(super) fn health(&self) -> Vec<WatchHealth> {
+        let now = self.clock.now();
+        let pulses = self.pulses();
+        let health = |pulse: &Pulse| WatchHealth {
+            resource: pulse.resource,
+            silent: now.saturating_sub(pulse.last),
+            failure: pulse.failure.clone(),
+        };
+        pulses.iter().map(health).collect()
+    }
+
+    pub(super) fn last_life(&self, number: usize) -> Duration {
+        self.pulses()[number].last
+    }
+
+    pub(super) fn life(&self, number: usize) {
+        self.pulses()[number].last = self.clock.now();
+    }
+
+    pub(super) fn record_failure(&self, number: usize, failure: String) {
+        tracing::debug!(number, failure, "a watch failed");
+        let before = self.pulses()[number].failure.replace(failure);
+        if before.is_none() {
+            self.tell();
+        }
+    }
+
+    pub(super) fn recovered(&self, number: usize) {
+        if self.pulses()[number].failure.take().is_some() {
+            self.tell();
+        }
+    }
+
+    fn pulses(&self) -> MutexGuard<'_, Vec<Pulse>> {
+        self.pulses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+}

@@ -1,0 +1,170 @@
+//! The task of one watch: reads it, reopens it when it ends, and lists again when necessary.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::client::Body;
+
+use super::shared::Shared;
+use super::{FailedCreate, SILENCE};
+use crate::decode::SnapshotBuilder;
+use crate::list::{self, List};
+use crate::live::Decoder;
+use crate::request::Requests;
+use crate::watch::{self, Change, Feed, Listener, Pauses};
+use crate::{Error, Kind};
+use daemonset::model::{ClusterInfo, Coverage};
+
+/// The task of one watch, which never ends.
+pub(super) struct Task {
+    pub(super) requests: Arc<Requests>,
+    pub(super) feed: Feed,
+    /// The list to read again when changes were missed; without it, the watch starts with all
+    /// objects.
+    pub(super) list: Option<List>,
+    pub(super) page_size: u32,
+    /// The version where the next watch continues; `None` to start with all objects.
+    pub(super) version: Option<String>,
+    pub(super) handler: WatchHandler,
+}
+
+/// The time after which a watch counts as successful.
+const GOOD_LIFE: Duration = Duration::from_secs(1);
+
+impl Task {
+    /// Runs for ever. `opened` is a watch that is already open.
+    pub(super) async fn run(mut self, mut opened: Option<Body>) {
+        let seed = self.requests.jitter_seed(self.handler.number);
+        let mut pauses = Pauses::new(seed);
+        loop {
+            let begun = self.handler.shared.clock.now();
+            let end = match self.open(opened.take()).await {
+                Ok(body) => {
+                    self.handler.shared.recovered(self.handler.number);
+                    watch::follow(body, &mut self.version, SILENCE, &mut self.handler).await
+                }
+                Err(end) => end,
+            };
+            let lived = self.handler.shared.last_life(self.handler.number).saturating_sub(begun)
+                >= GOOD_LIFE;
+            if lived {
+                pauses = Pauses::new(seed);
+            }
+            let next = watch::next(end, lived);
+            if let Some(failure) = next.failure {
+                self.handler.shared.record_failure(self.handler.number, failure);
+            }
+            if let Some(asked_for) = next.pause {
+                tokio::time::sleep(pauses.pause(asked_for)).await;
+            }
+            if next.list {
+                self.version = None;
+                self.list_again(&mut pauses).await;
+            }
+        }
+    }
+
+    async fn open(&self, opened: Option<Body>) -> Result<Body, watch::End> {
+        match opened {
+            Some(body) => Ok(body),
+            None => watch::open(&self.requests, &self.feed, self.version.as_deref()).await,
+        }
+    }
+
+    /// Lists again, with retries until it succeeds.
+    async fn list_again(&mut self, pauses: &mut Pauses) {
+        let Some(list) = self.list.clone() else { return };
+        loop {
+            let sink = || Decoder::new(&self.requests.server);
+            match list::read(&self.requests, &list, self.page_size, &sink).await {
+                Ok(decoder) => match self.handler.replace(list.kind, decoder) {
+                    Ok(version) => {
+                        self.version = version;
+                        return;
+                    }
+                    Err(error) => {
+                        self.handler.shared.record_failure(self.handler.number, error.to_string());
+                    }
+                },
+                Err(error) => {
+                    self.handler.shared.record_failure(self.handler.number, error.to_string());
+                }
+            }
+            tokio::time::sleep(pauses.pause(Duration::ZERO)).await;
+        }
+    }
+}
+
+/// Decodes the events of one watch, and applies them to the view.
+pub(super) struct WatchHandler {
+    pub(super) shared: Arc<Shared>,
+    /// The index of the watch.
+    pub(super) number: usize,
+    pub(super) server: Arc<str>,
+    /// The kind of the objects; `None` for events.
+    pub(super) kind: Option<Kind>,
+    pub(super) snapshot_builder: SnapshotBuilder,
+}
+
+impl WatchHandler {
+    /// Replaces all objects of a kind in the view, and returns the version where the watch
+    /// continues.
+    pub(super) fn replace(&self, kind: Kind, decoder: Decoder) -> Result<Option<String>, Error> {
+        let Decoder { mut snapshot_builder, version, .. } = decoder;
+        if let Some(object) = snapshot_builder.unreadable_record() {
+            return Err(Error::Object { origin: Arc::clone(&self.server), object });
+        }
+        let coverage = Coverage {
+            scope: None,
+            managed_fields: true,
+            namespaces: false,
+            services: false,
+            leases: false,
+            records: false,
+            masked: None,
+        };
+        let listed = snapshot_builder
+            .into_snapshot(ClusterInfo::default(), Timestamp::UNIX_EPOCH, coverage)
+            .map_err(|(kind, name)| Error::Duplicate {
+                origin: Arc::clone(&self.server),
+                kind,
+                name,
+            })?;
+        self.shared.life(self.number);
+        self.shared.change(|view| view.replace(kind, listed));
+        Ok(version)
+    }
+}
+
+impl Listener for WatchHandler {
+    fn life(&mut self) {
+        self.shared.life(self.number);
+    }
+
+    fn silent(&self) -> Duration {
+        self.shared.clock.now().saturating_sub(self.shared.last_life(self.number))
+    }
+
+    fn change(&mut self, change: Change, json: &str) -> Result<(), String> {
+        let Some(kind) = self.kind else {
+            // The server deletes old events; their warnings stay valid.
+            if change == Change::Put {
+                let failed_create = FailedCreate::read(json).map_err(|error| error.to_string())?;
+                self.shared.change(|view| view.report_failed_create(failed_create));
+            }
+            return Ok(());
+        };
+        self.snapshot_builder.add(kind, 0, json).map_err(|error| error.to_string())?;
+        if let Some(error) = self.snapshot_builder.unreadable_record() {
+            return Err(error.to_string());
+        }
+        if let Some(object) = self.snapshot_builder.take_last(kind) {
+            self.shared.change(|view| match change {
+                Change::Put => view.put(object),
+                Change::Gone => view.remove(&object),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Updates the view: sorted lists, changed in place, one object at a time.
+
+use std::cmp::Ordering;
+
+use super::{FailedCreate, View};
+use crate::Kind;
+use crate::decode::Object;
+use daemonset::model::{DaemonSet, Node, Pod, Revision, Snapshot};
+
+/// The number of warnings that are kept, the newest ones.
+const MAX_FAILED_CREATES: usize = 100;
+
+impl View {
+    /// Adds or replaces an object. Returns whether that changed the view: heartbeats do not.
+    pub(super) fn put(&mut self, object: Object) -> bool {
+        let snapshot = &mut self.snapshot;
+        match object {
+            Object::Node(node) => {
+                let changed = put(&mut snapshot.nodes, node, by_name_of_node);
+                self.count_nodes(changed)
+            }
+            Object::Pod(pod) => put(&mut snapshot.pods, pod, by_name_of_pod),
+            Object::DaemonSet(it) => put(&mut snapshot.daemon_sets, it, by_key),
+            Object::ControllerRevision(it) => put(&mut snapshot.revisions, it, by_name_of_revision),
+        }
+    }
+
+    /// Removes an object. Returns whether it was in the view.
+    pub(super) fn remove(&mut self, object: &Object) -> bool {
+        let snapshot = &mut self.snapshot;
+        match object {
+            Object::Node(node) => {
+                let changed = remove(&mut snapshot.nodes, node, by_name_of_node);
+                self.count_nodes(changed)
+            }
+            Object::Pod(pod) => remove(&mut snapshot.pods, pod, by_name_of_pod),
+            Object::DaemonSet(it) => remove(&mut snapshot.daemon_sets, it, by_key),
+            Object::ControllerRevision(it) => {
+                remove(&mut snapshot.revisions, it, by_name_of_revision)
+            }
+        }
+    }
+
+    /// Replaces all objects of one kind by those of a list. Returns whether that changed the view.
+    pub(super) fn replace(&mut self, kind: Kind, listed: Snapshot) -> bool {
+        let known = &mut self.snapshot;
+        match kind {
+            Kind::Node => {
+                let changed = replace(&mut known.nodes, listed.nodes);
+                self.count_nodes(changed)
+            }
+            Kind::Pod => replace(&mut known.pods, listed.pods),
+            Kind::DaemonSet | Kind::DaemonSetRecord => {
+                replace(&mut known.daemon_sets, listed.daemon_sets)
+            }
+            Kind::ControllerRevision => replace(&mut known.revisions, listed.revisions),
+            // Not observed.
+            Kind::Namespace | Kind::Service | Kind::Lease | Kind::Event => false,
+        }
+    }
+
+    /// Increments the counter of node changes if `changed`.
+    fn count_nodes(&mut self, changed: bool) -> bool {
+        self.nodes_version += u64::from(changed);
+        changed
+    }
+
+    /// Adds a warning, or updates it when it occurred again. Returns whether the view changed.
+    pub(super) fn report_failed_create(&mut self, failed_create: FailedCreate) -> bool {
+        if self.failed_creates.contains(&failed_create) {
+            return false;
+        }
+        self.failed_creates.retain(|known| known.event != failed_create.event);
+        self.failed_creates.push(failed_create);
+        self.failed_creates.sort_by(|a, b| (a.last, &a.event).cmp(&(b.last, &b.event)));
+        let surplus = self.failed_creates.len().saturating_sub(MAX_FAILED_CREATES);
+        self.failed_creates.drain(..surplus);
+        true
+    }
+}
+
+fn by_name_of_node(a: &Node, b: &Node) -> Ordering {
+    a.name.cmp(&b.name)
+}
+
+fn by_name_of_pod(a: &Pod, b: &Pod) -> Ordering {
+    (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))
+}
+
+fn by_key(a: &DaemonSet, b: &DaemonSet) -> Ordering {
+    a.key.cmp(&b.key)
+}
+
+fn by_name_of_revision(a: &Revision, b: &Revision) -> Ordering {
+    (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))
+}
+
+fn put<T: PartialEq>(list: &mut Vec<T>, item: T, order: fn(&T, &T) -> Ordering) -> bool {
+    match list.binary_search_by(|known| order(known, &item)) {
+        Ok(at) if list[at] == item => false,
+        Ok(at) => {
+            list[at] = item;
+            true
+        }
+        Err(at) => {
+            list.insert(at, item);
+            true
+        }
+    }
+}
+
+fn remove<T>(list: &mut Vec<T>, item: &T, order: fn(&T, &T) -> Ordering) -> bool {
+    let found = list.binary_search_by(|known| order(known, item));
+    if let Ok(at) = found {
+        list.remove(at);
+    }
+    found.is_ok()
+}
+
+fn replace<T: PartialEq>(list: &mut Vec<T>, new: Vec<T>) -> bool {
+    let changed = *list != new;
+    *list = new;
+    changed
+}

@@ -1,0 +1,155 @@
+//! One watch: a stream of changes after a resource version (upstream: `watch=true`, client-go's
+//! `Reflector`).
+//!
+//! Watches end often: servers close them after a while, connections break, versions expire. The
+//! next step depends on how the watch ended (`again`). Not here: the handling of the changes.
+
+mod again;
+mod line;
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use kube::client::Body;
+
+pub(super) use again::{Pauses, next};
+pub(super) use line::Change;
+
+use self::line::{Line, Lines};
+use super::answer::frame;
+use super::failure::{self, Failure, Refusal};
+use super::list::Narrowed;
+use super::request::{Call, Requests};
+use super::{Resource, Verb, uri};
+use daemonset::model::NamespaceName;
+
+/// How often a silent watch is checked.
+const ATTENTION: Duration = Duration::from_secs(5);
+
+/// The objects to watch.
+#[derive(Clone, Debug)]
+pub(super) struct Feed {
+    pub(super) resource: Resource,
+    /// `None` is the whole cluster.
+    pub(super) namespace: Option<NamespaceName>,
+    pub(super) narrowed: Narrowed,
+}
+
+/// Why a watch ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The server closed it, or the connection was lost: no change is missed.
+    Closed,
+    /// Nothing was received for so long that the connection counts as dead.
+    Silent,
+    /// The version is too old for the server (410), or the server reported another error: changes
+    /// may have been missed.
+    Expired,
+    /// It could not be opened.
+    Failed(Failure),
+    /// A line is not a valid event.
+    Garbled(String),
+}
+
+impl Feed {
+    /// The request for the changes after `version`. The server decides how long it lasts: half an
+    /// hour to an hour.
+    fn call(&self, version: Option<&str>) -> Call {
+        let path = uri::collection(self.resource, self.namespace.as_ref());
+        let version = version.as_ref().map(|version| version as &dyn Display);
+        let pairs: [(&str, Option<&dyn Display>); 3] = [
+            ("watch", Some(&true)),
+            ("allowWatchBookmarks", Some(&true)),
+            ("resourceVersion", version),
+        ];
+        let uri = uri::with_query(path, pairs.into_iter().chain(self.narrowed.pairs()));
+        Call { verb: Verb::Watch, ..Call::get(self.resource, uri) }
+    }
+}
+
+/// Receives the events of a watch.
+pub(super) trait Listener: Send {
+    /// Called when any bytes are received, including bookmarks.
+    fn life(&mut self);
+
+    /// The time since the last call of [`life`](Self::life).
+    fn silent(&self) -> Duration;
+
+    /// Called for each change of an object.
+    ///
+    /// # Errors
+    /// The object is invalid.
+    fn change(&mut self, change: Change, json: &str) -> Result<(), String>;
+}
+
+/// Opens a watch after `version`. Without one, all existing objects come first.
+///
+/// # Errors
+/// The watch could not be opened.
+pub(super) async fn open(
+    requests: &Requests,
+    feed: &Feed,
+    version: Option<&str>,
+) -> Result<Body, End> {
+    let call = feed.call(version);
+    let opened = tokio::time::timeout(call.limit, requests.open(&call)).await;
+    match opened.unwrap_or(Err(Failure::Timeout(call.limit))) {
+        Ok(answer) => Ok(answer.into_body()),
+        Err(Failure::Status(Refusal { code: 410, .. })) => Err(End::Expired),
+        Err(failure) => Err(End::Failed(failure)),
+    }
+}
+
+/// Reads a watch until it ends. Updates `version`, where the next watch continues.
+pub(super) async fn follow(
+    mut body: Body,
+    version: &mut Option<String>,
+    silence: Duration,
+    listener: &mut impl Listener,
+) -> End {
+    listener.life();
+    let mut lines = Lines::default();
+    loop {
+        match tokio::time::timeout(ATTENTION, frame(&mut body)).await {
+            Err(_) if listener.silent() >= silence => return End::Silent,
+            Err(_) => {}
+            Ok(None) => return End::Closed,
+            Ok(Some(Err(error))) => {
+                tracing::debug!(reason = failure::root(&error), "lost the connection of a watch");
+                return End::Closed;
+            }
+            Ok(Some(Ok(bytes))) => {
+                listener.life();
+                lines.push(&bytes);
+                if let Some(end) = take(&mut lines, version, listener) {
+                    return end;
+                }
+            }
+        }
+    }
+}
+
+/// Handles all complete lines. Returns the end if one of them ends the watch.
+fn take(
+    lines: &mut Lines,
+    version: &mut Option<String>,
+    listener: &mut impl Listener,
+) -> Option<End> {
+    loop {
+        match lines.next() {
+            Ok(None) => return None,
+            Ok(Some(Line::Change { change, version: now, json })) => {
+                if let Err(reason) = listener.change(change, json) {
+                    return Some(End::Garbled(reason));
+                }
+                *version = Some(now);
+            }
+            Ok(Some(Line::Bookmark { version: now })) => *version = Some(now),
+            Ok(Some(Line::Error { code, message })) => {
+                tracing::debug!(code, message, "the server ended the watch");
+                return Some(End::Expired);
+            }
+            Err(reason) => return Some(End::Garbled(reason)),
+        }
+    }
+}

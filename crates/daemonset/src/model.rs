@@ -1,0 +1,82 @@
+//! Plain data types that all modules share: nodes, pods, DaemonSets, revisions, and a cluster at
+//! one moment. No Kubernetes client types, no input or output, no clock.
+//!
+//! The types are slim: they contain what planning needs; the rest of an object is dropped while it
+//! is read. Two values are kept whole as JSON, because they are compared byte by byte: the pod
+//! template and the data of a revision.
+
+mod cascade;
+mod cluster_size;
+mod commit;
+mod daemon_set;
+mod desired;
+mod faults;
+mod field_path;
+mod label_syntax;
+mod labels;
+mod lease;
+pub mod mask;
+mod min_ready;
+mod names;
+mod node;
+mod pod;
+mod policy;
+mod record;
+mod revision;
+mod scheduling;
+mod selector;
+mod service;
+mod snapshot;
+mod text_map;
+
+pub use cascade::Cascade;
+pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
+pub use commit::{is_commit_id, short_commit};
+pub use daemon_set::{
+    DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, ParseKeyError, PodTemplate,
+    UpdateStrategy,
+};
+pub use desired::{DesiredDaemonSet, LoosenedPolicy, ManifestFile, Place};
+pub use faults::{
+    ApiFault, Faults, FaultsKind, FaultsVersion, FaultyAnswer, ImageFault, NodeEvent,
+    NodeSelection, Period, Span,
+};
+pub use field_path::{FieldPath, Literal, PathStep, extend_path};
+pub use label_syntax::{is_label_key, is_label_value};
+pub use labels::{Interner, Labels};
+pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates, lease_name};
+pub use min_ready::MinReady;
+pub use names::{DaemonSetName, NamespaceName, NodeName, PodName, RevisionHash, RevisionName, Uid};
+pub use node::{Node, NodeReadiness};
+pub use pod::{ContainerFailure, ControllerRef, Pod, PodPhase, PodReadiness, PodTarget, Unready};
+pub use policy::{
+    Deadline, OnFailure, PolicyKind, PolicyMetadata, PolicySpec, PolicyVersion, Ramp,
+    RolloutPolicy, Selects, SkipUnreadyNodes,
+};
+pub use record::{ManagedBy, RECORD_LABEL, record_name};
+pub use revision::{Revision, RevisionNumber};
+pub use scheduling::null_as_default;
+pub use scheduling::{
+    NodeSelectorRequirement, NodeSelectorTerm, PodPlacement, Taint, TaintEffect, Toleration,
+};
+pub use selector::{LabelSelector, LabelSelectorRequirement};
+pub use service::Service;
+pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot, Unreadable};
+pub use text_map::{TextMap, TextSet};
+
+/// The field manager of everything that `ds-apply` writes.
+pub const FIELD_MANAGER: &str = "ds-apply";
+
+/// Label on each daemon pod and revision: the hash of the template it came from
+/// (upstream: `DefaultDaemonSetUniqueLabelKey`).
+pub const REVISION_HASH_LABEL: &str = "controller-revision-hash";
+
+/// Label on each daemon pod: the DaemonSet's template generation when the pod was created.
+pub const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";
+
+/// Annotation of a DaemonSet that serves `templateGeneration` (upstream:
+/// `DeprecatedTemplateGeneration`).
+pub const TEMPLATE_GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
+
+/// Annotation with the reason for a revision; `kubectl rollout history` prints it.
+pub const CHANGE_CAUSE_ANNOTATION: &str = "kubernetes.io/change-cause";

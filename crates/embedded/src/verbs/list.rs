@@ -1,0 +1,210 @@
+//! Lists objects of a kind, in pages, at the current or an earlier version (upstream: `limit`,
+//! `continue`, `resourceVersion`, `resourceVersionMatch`).
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::Verbs;
+use crate::selector::Selector;
+use crate::{Cause, Expired, Kind, Object, Reason, Status, Store};
+
+/// Options of a list.
+#[derive(Clone, Debug, Default)]
+pub struct ListOptions {
+    /// Selector of the objects.
+    pub selector: Selector,
+    /// Size of a page; 0 for all objects.
+    pub limit: usize,
+    /// The `continue` token of the previous page; empty for the first.
+    pub token: String,
+    /// Requested `resourceVersion`; empty for the latest.
+    pub version: String,
+    /// `resourceVersionMatch`: `Exact`, `NotOlderThan`, or empty.
+    pub version_match: String,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Objects of the page.
+    pub items: Vec<Arc<Object>>,
+    /// Version of the list.
+    pub version: u64,
+    /// The `continue` token of the next page; empty on the last.
+    pub token: String,
+    /// Number of objects after this page, if it is known.
+    pub remaining: Option<usize>,
+}
+
+/// The start of a page, and its version.
+struct Start {
+    version: u64,
+    /// Key of the last object of the previous page.
+    after: Option<String>,
+}
+
+impl Verbs<'_> {
+    /// One page of the objects of a kind, of one namespace or of all.
+    ///
+    /// # Errors
+    /// 410 if the version of the first page has expired, 400 for invalid options.
+    pub fn list(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<Page, Status> {
+        list(self.store, kind, namespace, options)
+    }
+}
+
+/// Lists the objects of a store.
+pub(crate) fn list(
+    store: &Store,
+    kind: Kind,
+    namespace: Option<&str>,
+    options: &ListOptions,
+) -> Result<Page, Status> {
+    check(options)?;
+    let start = start(store, options)?;
+    let after = |key: &str| start.after.as_ref().is_none_or(|after| key > after.as_str());
+    let wanted =
+        |object: &&Arc<Object>| after(object.key().as_str()) && options.selector.selects(object);
+    let room = if options.limit == 0 { usize::MAX } else { options.limit };
+    let (mut items, more): (Vec<Arc<Object>>, usize) = if start.version == store.version() {
+        take(store.objects(kind, namespace).filter(wanted), room)
+    } else {
+        let then = store.objects_as_of(kind, namespace, start.version);
+        let then = then.map_err(|_: Expired| expired_token(store, &start, options))?;
+        take(then.values().filter(wanted), room)
+    };
+    items.shrink_to_fit();
+    let token = match items.last() {
+        Some(last) if more > 0 => token(start.version, last.key().as_str()),
+        _ => String::new(),
+    };
+    // With a selector the remaining objects are not counted, as on the server.
+    let countable = more > 0 && options.selector.is_everything();
+    let remaining = countable.then_some(more);
+    Ok(Page { items, version: start.version, token, remaining })
+}
+
+/// The first `room` objects, and the number of the remaining ones.
+fn take<'o>(
+    mut objects: impl Iterator<Item = &'o Arc<Object>>,
+    room: usize,
+) -> (Vec<Arc<Object>>, usize) {
+    let items = objects.by_ref().take(room).map(Arc::clone).collect();
+    (items, objects.count())
+}
+
+/// Validates the options (upstream: `ValidateListOptions`).
+fn check(options: &ListOptions) -> Result<(), Status> {
+    let ListOptions { token, version, version_match, .. } = options;
+    let cause = |reason, message: &str| Cause {
+        reason,
+        message: message.to_owned(),
+        field: "resourceVersionMatch".to_owned(),
+    };
+    let forbidden = |why: &str| {
+        vec![cause("FieldValueForbidden", &format!("Forbidden: resourceVersionMatch {why}"))]
+    };
+    let causes = match version_match.as_str() {
+        "" => return Ok(()),
+        _ if version.is_empty() => forbidden("is forbidden unless resourceVersion is provided"),
+        _ if !token.is_empty() => forbidden("is forbidden when continue is provided"),
+        "Exact" if version == "0" => forbidden("\"exact\" is forbidden for resourceVersion \"0\""),
+        "Exact" | "NotOlderThan" => return Ok(()),
+        unknown => vec![cause(
+            "FieldValueNotSupported",
+            &format!(
+                "Unsupported value: {unknown:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+            ),
+        )],
+    };
+    Err(Status::invalid_options("ListOptions", &causes))
+}
+
+fn start(store: &Store, options: &ListOptions) -> Result<Start, Status> {
+    let ListOptions { token, version, version_match, .. } = options;
+    if !token.is_empty() {
+        if !version.is_empty() && version != "0" {
+            let why = "specifying resource version is not allowed when using continue";
+            return Err(Status::bad_request(why));
+        }
+        return read_token(token).ok_or_else(|| {
+            let why = "continue key is not valid: illegal base64 data at input byte 0";
+            Status::bad_request(format!("invalid continue token: {why}"))
+        });
+    }
+    if version.is_empty() || version == "0" {
+        return Ok(Start { version: store.version(), after: None });
+    }
+    let wanted = version.parse::<u64>().map_err(|_| {
+        let Status { message, .. } = unparsable_version(version);
+        Status::bad_request(format!("invalid resource version: {message}"))
+    })?;
+    if wanted > store.version() {
+        return Err(too_large(wanted, store.version()));
+    }
+    let version = if version_match == "Exact" { wanted } else { store.version() };
+    Ok(Start { version, after: None })
+}
+
+/// The error for a version in the future (upstream: `NewTooLargeResourceVersionError`).
+fn too_large(wanted: u64, newest: u64) -> Status {
+    let why = format!("Too large resource version: {wanted}, current: {newest}");
+    let cause = Cause {
+        reason: "ResourceVersionTooLarge",
+        message: "Too large resource version".to_owned(),
+        field: String::new(),
+    };
+    Status::new(Reason::Timeout, format!("Timeout: {why}")).because(&[cause]).retry_after(1)
+}
+
+fn token(version: u64, last: &str) -> String {
+    // The smallest key after the last one.
+    let token = json!({"v": "meta.k8s.io/v1", "rv": version, "start": format!("{last}\0")});
+    BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
+}
+
+fn read_token(token: &str) -> Option<Start> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
+    let token: Value = serde_json::from_slice(&bytes).ok()?;
+    let start = token["start"].as_str()?;
+    Some(Start {
+        version: token["rv"].as_u64()?,
+        after: Some(start.strip_suffix('\0').unwrap_or(start).to_owned()),
+    })
+}
+
+fn expired_token(store: &Store, start: &Start, options: &ListOptions) -> Status {
+    if options.token.is_empty() {
+        return too_old(start.version, store.version());
+    }
+    Status::new(
+        Reason::Expired,
+        "The provided continue parameter is too old to display a consistent list result. You can \
+         start a new list without the continue parameter, or use the continue token in this \
+         response to retrieve the remainder of the results. Continuing with the provided token \
+         results in an inconsistent list - objects that were created, modified, or deleted \
+         between the time the first chunk was returned and now may show up in the list.",
+    )
+}
+
+/// The error for a version that is not a number, which upstream reports as a server error.
+pub(crate) fn unparsable_version(version: &str) -> Status {
+    let why = format!(
+        "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: \
+         invalid syntax"
+    );
+    Status::new(Reason::Unknown, why)
+}
+
+/// The error for a version that has expired.
+pub(crate) fn too_old(wanted: u64, oldest: u64) -> Status {
+    Status::new(Reason::Expired, format!("too old resource version: {wanted} ({oldest})"))
+}

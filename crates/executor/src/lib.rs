@@ -1,0 +1,303 @@
+//! Runs a rollout: passes the observed world to `rollout::step`, performs its effects, and passes
+//! their results to the next step.
+//!
+//! This module decides nothing about nodes or pods. What comes before the first step (ownership,
+//! preflight) is in `prepare`; requests and their answers are in `perform`.
+
+mod in_process_controller;
+mod perform;
+pub mod permissions;
+mod prepare;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use cluster::{Lock, LockError, Observer, View};
+use daemonset::controller::node_placements::PlacementCache;
+use daemonset::model::{DaemonSetKey, ManagedBy};
+use in_process_controller::InProcessController;
+use perform::RequestSender;
+use planner::rollout::{
+    AllowedActions, Answer, Effect, Ending, Event, Outcome, Report, State, Task, World, Write, step,
+};
+
+pub use prepare::{PreflightError, Trial, force_conflicts, preflight, try_pod};
+
+/// Reason of the event for a pod that could not be created (upstream: `FailedCreatePodReason`).
+const FAILED_CREATE: &str = "FailedCreate";
+
+/// The longest sleep between two steps: a clock may jump.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+
+/// The shortest sleep, so that an overdue step cannot cause a busy loop.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// Number of nodes per millisecond of rest after a step. Changes during the rest are evaluated
+/// together; otherwise each change in a large cluster would cost an evaluation of all nodes.
+const NODES_A_MILLISECOND: usize = 10;
+
+/// An interrupt of a run: Ctrl-C or SIGTERM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupt;
+
+/// A rollout of one DaemonSet.
+pub struct Run<'a> {
+    /// The DaemonSet.
+    pub key: &'a DaemonSetKey,
+    /// The lock on it, which this run holds.
+    pub lock: Arc<Lock>,
+    /// The controller of the DaemonSet. Without a DaemonSet controller in the cluster, the run
+    /// starts its in-process controller.
+    pub managed_by: ManagedBy,
+    /// The observer of the DaemonSet, its nodes, pods and revisions.
+    pub observer: Observer,
+    /// Receives the interrupts.
+    pub interrupts: &'a mut mpsc::Receiver<Interrupt>,
+    /// The task of the run.
+    pub task: Task,
+}
+
+impl Run<'_> {
+    /// Takes steps until the rollout has ended; returns the ending and its time. `tell` receives
+    /// each report with its time. Times are by the server's clock. Rejections by the server are in
+    /// the ending.
+    pub async fn to_its_end(mut self, tell: impl FnMut(&Report, Timestamp)) -> (Ending, Timestamp) {
+        let mut controller = match self.managed_by {
+            ManagedBy::DaemonSetController => None,
+            ManagedBy::DsApply => Some(InProcessController::begin(
+                self.key.clone(),
+                &self.lock,
+                self.observer.clone(),
+            )),
+        };
+        let (ending, allowed_actions, now) = self.steps(controller.as_mut(), tell).await;
+        // Without a write, everything stays as it is.
+        let resumes =
+            ending.outcome != Outcome::LockLost && allowed_actions != AllowedActions::None;
+        if let Some(controller) = controller.filter(|_| resumes) {
+            tokio::select! {
+                biased;
+                Some(Interrupt) = self.interrupts.recv() => {}
+                () = self.lock.lost() => {}
+                () = controller.drain(allowed_actions) => {}
+            }
+        }
+        (ending, now)
+    }
+
+    async fn steps(
+        &mut self,
+        mut controller: Option<&mut InProcessController>,
+        mut tell: impl FnMut(&Report, Timestamp),
+    ) -> (Ending, AllowedActions, Timestamp) {
+        let mut sender = RequestSender::new(self.key.clone(), Arc::clone(&self.lock));
+        let provenance = self.task.provenance.clone();
+        let mut state = State::new(self.task.clone());
+        let mut heard = Heard::default();
+        let mut placement_cache = PlacementCache::default();
+        let mut event = Event::Look;
+        loop {
+            let Looked { state: after, effects, now, nodes } =
+                self.step(state, event, &mut placement_cache);
+            state = after;
+            if let Some(controller) = &controller {
+                controller.may(state.allowed_actions(), state.creates());
+            }
+            let rested = Instant::now() + rest(nodes);
+            // Each step sets the next wake-up again.
+            let mut wake = None;
+            for effect in effects {
+                match effect {
+                    Effect::Report(report) => tell(&report, now),
+                    Effect::WakeAt(at) => wake = Some(at),
+                    Effect::Finish(ending) => return (*ending, state.allowed_actions(), now),
+                    Effect::Write(write) => self.write(&mut sender, *write, now),
+                    Effect::Delete(delete) => sender.delete(delete),
+                    Effect::Remember { digest } => {
+                        sender.note(move |known| perform::remembered(known, &digest));
+                    }
+                    Effect::Forget { digest } => {
+                        sender.note(move |known| perform::forgotten(known, &digest));
+                    }
+                    Effect::Record { revision, uid } => {
+                        let seen = self.observer.look(|view| perform::revision(view, &uid));
+                        sender.record(revision, seen, provenance.clone());
+                    }
+                }
+            }
+            let longest = until(wake, now);
+            event = self
+                .next(&mut sender.answers, &mut heard, controller.as_deref_mut(), longest)
+                .await;
+            while can_wait(&event) && Instant::now() < rested {
+                state.note(event, self.now());
+                event = self.next_in_rest(&mut sender.answers, &mut heard, rested).await;
+            }
+        }
+    }
+
+    /// Writes the DaemonSet, or its record ConfigMap.
+    fn write(&self, sender: &mut RequestSender, write: Write, now: Timestamp) {
+        match self.managed_by {
+            ManagedBy::DaemonSetController => sender.write(write),
+            ManagedBy::DsApply => {
+                let live = self.observer.look(|view| view.snapshot.daemon_set(self.key).cloned());
+                sender.write_record(write, live, now);
+            }
+        }
+    }
+
+    /// Takes one step on the current view, by the server's clock.
+    fn step(&self, state: State, event: Event, placement_cache: &mut PlacementCache) -> Looked {
+        let is_current = self.observer.is_current() && self.lock.is_fresh();
+        self.observer.look(|View { snapshot, nodes_version, failed_creates: _ }| {
+            let (now, nodes) = (snapshot.observed_at, &snapshot.nodes);
+            let world = World::of(snapshot, self.key, is_current);
+            let node_placements = world
+                .daemon_set
+                .map(|live| placement_cache.node_placements(live, nodes, *nodes_version));
+            let (state, effects) = step(state, event, &world.on(node_placements.as_deref()), now);
+            Looked { state, effects, now, nodes: nodes.len() }
+        })
+    }
+
+    /// The current time, by the server's clock.
+    fn now(&self) -> Timestamp {
+        self.observer.look(|view| view.snapshot.observed_at)
+    }
+
+    /// Waits for the next event, at most for `longest`.
+    async fn next(
+        &mut self,
+        answers: &mut JoinSet<Answer>,
+        heard: &mut Heard,
+        controller: Option<&mut InProcessController>,
+        longest: Duration,
+    ) -> Event {
+        if let Some(message) = self.observer.look(|view| heard.news(view)) {
+            return Event::CreateFailed { message };
+        }
+        // Biased order: deterministic, and what stops a run comes first.
+        tokio::select! {
+            biased;
+            () = self.lock.lost(), if !heard.lock_lost => heard.loss(),
+            Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
+            Some(answer) = answers.join_next() => answered(answer),
+            Some(message) = failed_create(controller) => Event::CreateFailed { message },
+            () = self.observer.changed() => Event::Look,
+            () = tokio::time::sleep(longest) => Event::Look,
+        }
+    }
+
+    /// Waits until the rest is over, or until an event that cannot wait for its end.
+    async fn next_in_rest(
+        &mut self,
+        answers: &mut JoinSet<Answer>,
+        heard: &mut Heard,
+        rested: Instant,
+    ) -> Event {
+        tokio::select! {
+            biased;
+            () = self.lock.lost(), if !heard.lock_lost => heard.loss(),
+            Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
+            Some(answer) = answers.join_next() => answered(answer),
+            () = tokio::time::sleep_until(rested) => Event::Look,
+        }
+    }
+}
+
+/// The next failed pod creation of the in-process controller; never returns without one.
+async fn failed_create(controller: Option<&mut InProcessController>) -> Option<String> {
+    match controller {
+        Some(controller) => controller.create_failures.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Reconciles a DaemonSet that no DaemonSet controller acts on, as far as possible at once: adopts
+/// orphans, and updates the history and the status.
+///
+/// # Errors
+/// The lock was lost before that was done.
+pub async fn reconcile(
+    key: &DaemonSetKey,
+    lock: &Arc<Lock>,
+    observer: Observer,
+) -> Result<(), LockError> {
+    let settled =
+        InProcessController::begin(key.clone(), lock, observer).drain(AllowedActions::Reconcile);
+    tokio::select! {
+        biased;
+        () = lock.lost() => Err(LockError::Lost { daemon_set: key.clone() }),
+        () = settled => Ok(()),
+    }
+}
+
+/// The result of a step.
+struct Looked {
+    state: State,
+    effects: Vec<Effect>,
+    /// The time of the step, by the server's clock.
+    now: Timestamp,
+    /// Number of nodes that were evaluated.
+    nodes: usize,
+}
+
+/// The rest after an evaluation of this many nodes.
+fn rest(nodes: usize) -> Duration {
+    Duration::from_millis(u64::try_from(nodes / NODES_A_MILLISECOND).unwrap_or(u64::MAX))
+}
+
+/// Whether an event may wait until the end of the rest.
+fn can_wait(event: &Event) -> bool {
+    match event {
+        Event::Look | Event::Answer(_) => true,
+        Event::CreateFailed { .. } | Event::Interrupt | Event::LockLost => false,
+    }
+}
+
+fn answered(answer: Result<Answer, tokio::task::JoinError>) -> Event {
+    match answer {
+        Ok(answer) => Event::Answer(answer),
+        // A request that panicked is a bug; the run must not wait for its answer indefinitely.
+        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+    }
+}
+
+/// The time to sleep until the wake-up.
+fn until(wake: Option<Timestamp>, now: Timestamp) -> Duration {
+    let due = wake.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
+    due.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
+}
+
+/// The events that were passed to the run already.
+#[derive(Default)]
+struct Heard {
+    /// The count of each `FailedCreate` event.
+    failed_creates: BTreeMap<String, u32>,
+    /// Whether the loss of the lock was passed on: it stays lost, and would be reported again.
+    lock_lost: bool,
+}
+
+impl Heard {
+    /// The event of a lost lock, which is passed on once.
+    fn loss(&mut self) -> Event {
+        self.lock_lost = true;
+        Event::LockLost
+    }
+
+    /// A `FailedCreate` event that was not passed on yet.
+    fn news(&mut self, view: &View) -> Option<String> {
+        let failed = view.failed_creates.iter().filter(|it| it.reason == FAILED_CREATE);
+        failed
+            .filter(|it| self.failed_creates.insert(it.event.clone(), it.count) != Some(it.count))
+            .last()
+            .map(|it| it.message.clone())
+    }
+}

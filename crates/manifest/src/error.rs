@@ -1,0 +1,413 @@
+//! Errors of manifests and their messages; hints are in `cli`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use daemonset::model::{DaemonSetKey, Place};
+
+use super::field_error::FieldError;
+use super::warning::UnknownField;
+
+/// Size limit of a file, in bytes.
+pub(super) const MAX_FILE_BYTES: usize = 3 << 20;
+/// Limit of documents in one file.
+pub(super) const MAX_DOCUMENTS: usize = 10_000;
+/// Limit of nested lists and mappings.
+pub(super) const MAX_NESTING: usize = 64;
+
+/// Expected value of a field of type `string`, for messages.
+pub(super) const STRING: &str = "a string";
+/// Expected value of a field of type `bool`, for messages.
+pub(super) const BOOLEAN: &str = "true or false";
+/// Expected value of an integer field, for messages.
+pub(super) const INTEGER: &str = "a whole number";
+
+/// Every error of every file, in order of place. Never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors(pub(super) Vec<Error>);
+
+impl Errors {
+    /// The errors, in order of place.
+    pub fn iter(&self) -> std::slice::Iter<'_, Error> {
+        self.0.iter()
+    }
+
+    /// Number of errors; at least one.
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<'a> IntoIterator for &'a Errors {
+    type Item = &'a Error;
+    type IntoIter = std::slice::Iter<'a, Error>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Display for Errors {
+    /// Prints one error on each line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, error) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Errors {}
+
+/// One error of a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The bytes are not valid text.
+    #[error("{place}: {problem}")]
+    Encoding {
+        /// Position of the first invalid byte.
+        place: Place,
+        /// The problem.
+        problem: EncodingProblem,
+    },
+    /// A limit was exceeded.
+    #[error("{place}: {limit}")]
+    Limit {
+        /// Position at which the limit was exceeded.
+        place: Place,
+        /// The limit.
+        limit: Limit,
+    },
+    /// The text is neither valid YAML nor valid JSON.
+    #[error("{place}: {message}")]
+    Syntax {
+        /// Position at which parsing stopped.
+        place: Place,
+        /// The cause.
+        message: String,
+    },
+    /// A DaemonSet of an API version that servers no longer have.
+    #[error("{place}: DaemonSet of {api_version}, which servers no longer support; use apps/v1")]
+    OldVersion {
+        /// Position of the object.
+        place: Place,
+        /// The object's `apiVersion`.
+        api_version: String,
+    },
+    /// `kind: daemonset` or the like; kinds are case-sensitive.
+    #[error("{place}: unknown kind `{kind}`; write `DaemonSet`")]
+    KindCase {
+        /// Position of the object.
+        place: Place,
+        /// The object's `kind`.
+        kind: String,
+    },
+    /// An object without `apiVersion`, or without `kind`.
+    #[error("{place}: {missing} is missing")]
+    Incomplete {
+        /// Position of the object.
+        place: Place,
+        /// `apiVersion` or `kind`.
+        missing: &'static str,
+    },
+    /// An invalid policy.
+    #[error("{place}: RolloutPolicy: {}{message}", prefix(path))]
+    Policy {
+        /// Position of the field, or of its nearest parent.
+        place: Place,
+        /// Path of the field; empty for the whole document.
+        path: String,
+        /// The problem.
+        message: String,
+    },
+    /// Two policies select the same DaemonSet.
+    #[error("{second}: a second RolloutPolicy for DaemonSet {key}; the first is at {first}")]
+    TwoPolicies {
+        /// The DaemonSet.
+        key: DaemonSetKey,
+        /// Position of the first policy.
+        first: Place,
+        /// Position of the second one.
+        second: Place,
+    },
+    /// A value of the wrong type or format (upstream: a decoding error, HTTP 400).
+    #[error("{place}: {path}: {problem}")]
+    Type {
+        /// Position of the value.
+        place: Place,
+        /// Path of the field.
+        path: String,
+        /// The problem.
+        problem: TypeProblem,
+    },
+    /// A field that the API does not have.
+    #[error("{place}: {field}")]
+    UnknownField {
+        /// Position of the field.
+        place: Place,
+        /// Path of the field, and a suggestion.
+        field: UnknownField,
+    },
+    /// A violation of a rule of the API server (HTTP 422) or of `ds-plan`.
+    #[error("{place}: {error}")]
+    Field {
+        /// Position of the field, or of its nearest parent.
+        place: Place,
+        /// The violation, in the server's words.
+        error: FieldError,
+    },
+    /// A DaemonSet with `generateName` instead of `name`.
+    #[error("{place}: generateName creates a new DaemonSet each time; use metadata.name instead")]
+    GeneratedName {
+        /// Position of `generateName`.
+        place: Place,
+    },
+    /// The API server would accept the object, but `ds-plan` cannot read it.
+    #[error("{place}: this DaemonSet cannot be read: {message}")]
+    Unreadable {
+        /// Position of the object.
+        place: Place,
+        /// The cause.
+        message: String,
+    },
+    /// Two documents for one DaemonSet.
+    #[error("{second}: DaemonSet {key} is already defined at {first}")]
+    Duplicate {
+        /// The DaemonSet.
+        key: DaemonSetKey,
+        /// Position of the first one.
+        first: Place,
+        /// Position of the second one.
+        second: Place,
+    },
+    /// The files contain no DaemonSet.
+    #[error("no DaemonSet found in {seen}")]
+    NoDaemonSet {
+        /// The content of the files.
+        seen: Seen,
+    },
+}
+
+impl Error {
+    /// Position of the error; `None` if it concerns no single position.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Encoding { place, .. }
+            | Self::Limit { place, .. }
+            | Self::Syntax { place, .. }
+            | Self::OldVersion { place, .. }
+            | Self::KindCase { place, .. }
+            | Self::Incomplete { place, .. }
+            | Self::Type { place, .. }
+            | Self::UnknownField { place, .. }
+            | Self::Field { place, .. }
+            | Self::GeneratedName { place }
+            | Self::Unreadable { place, .. }
+            | Self::Policy { place, .. }
+            | Self::TwoPolicies { second: place, .. }
+            | Self::Duplicate { second: place, .. } => Some(place),
+            Self::NoDaemonSet { .. } => None,
+        }
+    }
+}
+
+/// `path: `, or an empty string for the whole document.
+fn prefix(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!("{path}: ") }
+}
+
+/// The content of files without a DaemonSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Number of files given.
+    pub files: usize,
+    /// Number of files parsed, because they mention a DaemonSet or a policy.
+    pub parsed: usize,
+    /// Number of objects of other kinds in the parsed files, by kind.
+    pub other_kinds: BTreeMap<String, usize>,
+    /// Number of documents without a kind in the parsed files.
+    pub without_kind: usize,
+}
+
+/// The reason why bytes are not valid text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EncodingProblem {
+    /// Not UTF-8.
+    NotUtf8,
+    /// A UTF-16 byte order mark, but not UTF-16.
+    NotUtf16,
+}
+
+/// The limits on manifests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Size of a file.
+    FileSize {
+        /// Size of the file, in bytes.
+        bytes: usize,
+    },
+    /// Number of documents in a file.
+    Documents,
+    /// Depth of lists and mappings.
+    Nesting,
+    /// Expanded size of aliases.
+    Aliases,
+}
+
+/// A problem of a value. Values of the wrong type are never printed: they may be secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypeProblem {
+    /// The value has the wrong type.
+    Kind {
+        /// The expected type, such as `a string`.
+        want: &'static str,
+        /// The actual type.
+        have: JsonKind,
+    },
+    /// A number that is not an integer, or outside the field's range.
+    Integer {
+        /// The number.
+        have: String,
+        /// Bits of the field: 32 or 64.
+        bits: u8,
+    },
+    /// Not a quantity such as `100m` or `64Mi`.
+    Quantity {
+        /// The text of the value.
+        have: String,
+    },
+    /// Not a time in RFC 3339 format.
+    Time {
+        /// The text of the value.
+        have: String,
+    },
+    /// The deprecated annotation with the `templateGeneration` is not an integer.
+    TemplateGeneration {
+        /// The text of the value.
+        have: String,
+    },
+}
+
+/// The types of JSON values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonKind {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number.
+    Number,
+    /// A string.
+    String,
+    /// A list.
+    List,
+    /// A mapping.
+    Map,
+}
+
+impl JsonKind {
+    /// The type of `value`.
+    pub fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Bool,
+            Value::Number(_) => Self::Number,
+            Value::String(_) => Self::String,
+            Value::Array(_) => Self::List,
+            Value::Object(_) => Self::Map,
+        }
+    }
+}
+
+impl fmt::Display for JsonKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Null => "null",
+            Self::Bool => "a boolean",
+            Self::Number => "a number",
+            Self::String => "a string",
+            Self::List => "a list",
+            Self::Map => "a mapping",
+        })
+    }
+}
+
+impl fmt::Display for TypeProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind { want, have } => {
+                write!(f, "must be {want}, not {have}")?;
+                match (*want, have) {
+                    (STRING, JsonKind::Bool | JsonKind::Number) => {
+                        f.write_str("; put it in quotes")
+                    }
+                    (BOOLEAN | INTEGER, JsonKind::String) => {
+                        f.write_str("; write it without quotes")
+                    }
+                    _fits_no_advice => Ok(()),
+                }
+            }
+            Self::Integer { have, bits } => {
+                write!(f, "must be a whole number of at most {bits} bits, not {have}")
+            }
+            Self::Quantity { have } => {
+                write!(f, "`{have}` is not a quantity; use for example `100m` or `64Mi`")
+            }
+            Self::Time { have } => {
+                write!(f, "`{have}` is not a time; use for example `2026-01-31T10:00:00Z`")
+            }
+            Self::TemplateGeneration { have } => write!(f, "`{have}` is not a whole number"),
+        }
+    }
+}
+
+impl fmt::Display for EncodingProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotUtf8 => "not valid UTF-8; save the file as UTF-8",
+            Self::NotUtf16 => {
+                "has a UTF-16 byte order mark but is not valid UTF-16; save the file as UTF-8"
+            }
+        })
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FileSize { bytes } => {
+                write!(f, "the file has {bytes} bytes; at most {MAX_FILE_BYTES} are read")
+            }
+            Self::Documents => write!(f, "more than {MAX_DOCUMENTS} documents in one file"),
+            Self::Nesting => write!(f, "lists and mappings nest more than {MAX_NESTING} deep"),
+            Self::Aliases => f.write_str("aliases expand to more than the limit"),
+        }
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { files, parsed, other_kinds, without_kind } = self;
+        let plural = if *files == 1 { "" } else { "s" };
+        write!(f, "{files} file{plural}")?;
+        if parsed != files {
+            write!(f, ", {parsed} of them parsed")?;
+        }
+        if !other_kinds.is_empty() {
+            let kinds: Vec<_> =
+                other_kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+            write!(f, "; other objects: {}", kinds.join(", "))?;
+        }
+        match without_kind {
+            0 => Ok(()),
+            1 => f.write_str("; 1 document has no kind"),
+            count => write!(f, "; {count} documents have no kind"),
+        }
+    }
+}

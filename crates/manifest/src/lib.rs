@@ -1,0 +1,202 @@
+//! Reads manifest files to DaemonSets, in the API server's order: parse, decode, default, validate.
+//!
+//! Parses a file's bytes as kubectl does, and converts the object as the API server would
+//! (upstream: `SetObjectDefaults_DaemonSet`, decoding and encoding). Collects every error of every
+//! file, each with its place. Not here: reading the bytes (`source`), and the effect of a change on
+//! the cluster (`plan`).
+
+mod daemon_set;
+mod decode;
+mod defaults;
+mod documents;
+mod encoding;
+mod error;
+mod field_error;
+mod fields;
+mod go_number;
+mod image;
+mod mentions;
+mod objects;
+mod policy;
+pub mod quantity;
+mod scalar;
+mod single;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod unknown;
+mod validate;
+mod warning;
+mod written;
+mod yaml;
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManifestFile, NamespaceName};
+
+use decode::Problem;
+use objects::Objects;
+
+pub use error::{EncodingProblem, Error, Errors, JsonKind, Limit, Seen, TypeProblem};
+pub use field_error::{ErrorKind, FieldError, RefusedBy};
+pub use mentions::is_read;
+pub use policy::Policies;
+pub use single::{NotOneDocument, single_document};
+pub use validate::{FieldWarning, selector_changes, validate, validate_update, warnings};
+pub use warning::{FieldHint, UnknownField, Warning};
+
+/// Options for reading manifests.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Namespace of DaemonSets whose manifest has no namespace.
+    pub default_namespace: NamespaceName,
+    /// Treatment of fields that the API does not have.
+    pub validate: FieldValidation,
+    /// Policies to use instead of those in the manifests; `None` uses those in the manifests.
+    pub policies: Option<Policies>,
+    /// Parse every file, not only those that mention a kind that is read: for callers that report
+    /// what is *not* there.
+    pub every_file: bool,
+}
+
+/// kubectl's `--validate`: the treatment of unknown fields. Duplicate keys are always a warning
+/// only, as with kubectl.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Unknown fields are errors.
+    #[default]
+    Strict,
+    /// Unknown fields are dropped with a warning, as the server drops them.
+    Warn,
+    /// Unknown fields are dropped.
+    Ignore,
+}
+
+/// The desired state in the files.
+#[derive(Clone, Debug, Default)]
+pub struct Desired {
+    /// Every DaemonSet, defaulted and valid, sorted by key.
+    pub daemon_sets: Vec<DesiredDaemonSet>,
+    /// Namespaces that the files create too.
+    pub namespaces: BTreeSet<NamespaceName>,
+    /// Number of skipped objects of other kinds, by kind (`Kind`, or `Kind.group` for a DaemonSet
+    /// of another API group).
+    pub other_kinds: BTreeMap<String, usize>,
+    /// Warnings, in order of place.
+    pub warnings: Vec<Warning>,
+    /// The policies in use: those of the options, or those in the files.
+    pub policies: Policies,
+}
+
+/// Reads every DaemonSet in `files`, and assigns to each the `RolloutPolicy` that selects it.
+///
+/// Files are parsed only if they mention `DaemonSet` or `RolloutPolicy` in any spelling, or contain
+/// a line with `kind: DaemonSet` in the wrong case; with the option `every_file`, all are parsed.
+///
+/// # Errors
+/// All errors of all files: invalid encoding, syntax, wrong types, unknown fields, rules of the API
+/// server, a duplicate DaemonSet, or no DaemonSet at all.
+pub fn read(files: &[ManifestFile], options: &Options) -> Result<Desired, Errors> {
+    let Objects { daemon_sets, policies, namespaces, seen, mut warnings, mut errors } =
+        objects::collect(files, options.every_file);
+    let policies = match &options.policies {
+        Some(elsewhere) => elsewhere.clone(),
+        None => Policies::read(&policies, &mut errors),
+    };
+    let mut by_key: BTreeMap<DaemonSetKey, DesiredDaemonSet> = BTreeMap::new();
+    for found in &daemon_sets {
+        let Some(mut new) = daemon_set::read(found, options, &mut errors, &mut warnings) else {
+            continue;
+        };
+        if let Err(Errors(two)) = policy::assign(&mut new, &policies) {
+            errors.extend(two);
+        }
+        match by_key.entry(new.key.clone()) {
+            Entry::Vacant(free) => {
+                free.insert(new);
+            }
+            Entry::Occupied(taken) => errors.push(Error::Duplicate {
+                key: new.key,
+                first: taken.get().place.clone(),
+                second: new.place,
+            }),
+        }
+    }
+    if errors.is_empty() && by_key.is_empty() {
+        errors.push(Error::NoDaemonSet { seen });
+        return Err(Errors(errors));
+    }
+    errors.sort_by(|a, b| a.place().cmp(&b.place()));
+    warnings.sort_by(|a, b| a.place().cmp(b.place()));
+    if errors.is_empty() {
+        let daemon_sets = by_key.into_values().collect();
+        let other_kinds = seen.other_kinds;
+        Ok(Desired { daemon_sets, namespaces, other_kinds, warnings, policies })
+    } else {
+        Err(Errors(errors))
+    }
+}
+
+/// Reads the policies in `files`, and ignores everything else.
+///
+/// # Errors
+/// All errors of the policies, and of files that cannot be parsed.
+pub fn read_policies(files: &[ManifestFile]) -> Result<Policies, Errors> {
+    let Objects { policies, mut errors, .. } = objects::collect(files, false);
+    let policies = Policies::read(&policies, &mut errors);
+    if errors.is_empty() { Ok(policies) } else { Err(Errors(errors)) }
+}
+
+/// A DaemonSet as the API server would serve it right after creating it from `object`, except
+/// `status` and server-written `metadata`. Fields that the API does not have are dropped.
+///
+/// # Errors
+/// Every value of the wrong type, by path.
+pub fn default_daemon_set(object: Value) -> Result<Value, Vec<(String, TypeProblem)>> {
+    let (mut object, problems) = decode::daemon_set(object);
+    let problems: Vec<_> = problems
+        .into_iter()
+        .filter_map(|problem| match problem {
+            Problem::Type { path, problem } => Some((path, problem)),
+            Problem::Unknown(_) => None,
+        })
+        .collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    defaults::daemon_set(&mut object);
+    Ok(object)
+}
+
+/// The paths of all fields of a DaemonSet that the API does not have.
+pub fn unknown_fields(object: Value) -> Vec<String> {
+    decode::unknown_paths(&decode::daemon_set(object).1).into_iter().collect()
+}
+
+/// Estimates the number of DaemonSets in `bytes` without parsing them: lines with `kind:
+/// DaemonSet`, or 1 if the kind may be spelled with escapes. For folders that must be rendered
+/// first, such as Helm charts.
+pub fn count_daemon_sets(bytes: &[u8]) -> usize {
+    let written = bytes.split(|&byte| byte == b'\n').filter(|line| says_daemon_set(line)).count();
+    written.max(usize::from(mentions::is_spelt_otherwise(bytes)))
+}
+
+fn says_daemon_set(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    let line = line.strip_prefix(b"- ").unwrap_or(line).trim_ascii_start();
+    let Some(value) =
+        [&b"kind:"[..], b"\"kind\":", b"'kind':"].iter().find_map(|key| line.strip_prefix(*key))
+    else {
+        return false;
+    };
+    let value = value.trim_ascii();
+    let Some(rest) = value.strip_prefix(b"DaemonSet").or_else(|| {
+        value.strip_prefix(b"\"DaemonSet\"").or_else(|| value.strip_prefix(b"'DaemonSet'"))
+    }) else {
+        return false;
+    };
+    matches!(rest.first(), None | Some(b',' | b' ' | b'\t' | b'#'))
+}

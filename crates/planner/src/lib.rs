@@ -1,0 +1,7 @@
+//! Decides, as pure functions: [`plan`] what a change does to each node, in which order and why;
+//! [`rollout`] each next step of a rollout that is under way.
+//!
+//! Which node is replaced next: [`rollout`], in `rollout/waves.rs`.
+
+pub mod plan;
+pub mod rollout;

@@ -1,0 +1,262 @@
+//! Plans the changes that applying the source would make to the cluster: a pure function from a
+//! snapshot and the desired DaemonSets to a [`Plan`].
+//!
+//! The target is the result of server-side apply on the live object (`applied`). Not here: applying
+//! the plan.
+
+mod applied;
+mod changes;
+mod coded;
+mod daemon_set;
+mod daemon_set_view;
+mod diff;
+mod digest;
+mod document;
+mod drift;
+mod explanation;
+mod forecast;
+mod git_ops;
+mod guards;
+mod health;
+mod history;
+pub mod lint;
+mod lock;
+mod measures;
+mod nodes;
+mod object;
+mod pause;
+mod prune;
+mod reason;
+mod record;
+mod revision;
+mod secrets;
+mod settle;
+mod stale;
+mod status;
+mod target;
+#[cfg(test)]
+mod tests;
+mod warnings;
+mod waves;
+mod writers;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use rayon::prelude::*;
+use serde_json::Value;
+
+pub use applied::{after_apply, sent};
+pub use coded::Coded;
+pub use diff::{DaemonSetDiff, Diff, DiffInput, DiffKind, diff};
+pub use digest::template_digest;
+pub use document::{
+    Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters, DaemonSetPlan,
+    Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode, Kind, NodePlan, Plan, PodPlan,
+    RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
+    Totals, Warning, Wave,
+};
+pub use drift::{
+    Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
+    DriftKind, DriftTotals, NodeDrift, drift,
+};
+pub use explanation::{ContainerLog, Explanation, ExplanationKind, Outcome, RuleReport, explain};
+pub use health::{ailments, node_not_ready, not_available};
+pub use history::{
+    DaemonSetHistory, History, HistoryKind, HistoryQuestion, NoSuchRevision, RevisionDifference,
+    RevisionEntry, history,
+};
+pub use lock::LockStanding;
+pub use measures::{Measured, RolloutState, measures};
+pub use nodes::Templates;
+pub use object::COMMIT_ANNOTATION;
+pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError, ROLLOUT_ANNOTATION};
+pub use prune::{Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, source_paths};
+pub use reason::{Age, Reason};
+pub use record::{DaemonSetRecordError, record_after};
+pub use settle::{keeps_template, owned, settled};
+pub use stale::{Binding, Difference, Stale, stale};
+pub use status::{DaemonSetStanding, NodeObstacles, Status, StatusKind, status};
+pub use writers::{WriteOperation, Writer};
+
+use applied::Applied;
+use daemon_set::{PlanRequest, Planned};
+use daemonset::controller::node_pods::Fleet;
+use daemonset::controller::start_times::StartTimes;
+use daemonset::model::{
+    ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Snapshot,
+};
+
+/// Input of a plan.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    /// Snapshot of the cluster.
+    pub snapshot: &'a Snapshot,
+    /// The DaemonSets of the source, each once.
+    pub desired: &'a [DesiredDaemonSet],
+    /// Namespaces in the source. A plan does not create them, but applying the whole source does.
+    pub created_namespaces: &'a BTreeSet<NamespaceName>,
+    /// Field managers whose fields are overwritten or removed (`--force-conflicts`), in addition
+    /// to those in conflict.
+    pub force_conflicts: &'a BTreeSet<String>,
+    /// Pruning of DaemonSets that were applied from the source and are no longer in it; `None`
+    /// keeps them.
+    pub prune: Option<Prune<'a>>,
+    /// The DaemonSets at the merge base of a pull request, to show its own changes.
+    pub base: Option<&'a [DesiredDaemonSet]>,
+    /// Origin of the manifests.
+    pub source: SourceInfo,
+    /// Warnings from reading the source.
+    pub warnings: Vec<Warning>,
+    /// Time at which the plan is made.
+    pub created_at: Timestamp,
+    /// Level of detail of the document.
+    pub detail: Detail,
+}
+
+impl<'a> Input<'a> {
+    /// Input for these DaemonSets on this cluster, with defaults for everything else.
+    pub fn of(snapshot: &'a Snapshot, desired: &'a [DesiredDaemonSet]) -> Self {
+        Self {
+            snapshot,
+            desired,
+            created_namespaces: const { &BTreeSet::new() },
+            force_conflicts: const { &BTreeSet::new() },
+            prune: None,
+            base: None,
+            source: SourceInfo::default(),
+            warnings: Vec::new(),
+            created_at: snapshot.observed_at,
+            detail: Detail::default(),
+        }
+    }
+}
+
+/// Level of detail of a plan. It changes neither the planned actions nor the digest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// Whether nodes with nothing to do are included.
+    pub all_nodes: bool,
+    /// Whether values that may be secret are shown.
+    pub show_values: bool,
+}
+
+/// Plans every DaemonSet of the source against the snapshot.
+pub fn plan(input: Input<'_>) -> Plan {
+    let Input {
+        snapshot,
+        desired,
+        created_namespaces,
+        force_conflicts,
+        prune,
+        base,
+        source,
+        mut warnings,
+        created_at,
+        detail,
+    } = input;
+    let request = PlanRequest { force_conflicts, created: created_namespaces, detail };
+    warnings.extend(warnings::about_server(&snapshot.cluster));
+    warnings.extend(warnings::unreadable::warnings(snapshot));
+    let masked = snapshot.coverage.masked.map(|salt| object::masked(desired, &salt));
+    let manifests = masked.as_deref().unwrap_or(desired);
+    warnings.extend(applied::about_ownership(snapshot, manifests));
+    let applied = applied::applied(snapshot, manifests, force_conflicts);
+    let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
+    let live = snapshot.daemon_sets.iter().map(|live| &live.spec);
+    let specs = desired.iter().map(|desired| &desired.spec).chain(live);
+    let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
+    // DaemonSets are planned in parallel; their order is kept.
+    let of_one = |(applied, manifest): (&Applied, _)| {
+        let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
+        daemon_set::plan(snapshot, &fleet, applied, since, request)
+    };
+    let (mut planned, (of_ports, of_requests, starts)) = rayon::join(
+        || applied.par_iter().zip(manifests).map(of_one).collect::<Vec<Planned>>(),
+        || {
+            let of_ports = warnings::host_ports::warnings(&desired, snapshot, &fleet);
+            let of_requests = warnings::requests::warnings(&desired, snapshot, &fleet);
+            (of_ports, of_requests, StartTimes::seen_in(snapshot))
+        },
+    );
+    planned.extend(prune.iter().flat_map(|it| prune::removals(*it, snapshot, &fleet, &source)));
+    planned
+        .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
+
+    let decided: Vec<Value> = planned.iter_mut().map(|it| it.decided.take()).collect();
+    let digest = digest::digest(snapshot.cluster.uid.as_ref(), &decided);
+    let mut guards: Vec<Guard> =
+        prune.and_then(|prune| prune::mass_deletion(prune, snapshot)).into_iter().collect();
+    warnings.extend(prune::warnings(&source, prune, &applied, snapshot));
+    let mut daemon_sets = Vec::with_capacity(planned.len());
+    for mut one in planned {
+        guards.append(&mut one.guards);
+        warnings.append(&mut one.warnings);
+        daemon_sets.push(one.plan);
+    }
+    warnings.extend(of_ports);
+    warnings.extend(of_requests);
+    warnings.extend(warnings::unchecked::warning(daemon_sets.iter(), snapshot));
+    let forecast = forecast::forecast(&daemon_sets, &desired, &starts);
+    let plan = Plan {
+        api_version: ApiVersion::V1Alpha1,
+        kind: Kind::Plan,
+        created_at,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        digest,
+        source,
+        cluster: ClusterSummary::from(snapshot),
+        totals: totals(&daemon_sets),
+        daemon_sets,
+        forecast,
+        guards,
+        warnings,
+    };
+    debug_assert_eq!(lint::lint(&plan), [], "a plan contradicts itself");
+    plan
+}
+
+/// An object that does not exist in the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotFound {
+    /// No DaemonSet with this namespace and name.
+    #[error("the cluster has no DaemonSet {0}")]
+    DaemonSet(DaemonSetKey),
+    /// No node with this name.
+    #[error("the cluster has no node {0}")]
+    Node(NodeName),
+}
+
+fn find_daemon_set<'a>(
+    snapshot: &'a Snapshot,
+    key: &DaemonSetKey,
+) -> Result<&'a DaemonSet, NotFound> {
+    snapshot.daemon_set(key).ok_or_else(|| NotFound::DaemonSet(key.clone()))
+}
+
+impl From<&Snapshot> for ClusterSummary {
+    fn from(snapshot: &Snapshot) -> Self {
+        let ClusterInfo { name, uid, version, file } = snapshot.cluster.clone();
+        Self {
+            name,
+            uid,
+            version,
+            observed_at: snapshot.observed_at,
+            nodes: u32::try_from(snapshot.nodes.len()).unwrap_or(u32::MAX),
+            snapshot: file,
+        }
+    }
+}
+
+fn totals(daemon_sets: &[DaemonSetPlan]) -> Totals {
+    let mut totals = Totals::default();
+    for daemon_set in daemon_sets {
+        totals.actions += daemon_set.totals;
+        *match daemon_set.revision.kind {
+            RevisionKind::New => &mut totals.revisions.new,
+            RevisionKind::Reused => &mut totals.revisions.reused,
+            RevisionKind::Unchanged => &mut totals.revisions.unchanged,
+        } += 1;
+    }
+    totals
+}

@@ -1,0 +1,227 @@
+//! The plan of one DaemonSet, step by step.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::applied::Applied;
+use super::daemon_set_view::DaemonSetView;
+use super::digest::{self, template_digest};
+use super::document::{
+    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, Guard, NodePlan, Strategy,
+    Warning, Wave,
+};
+use super::guards::{Judged, guards};
+use super::nodes::{self, Described, Outcomes};
+use super::pause::{LeftoverPause, PausedRollout, as_declared};
+use super::reason::Reason;
+use super::waves::Schedule;
+use super::{Detail, object, warnings, waves};
+use daemonset::controller::limits::Limits;
+use daemonset::controller::manage::View;
+use daemonset::controller::node_pods::Fleet;
+use daemonset::controller::status;
+use daemonset::model::{DaemonSet, NamespaceName, NodeName, PolicySpec, Snapshot};
+
+/// A DaemonSet's plan with its guards and warnings.
+pub(super) struct Planned {
+    /// Plan of the DaemonSet.
+    pub plan: DaemonSetPlan,
+    /// Guards that block `ds-apply`.
+    pub guards: Vec<Guard>,
+    /// Warnings about the DaemonSet.
+    pub warnings: Vec<Warning>,
+    /// Input of the digest.
+    pub decided: Value,
+}
+
+/// Options of a plan that apply to all DaemonSets.
+#[derive(Clone, Copy)]
+pub(super) struct PlanRequest<'a> {
+    /// Field managers whose fields are overwritten or removed (`--force-conflicts`).
+    pub force_conflicts: &'a BTreeSet<String>,
+    /// Namespaces in the same source.
+    pub created: &'a BTreeSet<NamespaceName>,
+    /// Level of detail.
+    pub detail: Detail,
+}
+
+/// Plans one DaemonSet.
+pub(super) fn plan<'a>(
+    snapshot: &'a Snapshot,
+    fleet: &'a Fleet<'a>,
+    applied: &'a Applied,
+    since: Option<BaseChange>,
+    request: PlanRequest<'_>,
+) -> Planned {
+    let PlanRequest { force_conflicts, created, detail: Detail { all_nodes, show_values } } =
+        request;
+    let desired = &applied.desired;
+    let described = if all_nodes { Described::All } else { Described::Busy };
+    let live = snapshot.daemon_set(&desired.key);
+    let (pause, unreadable) = held(live);
+    let declared = live.map(|live| as_declared(live, pause.as_ref()));
+    let changes = object::changes(
+        declared.as_deref(),
+        &desired.raw,
+        live.and_then(LeftoverPause::of).as_ref(),
+        show_values,
+    );
+    let change = object::change(live, desired, &changes);
+    let daemon_set_view =
+        DaemonSetView::of(object::owner_after(live, desired, change), live, snapshot, fleet);
+    let strategy = strategy(&daemon_set_view.view());
+    let default = PolicySpec::default();
+    let pace = desired.policy.as_ref().map_or(&default, |policy| &policy.spec);
+    let untouched = untouched(change, live);
+    let Rollout { nodes, waves, holders, idle } =
+        rollout(&daemon_set_view, strategy, pace, untouched, described);
+    let now = live.map(|live| daemon_set_view.as_it_is(live, snapshot));
+    let mut plan = DaemonSetPlan {
+        namespace: desired.key.namespace.clone(),
+        name: desired.key.name.clone(),
+        uid: live.map(|live| live.uid.clone()),
+        generation: live.map(|live| live.generation),
+        change,
+        cascade: None,
+        managed_by: desired.managed_by,
+        policy: desired.policy.as_ref().map(|policy| policy.metadata.name.clone()),
+        strategy,
+        pause,
+        live_template: live.map(|live| template_digest(live.spec.template.raw())),
+        target_template: template_digest(desired.spec.template.raw()),
+        revision: daemon_set_view.target.plan.clone(),
+        changes,
+        base: since,
+        leftovers: applied.leftovers.clone(),
+        conflicts: applied.conflicts.clone(),
+        forced_conflicts: applied.forced_conflicts.clone(),
+        waves,
+        totals: totals(&nodes, idle),
+        nodes,
+        status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
+    };
+    let mut warnings = warnings::about(&daemon_set_view, live, snapshot, created);
+    warnings.extend(applied.warnings.iter().cloned().chain(unreadable));
+    warnings.extend(warnings::creates_at_once(&plan));
+    warnings.extend(warnings::services::warnings(&plan, &daemon_set_view, live, snapshot));
+    let guards = guards(&Judged {
+        plan: &plan,
+        desired,
+        live,
+        now: now.as_ref(),
+        daemon_set_view: &daemon_set_view,
+        holders: &holders,
+        failed_before: snapshot.has_failed(&desired.key, &plan.target_template),
+        force_conflicts,
+        snapshot,
+    });
+    if !all_nodes {
+        plan.nodes.retain(|node| node.action != Action::Keep);
+        plan.nodes.shrink_to_fit();
+    }
+    Planned { decided: digest::decided(&plan), plan, guards, warnings }
+}
+
+/// The paused or aborted rollout of a DaemonSet; a warning when its annotation cannot be read or is
+/// left over.
+pub(super) fn held(live: Option<&DaemonSet>) -> (Option<PausedRollout>, Option<Warning>) {
+    match live.map(PausedRollout::of) {
+        None => (None, None),
+        Some(Ok(pause)) => (pause, live.and_then(left_over)),
+        Some(Err(error)) => {
+            let warning = Warning {
+                code: "pauseUnreadable".to_owned(),
+                message: format!(
+                    "{error}: the declared update strategy is unknown, so OnDelete is assumed"
+                ),
+                daemon_set: live.map(|live| live.key.to_string()),
+                nodes: Vec::new(),
+            };
+            (None, Some(warning))
+        }
+    }
+}
+
+fn left_over(live: &DaemonSet) -> Option<Warning> {
+    LeftoverPause::of(live).map(|left| Warning {
+        code: "pauseLeftOver".to_owned(),
+        message: left.to_string(),
+        daemon_set: Some(live.key.to_string()),
+        nodes: Vec::new(),
+    })
+}
+
+/// The plans of the nodes, and their waves.
+#[derive(Default)]
+pub(super) struct Rollout {
+    /// Plans of the nodes in name order.
+    pub nodes: Vec<NodePlan>,
+    /// The waves in order.
+    pub waves: Vec<Wave>,
+    /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
+    pub holders: Vec<NodeName>,
+    /// Number of other nodes: they have no pod and get none.
+    pub idle: u32,
+}
+
+/// Plans the nodes and their waves; no actions at all if `untouched` is a reason against them.
+pub(super) fn rollout(
+    daemon_set_view: &DaemonSetView<'_>,
+    strategy: Strategy,
+    pace: &PolicySpec,
+    untouched: Option<Reason>,
+    described: Described,
+) -> Rollout {
+    let Outcomes { mut nodes, budget_views, idle } =
+        nodes::outcomes(daemon_set_view, pace, described);
+    if let Some(reason) = untouched {
+        leave_alone(&mut nodes, &reason);
+        return Rollout { nodes, idle, ..Rollout::default() };
+    }
+    let Schedule { waves, holders } = waves::schedule(
+        &mut nodes,
+        &budget_views,
+        strategy,
+        pace,
+        pace.min_ready(daemon_set_view.owner.spec),
+    );
+    Rollout { nodes, waves, holders, idle }
+}
+
+/// The reason why no action is planned for any pod of this DaemonSet; none if actions are allowed.
+fn untouched(change: Change, live: Option<&DaemonSet>) -> Option<Reason> {
+    if live.is_some_and(|live| live.terminating) {
+        return Some(Reason::DaemonSetTerminating);
+    }
+    (change == Change::Recreate).then_some(Reason::MustBeRecreated)
+}
+
+fn leave_alone(nodes: &mut [NodePlan], reason: &Reason) {
+    for node in nodes {
+        node.action = Action::Keep;
+        node.reasons.insert(0, reason.clone().into());
+        for pod in &mut node.pods {
+            pod.fate = super::document::Fate::Keep;
+        }
+    }
+}
+
+/// The update strategy, resolved to numbers for this cluster.
+pub(super) fn strategy(view: &View<'_, '_>) -> Strategy {
+    let desired = view.desired();
+    match Limits::of(&view.owner.spec.update_strategy, desired) {
+        None => Strategy::OnDelete,
+        Some(Limits { max_unavailable, max_surge }) => {
+            Strategy::RollingUpdate { max_unavailable, max_surge, desired }
+        }
+    }
+}
+
+pub(super) fn totals(nodes: &[NodePlan], idle: u32) -> ActionTotals {
+    let mut totals = ActionTotals { keep: idle, ..ActionTotals::default() };
+    for node in nodes {
+        totals.add(node.action);
+    }
+    totals
+}

@@ -1,0 +1,98 @@
+//! One DaemonSet with its nodes, pods and revisions: the input of all decisions about it, claimed
+//! and grouped once.
+
+use jiff::Timestamp;
+
+use super::revision::{self, Target};
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
+use daemonset::controller::manage::View;
+use daemonset::controller::node_pods::{EndedPods, Fleet, NodePods};
+use daemonset::controller::placement::Placement;
+use daemonset::controller::updated::CurrentTemplate;
+use daemonset::model::{DaemonSet, Pod, Snapshot};
+
+/// One DaemonSet with its nodes, pods and revisions.
+pub(super) struct DaemonSetView<'a> {
+    /// The DaemonSet, either live or after the apply.
+    pub owner: Owner<'a>,
+    /// Its pods: claimed, adopted and released.
+    pub pods: Claims<'a, Pod>,
+    /// The revision of its template.
+    pub target: Target,
+    fleet: &'a Fleet<'a>,
+    grouped: NodePods<'a>,
+    placements: Vec<Placement>,
+    current: CurrentTemplate,
+    now: Timestamp,
+}
+
+impl<'a> DaemonSetView<'a> {
+    /// Builds the view of `owner` in the snapshot; `live` is the live DaemonSet.
+    pub(super) fn of(
+        owner: Owner<'a>,
+        live: Option<&DaemonSet>,
+        snapshot: &'a Snapshot,
+        fleet: &'a Fleet<'a>,
+    ) -> Self {
+        let pods = Claims::of(&owner, snapshot.pods_in(&owner.key.namespace));
+        let grouped = NodePods::group(fleet, &pods.claimed, EndedPods::Dropped);
+        Self::among(pods, grouped, owner, live, snapshot, fleet)
+    }
+
+    /// Builds the view of the live DaemonSet. It shares the pods if both claim the same ones.
+    pub(super) fn as_it_is(&self, live: &'a DaemonSet, snapshot: &'a Snapshot) -> Self {
+        let owner = Owner::from(live);
+        if !owner.claims_as(&self.owner) {
+            return Self::of(owner, Some(live), snapshot, self.fleet);
+        }
+        let (pods, grouped) = (self.pods.clone(), self.grouped.clone());
+        Self::among(pods, grouped, owner, Some(live), snapshot, self.fleet)
+    }
+
+    fn among(
+        pods: Claims<'a, Pod>,
+        grouped: NodePods<'a>,
+        owner: Owner<'a>,
+        live: Option<&DaemonSet>,
+        snapshot: &'a Snapshot,
+        fleet: &'a Fleet<'a>,
+    ) -> Self {
+        let namespace = &owner.key.namespace;
+        let in_namespace = snapshot.revisions_in(namespace);
+        let revisions = Claims::of(&owner, in_namespace);
+        let target = revision::target(&owner, live, &revisions, &pods.claimed, in_namespace);
+        Self {
+            grouped,
+            placements: fleet.placements(&owner.spec.template.placement),
+            current: CurrentTemplate::new(target.hash.clone(), owner.template_generation),
+            now: snapshot.observed_at,
+            owner,
+            pods,
+            target,
+            fleet,
+        }
+    }
+
+    /// Pods of another template that the built-in controller counts as updated, because it also
+    /// compares the template generation (upstream: `IsPodUpdated`).
+    pub(super) fn counted_as_updated(&self) -> impl Iterator<Item = &'a Pod> {
+        let templates = &self.target.templates;
+        let going = |pod: &Pod| pod.terminating || pod.is_terminal();
+        self.pods.claimed.iter().copied().filter(move |pod| {
+            self.current.is_updated(pod) && !templates.is_updated(pod) && !going(pod)
+        })
+    }
+
+    /// The input of the controller.
+    pub(super) fn view(&self) -> View<'_, 'a> {
+        View {
+            owner: self.owner,
+            fleet: self.fleet,
+            placements: &self.placements,
+            pods: &self.grouped,
+            current: &self.current,
+            now: self.now,
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The plan as a document: the output of `-o json`, the content of a saved plan, and the input of
+//! every renderer. Its JSON schema is generated from these types.
+
+mod nodes;
+mod notices;
+mod origin;
+mod totals;
+
+use std::fmt;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::pause::PausedRollout;
+use daemonset::model::{
+    Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, RevisionName, RevisionNumber,
+    Uid,
+};
+pub(super) use nodes::rounds;
+pub use nodes::{Action, Fate, NodePlan, PodPlan, Wave};
+pub use notices::{Guard, GuardCode, Warning};
+pub use origin::{ClusterSummary, SourceInfo};
+pub use totals::{ActionTotals, Counters, RevisionTotals, Totals};
+
+/// All changes that applying the source would make to the cluster, with their reasons.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// Version of this document's format.
+    pub api_version: ApiVersion,
+    /// Always `Plan`.
+    pub kind: Kind,
+    /// When the plan was made. The only field that differs between two runs on the same input.
+    pub created_at: Timestamp,
+    /// Version of the program that made it.
+    pub tool_version: String,
+    /// Digest of the planned changes; texts, paths and times are not part of it.
+    pub digest: String,
+    /// Origin of the manifests.
+    pub source: SourceInfo,
+    /// The cluster, and the time of its snapshot.
+    pub cluster: ClusterSummary,
+    /// One entry per DaemonSet, ordered by namespace and name.
+    pub daemon_sets: Vec<DaemonSetPlan>,
+    /// Sums over all DaemonSets.
+    pub totals: Totals,
+    /// Estimated duration of the apply; none when no pod is created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
+    /// Guards that block `ds-apply` until their flag is passed.
+    pub guards: Vec<Guard>,
+    /// Warnings; they do not block `ds-apply`.
+    pub warnings: Vec<Warning>,
+}
+
+/// Version of the document's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ApiVersion {
+    /// The first version; fields may be added.
+    #[serde(rename = "ds-plan.dev/v1alpha1")]
+    V1Alpha1,
+}
+
+/// Kind of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Kind {
+    /// A plan.
+    Plan,
+}
+
+/// Estimated duration of the apply without failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Forecast {
+    /// Seconds from the first change to the last available pod, one DaemonSet after another.
+    pub seconds: u64,
+    /// Number of pods in the cluster from whose start times it is estimated.
+    pub starts_seen: u32,
+    /// Assumed start time in seconds for images with too few started pods; none when not needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_start_seconds: Option<u64>,
+}
+
+/// The plan of one DaemonSet and its pods.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonSetPlan {
+    /// `metadata.namespace`.
+    pub namespace: NamespaceName,
+    /// `metadata.name`.
+    pub name: DaemonSetName,
+    /// Uid of the live object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<Uid>,
+    /// Generation of the live object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+    /// Change of the object itself.
+    pub change: Change,
+    /// Whether the pods of a deleted DaemonSet are deleted or orphaned; none for other changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cascade: Option<Cascade>,
+    /// The controller that manages the pods.
+    pub managed_by: ManagedBy,
+    /// Name of the `RolloutPolicy` that applies to it; none when only its update strategy does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Update strategy, resolved to numbers for this cluster; while paused, the declared one.
+    pub strategy: Strategy,
+    /// The paused or aborted rollout that this plan resumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PausedRollout>,
+    /// Digest of the live pod template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_template: Option<String>,
+    /// Digest of the target pod template; for a deleted DaemonSet, of the live one.
+    pub target_template: String,
+    /// Current and target revision.
+    pub revision: RevisionPlan,
+    /// Fields that change between the live object and the result of server-side apply.
+    pub changes: Vec<FieldChange>,
+    /// Fields that are kept although the manifest does not have them, and their managers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<FieldOwner>,
+    /// Fields of other managers that the manifest sets to another value. The plan assumes that
+    /// these conflicts are forced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<FieldOwner>,
+    /// Field managers whose fields `ds-apply` overwrites or removes: those in conflict, and those
+    /// of `--force-conflicts`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forced_conflicts: Vec<String>,
+    /// Change since the merge base; none without a base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<BaseChange>,
+    /// Nodes that are replaced together under one budget, in order.
+    pub waves: Vec<Wave>,
+    /// Plan of each node; nodes with nothing to do are left out unless requested.
+    pub nodes: Vec<NodePlan>,
+    /// Number of nodes with each action.
+    pub totals: ActionTotals,
+    /// The status counters by upstream's rules before the apply; none for a new DaemonSet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Counters>,
+}
+
+impl Plan {
+    /// Whether applying it would change the cluster.
+    pub fn has_changes(&self) -> bool {
+        self.daemon_sets.iter().any(DaemonSetPlan::has_changes)
+    }
+}
+
+impl DaemonSetPlan {
+    /// Namespace and name.
+    pub fn key(&self) -> DaemonSetKey {
+        DaemonSetKey::new(self.namespace.clone(), self.name.clone())
+    }
+
+    /// Whether a paused or aborted rollout by `ds-apply` already has the target template live.
+    pub fn is_under_way(&self) -> bool {
+        self.pause.is_some() && self.live_template.as_ref() == Some(&self.target_template)
+    }
+
+    /// Whether applying it would change the object or pods. Waiting nodes do not count. A paused
+    /// rollout does, because its strategy must be restored.
+    pub fn has_changes(&self) -> bool {
+        let ActionTotals { create, delete, replace, surge, wait: _, keep: _ } = self.totals;
+        let object = self.change != Change::None || self.pause.is_some();
+        object || [create, delete, replace, surge] != [0; 4]
+    }
+}
+
+/// Change of the DaemonSet object.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Change {
+    /// It is created.
+    Create,
+    /// Some of its fields change.
+    Update,
+    /// Its selector changes, which an update cannot do. Never applied.
+    Recreate,
+    /// It was applied from the source and is no longer in it.
+    Delete,
+    /// It does not change.
+    None,
+}
+
+/// `updateStrategy`, percentages resolved against the desired nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+pub enum Strategy {
+    /// Pods are replaced after they are deleted manually.
+    OnDelete,
+    /// Pods are replaced within a budget.
+    RollingUpdate {
+        /// Maximum number of desired nodes without an available pod.
+        max_unavailable: u32,
+        /// Maximum number of nodes that run an old and a new pod at the same time.
+        max_surge: u32,
+        /// Number of desired nodes after the apply, from which percentages were resolved.
+        desired: u32,
+    },
+}
+
+/// Current and target revision of a DaemonSet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionPlan {
+    /// The revision of the live template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current: Option<RevisionRef>,
+    /// The revision of the target template.
+    pub target: TargetRevision,
+    /// Whether the target revision is new, reused or unchanged.
+    pub kind: RevisionKind,
+}
+
+/// An existing ControllerRevision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionRef {
+    /// Name of the ControllerRevision.
+    pub name: RevisionName,
+    /// Revision number.
+    pub number: RevisionNumber,
+}
+
+/// The revision after the apply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetRevision {
+    /// Name of the ControllerRevision; a new one is named by the controller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<RevisionName>,
+    /// Revision number after the apply.
+    pub number: RevisionNumber,
+}
+
+/// Origin of the target revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RevisionKind {
+    /// No revision has this template yet.
+    New,
+    /// An earlier revision has it; its number is raised.
+    Reused,
+    /// It is the current revision.
+    Unchanged,
+}
+
+impl fmt::Display for RevisionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::New => "new",
+            Self::Reused => "reused",
+            Self::Unchanged => "unchanged",
+        })
+    }
+}
+
+/// A field and one of its managers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldOwner {
+    /// Path of the field; list elements by their key.
+    pub path: String,
+    /// The field manager that owns it; none for a field without an owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manager: Option<String>,
+}
+
+/// Change of a pull request itself: its manifest compared with the one at the merge base.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BaseChange {
+    /// Change of the manifest.
+    pub change: Change,
+    /// Fields that differ between the two manifests, both with defaults.
+    pub changes: Vec<FieldChange>,
+}
+
+/// One field that changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldChange {
+    /// Path of the field; list elements by their key: `containers[agent].image`.
+    pub path: String,
+    /// Current value; absent when the field is added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// New value; absent when the field is removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+    /// Whether a value was replaced by a mask because it may be secret.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
+}

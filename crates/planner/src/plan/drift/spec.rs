@@ -1,0 +1,67 @@
+//! Drift of the object: fields of the live object that differ from the source, and their managers.
+//!
+//! The temporary changes of a pause are not differences: the update strategy, and after an abort
+//! the template. Neither is provenance.
+
+use serde_json::Value;
+
+use super::document::Deviation;
+use crate::plan::object;
+use crate::plan::pause::{PauseState, PausedRollout};
+use crate::plan::writers::Writers;
+use daemonset::controller::revision_data::{Matching, matches};
+use daemonset::model::{DaemonSet, DesiredDaemonSet, Revision};
+
+/// The live object with its rollout, revisions and field managers.
+pub(super) struct Live<'a> {
+    /// The live DaemonSet.
+    pub object: &'a DaemonSet,
+    /// Its paused or aborted rollout.
+    pub pause: Option<&'a PausedRollout>,
+    /// Revisions that it controls.
+    pub revisions: &'a [&'a Revision],
+    /// Field managers of the object.
+    pub writers: &'a Writers,
+}
+
+/// The fields of the live object that differ from the source.
+pub(super) fn deviations(
+    live: &Live<'_>,
+    desired: &DesiredDaemonSet,
+    show_values: bool,
+) -> Vec<Deviation> {
+    let mut before = live.object.raw.as_ref().clone();
+    if let Some(pause) = live.pause {
+        undo_pause(&mut before, live, desired, pause);
+    }
+    let changes = object::deviations(&before, &desired.raw, show_values);
+    let with_writers = changes.into_iter().map(|change| {
+        // A field that is not in the cluster has no manager; those of its parent did not remove it.
+        let writers = change.before.as_ref().map(|_| live.writers.of_field(&change.path));
+        Deviation::FieldDiffers { change, writers: writers.unwrap_or_default() }
+    });
+    with_writers.collect()
+}
+
+/// Undoes the changes of a pause or abort.
+fn undo_pause(
+    before: &mut Value,
+    live: &Live<'_>,
+    desired: &DesiredDaemonSet,
+    pause: &PausedRollout,
+) {
+    before["spec"]["updateStrategy"] = pause.declared.clone();
+    let is_good = |revision: &&Revision| {
+        pause.from.as_ref().is_some_and(|from| from.name == revision.name)
+            && matches(live.object.spec.template.raw(), &revision.data, Matching::Tolerant)
+    };
+    match pause.state {
+        PauseState::Paused => {}
+        // A template other than the last good one was set by another client.
+        PauseState::Aborted => {
+            if live.revisions.iter().any(is_good) {
+                before["spec"]["template"] = desired.spec.template.raw().clone();
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The output of `explain -o json`: one DaemonSet on one node, rule by rule.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::coded::Coded;
+use super::daemon_set::{Rollout, rollout, strategy};
+use super::daemon_set_view::DaemonSetView;
+use super::document::{Action, ApiVersion, ClusterSummary, PodPlan};
+use super::nodes::Described;
+use super::pause::{PausedRollout, as_declared};
+use super::reason::Reason;
+use super::{NotFound, find_daemon_set, health};
+use daemonset::controller::Owner;
+use daemonset::controller::node_pods::Fleet;
+use daemonset::controller::placement::{self, RuleOutcome, TaintVerdict};
+use daemonset::model::{DaemonSetKey, NodeName, PodName, PolicySpec, Snapshot, Taint};
+
+/// The placement rules in the order in which the controller evaluates them, and their result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// Version of this document's format.
+    pub api_version: ApiVersion,
+    /// Always `Explanation`.
+    pub kind: ExplanationKind,
+    /// The cluster, and the time of its snapshot.
+    pub cluster: ClusterSummary,
+    /// Namespace and name of the DaemonSet.
+    pub daemon_set: DaemonSetKey,
+    /// Name of the node.
+    pub node: NodeName,
+    /// The placement rules, in upstream's order.
+    pub rules: Vec<RuleReport>,
+    /// Whether a new pod may start here.
+    pub may_start: bool,
+    /// Whether a pod that runs here may stay.
+    pub may_stay: bool,
+    /// Plans of the pods of this DaemonSet on this node.
+    pub pods: Vec<PodPlan>,
+    /// Net effect on the node.
+    pub action: Action,
+    /// Index of the wave; none for actions that the controller takes at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wave: Option<u32>,
+    /// Reasons; the first one is the main one.
+    pub reasons: Vec<Coded<Reason>>,
+    /// The last log lines of its containers, if requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<ContainerLog>,
+}
+
+/// The last log lines of a container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerLog {
+    /// Name of the pod.
+    pub pod: PodName,
+    /// Name of the container; none when the pod has only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// Whether it is the previous, terminated instance of the container (`kubectl logs
+    /// --previous`).
+    pub previous: bool,
+    /// Log lines.
+    pub lines: Vec<String>,
+    /// The error that prevented reading the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl ContainerLog {
+    /// Returns a heading, then the log lines. The caller must escape control characters.
+    pub fn lines_shown(&self) -> Vec<String> {
+        let Self { pod, container, previous, lines, error } = self;
+        let who = match container {
+            Some(name) => format!("container {name}"),
+            None => format!("pod {pod}"),
+        };
+        let end = if *previous { " before it ended" } else { "" };
+        match error {
+            Some(error) => vec![format!("the log of {who} cannot be read: {error}")],
+            None if lines.is_empty() => vec![format!("{who} printed nothing{end}")],
+            None => {
+                let head = format!("{who} printed{end}:");
+                let lines = lines.iter().map(|line| format!("  | {line}"));
+                [head].into_iter().chain(lines).collect()
+            }
+        }
+    }
+}
+
+/// Kind of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ExplanationKind {
+    /// An explanation.
+    Explanation,
+}
+
+/// Result of one rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleReport {
+    /// The rule, such as `nodeSelector disk=ssd`.
+    pub rule: String,
+    /// Result of the rule.
+    pub outcome: Outcome,
+    /// Reason for the result, such as `node has disk=hdd`.
+    pub message: String,
+}
+
+/// Result of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// The rule allows a pod on the node.
+    Pass,
+    /// A pod may stay but a new one may not start: a `NoSchedule` taint.
+    StayOnly,
+    /// No pod may run on the node.
+    Fail,
+    /// The rule does not apply to this template or node.
+    NotApplicable,
+}
+
+/// Explains a live DaemonSet on one node: each placement rule, the pods, and the action.
+///
+/// # Errors
+/// The snapshot has no such DaemonSet, or no such node.
+pub fn explain(
+    snapshot: &Snapshot,
+    key: &DaemonSetKey,
+    node: &NodeName,
+) -> Result<Explanation, NotFound> {
+    let live = find_daemon_set(snapshot, key)?;
+    // An unreadable annotation is reported by `status`.
+    let pause = PausedRollout::of(live).ok().flatten();
+    let live = &*as_declared(live, pause.as_ref());
+    let place = snapshot.node(node).ok_or_else(|| NotFound::Node(node.clone()))?;
+    let fleet = Fleet::new(&snapshot.nodes);
+    let daemon_set_view = DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet);
+    let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
+    let strategy = strategy(&daemon_set_view.view());
+    let policy = PolicySpec::default();
+    let Rollout { nodes, .. } =
+        rollout(&daemon_set_view, strategy, &policy, untouched, Described::All);
+    let plan = nodes.into_iter().find(|plan| plan.name == *node);
+    let mut plan = plan.ok_or_else(|| NotFound::Node(node.clone()))?;
+    health::add_ailments(&daemon_set_view, &mut plan);
+    let template = &live.spec.template.placement;
+    let judged = placement::judge(template, place);
+    Ok(Explanation {
+        api_version: ApiVersion::V1Alpha1,
+        kind: ExplanationKind::Explanation,
+        cluster: ClusterSummary::from(snapshot),
+        daemon_set: key.clone(),
+        node: node.clone(),
+        rules: placement::explain(template, place).iter().map(RuleReport::from).collect(),
+        may_start: judged.may_start,
+        may_stay: judged.may_stay,
+        pods: plan.pods,
+        action: plan.action,
+        wave: plan.wave,
+        reasons: plan.reasons,
+        logs: Vec::new(),
+    })
+}
+
+impl From<&RuleOutcome> for RuleReport {
+    fn from(outcome: &RuleOutcome) -> Self {
+        Self { rule: rule(outcome), outcome: Outcome::from(outcome), message: outcome.to_string() }
+    }
+}
+
+fn rule(outcome: &RuleOutcome) -> String {
+    match outcome {
+        RuleOutcome::NodeName { .. } => "nodeName".to_owned(),
+        RuleOutcome::NoNodeSelector => "nodeSelector".to_owned(),
+        RuleOutcome::NodeSelector { key, want, .. } => format!("nodeSelector {key}={want}"),
+        RuleOutcome::NoNodeAffinity | RuleOutcome::NodeAffinity { .. } => {
+            "required node affinity".to_owned()
+        }
+        RuleOutcome::NoTaints => "taints".to_owned(),
+        RuleOutcome::Taint { taint: Taint { key, value, effect }, .. } => {
+            let equals = if value.is_empty() { "" } else { "=" };
+            format!("taint {key}{equals}{value}:{}", effect.as_str())
+        }
+    }
+}
+
+impl From<&RuleOutcome> for Outcome {
+    fn from(outcome: &RuleOutcome) -> Self {
+        match outcome {
+            RuleOutcome::NodeName { want: None, .. }
+            | RuleOutcome::NoNodeSelector
+            | RuleOutcome::NoNodeAffinity
+            | RuleOutcome::NoTaints
+            | RuleOutcome::Taint { verdict: TaintVerdict::Ignored, .. } => Self::NotApplicable,
+            RuleOutcome::NodeName { passes, .. }
+            | RuleOutcome::NodeSelector { passes, .. }
+            | RuleOutcome::NodeAffinity { passes, .. } => {
+                if *passes {
+                    Self::Pass
+                } else {
+                    Self::Fail
+                }
+            }
+            RuleOutcome::Taint { verdict, .. } => match verdict {
+                TaintVerdict::Tolerated
+                | TaintVerdict::ToleratedAutomatically
+                | TaintVerdict::Ignored => Self::Pass,
+                TaintVerdict::KeepsFromStarting => Self::StayOnly,
+                TaintVerdict::Removes => Self::Fail,
+            },
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Detects a GitOps controller that manages a DaemonSet: by the labels and annotations with which
+//! Argo CD and Flux track their objects, and by their field managers.
+//!
+//! The `helm` CLI is not one: it applies once and does not reconcile.
+
+use daemonset::model::DaemonSet;
+
+/// A GitOps controller that reapplies an object whenever it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GitOps {
+    /// Name of the product.
+    pub product: &'static str,
+    /// How it was detected: `label KEY`, `annotation KEY` or `field manager NAME`.
+    pub evidence: String,
+}
+
+const ARGO_CD: &str = "Argo CD";
+const FLUX: &str = "Flux";
+
+/// Labels that the products set on their objects.
+const LABELS: [(&str, &str); 3] = [
+    ("argocd.argoproj.io/instance", ARGO_CD),
+    ("kustomize.toolkit.fluxcd.io/name", FLUX),
+    ("helm.toolkit.fluxcd.io/name", FLUX),
+];
+
+/// Annotations that the products set on their objects.
+const ANNOTATIONS: [(&str, &str); 1] = [("argocd.argoproj.io/tracking-id", ARGO_CD)];
+
+/// Field managers of the products.
+const MANAGERS: [(&str, &str); 4] = [
+    ("argocd-controller", ARGO_CD),
+    ("argocd-application-controller", ARGO_CD),
+    ("kustomize-controller", FLUX),
+    ("helm-controller", FLUX),
+];
+
+/// Returns the GitOps controller that manages `live`, if there is one.
+pub(super) fn found(live: &DaemonSet) -> Option<GitOps> {
+    let with = |kind: &str, (key, product): &(&str, &'static str)| GitOps {
+        product,
+        evidence: format!("{kind} {key}"),
+    };
+    let label = LABELS.iter().find(|(key, _)| live.labels.get(key).is_some());
+    let annotation = ANNOTATIONS.iter().find(|(key, _)| live.annotations.get(key).is_some());
+    // Unreadable managed fields are reported by the merge, which needs them.
+    let owners = live.raw["metadata"]["managedFields"].as_array();
+    let owners = owners.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
+    let writes = |name: &str| owners.clone().any(|owner| owner == name);
+    let manager = MANAGERS.iter().find(|(name, _)| writes(name));
+    label
+        .map(|it| with("label", it))
+        .or_else(|| annotation.map(|it| with("annotation", it)))
+        .or_else(|| manager.map(|it| with("field manager", it)))
+}

@@ -1,0 +1,285 @@
+//! Guards: conditions that block `ds-apply` until the user passes the flag that the guard names.
+
+mod managed_by;
+mod policy_change;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::daemon_set_view::DaemonSetView;
+use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strategy};
+use super::git_ops::{self, GitOps};
+use super::health::ailments;
+use super::reason::Reason;
+use daemonset::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Snapshot};
+
+/// Simultaneous evictions allowed without a guard under `OnDelete`, which has no budget.
+const ON_DELETE_BUDGET: u32 = 1;
+
+/// Maximum number of nodes named for each reason.
+const MOST_NAMES: usize = 3;
+
+/// Flag that allows the eviction of more pods at once than the budget.
+const ALLOW_MASS_EVICTION: &str = "--allow-mass-eviction";
+/// Flag that names the field managers whose fields are overwritten.
+const FORCE_CONFLICTS: &str = "--force-conflicts";
+/// Flag that allows a template to be applied again after it failed.
+const RETRY: &str = "--retry";
+/// Flag that allows a plan that cannot finish.
+const ALLOW_DEADLOCK: &str = "--allow-deadlock";
+
+/// Input of the guards of one DaemonSet.
+pub(super) struct Judged<'a> {
+    /// Plan of the DaemonSet.
+    pub plan: &'a DaemonSetPlan,
+    /// The DaemonSet after the apply.
+    pub desired: &'a DesiredDaemonSet,
+    /// The live object; none when the DaemonSet is new.
+    pub live: Option<&'a DaemonSet>,
+    /// View of the live DaemonSet with its nodes and pods.
+    pub now: Option<&'a DaemonSetView<'a>>,
+    /// View of the DaemonSet after the apply with its nodes and pods.
+    pub daemon_set_view: &'a DaemonSetView<'a>,
+    /// Nodes that count as unavailable and that the plan does not change.
+    pub holders: &'a [NodeName],
+    /// Whether `ds-apply` has recorded that a rollout of the target template failed.
+    pub failed_before: bool,
+    /// Field managers whose fields may be overwritten (`--force-conflicts`).
+    pub force_conflicts: &'a BTreeSet<String>,
+    /// Snapshot of the cluster.
+    pub snapshot: &'a Snapshot,
+}
+
+/// Returns all guards of one DaemonSet's plan.
+pub(super) fn guards(judged: &Judged<'_>) -> Vec<Guard> {
+    let mut guards = of_change(judged);
+    guards.extend(policy_change::policy_change(judged.plan, judged.desired));
+    guards
+}
+
+/// The guards of the change itself; the guard of a policy change is separate.
+fn of_change(judged: &Judged<'_>) -> Vec<Guard> {
+    let Judged {
+        plan,
+        desired: _,
+        live,
+        now,
+        daemon_set_view,
+        holders,
+        failed_before,
+        force_conflicts: allowed,
+        snapshot,
+    } = *judged;
+    if plan.change == Change::Recreate {
+        return vec![selector_change(plan)];
+    }
+    if let Some(other) = managed_by::other(plan, live, snapshot) {
+        return vec![other];
+    }
+    let evicted = now.and_then(|now| mass_eviction(plan, now, daemon_set_view));
+    let guards = [
+        evicted,
+        deadlock(plan, daemon_set_view, holders),
+        force_conflicts(plan, allowed),
+        live.and_then(|live| git_ops(plan, live)),
+        failed_template(plan, failed_before),
+    ];
+    guards.into_iter().flatten().collect()
+}
+
+/// A forced apply would silently overwrite changes of other field managers, such as a hotfix.
+fn force_conflicts(plan: &DaemonSetPlan, allowed: &BTreeSet<String>) -> Option<Guard> {
+    let refused = plan.conflicts.iter().filter_map(|FieldOwner { path, manager }| {
+        let manager = manager.as_deref().filter(|manager| !allowed.contains(*manager))?;
+        Some((path.as_str(), manager))
+    });
+    let refused: Vec<_> = refused.collect();
+    (!refused.is_empty()).then(|| Guard::force_conflicts(&plan.key(), refused))
+}
+
+/// A GitOps controller that reapplies the object would set the update strategy back during the
+/// pause, and the DaemonSet controller would replace all pods at its own pace.
+fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
+    let holds = matches!(plan.strategy, Strategy::RollingUpdate { max_surge: 0, .. })
+        && !plan.waves.is_empty();
+    if plan.change == Change::None && !holds {
+        return None;
+    }
+    let GitOps { product, evidence } = git_ops::found(live)?;
+    let message = format!(
+        "{product} manages this DaemonSet ({evidence}) and would revert this apply. Let {product} \
+         apply `updateStrategy: {{type: OnDelete}}`, and replace the pods with `ds-apply roll`"
+    );
+    Some(guard(plan, GuardCode::GitOps, message, None, Vec::new()))
+}
+
+/// A template that failed is expected to fail again, unless the user passes `--retry`.
+///
+/// The failure is recorded in the annotation of an aborted rollout, and in the lease with which
+/// `ds-apply` locks the DaemonSet. A template that is live on every node by now is not guarded.
+fn failed_template(plan: &DaemonSetPlan, failed_before: bool) -> Option<Guard> {
+    let aborted = plan.pause.as_ref().and_then(|pause| pause.failed.as_ref());
+    let is_live = plan.live_template.as_ref() == Some(&plan.target_template);
+    let is_whole = is_live && plan.pause.is_none() && plan.waves.is_empty();
+    let failed = aborted == Some(&plan.target_template) || (failed_before && !is_whole);
+    failed.then(|| Guard::failed_template(&plan.key()))
+}
+
+impl Guard {
+    /// The guard of fields that other managers own, each given as path and manager.
+    pub fn force_conflicts<'a>(
+        daemon_set: &DaemonSetKey,
+        owned: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let (paths, managers): (BTreeSet<&str>, BTreeSet<&str>) = owned.into_iter().unzip();
+        let names = managers.into_iter().collect::<Vec<_>>().join(",");
+        let paths = paths.into_iter().collect::<Vec<_>>().join(", ");
+        Self {
+            code: GuardCode::ForceConflicts,
+            message: format!(
+                "other field managers ({names}) own fields that the manifest sets: {paths}"
+            ),
+            allow_flag: Some(format!("{FORCE_CONFLICTS}={names}")),
+            daemon_set: Some(daemon_set.to_string()),
+            nodes: Vec::new(),
+        }
+    }
+
+    /// The guard of a template whose rollout failed before.
+    fn failed_template(daemon_set: &DaemonSetKey) -> Self {
+        Self {
+            code: GuardCode::FailedTemplate,
+            message:
+                "the rollout of this template failed before. Fix the template or the cause of \
+                      the failure"
+                    .to_owned(),
+            allow_flag: Some(RETRY.to_owned()),
+            daemon_set: Some(daemon_set.to_string()),
+            nodes: Vec::new(),
+        }
+    }
+}
+
+fn selector_change(plan: &DaemonSetPlan) -> Guard {
+    let DaemonSetPlan { namespace, name, .. } = plan;
+    let message = format!(
+        "spec.selector of {namespace}/{name} changes, but it is immutable. To recreate the \
+         DaemonSet, run `kubectl -n {namespace} delete daemonset {name}` (deletes all pods at \
+         once) and apply again; to avoid downtime, give the new DaemonSet another name"
+    );
+    guard(plan, GuardCode::SelectorChange, message, None, Vec::new())
+}
+
+/// The controller deletes the pods of nodes that are no longer eligible all at once, regardless of
+/// the update strategy and its budget.
+///
+/// A node that is about to get its pod counts as having one: the controller may create it between
+/// the plan and the write.
+fn mass_eviction(
+    plan: &DaemonSetPlan,
+    now: &DaemonSetView<'_>,
+    daemon_set_view: &DaemonSetView<'_>,
+) -> Option<Guard> {
+    let allowed = match plan.strategy {
+        Strategy::OnDelete => ON_DELETE_BUDGET,
+        Strategy::RollingUpdate { max_unavailable, max_surge: _, desired: _ } => {
+            max_unavailable.max(1)
+        }
+    };
+    let (before, after) = (now.view(), daemon_set_view.view());
+    let (mut evicted, mut to_come) = (Vec::new(), 0);
+    for (at, node) in after.fleet.nodes().iter().enumerate() {
+        let has_pod = after.pods.at(at).iter().any(|pod| !pod.terminating);
+        let (was, is) = (&before.placements[at], &after.placements[at]);
+        if was.may_stay && !is.may_stay && (has_pod || was.may_start) {
+            evicted.push(node.name.clone());
+            to_come += usize::from(!has_pod);
+        }
+    }
+    let count = evicted.len();
+    if count <= usize::try_from(allowed).unwrap_or(usize::MAX) {
+        return None;
+    }
+    let not_yet = match to_come {
+        0 => String::new(),
+        _ => format!(" ({to_come} of them have no pod yet)"),
+    };
+    let message = format!(
+        "{count} nodes are no longer eligible, and the controller deletes their pods all at once, \
+         regardless of the update strategy{not_yet}; at most {allowed} may be unavailable"
+    );
+    Some(guard(plan, GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), evicted))
+}
+
+/// The plan never finishes: the unavailable pods that use up the budget are not replaced by it.
+fn deadlock(
+    plan: &DaemonSetPlan,
+    daemon_set_view: &DaemonSetView<'_>,
+    holders: &[NodeName],
+) -> Option<Guard> {
+    // A rollout that has begun is checked by its gates: blocking it here would leave a failing
+    // template live, and rolling back must always be possible.
+    if plan.is_under_way() {
+        return None;
+    }
+    let blocked =
+        plan.nodes.iter().flat_map(|node| &node.reasons).filter_map(|coded| match coded.reason {
+            Reason::BudgetTaken { unavailable, allowed } => Some((unavailable, allowed)),
+            _ => None,
+        });
+    let waiting = blocked.clone().count();
+    let (unavailable, allowed) = blocked.into_iter().next()?;
+    let message = format!(
+        "the plan cannot finish: {unavailable} already unavailable, at most {allowed} allowed, and \
+         the plan does not fix them ({}); {waiting} outdated {} indefinitely. Fix these nodes \
+         first, or roll back to a template that works on them",
+        why_unavailable(daemon_set_view, holders),
+        if waiting == 1 { "pod waits" } else { "pods wait" }
+    );
+    Some(guard(plan, GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), holders.to_vec()))
+}
+
+/// The reasons why nodes have no available pod, each with its nodes, such as
+/// `pod is not Ready: CrashLoopBackOff in container agent: node-1, node-2 and 3 more`.
+fn why_unavailable(daemon_set_view: &DaemonSetView<'_>, holders: &[NodeName]) -> String {
+    let view = daemon_set_view.view();
+    let mut nodes_by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for holder in holders {
+        let Some(at) = view.fleet.position(holder) else { continue };
+        let (node, pods) = (&view.fleet.nodes()[at], view.pods.at(at));
+        let reasons = ailments(node, pods, daemon_set_view.owner.spec.min_ready_seconds, view.now);
+        // A NotReady node explains why its pod is not Ready.
+        let reason = match reasons.into_iter().next() {
+            // Nodes that became NotReady at different times share one group.
+            Some(Reason::NodeNotReady { .. }) => {
+                Reason::NodeNotReady { since: None, seconds: None }.to_string()
+            }
+            Some(reason) => reason.to_string(),
+            None => "no pod remains".to_owned(),
+        };
+        nodes_by_reason.entry(reason).or_default().push(holder.as_str());
+    }
+    let groups = nodes_by_reason.into_iter().map(|(reason, nodes)| {
+        let named = nodes.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+        match nodes.len().saturating_sub(MOST_NAMES) {
+            0 => format!("{reason}: {named}"),
+            more => format!("{reason}: {named} and {more} more"),
+        }
+    });
+    groups.collect::<Vec<_>>().join("; ")
+}
+
+fn guard(
+    plan: &DaemonSetPlan,
+    code: GuardCode,
+    message: String,
+    allow_flag: Option<&str>,
+    nodes: Vec<NodeName>,
+) -> Guard {
+    Guard {
+        code,
+        message,
+        allow_flag: allow_flag.map(str::to_owned),
+        daemon_set: Some(format!("{}/{}", plan.namespace, plan.name)),
+        nodes,
+    }
+}

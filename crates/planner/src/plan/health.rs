@@ -1,0 +1,111 @@
+//! Pod failures on a node: the reasons why it has no available pod although no action is planned,
+//! or has a pod that it should not have. For `status` and `explain`.
+
+use jiff::Timestamp;
+
+use super::coded::Coded;
+use super::daemon_set_view::DaemonSetView;
+use super::document::{Action, NodePlan};
+use super::reason::Reason;
+use daemonset::controller::placement::Placement;
+use daemonset::model::{MinReady, Node, NodeReadiness, Pod};
+
+/// Adds the failures of a node's pods to the reasons of its plan, unless they are there already.
+pub(super) fn add_ailments(daemon_set_view: &DaemonSetView<'_>, plan: &mut NodePlan) {
+    let view = daemon_set_view.view();
+    let Some(at) = view.fleet.position(&plan.name) else { return };
+    let pods = view.pods.at(at);
+    let ailments = match &view.placements[at] {
+        _ if pods.is_empty() => Vec::new(),
+        Placement { may_start: false, obstacle: Some(obstacle), .. } => match plan.action {
+            Action::Keep | Action::Wait => {
+                vec![Reason::Misscheduled { obstacle: obstacle.clone() }]
+            }
+            Action::Create | Action::Delete | Action::Replace | Action::Surge => Vec::new(),
+        },
+        Placement { .. } => unavailable(daemon_set_view, &view.fleet.nodes()[at], pods),
+    };
+    let node_known = plan.reasons.iter().any(|coded| says_node_unready(&coded.reason));
+    let new = ailments.into_iter().filter(|reason| !(node_known && says_node_unready(reason)));
+    plan.reasons.extend(new.map(Coded::from));
+}
+
+fn says_node_unready(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::NodeNotReady { .. }
+            | Reason::SkippedUnreadyNode { .. }
+            | Reason::UnreadyNodeCounts { .. }
+    )
+}
+
+/// The reasons why no pod of an eligible node is available.
+fn unavailable(daemon_set_view: &DaemonSetView<'_>, node: &Node, pods: &[&Pod]) -> Vec<Reason> {
+    let now = daemon_set_view.view().now;
+    if pods.iter().any(|pod| is_available(daemon_set_view, pod)) {
+        return Vec::new();
+    }
+    reasons(node, pods, |pod| min_ready(daemon_set_view, pod), now)
+}
+
+/// Whether a pod is available: by upstream's rule for an outdated pod; a pod of the target has to
+/// be Ready for as long as a rollout without a policy waits.
+pub(super) fn is_available(daemon_set_view: &DaemonSetView<'_>, pod: &Pod) -> bool {
+    let (seconds, now) = (min_ready(daemon_set_view, pod), daemon_set_view.view().now);
+    let is_updated = daemon_set_view.target.templates.is_updated(pod);
+    if is_updated { pod.has_stayed_up(seconds, now) } else { pod.serves(seconds, now) }
+}
+
+fn min_ready(daemon_set_view: &DaemonSetView<'_>, pod: &Pod) -> u32 {
+    let spec = daemon_set_view.owner.spec;
+    let is_updated = daemon_set_view.target.templates.is_updated(pod);
+    if is_updated { MinReady::of(spec, None).others } else { spec.min_ready_seconds }
+}
+
+/// The reasons why no pod of `pods` is available on `node`, by upstream's rule; empty when one is.
+pub fn ailments(node: &Node, pods: &[&Pod], min_ready: u32, now: Timestamp) -> Vec<Reason> {
+    if pods.iter().any(|pod| pod.serves(min_ready, now)) {
+        return Vec::new();
+    }
+    reasons(node, pods, |_| min_ready, now)
+}
+
+fn reasons(
+    node: &Node,
+    pods: &[&Pod],
+    min_ready: impl Fn(&Pod) -> u32,
+    now: Timestamp,
+) -> Vec<Reason> {
+    // A pod that is terminating or has ended has its own reason.
+    let staying = pods.iter().find(|pod| !pod.terminating && !pod.is_terminal());
+    let of_pod = staying.map(|pod| not_available(pod, min_ready(pod)));
+    node_not_ready(node, now).into_iter().chain(of_pod).collect()
+}
+
+/// The reason `NodeNotReady`, if the node is not Ready.
+pub fn node_not_ready(node: &Node, now: Timestamp) -> Option<Reason> {
+    match node.readiness {
+        NodeReadiness::Ready => None,
+        NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
+            let seconds = since.map(|since| now.duration_since(since).as_secs());
+            Some(Reason::NodeNotReady { since, seconds })
+        }
+    }
+}
+
+/// The reason why a pod is not available.
+pub fn not_available(pod: &Pod, min_ready: u32) -> Reason {
+    if pod.is_ready() {
+        return Reason::NotAvailableYet { min_ready_seconds: min_ready };
+    }
+    let container_failure = pod.why_unready();
+    Reason::PodNotReady {
+        container: container_failure
+            .map(|it| it.container.to_string())
+            .filter(|name| !name.is_empty()),
+        container_failure: container_failure.map(|it| it.reason.to_string()),
+        detail: container_failure.map(|it| it.message.to_string()).filter(|text| !text.is_empty()),
+        warning: pod.last_warning().map(str::to_owned),
+        restarts: pod.restarts,
+    }
+}

@@ -1,0 +1,377 @@
+//! Checks a finished plan for contradictions and actions that it must not contain.
+//!
+//! It reads only the document, and shares no code with the planner. It runs on every plan of a
+//! debug build, and so on every plan of a test.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use super::document::{
+    Action, ActionTotals, Change, DaemonSetPlan, Fate, GuardCode, NodePlan, Plan, RevisionKind,
+    Strategy,
+};
+use super::reason::Reason;
+use daemonset::model::{NodeName, Uid};
+
+/// A flaw of a plan, and the DaemonSet that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// `NAMESPACE/NAME`; none for the plan as a whole.
+    pub daemon_set: Option<String>,
+    /// Kind of the flaw.
+    pub flaw: Flaw,
+}
+
+/// Kind of a flaw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// The counts do not add up.
+    Totals,
+    /// DaemonSets, or nodes of a DaemonSet, are out of order or duplicated.
+    Order,
+    /// A pod is listed twice.
+    PodTwice(Uid),
+    /// A node or pod has no reason, or one whose sentence does not match its data.
+    Unreasoned(NodeName),
+    /// A pod is deleted for a reason that does not justify it.
+    DeletedWithoutCause(NodeName),
+    /// The action on a node does not match the fates of its pods.
+    ActionAgainstFates(NodeName),
+    /// A node is not in its wave, or a wave has a node that does not belong there.
+    Wave(NodeName),
+    /// A node with an outdated pod is replaced outside of any wave.
+    RolledOutsideWaves(NodeName),
+    /// A wave allows more than the strategy does.
+    Budget(u32),
+    /// The waves are not numbered from 1, or one of them is empty.
+    WaveNumbers,
+    /// The change of the object does not match its fields, its revision, or its guards.
+    Change,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { daemon_set, flaw } = self;
+        match daemon_set {
+            Some(daemon_set) => write!(f, "{daemon_set}: {flaw:?}"),
+            None => write!(f, "{flaw:?}"),
+        }
+    }
+}
+
+/// Returns all flaws of `plan`; empty for a correct plan.
+pub fn lint(plan: &Plan) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let whole = [(!sums_add_up(plan), Flaw::Totals), (!in_order(plan), Flaw::Order)];
+    notes.extend(
+        whole
+            .into_iter()
+            .filter(|(wrong, _)| *wrong)
+            .map(|(_, flaw)| Note { daemon_set: None, flaw }),
+    );
+    let mut pods = HashSet::new();
+    for daemon_set in &plan.daemon_sets {
+        let mut flaws = Vec::new();
+        counts(daemon_set, &mut flaws);
+        change(plan, daemon_set, &mut flaws);
+        waves(daemon_set, &mut flaws);
+        for node in &daemon_set.nodes {
+            node_and_pods(node, &mut flaws);
+            let uids = node.pods.iter().map(|pod| &pod.uid);
+            flaws.extend(uids.filter(|uid| !pods.insert(*uid)).cloned().map(Flaw::PodTwice));
+        }
+        let name = format!("{}/{}", daemon_set.namespace, daemon_set.name);
+        notes.extend(flaws.into_iter().map(|flaw| Note { daemon_set: Some(name.clone()), flaw }));
+    }
+    notes
+}
+
+fn sums_add_up(plan: &Plan) -> bool {
+    let mut actions = ActionTotals::default();
+    let mut kinds = [0; 3];
+    for daemon_set in &plan.daemon_sets {
+        actions += daemon_set.totals;
+        kinds[match daemon_set.revision.kind {
+            RevisionKind::New => 0,
+            RevisionKind::Reused => 1,
+            RevisionKind::Unchanged => 2,
+        }] += 1;
+    }
+    let revisions = plan.totals.revisions;
+    actions == plan.totals.actions
+        && kinds == [revisions.new, revisions.reused, revisions.unchanged]
+}
+
+fn in_order(plan: &Plan) -> bool {
+    let keys = |at: &DaemonSetPlan| (at.namespace.clone(), at.name.clone());
+    plan.daemon_sets.is_sorted_by(|a, b| keys(a) < keys(b))
+        && plan.daemon_sets.iter().all(|it| it.nodes.is_sorted_by(|a, b| a.name < b.name))
+}
+
+/// Checks the totals. Only nodes with [`Action::Keep`] may be left out of the list.
+fn counts(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
+    let mut listed = ActionTotals::default();
+    for node in &daemon_set.nodes {
+        listed.add(node.action);
+    }
+    let totals = daemon_set.totals;
+    let fits = Action::ALL.into_iter().all(|action| match action {
+        Action::Keep => listed.keep == 0 || listed.keep == totals.keep,
+        Action::Create | Action::Delete | Action::Replace | Action::Surge | Action::Wait => {
+            listed.of(action) == totals.of(action)
+        }
+    });
+    if !fits {
+        flaws.push(Flaw::Totals);
+    }
+}
+
+fn change(plan: &Plan, daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
+    let name = format!("{}/{}", daemon_set.namespace, daemon_set.name);
+    let guarded = plan.guards.iter().any(|guard| {
+        guard.code == GuardCode::SelectorChange && guard.daemon_set.as_ref() == Some(&name)
+    });
+    let fits = match daemon_set.change {
+        Change::Create => daemon_set.uid.is_none() && daemon_set.status.is_none(),
+        Change::Update => daemon_set.uid.is_some() && !daemon_set.changes.is_empty(),
+        Change::Recreate => guarded && daemon_set.nodes.iter().all(|it| it.action == Action::Keep),
+        Change::Delete => {
+            let untouched = daemon_set.changes.is_empty() && daemon_set.waves.is_empty();
+            untouched && daemon_set.uid.is_some() && daemon_set.cascade.is_some()
+        }
+        Change::None => daemon_set.uid.is_some() && daemon_set.changes.is_empty(),
+    };
+    let revision = &daemon_set.revision;
+    let number = revision.target.number;
+    let is_changed = daemon_set.live_template.as_ref() != Some(&daemon_set.target_template);
+    let revision_fits = match revision.kind {
+        RevisionKind::New => revision.target.name.is_none(),
+        RevisionKind::Reused => revision.target.name.is_some(),
+        // Without a current revision, it is adopted from a deleted DaemonSet. Another template can
+        // be current with a lower number, when it was restored and not yet renumbered.
+        RevisionKind::Unchanged => {
+            revision.target.name.is_some()
+                && revision.current.as_ref().is_none_or(|current| {
+                    current.number == number || (is_changed && current.number < number)
+                })
+        }
+    } && (revision.kind == RevisionKind::Unchanged
+        || revision.current.as_ref().is_none_or(|current| current.number < number));
+    // A deleted DaemonSet keeps its revision, which may be none.
+    let revision_fits = revision_fits || daemon_set.change == Change::Delete;
+    if !fits || !revision_fits || (guarded && daemon_set.change != Change::Recreate) {
+        flaws.push(Flaw::Change);
+    }
+}
+
+fn waves(daemon_set: &DaemonSetPlan, flaws: &mut Vec<Flaw>) {
+    let (unavailable, surge) = match daemon_set.strategy {
+        Strategy::OnDelete => (0, 0),
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired: _ } => {
+            (max_unavailable, max_surge)
+        }
+    };
+    let mut members: BTreeMap<&NodeName, u32> = BTreeMap::new();
+    for (number, wave) in (1..).zip(&daemon_set.waves) {
+        if wave.index != number || wave.nodes.is_empty() {
+            flaws.push(Flaw::WaveNumbers);
+        }
+        if wave.max_unavailable > unavailable
+            || wave.max_surge > surge
+            || wave.max_unavailable + wave.max_surge == 0
+        {
+            flaws.push(Flaw::Budget(wave.index));
+        }
+        for node in &wave.nodes {
+            if members.insert(node, wave.index).is_some() {
+                flaws.push(Flaw::Wave(node.clone()));
+            }
+        }
+    }
+    for node in &daemon_set.nodes {
+        if members.remove(&node.name) != node.wave {
+            flaws.push(Flaw::Wave(node.name.clone()));
+        }
+    }
+    flaws.extend(members.into_keys().cloned().map(Flaw::Wave));
+}
+
+fn node_and_pods(node: &NodePlan, flaws: &mut Vec<Flaw>) {
+    let pods = || node.pods.iter();
+    if node.reasons.is_empty() {
+        flaws.push(Flaw::Unreasoned(node.name.clone()));
+    }
+    let deleted = || pods().filter(|pod| pod.fate == Fate::Delete);
+    if !deleted().all(|pod| deletes(&pod.reason.reason)) {
+        flaws.push(Flaw::DeletedWithoutCause(node.name.clone()));
+    }
+    let leaving = |reason: &Reason| matches!(reason, Reason::Terminating);
+    let goes = deleted().any(|pod| !leaving(&pod.reason.reason));
+    let fits = match node.action {
+        Action::Create => !goes && deleted().count() == own_pods(node),
+        Action::Delete | Action::Replace | Action::Surge => goes,
+        Action::Wait | Action::Keep => !goes,
+    };
+    if !fits {
+        flaws.push(Flaw::ActionAgainstFates(node.name.clone()));
+    }
+    let outdated = deleted().any(|pod| {
+        matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::NothingComesBack { .. })
+    });
+    if outdated && node.wave.is_none() {
+        flaws.push(Flaw::RolledOutsideWaves(node.name.clone()));
+    }
+}
+
+/// Pods that the DaemonSet still owns.
+fn own_pods(node: &NodePlan) -> usize {
+    node.pods.iter().filter(|pod| !matches!(pod.reason.reason, Reason::Released)).count()
+}
+
+/// Whether a pod may be deleted for this reason.
+fn deletes(reason: &Reason) -> bool {
+    match reason {
+        Reason::Outdated { .. }
+        | Reason::Failed
+        | Reason::Succeeded
+        | Reason::Surplus { .. }
+        | Reason::Superseded { .. }
+        | Reason::NotEligible { .. }
+        | Reason::NothingComesBack { .. }
+        | Reason::NodeVanished
+        | Reason::GoesWithOwner
+        | Reason::Terminating => true,
+        Reason::NoPod
+        | Reason::NoLivePod
+        | Reason::UpToDate
+        | Reason::MayBeDelayed
+        | Reason::LeftToGarbageCollector
+        | Reason::OnDelete
+        | Reason::SkippedUnreadyNode { .. }
+        | Reason::UnreadyNodeCounts { .. }
+        | Reason::BudgetTaken { .. }
+        | Reason::NodeNotReady { .. }
+        | Reason::PodNotReady { .. }
+        | Reason::NotAvailableYet { .. }
+        | Reason::Misscheduled { .. }
+        | Reason::Adopted
+        | Reason::Released
+        | Reason::DaemonSetTerminating
+        | Reason::MustBeRecreated
+        | Reason::Orphaned => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{after, settled};
+    use super::*;
+    use daemonset::controller::test_cluster::taint;
+    use daemonset::model::{PodPhase, RevisionNumber};
+
+    /// A new template on six nodes: one pod has failed, one node evicts, one is cordoned.
+    fn sound() -> Plan {
+        let mut cluster = settled(6);
+        cluster.pods[3].phase = PodPhase::Failed;
+        cluster.nodes[4].taints = [taint("gpu=a100:NoExecute")].into();
+        cluster.nodes[5].taints = [taint("gpu=a100:NoSchedule")].into();
+        after(&mut cluster, |cluster| cluster.set_image("foo/bar:2"))
+    }
+
+    #[test]
+    fn the_example_is_correct_and_has_every_case() {
+        let plan = sound();
+        assert_eq!(lint(&plan), []);
+        let actions: Vec<Action> = plan.daemon_sets[0].nodes.iter().map(|it| it.action).collect();
+        let (replace, delete) = (Action::Replace, Action::Delete);
+        assert_eq!(actions, [replace, replace, replace, replace, delete, delete]);
+    }
+
+    #[test]
+    fn each_flaw_is_found() {
+        type Break = fn(&mut DaemonSetPlan);
+        let rows: [(&str, Break, &str); 17] = [
+            ("a count is off", |it| it.totals.replace += 1, "Totals, Totals"),
+            ("nodes are out of order", |it| it.nodes.swap(0, 1), "Order"),
+            (
+                "a duplicate node",
+                |it| it.nodes.insert(0, it.nodes[0].clone()),
+                "Order, Totals, Wave(\"node-0\"), PodTwice(\"uid-foo-node-0-001\")",
+            ),
+            ("a node without reason", |it| it.nodes[0].reasons.clear(), "Unreasoned(\"node-0\")"),
+            (
+                "a pod is deleted without cause",
+                |it| it.nodes[0].pods[0].reason = Reason::UpToDate.into(),
+                "DeletedWithoutCause(\"node-0\")",
+            ),
+            (
+                "a replaced pod stays",
+                |it| it.nodes[0].pods[0].fate = Fate::Keep,
+                "ActionAgainstFates(\"node-0\")",
+            ),
+            (
+                "a kept node loses its pod",
+                |it| {
+                    it.nodes[3].action = Action::Keep;
+                    it.totals.replace -= 1;
+                    it.totals.keep += 1;
+                },
+                "Totals, ActionAgainstFates(\"node-3\")",
+            ),
+            (
+                "a node without its wave",
+                |it| it.nodes[0].wave = None,
+                "Wave(\"node-0\"), RolledOutsideWaves(\"node-0\")",
+            ),
+            (
+                "a wave without its node",
+                |it| it.waves[0].nodes.retain(|node| node.as_str() != "node-0"),
+                "Wave(\"node-0\")",
+            ),
+            (
+                "a wave with an unknown node",
+                |it| it.waves[0].nodes.push("node-9".into()),
+                "Wave(\"node-9\")",
+            ),
+            (
+                "a node twice in a wave",
+                |it| it.waves[0].nodes.push("node-1".into()),
+                "Wave(\"node-1\")",
+            ),
+            ("too large a budget", |it| it.waves[0].max_unavailable = 9, "Budget(1)"),
+            ("no budget at all", |it| it.waves[0].max_unavailable = 0, "Budget(1)"),
+            (
+                "a wave with a wrong number",
+                |it| {
+                    it.waves[0].index = 2;
+                    for node in &mut it.nodes {
+                        node.wave = node.wave.map(|_| 2);
+                    }
+                },
+                "WaveNumbers",
+            ),
+            ("an update of nothing", |it| it.changes.clear(), "Change"),
+            ("an unguarded recreation", |it| it.change = Change::Recreate, "Change"),
+            (
+                "a lower revision number",
+                |it| it.revision.target.number = RevisionNumber(0),
+                "Change",
+            ),
+        ];
+        for (rule, break_it, want) in rows {
+            let mut plan = sound();
+            break_it(&mut plan.daemon_sets[0]);
+            let flaws: Vec<String> =
+                lint(&plan).iter().map(|note| format!("{:?}", note.flaw)).collect();
+            assert_eq!(flaws.join(", "), want, "{rule}");
+        }
+    }
+
+    #[test]
+    fn wrong_sums_are_found() {
+        let mut plan = sound();
+        plan.totals.revisions.new += 1;
+        let note = Note { daemon_set: None, flaw: Flaw::Totals };
+        assert_eq!(lint(&plan), [note]);
+    }
+}

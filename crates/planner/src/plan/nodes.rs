@@ -1,0 +1,467 @@
+//! Plans the action on each node: the controller's own decisions, plus the outdated pods to be
+//! replaced. Their order is planned in `waves`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::coded::Coded;
+use super::daemon_set_view::DaemonSetView;
+use super::document::{Action, Fate, NodePlan, PodPlan};
+use super::reason::Reason;
+use super::waves::{BudgetView, NodeBudgetState, PodBudgetState};
+use daemonset::controller::backoff::FailedPods;
+use daemonset::controller::limits::allows_surge;
+use daemonset::controller::manage::{Manage, View, manage};
+use daemonset::controller::placement::Placement;
+use daemonset::controller::reasons::DeleteReason;
+use daemonset::model::{
+    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, REVISION_HASH_LABEL,
+    RevisionHash, RevisionNumber, Uid, UpdateStrategy,
+};
+
+/// Maps pods to the template that they were created from.
+#[derive(Debug)]
+pub struct Templates {
+    /// Hashes of the target template. There may be several: two revisions may have templates that
+    /// differ only in the serialization of an old server.
+    pub target: BTreeSet<RevisionHash>,
+    /// Number of each existing revision.
+    pub numbers: BTreeMap<RevisionHash, RevisionNumber>,
+}
+
+impl Templates {
+    /// Whether the pod's hash label is the target's. Stricter than upstream, which also accepts
+    /// the template generation.
+    pub fn is_updated(&self, pod: &Pod) -> bool {
+        pod.labels.get(REVISION_HASH_LABEL).is_some_and(|hash| self.target.contains(hash))
+    }
+
+    /// The reason for replacing a pod of another template, with its revision.
+    pub fn outdated(&self, pod: &Pod) -> Reason {
+        let hash = pod.labels.get(REVISION_HASH_LABEL);
+        Reason::Outdated { revision: hash.and_then(|hash| self.numbers.get(hash).copied()) }
+    }
+}
+
+/// Plans the nodes of one DaemonSet.
+struct NodePlanner<'a> {
+    /// The DaemonSet after the apply, with its nodes and pods as the controller sees them.
+    view: View<'a, 'a>,
+    /// Policy, which defines when a pod counts as stuck.
+    pace: &'a PolicySpec,
+    templates: &'a Templates,
+    /// Pods that it will release, by node.
+    released: HashMap<&'a NodeName, Vec<&'a Pod>>,
+    /// Pods that it will adopt.
+    adopted: HashSet<&'a Uid>,
+    /// The nodes that get pods and reasons in the plan.
+    described: Described,
+}
+
+/// The nodes that get pods and reasons in the plan. Most nodes of a large cluster have nothing to
+/// do, and describing them would use most of the time and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Described {
+    /// Nodes with something to do.
+    Busy,
+    /// All nodes.
+    All,
+}
+
+/// One node's plan, and its state for the budget.
+struct Outcome {
+    /// The plan before waves are scheduled.
+    plan: NodePlan,
+    /// State for the budget.
+    budget_view: BudgetView,
+}
+
+/// The plans of all nodes of a cluster.
+pub(super) struct Outcomes {
+    /// The plans in the order of the nodes' names.
+    pub nodes: Vec<NodePlan>,
+    /// State for the budget, one for each of `nodes`.
+    pub budget_views: Vec<BudgetView>,
+    /// Number of other nodes: they have no pod and get none.
+    pub idle: u32,
+}
+
+/// Plans every node in name order, and the pods of nodes that no longer exist.
+pub(super) fn outcomes(
+    daemon_set_view: &DaemonSetView<'_>,
+    pace: &PolicySpec,
+    described: Described,
+) -> Outcomes {
+    let mut released: HashMap<&NodeName, Vec<&Pod>> = HashMap::new();
+    for pod in &daemon_set_view.pods.released {
+        if let Some(node) = pod.node() {
+            released.entry(node).or_default().push(pod);
+        }
+    }
+    let planner = NodePlanner {
+        view: daemon_set_view.view(),
+        pace,
+        templates: &daemon_set_view.target.templates,
+        released,
+        adopted: daemon_set_view.pods.adopted.iter().map(|pod| &pod.uid).collect(),
+        described,
+    };
+    let now = Immediate::of(&manage(&planner.view, FailedPods::Unknown));
+    let all = 0..planner.view.fleet.nodes().len();
+    let is_reported = |at: &usize| described == Described::All || !planner.is_idle(*at);
+    // Plans are large and there may be many: allocate memory for them once.
+    let reported = all.clone().filter(is_reported).count();
+    let (mut nodes, mut budget_views) =
+        (Vec::with_capacity(reported), Vec::with_capacity(reported));
+    for at in all.clone().filter(is_reported) {
+        let Outcome { plan, budget_view } =
+            planner.outcome(at, &planner.view.fleet.nodes()[at], &now);
+        nodes.push(plan);
+        budget_views.push(budget_view);
+    }
+    let idle = u32::try_from(all.len() - reported).unwrap_or(u32::MAX);
+    let vanished: Vec<_> = planner.vanished().map(|it| (it.plan, it.budget_view)).collect();
+    if !vanished.is_empty() {
+        let mut all: Vec<_> = nodes.into_iter().zip(budget_views).chain(vanished).collect();
+        all.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        (nodes, budget_views) = all.into_iter().unzip();
+    }
+    Outcomes { nodes, budget_views, idle }
+}
+
+impl NodePlanner<'_> {
+    fn outcome(&self, at: usize, node: &Node, now: &Immediate) -> Outcome {
+        let placement = &self.view.placements[at];
+        let here = self.view.pods.at(at);
+        let fates: Vec<(&Pod, PodFate)> =
+            here.iter().map(|pod| (*pod, self.fate(pod, now))).collect();
+        let verdict = self.verdict(placement, &fates, now.creates_on(node));
+        let budget_view = BudgetView {
+            desired: placement.may_start,
+            node: node_standing(node, self.view.now),
+            pod: self.pod_standing(&fates),
+        };
+        let mut plan = NodePlan {
+            name: node.name.clone(),
+            action: verdict.action,
+            wave: None,
+            pods: Vec::new(),
+            reasons: Vec::new(),
+        };
+        if verdict.action != Action::Keep || self.described == Described::All {
+            self.describe(&mut plan, &fates, placement, verdict.reasons);
+        }
+        Outcome { plan, budget_view }
+    }
+
+    /// Whether the node at this position has no pod and gets none; it does not count for the
+    /// budget.
+    fn is_idle(&self, at: usize) -> bool {
+        self.view.pods.at(at).is_empty() && !self.view.placements[at].may_start
+    }
+
+    /// Adds pods and reasons to a plan.
+    fn describe(
+        &self,
+        plan: &mut NodePlan,
+        fates: &[(&Pod, PodFate)],
+        placement: &Placement,
+        mut reasons: Vec<Reason>,
+    ) {
+        let own = fates.iter();
+        plan.pods =
+            own.map(|(pod, fate)| self.pod_plan(pod, fate, placement, plan.action)).collect();
+        let released = self.released.get(&plan.name).into_iter().flatten();
+        plan.pods.extend(released.map(|pod| released_plan(pod)));
+        if fates.iter().any(|(pod, _)| self.adopted.contains(&pod.uid)) {
+            reasons.push(Reason::Adopted);
+        }
+        plan.reasons = reasons.into_iter().map(Coded::from).collect();
+    }
+
+    /// The fate of a pod on an existing node.
+    fn fate(&self, pod: &Pod, now: &Immediate) -> PodFate {
+        if pod.terminating {
+            PodFate::Leaving
+        } else if let Some(reason) = now.deletes.get(&pod.uid) {
+            PodFate::DeletedNow(reason.clone())
+        } else if pod.phase == PodPhase::Failed {
+            // The controller deletes one failed pod per node at a time; the others follow.
+            PodFate::DeletedNow(Reason::Failed)
+        } else if self.templates.is_updated(pod) {
+            PodFate::Updated
+        } else {
+            PodFate::Outdated
+        }
+    }
+
+    /// The net effect on a node and its reasons.
+    fn verdict(&self, placement: &Placement, fates: &[(&Pod, PodFate)], creates: bool) -> Verdict {
+        let mut reasons: Vec<Reason> = Vec::new();
+        for (_, fate) in fates {
+            if let PodFate::DeletedNow(reason) = fate
+                && !reasons.contains(reason)
+            {
+                reasons.push(reason.clone());
+            }
+        }
+        let deletes = !reasons.is_empty();
+        if reasons.contains(&Reason::Failed) {
+            reasons.push(Reason::MayBeDelayed);
+        }
+        let has = |wanted: &PodFate| fates.iter().any(|(_, fate)| fate == wanted);
+        if has(&PodFate::Outdated) {
+            let outdated = fates.iter().find(|(_, fate)| *fate == PodFate::Outdated);
+            let why = outdated.map(|(pod, _)| self.templates.outdated(pod));
+            return self.outdated_verdict(placement, why, reasons, deletes);
+        }
+        if has(&PodFate::Updated) {
+            let action = if deletes { Action::Delete } else { Action::Keep };
+            if !deletes {
+                reasons.push(Reason::UpToDate);
+            }
+            return Verdict { action, reasons };
+        }
+        no_pod_stays(placement, deletes, creates, has(&PodFate::Leaving), reasons)
+    }
+
+    /// The net effect on a node with an outdated pod that the controller does not delete at once.
+    fn outdated_verdict(
+        &self,
+        placement: &Placement,
+        outdated: Option<Reason>,
+        now: Vec<Reason>,
+        deletes: bool,
+    ) -> Verdict {
+        let strategy = &self.view.owner.spec.update_strategy;
+        let (action, main) = match (strategy, &placement.obstacle) {
+            (UpdateStrategy::OnDelete, _) => {
+                let action = if deletes { Action::Delete } else { Action::Wait };
+                (action, Some(Reason::OnDelete))
+            }
+            (UpdateStrategy::RollingUpdate { .. }, Some(obstacle)) => {
+                let obstacle = obstacle.clone();
+                (Action::Delete, Some(Reason::NothingComesBack { obstacle }))
+            }
+            (UpdateStrategy::RollingUpdate { .. }, None) if allows_surge(strategy) => {
+                (Action::Surge, outdated)
+            }
+            (UpdateStrategy::RollingUpdate { .. }, None) => (Action::Replace, outdated),
+        };
+        Verdict { action, reasons: main.into_iter().chain(now).collect() }
+    }
+
+    fn pod_plan(
+        &self,
+        pod: &Pod,
+        fate: &PodFate,
+        placement: &Placement,
+        action: Action,
+    ) -> PodPlan {
+        let rolled = match action {
+            Action::Replace | Action::Surge => true,
+            Action::Delete => self.view.owner.spec.update_strategy != UpdateStrategy::OnDelete,
+            Action::Create | Action::Wait | Action::Keep => false,
+        };
+        let (fate, reason) = match fate {
+            PodFate::Leaving => (Fate::Delete, Reason::Terminating),
+            PodFate::DeletedNow(reason) => (Fate::Delete, reason.clone()),
+            PodFate::Updated => (Fate::Keep, Reason::UpToDate),
+            PodFate::Outdated => {
+                let reason = match &placement.obstacle {
+                    Some(obstacle) if rolled => {
+                        Reason::NothingComesBack { obstacle: obstacle.clone() }
+                    }
+                    Some(_) | None => self.templates.outdated(pod),
+                };
+                (if rolled { Fate::Delete } else { Fate::Keep }, reason)
+            }
+        };
+        pod_plan(pod, fate, reason)
+    }
+
+    fn pod_standing(&self, fates: &[(&Pod, PodFate)]) -> PodBudgetState {
+        let find = |wanted: &PodFate| fates.iter().find(|(_, fate)| fate == wanted);
+        match (find(&PodFate::Outdated), find(&PodFate::Updated)) {
+            (Some((pod, _)), _) if pod.is_ready() => PodBudgetState::OutdatedReady,
+            (Some(_), _) => PodBudgetState::OutdatedUnready,
+            (None, Some((pod, _))) if is_stuck(pod, self.view.now, self.pace) => {
+                PodBudgetState::Stuck
+            }
+            (None, _) => PodBudgetState::Other,
+        }
+    }
+
+    /// Plans of nodes that no longer exist, for their pods.
+    fn vanished(&self) -> impl Iterator<Item = Outcome> {
+        let exists = |node: &NodeName| self.view.fleet.position(node).is_some();
+        let claimed = self.view.pods.vanished().flatten().map(|pod| (*pod, vanished_plan(pod)));
+        let released = self.released.iter().filter(|(node, _)| !exists(node));
+        let released = released.flat_map(|(_, pods)| pods).map(|pod| (*pod, released_plan(pod)));
+        let mut by_node: BTreeMap<&NodeName, Vec<PodPlan>> = BTreeMap::new();
+        for (pod, plan) in claimed.chain(released) {
+            if let Some(node) = pod.node() {
+                by_node.entry(node).or_default().push(plan);
+            }
+        }
+        by_node.into_iter().filter_map(|(node, pods)| self.vanished_outcome(node, pods))
+    }
+
+    fn vanished_outcome(&self, node: &NodeName, pods: Vec<PodPlan>) -> Option<Outcome> {
+        let deleted = pods.iter().find(|plan| plan.fate == Fate::Delete);
+        let action = if deleted.is_some() { Action::Delete } else { Action::Keep };
+        let mut reasons = vec![deleted.or(pods.first())?.reason.clone()];
+        if pods.iter().any(|plan| self.adopted.contains(&plan.uid)) {
+            reasons.push(Reason::Adopted.into());
+        }
+        Some(Outcome {
+            plan: NodePlan { name: node.clone(), action, wave: None, pods, reasons },
+            budget_view: BudgetView {
+                desired: false,
+                node: NodeBudgetState::Ready,
+                pod: PodBudgetState::Other,
+            },
+        })
+    }
+}
+
+/// Fate of a pod before outdated ones are replaced.
+#[derive(Clone, Debug, PartialEq)]
+enum PodFate {
+    /// It is being deleted already.
+    Leaving,
+    /// The controller deletes it at once.
+    DeletedNow(Reason),
+    /// It is kept and comes from the target template.
+    Updated,
+    /// It is kept and comes from another template.
+    Outdated,
+}
+
+struct Verdict {
+    action: Action,
+    reasons: Vec<Reason>,
+}
+
+/// Actions that the controller takes at once.
+struct Immediate {
+    deletes: HashMap<Uid, Reason>,
+    creates: HashSet<String>,
+}
+
+impl Immediate {
+    fn of(manage: &Manage<'_>) -> Self {
+        let deletes = manage.delete.iter();
+        let creates = manage.create.iter();
+        Self {
+            deletes: deletes.map(|d| (d.pod.uid.clone(), Reason::from(&d.reason))).collect(),
+            creates: creates.map(|creation| creation.node.to_string()).collect(),
+        }
+    }
+
+    fn creates_on(&self, node: &Node) -> bool {
+        self.creates.contains(node.name.as_str())
+    }
+}
+
+impl From<&DeleteReason> for Reason {
+    fn from(reason: &DeleteReason) -> Self {
+        match reason {
+            DeleteReason::NodeNotEligible { obstacle } => {
+                Self::NotEligible { obstacle: obstacle.clone() }
+            }
+            DeleteReason::Surplus { keeps } => Self::Surplus { kept: keeps.clone() },
+            DeleteReason::Failed => Self::Failed,
+            DeleteReason::Succeeded => Self::Succeeded,
+            DeleteReason::NodeVanished => Self::NodeVanished,
+            DeleteReason::OldNotReady { new: by } | DeleteReason::Replaced { by } => {
+                Self::Superseded { by: by.clone() }
+            }
+            DeleteReason::OutdatedNotAvailable | DeleteReason::Outdated { .. } => {
+                Self::Outdated { revision: None }
+            }
+            DeleteReason::NotAvailableAndMayNotStart { obstacle }
+            | DeleteReason::Sunset { obstacle, .. } => {
+                Self::NothingComesBack { obstacle: obstacle.clone() }
+            }
+        }
+    }
+}
+
+/// The net effect on a node where no pod is kept.
+fn no_pod_stays(
+    placement: &Placement,
+    deletes: bool,
+    creates: bool,
+    leaving: bool,
+    mut reasons: Vec<Reason>,
+) -> Verdict {
+    let action = match &placement.obstacle {
+        None if deletes => Action::Replace,
+        None if creates => {
+            reasons.push(if leaving { Reason::NoLivePod } else { Reason::NoPod });
+            Action::Create
+        }
+        None => {
+            reasons.push(Reason::Terminating);
+            Action::Wait
+        }
+        Some(obstacle) if deletes => {
+            if placement.may_stay {
+                reasons.push(Reason::NothingComesBack { obstacle: obstacle.clone() });
+            }
+            Action::Delete
+        }
+        Some(obstacle) => {
+            reasons.push(Reason::NotEligible { obstacle: obstacle.clone() });
+            Action::Keep
+        }
+    };
+    Verdict { action, reasons }
+}
+
+pub(super) fn pod_plan(pod: &Pod, fate: Fate, reason: Reason) -> PodPlan {
+    PodPlan {
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
+        revision_hash: pod.revision_hash(),
+        fate,
+        reason: reason.into(),
+    }
+}
+
+/// The plan of a pod that the DaemonSet releases.
+fn released_plan(pod: &Pod) -> PodPlan {
+    pod_plan(pod, Fate::Keep, Reason::Released)
+}
+
+/// The plan of a pod whose node no longer exists: an unbound one is deleted, a bound one is left to
+/// the pod garbage collector.
+fn vanished_plan(pod: &Pod) -> PodPlan {
+    match &pod.target {
+        PodTarget::Aimed(_) => pod_plan(pod, Fate::Delete, Reason::NodeVanished),
+        PodTarget::Bound(_) | PodTarget::Nowhere => {
+            pod_plan(pod, Fate::Keep, Reason::LeftToGarbageCollector)
+        }
+    }
+}
+
+fn node_standing(node: &Node, now: Timestamp) -> NodeBudgetState {
+    match node.readiness {
+        NodeReadiness::Ready => NodeBudgetState::Ready,
+        NodeReadiness::NotReady { since } | NodeReadiness::Unknown { since } => {
+            let seconds = since.map(|since| now.duration_since(since).as_secs());
+            NodeBudgetState::NotReady { since, seconds }
+        }
+    }
+}
+
+/// Whether a pod is not Ready and may not become Ready by itself: a container reports a failure, it
+/// restarts too often, or its progress deadline has passed.
+fn is_stuck(pod: &Pod, now: Timestamp, pace: &PolicySpec) -> bool {
+    let deadline = SignedDuration::from_secs(pace.progress_deadline.0.into());
+    let late = || pod.created.is_some_and(|at| now.duration_since(at) > deadline);
+    !pod.is_ready()
+        && (pod.container_failure.is_some() || pod.restarts > pace.max_restarts || late())
+}

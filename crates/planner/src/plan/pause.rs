@@ -1,0 +1,287 @@
+//! A rollout that `ds-apply` is pacing, as recorded on the DaemonSet itself.
+//!
+//! While it is paced, the DaemonSet is paused: its live update strategy is `OnDelete`, and the
+//! annotation [`ROLLOUT_ANNOTATION`] records the declared strategy. This module defines the format
+//! of the annotation and when it is valid. Not here: pausing, resuming, restoring the strategy.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::document::RevisionRef;
+use daemonset::model::{DaemonSet, FIELD_MANAGER, UpdateStrategy, short_commit};
+
+/// The annotation of a DaemonSet whose rollout is paused or aborted; its value is a
+/// [`PausedRollout`] as JSON.
+pub const ROLLOUT_ANNOTATION: &str = "ds-plan.dev/rollout";
+
+/// The value of the annotation: the rollout in progress, and the strategy to restore.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PausedRollout {
+    /// Whether the rollout is in progress, or was aborted after a failure.
+    pub state: PauseState,
+    /// `spec.updateStrategy` as declared, which is restored at the end.
+    pub declared: Value,
+    /// Digest of the plan that is applied.
+    pub plan_digest: String,
+    /// The revision before the rollout; an aborted DaemonSet has its template again. None when
+    /// there was no revision yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<RevisionRef>,
+    /// Start of the rollout.
+    pub since: Timestamp,
+    /// Git commit that is rolled out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The user or CI job that runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Digest of the template that failed; only for an aborted rollout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// State of a paced rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum PauseState {
+    /// The new template is live, and pods are replaced one wave after the other.
+    Paused,
+    /// It failed: the last good template is live again, and no pod is replaced.
+    Aborted,
+}
+
+/// The rollout annotation on a DaemonSet that is not paused: another client set the update strategy
+/// during the pause. It is ignored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftoverPause {
+    /// Value of the annotation, if it can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PausedRollout>,
+    /// Whether the next apply by `ds-apply` removes it, because `ds-apply` owns it.
+    pub removed: bool,
+}
+
+/// The value of the annotation is not valid.
+#[derive(Debug, thiserror::Error)]
+#[error("annotation {ROLLOUT_ANNOTATION} cannot be read")]
+pub struct PausedRolloutError(#[source] serde_json::Error);
+
+impl PausedRollout {
+    /// Returns the paused or aborted rollout of the DaemonSet; `None` when it is not paused.
+    ///
+    /// The annotation alone is not a pause. It is valid while the live strategy is `OnDelete`
+    /// although another one was declared, and while `ds-apply` owns the strategy: an `OnDelete`
+    /// that another client has declared since is not a pause.
+    ///
+    /// # Errors
+    /// The strategy is `OnDelete`, and the declared one cannot be read from the annotation.
+    pub fn of(live: &DaemonSet) -> Result<Option<Self>, PausedRolloutError> {
+        let Some(text) = live.annotations.get(ROLLOUT_ANNOTATION) else { return Ok(None) };
+        let paused = live.spec.update_strategy == UpdateStrategy::OnDelete;
+        if !paused || is_ours(live, "/f:spec/f:updateStrategy/f:type") == Some(false) {
+            return Ok(None);
+        }
+        let pause: Self = serde_json::from_str(text).map_err(PausedRolloutError)?;
+        let declared = UpdateStrategy::deserialize(&pause.declared).map_err(PausedRolloutError)?;
+        Ok((declared != UpdateStrategy::OnDelete).then_some(pause))
+    }
+}
+
+impl LeftoverPause {
+    /// Returns the leftover annotation of a DaemonSet that is not paused; `None` without one.
+    pub fn of(live: &DaemonSet) -> Option<Self> {
+        let text = live.annotations.get(ROLLOUT_ANNOTATION)?;
+        let left = matches!(PausedRollout::of(live), Ok(None));
+        let owned = || is_ours(live, &format!("/f:metadata/f:annotations/f:{}", escaped()));
+        left.then(|| Self {
+            pause: serde_json::from_str(text).ok(),
+            removed: owned() == Some(true),
+        })
+    }
+}
+
+/// The annotation's key, escaped for a JSON pointer.
+fn escaped() -> String {
+    ROLLOUT_ANNOTATION.replace('/', "~1")
+}
+
+/// Whether `ds-apply` owns a field by server-side apply; `None` without `managedFields`.
+fn is_ours(live: &DaemonSet, field: &str) -> Option<bool> {
+    let entries = live.raw.pointer("/metadata/managedFields").and_then(Value::as_array)?;
+    let applied = |entry: &&Value| {
+        entry["manager"] == FIELD_MANAGER
+            && entry["operation"] == "Apply"
+            && entry.get("subresource").is_none_or(|it| it == "")
+    };
+    let mut applied = entries.iter().filter(applied);
+    (!entries.is_empty()).then(|| applied.any(|entry| entry["fieldsV1"].pointer(field).is_some()))
+}
+
+/// The DaemonSet with the declared update strategy, so that the `OnDelete` of a pause is not shown
+/// as a change.
+pub(super) fn as_declared<'a>(
+    live: &'a DaemonSet,
+    pause: Option<&PausedRollout>,
+) -> Cow<'a, DaemonSet> {
+    let declared = pause.and_then(|pause| {
+        let strategy = UpdateStrategy::deserialize(&pause.declared).ok()?;
+        Some((strategy, pause.declared.clone()))
+    });
+    let Some((update_strategy, value)) = declared else { return Cow::Borrowed(live) };
+    let mut live = live.clone();
+    live.spec.update_strategy = update_strategy;
+    Arc::make_mut(&mut live.raw)["spec"]["updateStrategy"] = value;
+    Cow::Owned(live)
+}
+
+/// `paused by ci since 2026-08-01T12:00:00Z, commit 4f2c9e1, from revision 7`.
+impl fmt::Display for PausedRollout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { state, declared: _, plan_digest: _, from, since, commit, by, failed: _ } = self;
+        write!(f, "{state} by {} since {since}", by.as_deref().unwrap_or("ds-apply"))?;
+        commit.iter().try_for_each(|commit| write!(f, ", commit {}", short_commit(commit)))?;
+        from.iter().try_for_each(|from| write!(f, ", from revision {}", from.number))
+    }
+}
+
+/// A sentence without the name of the DaemonSet.
+impl fmt::Display for LeftoverPause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pause, removed } = self;
+        write!(f, "annotation {ROLLOUT_ANNOTATION} is left over")?;
+        pause.iter().try_for_each(|pause| write!(f, " ({pause})"))?;
+        f.write_str(": another client has set the update strategy since, so it is ignored; ")?;
+        f.write_str(if *removed {
+            "the next apply by ds-apply removes it"
+        } else {
+            "ds-apply does not own it: remove it with `kubectl annotate`"
+        })
+    }
+}
+
+impl fmt::Display for PauseState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Paused => "paused",
+            Self::Aborted => "aborted",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use daemonset::controller::test_cluster::Cluster;
+    use daemonset::model::RevisionNumber;
+
+    fn pause() -> PausedRollout {
+        PausedRollout {
+            state: PauseState::Aborted,
+            declared: json!({
+                "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%", "maxSurge": 0}
+            }),
+            plan_digest: "sha256:6fd1".into(),
+            from: Some(RevisionRef { name: "agent-abc".into(), number: RevisionNumber(7) }),
+            since: "2026-08-01T12:00:00Z".parse().unwrap(),
+            commit: Some("4f2c9e1".into()),
+            by: None,
+            failed: None,
+        }
+    }
+
+    #[test]
+    fn the_format_of_the_annotation() {
+        let text = json!({
+            "state": "aborted",
+            "declared": {
+                "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%", "maxSurge": 0}
+            },
+            "planDigest": "sha256:6fd1",
+            "from": {"name": "agent-abc", "number": 7},
+            "since": "2026-08-01T12:00:00Z",
+            "commit": "4f2c9e1",
+        });
+        assert_eq!(serde_json::to_value(pause()).unwrap(), text);
+        assert_eq!(serde_json::from_value::<PausedRollout>(text).unwrap(), pause());
+    }
+
+    /// Cases: the live strategy, the managed fields, whether it is a pause, and whether a leftover
+    /// annotation is removed by the next apply.
+    #[test]
+    fn a_strategy_of_another_client_is_not_a_pause_and_the_annotation_is_left_over() {
+        let on_delete = json!({"type": "OnDelete"});
+        let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}});
+        let text = serde_json::to_string(&pause()).unwrap();
+        let strategy = json!({"f:spec": {"f:updateStrategy": {"f:type": {}}}});
+        let annotation = json!({"f:metadata": {"f:annotations": {"f:ds-plan.dev/rollout": {}}}});
+        let both = {
+            let mut both = strategy.clone();
+            both["f:metadata"] = annotation["f:metadata"].clone();
+            both
+        };
+        let other =
+            |entry: &Value| json!({"manager": "argocd", "operation": "Apply", "fieldsV1": entry});
+        let ours =
+            |entry: &Value| json!({"manager": "ds-apply", "operation": "Apply", "fieldsV1": entry});
+        for (rule, value, entries, held, left) in [
+            ("ours", &on_delete, vec![ours(&both)], true, None),
+            ("ours as well", &on_delete, vec![ours(&both), other(&strategy)], true, None),
+            ("no managed fields", &on_delete, vec![], true, None),
+            (
+                "declared by another client",
+                &on_delete,
+                vec![ours(&annotation), other(&strategy)],
+                false,
+                Some(true),
+            ),
+            ("set back", &rolling, vec![ours(&annotation), other(&strategy)], false, Some(true)),
+            ("set back, and not ours", &rolling, vec![other(&both)], false, Some(false)),
+            ("set back, no managed fields", &rolling, vec![], false, Some(false)),
+        ] {
+            let mut cluster = Cluster::of(0);
+            cluster.edit(|spec| spec["updateStrategy"] = value.clone());
+            cluster.daemon_set.annotations =
+                [(ROLLOUT_ANNOTATION, text.as_str())].into_iter().collect();
+            Arc::make_mut(&mut cluster.daemon_set.raw)["metadata"]["managedFields"] =
+                entries.into();
+            let found = PausedRollout::of(&cluster.daemon_set).unwrap();
+            assert_eq!(found.is_some(), held, "{rule}");
+            let found = LeftoverPause::of(&cluster.daemon_set);
+            assert_eq!(found.as_ref().map(|it| it.removed), left, "{rule}");
+            assert!(found.is_none_or(|it| it.pause == Some(pause())), "{rule}");
+        }
+    }
+
+    #[test]
+    fn the_annotation_is_valid_while_the_strategy_differs_from_the_declared_one() {
+        let on_delete = json!({"type": "OnDelete"});
+        let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}});
+        let valid = serde_json::to_string(&pause()).unwrap();
+        let same = serde_json::to_string(&PausedRollout { declared: on_delete.clone(), ..pause() })
+            .unwrap();
+        for (rule, strategy, annotation, want) in [
+            ("paused", &on_delete, Some(valid.as_str()), Ok(Some(pause()))),
+            ("no annotation", &on_delete, None, Ok(None)),
+            ("restored already", &rolling, Some(&valid), Ok(None)),
+            ("OnDelete was declared", &on_delete, Some(&same), Ok(None)),
+            ("invalid but ignored", &rolling, Some("{"), Ok(None)),
+            ("invalid", &on_delete, Some("{"), Err(())),
+        ] {
+            let mut cluster = Cluster::of(0);
+            cluster.edit(|spec| spec["updateStrategy"] = strategy.clone());
+            cluster.daemon_set.annotations =
+                annotation.map(|text| (ROLLOUT_ANNOTATION, text)).into_iter().collect();
+            assert_eq!(PausedRollout::of(&cluster.daemon_set).map_err(|_| ()), want, "{rule}");
+        }
+    }
+}

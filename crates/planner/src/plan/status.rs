@@ -1,0 +1,189 @@
+//! The output of `status -o json`: the state of DaemonSets, without any manifest. Both counters are
+//! shown: those of upstream, and those by stricter rules.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::coded::Coded;
+use super::daemon_set::{Rollout, held, rollout, strategy};
+use super::daemon_set_view::DaemonSetView;
+use super::document::{Action, ApiVersion, ClusterSummary, Counters, NodePlan, Warning};
+use super::lock::LockStanding;
+use super::nodes::Described;
+use super::pause::{PausedRollout, as_declared};
+use super::reason::Reason;
+use super::{health, warnings};
+use daemonset::controller::Owner;
+use daemonset::controller::node_pods::Fleet;
+use daemonset::model::{
+    DaemonSet, DaemonSetKey, DaemonSetName, Labels, NamespaceName, NodeName, Pod, PolicySpec,
+    Snapshot,
+};
+
+/// The status of the DaemonSets of a cluster, with the reasons why nodes are not up to date.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// Version of this document's format.
+    pub api_version: ApiVersion,
+    /// Always `Status`.
+    pub kind: StatusKind,
+    /// The cluster, and the time of its snapshot.
+    pub cluster: ClusterSummary,
+    /// One entry per DaemonSet, ordered by namespace and name.
+    pub daemon_sets: Vec<DaemonSetStanding>,
+    /// Warnings.
+    pub warnings: Vec<Warning>,
+}
+
+/// Kind of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StatusKind {
+    /// A status.
+    Status,
+}
+
+/// Status of one DaemonSet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonSetStanding {
+    /// `metadata.namespace`.
+    pub namespace: NamespaceName,
+    /// `metadata.name`.
+    pub name: DaemonSetName,
+    /// `metadata.generation`: grows with each change of the spec.
+    pub generation: i64,
+    /// `status.observedGeneration`: the generation of the reported counters.
+    pub observed_generation: i64,
+    /// The counters in the object's `status`, which kubectl prints.
+    pub reported: Counters,
+    /// The same counters computed from nodes and pods by stricter rules: a terminating pod is not
+    /// available, and only a pod with the hash label of the template is updated.
+    pub counted: Counters,
+    /// `spec.template.spec.nodeSelector` as kubectl prints it: `disk=ssd,zone=a`, or `<none>`.
+    pub node_selector: String,
+    /// Age of the object in seconds at the time of the snapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<i64>,
+    /// The rollout that `ds-apply` has paused or aborted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PausedRollout>,
+    /// Its lock: held by a run of `ds-apply` in progress, or left over with an expired lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<LockStanding>,
+    /// The nodes that are not up to date or not available, ordered by name; while paused, by the
+    /// declared update strategy.
+    pub obstacles: Vec<NodeObstacles>,
+}
+
+/// A node that is not up to date or not available.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeObstacles {
+    /// Name of the node.
+    pub node: NodeName,
+    /// Reasons; the first one is the main one.
+    pub reasons: Vec<Coded<Reason>>,
+}
+
+/// Returns the status of the DaemonSets in the snapshot that `wanted` accepts.
+pub fn status(snapshot: &Snapshot, wanted: impl Fn(&DaemonSetKey) -> bool) -> Status {
+    let templates = snapshot.daemon_sets.iter().map(|live| &live.spec.template.placement);
+    let fleet = Fleet::seen_by(&snapshot.nodes, templates);
+    let mut notes = Vec::from_iter(warnings::about_server(&snapshot.cluster));
+    notes.extend(warnings::unreadable::warnings(snapshot));
+    let live = snapshot.daemon_sets.iter().filter(|live| wanted(&live.key));
+    let daemon_sets = live
+        .map(|live| {
+            let (pause, unreadable) = held(Some(live));
+            let live = &*as_declared(live, pause.as_ref());
+            let daemon_set_view =
+                DaemonSetView::of(Owner::from(live), Some(live), snapshot, &fleet);
+            notes.extend(unreadable);
+            notes.append(&mut warnings::about(
+                &daemon_set_view,
+                Some(live),
+                snapshot,
+                &BTreeSet::new(),
+            ));
+            budget_view(live, pause, &daemon_set_view, snapshot)
+        })
+        .collect();
+    Status {
+        api_version: ApiVersion::V1Alpha1,
+        kind: StatusKind::Status,
+        cluster: ClusterSummary::from(snapshot),
+        daemon_sets,
+        warnings: notes,
+    }
+}
+
+fn budget_view(
+    live: &DaemonSet,
+    pause: Option<PausedRollout>,
+    daemon_set_view: &DaemonSetView<'_>,
+    snapshot: &Snapshot,
+) -> DaemonSetStanding {
+    let untouched = live.terminating.then_some(Reason::DaemonSetTerminating);
+    let strategy = strategy(&daemon_set_view.view());
+    let pace = PolicySpec::default();
+    let Rollout { nodes, .. } =
+        rollout(daemon_set_view, strategy, &pace, untouched, Described::Busy);
+    let age = live.created.map(|created| snapshot.observed_at.duration_since(created).as_secs());
+    let lock = snapshot.lock_holder(&live.key);
+    DaemonSetStanding {
+        namespace: live.key.namespace.clone(),
+        name: live.key.name.clone(),
+        generation: live.generation,
+        observed_generation: live.status.observed_generation,
+        reported: Counters::from(live.status),
+        counted: counted(daemon_set_view),
+        node_selector: selector_text(&live.spec.template.placement.node_selector),
+        age_seconds: age,
+        pause,
+        lock: lock.map(|holder| LockStanding::of(holder, snapshot.observed_at)),
+        obstacles: nodes.into_iter().filter_map(|node| obstacles(daemon_set_view, node)).collect(),
+    }
+}
+
+/// The reasons why a node is not up to date or not available: its action and its pod failures.
+fn obstacles(daemon_set_view: &DaemonSetView<'_>, mut plan: NodePlan) -> Option<NodeObstacles> {
+    if plan.action == Action::Keep {
+        plan.reasons.clear();
+    }
+    health::add_ailments(daemon_set_view, &mut plan);
+    let NodePlan { name: node, reasons, .. } = plan;
+    (!reasons.is_empty()).then_some(NodeObstacles { node, reasons })
+}
+
+/// Computes the counters by the stricter rules.
+pub(super) fn counted(daemon_set_view: &DaemonSetView<'_>) -> Counters {
+    let view = daemon_set_view.view();
+    let mut counters = Counters::default();
+    for (at, placement) in view.placements.iter().enumerate() {
+        let pods = view.pods.at(at);
+        if !placement.may_start {
+            counters.misscheduled += u32::from(!pods.is_empty());
+            continue;
+        }
+        let any = |holds: &dyn Fn(&Pod) -> bool| u32::from(pods.iter().any(|pod| holds(pod)));
+        counters.desired += 1;
+        counters.current += u32::from(!pods.is_empty());
+        counters.ready += any(&|pod| pod.is_ready());
+        counters.updated += any(&|pod| daemon_set_view.target.templates.is_updated(pod));
+        counters.available += any(&|pod| health::is_available(daemon_set_view, pod));
+    }
+    counters.unavailable = counters.desired - counters.available;
+    counters
+}
+
+/// A node selector as kubectl prints it.
+fn selector_text(selector: &Labels) -> String {
+    if selector.is_empty() {
+        return "<none>".to_owned();
+    }
+    let pairs: Vec<String> = selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    pairs.join(",")
+}

@@ -1,0 +1,268 @@
+//! Warnings about one DaemonSet: they do not block `ds-apply`, but should be read before it.
+
+pub(super) mod host_ports;
+mod node_selector;
+pub(super) mod requests;
+pub(super) mod services;
+pub(super) mod unchecked;
+pub(super) mod unreadable;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use super::daemon_set_view::DaemonSetView;
+use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning};
+use daemonset::model::{
+    ClusterInfo, DaemonSet, ManagedBy, Namespace, NamespaceName, NodeName, Pod, Snapshot,
+    TEMPLATE_GENERATION_LABEL,
+};
+pub(super) use node_selector::Conflict;
+use node_selector::Reader;
+
+/// Maximum length of a DaemonSet's name. It is followed by a hyphen and a hash of ten characters in
+/// the names of its revisions, which may have 253 characters.
+const LONGEST_NAME: usize = 242;
+
+/// Maximum number of reasons that are listed separately.
+const MOST_REASONS: usize = 3;
+
+/// Minor versions of Kubernetes 1 whose rules are implemented.
+const MINORS: RangeInclusive<u32> = 28..=36;
+
+/// A warning when the version of the server is not a supported one.
+pub(super) fn about_server(cluster: &ClusterInfo) -> Option<Warning> {
+    let version = cluster.version.as_deref()?;
+    let known = minor(version).is_some_and(|minor| MINORS.contains(&minor));
+    (!known).then(|| Warning {
+        code: "serverVersion".to_owned(),
+        message: format!(
+            "the server is Kubernetes {version}; ds-plan implements the rules of 1.{} to 1.{}",
+            MINORS.start(),
+            MINORS.end()
+        ),
+        daemon_set: None,
+        nodes: Vec::new(),
+    })
+}
+
+/// The `36` of `v1.36.3`, of `v1.36+`, and of `v1.36.0-rc.1+k3s1`.
+fn minor(version: &str) -> Option<u32> {
+    let rest = version.trim_start_matches('v').strip_prefix("1.")?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..digits].parse().ok()
+}
+
+/// All warnings about the DaemonSet of `daemon_set_view`.
+pub(super) fn about(
+    daemon_set_view: &DaemonSetView<'_>,
+    live: Option<&DaemonSet>,
+    snapshot: &Snapshot,
+    created: &BTreeSet<NamespaceName>,
+) -> Vec<Warning> {
+    let key = daemon_set_view.owner.key;
+    let warning = |code: &str, message: String, nodes: Vec<NodeName>| Warning {
+        code: code.to_owned(),
+        message,
+        daemon_set: Some(key.to_string()),
+        nodes,
+    };
+    let mut warnings = Vec::new();
+    if live.is_some_and(|live| live.terminating) {
+        let message = format!("{key} is being deleted: its controller no longer reconciles it");
+        warnings.push(warning("daemonSetTerminating", message, Vec::new()));
+    }
+    let namespace = snapshot.namespaces.iter().find(|namespace| namespace.name == key.namespace);
+    match namespace {
+        None if snapshot.coverage.namespaces && !created.contains(&key.namespace) => {
+            let message = format!("namespace {} does not exist", key.namespace);
+            warnings.push(warning("namespaceMissing", message, Vec::new()));
+        }
+        Some(namespace) if namespace.terminating => {
+            let message = format!(
+                "namespace {} is being deleted: no pod can be created in it",
+                key.namespace
+            );
+            warnings.push(warning("namespaceTerminating", message, Vec::new()));
+        }
+        Some(_) | None => {}
+    }
+    for conflict in namespace.map(|it| namespace_conflicts(daemon_set_view, it)).unwrap_or_default()
+    {
+        let message = conflict_words(&key.namespace, &conflict);
+        warnings.push(warning("namespaceNodeSelector", message, conflict.nodes));
+    }
+    if key.name.as_str().len() > LONGEST_NAME {
+        let message = format!(
+            "the name has more than {LONGEST_NAME} characters: the controller cannot create a \
+             revision for it, and so no pods"
+        );
+        warnings.push(warning("nameTooLong", message, Vec::new()));
+    }
+    if !daemon_set_view.pods.adopted.is_empty() {
+        let message = format!("{key} adopts {}", orphans(daemon_set_view.pods.adopted.len()));
+        warnings.push(warning("adoptsOrphans", message, nodes_of(&daemon_set_view.pods.adopted)));
+    }
+    if !daemon_set_view.pods.released.is_empty() {
+        let message = format!(
+            "{key} releases {} that no longer match its selector; they keep running",
+            pods(daemon_set_view.pods.released.len())
+        );
+        warnings.push(warning("releasesPods", message, nodes_of(&daemon_set_view.pods.released)));
+    }
+    if let Some(message) = nowhere_to_run(daemon_set_view) {
+        warnings.push(warning("noEligibleNode", message, Vec::new()));
+    }
+    let old: Vec<&Pod> = daemon_set_view.counted_as_updated().collect();
+    if !old.is_empty() {
+        let message = format!(
+            "{} from another template, but the built-in controller counts them as updated by \
+             their label {TEMPLATE_GENERATION_LABEL}: it does not replace them, and `kubectl \
+             rollout status` does not wait for them",
+            if old.len() == 1 {
+                "1 pod comes".to_owned()
+            } else {
+                format!("{} pods come", old.len())
+            },
+        );
+        warnings.push(warning("countedAsUpdated", message, nodes_of(&old)));
+    }
+    warnings
+}
+
+/// The most frequent reasons why no node may start a pod; none when a node may.
+fn nowhere_to_run(daemon_set_view: &DaemonSetView<'_>) -> Option<String> {
+    let view = daemon_set_view.view();
+    let total = view.placements.len();
+    if total == 0 || view.placements.iter().any(|placement| placement.may_start) {
+        return None;
+    }
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for obstacle in view.placements.iter().filter_map(|placement| placement.obstacle.as_ref()) {
+        *counts.entry(obstacle.to_string()).or_default() += 1;
+    }
+    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+    counts.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
+    let other = counts.iter().skip(MOST_REASONS).map(|(_, count)| count).sum::<usize>();
+    let mut reasons: Vec<String> = counts
+        .into_iter()
+        .take(MOST_REASONS)
+        .map(|(reason, count)| if count == total { reason } else { format!("{count}: {reason}") })
+        .collect();
+    if other > 0 {
+        reasons.push(format!("{other}: other reasons"));
+    }
+    let reasons = reasons.join("; ");
+    Some(match total {
+        1 => format!("the only node cannot run its pods: {reasons}"),
+        more => format!("none of the {more} nodes can run its pods: {reasons}"),
+    })
+}
+
+/// A warning when more pods than the budget are created, or several pods of a new DaemonSet: the
+/// DaemonSet controller does not limit creation. `ds-apply` as the controller does.
+pub(super) fn creates_at_once(plan: &DaemonSetPlan) -> Option<Warning> {
+    let budget = match plan.strategy {
+        Strategy::OnDelete => 1,
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired: _ } => {
+            max_unavailable.max(max_surge)
+        }
+    };
+    let creates = plan.nodes.iter().filter(|node| node.action == Action::Create);
+    let nodes: Vec<NodeName> = creates.map(|node| node.name.clone()).collect();
+    let is_new = plan.change == Change::Create;
+    let budget = if is_new { 1 } else { budget };
+    let few = u32::try_from(nodes.len()).is_ok_and(|count| count <= budget);
+    let paces_itself = match plan.managed_by {
+        ManagedBy::DaemonSetController => false,
+        ManagedBy::DsApply => true,
+    };
+    if few || paces_itself {
+        return None;
+    }
+    let pods = pods(nodes.len());
+    let message = if is_new {
+        format!("{pods} are created at once: the DaemonSet controller creates pods without a limit")
+    } else {
+        format!(
+            "{pods} are created at once on nodes that have none: the budget of {budget} limits \
+             replacements only"
+        )
+    };
+    let daemon_set = Some(format!("{}/{}", plan.namespace, plan.name));
+    Some(Warning { code: "createsAtOnce".to_owned(), message, daemon_set, nodes })
+}
+
+/// The node selectors of `namespace` that exclude eligible nodes of the DaemonSet.
+pub(super) fn namespace_conflicts<'a>(
+    daemon_set_view: &DaemonSetView<'_>,
+    namespace: &'a Namespace,
+) -> Vec<Conflict<'a>> {
+    let view = daemon_set_view.view();
+    let own = &daemon_set_view.owner.spec.template.placement.node_selector;
+    node_selector::conflicts(namespace, own, view.fleet.nodes(), view.placements)
+}
+
+fn conflict_words(namespace: &NamespaceName, conflict: &Conflict<'_>) -> String {
+    let Conflict { reader, selector, contradicts, nodes } = conflict;
+    let annotation = reader.annotation();
+    let nodes = match nodes.len() {
+        1 => "1 eligible node does not match".to_owned(),
+        more => format!("{more} eligible nodes do not match"),
+    };
+    match (reader, contradicts) {
+        (Reader::PodNodeSelector, false) => format!(
+            "namespace {namespace} requires nodes with `{selector}` ({annotation}), and {nodes}: \
+             if the admission plugin PodNodeSelector is enabled, the pods there stay Pending"
+        ),
+        (Reader::PodNodeSelector, true) => format!(
+            "namespace {namespace} requires nodes with `{selector}` ({annotation}), which \
+             conflicts with the nodeSelector of the DaemonSet: if the admission plugin \
+             PodNodeSelector is enabled, no pod can be created"
+        ),
+        (Reader::OpenShift, _) => format!(
+            "namespace {namespace} requires nodes with `{selector}` ({annotation}), and {nodes}: \
+             the DaemonSet controller of OpenShift skips them, others do not"
+        ),
+    }
+}
+
+fn pods(count: usize) -> String {
+    if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") }
+}
+
+fn orphans(count: usize) -> String {
+    format!("{} that match its selector and have no owner", pods(count))
+}
+
+fn nodes_of(pods: &[&Pod]) -> Vec<NodeName> {
+    let mut nodes: Vec<NodeName> = pods.iter().filter_map(|pod| pod.node()).cloned().collect();
+    nodes.sort();
+    nodes.dedup();
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_outside_the_range_are_warned_about() {
+        for (version, warned) in [
+            ("v1.27.16", true),
+            ("v1.28.0", false),
+            ("v1.36.3", false),
+            ("v1.30.4-eks-a737599", false),
+            ("v1.31.1+k3s1", false),
+            ("v1.36+", false),
+            ("v1.37.0-alpha.1", true),
+            ("v1.3", true),
+            ("v2.0.0", true),
+            ("unknown", true),
+        ] {
+            let version = Some(version.to_owned());
+            let cluster = ClusterInfo { version: version.clone(), ..ClusterInfo::default() };
+            assert_eq!(about_server(&cluster).is_some(), warned, "{version:?}");
+        }
+        assert_eq!(about_server(&ClusterInfo::default()), None, "version not recorded");
+    }
+}

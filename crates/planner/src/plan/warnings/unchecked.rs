@@ -1,0 +1,44 @@
+//! Checks that were skipped for lack of data: the user may not have permission to read it, or the
+//! recorded snapshot does not contain it.
+
+use crate::plan::document::{Change, DaemonSetPlan, Warning};
+use daemonset::model::Snapshot;
+
+/// One warning for all skipped checks, if any of them could have made a difference.
+pub(in crate::plan) fn warning<'a>(
+    plans: impl Iterator<Item = &'a DaemonSetPlan>,
+    snapshot: &Snapshot,
+) -> Option<Warning> {
+    let plans: Vec<&DaemonSetPlan> =
+        plans.filter(|plan| plan.change != Change::Recreate && plan.has_changes()).collect();
+    if plans.is_empty() {
+        return None;
+    }
+    let new_template = |plan: &&DaemonSetPlan| {
+        plan.live_template.as_ref().is_some_and(|live| *live != plan.target_template)
+    };
+    let coverage = &snapshot.coverage;
+    let services = !coverage.services;
+    // Masking changes the digest, so it cannot be compared with those of failed templates.
+    let leases = match (coverage.leases, coverage.masked) {
+        (true, None) => None,
+        (true, Some(_)) => Some("whether a template failed before (values are masked)"),
+        (false, _) => Some("whether a template failed before (Leases not read)"),
+    };
+    let rooms =
+        !snapshot.nodes.is_empty() && snapshot.nodes.iter().all(|n| n.allocatable.is_empty());
+    let missing: Vec<&str> = [
+        services.then_some("which Services gain or lose endpoints (Services not read)"),
+        rooms.then_some("resource requests of all DaemonSets (allocatable of nodes not read)"),
+        leases.filter(|_| plans.iter().any(new_template)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!missing.is_empty()).then(|| Warning {
+        code: "notChecked".to_owned(),
+        message: format!("not checked: {}", missing.join("; ")),
+        daemon_set: None,
+        nodes: Vec::new(),
+    })
+}

@@ -1,0 +1,25 @@
+//! Warnings about objects of the cluster that could not be read completely.
+
+use crate::plan::Warning;
+use daemonset::model::{Snapshot, Unreadable};
+
+/// A warning for each unreadable object: its name, the reason, and how it is treated.
+pub(in crate::plan) fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = Warning> {
+    snapshot.unreadable.iter().map(|object| Warning {
+        code: "unreadable".to_owned(),
+        message: words(object),
+        daemon_set: None,
+        nodes: Vec::new(),
+    })
+}
+
+fn words(object: &Unreadable) -> String {
+    let Unreadable { kind, namespace, name, reason } = object;
+    let place = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    let counts = match *kind {
+        "Pod" | "Node" => "it counts as not Ready",
+        "ControllerRevision" => "its template is ignored",
+        _record => "its DaemonSet is not changed",
+    };
+    format!("{kind} {place}{name} cannot be read ({reason}); {counts}")
+}

@@ -1,0 +1,309 @@
+//! Schedules the replacement of outdated pods: the candidates, the nodes that wait, and the
+//! reasons.
+//!
+//! There is one sliding wave: as soon as a node has an available pod again, the next candidate is
+//! replaced, and unavailable nodes never exceed the budget. With a ramp, it starts with one node.
+
+use super::coded::Coded;
+use super::document::{Action, NodePlan, Strategy, Wave};
+use super::reason::Reason;
+use daemonset::model::{MinReady, NodeName, PolicySpec, Ramp, SkipUnreadyNodes};
+
+/// State of one node that matters for the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BudgetView {
+    /// Whether the node may start a pod and so counts for the budget.
+    pub desired: bool,
+    /// Readiness of the node.
+    pub node: NodeBudgetState,
+    /// State of its pod.
+    pub pod: PodBudgetState,
+}
+
+/// Readiness of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeBudgetState {
+    /// The kubelet reports the node as Ready.
+    Ready,
+    /// The node is NotReady or its state is unknown.
+    NotReady {
+        /// When it became NotReady, if known.
+        since: Option<jiff::Timestamp>,
+        /// Seconds since then.
+        seconds: Option<i64>,
+    },
+}
+
+/// State of a node's pod that matters for the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PodBudgetState {
+    /// Outdated and Ready: replacing it needs budget.
+    OutdatedReady,
+    /// Outdated and not Ready: replacing it needs no budget.
+    OutdatedUnready,
+    /// Of the target revision, with a failure that may be permanent.
+    Stuck,
+    /// Anything else: running, starting, or handled by the controller.
+    Other,
+}
+
+impl BudgetView {
+    /// Whether its pod is stuck although the node is Ready.
+    fn is_stuck(&self) -> bool {
+        self.desired && self.node == NodeBudgetState::Ready && self.pod == PodBudgetState::Stuck
+    }
+}
+
+impl PodBudgetState {
+    fn is_outdated(self) -> bool {
+        matches!(self, Self::OutdatedReady | Self::OutdatedUnready)
+    }
+}
+
+/// Result of scheduling: the waves, and the nodes that block them.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    /// The waves in order.
+    pub waves: Vec<Wave>,
+    /// Unavailable nodes that use up the budget, if other nodes have to wait for it.
+    pub holders: Vec<NodeName>,
+}
+
+/// Divides the outdated pods of a rolling update into waves, and sets nodes that must wait to
+/// [`Action::Wait`]. `nodes` and `budget_views` have the same order.
+pub(super) fn schedule(
+    nodes: &mut [NodePlan],
+    budget_views: &[BudgetView],
+    strategy: Strategy,
+    pace: &PolicySpec,
+    min_ready_seconds: MinReady,
+) -> Schedule {
+    let (max_unavailable, max_surge) = match strategy {
+        Strategy::OnDelete => return Schedule::default(),
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired } => {
+            (pace.stricter(max_unavailable, desired), max_surge)
+        }
+    };
+    // With a surge, the built-in controller replaces the pods, and it skips no nodes.
+    let mut holders = Vec::new();
+    if max_surge == 0 {
+        holders = skip_unready_nodes(nodes, budget_views, pace.skip_unready_nodes);
+        holders.extend((0..nodes.len()).filter(|at| budget_views[*at].is_stuck()));
+        let unavailable = u32::try_from(holders.len()).unwrap_or(u32::MAX);
+        if unavailable < max_unavailable
+            || !defer_ready_pods(nodes, budget_views, unavailable, max_unavailable)
+        {
+            holders.clear();
+        }
+    }
+    holders.sort_unstable();
+    let holders = holders.into_iter().map(|at| nodes[at].name.clone()).collect();
+    let candidates = candidates(nodes, budget_views);
+    if candidates.is_empty() {
+        return Schedule { waves: Vec::new(), holders };
+    }
+    let names: Vec<NodeName> = candidates.iter().map(|at| nodes[*at].name.clone()).collect();
+    for at in candidates {
+        nodes[at].wave = Some(1);
+    }
+    let name = "all nodes".to_owned();
+    // The built-in controller, which does the surge, has no ramp.
+    let ramp = if max_surge > 0 { Ramp::None } else { pace.ramp };
+    let wave =
+        Wave { index: 1, name, max_unavailable, max_surge, ramp, min_ready_seconds, nodes: names };
+    Schedule { waves: vec![wave], holders }
+}
+
+/// Lets outdated pods on NotReady nodes wait. Returns the positions of the nodes that count as
+/// unavailable because more nodes are NotReady than may be skipped.
+fn skip_unready_nodes(
+    nodes: &mut [NodePlan],
+    budget_views: &[BudgetView],
+    skip: SkipUnreadyNodes,
+) -> Vec<usize> {
+    let count = |wanted: &dyn Fn(&BudgetView) -> bool| {
+        u32::try_from(budget_views.iter().filter(|s| s.desired && wanted(s)).count())
+            .unwrap_or(u32::MAX)
+    };
+    let desired = count(&|_| true);
+    let unready = count(&|s| s.node != NodeBudgetState::Ready);
+    let skippable = skip.of(desired);
+    let (mut seen, mut counting) = (0, Vec::new());
+    for (at, (node, budget_view)) in nodes.iter_mut().zip(budget_views).enumerate() {
+        let NodeBudgetState::NotReady { since, seconds } = budget_view.node else { continue };
+        seen += u32::from(budget_view.desired);
+        if budget_view.desired && seen > skippable {
+            counting.push(at);
+        }
+        if budget_view.pod.is_outdated() && is_rolled(node.action) {
+            let reason = if seen <= skippable {
+                Reason::SkippedUnreadyNode { since, seconds }
+            } else {
+                Reason::UnreadyNodeCounts { unready, skippable }
+            };
+            wait(node, reason);
+        }
+    }
+    counting
+}
+
+/// Lets Ready outdated pods wait, because nothing in the plan frees the budget. Returns whether
+/// there are any.
+fn defer_ready_pods(
+    nodes: &mut [NodePlan],
+    budget_views: &[BudgetView],
+    unavailable: u32,
+    allowed: u32,
+) -> bool {
+    let mut any = false;
+    for (node, budget_view) in nodes.iter_mut().zip(budget_views) {
+        if budget_view.pod == PodBudgetState::OutdatedReady && is_rolled(node.action) {
+            wait(node, Reason::BudgetTaken { unavailable, allowed });
+            any = true;
+        }
+    }
+    any
+}
+
+/// The positions of the nodes to be replaced: first those whose pod is not Ready, as they need no
+/// budget, then the others; each by name.
+fn candidates(nodes: &[NodePlan], budget_views: &[BudgetView]) -> Vec<usize> {
+    let outdated = |pod: PodBudgetState| {
+        (0..nodes.len())
+            .filter(move |at| budget_views[*at].pod == pod && is_rolled(nodes[*at].action))
+    };
+    outdated(PodBudgetState::OutdatedUnready)
+        .chain(outdated(PodBudgetState::OutdatedReady))
+        .collect()
+}
+
+/// Whether `action` deletes an outdated pod.
+fn is_rolled(action: Action) -> bool {
+    match action {
+        Action::Replace | Action::Surge | Action::Delete => true,
+        Action::Create | Action::Wait | Action::Keep => false,
+    }
+}
+
+fn wait(node: &mut NodePlan, reason: Reason) {
+    node.action = Action::Wait;
+    for pod in &mut node.pods {
+        if matches!(pod.reason.reason, Reason::Outdated { .. } | Reason::NothingComesBack { .. }) {
+            pod.fate = super::document::Fate::Keep;
+        }
+    }
+    node.reasons.insert(0, Coded::from(reason));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Fate, PodPlan};
+
+    const NOT_READY: NodeBudgetState = NodeBudgetState::NotReady { since: None, seconds: Some(60) };
+
+    /// `count` nodes in one state, named after `prefix`, each with one pod that is replaced if it
+    /// is outdated.
+    fn nodes(
+        prefix: &str,
+        count: usize,
+        node: NodeBudgetState,
+        pod: PodBudgetState,
+    ) -> Vec<(NodePlan, BudgetView)> {
+        let reason =
+            if pod.is_outdated() { Reason::Outdated { revision: None } } else { Reason::UpToDate };
+        let action = if pod.is_outdated() { Action::Replace } else { Action::Keep };
+        let fate = if pod.is_outdated() { Fate::Delete } else { Fate::Keep };
+        let plan = |at: usize| NodePlan {
+            name: format!("{prefix}{at}").into(),
+            action,
+            wave: None,
+            pods: vec![PodPlan {
+                name: format!("pod-{prefix}{at}").into(),
+                uid: format!("uid-{prefix}{at}").into(),
+                revision_hash: None,
+                fate,
+                reason: reason.clone().into(),
+            }],
+            reasons: vec![reason.clone().into()],
+        };
+        (0..count).map(|at| (plan(at), BudgetView { desired: true, node, pod })).collect()
+    }
+
+    /// The first reason codes of the waiting nodes, and the nodes of the wave.
+    fn scheduled(
+        fleet: Vec<(NodePlan, BudgetView)>,
+        max_unavailable: u32,
+        max_surge: u32,
+    ) -> (Vec<NodePlan>, Vec<String>) {
+        let (mut plans, budget_views): (Vec<_>, Vec<_>) = fleet.into_iter().unzip();
+        let desired = u32::try_from(plans.len()).unwrap();
+        let strategy = Strategy::RollingUpdate { max_unavailable, max_surge, desired };
+        let Schedule { waves, holders: _ } = schedule(
+            &mut plans,
+            &budget_views,
+            strategy,
+            &PolicySpec::default(),
+            MinReady::default(),
+        );
+        let names = waves.iter().flat_map(|wave| wave.nodes.iter().map(ToString::to_string));
+        (plans, names.collect())
+    }
+
+    fn codes(plans: &[NodePlan], action: Action) -> Vec<&'static str> {
+        plans.iter().filter(|p| p.action == action).map(|p| p.reasons[0].reason.code()).collect()
+    }
+
+    #[test]
+    fn unready_pods_come_first_because_they_need_no_budget() {
+        let mut fleet = nodes("a", 2, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+        fleet.extend(nodes("b", 1, NodeBudgetState::Ready, PodBudgetState::OutdatedUnready));
+        let (plans, order) = scheduled(fleet, 1, 0);
+        assert_eq!(order, ["b0", "a0", "a1"]);
+        assert!(plans.iter().all(|plan| plan.wave == Some(1)));
+    }
+
+    #[test]
+    fn unready_nodes_are_skipped_up_to_a_share_of_the_fleet() {
+        // 5% of 60 is 3, rounded up.
+        let mut fleet = nodes("a", 56, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+        fleet.extend(nodes("b", 4, NOT_READY, PodBudgetState::OutdatedUnready));
+        let (plans, order) = scheduled(fleet.clone(), 2, 0);
+        assert_eq!(order.len(), 56);
+        let waiting = codes(&plans, Action::Wait);
+        assert_eq!(waiting, [&["skippedUnreadyNode"; 3][..], &["unreadyNodeCounts"]].concat());
+        // The fourth counts as unavailable, and with a budget of one no other node is replaced.
+        let (plans, order) = scheduled(fleet, 1, 0);
+        assert_eq!(order, Vec::<String>::new());
+        assert_eq!(codes(&plans, Action::Wait).iter().filter(|c| **c == "budgetTaken").count(), 56);
+        assert!(plans.iter().all(|plan| plan.pods[0].fate == Fate::Keep));
+    }
+
+    #[test]
+    fn at_least_one_unready_node_is_skipped() {
+        let mut fleet = nodes("a", 2, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+        fleet.extend(nodes("b", 1, NOT_READY, PodBudgetState::OutdatedReady));
+        let (plans, order) = scheduled(fleet, 1, 0);
+        assert_eq!(order, ["a0", "a1"]);
+        assert_eq!(codes(&plans, Action::Wait), ["skippedUnreadyNode"]);
+    }
+
+    #[test]
+    fn stuck_pods_use_up_the_budget_except_for_unready_pods() {
+        let mut fleet = nodes("a", 2, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+        fleet.extend(nodes("b", 1, NodeBudgetState::Ready, PodBudgetState::OutdatedUnready));
+        fleet.extend(nodes("c", 1, NodeBudgetState::Ready, PodBudgetState::Stuck));
+        let (plans, order) = scheduled(fleet.clone(), 1, 0);
+        assert_eq!(order, ["b0"]);
+        assert_eq!(codes(&plans, Action::Wait), ["budgetTaken"; 2]);
+        let (_, order) = scheduled(fleet, 2, 0);
+        assert_eq!(order, ["b0", "a0", "a1"]);
+    }
+
+    #[test]
+    fn with_a_surge_the_controller_skips_no_nodes() {
+        let fleet = nodes("b", 4, NOT_READY, PodBudgetState::OutdatedUnready);
+        let (_, order) = scheduled(fleet, 0, 1);
+        assert_eq!(order.len(), 4);
+    }
+}

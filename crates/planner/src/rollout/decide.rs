@@ -1,0 +1,254 @@
+//! The decision of one step: the next effects, a wait, or the end of the run.
+//!
+//! This module has the reasons to stop that apply to every goal, and the end of a run. Each stage
+//! of a goal either finds its result in place and continues with the next stage, or requests an
+//! effect and waits. Not here: the goals (`forward`, `failure`, `roll`), the pods to delete
+//! (`waves`), the failures (`gate`).
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::effect::{Effect, Purpose};
+use super::event::Failure;
+use super::outcome::{Attempt, ControllerStep, Ending, Outcome, PauseReason};
+use super::progress::Report;
+use super::state::{AllowedActions, Course, State, Stop};
+use super::task::{Goal, Task};
+use super::view::{NodeBudget, NodeView, RolloutView};
+use super::world::World;
+use daemonset::controller::revision_data::{Matching, data_for, matches};
+use daemonset::model::{DaemonSet, UpdateStrategy};
+
+/// Interval between steps while the observed state may be old.
+const BLIND_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
+/// Minimum time for which the watches may not be current before a run pauses. Deadlines of pods are
+/// suspended meanwhile, so a short one does not shorten it.
+const BLIND_TIMEOUT: SignedDuration = SignedDuration::from_mins(10);
+
+/// The reason why a step does not continue.
+#[derive(Debug)]
+pub(super) enum Halt {
+    /// The run waits for a change, or for the answer to a request.
+    Wait,
+    /// The run ends.
+    End(Outcome),
+}
+
+pub(super) type Flow<T> = Result<T, Halt>;
+
+/// The context of one step, with the effects so far.
+pub(super) struct Step<'s, 'w> {
+    pub state: &'s mut State,
+    pub world: &'s World<'w>,
+    pub task: Arc<Task>,
+    pub now: Timestamp,
+    pub effects: Vec<Effect>,
+    wake: Option<Timestamp>,
+    /// Whether this step found a stall.
+    pub is_stalled: bool,
+}
+
+/// Decides the effects of one step.
+pub(super) fn decide(state: &mut State, world: &World<'_>, now: Timestamp) -> Vec<Effect> {
+    let task = Arc::clone(&state.task);
+    state.allowed_actions = match (state.allowed_actions, state.is_interrupted()) {
+        (AllowedActions::None, _) => AllowedActions::None,
+        (
+            AllowedActions::CreateOnly
+            | AllowedActions::Reconcile
+            | AllowedActions::ReconcileAndSurge,
+            true,
+        ) => AllowedActions::CreateOnly,
+        (
+            AllowedActions::CreateOnly
+            | AllowedActions::Reconcile
+            | AllowedActions::ReconcileAndSurge,
+            false,
+        ) => AllowedActions::Reconcile,
+    };
+    let mut step =
+        Step { state, world, task, now, effects: Vec::new(), wake: None, is_stalled: false };
+    let halt = step.resume().unwrap_or_else(|halt| halt);
+    if !step.is_stalled {
+        step.state.stall = None;
+    }
+    step.finish(halt)
+}
+
+impl<'w> Step<'_, 'w> {
+    /// Runs all stages in order, up to the first that halts.
+    fn resume(&mut self) -> Flow<Halt> {
+        self.leave_at_once()?;
+        self.see()?;
+        let task = Arc::clone(&self.task);
+        let live = self.find()?;
+        self.wind_down(live)?;
+        self.state.allowed_actions = match task.goal {
+            Goal::Apply(_) => self.state.allowed_actions,
+            // The live template stays.
+            Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => AllowedActions::Reconcile,
+        };
+        match (&task.goal, self.state.course.clone()) {
+            (Goal::Apply(target), Course::Forward) => self.apply(target, live),
+            (Goal::Apply(target), Course::Failed(failed)) => self.go_back(target, live, failed),
+            (Goal::GoBack, _) => self.resume_rollback(live),
+            (Goal::Roll(extent), Course::Forward) => self.roll(extent, live),
+            (Goal::Roll(_), Course::Failed(failed)) => Ok(Halt::End(Outcome::Paused {
+                why: PauseReason::Failed { failed, not_aborted: None },
+            })),
+            (Goal::Release { written }, _) => self.release(written, live),
+        }
+    }
+
+    /// Stops for reasons that do not depend on the world.
+    fn leave_at_once(&self) -> Flow<()> {
+        let outcome = if let Some((request, failure)) = &self.state.fatal {
+            self.refused(*request, failure.clone())
+        } else if matches!(self.state.stop, Some(Stop::LockLost { .. })) {
+            Outcome::LockLost
+        } else if self.state.stop == Some(Stop::InterruptedTwice) {
+            Outcome::Interrupted
+        } else if self.state.course == Course::Forward && self.is_timed_out() {
+            Outcome::Paused { why: PauseReason::Timeout }
+        } else {
+            return Ok(());
+        };
+        Err(Halt::End(outcome))
+    }
+
+    /// The outcome after a rejected request: paused if outdated pods wait for a run to replace
+    /// them, failed otherwise.
+    fn refused(&self, request: Attempt, failure: Failure) -> Outcome {
+        let on_delete = |live: &DaemonSet| live.spec.update_strategy == UpdateStrategy::OnDelete;
+        // The write may not be observed yet.
+        let is_held = self.state.writing.held && self.is_done(Purpose::Apply);
+        let waits = is_held || self.world.daemon_set.is_some_and(on_delete);
+        if waits && !self.is_done(Purpose::RestoreStrategy) {
+            Outcome::Paused { why: PauseReason::Refused { request, failure } }
+        } else {
+            Outcome::Failed { request, failure }
+        }
+    }
+
+    /// Waits while the observed state may be old.
+    fn see(&mut self) -> Flow<()> {
+        if self.world.is_current {
+            if let Some(since) = self.state.blind.take() {
+                self.state.sees_again(since, self.now);
+            }
+            return Ok(());
+        }
+        if self.state.stop == Some(Stop::Interrupted) {
+            return Err(Halt::End(Outcome::Interrupted));
+        }
+        self.wake_at(Some(self.now + BLIND_PAUSE));
+        // A stall from before may continue; it is only not observed.
+        self.is_stalled = true;
+        let since = *self.state.blind.get_or_insert(self.now);
+        let waited = self.now.duration_since(since);
+        if waited < self.timeout().max(BLIND_TIMEOUT) {
+            return Err(Halt::Wait);
+        }
+        let why = PauseReason::Blind { seconds: waited.as_secs() };
+        Err(Halt::End(Outcome::Paused { why }))
+    }
+
+    pub(super) fn is_timed_out(&self) -> bool {
+        self.task.deadline.is_some_and(|deadline| self.now >= deadline)
+    }
+
+    /// The live object, if it is that of this run; `None` if it is still to be created.
+    fn find(&mut self) -> Flow<Option<&'w DaemonSet>> {
+        let Some(live) = self.world.daemon_set else {
+            let planned = match &self.task.goal {
+                Goal::Apply(target) => target.uid.is_some(),
+                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => true,
+            };
+            if self.state.seen || planned {
+                return Err(Halt::End(Outcome::Gone { replaced_by: None }));
+            }
+            if self.is_done(Purpose::Apply) {
+                return Err(self.stalled_for(ControllerStep::Appear));
+            }
+            return Ok(None);
+        };
+        let known = self.state.uid.get_or_insert_with(|| live.uid.clone());
+        if *known != live.uid {
+            let replaced_by = Some(live.uid.clone());
+            return Err(Halt::End(Outcome::Gone { replaced_by }));
+        }
+        if live.terminating {
+            return Err(Halt::End(Outcome::Gone { replaced_by: None }));
+        }
+        self.state.seen = true;
+        Ok(Some(live))
+    }
+
+    /// After the first interrupt: starts nothing, but waits for the replacements of deleted pods.
+    fn wind_down(&mut self, live: Option<&'w DaemonSet>) -> Flow<()> {
+        if self.state.stop != Some(Stop::Interrupted) {
+            return Ok(());
+        }
+        let Some(live) = live else { return Err(Halt::End(Outcome::Interrupted)) };
+        let view = self.look(live);
+        let verdict = self.ask_gates(&view);
+        let waits = |node_view: &NodeView<'_>| {
+            let name = &node_view.node.name;
+            node_view.is_desired()
+                && node_view.node_budget == NodeBudget::Ready
+                && self.state.pods.replacing.contains_key(name)
+                // A node that no longer waits: another client has changed the template.
+                && self.state.pods.waiting.contains_key(name)
+                && !verdict.contains_key(name)
+        };
+        let waits = view.node_views.iter().any(waits);
+        Err(if waits { Halt::Wait } else { Halt::End(Outcome::Interrupted) })
+    }
+
+    pub(super) fn look(&self, live: &'w DaemonSet) -> RolloutView<'w> {
+        RolloutView::of(live, self.world, self.state, self.now)
+    }
+
+    pub(super) fn wake_at(&mut self, at: Option<Timestamp>) {
+        self.wake = self.wake.into_iter().chain(at).min();
+    }
+
+    pub(super) fn report(&mut self, report: Report) {
+        self.effects.push(Effect::Report(report));
+    }
+
+    pub(super) fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Ends or continues the run. An end waits for the answers to all requests, so that nothing
+    /// changes after it.
+    fn finish(mut self, halt: Halt) -> Vec<Effect> {
+        let leaves = self.state.stop.is_some_and(Stop::leaves);
+        match halt {
+            Halt::End(outcome) if leaves || !self.state.awaits_answers() => {
+                self.state.finished = true;
+                let live =
+                    self.world.daemon_set.filter(|live| Some(&live.uid) == self.state.uid.as_ref());
+                let left = live.map(|live| self.look(live).left()).unwrap_or_default();
+                let replaced = std::mem::take(&mut self.state.pods.replaced);
+                let interrupted = self.state.is_interrupted();
+                let ending = Ending { outcome, interrupted, replaced, left };
+                self.effects.push(Effect::Finish(Box::new(ending)));
+            }
+            Halt::End(_) | Halt::Wait => {
+                self.wake_at(self.task.deadline.filter(|at| *at > self.now));
+                self.effects.extend(self.wake.map(Effect::WakeAt));
+            }
+        }
+        self.effects
+    }
+}
+
+/// Whether the live template equals this one, also if an older server wrote it differently.
+pub(super) fn is_template(live: &DaemonSet, template: &Value) -> bool {
+    matches(live.spec.template.raw(), &data_for(template), Matching::Tolerant)
+}

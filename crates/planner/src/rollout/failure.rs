@@ -1,0 +1,268 @@
+//! The rollout after a failed gate: abort (restore the last good template, paused) or pause. No pod
+//! is deleted, except those that a rollback replaces.
+//!
+//! The template is restored *before* the failed one is recorded: a run that dies in between starts
+//! again with the same template and fails again, instead of being rejected while the bad template
+//! is live.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::decide::{Flow, Halt, Step, is_template};
+use super::effect::{Effect, Purpose};
+use super::forward::is_outdated_for;
+use super::gate;
+use super::outcome::{
+    Attempt, Interference, NotAborted, Outcome, PauseReason, PodFailure, RolledBack,
+};
+use super::pace::Paced;
+use super::state::{Creates, Request};
+use super::task::{Extent, Provenance, Target};
+use super::view::{NodeView, count};
+use super::waves::Replacer;
+use super::world::World;
+use crate::plan::{PauseState, PausedRollout, RevisionRef, template_digest};
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
+use daemonset::controller::placement::judge;
+use daemonset::controller::revision_data::template_of;
+use daemonset::model::{
+    DaemonSet, NodeName, OnFailure, PodPlacement, PodTemplate, Revision, UpdateStrategy,
+};
+
+/// The revision to roll back to, with its template.
+struct Good<'w> {
+    revision: &'w Revision,
+    template: Arc<Value>,
+    placement: PodPlacement,
+}
+
+/// The revision that is live after an abort, and the digest of the failed template; `None` if the
+/// DaemonSet is not aborted.
+fn aborted(live: &DaemonSet) -> Option<(RevisionRef, String)> {
+    match PausedRollout::of(live).ok().flatten()? {
+        PausedRollout {
+            state: PauseState::Aborted,
+            from: Some(from),
+            failed: Some(failed),
+            ..
+        } => Some((from, failed)),
+        PausedRollout { state: PauseState::Aborted | PauseState::Paused, .. } => None,
+    }
+}
+
+/// Whether a rollout of the template with this digest is aborted and pods of it are left: the case
+/// for [`Goal::GoBack`](super::Goal::GoBack), which completes a rollback.
+pub fn is_rolling_back(world: &World<'_>, failed: &str) -> bool {
+    let Some(live) = world.daemon_set else { return false };
+    if aborted(live).is_none_or(|(_, digest)| digest != failed) {
+        return false;
+    }
+    is_outdated_for(live.spec.template.raw(), live, world)
+}
+
+impl<'w> Step<'_, 'w> {
+    /// A gate has failed: by policy, abort with the last good template, or pause.
+    pub(super) fn go_back(
+        &mut self,
+        target: &Target,
+        live: Option<&'w DaemonSet>,
+        failed: BTreeMap<NodeName, PodFailure>,
+    ) -> Flow<Halt> {
+        let Some(live) = live else {
+            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
+        };
+        self.appeared(live)?;
+        if !is_template(live, target.template.raw()) {
+            self.state.creates = Creates::All;
+        }
+        let good = match self.task.pace.on_failure {
+            OnFailure::Pause => return self.stay(target, live, failed, None),
+            OnFailure::Abort | OnFailure::Rollback => self.good(target, live, &failed),
+        };
+        match good {
+            Ok(good) => {
+                self.abort(target, live, &good)?;
+                self.remember(target)?;
+                Ok(self.roll_back(live, &good, failed))
+            }
+            Err(why) => self.stay(target, live, failed, Some(why)),
+        }
+    }
+
+    /// Completes the rollback of an earlier run, which aborted the DaemonSet and has not replaced
+    /// all failed pods.
+    pub(super) fn resume_rollback(&mut self, live: Option<&'w DaemonSet>) -> Flow<Halt> {
+        let Some(live) = live else {
+            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
+        };
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held: true }));
+        let Some((from, digest)) = aborted(live) else { return stale(Interference::Pause) };
+        let good = self.at(&from, live).ok().filter(|good| is_template(live, &good.template));
+        let Some(good) = good else { return stale(self.another_template(live)) };
+        self.note(Effect::Remember { digest })?;
+        Ok(self.roll_back(live, &good, BTreeMap::new()))
+    }
+
+    /// The last good template, if it can be restored.
+    fn good(
+        &self,
+        target: &Target,
+        live: &'w DaemonSet,
+        failed: &BTreeMap<NodeName, PodFailure>,
+    ) -> Result<Good<'w>, NotAborted> {
+        let from = self.state.from.as_ref().ok_or(NotAborted::NothingBefore)?;
+        let good = self.at(from, live)?;
+        if is_template(live, target.template.raw()) && !self.task.allow_mass_eviction {
+            self.would_evict(live, &good.placement, failed)?;
+        }
+        Ok(good)
+    }
+
+    /// Reads the template of a revision.
+    fn at(&self, from: &RevisionRef, live: &DaemonSet) -> Result<Good<'w>, NotAborted> {
+        let gone = || NotAborted::RevisionGone { name: from.name.clone(), number: from.number };
+        let claimed = Claims::of(&Owner::from(live), self.world.revisions).claimed;
+        let revision = claimed.into_iter().find(|it| it.name == from.name).ok_or_else(gone)?;
+        let template = template_of(&revision.data).ok_or_else(gone)?;
+        let parsed = PodTemplate::from_json(template.clone()).map_err(|_| gone())?;
+        Ok(Good { revision, template: Arc::new(template), placement: parsed.placement })
+    }
+
+    /// Refuses a rollback after which the controller would evict more pods at once than may be
+    /// unavailable.
+    ///
+    /// A pod that is not available yet counts too: it may be Ready by the time of the write. A
+    /// failed pod does not.
+    fn would_evict(
+        &self,
+        live: &'w DaemonSet,
+        good: &PodPlacement,
+        failed: &BTreeMap<NodeName, PodFailure>,
+    ) -> Result<(), NotAborted> {
+        let view = self.look(live);
+        let may_stay = |node_view: &&NodeView<'_>| judge(good, node_view.node).may_stay;
+        let evicted: Vec<_> =
+            view.node_views.iter().filter(|node_view| !may_stay(node_view)).collect();
+        let serving = count(evicted.iter().filter(|node_view| node_view.serves));
+        let is_to_come = |node_view: &&&NodeView<'_>| {
+            !node_view.serves
+                && !failed.contains_key(&node_view.node.name)
+                && gate::may_yet_serve(node_view)
+        };
+        let to_come = count(evicted.iter().filter(is_to_come));
+        let (pods, allowed) = (serving + to_come, view.allowed);
+        if pods > allowed { Err(NotAborted::WouldEvict { pods, to_come, allowed }) } else { Ok(()) }
+    }
+
+    /// Restores the good template, paused, unless that is done already.
+    fn abort(&mut self, target: &Target, live: &DaemonSet, good: &Good<'_>) -> Flow<()> {
+        let found = PausedRollout::of(live).ok().flatten();
+        let is_aborted = found.is_some_and(|pause| pause.state == PauseState::Aborted);
+        if is_template(live, &good.template) && is_aborted {
+            return Ok(());
+        }
+        let on_delete = live.spec.update_strategy == UpdateStrategy::OnDelete;
+        let stale = |change| Err(Halt::End(Outcome::Stale { change, held: on_delete }));
+        if !is_template(live, &good.template) && !is_template(live, target.template.raw()) {
+            let change = Interference::Template { revision: None };
+            return stale(change);
+        }
+        if self.is_done(Purpose::Abort) {
+            return stale(Interference::Pause);
+        }
+        let Revision { name, number, .. } = good.revision;
+        let from = RevisionRef { name: name.clone(), number: *number };
+        let failed = Some(template_digest(target.template.raw()));
+        let pause = PausedRollout { failed, ..self.pause(target, PauseState::Aborted, Some(from)) };
+        let provenance = Some(Provenance::of(&good.revision.annotations));
+        let template = Some(Arc::clone(&good.template));
+        Err(self.write(Purpose::Abort, target, Some(live), template, Some(pause), provenance))
+    }
+
+    /// Records the failed template on the lock. After some attempts the run continues without: the
+    /// pause annotation records it too.
+    fn remember(&mut self, target: &Target) -> Flow<()> {
+        let digest = template_digest(target.template.raw());
+        self.note(Effect::Remember { digest })
+    }
+
+    /// Removes the record of a failed template that is now rolled out completely. After some
+    /// attempts it stays, and `--retry` is needed once more.
+    pub(super) fn forget(&mut self, target: &Target) -> Flow<()> {
+        if !self.task.failed_before {
+            return Ok(());
+        }
+        let digest = template_digest(target.template.raw());
+        self.note(Effect::Forget { digest })
+    }
+
+    fn note(&mut self, effect: Effect) -> Flow<()> {
+        let remembering = self.state.remembering;
+        if remembering.done {
+            return Ok(());
+        }
+        self.may_go(remembering.request, Attempt::Remember)?;
+        self.state.remembering.request = Request::Out;
+        self.push(effect);
+        Err(Halt::Wait)
+    }
+
+    /// Ends aborted; with `onFailure: rollback`, after the failed pods are replaced too.
+    fn roll_back(
+        &mut self,
+        live: &'w DaemonSet,
+        good: &Good<'_>,
+        failed: BTreeMap<NodeName, PodFailure>,
+    ) -> Halt {
+        let to = good.revision.name.clone();
+        let aborted = |failed, rolled_back| Halt::End(Outcome::Aborted { failed, to, rolled_back });
+        match self.task.pace.on_failure {
+            OnFailure::Abort | OnFailure::Pause => return aborted(failed, None),
+            OnFailure::Rollback => {}
+        }
+        if self.is_timed_out() {
+            let why = Box::new(PauseReason::Timeout);
+            return aborted(failed, Some(RolledBack::Stopped(why)));
+        }
+        let view = self.look(live);
+        if let Err(halt) = self.settled(&view) {
+            return match halt {
+                Halt::End(Outcome::Paused { why }) => {
+                    aborted(failed, Some(RolledBack::Stopped(Box::new(why))))
+                }
+                Halt::End(_) | Halt::Wait => halt,
+            };
+        }
+        match self.pace(&view, Replacer::Run(&Extent::All)) {
+            Paced::Wait => Halt::Wait,
+            Paced::Clean => aborted(failed, Some(RolledBack::Fully)),
+            Paced::Failed(again) => aborted(failed, Some(RolledBack::Failed(again))),
+            Paced::Stalled(why) => aborted(failed, Some(RolledBack::Stopped(Box::new(why)))),
+        }
+    }
+
+    /// Pauses where it is, so that the controller replaces no more pods either.
+    fn stay(
+        &mut self,
+        target: &Target,
+        live: &DaemonSet,
+        failed: BTreeMap<NodeName, PodFailure>,
+        not_aborted: Option<NotAborted>,
+    ) -> Flow<Halt> {
+        if live.spec.update_strategy != UpdateStrategy::OnDelete {
+            if !is_template(live, target.template.raw()) {
+                let change = Interference::Template { revision: None };
+                return Ok(Halt::End(Outcome::Stale { change, held: false }));
+            }
+            let from = self.state.from.clone();
+            let pause = Some(self.pause(target, PauseState::Paused, from));
+            let provenance = Some(self.task.provenance.clone());
+            return Ok(self.write(Purpose::Pause, target, Some(live), None, pause, provenance));
+        }
+        self.remember(target)?;
+        Ok(Halt::End(Outcome::Paused { why: PauseReason::Failed { failed, not_aborted } }))
+    }
+}

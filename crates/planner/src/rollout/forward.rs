@@ -1,0 +1,296 @@
+//! The rollout of the target: write it, paused if pods must be replaced; record the provenance;
+//! replace pods in waves; restore the strategy.
+//!
+//! The live object shows which of these steps are done: what is in place is not written again. A
+//! change by another client ends the run. Not here: the actions after a failed gate (`failure`).
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::decide::{Flow, Halt, Step, is_template};
+use super::effect::{Effect, Purpose};
+use super::outcome::{Attempt, Interference, Outcome, PauseReason};
+use super::pace::Paced;
+use super::state::{AllowedActions, Course, Request, Stall};
+use super::task::{Extent, Provenance, Target};
+use super::view::{NodeBudget, NodeView, PodState, RolloutView, of_template};
+use super::waves::{self, Replacer};
+use super::world::World;
+use crate::plan::{PauseState, PausedRollout, ROLLOUT_ANNOTATION, RevisionRef};
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
+use daemonset::controller::history::hash_of;
+use daemonset::controller::limits::allows_surge;
+use daemonset::controller::revision_data::{Matching, matches};
+use daemonset::model::{DaemonSet, ManagedBy, Pod, Revision, UpdateStrategy};
+
+impl<'w> Step<'_, 'w> {
+    /// Rolls out the target.
+    pub(super) fn apply(&mut self, target: &Target, live: Option<&'w DaemonSet>) -> Flow<Halt> {
+        let Some(live) = live else { return Ok(self.create(target)) };
+        if !self.is_done(Purpose::Apply) {
+            self.put_in_place(target, live)?;
+        }
+        self.appeared(live)?;
+        self.state.allowed_actions = AllowedActions::Reconcile;
+        let replacer = self.as_written(target, live)?;
+        let view = self.look(live);
+        self.state.creates = self.may_create(target, &view);
+        self.settled(&view)?;
+        self.recorded(&view)?;
+        if *target.declared.strategy() == UpdateStrategy::OnDelete {
+            self.filled(&view)?;
+            return Ok(Halt::End(Outcome::Done));
+        }
+        self.take_up(target, &view, replacer)?;
+        match self.pace(&view, replacer) {
+            Paced::Wait => {
+                let surges = allows_surge(target.declared.strategy());
+                if surges && matches!(replacer, Replacer::Controller) {
+                    self.state.allowed_actions = AllowedActions::ReconcileAndSurge;
+                }
+                Ok(Halt::Wait)
+            }
+            Paced::Failed(failed) if rolls_nothing(target, &view, replacer) => {
+                Ok(Halt::End(Outcome::Paused {
+                    why: PauseReason::Failed { failed, not_aborted: None },
+                }))
+            }
+            Paced::Failed(failed) => {
+                self.state.course = Course::Failed(failed.clone());
+                self.go_back(target, Some(live), failed)
+            }
+            Paced::Stalled(why) => Ok(Halt::End(Outcome::Paused { why })),
+            Paced::Clean => match replacer {
+                Replacer::Run(_) => Ok(self.restore_strategy(target, &view)),
+                Replacer::Controller => {
+                    self.forget(target)?;
+                    Ok(Halt::End(Outcome::Done))
+                }
+            },
+        }
+    }
+
+    /// Sends the first write, unless the live object is already as it would be after it.
+    pub(super) fn put_in_place(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
+        let outdated = is_outdated_for(target.template.raw(), live, self.world);
+        let declared = target.declared.strategy();
+        let paced = is_paced(target);
+        let pause = PausedRollout::of(live).ok().flatten();
+        if self.state.from.is_none() {
+            self.state.from = self.came_from(target, live, pause.as_ref());
+        }
+        let same_template = is_template(live, target.template.raw());
+        if target.uid.is_none() && !same_template {
+            let change = self.another_template(live);
+            return Err(Halt::End(Outcome::Stale { change, held: pause.is_some() }));
+        }
+        let standing = match &pause {
+            Some(pause) => {
+                paced
+                    && pause.state == PauseState::Paused
+                    && pause.declared == *target.declared.value()
+            }
+            None => {
+                live.spec.update_strategy == *declared
+                    && live.annotations.get(ROLLOUT_ANNOTATION).is_none()
+                    && !(paced && outdated)
+            }
+        };
+        if same_template && standing && !target.changes {
+            self.state.writing.done.insert(Purpose::Apply);
+            self.state.writing.held |= pause.is_some();
+            return Ok(());
+        }
+        let from = self.state.from.clone();
+        let pause = (paced && outdated).then(|| self.pause(target, PauseState::Paused, from));
+        Err(self.write_target(target, Some(live), pause))
+    }
+
+    /// Outdated pods that appear next to a target without a pause are replaced by the DaemonSet
+    /// controller. With the in-process controller nothing would replace them: the run pauses the
+    /// DaemonSet and replaces them itself.
+    fn take_up(
+        &mut self,
+        target: &Target,
+        view: &RolloutView<'w>,
+        replacer: Replacer<'_>,
+    ) -> Flow<()> {
+        let is_old = |node_view: &NodeView<'_>| {
+            node_view.node_budget == NodeBudget::Ready
+                && matches!(node_view.pod_state, PodState::Old(_))
+        };
+        let unpaced = match (replacer, view.live.managed_by) {
+            (Replacer::Controller, ManagedBy::DsApply) => is_paced(target),
+            (Replacer::Controller, ManagedBy::DaemonSetController) | (Replacer::Run(_), _) => false,
+        };
+        if unpaced && view.node_views.iter().any(is_old) {
+            return self.put_in_place(target, view.live);
+        }
+        Ok(())
+    }
+
+    /// Creates the DaemonSet. It adopts orphaned pods; where the plan replaces some of them, it is
+    /// created paused: the controller would consider them updated by their generation, or replace
+    /// them by its own rules.
+    fn create(&mut self, target: &Target) -> Halt {
+        let replaces = is_paced(target) && !self.task.waves.is_empty();
+        let pause = replaces.then(|| self.pause(target, PauseState::Paused, None));
+        self.write_target(target, None, pause)
+    }
+
+    pub(super) fn write_target(
+        &mut self,
+        target: &Target,
+        live: Option<&DaemonSet>,
+        pause: Option<PausedRollout>,
+    ) -> Halt {
+        let provenance = Some(self.task.provenance.clone());
+        self.state.writing.held |= pause.is_some();
+        self.write(Purpose::Apply, target, live, None, pause, provenance)
+    }
+
+    /// The revision to roll back to: that of the pause, else that of the live template, else the
+    /// newest one of outdated pods.
+    pub(super) fn came_from(
+        &self,
+        target: &Target,
+        live: &DaemonSet,
+        pause: Option<&PausedRollout>,
+    ) -> Option<RevisionRef> {
+        if let Some(from) = pause.and_then(|pause| pause.from.clone()) {
+            return Some(from);
+        }
+        let owner = Owner::from(live);
+        let claimed = Claims::of(&owner, self.world.revisions).claimed;
+        let from = if is_template(live, target.template.raw()) {
+            let pods = Claims::of(&owner, self.world.pods).claimed;
+            let is_other = |revision: &&&Revision| {
+                !matches(target.template.raw(), &revision.data, Matching::Tolerant)
+                    && pods.iter().any(|pod| !pod.terminating && pod.has_hash(&hash_of(revision)))
+            };
+            claimed.iter().filter(is_other).max_by_key(|revision| revision.number).copied()
+        } else {
+            of_template(live.spec.template.raw(), &claimed).1.pop()
+        };
+        from.map(|it| RevisionRef { name: it.name.clone(), number: it.number })
+    }
+
+    pub(super) fn pause(
+        &self,
+        target: &Target,
+        state: PauseState,
+        from: Option<RevisionRef>,
+    ) -> PausedRollout {
+        let Provenance { commit, plan_digest, change_cause: _, by } = self.task.provenance.clone();
+        let declared = target.declared.value().clone();
+        // Whole seconds, as everywhere in Kubernetes.
+        let since = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
+        PausedRollout { state, declared, plan_digest, from, since, commit, by, failed: None }
+    }
+
+    /// Checks that the live object is still as it was written, and returns the actor that replaces
+    /// pods.
+    pub(super) fn as_written(
+        &mut self,
+        target: &Target,
+        live: &DaemonSet,
+    ) -> Flow<Replacer<'static>> {
+        let found = PausedRollout::of(live);
+        let held = live.spec.update_strategy == UpdateStrategy::OnDelete
+            && *target.declared.strategy() != UpdateStrategy::OnDelete;
+        let stale = |change| Err(Halt::End(Outcome::Stale { change, held }));
+        if !is_template(live, target.template.raw()) {
+            return stale(self.another_template(live));
+        }
+        let Ok(found) = found else { return stale(Interference::Pause) };
+        match found.map(|pause| pause.state) {
+            Some(PauseState::Paused) => {
+                self.state.writing.held = true;
+                Ok(Replacer::Run(&Extent::All))
+            }
+            Some(PauseState::Aborted) => stale(Interference::Pause),
+            None if live.spec.update_strategy != *target.declared.strategy() => {
+                stale(Interference::Strategy)
+            }
+            None => {
+                let writing = &self.state.writing;
+                let ours = !writing.held || writing.sent.contains(&Purpose::RestoreStrategy);
+                let resumed = self
+                    .look(live)
+                    .node_views
+                    .iter()
+                    .any(|node_view| node_view.old().is_some_and(Pod::is_ready));
+                if ours || !resumed {
+                    Ok(Replacer::Controller)
+                } else {
+                    stale(Interference::Strategy)
+                }
+            }
+        }
+    }
+
+    pub(super) fn another_template(&self, live: &DaemonSet) -> Interference {
+        let claimed = Claims::of(&Owner::from(live), self.world.revisions).claimed;
+        let revision = of_template(live.spec.template.raw(), &claimed).1.pop();
+        Interference::Template { revision: revision.map(|revision| revision.name.clone()) }
+    }
+
+    /// Records the provenance on the revision, unless it is there.
+    pub(super) fn recorded(&mut self, view: &RolloutView<'_>) -> Flow<()> {
+        let Some(revision) = view.revisions.last() else { return Ok(()) };
+        if self.state.recorded || self.task.provenance.is_on(&revision.annotations) {
+            return Ok(());
+        }
+        let request = self.state.recording;
+        self.may_go(request, Attempt::Record)?;
+        self.state.recording = Request::Out;
+        self.effects
+            .push(Effect::Record { revision: revision.name.clone(), uid: revision.uid.clone() });
+        Err(Halt::Wait)
+    }
+
+    /// Restores the declared strategy, once no Ready outdated pod remains: the controller would
+    /// replace it by its own rules at once.
+    pub(super) fn restore_strategy(&mut self, target: &Target, view: &RolloutView<'_>) -> Halt {
+        let nodes = waves::ready_on_unready_nodes(view).len();
+        if nodes > 0 {
+            let what = Stall::OldPods { nodes };
+            return match self.stalled(what) {
+                Some(seconds) => {
+                    let why = Self::why_paused(view, what, seconds);
+                    Halt::End(Outcome::Paused { why })
+                }
+                None => Halt::Wait,
+            };
+        }
+        let provenance = Some(self.task.provenance.clone());
+        self.write(Purpose::RestoreStrategy, target, Some(view.live), None, None, provenance)
+    }
+}
+
+/// Whether nothing changes and no pod is outdated. Nodes without a pod get theirs, which is
+/// watched, but there is no rollout that could fail: a failed pod is reported, the DaemonSet is not
+/// paused, and the template is not recorded as failed.
+fn rolls_nothing(target: &Target, view: &RolloutView<'_>, replacer: Replacer<'_>) -> bool {
+    match replacer {
+        Replacer::Controller => !target.changes && !view.node_views.iter().any(NodeView::has_old),
+        Replacer::Run(_) => false,
+    }
+}
+
+/// Whether any pod that is not terminating has a different template than this one.
+pub(super) fn is_outdated_for(template: &Value, live: &DaemonSet, world: &World<'_>) -> bool {
+    let owner = Owner::from(live);
+    let revisions = Claims::of(&owner, world.revisions).claimed;
+    let (templates, _) = of_template(template, &revisions);
+    let pods = Claims::of(&owner, world.pods).claimed;
+    pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
+}
+
+/// Whether this run replaces the pods: neither the user (`OnDelete`) nor the controller with a
+/// surge.
+fn is_paced(target: &Target) -> bool {
+    let declared = target.declared.strategy();
+    *declared != UpdateStrategy::OnDelete && !allows_surge(declared)
+}

@@ -1,0 +1,231 @@
+//! The gates: new pods that have failed. A pod fails if it is not available in time, has a
+//! permanent failure, restarts too often, or does not exist.
+//!
+//! Only Ready nodes that should run a pod are checked; a NotReady node says nothing about the
+//! template. Not here: the consequences (`decide`).
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::outcome::PodFailure;
+use super::state::{Awaited, Creates, Pods, Waiting};
+use super::view::{NodeBudget, NodeView, PodState, RolloutView};
+use crate::plan::not_available;
+use daemonset::model::{NodeName, Pod, PolicySpec};
+
+/// Time for which a permanent failure is tolerated.
+pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(30);
+
+/// Waiting reasons of the kubelet for containers that will not start without a change.
+const PERMANENT: [&str; 5] = [
+    "ImagePullBackOff",
+    "ErrImagePull",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CrashLoopBackOff",
+];
+
+/// Whether a node without an available pod may have one soon: it is Ready, and its pod, if there is
+/// one, has no permanent failure.
+pub(super) fn may_yet_serve(node_view: &NodeView<'_>) -> bool {
+    let may_come = match node_view.pod_state {
+        PodState::Well(pod) | PodState::New(pod) | PodState::Old(pod) => !is_stuck(pod),
+        PodState::Crowd { new, old } => [new, old].into_iter().flatten().any(|pod| !is_stuck(pod)),
+        PodState::Leaving(_) | PodState::Ended(_) | PodState::Empty => node_view.is_desired(),
+    };
+    node_view.node_budget == NodeBudget::Ready && may_come
+}
+
+/// Whether a pod has a permanent failure.
+pub(super) fn is_stuck(pod: &Pod) -> bool {
+    pod.container_failure
+        .as_ref()
+        .is_some_and(|pod_failure| PERMANENT.contains(&&*pod_failure.reason))
+}
+
+/// The result of the gates.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    /// Failures by node.
+    pub failed: BTreeMap<NodeName, PodFailure>,
+    /// The earliest time at which the result may change, if the cluster does not.
+    pub next: Option<Timestamp>,
+}
+
+/// Checks every node, and records since when each waits. A node on which no pod may be created yet
+/// is skipped.
+pub(super) fn check(
+    view: &RolloutView<'_>,
+    pods: &mut Pods,
+    creates: &Creates,
+    pace: &PolicySpec,
+) -> Verdict {
+    let mut gate = Gate { view, pace, now: view.now, verdict: Verdict::default() };
+    let mut waiting = BTreeMap::new();
+    for node_view in view.node_views.iter().filter(|node_view| node_view.is_desired()) {
+        if node_view.node_budget != NodeBudget::Ready {
+            continue;
+        }
+        let (what, pod) = match node_view.pod_state {
+            PodState::Old(_) | PodState::Crowd { new: None, old: _ } => continue,
+            PodState::Well(pod) => {
+                gate.restarts(node_view, pod);
+                pods.failing_since.remove(&pod.uid);
+                continue;
+            }
+            PodState::New(pod) | PodState::Crowd { new: Some(pod), old: _ } if view.serves(pod) => {
+                gate.restarts(node_view, pod);
+                continue;
+            }
+            PodState::New(pod)
+            | PodState::Crowd { new: Some(pod), old: _ }
+            | PodState::Ended(pod) => (Awaited::Pod, Some(pod)),
+            PodState::Leaving(_) => (Awaited::Departure, None),
+            PodState::Empty if !creates.may(&node_view.node.name) => continue,
+            PodState::Empty => (Awaited::Pod, None),
+        };
+        let name = &node_view.node.name;
+        let known = pods.waiting.get(name).filter(|waiting| waiting.what == what);
+        let begun = || gate.begin(pod).max(pods.begin.unwrap_or(Timestamp::MIN));
+        let since = known.map_or_else(begun, |waiting| waiting.since);
+        waiting.insert(name.clone(), Waiting { since, what });
+        gate.judge(node_view, since, pods);
+        let serves_at = pod.and_then(|pod| view.serves_at(pod));
+        gate.look_again(serves_at);
+    }
+    pods.waiting = waiting;
+    let Gate { verdict, .. } = gate;
+    verdict
+}
+
+struct Gate<'s, 'a> {
+    view: &'s RolloutView<'a>,
+    pace: &'s PolicySpec,
+    now: Timestamp,
+    verdict: Verdict,
+}
+
+impl Gate<'_, '_> {
+    /// The start of the wait of a node that was not waiting before: the creation of its new pod,
+    /// unless that is too long ago. An older pod was available before, or is from an earlier
+    /// rollout.
+    fn begin(&self, pod: Option<&Pod>) -> Timestamp {
+        let created = pod.and_then(|pod| pod.created).filter(|created| *created <= self.now);
+        created
+            .filter(|created| self.now.duration_since(*created) <= self.deadline())
+            .unwrap_or(self.now)
+    }
+
+    fn deadline(&self) -> SignedDuration {
+        SignedDuration::from_secs(self.pace.progress_deadline.0.into())
+    }
+
+    fn judge(&mut self, node_view: &NodeView<'_>, since: Timestamp, pods: &mut Pods) {
+        match node_view.pod_state {
+            PodState::New(pod) | PodState::Crowd { new: Some(pod), old: _ } => {
+                self.permanent_failure(node_view, pod, pods);
+                self.restarts(node_view, pod);
+                self.too_late(node_view, pod, since);
+            }
+            PodState::Ended(pod) => self.too_late(node_view, pod, since),
+            PodState::Leaving(pod) => self.still_terminating(node_view, pod, since),
+            PodState::Empty => self.no_pod(node_view, since, pods),
+            PodState::Well(_) | PodState::Old(_) | PodState::Crowd { new: None, old: _ } => {}
+        }
+    }
+
+    /// Fails if the pod is not available by the deadline. A Ready pod gets `minReadySeconds` on
+    /// top.
+    fn too_late(&mut self, node_view: &NodeView<'_>, pod: &Pod, since: Timestamp) {
+        let min_ready = self.view.min_ready;
+        let proving = if pod.is_ready() { min_ready } else { 0 };
+        let limit = self.deadline() + SignedDuration::from_secs(proving.into());
+        self.after(node_view, since, limit, |seconds| PodFailure::TooLate {
+            pod: pod.name.clone(),
+            seconds,
+            reason: not_available(pod, min_ready),
+        });
+    }
+
+    fn permanent_failure(&mut self, node_view: &NodeView<'_>, pod: &Pod, pods: &mut Pods) {
+        if pod.is_ready() {
+            pods.failing_since.remove(&pod.uid);
+            return;
+        }
+        if !is_stuck(pod) {
+            return;
+        }
+        let since = *pods.failing_since.entry(pod.uid.clone()).or_insert(self.now);
+        let min_ready = self.view.min_ready;
+        self.after(node_view, since, GRACE, |seconds| PodFailure::Permanent {
+            pod: pod.name.clone(),
+            seconds,
+            reason: not_available(pod, min_ready),
+        });
+    }
+
+    /// Fails if the pod restarted more often than allowed, available in between or not. Restarts of
+    /// a pod that is older than the deadline say nothing about the template.
+    fn restarts(&mut self, node_view: &NodeView<'_>, pod: &Pod) {
+        let young = |created| self.now.duration_since(created) <= self.deadline();
+        if pod.restarts > self.pace.max_restarts && pod.created.is_none_or(young) {
+            let pod_failure = PodFailure::Restarts {
+                pod: pod.name.clone(),
+                restarts: pod.restarts,
+                allowed: self.pace.max_restarts,
+            };
+            self.fail(node_view, pod_failure);
+        }
+    }
+
+    fn still_terminating(&mut self, node_view: &NodeView<'_>, pod: &Pod, since: Timestamp) {
+        let template = self.view.live.spec.template.raw();
+        let grace = template.pointer("/spec/terminationGracePeriodSeconds");
+        let grace = grace.and_then(serde_json::Value::as_u64).and_then(|it| u32::try_from(it).ok());
+        let limit = self.deadline() + SignedDuration::from_secs(grace.unwrap_or(30).into());
+        self.after(node_view, since, limit, |seconds| PodFailure::StillTerminating {
+            pod: pod.name.clone(),
+            seconds,
+        });
+    }
+
+    /// Fails if no pod is created. When the controller reports that the server rejects it,
+    /// [`GRACE`] is the limit; its events name no node, so an event during the wait of this node
+    /// counts for it.
+    fn no_pod(&mut self, node_view: &NodeView<'_>, since: Timestamp, pods: &Pods) {
+        let said = pods.create_failed.as_ref().filter(|said| said.at + GRACE >= since);
+        let refused = said.is_some_and(|said| said.refused);
+        let limit = if refused { GRACE.min(self.deadline()) } else { self.deadline() };
+        self.after(node_view, since, limit, |seconds| PodFailure::NoPod {
+            seconds,
+            message: said.map(|said| said.message.clone()),
+        });
+    }
+
+    /// Fails when `limit` is over, else records when that will be.
+    fn after(
+        &mut self,
+        node_view: &NodeView<'_>,
+        since: Timestamp,
+        limit: SignedDuration,
+        pod_failure: impl FnOnce(i64) -> PodFailure,
+    ) {
+        let waited = self.now.duration_since(since);
+        if waited >= limit {
+            self.fail(node_view, pod_failure(waited.as_secs()));
+        } else {
+            self.look_again(Some(since + limit));
+        }
+    }
+
+    /// Requests another check at this time.
+    fn look_again(&mut self, at: Option<Timestamp>) {
+        self.verdict.next = self.verdict.next.into_iter().chain(at).min();
+    }
+
+    /// Records a failure; the first one of a node stays.
+    fn fail(&mut self, node_view: &NodeView<'_>, pod_failure: PodFailure) {
+        self.verdict.failed.entry(node_view.node.name.clone()).or_insert(pod_failure);
+    }
+}

@@ -1,0 +1,486 @@
+//! The outcomes of a run and their messages.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::event::Failure;
+use crate::plan::{Age, Reason};
+use daemonset::model::{NodeName, PodName, RevisionName, RevisionNumber, Uid};
+
+/// The result of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Whether the run was interrupted, whatever the outcome: start nothing else.
+    pub interrupted: bool,
+    /// Nodes whose pod this run replaced, in the order in which they became available again.
+    pub replaced: Vec<Replaced>,
+    /// Nodes that are not in the desired state, and the reasons.
+    pub left: BTreeMap<NodeName, Vec<Reason>>,
+}
+
+/// A node whose pod was replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The node.
+    pub node: NodeName,
+    /// The wave of the node, if it was planned.
+    pub wave: Option<u32>,
+    /// Time from the delete until the new pod was available, in seconds.
+    pub seconds: i64,
+    /// The part of it until the old pod was gone, in seconds, if that was observed.
+    pub leaving: Option<i64>,
+    /// Restarts of the new pod's containers during that time.
+    pub restarts: u32,
+}
+
+/// The outcome of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The target state is reached. Nodes that were skipped or wait for `OnDelete` are in
+    /// [`Ending::left`].
+    Done,
+    /// The rollout is paused where it is and can be resumed.
+    Paused {
+        /// Why.
+        why: PauseReason,
+    },
+    /// The rollout failed; the last good template is live again and the DaemonSet is paused.
+    Aborted {
+        /// Failures by node; empty when they happened in an earlier run.
+        failed: BTreeMap<NodeName, PodFailure>,
+        /// The revision whose template is live.
+        to: RevisionName,
+        /// The result of replacing the pods of the failed template; `None` if they were left.
+        rolled_back: Option<RolledBack>,
+    },
+    /// Another client changed the DaemonSet.
+    Stale {
+        /// The change.
+        change: Interference,
+        /// Whether the DaemonSet is still paused, so that the controller replaces no pods.
+        held: bool,
+    },
+    /// The DaemonSet is deleted or terminating.
+    Gone {
+        /// The uid of the new DaemonSet with the same name, if there is one.
+        replaced_by: Option<Uid>,
+    },
+    /// Ctrl-C or SIGTERM; the DaemonSet is left as it is.
+    Interrupted,
+    /// Another run holds the lock.
+    LockLost,
+    /// The server rejected a request, and the live strategy is not `OnDelete`.
+    Failed {
+        /// The rejected request.
+        request: Attempt,
+        /// The server's answer.
+        failure: Failure,
+    },
+}
+
+/// The result of replacing the pods of the failed template.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RolledBack {
+    /// All pods were replaced.
+    Fully,
+    /// The rollback failed as well, on these nodes.
+    Failed(BTreeMap<NodeName, PodFailure>),
+    /// The rollback stalled.
+    Stopped(Box<PauseReason>),
+}
+
+/// The reason why a run paused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PauseReason {
+    /// New pods failed.
+    Failed {
+        /// Failures by node.
+        failed: BTreeMap<NodeName, PodFailure>,
+        /// The reason why the last good template was not restored, if it should have been.
+        not_aborted: Option<NotAborted>,
+    },
+    /// `maxUnavailable` is reached or exceeded, and the unavailable nodes do not recover.
+    BudgetTaken {
+        /// Unavailable nodes that count against the budget.
+        unavailable: u32,
+        /// Nodes that may be unavailable.
+        allowed: u32,
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// Outdated pods are still Ready on nodes that are not Ready.
+    OldPodsRemain {
+        /// The nodes that are not Ready.
+        nodes: Vec<NodeName>,
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// The DaemonSet controller is stalled: it has not observed the write, has not created a
+    /// revision of it, or does not replace pods.
+    ControllerStalled {
+        /// The step that is missing.
+        step: ControllerStep,
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// The in-process controller could not create the pods of all nodes.
+    NotCreated {
+        /// Nodes without a pod.
+        nodes: Vec<NodeName>,
+        /// Duration in seconds.
+        seconds: i64,
+        /// The server's message.
+        message: Option<String>,
+    },
+    /// The watches are not current, so the cluster cannot be observed.
+    Blind {
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// The server does not answer.
+    NoAnswer {
+        /// The last request.
+        request: Attempt,
+        /// The result of that request.
+        failure: Failure,
+        /// Duration in seconds.
+        seconds: i64,
+    },
+    /// The server rejected a request, and the live strategy is `OnDelete`.
+    Refused {
+        /// The rejected request.
+        request: Attempt,
+        /// The server's answer.
+        failure: Failure,
+    },
+    /// The timeout of the whole run is reached.
+    Timeout,
+}
+
+/// The step of the DaemonSet controller that a run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControllerStep {
+    /// Observe the write.
+    Observe {
+        /// Generation of the object.
+        generation: i64,
+        /// `status.observedGeneration`.
+        observed: i64,
+    },
+    /// None: the watch does not show our own write yet.
+    Appear,
+    /// Create a revision of the template.
+    MakeRevision,
+    /// Remove duplicate revisions of the template.
+    DropDuplicates {
+        /// Number of revisions with this template.
+        revisions: usize,
+    },
+    /// Replace outdated pods with surge.
+    Roll {
+        /// Nodes with an outdated pod.
+        outdated: u32,
+    },
+}
+
+/// The reason why the last good template was not restored.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NotAborted {
+    /// There is no earlier template.
+    NothingBefore,
+    /// Its revision no longer exists.
+    RevisionGone {
+        /// Its name.
+        name: RevisionName,
+        /// Its number.
+        number: RevisionNumber,
+    },
+    /// Too many nodes with a pod, or about to get one, do not match its placement: the controller
+    /// would evict those pods at once.
+    WouldEvict {
+        /// Pods that would be evicted.
+        pods: u32,
+        /// The part of them that is not available yet.
+        to_come: u32,
+        /// Pods that may be unavailable at once.
+        allowed: u32,
+    },
+}
+
+/// A failed new pod, or a node on which no new pod appears.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PodFailure {
+    /// The pod is not available within the deadline.
+    TooLate {
+        /// The pod.
+        pod: PodName,
+        /// Time that it had, in seconds.
+        seconds: i64,
+        /// The reason that the kubelet or scheduler reports.
+        reason: Reason,
+    },
+    /// A container is waiting for a reason that is permanent.
+    Permanent {
+        /// The pod.
+        pod: PodName,
+        /// Time for which the reason has been reported, in seconds.
+        seconds: i64,
+        /// The reason that the kubelet reports.
+        reason: Reason,
+    },
+    /// Its containers restarted too often.
+    Restarts {
+        /// The pod.
+        pod: PodName,
+        /// Number of restarts.
+        restarts: u32,
+        /// Restarts that the policy allows.
+        allowed: u32,
+    },
+    /// No pod was created.
+    NoPod {
+        /// Duration in seconds.
+        seconds: i64,
+        /// The message of the controller's `FailedCreate` event.
+        message: Option<String>,
+    },
+    /// The old pod does not terminate.
+    StillTerminating {
+        /// The pod.
+        pod: PodName,
+        /// Duration in seconds.
+        seconds: i64,
+    },
+}
+
+impl Outcome {
+    /// Failed nodes of a paused or aborted outcome.
+    pub fn failed(&self) -> Option<&BTreeMap<NodeName, PodFailure>> {
+        match self {
+            Self::Paused { why: PauseReason::Failed { failed, not_aborted: _ } }
+            | Self::Aborted { failed, .. } => Some(failed),
+            Self::Done
+            | Self::Paused { .. }
+            | Self::Stale { .. }
+            | Self::Gone { .. }
+            | Self::Interrupted
+            | Self::LockLost
+            | Self::Failed { .. } => None,
+        }
+    }
+}
+
+impl PodFailure {
+    /// The pod that failed, if there is one.
+    pub fn pod(&self) -> Option<&PodName> {
+        match self {
+            Self::TooLate { pod, .. }
+            | Self::Permanent { pod, .. }
+            | Self::Restarts { pod, .. }
+            | Self::StillTerminating { pod, .. } => Some(pod),
+            Self::NoPod { .. } => None,
+        }
+    }
+}
+
+/// A change by another client.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Interference {
+    /// The live template is a different one, or the server mutated ours.
+    Template {
+        /// The revision of the live template, once there is one.
+        revision: Option<RevisionName>,
+    },
+    /// The strategy or the pause annotation was changed.
+    Strategy,
+    /// Another run aborted the rollout or restored the strategy.
+    Pause,
+}
+
+/// The kind of a request, for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// Writing the DaemonSet.
+    Write,
+    /// Deleting a pod.
+    Delete,
+    /// Recording the change on its revision.
+    Record,
+    /// Recording the failed template.
+    Remember,
+}
+
+impl fmt::Display for PodFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLate { pod, seconds, reason } => {
+                write!(f, "pod {pod} is not available after {}: {reason}", Age(*seconds))?;
+                reason.details().iter().try_for_each(|detail| write!(f, ": {detail}"))
+            }
+            Self::Permanent { pod, seconds, reason } => {
+                write!(f, "pod {pod} has been failing for {}: {reason}", Age(*seconds))?;
+                reason.details().iter().try_for_each(|detail| write!(f, ": {detail}"))
+            }
+            Self::Restarts { pod, restarts, allowed } => {
+                write!(f, "pod {pod} restarted {restarts} times, at most {allowed} allowed")
+            }
+            Self::NoPod { seconds, message } => {
+                write!(f, "no pod created for {}", Age(*seconds))?;
+                message.iter().try_for_each(|message| write!(f, ": {message}"))
+            }
+            Self::StillTerminating { pod, seconds } => {
+                write!(f, "pod {pod} has been terminating for {}", Age(*seconds))
+            }
+        }
+    }
+}
+
+impl fmt::Display for PauseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { failed, not_aborted } => {
+                write!(f, "new pods failed on {}", Nodes(failed.len()))?;
+                not_aborted.iter().try_for_each(|why| write!(f, "; not aborted: {why}"))
+            }
+            Self::BudgetTaken { unavailable, allowed, seconds } => write!(
+                f,
+                "`maxUnavailable` reached for {}: {unavailable} unavailable, at most {allowed} \
+                 allowed",
+                Age(*seconds)
+            ),
+            Self::OldPodsRemain { nodes, seconds } => write!(
+                f,
+                "outdated pods are Ready on {} that cannot be reached, for {}",
+                Nodes(nodes.len()),
+                Age(*seconds)
+            ),
+            Self::ControllerStalled { step, seconds } => {
+                write!(f, "the DaemonSet controller {step}, for {}", Age(*seconds))
+            }
+            Self::NotCreated { nodes, seconds, message } => {
+                let (nodes, age) = (Nodes(nodes.len()), Age(*seconds));
+                write!(f, "pods of {nodes} could not be created for {age}")?;
+                message.iter().try_for_each(|message| write!(f, ": {message}"))
+            }
+            Self::Blind { seconds } => {
+                write!(f, "the cluster could not be observed for {}", Age(*seconds))
+            }
+            Self::NoAnswer { request, failure, seconds } => {
+                write!(f, "{request} has failed for {}: {failure}", Age(*seconds))
+            }
+            Self::Refused { request, failure } => write!(
+                f,
+                "{request}: {failure}; the update strategy is OnDelete, so the other pods are not \
+                 replaced until a run resumes the rollout"
+            ),
+            Self::Timeout => f.write_str("the run timed out"),
+        }
+    }
+}
+
+impl fmt::Display for ControllerStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Observe { generation, observed } => {
+                write!(f, "has observed generation {observed}, not {generation}")
+            }
+            Self::Appear => {
+                f.write_str("cannot be observed: the cache does not show our own write")
+            }
+            Self::MakeRevision => f.write_str("has not created a revision of the template"),
+            Self::DropDuplicates { revisions } => {
+                write!(f, "has not removed the duplicates of {revisions} revisions of one template")
+            }
+            Self::Roll { outdated } => write!(f, "has not replaced {outdated} outdated pods"),
+        }
+    }
+}
+
+impl fmt::Display for NotAborted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NothingBefore => f.write_str("there is no earlier template to roll back to"),
+            Self::RevisionGone { name, number } => {
+                write!(f, "revision {number} ({name}) no longer exists")
+            }
+            Self::WouldEvict { pods, to_come, allowed } => {
+                write!(f, "rolling back would evict {pods} pods at once")?;
+                if *to_come > 0 {
+                    write!(f, " ({to_come} of them are not available yet)")?;
+                }
+                write!(f, ", at most {allowed} allowed")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Interference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Template { revision: Some(revision) } => {
+                write!(f, "the live template is that of revision {revision}")
+            }
+            Self::Template { revision: None } => f.write_str("the live template was changed"),
+            Self::Strategy => f.write_str("the update strategy was changed"),
+            Self::Pause => f.write_str("the pause was changed"),
+        }
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Write => "writing the DaemonSet",
+            Self::Delete => "deleting a pod",
+            Self::Record => "recording the change on its revision",
+            Self::Remember => "recording the failed template",
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Paused { why } => write!(f, "paused: {why}"),
+            Self::Aborted { failed, to, rolled_back } => {
+                match failed.len() {
+                    0 => write!(f, "aborted: new pods failed in an earlier run; {to} is live")?,
+                    nodes => {
+                        write!(f, "aborted: new pods failed on {}; {to} is live", Nodes(nodes))?;
+                    }
+                }
+                match rolled_back {
+                    None => Ok(()),
+                    Some(RolledBack::Fully) => f.write_str(", and all pods were rolled back"),
+                    Some(RolledBack::Failed(failed)) => {
+                        write!(f, ", but rolling back failed on {}", Nodes(failed.len()))
+                    }
+                    Some(RolledBack::Stopped(why)) => {
+                        write!(f, ", but rolling back stopped: {why}")
+                    }
+                }
+            }
+            Self::Stale { change, held: true } => write!(f, "paused: {change}"),
+            Self::Stale { change, held: false } => write!(f, "stopped: {change}"),
+            Self::Gone { replaced_by: None } => f.write_str("the DaemonSet is gone"),
+            Self::Gone { replaced_by: Some(uid) } => {
+                write!(f, "the DaemonSet is gone; another one has its name (uid {uid})")
+            }
+            Self::Interrupted => f.write_str("interrupted"),
+            Self::LockLost => f.write_str("another run took the lock"),
+            Self::Failed { request, failure } => write!(f, "{request}: {failure}"),
+        }
+    }
+}
+
+/// `1 node`, `2 nodes`.
+struct Nodes(usize);
+
+impl fmt::Display for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} node{}", self.0, if self.0 == 1 { "" } else { "s" })
+    }
+}

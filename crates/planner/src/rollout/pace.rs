@@ -1,0 +1,206 @@
+//! Replaces pods, or watches the controller replace them, and checks the gates.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::decide::{Halt, Step};
+use super::effect::{Delete, Effect};
+use super::gate;
+use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
+use super::progress::Report;
+use super::state::{Awaited, Creates, Request, Stall, State};
+use super::task::Target;
+use super::timeouts::without_pod;
+use super::view::{PodState, RolloutView};
+use super::waves::{self, Next, Replacer};
+use daemonset::controller::limits::allows_surge;
+use daemonset::model::{ManagedBy, NodeName, Ramp, UpdateStrategy};
+
+/// The state of the replacement of pods.
+pub(super) enum Paced {
+    /// In progress.
+    Wait,
+    /// Complete.
+    Clean,
+    /// Gates have failed, by node.
+    Failed(BTreeMap<NodeName, PodFailure>),
+    /// Stalled for longer than the timeout.
+    Stalled(PauseReason),
+}
+
+impl Step<'_, '_> {
+    /// Replaces pods, or watches the controller replace them, and checks the gates.
+    pub(super) fn pace(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) -> Paced {
+        let failed = self.ask_gates(view);
+        self.report_progress(view);
+        self.report_lost_ready(view, replacer);
+        if !failed.is_empty() {
+            return Paced::Failed(failed);
+        }
+        match waves::next(view, self.state, replacer) {
+            Next::Wait { until } => {
+                self.wake_at(until);
+                Paced::Wait
+            }
+            Next::Clean => Paced::Clean,
+            Next::Stalled(what) => match self.stalled(what) {
+                Some(seconds) => Paced::Stalled(Self::why_paused(view, what, seconds)),
+                None => Paced::Wait,
+            },
+            Next::Delete(deletes) => {
+                for delete in deletes {
+                    let request = self.state.pods.deleted.get(&delete.uid).copied();
+                    if let Err(pause) =
+                        self.may_go(request.unwrap_or(Request::Idle), Attempt::Delete)
+                    {
+                        return match pause {
+                            Halt::End(Outcome::Paused { why }) => Paced::Stalled(why),
+                            Halt::End(_) | Halt::Wait => Paced::Wait,
+                        };
+                    }
+                    self.delete(delete);
+                }
+                Paced::Wait
+            }
+        }
+    }
+
+    pub(super) fn delete(&mut self, delete: Delete) {
+        let pods = &mut self.state.pods;
+        if pods.deleted.insert(delete.uid.clone(), Request::Out).is_none() {
+            pods.count += 1;
+        }
+        pods.replacing.entry(delete.node.clone()).or_insert(self.now);
+        pods.renewed.insert(delete.node.clone());
+        self.report(Report::Deleting(delete.clone()));
+        self.effects.push(Effect::Delete(delete));
+    }
+
+    pub(super) fn why_paused(view: &RolloutView<'_>, what: Stall, seconds: i64) -> PauseReason {
+        match what {
+            Stall::Controller(step) => PauseReason::ControllerStalled { step, seconds },
+            Stall::Budget { unavailable, outdated: _ } => {
+                PauseReason::BudgetTaken { unavailable, allowed: view.allowed, seconds }
+            }
+            Stall::OldPods { nodes: _ } => {
+                PauseReason::OldPodsRemain { nodes: waves::ready_on_unready_nodes(view), seconds }
+            }
+            Stall::Empty { nodes: _ } => {
+                PauseReason::NotCreated { nodes: without_pod(view), seconds, message: None }
+            }
+        }
+    }
+
+    /// Checks the gates: returns the failures by node, and records which nodes have recovered.
+    pub(super) fn ask_gates(&mut self, view: &RolloutView<'_>) -> BTreeMap<NodeName, PodFailure> {
+        self.note_recovered(view);
+        self.note_arrived(view);
+        let State { pods, creates, .. } = &mut *self.state;
+        let verdict = gate::check(view, pods, creates, &self.task.pace);
+        self.wake_at(verdict.next);
+        for (node, pod_failure) in &verdict.failed {
+            if self.state.shown.failed.insert(node.clone()) {
+                self.report(Report::Failed {
+                    node: node.clone(),
+                    pod_failure: pod_failure.clone(),
+                });
+            }
+        }
+        verdict.failed
+    }
+
+    pub(super) fn note_recovered(&mut self, view: &RolloutView<'_>) {
+        for node_view in &view.node_views {
+            let PodState::Well(pod) = node_view.pod_state else { continue };
+            let node = &node_view.node.name;
+            let Some(since) = self.state.pods.replacing.remove(node) else { continue };
+            let seconds = |until: Timestamp| until.duration_since(since).as_secs();
+            // The wait for the new pod began when the old one was gone.
+            let gone = self.state.pods.waiting.get(node).filter(|it| it.what == Awaited::Pod);
+            let replaced = Replaced {
+                node: node.clone(),
+                wave: self.state.waves.get(node).copied(),
+                seconds: seconds(self.now),
+                leaving: gone.map(|waiting| seconds(waiting.since).max(0)),
+                restarts: pod.restarts,
+            };
+            let Replaced { node, seconds, .. } = replaced.clone();
+            self.state.pods.replaced.push(replaced);
+            self.report(Report::Recovered { node, seconds });
+        }
+    }
+
+    fn note_arrived(&mut self, view: &RolloutView<'_>) {
+        let pods = &mut self.state.pods;
+        let waits =
+            |node: &NodeName| pods.waiting.get(node).is_some_and(|it| it.what == Awaited::Pod);
+        let well = view
+            .node_views
+            .iter()
+            .filter(|node_view| matches!(node_view.pod_state, PodState::Well(_)));
+        let arrived =
+            well.map(|node_view| &node_view.node.name).filter(|node| waits(node)).cloned();
+        let arrived: Vec<_> = arrived.collect();
+        pods.arrived.extend(arrived);
+    }
+
+    /// The nodes on which the in-process controller may create a pod now: those where the run has
+    /// deleted one, and as many others, by name, as the ramp has room for. With `OnDelete`, new
+    /// pods are not checked, so all may be created at once; a surge has its own limit.
+    pub(super) fn may_create(&self, target: &Target, view: &RolloutView<'_>) -> Creates {
+        let unpaced = *target.declared.strategy() == UpdateStrategy::OnDelete
+            || allows_surge(target.declared.strategy())
+            || view.live.managed_by == ManagedBy::DaemonSetController
+            || self.task.pace.ramp == Ramp::None;
+        if unpaced {
+            return Creates::All;
+        }
+        let pods = &self.state.pods;
+        let (mut ours, mut empty, mut flying) = (BTreeSet::new(), Vec::new(), 0);
+        for node_view in view.node_views.iter().filter(|node_view| node_view.is_desired()) {
+            let name = &node_view.node.name;
+            match node_view.pod_state {
+                _ if pods.replacing.contains_key(name) => {
+                    ours.insert(name.clone());
+                    flying += u32::from(node_view.is_in_flight());
+                }
+                PodState::Empty => empty.push(name),
+                PodState::Leaving(_) | PodState::Ended(_) => {
+                    ours.insert(name.clone());
+                }
+                PodState::New(_)
+                | PodState::Well(_)
+                | PodState::Old(_)
+                | PodState::Crowd { .. } => {
+                    flying += u32::from(node_view.is_in_flight());
+                }
+            }
+        }
+        let window = self.task.pace.ramp.window(pods.arrived.len(), view.allowed);
+        let room = usize::try_from(window.saturating_sub(flying)).unwrap_or(usize::MAX);
+        ours.extend(empty.into_iter().take(room).cloned());
+        Creates::Only(ours)
+    }
+
+    /// Reports once that many pods became NotReady together, until they recover.
+    fn report_lost_ready(&mut self, view: &RolloutView<'_>, replacer: Replacer<'_>) {
+        let lost = match replacer {
+            Replacer::Run(_) => waves::lost_ready(view),
+            Replacer::Controller => None,
+        };
+        let reported = std::mem::replace(&mut self.state.shown.lost_ready, lost.is_some());
+        if let Some(nodes) = lost.filter(|_| !reported) {
+            self.report(Report::LostReady { nodes });
+        }
+    }
+
+    pub(super) fn report_progress(&mut self, view: &RolloutView<'_>) {
+        let wave = waves::current(view, self.state);
+        let progress = view.progress(wave, self.state.pods.waiting.len());
+        if self.state.shown.progress != Some(progress) {
+            self.state.shown.progress = Some(progress);
+            self.report(Report::Progress(progress));
+        }
+    }
+}

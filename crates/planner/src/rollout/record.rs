@@ -1,0 +1,18 @@
+//! The recorded reports of one run, for reports after its end.
+
+use jiff::Timestamp;
+
+use super::outcome::Ending;
+use super::progress::Report;
+use daemonset::model::DaemonSetKey;
+
+/// The reports and the ending of one run; times are by the server's clock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The DaemonSet of the run.
+    pub key: DaemonSetKey,
+    /// The reports, each with its time.
+    pub events: Vec<(Timestamp, Report)>,
+    /// How the run ended.
+    pub ending: Ending,
+}

@@ -1,0 +1,79 @@
+//! Goals that apply no target: replace pods by pods of the live template, or restore the declared
+//! strategy.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::decide::{Flow, Halt, Step};
+use super::effect::{Purpose, Write};
+use super::outcome::{Interference, Outcome, PauseReason};
+use super::pace::Paced;
+use super::request::unchanged;
+use super::state::Course;
+use super::task::Extent;
+use super::waves::Replacer;
+use crate::plan::PausedRollout;
+use daemonset::model::{DaemonSet, UpdateStrategy};
+
+impl<'w> Step<'_, 'w> {
+    /// Replaces pods by pods of the live template, without writing the DaemonSet.
+    pub(super) fn roll(&mut self, extent: &Extent, live: Option<&'w DaemonSet>) -> Flow<Halt> {
+        let Some(live) = live else {
+            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
+        };
+        let held = PausedRollout::of(live).is_ok_and(|pause| pause.is_some());
+        let stale = |change| Ok(Halt::End(Outcome::Stale { change, held }));
+        if live.spec.update_strategy != UpdateStrategy::OnDelete {
+            return stale(Interference::Strategy);
+        }
+        let template = live.spec.template.raw();
+        let began = self.state.template.get_or_insert_with(|| Arc::new(template.clone()));
+        if **began != *template {
+            return stale(self.another_template(live));
+        }
+        let view = self.look(live);
+        self.settled(&view)?;
+        Ok(match self.pace(&view, Replacer::Run(extent)) {
+            Paced::Wait => Halt::Wait,
+            Paced::Clean => Halt::End(Outcome::Done),
+            Paced::Stalled(why) => Halt::End(Outcome::Paused { why }),
+            Paced::Failed(failed) => {
+                self.state.course = Course::Failed(failed.clone());
+                Halt::End(Outcome::Paused {
+                    why: PauseReason::Failed { failed, not_aborted: None },
+                })
+            }
+        })
+    }
+
+    /// Restores the declared strategy, whatever the controller then does.
+    pub(super) fn release(
+        &mut self,
+        written: &Arc<Value>,
+        live: Option<&'w DaemonSet>,
+    ) -> Flow<Halt> {
+        let Some(live) = live else {
+            return Ok(Halt::End(Outcome::Gone { replaced_by: None }));
+        };
+        self.appeared(live)?;
+        match PausedRollout::of(live) {
+            Ok(None) => Ok(Halt::End(Outcome::Done)),
+            Err(_) => {
+                let change = Interference::Pause;
+                Ok(Halt::End(Outcome::Stale { change, held: true }))
+            }
+            Ok(Some(pause)) => Ok(self.send(Write {
+                precondition: unchanged(live),
+                live: Some(Arc::clone(&live.raw)),
+                keeps_template: true,
+                purpose: Purpose::RestoreStrategy,
+                written: Arc::clone(written),
+                template: None,
+                strategy: pause.declared,
+                pause: None,
+                provenance: None,
+            })),
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! The state of a run between steps: only what cannot be observed in the cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::effect::{Precondition, Purpose};
+use super::event::{Answer, Event, Failure, Written};
+use super::gate::GRACE;
+use super::outcome::{Attempt, ControllerStep, PodFailure, Replaced};
+use super::progress::Progress;
+use super::refusal::is_refusal;
+use super::task::{Goal, Task};
+use crate::plan::RevisionRef;
+use daemonset::model::{NodeName, RevisionName, TextMap, Uid};
+
+/// Delay before a failed request is retried.
+const RETRY: SignedDuration = SignedDuration::from_secs(2);
+
+/// Delay before a write is retried after a conflict: until the other client's write is observed.
+/// The DaemonSet controller, which writes the status after each pod, is such a client.
+const OVERTAKEN: SignedDuration = SignedDuration::from_millis(200);
+
+/// Time after a failed request after which another failure starts a new series.
+const FORGOTTEN: SignedDuration = SignedDuration::from_secs(120);
+
+/// Attempts to record a failed template, or to remove its record.
+const REMEMBER_ATTEMPTS: u32 = 3;
+
+/// The state of a run. A run that is started again on a fresh plan resumes where it was; lost are
+/// only the times that it has waited and the reason why it stopped.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(super) task: Arc<Task>,
+    /// Wave of each node, from 1.
+    pub(super) waves: TextMap<NodeName, u32>,
+    /// The uid of the DaemonSet, once it is known.
+    pub(super) uid: Option<Uid>,
+    /// Whether the DaemonSet has been observed.
+    pub(super) seen: bool,
+    /// The live template at the start of `roll`.
+    pub(super) template: Option<Arc<Value>>,
+    /// The revision to roll back to.
+    pub(super) from: Option<RevisionRef>,
+    pub(super) course: Course,
+    pub(super) allowed_actions: AllowedActions,
+    pub(super) creates: Creates,
+    pub(super) stop: Option<Stop>,
+    pub(super) writing: Writing,
+    pub(super) recording: Request,
+    /// Whether the provenance has been recorded by this run.
+    pub(super) recorded: bool,
+    pub(super) remembering: Remembering,
+    pub(super) pods: Pods,
+    /// The current series of failed requests, since the last success.
+    pub(super) failing: Option<Failing>,
+    /// The request that the server rejected permanently.
+    pub(super) fatal: Option<(Attempt, Failure)>,
+    /// Since when the watches have not been current.
+    pub(super) blind: Option<Timestamp>,
+    /// The stall and its start, while the rollout makes no progress.
+    pub(super) stall: Option<(Timestamp, Stall)>,
+    pub(super) shown: Told,
+    pub(super) finished: bool,
+}
+
+/// The direction of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Course {
+    /// Roll out the target.
+    Forward,
+    /// A gate has failed: the target is not rolled out further.
+    Failed(BTreeMap<NodeName, PodFailure>),
+}
+
+/// The actions that a run allows its in-process controller, where no DaemonSet controller acts.
+/// Pacing is never among them: the run itself deletes outdated pods, within its budget, wave by
+/// wave. Only a surge is left to the controller, and only while the run checks its gates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AllowedActions {
+    /// None yet: the live object is about to be written, and no pod is created from the template
+    /// that is replaced.
+    #[default]
+    None,
+    /// Create missing pods; delete none. The state after an interrupt.
+    CreateOnly,
+    /// Also delete failed, surplus and misplaced pods; outdated ones stay.
+    Reconcile,
+    /// Also create new pods next to outdated ones, within `maxSurge`.
+    ReconcileAndSurge,
+}
+
+/// The nodes on which the in-process controller may create pods, until the next step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Creates {
+    /// All nodes.
+    #[default]
+    All,
+    /// These nodes: the ramp limits the creation of pods too.
+    Only(BTreeSet<NodeName>),
+}
+
+impl Creates {
+    /// Whether a pod may be created on this node.
+    pub fn may(&self, node: &NodeName) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(nodes) => nodes.contains(node),
+        }
+    }
+}
+
+/// The reason why a run stops early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Interrupted: the run waits for the replacements of the pods that it has deleted.
+    Interrupted,
+    /// Interrupted twice: the run ends at once.
+    InterruptedTwice,
+    /// Another run holds the lock. After an interrupt, the run does not wait for answers either.
+    LockLost {
+        /// Whether the run was interrupted, before or after.
+        interrupted: bool,
+    },
+}
+
+impl Stop {
+    /// Whether the run ends at once, without waiting for the answers to its requests.
+    pub(super) fn leaves(self) -> bool {
+        match self {
+            Self::InterruptedTwice | Self::LockLost { interrupted: true } => true,
+            Self::Interrupted | Self::LockLost { interrupted: false } => false,
+        }
+    }
+}
+
+/// The state of a kind of request of which at most one is pending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Request {
+    #[default]
+    Idle,
+    Out,
+    /// The request failed; it is not retried before this time.
+    RetryAt(Timestamp),
+}
+
+/// The writes of the DaemonSet by this run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Writing {
+    pub(super) request: Request,
+    /// The purpose of the last write.
+    pub(super) last: Option<Purpose>,
+    /// The precondition of the last write.
+    pub(super) against: Option<Precondition>,
+    /// The purposes of all writes that were sent, whatever the result.
+    pub(super) sent: BTreeSet<Purpose>,
+    /// The purposes that the server has confirmed, or that were found in place.
+    pub(super) done: BTreeSet<Purpose>,
+    /// Whether the target was written or found paused, so that any other strategy was set by
+    /// another client.
+    pub(super) held: bool,
+    /// The last written object: an observation with an older version does not contain the write.
+    pub(super) version: Option<Written>,
+}
+
+/// Recording the failed template, or removing its record. A run does at most one of the two.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Remembering {
+    pub(super) request: Request,
+    pub(super) attempts: u32,
+    pub(super) done: bool,
+}
+
+/// The pods that the run has deleted, and the nodes that wait for one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pods {
+    /// Pods that were sent a delete: they count as gone, whatever an old observation shows.
+    pub(super) deleted: TextMap<Uid, Request>,
+    /// Number of deletes that were sent, without rejected ones.
+    pub(super) count: u32,
+    /// Nodes whose pod was deleted and that have no available pod yet, with the time of the delete.
+    pub(super) replacing: BTreeMap<NodeName, Timestamp>,
+    /// Nodes on which this run has deleted a pod.
+    pub(super) renewed: BTreeSet<NodeName>,
+    /// Nodes that waited for a new pod and now have an available one.
+    pub(super) arrived: BTreeSet<NodeName>,
+    /// Nodes that wait for a pod to leave or to become available.
+    pub(super) waiting: BTreeMap<NodeName, Waiting>,
+    /// Pods with a permanent failure, with the time when it was first observed.
+    pub(super) failing_since: BTreeMap<Uid, Timestamp>,
+    /// The last `FailedCreate` event of the controller.
+    pub(super) create_failed: Option<Said>,
+    /// No wait begins before this time: after an outage of the API server, the controllers and
+    /// kubelets may need until then.
+    pub(super) begin: Option<Timestamp>,
+    /// The time that they were given for it.
+    pub(super) catching_up: SignedDuration,
+    pub(super) replaced: Vec<Replaced>,
+}
+
+/// The reason why the controller could not create a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) at: Timestamp,
+    pub(super) message: String,
+    /// Whether the server rejects the pod itself, and so will continue to do so.
+    pub(super) refused: bool,
+}
+
+/// Since when and for what a node waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub(super) since: Timestamp,
+    pub(super) what: Awaited,
+}
+
+/// The condition that a node waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// The old pod is gone.
+    Departure,
+    /// A new pod exists and is available.
+    Pod,
+}
+
+/// A series of failed requests.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Failing {
+    pub(super) since: Timestamp,
+    /// Time of the last failure.
+    pub(super) last: Timestamp,
+    pub(super) request: Attempt,
+    pub(super) failure: Failure,
+}
+
+/// The cause of a stall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stall {
+    /// The DaemonSet controller.
+    Controller(ControllerStep),
+    /// `maxUnavailable` is reached: number of unavailable nodes, and of outdated ones.
+    Budget { unavailable: u32, outdated: u32 },
+    /// Outdated pods are Ready on this number of nodes that are not Ready.
+    OldPods { nodes: usize },
+    /// This number of nodes has no pod.
+    Empty { nodes: usize },
+}
+
+/// The reports that the user has received already.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    pub(super) progress: Option<Progress>,
+    pub(super) revision: Option<RevisionName>,
+    pub(super) failed: BTreeSet<NodeName>,
+    /// Whether the loss of many Ready pods was reported ([`Report::LostReady`](super::Report)).
+    pub(super) lost_ready: bool,
+}
+
+impl Pods {
+    /// Records a `FailedCreate` event. A transient failure does not hide a recent rejection.
+    fn note_create_failed(&mut self, message: String, now: Timestamp) {
+        let refused = is_refusal(&message);
+        let stands = |said: &Said| said.refused && now.duration_since(said.at) < GRACE;
+        if refused || !self.create_failed.as_ref().is_some_and(stands) {
+            self.create_failed = Some(Said { at: now, message, refused });
+        }
+    }
+}
+
+impl State {
+    /// The initial state of a run, whether the DaemonSet is untouched, paused or aborted.
+    pub fn new(task: Task) -> Self {
+        let nodes = task.waves.iter().flat_map(|wave| {
+            let index = wave.index;
+            wave.nodes.iter().map(move |node| (node.clone(), index))
+        });
+        Self {
+            waves: nodes.collect(),
+            uid: match &task.goal {
+                Goal::Apply(target) => target.uid.clone(),
+                Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => None,
+            },
+            seen: false,
+            template: None,
+            from: None,
+            course: Course::Forward,
+            allowed_actions: AllowedActions::None,
+            creates: Creates::All,
+            stop: None,
+            writing: Writing::default(),
+            recording: Request::Idle,
+            recorded: false,
+            remembering: Remembering::default(),
+            pods: Pods::default(),
+            failing: None,
+            fatal: None,
+            blind: None,
+            stall: None,
+            shown: Told::default(),
+            finished: false,
+            task: Arc::new(task),
+        }
+    }
+
+    /// Whether the run has ended ([`Effect::Finish`](super::Effect::Finish) was returned).
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// The actions that the in-process controller may take until the next step.
+    pub fn allowed_actions(&self) -> AllowedActions {
+        self.allowed_actions
+    }
+
+    /// The nodes on which the in-process controller may create pods until the next step.
+    pub fn creates(&self) -> &Creates {
+        &self.creates
+    }
+
+    /// Whether any request is pending.
+    pub fn awaits_answers(&self) -> bool {
+        self.writing.request == Request::Out
+            || self.recording == Request::Out
+            || self.remembering.request == Request::Out
+            || self.deletes_out() > 0
+    }
+
+    /// Whether the run was interrupted.
+    pub(super) fn is_interrupted(&self) -> bool {
+        match self.stop {
+            None => false,
+            Some(Stop::Interrupted | Stop::InterruptedTwice) => true,
+            Some(Stop::LockLost { interrupted }) => interrupted,
+        }
+    }
+
+    /// Number of pending deletes.
+    pub(super) fn deletes_out(&self) -> usize {
+        self.pods.deleted.values().filter(|request| **request == Request::Out).count()
+    }
+
+    /// Records an event without a decision, for events that arrive faster than the world can be
+    /// evaluated: the next [`step`](super::step) decides on all of them.
+    pub fn note(&mut self, event: Event, now: Timestamp) {
+        match event {
+            Event::Look => {}
+            Event::Answer(answer) => self.note_answer(answer, now),
+            Event::CreateFailed { message } => self.pods.note_create_failed(message, now),
+            Event::Interrupt => {
+                let stop = match self.stop {
+                    None => Stop::Interrupted,
+                    Some(Stop::Interrupted | Stop::InterruptedTwice) => Stop::InterruptedTwice,
+                    Some(Stop::LockLost { .. }) => Stop::LockLost { interrupted: true },
+                };
+                self.stop = Some(stop);
+            }
+            Event::LockLost => {
+                self.stop = Some(Stop::LockLost { interrupted: self.is_interrupted() });
+            }
+        }
+    }
+
+    fn note_answer(&mut self, answer: Answer, now: Timestamp) {
+        match answer {
+            Answer::Written(Ok(written)) => {
+                self.writing.request = Request::Idle;
+                self.writing.done.extend(self.writing.last);
+                self.uid.get_or_insert_with(|| written.uid.clone());
+                self.writing.version = Some(written);
+                self.failing = None;
+            }
+            Answer::Written(Err(failure)) => {
+                self.writing.request = self.came_to_nothing(Attempt::Write, failure, now);
+            }
+            Answer::Deleted { uid, result } => self.note_deleted(uid, result, now),
+            Answer::Recorded { revision: _, result } => {
+                self.recording = match result {
+                    Ok(()) => {
+                        self.failing = None;
+                        self.recorded = true;
+                        Request::Idle
+                    }
+                    Err(failure) => self.came_to_nothing(Attempt::Record, failure, now),
+                };
+            }
+            Answer::Remembered(result) => {
+                self.remembering.attempts += 1;
+                self.remembering.done =
+                    result.is_ok() || self.remembering.attempts >= REMEMBER_ATTEMPTS;
+                self.remembering.request = Request::RetryAt(now + RETRY);
+            }
+        }
+    }
+
+    fn note_deleted(&mut self, uid: Uid, result: Result<(), Failure>, now: Timestamp) {
+        match result {
+            // Deleted by this run or by another client: the pod is gone or terminating.
+            Ok(()) | Err(Failure::Conflict | Failure::Gone) => {
+                self.failing = None;
+                self.pods.deleted.insert(uid, Request::Idle);
+            }
+            Err(failure @ Failure::Unknown { .. }) => {
+                let retry = self.came_to_nothing(Attempt::Delete, failure, now);
+                self.pods.deleted.insert(uid, retry);
+            }
+            Err(
+                failure @ (Failure::Forbidden { .. }
+                | Failure::Refused { .. }
+                | Failure::ChangesTemplate),
+            ) => {
+                // The node keeps its entry in `replacing` until an available pod is observed on it.
+                self.pods.deleted.remove(&uid);
+                self.fatal = Some((Attempt::Delete, failure));
+            }
+        }
+    }
+
+    /// The next state of a failed request: retried later, or never.
+    fn came_to_nothing(&mut self, request: Attempt, failure: Failure, now: Timestamp) -> Request {
+        let pause = if failure == Failure::Conflict { OVERTAKEN } else { RETRY };
+        match failure {
+            Failure::Forbidden { .. } | Failure::Refused { .. } | Failure::ChangesTemplate => {
+                self.fatal = Some((request, failure));
+            }
+            Failure::Conflict | Failure::Gone | Failure::Unknown { .. } => {
+                let before = self.failing.as_ref().filter(|failing| {
+                    failing.request == request && now.duration_since(failing.last) < FORGOTTEN
+                });
+                let since = before.map_or(now, |failing| failing.since);
+                self.failing = Some(Failing { since, last: now, request, failure });
+            }
+        }
+        Request::RetryAt(now + pause)
+    }
+}

@@ -1,0 +1,117 @@
+//! The task of a run. It stays the same from the first step to the last.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::plan::Wave;
+use daemonset::model::{NodeName, PodTemplate, PolicySpec, Uid, UpdateStrategy};
+
+/// The task of a run for one DaemonSet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// The goal of the run.
+    pub goal: Goal,
+    /// The policy, with the command-line flags applied: pace and failure criteria.
+    pub pace: PolicySpec,
+    /// The waves of the plan. Nodes that are in none of them come last.
+    pub waves: Vec<Wave>,
+    /// The provenance that is written with every change.
+    pub provenance: Provenance,
+    /// The time at which the run stops safely (`--timeout`).
+    pub deadline: Option<Timestamp>,
+    /// Whether a rollback may make the controller evict more pods at once than the budget allows
+    /// (`--allow-mass-eviction`).
+    pub allow_mass_eviction: bool,
+    /// Whether the template is recorded as failed (`--retry`).
+    pub failed_before: bool,
+}
+
+/// The goal of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Goal {
+    /// The live object equals the target, and all pods are updated: `apply`, and `undo` with an old
+    /// template.
+    Apply(Target),
+    /// Complete a rollback that an earlier run began (`onFailure: rollback`): pods of the failed
+    /// template are replaced by pods of the last good one, and the DaemonSet stays aborted. The
+    /// object is not written.
+    GoBack,
+    /// All pods have the live template: `roll` and `step`. The object is not written.
+    Roll(Extent),
+    /// The declared strategy is restored, whatever the controller then does: `release`.
+    Release {
+        /// The fields of the live object that `ds-apply` owns, to be applied again.
+        written: Arc<Value>,
+    },
+}
+
+/// The desired object of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The uid of the live object in the plan; `None` when it is to be created.
+    pub uid: Option<Uid>,
+    /// The pod template as the server will return it: the result of the dry run.
+    pub template: PodTemplate,
+    /// The declared strategy.
+    pub declared: Declared,
+    /// The object to apply, without defaults. The run adds strategy, pause and provenance.
+    pub written: Arc<Value>,
+    /// Whether the plan changes the object. Pause and provenance do not count as changes.
+    pub changes: bool,
+}
+
+/// `spec.updateStrategy` as git declares it, with its defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declared {
+    value: Value,
+    strategy: UpdateStrategy,
+}
+
+impl Declared {
+    /// Parses a complete `spec.updateStrategy`.
+    ///
+    /// # Errors
+    /// A field has a different type than in the API.
+    pub fn from_json(value: Value) -> Result<Self, serde_json::Error> {
+        let strategy = serde::Deserialize::deserialize(&value)?;
+        Ok(Self { value, strategy })
+    }
+
+    /// The strategy as JSON.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The parsed strategy.
+    pub fn strategy(&self) -> &UpdateStrategy {
+        &self.strategy
+    }
+}
+
+/// The pods that a run replaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All outdated pods.
+    All,
+    /// This number of pods (`step --count`).
+    Count(u32),
+    /// The outdated pods on these nodes (`step --nodes`, `step --wave`).
+    Nodes(BTreeSet<NodeName>),
+}
+
+/// The provenance of a change: written to the DaemonSet, and so to the revision that the controller
+/// creates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// The commit, with `-dirty` if files differ from it; a digest of the files without one.
+    pub commit: Option<String>,
+    /// Digest of the plan.
+    pub plan_digest: String,
+    /// The change cause that `kubectl rollout history` prints.
+    pub change_cause: Option<String>,
+    /// The user who runs it.
+    pub by: Option<String>,
+}

@@ -1,0 +1,275 @@
+//! The pods that a step deletes within the budget, and those that it leaves.
+
+use serde_json::json;
+
+use super::run::{Post, Run};
+use super::sim::{Fate, Sim};
+use crate::plan::Reason;
+use crate::rollout::{Cost, Outcome, PauseReason, Report};
+use daemonset::controller::test_cluster::taint;
+use daemonset::model::{Deadline, IntOrPercent, PodReadiness, SkipUnreadyNodes};
+
+/// The first deletes in order, with their cost.
+fn first_deletes(sim: Sim) -> Vec<(String, Cost)> {
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    let deleting = |run: &Run| {
+        let reports = run.reports.iter();
+        reports
+            .filter_map(|report| match report {
+                Report::Deleting(delete) => Some((delete.node.to_string(), delete.cost)),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    for _ in 0..20 {
+        if !deleting(&run).is_empty() {
+            break;
+        }
+        run.settle();
+    }
+    deleting(&run)
+}
+
+#[test]
+fn the_first_step_takes_what_costs_nothing_and_fills_the_budget() {
+    type Prepare = fn(&mut Sim);
+    let rows: [(&str, Prepare, &[&str], &[&str]); 10] = [
+        ("a healthy fleet", |_| {}, &[], &["node-0", "node-1", "node-2"]),
+        (
+            "not Ready for a minute on a Ready node: deleted first, and counts",
+            |sim| {
+                sim.picky.insert("node-4".into(), "v2".into());
+                sim.pass(60);
+            },
+            &["node-4"],
+            &["node-0", "node-1"],
+        ),
+        (
+            "deletes without cost exceed the budget, up to the number that may be in flight",
+            |sim| {
+                for node in ["node-1", "node-3", "node-5", "node-7"] {
+                    sim.picky.insert(node.into(), "v2".into());
+                }
+                sim.pass(60);
+            },
+            &["node-1", "node-3", "node-5"],
+            &[],
+        ),
+        (
+            "one that was Ready a moment ago is deleted within the budget",
+            |sim| {
+                sim.picky.insert("node-4".into(), "v2".into());
+            },
+            &["node-4"],
+            &["node-0", "node-1"],
+        ),
+        (
+            "a node that is not Ready is skipped and does not count",
+            |sim| sim.set_ready(1, false),
+            &[],
+            &["node-0", "node-2", "node-3"],
+        ),
+        (
+            "a second one counts, and is left alone",
+            |sim| {
+                sim.set_ready(0, false);
+                sim.set_ready(1, false);
+            },
+            &[],
+            &["node-2", "node-3"],
+        ),
+        (
+            "a terminating pod counts",
+            |sim| {
+                sim.stop = 500;
+                sim.cluster.pods[0].terminating = true;
+            },
+            &[],
+            &["node-1", "node-2"],
+        ),
+        (
+            "an outdated pod that is not Ready is replaced at no cost, and counts",
+            |sim| {
+                sim.fate("v1", Fate::ReadyAfter(50));
+                sim.fate("v2", Fate::ReadyAfter(50));
+                sim.cluster.pods.retain(|pod| pod.node().unwrap() != "node-2");
+            },
+            &["node-2"],
+            &["node-0", "node-1"],
+        ),
+        (
+            "a cordoned node with an available pod is treated like any other",
+            |sim| {
+                sim.cluster.nodes[0].taints =
+                    [taint("node.kubernetes.io/unschedulable:NoSchedule")].into();
+            },
+            &[],
+            &["node-0", "node-1", "node-2"],
+        ),
+        (
+            "where no pod may start, the last one is deleted within the budget",
+            |sim| {
+                sim.cluster.nodes[0].taints = [taint("gpu:NoSchedule")].into();
+            },
+            &[],
+            &["node-0", "node-1", "node-2"],
+        ),
+    ];
+    for (rule, prepare, free, paid) in rows {
+        let mut sim = Sim::of(8, &json!(3));
+        prepare(&mut sim);
+        sim.pass(1);
+        let deletes = first_deletes(sim);
+        let of = |wanted: fn(&Cost) -> bool| {
+            let these = deletes.iter().filter(|(_, cost)| wanted(cost));
+            these.map(|(node, _)| node.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(|cost| *cost == Cost::Nothing), free, "{rule}");
+        assert_eq!(of(|cost| *cost != Cost::Nothing), paid, "{rule}");
+        if let (Some((_, Cost::One { unavailable, allowed })), true) =
+            (deletes.last(), !paid.is_empty())
+        {
+            assert_eq!((unavailable + 1, *allowed), (3, 3), "{rule}");
+        }
+    }
+}
+
+#[test]
+fn recently_ready_pods_wait() {
+    let mut sim = Sim::of(4, &json!(4));
+    sim.edit(|spec| spec["minReadySeconds"] = 600.into());
+    let now = sim.now();
+    for pod in &mut sim.cluster.pods {
+        pod.readiness = PodReadiness::Ready { since: Some(now) };
+    }
+    let mut run = Run::apply(sim, "v2");
+    run.look();
+    for _ in 0..590 {
+        run.settle();
+    }
+    assert_eq!(run.deletes.len(), 0);
+    let run = run.finish();
+    assert_eq!((run.outcome(), run.deletes.len()), (&Outcome::Done, 4));
+}
+
+#[test]
+fn the_number_of_pending_deletes_is_limited() {
+    let deletes = first_deletes(Sim::of(40, &json!("100%")));
+    assert_eq!(deletes.len(), super::super::waves::MAX_REQUESTS);
+}
+
+#[test]
+fn broken_new_pods_never_block_their_own_replacement() {
+    let mut sim = Sim::of(6, &json!(2));
+    sim.fate("v2", Fate::NeverReady);
+    let mut broken = Run::apply(sim, "v2");
+    broken.look();
+    broken.until(|run| run.deletes.len() == 2);
+    broken.pass(10);
+    assert_eq!(broken.sim.unavailable().len(), 2, "the budget is used up");
+    let run = broken.again("v1").finish();
+    assert_eq!((run.outcome(), run.images()), (&Outcome::Done, [("v1".to_owned(), 6)].into()));
+    assert_eq!(run.most_unavailable, 0, "nothing that worked was touched");
+}
+
+fn with_dead_nodes(dead: usize) -> Run {
+    let mut sim = Sim::of(60, &json!(1));
+    sim.fate("v2", Fate::ReadyAfter(1));
+    for at in 0..dead {
+        sim.set_ready(at * 3, false);
+    }
+    Run::apply(sim, "v2").with(|task| {
+        task.pace.skip_unready_nodes = SkipUnreadyNodes { max: IntOrPercent::Percent(10) };
+        task.pace.progress_deadline = Deadline(120);
+    })
+}
+
+#[test]
+fn dead_nodes_block_neither_the_rest_nor_restoring_the_strategy() {
+    let mut run = with_dead_nodes(5).finish();
+    assert_eq!((run.outcome(), run.deletes.len(), run.pause()), (&Outcome::Done, 55, None));
+    let left = run.ended.as_ref().unwrap().left.clone();
+    assert_eq!(left.len(), 5);
+    let skipped = |reasons: &Vec<Reason>| matches!(reasons[0], Reason::SkippedUnreadyNode { .. });
+    assert!(left.values().all(skipped), "{left:?}");
+    for at in 0..5 {
+        run.sim.set_ready(at * 3, true);
+    }
+    run.sim.cluster.make_all_ready();
+    run.pass(60);
+    assert_eq!(run.images(), [("v2".to_owned(), 60)].into());
+}
+
+#[test]
+fn too_many_dead_nodes_pause_with_that_reason() {
+    let run = with_dead_nodes(7).finish();
+    let Outcome::Paused { why: PauseReason::BudgetTaken { unavailable, allowed, seconds } } =
+        run.outcome()
+    else {
+        panic!("{}", run.outcome())
+    };
+    assert_eq!((*unavailable, *allowed, *seconds), (1, 1, 120));
+    assert_eq!(run.deletes.len(), 0);
+    let left = &run.ended.as_ref().unwrap().left;
+    let counts = |reasons: &&Vec<Reason>| {
+        matches!(reasons[0], Reason::UnreadyNodeCounts { unready: 7, skippable: 6 })
+    };
+    assert_eq!(left.values().filter(counts).count(), 1);
+}
+
+#[test]
+fn ready_pods_on_nodes_that_are_not_keep_it_paused() {
+    let mut sim = Sim::of(3, &json!(1));
+    sim.set_ready(1, false);
+    let mut run = Run::apply(sim, "v2").with(|task| {
+        task.pace.progress_deadline = Deadline(60);
+    });
+    run.look();
+    for _ in 0..400 {
+        // The node controller has not updated its pod yet.
+        let since = Some(run.sim.now());
+        let node = run.sim.cluster.nodes[1].name.clone();
+        for pod in run.sim.cluster.pods.iter_mut().filter(|pod| pod.node() == Some(&node)) {
+            pod.readiness = PodReadiness::Ready { since };
+        }
+        if run.ended.is_some() {
+            break;
+        }
+        run.look();
+        while run.post(Post::Delivered) {}
+        run.pass(1);
+    }
+    assert!(
+        matches!(run.outcome(), Outcome::Paused { why: PauseReason::OldPodsRemain { nodes, .. } } if nodes.len() == 1),
+        "{}",
+        run.outcome()
+    );
+    assert!(run.pause().is_some());
+}
+
+/// Found by the simulation: pods that were not Ready were deleted at no cost, all at once; the
+/// deletes failed, and were retried when the pods were Ready.
+#[test]
+fn a_failed_delete_is_within_the_budget_once_its_pod_is_ready() {
+    let mut sim = Sim::of(5, &json!(3));
+    sim.fate("v1", Fate::NeverReady);
+    sim.fate("v2", Fate::ReadyAfter(30));
+    sim.pass(61);
+    let mut run = Run::apply(sim, "v2");
+    let sent = |run: &Run| {
+        run.reports.iter().filter(|report| matches!(report, Report::Deleting(_))).count()
+    };
+    run.look();
+    run.until(|run| sent(run) > 0);
+    assert!(sent(&run) > 1, "several at once");
+    while run.post(Post::RequestLost) {}
+    run.sim.fate("v1", Fate::ReadyAfter(0));
+    run.sim.pass(1);
+    let mut most = 0;
+    while run.ended.is_none() {
+        run.settle();
+        most = most.max(run.sim.unavailable().len());
+    }
+    assert_eq!((run.outcome(), most), (&Outcome::Done, 3));
+}

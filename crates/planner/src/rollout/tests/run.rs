@@ -1,0 +1,367 @@
+//! A run on a simulated cluster, with a caller that may be slow, lose requests or be killed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::sim::{Seen, Sim};
+use crate::plan::{PausedRollout, template_digest};
+use crate::rollout::state::Stop;
+use crate::rollout::{
+    AllowedActions, Answer, Cost, Declared, Delete, Effect, Ending, Event, Failure, Goal, Outcome,
+    Provenance, Report, State, Target, Task, Write, is_rolling_back, step,
+};
+use daemonset::model::{OnFailure, PodTemplate, PolicySpec, Ramp, Uid};
+
+/// A pending request.
+#[derive(Clone, Debug)]
+enum Request {
+    Write(Box<Write>),
+    Delete(Delete),
+    Record(String),
+    Remember(String),
+    Forget(String),
+}
+
+/// The fate of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Post {
+    /// Executed and answered.
+    Delivered,
+    /// Executed, but the answer is an inconclusive error.
+    AnswerLost,
+    /// Not executed; the answer is an inconclusive error.
+    RequestLost,
+    /// Executed; the answer is delayed until the next one is requested.
+    AnswerDelayed,
+}
+
+/// A cluster, a run, and the observations and requests between them.
+pub(super) struct Run {
+    pub sim: Sim,
+    pub task: Task,
+    state: State,
+    /// Observations, the newest last.
+    seen: VecDeque<Seen>,
+    requests: VecDeque<Request>,
+    delayed: VecDeque<Answer>,
+    wake: Option<Timestamp>,
+    pub ended: Option<Ending>,
+    pub steps: usize,
+    pub deletes: Vec<Delete>,
+    pub reports: Vec<Report>,
+    /// Nodes that lost an available pod by a delete of this run, and have none yet.
+    robbed: BTreeSet<String>,
+    /// The maximum number of them at one moment.
+    pub most_deleted_from: usize,
+    /// The maximum number of nodes without an available pod when the run deleted an available one.
+    pub most_unavailable: usize,
+}
+
+/// The pace of the controller: the whole budget at once, and Ready is available.
+pub(super) fn plain_pace() -> PolicySpec {
+    PolicySpec { ramp: Ramp::None, min_ready_seconds: Some(0), ..PolicySpec::default() }
+}
+
+pub(super) fn task(goal: Goal) -> Task {
+    Task {
+        goal,
+        pace: plain_pace(),
+        waves: Vec::new(),
+        provenance: Provenance {
+            commit: Some("c0ffee".into()),
+            plan_digest: "sha256:01".into(),
+            change_cause: Some("c0ffee: newer".into()),
+            by: Some("ci".into()),
+        },
+        deadline: None,
+        allow_mass_eviction: false,
+        failed_before: false,
+    }
+}
+
+/// The target of a plan for a manifest with this image and strategy.
+pub(super) fn target(sim: &Sim, image: &str, strategy: &Value) -> Target {
+    let live = &sim.cluster.daemon_set;
+    let mut template = live.spec.template.raw().clone();
+    template["spec"]["containers"][0]["image"] = image.into();
+    let pause = PausedRollout::of(live).unwrap();
+    let declared = pause.map_or_else(|| sim.strategy(), |pause| pause.declared);
+    let changes = template != *live.spec.template.raw() || declared != *strategy;
+    Target {
+        uid: (!sim.deleted).then(|| live.uid.clone()),
+        template: PodTemplate::from_json(template.clone()).unwrap(),
+        declared: Declared::from_json(strategy.clone()).unwrap(),
+        written: Arc::new(json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet",
+            "metadata": {"name": "foo", "namespace": "default"},
+            "spec": {"template": template},
+        })),
+        changes,
+    }
+}
+
+impl Run {
+    pub(super) fn new(sim: Sim, task: Task) -> Self {
+        let seen = VecDeque::from([sim.seen()]);
+        Self {
+            state: State::new(task.clone()),
+            sim,
+            task,
+            seen,
+            requests: VecDeque::new(),
+            delayed: VecDeque::new(),
+            wake: None,
+            ended: None,
+            steps: 0,
+            deletes: Vec::new(),
+            reports: Vec::new(),
+            robbed: BTreeSet::new(),
+            most_deleted_from: 0,
+            most_unavailable: 0,
+        }
+    }
+
+    /// `ds-apply apply` of a manifest with this image and the declared strategy.
+    pub(super) fn apply(sim: Sim, image: &str) -> Self {
+        let strategy = declared(&sim);
+        let target = target(&sim, image, &strategy);
+        Self::new(sim, task(Goal::Apply(target)))
+    }
+
+    /// The same run with other settings.
+    #[must_use]
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Task)) -> Self {
+        change(&mut self.task);
+        self.state = State::new(self.task.clone());
+        self
+    }
+
+    /// Another run on the same cluster, after the first one has died.
+    pub(super) fn again(self, image: &str) -> Self {
+        let pace = self.task.pace.clone();
+        Self::apply(self.sim, image).with(|task| task.pace = pace)
+    }
+
+    /// Discards the state and starts again with a fresh plan on a fresh snapshot. Pending requests
+    /// are lost. A template that is recorded as failed is rejected, but a rollback is resumed.
+    pub(super) fn restart(&mut self, image: &str) {
+        self.requests.clear();
+        self.delayed.clear();
+        self.seen = VecDeque::from([self.sim.seen()]);
+        if self.ended.is_some() || self.sim.deleted {
+            return;
+        }
+        let target = target(&self.sim, image, &declared(&self.sim));
+        let digest = template_digest(target.template.raw());
+        let rolls_back = self.task.pace.on_failure == OnFailure::Rollback;
+        self.task.goal = if rolls_back && is_rolling_back(&self.sim.seen().world(), &digest) {
+            Goal::GoBack
+        } else if self.sim.remembered.contains(&digest) {
+            return;
+        } else {
+            Goal::Apply(target)
+        };
+        self.state = State::new(self.task.clone());
+    }
+
+    pub(super) fn feed(&mut self, event: Event, age: usize) {
+        let newest = self.seen.len() - 1;
+        let seen = self.seen[newest.saturating_sub(age)].clone();
+        let (state, effects) = step(self.state.clone(), event, &seen.world(), self.sim.now());
+        self.state = state;
+        self.steps += 1;
+        self.wake = None;
+        for effect in effects {
+            assert!(self.ended.is_none(), "no effect after the end");
+            match effect {
+                Effect::Write(write) => self.requests.push_back(Request::Write(write)),
+                Effect::Delete(delete) => self.requests.push_back(Request::Delete(delete)),
+                Effect::Record { revision, uid: _ } => {
+                    self.requests.push_back(Request::Record(revision.to_string()));
+                }
+                Effect::Remember { digest } => self.requests.push_back(Request::Remember(digest)),
+                Effect::Forget { digest } => self.requests.push_back(Request::Forget(digest)),
+                Effect::Report(report) => self.reports.push(report),
+                Effect::WakeAt(at) => self.wake = Some(at),
+                Effect::Finish(ending) => {
+                    let hurries = self.state.stop.is_some_and(Stop::leaves);
+                    assert!(hurries || self.requests.is_empty() && self.delayed.is_empty());
+                    self.ended = Some(*ending);
+                }
+            }
+        }
+    }
+
+    /// The time of the next step at the latest.
+    pub(super) fn wake(&self) -> Option<Timestamp> {
+        self.wake
+    }
+
+    /// The actions that the in-process controller may take.
+    pub(super) fn allowed_actions(&self) -> AllowedActions {
+        self.state.allowed_actions()
+    }
+
+    /// Adds an observation of the current cluster.
+    pub(super) fn observe(&mut self) {
+        self.seen.push_back(self.sim.seen());
+        if self.seen.len() > 8 {
+            self.seen.pop_front();
+        }
+    }
+
+    /// Observes and takes a step.
+    pub(super) fn look(&mut self) {
+        self.observe();
+        if let Some(message) = self.sim.create_failed.clone() {
+            self.feed(Event::CreateFailed { message }, 0);
+        }
+        self.feed(Event::Look, 0);
+    }
+
+    /// Executes the first request.
+    pub(super) fn post(&mut self, post: Post) -> bool {
+        let Some(request) = self.requests.pop_front() else { return false };
+        let done = post != Post::RequestLost;
+        let lost = || Failure::Unknown { message: "timed out".into() };
+        let failed = matches!(post, Post::AnswerLost | Post::RequestLost);
+        let said = |result: Result<(), Failure>| if failed { Err(lost()) } else { result };
+        let answer = match request {
+            Request::Write(write) => {
+                let result = if done { self.sim.write(&write) } else { Err(lost()) };
+                Answer::Written(if failed { Err(lost()) } else { result })
+            }
+            Request::Delete(delete) => {
+                let uid = delete.uid.clone();
+                let result = if done { self.delete(&delete) } else { Ok(()) };
+                Answer::Deleted { uid, result: said(result) }
+            }
+            Request::Record(name) => {
+                let change = self.task.provenance.clone();
+                let result = if done { self.sim.record(&name, &change) } else { Ok(()) };
+                Answer::Recorded { revision: name.into(), result: said(result) }
+            }
+            Request::Remember(digest) => {
+                if done {
+                    self.sim.remembered.insert(digest);
+                }
+                Answer::Remembered(said(Ok(())))
+            }
+            Request::Forget(digest) => {
+                if done {
+                    self.sim.remembered.remove(&digest);
+                }
+                Answer::Remembered(said(Ok(())))
+            }
+        };
+        if post == Post::AnswerDelayed {
+            self.delayed.push_back(answer);
+        } else {
+            self.feed(Event::Answer(answer), 0);
+        }
+        true
+    }
+
+    /// Removes the first request: the test answers it.
+    pub(super) fn drop_request(&mut self) {
+        self.requests.pop_front().expect("a request is pending");
+    }
+
+    /// Delivers the last delayed answer.
+    pub(super) fn deliver(&mut self, age: usize) -> bool {
+        let Some(answer) = self.delayed.pop_back() else { return false };
+        self.feed(Event::Answer(answer), age);
+        true
+    }
+
+    fn delete(&mut self, delete: &Delete) -> Result<(), Failure> {
+        let before = self.sim.unavailable();
+        let result = self.sim.delete(delete);
+        let robbed = self.sim.unavailable();
+        // A pod that was not Ready when it was evaluated may be Ready by now.
+        let knowingly = delete.cost != Cost::Nothing;
+        if result.is_ok() && robbed.len() > before.len() && knowingly {
+            self.robbed.insert(delete.node.to_string());
+            self.most_unavailable = self.most_unavailable.max(robbed.len());
+        }
+        self.deletes.push(delete.clone());
+        self.count();
+        result
+    }
+
+    /// Nodes on which the run deleted a pod, and that are Ready without an available one since
+    /// then.
+    pub(super) fn count(&mut self) {
+        let unavailable = self.sim.unavailable();
+        self.robbed.retain(|node| unavailable.contains(node));
+        self.most_deleted_from = self.most_deleted_from.max(self.robbed.len());
+    }
+
+    pub(super) fn pass(&mut self, seconds: i64) {
+        for _ in 0..seconds {
+            self.sim.pass(1);
+            self.count();
+        }
+    }
+
+    /// One second without faults: requests are answered, observations are fresh.
+    pub(super) fn settle(&mut self) {
+        while self.deliver(0) || self.post(Post::Delivered) {}
+        self.pass(1);
+        if self.ended.is_none() {
+            self.look();
+        }
+    }
+
+    /// Runs without faults to the end.
+    pub(super) fn finish(mut self) -> Self {
+        self.look();
+        self.until(|_| false);
+        self
+    }
+
+    /// Runs without faults until a condition is true, or to the end.
+    pub(super) fn until(&mut self, holds: impl Fn(&Self) -> bool) {
+        for _ in 0..5_000 {
+            if self.ended.is_some() || holds(self) {
+                return;
+            }
+            self.settle();
+        }
+        panic!("neither the end nor the condition was reached: {:#?}", self.reports.last());
+    }
+
+    pub(super) fn outcome(&self) -> &Outcome {
+        &self.ended.as_ref().expect("it has ended").outcome
+    }
+
+    pub(super) fn pause(&self) -> Option<PausedRollout> {
+        PausedRollout::of(&self.sim.cluster.daemon_set).unwrap()
+    }
+
+    /// Number of pods by image.
+    pub(super) fn images(&self) -> BTreeMap<String, usize> {
+        let mut images = BTreeMap::new();
+        for image in self.sim.running().into_values() {
+            *images.entry(image).or_default() += 1;
+        }
+        images
+    }
+
+    pub(super) fn deleted_nodes(&self) -> Vec<&str> {
+        self.deletes.iter().map(|delete| delete.node.as_str()).collect()
+    }
+
+    pub(super) fn deleted_uids(&self) -> BTreeSet<&Uid> {
+        self.deletes.iter().map(|delete| &delete.uid).collect()
+    }
+}
+
+/// The declared strategy, paused or not.
+pub(super) fn declared(sim: &Sim) -> Value {
+    let pause = PausedRollout::of(&sim.cluster.daemon_set).unwrap();
+    pause.map_or_else(|| sim.strategy(), |pause| pause.declared)
+}

@@ -1,0 +1,451 @@
+//! A small simulated cluster with a kubelet and an API server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::rollout::{Delete, Failure, Precondition, Provenance, World, Write, Written, write};
+use daemonset::controller::test_cluster::{Cluster, node};
+use daemonset::model::{
+    ContainerFailure, DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
+    REVISION_HASH_LABEL, Revision, Uid,
+};
+
+/// The behavior of the pods of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Ready after this number of seconds.
+    ReadyAfter(i64),
+    /// `ImagePullBackOff`, permanently.
+    NoImage,
+    /// Running, never Ready.
+    NeverReady,
+    /// Ready, then crashing, repeatedly.
+    Crashes,
+    /// Ready as soon as it runs, and ends after this number of seconds: restarted at once the first
+    /// time, then after 10 s, 20 s, 40 s and so on.
+    EndsAfter(i64),
+    /// The API server rejects their creation.
+    NotCreated,
+}
+
+/// An observation of the cluster at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    daemon_set: Option<DaemonSet>,
+    nodes: Vec<Node>,
+    pods: Vec<Pod>,
+    revisions: Vec<Revision>,
+    is_current: bool,
+}
+
+impl Seen {
+    pub(super) fn world(&self) -> World<'_> {
+        World {
+            daemon_set: self.daemon_set.as_ref(),
+            nodes: &self.nodes,
+            pods: &self.pods,
+            revisions: &self.revisions,
+            node_placements: None,
+            is_current: self.is_current,
+        }
+    }
+}
+
+/// The cluster.
+pub(super) struct Sim {
+    pub cluster: Cluster,
+    /// The behavior of pods by image.
+    fates: BTreeMap<String, Fate>,
+    /// Nodes where pods become Ready only with this image.
+    pub picky: BTreeMap<String, String>,
+    /// Time that a pod takes to terminate, in seconds.
+    pub stop: i64,
+    leaving: BTreeMap<Uid, Timestamp>,
+    /// Whether the DaemonSet was deleted.
+    pub deleted: bool,
+    /// Whether the controller is stopped.
+    pub idle: bool,
+    /// The last `FailedCreate` message of the controller.
+    pub create_failed: Option<String>,
+    /// The message that it will report.
+    pub refusal: String,
+    /// Whether the watches are not current.
+    pub hidden: bool,
+    version: u64,
+    /// The recorded failed templates.
+    pub remembered: BTreeSet<String>,
+    /// Writes that were executed.
+    pub writes: Vec<Write>,
+}
+
+pub(super) const REFUSED: &str = "pods \"foo-\" is forbidden: violates PodSecurity";
+
+impl Sim {
+    /// `nodes` nodes, all with a Ready pod of image `v1`, under RollingUpdate with this budget.
+    pub(super) fn of(nodes: usize, max_unavailable: &Value) -> Self {
+        Self::with_strategy(nodes, &rolling(max_unavailable))
+    }
+
+    pub(super) fn with_strategy(nodes: usize, strategy: &Value) -> Self {
+        let mut cluster = Cluster::of(nodes);
+        cluster.set_image("v1");
+        let mut sim = Self {
+            cluster,
+            fates: BTreeMap::new(),
+            picky: BTreeMap::new(),
+            stop: 1,
+            leaving: BTreeMap::new(),
+            deleted: false,
+            idle: false,
+            create_failed: None,
+            refusal: REFUSED.to_owned(),
+            hidden: false,
+            version: 7,
+            remembered: BTreeSet::new(),
+            writes: Vec::new(),
+        };
+        sim.edit(|spec| spec["updateStrategy"] = strategy.clone());
+        sim.pass(60);
+        assert!(sim.cluster.pods.iter().all(Pod::is_ready) && sim.cluster.pods.len() == nodes);
+        sim
+    }
+
+    /// Sets the behavior of pods of `image`; the default is Ready after three seconds.
+    pub(super) fn fate(&mut self, image: &str, fate: Fate) {
+        self.fates.insert(image.to_owned(), fate);
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.cluster.now
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        Seen {
+            daemon_set: (!self.deleted).then(|| self.cluster.daemon_set.clone()),
+            nodes: self.cluster.nodes.clone(),
+            pods: self.cluster.pods.clone(),
+            revisions: self.cluster.revisions.clone(),
+            is_current: !self.hidden,
+        }
+    }
+
+    /// Advances the time, second by second.
+    pub(super) fn pass(&mut self, seconds: i64) {
+        for _ in 0..seconds {
+            self.cluster.now += SignedDuration::from_secs(1);
+            self.collect();
+            self.kubelet();
+            self.controller();
+        }
+    }
+
+    /// Removes pods whose termination is complete, and those of removed nodes. A kubelet that does
+    /// not answer keeps its pods.
+    fn collect(&mut self) {
+        let now = self.now();
+        let (nodes, stop, leaving) = (&self.cluster.nodes, self.stop, &mut self.leaving);
+        let ready = |pod: &Pod| {
+            let node = nodes.iter().find(|node| Some(&node.name) == pod.node());
+            node.map(|node| node.readiness.is_ready())
+        };
+        self.cluster.pods.retain(|pod| match ready(pod) {
+            None => false,
+            Some(false) => true,
+            Some(true) if !pod.terminating => true,
+            Some(true) => {
+                let since = *leaving.entry(pod.uid.clone()).or_insert(now);
+                now.duration_since(since).as_secs() < stop
+            }
+        });
+    }
+
+    fn kubelet(&mut self) {
+        let now = self.now();
+        let images = self.images();
+        let (fates, picky, nodes) = (&self.fates, &self.picky, &self.cluster.nodes);
+        for pod in self.cluster.pods.iter_mut().filter(|pod| !pod.terminating) {
+            let node = pod.node().unwrap().clone();
+            if !nodes.iter().any(|it| it.name == node && it.readiness.is_ready()) {
+                set_ready(pod, false, now);
+                continue;
+            }
+            let image = pod.labels.get(REVISION_HASH_LABEL).and_then(|hash| images.get(hash));
+            let image = image.map_or("", String::as_str);
+            let mut fate = fates.get(image).copied().unwrap_or(Fate::ReadyAfter(3));
+            if picky.get(node.as_str()).is_some_and(|wanted| wanted != image) {
+                fate = Fate::NeverReady;
+            }
+            let created = *pod.created.get_or_insert(now);
+            run(pod, fate, now.duration_since(created).as_secs(), now);
+        }
+    }
+
+    /// The image of each revision, by hash.
+    fn images(&self) -> BTreeMap<String, String> {
+        let revisions = self.cluster.revisions.iter();
+        revisions
+            .map(|revision| {
+                let image = &revision.data["spec"]["template"]["spec"]["containers"][0]["image"];
+                let hash = revision.hash().unwrap().to_string();
+                (hash, image.as_str().unwrap().to_owned())
+            })
+            .collect()
+    }
+
+    /// Syncs until nothing is left to do at once.
+    pub(super) fn controller(&mut self) {
+        self.create_failed = None;
+        if self.idle || self.deleted {
+            return;
+        }
+        for _ in 0..4 {
+            let before = self.cluster.daemon_set.status;
+            let (seen, _) = self.cluster.sync_once();
+            self.refuse_pods();
+            if before != self.cluster.daemon_set.status {
+                self.touch();
+            }
+            if seen.counts() == (0, 0) {
+                break;
+            }
+        }
+    }
+
+    fn refuse_pods(&mut self) {
+        let image = self.image();
+        if self.fates.get(&image) != Some(&Fate::NotCreated) {
+            return;
+        }
+        let hash = self.cluster.hash();
+        let before = self.cluster.pods.len();
+        self.cluster.pods.retain(|pod| !pod.has_hash(&hash));
+        if self.cluster.pods.len() < before {
+            self.create_failed = Some(self.refusal.clone());
+        }
+    }
+
+    /// The image of the live template.
+    pub(super) fn image(&self) -> String {
+        let template = self.cluster.daemon_set.spec.template.raw();
+        template["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()
+    }
+
+    pub(super) fn strategy(&self) -> Value {
+        self.cluster.daemon_set.raw["spec"]["updateStrategy"].clone()
+    }
+
+    /// Images of all pods that are not terminating, by node.
+    pub(super) fn running(&self) -> BTreeMap<String, String> {
+        let images = self.images();
+        let pods = self.cluster.pods.iter().filter(|pod| !pod.terminating);
+        pods.map(|pod| {
+            let hash = pod.labels.get(REVISION_HASH_LABEL).unwrap();
+            (pod.node().unwrap().to_string(), images[hash].clone())
+        })
+        .collect()
+    }
+
+    /// A new resourceVersion, and `raw` as it is now.
+    pub(super) fn touch(&mut self) {
+        self.version += 1;
+        let version = self.version.to_string();
+        let strategy = match self.cluster.daemon_set.raw.pointer("/spec/updateStrategy") {
+            Some(known) => known.clone(),
+            None => Value::Null,
+        };
+        self.cluster.daemon_set.raw = Arc::new(json!({
+            "metadata": {"resourceVersion": version}, "spec": {"updateStrategy": strategy},
+        }));
+    }
+
+    /// Changes the spec, as any client may.
+    pub(super) fn edit(&mut self, change: impl FnOnce(&mut Value)) {
+        let mut strategy = Value::Null;
+        self.cluster.edit(|spec| {
+            change(spec);
+            strategy = spec["updateStrategy"].clone();
+        });
+        self.touch();
+        Arc::make_mut(&mut self.cluster.daemon_set.raw)["spec"]["updateStrategy"] = strategy;
+    }
+
+    /// Executes a server-side apply with its preconditions.
+    pub(super) fn write(&mut self, write: &Write) -> Result<Written, Failure> {
+        let object = write.object();
+        match &write.precondition {
+            Precondition::Absent if !self.deleted => return Err(Failure::Conflict),
+            Precondition::Absent => {
+                self.deleted = false;
+                self.cluster.daemon_set.uid = "uid-anew".into();
+            }
+            Precondition::Unchanged { .. } if self.deleted => return Err(Failure::Gone),
+            Precondition::Unchanged { uid, resource_version } => {
+                if *uid != self.cluster.daemon_set.uid
+                    || *resource_version != self.version.to_string()
+                {
+                    return Err(Failure::Conflict);
+                }
+            }
+        }
+        let (template, strategy) = (&object["spec"]["template"], &object["spec"]["updateStrategy"]);
+        let same =
+            self.cluster.daemon_set.spec.template.raw() == template && self.strategy() == *strategy;
+        if same {
+            self.touch();
+        } else {
+            self.edit(|spec| {
+                spec["template"] = template.clone();
+                spec["updateStrategy"] = strategy.clone();
+            });
+        }
+        let annotations = object["metadata"]["annotations"].as_object().unwrap().iter();
+        let annotations = annotations.map(|(key, value)| (key.as_str(), value.as_str().unwrap()));
+        self.cluster.daemon_set.annotations = annotations.collect();
+        self.writes.push(write.clone());
+        Ok(Written {
+            uid: self.cluster.daemon_set.uid.clone(),
+            resource_version: self.version.to_string(),
+        })
+    }
+
+    /// Executes a delete.
+    pub(super) fn delete(&mut self, delete: &Delete) -> Result<(), Failure> {
+        let pod = self.cluster.pods.iter_mut().find(|pod| pod.name == delete.pod);
+        match pod {
+            None => Err(Failure::Gone),
+            Some(pod) if pod.uid != delete.uid => Err(Failure::Conflict),
+            Some(pod) => {
+                pod.terminating = true;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn record(&mut self, name: &str, change: &Provenance) -> Result<(), Failure> {
+        let revision = self.cluster.revisions.iter_mut().find(|it| it.name == *name);
+        let Some(revision) = revision else { return Err(Failure::Gone) };
+        let added = write::provenance(&revision.annotations, change);
+        let all = revision.annotations.iter().map(|(key, value)| (key, value.to_owned()));
+        revision.annotations = all.chain(added).collect();
+        Ok(())
+    }
+
+    pub(super) fn set_ready(&mut self, at: usize, ready: bool) {
+        let now = self.now();
+        let node = &mut self.cluster.nodes[at];
+        node.readiness =
+            if ready { NodeReadiness::Ready } else { NodeReadiness::NotReady { since: Some(now) } };
+        if !ready {
+            let name = node.name.clone();
+            for pod in self.cluster.pods.iter_mut().filter(|pod| pod.node() == Some(&name)) {
+                set_ready(pod, false, now);
+            }
+        }
+    }
+
+    pub(super) fn join(&mut self, name: &str) {
+        self.cluster.nodes.push(node(name, &[], &[]));
+        self.cluster.nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// Desired nodes that are Ready and have no available pod.
+    pub(super) fn unavailable(&self) -> BTreeSet<String> {
+        let min_ready = self.cluster.daemon_set.spec.min_ready_seconds;
+        let serves = |node: &Node| {
+            let mut pods = self.cluster.pods.iter().filter(|pod| pod.node() == Some(&node.name));
+            pods.any(|pod| pod.serves(min_ready, self.now()))
+        };
+        let ready = self.cluster.nodes.iter().filter(|node| node.readiness.is_ready());
+        ready.filter(|node| !serves(node)).map(|node| node.name.to_string()).collect()
+    }
+}
+
+/// Updates one pod according to its age.
+fn run(pod: &mut Pod, fate: Fate, age: i64, now: Timestamp) {
+    let mut set = |ready: bool| set_ready(pod, ready, now);
+    match fate {
+        Fate::ReadyAfter(seconds) => {
+            set(age >= seconds);
+            pod.phase = PodPhase::Running;
+        }
+        Fate::NeverReady => set(false),
+        Fate::NoImage | Fate::NotCreated => {
+            set(false);
+            pod.container_failure =
+                Some(pod_failure("ImagePullBackOff", "Back-off pulling image").into());
+        }
+        Fate::EndsAfter(seconds) => {
+            let (up, since, restarts) = life(seconds, age);
+            set(up);
+            pod.phase = PodPhase::Running;
+            pod.restarts = restarts;
+            pod.containers_changed = Some(now - SignedDuration::from_secs(age - since));
+            pod.container_failure =
+                (!up).then(|| pod_failure("CrashLoopBackOff", "back-off restarting").into());
+        }
+        Fate::Crashes => {
+            // Ready for two seconds, in the back-off for eight.
+            let up = age % 10 < 2;
+            set(up);
+            pod.restarts = u32::try_from(age / 10).unwrap();
+            if up && age % 10 == 0 {
+                pod.containers_changed = Some(now);
+            }
+            pod.container_failure =
+                (!up).then(|| pod_failure("CrashLoopBackOff", "back-off 10s restarting").into());
+        }
+    }
+}
+
+/// Sets the Ready condition. It keeps its time while its status is unchanged; a condition that was
+/// never true has none.
+fn set_ready(pod: &mut Pod, ready: bool, now: Timestamp) {
+    match (ready, pod.readiness) {
+        (true, PodReadiness::NotReady { .. }) => {
+            pod.readiness = PodReadiness::Ready { since: Some(now) };
+        }
+        (false, PodReadiness::Ready { .. }) => {
+            pod.readiness = PodReadiness::NotReady { since: Some(now) };
+        }
+        (true, PodReadiness::Ready { .. }) | (false, PodReadiness::NotReady { .. }) => {}
+    }
+}
+
+/// The state at this age of a container that ends `up` seconds after each start: whether it runs,
+/// since when it does or does not, and its number of restarts.
+fn life(up: i64, age: i64) -> (bool, i64, u32) {
+    let (mut start, mut restarts, mut wait) = (0, 0, 0);
+    loop {
+        let end = start + up;
+        if age < end {
+            return (true, start, restarts);
+        }
+        if age < end + wait {
+            return (false, end, restarts);
+        }
+        start = end + wait;
+        restarts += 1;
+        wait = (wait * 2).max(10);
+    }
+}
+
+fn pod_failure(reason: &str, message: &str) -> ContainerFailure {
+    ContainerFailure { container: "c".into(), reason: reason.into(), message: message.into() }
+}
+
+pub(super) fn rolling(max_unavailable: &Value) -> Value {
+    let limits = json!({"maxUnavailable": max_unavailable, "maxSurge": 0});
+    json!({"type": "RollingUpdate", "rollingUpdate": limits})
+}
+
+pub(super) fn surging(max_surge: &Value) -> Value {
+    let limits = json!({"maxUnavailable": 0, "maxSurge": max_surge});
+    json!({"type": "RollingUpdate", "rollingUpdate": limits})
+}
+
+pub(super) fn on_delete() -> Value {
+    json!({"type": "OnDelete"})
+}

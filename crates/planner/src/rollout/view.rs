@@ -1,0 +1,427 @@
+//! The view of a step: the state of each node that should run a pod or has one, and the budget.
+//!
+//! Two terms are stricter than upstream: a pod is *available* when it has been Ready for
+//! `minReadySeconds` and is not terminating, and a new pod only when none of its containers has
+//! restarted or ended since; it is *updated* when its hash label is that of the live template's
+//! revision. Not here: the decisions (`waves`, `gate`).
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::progress::Progress;
+use super::state::{Request, State};
+use super::task::{Goal, Task};
+use super::world::World;
+use crate::plan::{PausedRollout, Reason, Templates, ailments, node_not_ready, not_available};
+use daemonset::controller::Owner;
+use daemonset::controller::claims::Claims;
+use daemonset::controller::history::hash_of;
+use daemonset::controller::limits::Limits;
+use daemonset::controller::node_placements::NodePlacements;
+use daemonset::controller::node_pods::{EndedPods, NodePods};
+use daemonset::controller::placement::{Obstacle, Placement};
+use daemonset::controller::revision_data::{Matching, matches};
+use daemonset::model::{
+    DaemonSet, MinReady, Node, NodeName, Pod, PodReadiness, Revision, UpdateStrategy,
+};
+
+/// Time for which a failed delete may still be executed: API servers drop a request after a minute.
+const UNDER_WAY: SignedDuration = SignedDuration::from_secs(60);
+
+/// One DaemonSet, its nodes by name, and the budget.
+pub(super) struct RolloutView<'a> {
+    pub live: &'a DaemonSet,
+    /// Revisions of the live template, the current one last.
+    pub revisions: Vec<&'a Revision>,
+    /// The hashes that mark updated pods.
+    pub templates: Templates,
+    pub node_views: Vec<NodeView<'a>>,
+    /// Number of nodes that should run a pod.
+    pub desired: u32,
+    /// Number of desired nodes that may be unavailable.
+    pub allowed: u32,
+    /// Number of desired nodes that may be skipped because they are not Ready.
+    skippable: u32,
+    /// Time that an updated pod must have stayed Ready to be available, in seconds.
+    pub min_ready: u32,
+    pub now: Timestamp,
+}
+
+/// One node with its pods.
+pub(super) struct NodeView<'a> {
+    pub node: &'a Node,
+    /// The wave in which its outdated pod is replaced, if there is one and it was planned.
+    pub wave: Option<u32>,
+    /// The reason why no pod may start here; `None` on a desired node.
+    pub obstacle: Option<Arc<Obstacle>>,
+    pub node_budget: NodeBudget,
+    pub pod_state: PodState<'a>,
+    /// Whether the node has an available pod, of any revision.
+    pub serves: bool,
+    /// A pod that is terminating or was sent a delete.
+    leaving: Option<&'a Pod>,
+}
+
+/// The readiness of a node, and whether it counts against the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeBudget {
+    Ready,
+    /// Not Ready: skipped, and not counted.
+    Excluded,
+    /// Not Ready, and more such nodes than may be skipped: counted as unavailable.
+    Unavailable,
+}
+
+/// The state of a node's pods. Pods that are terminating or have been sent a delete are considered
+/// only where there is no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PodState<'a> {
+    /// An updated, available pod.
+    Well(&'a Pod),
+    /// An updated pod that is not available.
+    New(&'a Pod),
+    /// An outdated pod.
+    Old(&'a Pod),
+    /// Several pods: surplus ones that the controller will delete, or both pods of a surge.
+    Crowd {
+        /// The updated pod, if there is one.
+        new: Option<&'a Pod>,
+        /// The outdated pod, if there is one.
+        old: Option<&'a Pod>,
+    },
+    /// Only a pod that is leaving.
+    Leaving(&'a Pod),
+    /// Only a pod that has ended; the controller replaces it.
+    Ended(&'a Pod),
+    /// No pod.
+    Empty,
+}
+
+impl<'a> RolloutView<'a> {
+    /// Evaluates the live object, its nodes and pods.
+    pub(super) fn of(
+        live: &'a DaemonSet,
+        world: &World<'a>,
+        state: &State,
+        now: Timestamp,
+    ) -> Self {
+        let owner = Owner::from(live);
+        let claimed = Claims::of(&owner, world.revisions).claimed;
+        let (templates, revisions) = of_template(live.spec.template.raw(), &claimed);
+        let made = || NodePlacements::of(&live.spec.template.placement, world.nodes);
+        let node_placements =
+            world.node_placements.map_or_else(|| Cow::Owned(made()), Cow::Borrowed);
+        debug_assert_eq!(*node_placements, made(), "the cached node placements match this world");
+        let (fleet, placements) =
+            (node_placements.fleet(world.nodes), node_placements.placements());
+        let own = Claims::of(&owner, world.pods).claimed;
+        let pods = NodePods::group(&fleet, &own, EndedPods::Dropped);
+        let desired = placements.iter().filter(|placement| placement.may_start).count();
+        let desired = u32::try_from(desired).unwrap_or(u32::MAX);
+        let skippable = state.task.pace.skip_unready_nodes.of(desired);
+        let mut view = Self {
+            live,
+            revisions,
+            templates,
+            node_views: Vec::with_capacity(world.nodes.len()),
+            desired,
+            allowed: allowed(&state.task, live, desired),
+            skippable,
+            min_ready: min_ready(state, live),
+            now,
+        };
+        let mut unready = 0;
+        for ((at, node), placement) in world.nodes.iter().enumerate().zip(placements) {
+            let here = pods.at(at);
+            if !placement.may_start && (!placement.may_stay || here.is_empty()) {
+                continue;
+            }
+            let node_budget = if node.readiness.is_ready() {
+                NodeBudget::Ready
+            } else {
+                unready += u32::from(placement.may_start);
+                let counts = placement.may_start && unready > skippable;
+                if counts { NodeBudget::Unavailable } else { NodeBudget::Excluded }
+            };
+            let node_view = view.node_view(node, placement, node_budget, here, state);
+            view.node_views.push(node_view);
+        }
+        view
+    }
+
+    fn node_view(
+        &self,
+        node: &'a Node,
+        placement: &Placement,
+        node_budget: NodeBudget,
+        pods: &[&'a Pod],
+        state: &State,
+    ) -> NodeView<'a> {
+        let deleted = &state.pods.deleted;
+        let leaves = |pod: &Pod| {
+            pod.terminating
+                || match deleted.get(&pod.uid) {
+                    None => false,
+                    Some(Request::Idle | Request::Out) => true,
+                    // The delete may never have been executed, and the pod need not go any more; or
+                    // it became Ready, and the delete is too long ago to be executed still.
+                    Some(Request::RetryAt(at)) => {
+                        let spared = self.templates.is_updated(pod)
+                            || (pod.is_ready() && self.now >= *at + UNDER_WAY);
+                        self.now < *at || !spared
+                    }
+                }
+        };
+        let (leaving, mut alive): (Vec<&Pod>, Vec<&Pod>) =
+            pods.iter().copied().partition(|pod| leaves(pod));
+        alive.retain(|pod| !pod.is_terminal());
+        let leaving = leaving.first().copied();
+        let ended = pods.iter().copied().find(|pod| pod.is_terminal());
+        let is_new = |pod: &&&Pod| self.templates.is_updated(pod);
+        let pod_state = match (alive.as_slice(), leaving, ended) {
+            ([pod], ..) if is_new(&pod) && self.serves(pod) => PodState::Well(pod),
+            ([pod], ..) if is_new(&pod) => PodState::New(pod),
+            ([pod], ..) => PodState::Old(pod),
+            ([_, _, ..], ..) => PodState::Crowd {
+                new: alive.iter().find(is_new).copied(),
+                old: alive.iter().find(|pod| !is_new(pod)).copied(),
+            },
+            ([], Some(pod), _) => PodState::Leaving(pod),
+            ([], None, Some(pod)) => PodState::Ended(pod),
+            ([], None, None) => PodState::Empty,
+        };
+        let serves = alive.iter().any(|pod| self.serves(pod));
+        let obstacle = placement.obstacle.clone();
+        let mut node_view =
+            NodeView { node, wave: None, obstacle, node_budget, pod_state, serves, leaving };
+        if node_view.has_old() {
+            node_view.wave = state.waves.get(&node.name).copied();
+        }
+        node_view
+    }
+
+    /// Whether a pod that is not leaving is available.
+    pub(super) fn serves(&self, pod: &Pod) -> bool {
+        if self.templates.is_updated(pod) {
+            pod.has_stayed_up(self.min_ready, self.now)
+        } else {
+            pod.serves(self.live.spec.min_ready_seconds, self.now)
+        }
+    }
+
+    /// Time that a pod must be Ready to be available, in seconds.
+    fn min_ready_of(&self, pod: &Pod) -> u32 {
+        let declared = self.live.spec.min_ready_seconds;
+        if self.templates.is_updated(pod) { self.min_ready } else { declared }
+    }
+
+    /// The time when a Ready pod becomes available, if it stays Ready.
+    pub(super) fn serves_at(&self, pod: &Pod) -> Option<Timestamp> {
+        let since = match pod.readiness {
+            PodReadiness::NotReady { since: _ } => return None,
+            PodReadiness::Ready { since } if self.templates.is_updated(pod) => {
+                pod.up_since().or(since)
+            }
+            PodReadiness::Ready { since } => since,
+        };
+        let wanted = SignedDuration::from_secs(self.min_ready_of(pod).into());
+        Some(since.unwrap_or(self.now) + wanted)
+    }
+
+    /// Number of nodes that count as unavailable.
+    pub(super) fn unavailable(&self) -> u32 {
+        count(self.node_views.iter().filter(|node_view| node_view.is_unavailable()))
+    }
+
+    /// Number of nodes with an outdated pod that this run could replace.
+    pub(super) fn outdated(&self) -> u32 {
+        count(
+            self.node_views.iter().filter(|node_view| {
+                node_view.node_budget == NodeBudget::Ready && node_view.has_old()
+            }),
+        )
+    }
+
+    /// The rollout progress as node counts.
+    pub(super) fn progress(&self, wave: Option<u32>, recovering: usize) -> Progress {
+        let desired = || self.node_views.iter().filter(|node_view| node_view.is_desired());
+        let is_updated = |node_view: &&NodeView<'_>| match node_view.pod_state {
+            PodState::Well(_) | PodState::New(_) | PodState::Crowd { new: Some(_), old: None } => {
+                true
+            }
+            PodState::Old(_)
+            | PodState::Crowd { .. }
+            | PodState::Leaving(_)
+            | PodState::Ended(_)
+            | PodState::Empty => false,
+        };
+        Progress {
+            desired: self.desired,
+            updated: count(desired().filter(is_updated)),
+            available: count(desired().filter(|node_view| node_view.serves)),
+            unavailable: self.unavailable(),
+            allowed: self.allowed,
+            recovering: u32::try_from(recovering).unwrap_or(u32::MAX),
+            outdated: count(self.node_views.iter().filter(|node_view| node_view.has_old())),
+            skipped: count(
+                desired().filter(|node_view| node_view.node_budget == NodeBudget::Excluded),
+            ),
+            wave,
+        }
+    }
+
+    /// The reason why an outdated pod is deleted.
+    pub(super) fn why(&self, node_view: &NodeView<'_>, pod: &Pod) -> Reason {
+        match &node_view.obstacle {
+            Some(obstacle) => Reason::NothingComesBack { obstacle: Arc::clone(obstacle) },
+            None => self.templates.outdated(pod),
+        }
+    }
+
+    /// Nodes that are not in the desired state, and the reasons.
+    pub(super) fn left(&self) -> BTreeMap<NodeName, Vec<Reason>> {
+        let reported = self
+            .node_views
+            .iter()
+            .map(|node_view| (node_view.node.name.clone(), self.reasons(node_view)));
+        reported.filter(|(_, reasons)| !reasons.is_empty()).collect()
+    }
+
+    fn reasons(&self, node_view: &NodeView<'_>) -> Vec<Reason> {
+        let of_pod = match node_view.pod_state {
+            PodState::Well(_) => return Vec::new(),
+            PodState::Old(pod) | PodState::Crowd { old: Some(pod), .. } => {
+                let declared = self.live.spec.min_ready_seconds;
+                let ailing = ailments(node_view.node, &[pod], declared, self.now);
+                let ailing =
+                    ailing.into_iter().filter(|it| !matches!(it, Reason::NodeNotReady { .. }));
+                [self.why(node_view, pod)].into_iter().chain(ailing).collect()
+            }
+            PodState::New(pod) => vec![not_available(pod, self.min_ready)],
+            PodState::Crowd { new: _, old: None } => Vec::new(),
+            PodState::Leaving(_) => vec![Reason::Terminating],
+            PodState::Ended(_) => vec![Reason::NoLivePod],
+            PodState::Empty => vec![Reason::NoPod],
+        };
+        let unready =
+            count(self.node_views.iter().filter(|it| it.is_desired() && it.is_not_ready()));
+        let of_node = match (node_view.node_budget, node_not_ready(node_view.node, self.now)) {
+            (NodeBudget::Excluded, Some(Reason::NodeNotReady { since, seconds })) => {
+                Some(Reason::SkippedUnreadyNode { since, seconds })
+            }
+            (NodeBudget::Unavailable, _) => {
+                Some(Reason::UnreadyNodeCounts { unready, skippable: self.skippable })
+            }
+            (NodeBudget::Ready | NodeBudget::Excluded, other) => other,
+        };
+        of_node.into_iter().chain(of_pod).collect()
+    }
+}
+
+impl<'a> NodeView<'a> {
+    /// Whether the node should run a pod.
+    pub(super) fn is_desired(&self) -> bool {
+        self.obstacle.is_none()
+    }
+
+    fn is_not_ready(&self) -> bool {
+        self.node_budget != NodeBudget::Ready
+    }
+
+    /// Whether the node has an outdated pod.
+    pub(super) fn has_old(&self) -> bool {
+        self.old().is_some()
+    }
+
+    /// The outdated pod of the node.
+    pub(super) fn old(&self) -> Option<&'a Pod> {
+        match self.pod_state {
+            PodState::Old(pod) | PodState::Crowd { new: _, old: Some(pod) } => Some(pod),
+            PodState::Well(_)
+            | PodState::New(_)
+            | PodState::Crowd { new: _, old: None }
+            | PodState::Leaving(_)
+            | PodState::Ended(_)
+            | PodState::Empty => None,
+        }
+    }
+
+    /// Whether the node waits for its new pod: it has no available pod and no outdated one.
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.is_desired()
+            && self.node_budget == NodeBudget::Ready
+            && !self.serves
+            && !self.has_old()
+    }
+
+    /// The pod that is terminating or was sent a delete.
+    pub(super) fn leaving(&self) -> Option<&'a Pod> {
+        self.leaving
+    }
+
+    /// Whether the node counts against the budget. A node that may not start a pod is not a desired
+    /// one; it counts while its pod is terminating, so that such pods are deleted at the same pace.
+    pub(super) fn is_unavailable(&self) -> bool {
+        if !self.is_desired() {
+            return self.leaving.is_some();
+        }
+        match self.node_budget {
+            NodeBudget::Excluded => false,
+            NodeBudget::Unavailable => true,
+            NodeBudget::Ready => !self.serves,
+        }
+    }
+}
+
+/// The hashes of this template, to recognize its pods, and its revisions, the current one last: the
+/// controller compares bytes, so an exact match comes after one that an older server wrote.
+pub(super) fn of_template<'a>(
+    template: &serde_json::Value,
+    claimed: &[&'a Revision],
+) -> (Templates, Vec<&'a Revision>) {
+    let is = |revision: &Revision, how| matches(template, &revision.data, how);
+    let mut same: Vec<&Revision> =
+        claimed.iter().copied().filter(|revision| is(revision, Matching::Tolerant)).collect();
+    let templates = Templates {
+        target: same.iter().map(|revision| hash_of(revision)).collect(),
+        numbers: claimed.iter().map(|revision| (hash_of(revision), revision.number)).collect(),
+    };
+    if same.iter().any(|revision| is(revision, Matching::Exact)) {
+        same.retain(|revision| is(revision, Matching::Exact));
+    }
+    same.sort_by_key(|revision| revision.number);
+    (templates, same)
+}
+
+/// Number of desired nodes that may be unavailable.
+fn allowed(task: &Task, live: &DaemonSet, desired: u32) -> u32 {
+    let declared = match &task.goal {
+        Goal::Apply(target) => Some(*target.declared.strategy()),
+        Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => PausedRollout::of(live)
+            .ok()
+            .flatten()
+            .and_then(|pause| serde::Deserialize::deserialize(&pause.declared).ok()),
+    };
+    let limits = declared.and_then(|strategy: UpdateStrategy| Limits::of(&strategy, desired));
+    match (limits, task.pace.max_unavailable) {
+        // With a surge none may be unavailable, but a rollback by deletes needs one.
+        (Some(limits), _) => task.pace.stricter(limits.max_unavailable.max(1), desired),
+        (None, Some(limit)) => limit.scaled(desired).max(1),
+        (None, None) => 1,
+    }
+}
+
+/// Time that an updated pod must have stayed Ready to be available, in seconds. It is longer for
+/// the first pod that this run replaces, which proves the template, whatever pods of it run
+/// already.
+fn min_ready(state: &State, live: &DaemonSet) -> u32 {
+    let MinReady { first, others } = state.task.pace.min_ready(&live.spec);
+    if state.pods.replaced.is_empty() { first } else { others }
+}
+
+pub(super) fn count<T>(items: impl Iterator<Item = T>) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
+}

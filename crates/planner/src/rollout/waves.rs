@@ -1,0 +1,318 @@
+//! The pods to delete next within the budget, or the condition that a run waits for.
+//!
+//! First the outdated pods that are not Ready on Ready nodes: they cost nothing if they have not
+//! been Ready for a while, or if all unavailable nodes are within the budget. Then available ones
+//! by wave and node name, while the budget has room. The ramp limits both: it is the number of
+//! nodes that may be in flight. Pods that became Ready recently wait until they are available, and
+//! pods that became NotReady recently wait until they are Ready again. Not here: gates, and
+//! restoring the strategy.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::effect::{Cost, Delete};
+use super::gate::is_stuck;
+use super::outcome::ControllerStep;
+use super::state::{Request, Stall, State};
+use super::task::Extent;
+use super::view::{NodeBudget, NodeView, PodState, RolloutView, count};
+use daemonset::model::{NodeName, Pod, PodReadiness};
+
+/// Maximum number of pending deletes: that many may still be executed after the lock is lost.
+pub(super) const MAX_REQUESTS: usize = 16;
+
+/// Time that an outdated pod must have been NotReady before its deletion costs nothing: after a
+/// long outage of the API server, the pods of a whole fleet are NotReady for some seconds.
+const UNREADY: SignedDuration = SignedDuration::from_secs(60);
+
+/// The actor that replaces pods.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Replacer<'t> {
+    /// This run, up to the extent.
+    Run(&'t Extent),
+    /// The DaemonSet controller, by the live strategy.
+    Controller,
+}
+
+/// The next action.
+#[derive(Debug, PartialEq)]
+pub(super) enum Next {
+    /// Delete these pods.
+    Delete(Vec<Delete>),
+    /// Wait for pods or requests.
+    Wait {
+        /// The time when an outdated pod that is too young becomes available.
+        until: Option<Timestamp>,
+    },
+    /// No progress, though outdated pods remain.
+    Stalled(Stall),
+    /// No outdated pods remain.
+    Clean,
+}
+
+/// Decides the next action. The caller has checked the gates: no pod has failed.
+pub(super) fn next(view: &RolloutView<'_>, state: &State, replacer: Replacer<'_>) -> Next {
+    match replacer {
+        Replacer::Run(extent) => Wave::of(view, state, extent).next(),
+        Replacer::Controller => watch(view, state),
+    }
+}
+
+/// The wave in progress, if any outdated pod is left.
+pub(super) fn current(view: &RolloutView<'_>, state: &State) -> Option<u32> {
+    if view.outdated() == 0 {
+        return None;
+    }
+    let ready =
+        view.node_views.iter().filter(|node_view| node_view.node_budget == NodeBudget::Ready);
+    let waiting = state.pods.waiting.keys();
+    let recovering = waiting.filter_map(|node| state.waves.get(node)).copied();
+    ready.filter_map(|node_view| node_view.wave).chain(recovering).min()
+}
+
+/// The next action while the controller replaces pods.
+fn watch(view: &RolloutView<'_>, state: &State) -> Next {
+    let outdated = view.outdated();
+    if !state.pods.waiting.is_empty() {
+        Next::Wait { until: None }
+    } else if outdated > 0 {
+        Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }))
+    } else {
+        Next::Clean
+    }
+}
+
+/// The evaluation of the wave in progress.
+struct Wave<'s, 'a> {
+    view: &'s RolloutView<'a>,
+    state: &'s State,
+    extent: &'s Extent,
+    /// Number of pods that may still be deleted, by the extent.
+    left: usize,
+}
+
+impl<'s, 'a> Wave<'s, 'a> {
+    fn of(view: &'s RolloutView<'a>, state: &'s State, extent: &'s Extent) -> Self {
+        let left = match extent {
+            Extent::All | Extent::Nodes(_) => usize::MAX,
+            Extent::Count(count) => {
+                usize::try_from(count.saturating_sub(state.pods.count)).unwrap_or(usize::MAX)
+            }
+        };
+        Self { view, state, extent, left }
+    }
+
+    fn next(&self) -> Next {
+        let stops = self.restarted() || lost_ready(self.view).is_some();
+        let deletes = if stops { Vec::new() } else { self.deletes() };
+        if !deletes.is_empty() {
+            return Next::Delete(deletes);
+        }
+        // Every wait ends: the gates have deadlines.
+        let recovering = !self.state.pods.waiting.is_empty();
+        let unsettled = if self.left > 0 { self.unsettled() } else { Vec::new() };
+        if recovering || !unsettled.is_empty() || self.state.deletes_out() > 0 {
+            return Next::Wait { until: unsettled.into_iter().min() };
+        }
+        let outdated = if self.left > 0 { count(self.open()) } else { 0 };
+        let crowded = self
+            .view
+            .node_views
+            .iter()
+            .any(|node_view| is_crowded(node_view) && self.is_ours(node_view));
+        if crowded {
+            return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
+        }
+        if outdated > 0 {
+            let unavailable = self.view.unavailable();
+            return Next::Stalled(Stall::Budget { unavailable, outdated });
+        }
+        Next::Clean
+    }
+
+    /// Nodes whose outdated pod this run replaces, now or later.
+    fn open(&self) -> impl Iterator<Item = (&'s NodeView<'a>, &'a Pod)> {
+        let open = self.view.node_views.iter().filter(|node_view| self.is_ours(node_view));
+        open.filter_map(|node_view| match node_view.pod_state {
+            PodState::Old(pod) => Some((node_view, pod)),
+            PodState::Well(_)
+            | PodState::New(_)
+            | PodState::Crowd { .. }
+            | PodState::Leaving(_)
+            | PodState::Ended(_)
+            | PodState::Empty => None,
+        })
+    }
+
+    fn is_ours(&self, node_view: &NodeView<'_>) -> bool {
+        let wanted = match self.extent {
+            Extent::All | Extent::Count(_) => true,
+            Extent::Nodes(nodes) => nodes.contains(&node_view.node.name),
+        };
+        wanted && node_view.node_budget == NodeBudget::Ready
+    }
+
+    /// Whether a pod that this run has replaced was restarted and is not available again: the
+    /// template may be the cause.
+    fn restarted(&self) -> bool {
+        let renewed = &self.state.pods.renewed;
+        let flies = self.view.node_views.iter().filter(|node_view| node_view.is_in_flight());
+        let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
+            PodState::New(pod) => pod.restarts > 0 && renewed.contains(&node_view.node.name),
+            PodState::Well(_)
+            | PodState::Old(_)
+            | PodState::Crowd { .. }
+            | PodState::Leaving(_)
+            | PodState::Ended(_)
+            | PodState::Empty => false,
+        };
+        flies.into_iter().any(restarted)
+    }
+
+    fn deletes(&self) -> Vec<Delete> {
+        let room = MAX_REQUESTS.saturating_sub(self.state.deletes_out());
+        let again: Vec<Delete> = self.again().take(room).collect();
+        let room = room - again.len();
+        let free = self.open().filter(|(_, pod)| self.is_free(pod));
+        let free =
+            free.map(|(node_view, pod)| (node_view, self.delete(node_view, pod, Cost::Nothing)));
+        let mut ramp = self.ramp();
+        let within = free.chain(self.paid()).filter(|(node_view, _)| {
+            // A node that gets no new pod proves nothing.
+            let takes_off = !node_view.is_desired() || ramp > 0;
+            ramp = ramp.saturating_sub(u32::from(node_view.is_desired()));
+            takes_off
+        });
+        let within = within.map(|(_, delete)| delete).take(room.min(self.left));
+        again.into_iter().chain(within).collect()
+    }
+
+    /// Number of nodes that may still be put in flight.
+    fn ramp(&self) -> u32 {
+        let flying =
+            count(self.view.node_views.iter().filter(|node_view| node_view.is_in_flight()));
+        let available = self.state.pods.replaced.len();
+        self.state.task.pace.ramp.window(available, self.view.allowed).saturating_sub(flying)
+    }
+
+    /// Whether an outdated pod may be deleted without making another node unavailable: its deletion
+    /// costs nothing, or it is not Ready and all unavailable nodes are within the budget.
+    fn is_free(&self, pod: &Pod) -> bool {
+        let within = self.view.unavailable() <= self.view.allowed;
+        self.costs_nothing(pod) || (within && !pod.is_ready())
+    }
+
+    /// Whether the deletion of an outdated pod costs nothing: it never was Ready, has not been for
+    /// a while, or has a permanent failure.
+    fn costs_nothing(&self, pod: &Pod) -> bool {
+        match pod.readiness {
+            PodReadiness::Ready { since: _ } => false,
+            PodReadiness::NotReady { since: None } => true,
+            PodReadiness::NotReady { since: Some(since) } => {
+                let long = self.view.now.duration_since(since) >= UNREADY;
+                long || is_stuck(pod)
+            }
+        }
+    }
+
+    /// Retries of deletes that failed without a clear answer, while the pod still exists. If the
+    /// pod has become Ready since, the delete is retried only if the pod is available and the
+    /// budget has room for all nodes that count as unavailable; otherwise it waits until the pod
+    /// counts as alive again.
+    fn again(&self) -> impl Iterator<Item = Delete> {
+        let leaving = self
+            .view
+            .node_views
+            .iter()
+            .filter_map(|node_view| Some((node_view, node_view.leaving()?)));
+        let stands = leaving.filter(|(_, pod)| !pod.terminating);
+        let due = stands.filter(|(_, pod)| match self.state.pods.deleted.get(&pod.uid) {
+            Some(Request::RetryAt(at)) => *at <= self.view.now,
+            Some(Request::Idle | Request::Out) | None => false,
+        });
+        let room = self.view.unavailable() <= self.view.allowed;
+        let due = due.filter(move |(_, pod)| !pod.is_ready() || (room && self.view.serves(pod)));
+        due.map(|(node_view, pod)| self.delete(node_view, pod, Cost::Nothing))
+    }
+
+    /// Available outdated pods of the wave in progress, as many as the budget allows.
+    fn paid(&self) -> impl Iterator<Item = (&'s NodeView<'a>, Delete)> {
+        let wave = self.wave();
+        // In the order of node names.
+        let available: Vec<_> = self
+            .open()
+            .filter(|(node_view, pod)| self.view.serves(pod) && node_view.wave == wave)
+            .collect();
+        let (unavailable, allowed) = (self.view.unavailable(), self.view.allowed);
+        let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
+        available.into_iter().take(room).zip(unavailable..).map(
+            move |((node_view, pod), unavailable)| {
+                (node_view, self.delete(node_view, pod, Cost::One { unavailable, allowed }))
+            },
+        )
+    }
+
+    /// The lowest wave in progress: no available pod of a later wave is deleted before.
+    fn wave(&self) -> Option<u32> {
+        let old = self.open().map(|(node_view, _)| node_view.wave);
+        let waiting = self.state.pods.waiting.keys();
+        let recovering = waiting.filter_map(|node| self.state.waves.get(node)).copied().map(Some);
+        old.chain(recovering).min_by_key(|wave| wave.unwrap_or(u32::MAX))?
+    }
+
+    /// The times at which outdated pods that are neither available nor free to delete become one of
+    /// the two.
+    fn unsettled(&self) -> Vec<Timestamp> {
+        let open = self.open().filter(|(_, pod)| !self.view.serves(pod) && !self.is_free(pod));
+        open.map(|(_, pod)| match pod.readiness {
+            PodReadiness::NotReady { since } => since.unwrap_or(self.view.now) + UNREADY,
+            PodReadiness::Ready { since: _ } => self.view.serves_at(pod).unwrap_or(self.view.now),
+        })
+        .collect()
+    }
+
+    fn delete(&self, node_view: &NodeView<'_>, pod: &Pod, cost: Cost) -> Delete {
+        Delete {
+            pod: pod.name.clone(),
+            uid: pod.uid.clone(),
+            node: node_view.node.name.clone(),
+            reason: self.view.why(node_view, pod),
+            cost,
+        }
+    }
+}
+
+/// Number of Ready nodes whose pod became NotReady within a minute without a delete, if it exceeds
+/// the budget: then the failure affects the fleet, and no pods are replaced.
+pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
+    let lost = view.node_views.iter().filter(|node_view| {
+        let pod = match node_view.pod_state {
+            PodState::New(pod) | PodState::Old(pod) => pod,
+            PodState::Well(_)
+            | PodState::Crowd { .. }
+            | PodState::Leaving(_)
+            | PodState::Ended(_)
+            | PodState::Empty => return false,
+        };
+        let lately = match pod.readiness {
+            PodReadiness::NotReady { since: Some(since) } => {
+                view.now.duration_since(since) < UNREADY && !is_stuck(pod)
+            }
+            PodReadiness::NotReady { since: None } | PodReadiness::Ready { since: _ } => false,
+        };
+        node_view.is_desired() && node_view.node_budget == NodeBudget::Ready && lately
+    });
+    Some(count(lost)).filter(|lost| *lost > view.allowed)
+}
+
+fn is_crowded(node_view: &NodeView<'_>) -> bool {
+    matches!(node_view.pod_state, PodState::Crowd { new: _, old: Some(_) })
+}
+
+/// The NotReady nodes with an outdated pod that is Ready: as long as there are any, the strategy is
+/// not restored.
+pub(super) fn ready_on_unready_nodes(view: &RolloutView<'_>) -> Vec<NodeName> {
+    let unready =
+        view.node_views.iter().filter(|node_view| node_view.node_budget != NodeBudget::Ready);
+    let ready = unready.filter(|node_view| node_view.old().is_some_and(Pod::is_ready));
+    ready.map(|node_view| node_view.node.name.clone()).collect()
+}

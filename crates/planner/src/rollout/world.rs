@@ -1,0 +1,60 @@
+//! The input of a step: one DaemonSet with its nodes, pods and revisions, at one moment.
+
+use daemonset::controller::node_placements::NodePlacements;
+use daemonset::model::{DaemonSet, DaemonSetKey, Node, Pod, Revision, Snapshot};
+
+/// The newest known state of one DaemonSet. It may be older than the last write, and even older
+/// than the world of the step before.
+#[derive(Clone, Copy, Debug)]
+pub struct World<'a> {
+    /// The live object.
+    pub daemon_set: Option<&'a DaemonSet>,
+    /// All nodes of the cluster, sorted by name.
+    pub nodes: &'a [Node],
+    /// The pods of its namespace, including those of other owners; the claiming rules decide.
+    pub pods: &'a [Pod],
+    /// The revisions of its namespace, sorted by name.
+    pub revisions: &'a [Revision],
+    /// The placements of the live template on these nodes, if they are cached.
+    pub node_placements: Option<&'a NodePlacements>,
+    /// Whether all watches are current and requests can be sent.
+    pub is_current: bool,
+}
+
+impl<'a> World<'a> {
+    /// The world of one DaemonSet in a snapshot.
+    pub fn of(snapshot: &'a Snapshot, key: &DaemonSetKey, is_current: bool) -> Self {
+        Self {
+            daemon_set: snapshot.daemon_set(key),
+            nodes: &snapshot.nodes,
+            pods: snapshot.pods_in(&key.namespace),
+            revisions: snapshot.revisions_in(&key.namespace),
+            node_placements: None,
+            is_current,
+        }
+    }
+
+    /// The same world with cached node placements.
+    #[must_use]
+    pub fn on(self, node_placements: Option<&'a NodePlacements>) -> Self {
+        Self { node_placements, ..self }
+    }
+}
+
+/// `metadata.resourceVersion` of the observed object; empty when it has none.
+pub(super) fn resource_version(live: &DaemonSet) -> &str {
+    let version = live.raw.pointer("/metadata/resourceVersion");
+    version.and_then(serde_json::Value::as_str).unwrap_or_default()
+}
+
+/// Whether one resourceVersion is older than another of the same object. They are integers of any
+/// length (upstream: `CompareResourceVersion`); false if one of them is not a number.
+pub(super) fn is_older(version: &str, than: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    if !is_number(version) || !is_number(than) {
+        return false;
+    }
+    let digits = |text: &str| text.trim_start_matches('0').to_owned();
+    let (version, than) = (digits(version), digits(than));
+    (version.len(), version) < (than.len(), than)
+}

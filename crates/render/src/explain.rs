@@ -1,0 +1,172 @@
+//! One DaemonSet on one node: each rule with its outcome, then the resulting action.
+
+use anstyle::Style;
+
+use super::TextOptions;
+use super::nodes::{fate, sentence};
+use super::page::{ASIDE, GAIN, HALT, LOSS, Line, NAME, Page, style_of};
+use planner::plan::{Action, ContainerLog, Explanation, Outcome, RuleReport};
+
+const INDENT: usize = 4;
+/// The outcomes are aligned if no rule is wider than this.
+const MOST_ALIGNED: usize = 64;
+
+/// The explanation as text.
+pub fn explain_text(explanation: &Explanation, options: &TextOptions) -> String {
+    let Explanation {
+        api_version: _,
+        kind: _,
+        cluster: _,
+        daemon_set,
+        node,
+        rules,
+        may_start,
+        may_stay,
+        pods,
+        action,
+        wave,
+        reasons,
+        logs,
+    } = explanation;
+    let mut page = Page::default();
+    let title = Line::at(0).styled(NAME, daemon_set).plain(" on node ");
+    page.push(title.styled(NAME, node));
+    page.gap();
+    rule_lines(&mut page, rules);
+    page.gap();
+    page.push(Line::at(0).plain(verdict(*may_start, *may_stay)));
+    if pods.is_empty() {
+        page.push(Line::at(0).plain("No pod on this node."));
+    }
+    for pod in pods {
+        page.push(Line::at(0).plain(fate(pod)));
+    }
+    let when = wave.map(|wave| format!(" in wave {wave}")).unwrap_or_default();
+    let words = action_words(*action);
+    page.gap();
+    let line = Line::at(0).styled(style_of(*action), signed(*action)).plain(words).plain(when);
+    page.push(if reasons.is_empty() { line } else { line.plain(": ").plain(sentence(reasons)) });
+    for detail in reasons.iter().flat_map(|coded| coded.reason.details()) {
+        page.push(Line::at(INDENT).styled(ASIDE, detail));
+    }
+    for line in logs.iter().flat_map(ContainerLog::lines_shown) {
+        page.push(Line::at(INDENT).whole().plain(line));
+    }
+    page.write(*options)
+}
+
+fn rule_lines(page: &mut Page, rules: &[RuleReport]) {
+    let widths = rules.iter().map(|report| report.rule.chars().count());
+    let widest = widths.filter(|width| *width <= MOST_ALIGNED).max().unwrap_or(0);
+    for RuleReport { rule, outcome, message } in rules {
+        let (style, word) = outcome_word(*outcome);
+        let line = Line::at(INDENT).styled(style, word).padded_to(INDENT + 12).plain(rule);
+        let line = line.padded_to(INDENT + 12 + widest);
+        page.push(line.plain("   ").styled(ASIDE, message));
+    }
+}
+
+fn outcome_word(outcome: Outcome) -> (Style, &'static str) {
+    match outcome {
+        Outcome::Pass => (GAIN, "pass"),
+        Outcome::StayOnly => (HALT, "stay only"),
+        Outcome::Fail => (LOSS, "fail"),
+        Outcome::NotApplicable => (ASIDE, "-"),
+    }
+}
+
+fn verdict(may_start: bool, may_stay: bool) -> &'static str {
+    match (may_start, may_stay) {
+        (true, true) => "A pod may start here, and stay.",
+        (false, true) => "A pod here keeps running; a new pod may not start here.",
+        (false, false) => "A pod may neither start here nor stay.",
+        (true, false) => "A pod may start here, but may not stay.",
+    }
+}
+
+/// The symbol as in a plan, with a space if there is one.
+fn signed(action: Action) -> String {
+    let symbol = action.symbol();
+    if symbol.is_empty() { String::new() } else { format!("{symbol} ") }
+}
+
+fn action_words(action: Action) -> &'static str {
+    match action {
+        Action::Create => "a pod is created",
+        Action::Delete => "its pod is deleted, not recreated",
+        Action::Replace => "its pod is deleted, then recreated",
+        Action::Surge => "a new pod is created, then the old one is deleted",
+        Action::Wait => "it waits",
+        Action::Keep => "nothing happens",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples;
+    use super::*;
+    use planner::plan::Reason;
+
+    #[test]
+    fn messages_of_the_kubelet_and_container_logs_come_last() {
+        let mut explanation = examples::explanation();
+        let reason = Reason::PodNotReady {
+            container: Some("agent".to_owned()),
+            container_failure: Some("CrashLoopBackOff".to_owned()),
+            detail: Some("back-off; it ended with Error, exit code 3".to_owned()),
+            warning: Some("BackOff: restarting".to_owned()),
+            restarts: 4,
+        };
+        explanation.reasons = vec![reason.into()];
+        explanation.logs = vec![ContainerLog {
+            pod: "agent-x".into(),
+            container: Some("agent".to_owned()),
+            previous: true,
+            lines: vec!["starting".to_owned(), "\u{1b}[2J::error::no config".to_owned()],
+            error: None,
+        }];
+        let text = explain_text(&explanation, &TextOptions::default());
+        insta::assert_snapshot!(text.rsplit_once("\n\n").unwrap().1, @r"
+            - its pod is deleted, not recreated: pod is not Ready: CrashLoopBackOff in container agent
+                back-off; it ended with Error, exit code 3
+                last warning: BackOff: restarting
+                container agent printed before it ended:
+                  | starting
+                  | \u{1b}[2J::error::no config
+            ");
+    }
+
+    #[test]
+    fn each_rule_then_the_resulting_action() {
+        insta::assert_snapshot!(explain_text(&examples::explanation(), &TextOptions::default()), @r"
+            logging/fluent-bit on node edge-b-13
+
+                -           nodeName                                            not set: any node
+                fail        nodeSelector disk=ssd                               node has disk=hdd
+                stay only   taint gpu=yes:NoSchedule                            not tolerated
+                pass        taint node.kubernetes.io/unschedulable:NoSchedule   tolerated, as by every daemon pod
+
+            A pod may neither start here nor stay.
+            pod agent-b-13x deleted: nodeSelector disk=ssd does not match (node has disk=hdd)
+
+            - its pod is deleted, not recreated: nodeSelector disk=ssd does not match (node has disk=hdd)
+            ");
+    }
+
+    #[test]
+    fn a_node_without_pod() {
+        let mut explanation = examples::explanation();
+        (explanation.may_start, explanation.may_stay) = (true, true);
+        (explanation.rules, explanation.pods) = (vec![], vec![]);
+        (explanation.action, explanation.wave) = (Action::Create, Some(2));
+        explanation.reasons = vec![Reason::NoPod.into()];
+        insta::assert_snapshot!(explain_text(&explanation, &TextOptions::default()), @r"
+            logging/fluent-bit on node edge-b-13
+
+            A pod may start here, and stay.
+            No pod on this node.
+
+            + a pod is created in wave 2: node has no pod yet
+            ");
+    }
+}

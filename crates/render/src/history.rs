@@ -1,0 +1,151 @@
+//! Revisions: kubectl's table with two more columns, the template of one revision, or the
+//! difference between two.
+
+use super::TextOptions;
+use super::page::{ASIDE, Line, NAME, Page, count};
+use super::{template, unified};
+use planner::plan::{DaemonSetHistory, History, RevisionDifference, RevisionEntry};
+
+/// Spaces between columns (upstream: `tabbedString` of `kubectl rollout history`).
+const PADDING: usize = 2;
+
+/// The history as text.
+pub fn history_text(history: &History, options: &TextOptions) -> String {
+    let History { api_version: _, kind: _, cluster: _, daemon_sets, warnings: _ } = history;
+    let mut page = Page::default();
+    if daemon_sets.is_empty() {
+        page.push(Line::at(0).plain("No DaemonSets found."));
+    }
+    for daemon_set in daemon_sets {
+        page.gap();
+        one(&mut page, daemon_set);
+    }
+    page.write(*options)
+}
+
+fn one(page: &mut Page, history: &DaemonSetHistory) {
+    let DaemonSetHistory { namespace, name, revisions, pods_without_revision, difference } =
+        history;
+    if let Some(difference) = difference {
+        compared(page, difference);
+        return;
+    }
+    if let [RevisionEntry { number, template: Some(template), .. }] = revisions.as_slice() {
+        page.push(
+            Line::at(0).whole().plain(format!("daemonset.apps/{name} with revision #{number}")),
+        );
+        template::describe(page, template);
+        return;
+    }
+    page.push(Line::at(0).styled(NAME, format!("{namespace}/{name}")));
+    if revisions.is_empty() {
+        page.push(Line::at(0).plain("No rollout history found."));
+    } else {
+        table(page, revisions);
+    }
+    if *pods_without_revision > 0 {
+        let pods = count(*pods_without_revision, "pod");
+        let verb = if *pods_without_revision == 1 { "belongs" } else { "belong" };
+        page.push(Line::at(0).styled(ASIDE, format!("{pods} {verb} to no existing revision")));
+    }
+}
+
+fn table(page: &mut Page, revisions: &[RevisionEntry]) {
+    let mut rows = vec![["REVISION", "CHANGE-CAUSE", "COMMIT", "PODS"].map(str::to_owned)];
+    rows.extend(revisions.iter().map(cells));
+    let width = |column: usize| {
+        let widest = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        widest + PADDING
+    };
+    let widths = [width(0), width(1), width(2)];
+    for [number, cause, commit, pods] in rows {
+        let line = Line::at(0).whole().plain(number).padded_to(widths[0]);
+        let line = line.plain(cause).padded_to(widths[0] + widths[1]);
+        page.push(line.plain(commit).padded_to(widths.iter().sum()).plain(pods));
+    }
+}
+
+fn cells(revision: &RevisionEntry) -> [String; 4] {
+    let RevisionEntry {
+        number,
+        name: _,
+        hash: _,
+        live: _,
+        created: _,
+        change_cause,
+        commit,
+        pods,
+        template: _,
+    } = revision;
+    let or_none = |text: &Option<String>| {
+        let text = text.as_deref().filter(|text| !text.is_empty());
+        super::neutral::line(text.unwrap_or("<none>")).into_owned()
+    };
+    [number.to_string(), or_none(change_cause), or_none(commit), pods.to_string()]
+}
+
+fn compared(page: &mut Page, difference: &RevisionDifference) {
+    let RevisionDifference { from, to, changes: _, before, after } = difference;
+    let [from, to] =
+        [from, to].map(|revision| format!("revision {} ({})", revision.number, revision.name));
+    if before == after {
+        page.push(Line::at(0).plain(format!("{from} and {to} have the same template.")));
+        return;
+    }
+    unified::difference(page, [&from, &to], Some(before), Some(after));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples;
+    use super::*;
+
+    #[test]
+    fn an_overview_a_template_and_a_difference() {
+        insta::assert_snapshot!(history_text(&examples::history(), &TextOptions::default()), @"
+        logging/fluent-bit
+        REVISION  CHANGE-CAUSE  COMMIT                                    PODS
+        7         <none>        <none>                                    3
+        8         new image     4f2c9e1d0a5b6c7d8e9f00112233445566778899  409
+        2 pods belong to no existing revision
+
+        daemonset.apps/fluent-bit with revision #8
+        Pod Template:
+          Labels:       app=fluent-bit
+          Containers:
+           fluent-bit:
+            Image:      fluent-bit:3.2
+            Port:       <none>
+            Host Port:  <none>
+            Environment:
+              A:        (sensitive value)
+            Mounts:     <none>
+          Volumes:      <none>
+          Node-Selectors:       <none>
+          Tolerations:  <none>
+
+        --- revision 7 (fluent-bit-7f6d)
+        +++ revision 8 (fluent-bit-8f6d)
+        @@ -6,5 +6,5 @@
+           - env:
+             - name: A
+               value: (sensitive value)
+        -    image: fluent-bit:3.1
+        +    image: fluent-bit:3.2
+             name: fluent-bit
+        ");
+    }
+
+    #[test]
+    fn without_revisions_and_without_daemon_sets() {
+        let mut history = examples::history();
+        history.daemon_sets.truncate(1);
+        history.daemon_sets[0].revisions.clear();
+        history.daemon_sets[0].pods_without_revision = 0;
+        let text = history_text(&history, &TextOptions::default());
+        assert_eq!(text, "logging/fluent-bit\nNo rollout history found.\n");
+        history.daemon_sets.clear();
+        let text = history_text(&history, &TextOptions::default());
+        assert_eq!(text, "No DaemonSets found.\n");
+    }
+}

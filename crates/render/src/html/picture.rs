@@ -1,0 +1,289 @@
+//! The data that a report embeds once and its script draws: nodes, the labels that group them, and
+//! a row for each node and DaemonSet with something to show. Repeated texts are stored once and
+//! referenced by index, so that the data of a large fleet stays small.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Display;
+
+use serde::Serialize;
+
+use super::markup::Text;
+use crate::ranges::natural_order;
+use daemonset::model::{Node, NodeName};
+
+/// Labels with more values than this do not group nodes.
+const MOST_VALUES: usize = 40;
+/// Maximum number of labels to group by.
+const MOST_GROUPINGS: usize = 24;
+/// Labels commonly used for grouping; the first one that the fleet has is the default.
+const USUAL: [&str; 5] = [
+    "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "node.kubernetes.io/instance-type",
+    "kubernetes.io/arch",
+];
+
+/// The data of the map and the table.
+#[derive(Debug, Serialize)]
+pub(super) struct Picture {
+    /// Names of nodes, in natural order.
+    nodes: Vec<Text>,
+    /// Labels to group them by.
+    groupings: Vec<Grouping>,
+    /// The states of a node, most severe first; the last one is "nothing to show".
+    kinds: Vec<Kind>,
+    /// Headings of the table's columns; empty for columns that are not used.
+    heads: Heads,
+    /// `NAMESPACE/NAME` of DaemonSets.
+    sets: Vec<Text>,
+    /// Reasons, each once.
+    whys: Vec<Text>,
+    rows: Rows,
+}
+
+/// A label, and its value on each node.
+#[derive(Debug, Serialize)]
+struct Grouping {
+    name: Text,
+    values: Vec<Text>,
+    /// By node, the index of its value; -1 for none.
+    of: Vec<i32>,
+}
+
+/// A state of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Kind {
+    /// Its name in the legend.
+    pub words: &'static str,
+    /// The symbol that text output uses for it.
+    pub symbol: &'static str,
+    /// The shape of its cells, so that states differ by more than colour.
+    pub shape: Shape,
+    /// Its colour.
+    pub tone: Tone,
+}
+
+/// The shape of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Shape {
+    Plus,
+    Cross,
+    Square,
+    Diamond,
+    Frame,
+    Dot,
+}
+
+/// A colour of the palette for colour-blind people by Okabe and Ito.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Tone {
+    Green,
+    Red,
+    Blue,
+    Sky,
+    Amber,
+    Purple,
+    Grey,
+}
+
+/// Headings of the optional columns.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Heads {
+    /// Heading of the state column.
+    pub kind: &'static str,
+    /// Heading of the wave column.
+    pub wave: &'static str,
+    /// Heading of the duration column.
+    pub seconds: &'static str,
+}
+
+/// One row, by columns.
+#[derive(Debug, Default, Serialize)]
+struct Rows {
+    set: Vec<u32>,
+    node: Vec<u32>,
+    kind: Vec<u32>,
+    why: Vec<u32>,
+    /// 0: none.
+    wave: Vec<u32>,
+    /// -1: not known.
+    seconds: Vec<i64>,
+}
+
+/// The row of one node.
+pub(super) struct Row<'a> {
+    pub node: &'a NodeName,
+    /// Index in the kinds.
+    pub kind: usize,
+    pub wave: Option<u32>,
+    pub seconds: Option<i64>,
+    pub why: String,
+}
+
+/// Collects the data of a picture.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    picture: Picture,
+    places: HashMap<NodeName, u32>,
+    whys: BTreeMap<String, u32>,
+}
+
+impl Gathering {
+    /// Starts with the nodes of this fleet and those in `also`, which may no longer exist.
+    pub(super) fn of<'a>(
+        fleet: &'a [Node],
+        also: impl Iterator<Item = &'a NodeName>,
+        kinds: &[Kind],
+        heads: Heads,
+    ) -> Self {
+        let names: BTreeSet<&NodeName> = fleet.iter().map(|node| &node.name).chain(also).collect();
+        let mut names: Vec<&NodeName> = names.into_iter().collect();
+        names.sort_by(|a, b| natural_order(a.as_ref(), b.as_ref()));
+        let places = (0..).zip(&names).map(|(place, name)| ((*name).clone(), place)).collect();
+        let picture = Picture {
+            nodes: names.iter().map(Text::of).collect(),
+            groupings: groupings(fleet, &places),
+            kinds: kinds.to_vec(),
+            heads,
+            sets: Vec::new(),
+            whys: Vec::new(),
+            rows: Rows::default(),
+        };
+        Self { picture, places, whys: BTreeMap::new() }
+    }
+
+    /// Adds the rows of one DaemonSet.
+    pub(super) fn add<'a>(&mut self, set: impl Display, rows: impl Iterator<Item = Row<'a>>) {
+        let place = index(self.picture.sets.len());
+        self.picture.sets.push(Text::of(set));
+        for Row { node, kind, wave, seconds, why } in rows {
+            let Some(&node) = self.places.get(node) else { continue };
+            let why = self.why(why);
+            let columns = &mut self.picture.rows;
+            columns.set.push(place);
+            columns.node.push(node);
+            columns.kind.push(index(kind));
+            columns.wave.push(wave.unwrap_or_default());
+            columns.seconds.push(seconds.unwrap_or(-1));
+            columns.why.push(why);
+        }
+    }
+
+    fn why(&mut self, why: String) -> u32 {
+        if let Some(known) = self.whys.get(&why) {
+            return *known;
+        }
+        let place = index(self.picture.whys.len());
+        self.picture.whys.push(Text::of(&why));
+        self.whys.insert(why, place);
+        place
+    }
+
+    /// The whole picture.
+    pub(super) fn whole(self) -> Picture {
+        self.picture
+    }
+}
+
+fn index(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// The labels that group nodes: the common ones first, then by name.
+fn groupings(fleet: &[Node], places: &HashMap<NodeName, u32>) -> Vec<Grouping> {
+    let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (key, value) in fleet.iter().flat_map(|node| node.labels.iter()) {
+        let known = values.entry(key).or_default();
+        // One value too many is enough to exclude the label.
+        if known.len() <= MOST_VALUES {
+            known.insert(value);
+        }
+    }
+    let usual = |key: &str| USUAL.iter().position(|it| *it == key).unwrap_or(USUAL.len());
+    let mut keys: Vec<(&str, BTreeSet<&str>)> =
+        values.into_iter().filter(|(_, values)| values.len() <= MOST_VALUES).collect();
+    keys.retain(|(key, values)| values.len() > 1 || usual(key) < USUAL.len());
+    keys.sort_by_key(|(key, _)| usual(key));
+    keys.truncate(MOST_GROUPINGS);
+    keys.into_iter().map(|(key, values)| grouping(key, values, fleet, places)).collect()
+}
+
+fn grouping(
+    key: &str,
+    values: BTreeSet<&str>,
+    fleet: &[Node],
+    places: &HashMap<NodeName, u32>,
+) -> Grouping {
+    let mut values: Vec<&str> = values.into_iter().collect();
+    values.sort_by(|a, b| natural_order(a, b));
+    let by_value: HashMap<&str, i32> = values.iter().copied().zip(0..).collect();
+    let mut of = vec![-1; places.len()];
+    for node in fleet {
+        let value = node.labels.get(key).and_then(|value| by_value.get(value));
+        let place = places.get(&node.name).and_then(|place| usize::try_from(*place).ok());
+        if let (Some(value), Some(slot)) = (value, place.and_then(|place| of.get_mut(place))) {
+            *slot = *value;
+        }
+    }
+    Grouping { name: Text::of(key), values: values.iter().map(Text::of).collect(), of }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use daemonset::model::NodeReadiness;
+
+    fn node(number: usize, labels: &[(&str, &str)]) -> Node {
+        Node {
+            name: format!("n-{number}").as_str().into(),
+            uid: "u".into(),
+            labels: labels.iter().map(|(key, value)| (*key, *value)).collect(),
+            taints: Box::default(),
+            unschedulable: false,
+            readiness: NodeReadiness::Ready,
+            allocatable: std::iter::empty::<(&str, &str)>().collect(),
+            created: None,
+        }
+    }
+
+    #[test]
+    fn labels_that_group_can_be_chosen_the_usual_ones_first() {
+        let fleet: Vec<Node> = (0..50)
+            .map(|n| {
+                let (host, pool) = (format!("n-{n}"), if n < 9 { "gpu" } else { "cpu" });
+                let zone = ["b", "a10", "a9"][n % 3];
+                let labels = [("host", host.as_str()), ("os", "linux"), ("pool", pool)];
+                let zone = (n > 0).then_some(("topology.kubernetes.io/zone", zone));
+                node(n, &labels.into_iter().chain(zone).collect::<Vec<_>>())
+            })
+            .collect();
+        let gathered = Gathering::of(&fleet, std::iter::empty(), &[], Heads::default());
+        let [zone, pool] = &gathered.picture.groupings[..] else { panic!("{gathered:?}") };
+        assert_eq!(json!(zone.values), json!(["a9", "a10", "b"]));
+        assert_eq!(zone.of[..4], [-1, 1, 0, 2]);
+        assert_eq!((json!(pool.name), pool.of[8], pool.of[9]), (json!("pool"), 1, 0));
+    }
+
+    #[test]
+    fn repeated_reasons_are_written_once() {
+        let gone = NodeName::from("gone");
+        let fleet = [node(10, &[]), node(9, &[])];
+        let mut gathered = Gathering::of(&fleet, [&gone].into_iter(), &[], Heads::default());
+        let row =
+            |node, why: &str| Row { node, kind: 1, wave: None, seconds: None, why: why.into() };
+        let names = [&fleet[0].name, &gone, &fleet[1].name];
+        gathered.add("a/b", names.into_iter().map(|name| row(name, "same")));
+        gathered.add("a/c", [row(&gone, "other")].into_iter());
+        let picture = serde_json::to_value(gathered.whole()).unwrap();
+        assert_eq!(picture["nodes"], json!(["gone", "n-9", "n-10"]));
+        assert_eq!(picture["whys"], json!(["same", "other"]));
+        assert_eq!(picture["rows"]["node"], json!([2, 0, 1, 0]));
+        assert_eq!(picture["rows"]["why"], json!([0, 0, 0, 1]));
+        assert_eq!(picture["rows"]["set"], json!([0, 0, 0, 1]));
+    }
+}

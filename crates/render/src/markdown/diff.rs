@@ -1,0 +1,51 @@
+//! The diff of the live objects against the target as Markdown, collapsed by object.
+
+use super::fields::{Depth, fields};
+use super::fit::{LengthVariants, fit};
+use super::plan::{from, reported_warnings, seen};
+use super::{MARKDOWN_LIMIT, MarkdownOptions, document, fence, folded, html_code};
+use crate::TextOptions;
+use crate::diff;
+use crate::page::count;
+use planner::plan::{Change, DaemonSetDiff, Diff};
+
+/// Length reserved for everything except the diffs.
+const BESIDES: usize = 6_000;
+
+/// The diff as GitHub-flavoured Markdown, at most [`MARKDOWN_LIMIT`] bytes of it.
+pub fn diff_markdown(diff: &Diff, options: &MarkdownOptions) -> String {
+    let Diff { api_version: _, kind: _, source, cluster, daemon_sets, warnings } = diff;
+    let changed: Vec<&DaemonSetDiff> =
+        daemon_sets.iter().filter(|it| it.change != Change::None).collect();
+    let all = count(daemon_sets.len(), "DaemonSet");
+    let headline = match changed.len() {
+        0 => format!("**No difference**: {all} checked."),
+        some => format!("**{some} of {all} would change.**"),
+    };
+    let mut blocks = vec![headline];
+    if changed.is_empty() && warnings.is_empty() {
+        return document(&blocks, &options.comment);
+    }
+    let mut parts = vec![reported_warnings(warnings)];
+    parts.extend(changed.iter().map(|it| variants(it)));
+    let chosen = fit(&parts, MARKDOWN_LIMIT - BESIDES);
+    let left_out = chosen.iter().filter(|it| it.is_none()).count();
+    blocks.extend(chosen.into_iter().flatten().filter(|it| !it.is_empty()).map(str::to_owned));
+    if left_out > 0 {
+        blocks.push(format!("Diffs left out for length: {}.", count(left_out, "DaemonSet")));
+    }
+    blocks.push(format!("{}; {}.", from(source), seen(cluster)));
+    document(&blocks, &options.comment)
+}
+
+fn variants(diff: &DaemonSetDiff) -> LengthVariants {
+    let DaemonSetDiff { namespace, name, change: _, changes, live: _, target: _ } = diff;
+    let summary = html_code(format!("{namespace}/{name}"));
+    let summary = format!("{summary}: {}", count(changes.len(), "field"));
+    let lines: Vec<String> =
+        diff::one_text(diff, TextOptions::default()).lines().map(str::to_owned).collect();
+    let whole = folded(&summary, &fence("diff", &lines));
+    let shorter = [Depth::Values, Depth::Paths, Depth::Counts];
+    let shorter = shorter.map(|depth| folded(&summary, &fields(changes, None, depth).join("\n\n")));
+    [whole].into_iter().chain(shorter).filter(|it| it.len() < MARKDOWN_LIMIT).collect()
+}

@@ -1,0 +1,403 @@
+//! Plans as text: each kind of plan once.
+
+use serde_json::json;
+
+use super::examples::{
+    WithNodes as _, change, guarded, new_image, node, outdated, plan, quiet, rollout, updated,
+    wrong_disk, zone,
+};
+use super::{TextOptions, plan_name, plan_text};
+use daemonset::model::RevisionNumber;
+use planner::plan::{Action, Change, FieldChange, Plan, Reason, RevisionKind, Strategy};
+
+fn text(plan: &Plan) -> String {
+    plan_text(plan, &TextOptions::default())
+}
+
+fn verbose(plan: &Plan) -> String {
+    plan_text(plan, &TextOptions { verbose: true, ..TextOptions::default() })
+}
+
+#[test]
+fn a_rollout() {
+    insta::assert_snapshot!(text(&rollout()), @"
+    ds-plan  3 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+    ~ DaemonSet logging/fluent-bit   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 … edge-b-274 (272), first edge-a-01 alone, then 2, 4 and so on, at most 42 at a time; the first new pod must stay up for 10s
+        + edge-c-77   node has no pod yet
+        - edge-b-13   nodeSelector disk=ssd does not match (node has disk=hdd)
+        ! edge-b-19   node NotReady for 3h3m: skipped; its pod is replaced when the node is Ready again
+
+    Nothing to do for 2 other DaemonSets: kube-system/kube-proxy, monitoring/node-exporter
+
+    Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
+}
+
+#[test]
+fn nothing_to_do_is_one_line() {
+    let none = plan(vec![quiet("logging", "fluent-bit"), quiet("kube-system", "kube-proxy")]);
+    insta::assert_snapshot!(text(&none), @r"
+        Plan: nothing to do. 2 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+        ");
+    assert_eq!(text(&none).lines().count(), 1);
+    assert_eq!(plan_name(&none), "");
+}
+
+#[test]
+fn warnings_are_below_nothing_to_do() {
+    let mut none = plan(vec![quiet("logging", "fluent-bit")]);
+    none.warnings = guarded().warnings;
+    insta::assert_snapshot!(text(&none), @r"
+        Plan: nothing to do. 1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+        Warning: the snapshot has no managed fields: leftovers and conflicts are undecided
+        ");
+}
+
+#[test]
+fn guards_name_the_flag_to_pass() {
+    insta::assert_snapshot!(text(&guarded()), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+    ! DaemonSet logging/agent (must be deleted and recreated)   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+        ~ spec.selector.matchLabels.app
+            - agent
+            + agent-v2
+
+    Blocked: logging/agent: spec.selector is immutable.
+    Blocked: logging/agent: 3 pods would be evicted at once (3 nodes: edge-a-01 … edge-a-03). To allow it, pass --allow-mass-eviction.
+    Warning: the snapshot has no managed fields: leftovers and conflicts are undecided
+
+    Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
+}
+
+#[test]
+fn a_new_daemon_set() {
+    let mut new = quiet("monitoring", "gpu-exporter").with(
+        ["gpu-1", "gpu-2", "gpu-3"].map(|name| node(name, Action::Create, vec![Reason::NoPod])),
+    );
+    (new.change, new.status) = (Change::Create, None);
+    new.strategy = Strategy::RollingUpdate { max_unavailable: 1, max_surge: 0, desired: 3 };
+    (new.revision.current, new.revision.kind) = (None, RevisionKind::New);
+    new.revision.target.number = RevisionNumber(1);
+    insta::assert_snapshot!(text(&plan(vec![new])), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+    + DaemonSet monitoring/gpu-exporter   revision 1 (new)   RollingUpdate, at most 1 of 3 unavailable
+        + 3 nodes: gpu-1 … gpu-3   node has no pod yet
+
+    Plan: 3 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
+}
+
+#[test]
+fn a_wave_of_different_pods_groups_them() {
+    let mixed = updated("agent", vec![new_image()]).with_wave(
+        1,
+        "all nodes",
+        [
+            zone("a", 40, &[], Action::Replace, &outdated(7)),
+            zone("b", 12, &[], Action::Replace, &outdated(6)),
+            zone(
+                "c",
+                1,
+                &[],
+                Action::Delete,
+                &Reason::NothingComesBack { obstacle: wrong_disk("hdd") },
+            ),
+        ]
+        .concat(),
+    );
+    insta::assert_snapshot!(text(&plan(vec![mixed])), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        wave 1   53 nodes, first edge-a-01 alone, then 2, 4 and so on, at most 22 at a time; the first new pod must stay up for 10s
+            -   edge-c-01                         deleted, not recreated: nodeSelector disk=ssd does not match (node has disk=hdd)
+            -/+ 40 nodes: edge-a-01 … edge-a-40   runs revision 7
+            -/+ 12 nodes: edge-b-01 … edge-b-12   runs revision 6
+
+    Plan: 0 to create, 1 to delete, 52 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
+}
+
+#[test]
+fn waves_with_names() {
+    let mut surging = updated("agent", vec![new_image()]);
+    surging.strategy = Strategy::RollingUpdate { max_unavailable: 0, max_surge: 5, desired: 412 };
+    surging.revision.kind = RevisionKind::Reused;
+    let surging = surging
+        .with_wave(1, "canary", zone("a", 1, &[], Action::Surge, &outdated(7)))
+        .with_wave(2, "rest", zone("b", 40, &[], Action::Surge, &outdated(7)));
+    insta::assert_snapshot!(text(&plan(vec![surging])), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+    ~ DaemonSet logging/agent   revision 7 -> 8 (reused)   RollingUpdate, new pod before old on at most 5 of 412 at a time
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        wave 1 canary   1 node     +/- edge-a-01; its new pod must stay up for 10s
+        wave 2 rest     40 nodes   +/- edge-b-01 … edge-b-40, at most 5 at a time; the first new pod must stay up for 10s
+
+    Plan: 0 to create, 0 to delete, 0 to replace, 41 to surge, 0 waiting. Revisions: 0 new, 1 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
+}
+
+#[test]
+fn immediate_changes_of_the_controller_to_an_unchanged_daemon_set() {
+    let failed = vec![Reason::Failed, Reason::MayBeDelayed];
+    let surplus =
+        |name: &str| vec![Reason::Surplus { kept: format!("agent-{name}").as_str().into() }];
+    let mut recovering = quiet("logging", "agent")
+        .with(zone("a", 3, &[], Action::Replace, &Reason::Succeeded))
+        .with([node("edge-b-07", Action::Replace, failed)])
+        .with((1..=9).map(|n| {
+            let name = format!("edge-c-{n}");
+            node(&name, Action::Delete, surplus(&name))
+        }));
+    recovering.strategy = Strategy::OnDelete;
+    insta::assert_snapshot!(text(&plan(vec![recovering])), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+      DaemonSet logging/agent (unchanged)   revision 7   OnDelete, a pod is replaced after it is deleted manually
+        -   9 nodes: edge-c-1 … edge-c-9     surplus pod: agent-edge-c-1 is older and is kept (8 with other details, -v shows them)
+        -/+ 3 nodes: edge-a-01 … edge-a-03   pod completed (phase Succeeded)
+        -/+ edge-b-07                        pod failed; may be delayed: the controller backs off after each failure
+
+    Plan: 0 to create, 9 to delete, 4 to replace, 0 to surge, 0 waiting. Revisions: 0 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
+}
+
+#[test]
+fn on_delete_waits() {
+    let mut waiting = updated("agent", vec![new_image()]).with(zone(
+        "a",
+        30,
+        &[],
+        Action::Wait,
+        &Reason::OnDelete,
+    ));
+    waiting.strategy = Strategy::OnDelete;
+    insta::assert_snapshot!(text(&plan(vec![waiting])), @"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   OnDelete, a pod is replaced after it is deleted manually
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        ! 30 nodes: edge-a-01 … edge-a-30   strategy OnDelete: replaced after it is deleted manually
+
+    Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 30 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
+}
+
+#[test]
+fn verbose_lists_every_node() {
+    let small = updated("agent", vec![new_image()])
+        .with_wave(1, "all nodes", zone("a", 3, &[], Action::Replace, &outdated(7)))
+        .with([node("edge-c-77", Action::Create, vec![Reason::NoPod])]);
+    insta::assert_snapshot!(verbose(&plan(vec![small, quiet("kube-system", "kube-proxy")])), @"
+    ds-plan  2 DaemonSets at 4f2c9e1d0a5b6c7d8e9f00112233445566778899 in deploy/prod of https://git.example/fleet; cluster prod-eu v1.36.3, 412 nodes
+    plan sha256:6fd1, made by ds-plan 0.1.0 at 2026-08-01T12:00:00Z
+
+    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+        ControllerRevision from agent-5f6d
+        now 412 desired, 411 current, 410 ready, 411 up to date, 410 available, 2 unavailable, 1 misscheduled
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        wave 1   3 nodes, first edge-a-01 alone, then 2; the first new pod must stay up for 10s
+            -/+ 3 nodes: edge-a-01 … edge-a-03   runs revision 7
+                edge-a-01   pod agent-a-01x deleted: runs revision 7
+                edge-a-02   pod agent-a-02x deleted: runs revision 7
+                edge-a-03   pod agent-a-03x deleted: runs revision 7
+        + edge-c-77   node has no pod yet
+            edge-c-77
+
+    Nothing to do for 1 other DaemonSet: kube-system/kube-proxy
+
+    Plan: 1 to create, 0 to delete, 3 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
+}
+
+#[test]
+fn field_changes() {
+    let masked = |change: FieldChange| FieldChange { masked: true, ..change };
+    let config = |level: &str| {
+        let value = |n| if n == 15 { level } else { "x" };
+        let lines: Vec<_> = (1..=30).map(|n| format!("line {n} = {}", value(n))).collect();
+        lines.join("\n")
+    };
+    let changes = vec![
+        change("spec.minReadySeconds", json!(null), 10),
+        change("spec.template.spec.priorityClassName", "system-node-critical", json!(null)),
+        change("spec.template.metadata.labels[app.kubernetes.io/version]", "1.0", "1.1"),
+        change(
+            "spec.template.spec.containers[a].args",
+            json!(["--a", "--level=info", "--z"]),
+            json!(["--a", "--level=debug", "--z"]),
+        ),
+        change(
+            "spec.template.spec.containers[b]",
+            json!(null),
+            json!({"name": "b", "image": "b:1", "resources": {}}),
+        ),
+        masked(change("spec.template.spec.containers[a].env[TOKEN].value", "(masked)", "(masked)")),
+        masked(change("spec.template.spec.containers[a].env[NEW].value", json!(null), "(masked)")),
+        masked(change(
+            "spec.template.spec.initContainers[i]",
+            json!({"env": [{"name": "T", "value": "(masked)"}]}),
+            json!(null),
+        )),
+        change("metadata.annotations[config]", config("info"), config("debug")),
+        change("metadata.annotations[space]", "a", "a "),
+        change("metadata.annotations[newline]", "a\nb", "a\nb\n"),
+        change(
+            "metadata.annotations[long]",
+            format!("{}1{}", "x".repeat(300), "y".repeat(300)),
+            format!("{}2", "x".repeat(300)),
+        ),
+    ];
+    insta::assert_snapshot!(text(&plan(vec![updated("agent", changes)])), @r#"
+    ds-plan  1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+    ~ DaemonSet logging/agent   revision 7 -> 8 (new)   RollingUpdate, at most 42 of 412 unavailable
+        + spec.minReadySeconds: 10
+        - spec.template.spec.priorityClassName: system-node-critical
+        ~ spec.template.metadata.labels[app.kubernetes.io/version]
+            - "1.0"
+            + "1.1"
+        ~ spec.template.spec.containers[a].args
+              - --a
+            - - --level=info
+            + - --level=debug
+              - --z
+        + spec.template.spec.containers[b]
+            + image: b:1
+            + name: b
+            + resources: {}
+        ~ spec.template.spec.containers[a].env[TOKEN].value   (sensitive value)
+        + spec.template.spec.containers[a].env[NEW].value   (sensitive value)
+        - spec.template.spec.initContainers[i]
+            - env:
+            - - name: T
+            -   value: (masked)
+        ~ metadata.annotations[config]
+              … 12 lines unchanged
+              line 13 = x
+              line 14 = x
+            - line 15 = info
+            + line 15 = debug
+              line 16 = x
+              line 17 = x
+              … 13 lines unchanged
+        ~ metadata.annotations[space]
+            - a
+            + "a "
+        ~ metadata.annotations[newline]
+              … 2 lines unchanged
+              (now with a newline at the end)
+        ~ metadata.annotations[long]
+            - …xxxxxxxxxxxxxxxxxxxx1yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy… (441 characters left out, -v shows them)
+            + …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx2 (141 characters left out, -v shows them)
+
+    Plan: 0 to create, 0 to delete, 0 to replace, 0 to surge, 0 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    "#);
+}
+
+#[test]
+fn a_long_new_value_is_counted_not_cut() {
+    let script: Vec<_> = (1..=40).map(|n| format!("step {n}")).collect();
+    let added = || vec![change("metadata.annotations[script]", json!(null), script.join("\n"))];
+    let short = text(&plan(vec![updated("agent", added())]));
+    assert!(short.contains("+ step 23\n          … 17 lines more (-v shows them)\n"), "{short}");
+    assert!(verbose(&plan(vec![updated("agent", added())])).contains("+ step 40\n"));
+}
+
+#[test]
+fn a_huge_value_is_not_compared() {
+    let lines = |word: &str| vec![word; 3000].join("\n");
+    let text = text(&plan(vec![updated("agent", vec![change("a", lines("x"), lines("y"))])]));
+    assert!(text.contains("too long to compare: 3000 lines before, 3000 lines after\n"), "{text}");
+}
+
+#[test]
+fn a_narrow_terminal_breaks_words_not_values() {
+    let narrow = TextOptions { width: Some(72), ..TextOptions::default() };
+    insta::assert_snapshot!(plan_text(&rollout(), &narrow), @"
+    ds-plan  3 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu
+          v1.36.3, 412 nodes
+
+    ~ DaemonSet logging/fluent-bit   revision 7 -> 8 (new)   RollingUpdate,
+          at most 42 of 412 unavailable
+        ~ spec.template.spec.containers[fluent-bit].image
+            - cr.example/fluent-bit:3.1
+            + cr.example/fluent-bit:3.2
+        wave 1   409 nodes   -/+ edge-a-01 … edge-a-137 (137), edge-b-01 …
+              edge-b-274 (272), first edge-a-01 alone, then 2, 4 and so on,
+              at most 42 at a time; the first new pod must stay up for 10s
+        + edge-c-77   node has no pod yet
+        - edge-b-13   nodeSelector disk=ssd does not match (node has
+              disk=hdd)
+        ! edge-b-19   node NotReady for 3h3m: skipped; its pod is replaced
+              when the node is Ready again
+
+    Nothing to do for 2 other DaemonSets: kube-system/kube-proxy,
+          monitoring/node-exporter
+
+    Plan: 1 to create, 1 to delete, 409 to replace, 0 to surge, 1 waiting. Revisions: 1 new, 0 reused.
+    About 41m (from 1236 pod starts seen in this cluster).
+    ");
+}
+
+#[test]
+fn colour_adds_nothing_but_colour() {
+    for plan in [rollout(), guarded()] {
+        let colored = plan_text(&plan, &TextOptions { color: true, ..TextOptions::default() });
+        assert!(
+            colored.contains("\u{1b}[32m+\u{1b}[0m") || colored.contains("\u{1b}[33m~\u{1b}[0m")
+        );
+        assert_eq!(anstream::adapter::strip_str(&colored).to_string(), text(&plan));
+    }
+}
+
+#[test]
+fn names_are_those_that_change() {
+    assert_eq!(plan_name(&rollout()), "logging/fluent-bit\n");
+}
+
+#[test]
+fn nodes_that_keep_their_pods_are_shown_if_requested() {
+    let all = plan(vec![quiet("logging", "agent").with(zone(
+        "a",
+        412,
+        &[],
+        Action::Keep,
+        &Reason::UpToDate,
+    ))]);
+    insta::assert_snapshot!(text(&all), @r"
+        Plan: nothing to do. 1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
+
+          DaemonSet logging/agent (unchanged)   revision 7   RollingUpdate, at most 42 of 412 unavailable
+            412 nodes: edge-a-01 … edge-a-412   runs the target revision
+        ");
+    assert_eq!(plan_name(&all), "");
+}

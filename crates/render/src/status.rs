@@ -1,0 +1,318 @@
+//! The status of DaemonSets: kubectl's table, then details that the table does not show.
+
+use super::nodes::{Group, groups, names, reason_column};
+use super::page::{ASIDE, CHANGE, Line, NAME, Page, count};
+use super::plan_text::warning;
+use super::{TextOptions, neutral};
+use planner::plan::{Age, Counters, DaemonSetStanding, NodeObstacles, Status};
+
+/// Spaces between columns (upstream: `tabwriterPadding` of cli-runtime).
+const PADDING: usize = 3;
+/// Minimum width of a column, padding included (upstream: `tabwriterMinWidth`).
+const NARROWEST: usize = 6;
+const INDENT: usize = 4;
+
+/// The status as text: the table of `kubectl get daemonsets` (with a column for the namespace if
+/// there is more than one), then differing counters and the nodes that need attention.
+pub fn status_text(status: &Status, options: &TextOptions) -> String {
+    let Status { api_version: _, kind: _, cluster: _, daemon_sets, warnings } = status;
+    let mut page = Page::default();
+    if daemon_sets.is_empty() {
+        page.push(Line::at(0).plain("No DaemonSets found."));
+    } else {
+        table(&mut page, daemon_sets);
+    }
+    for standing in daemon_sets {
+        details(&mut page, standing, *options);
+    }
+    page.gap();
+    for it in warnings {
+        warning(&mut page, it);
+    }
+    page.write(*options)
+}
+
+/// `NAMESPACE/NAME` of each DaemonSet, one per line.
+pub fn status_name(status: &Status) -> String {
+    let mut page = Page::default();
+    for standing in &status.daemon_sets {
+        page.push(Line::at(0).whole().plain(key(standing)));
+    }
+    page.write(TextOptions::default())
+}
+
+fn key(standing: &DaemonSetStanding) -> String {
+    format!("{}/{}", standing.namespace, standing.name)
+}
+
+fn table(page: &mut Page, daemon_sets: &[DaemonSetStanding]) {
+    let first = daemon_sets.first().map(|standing| &standing.namespace);
+    let namespaces = daemon_sets.iter().any(|standing| Some(&standing.namespace) != first);
+    let header = [
+        "NAMESPACE",
+        "NAME",
+        "DESIRED",
+        "CURRENT",
+        "READY",
+        "UP-TO-DATE",
+        "AVAILABLE",
+        "NODE SELECTOR",
+        "AGE",
+    ];
+    let mut rows = vec![header.map(str::to_owned)];
+    rows.extend(daemon_sets.iter().map(cells));
+    let skipped = usize::from(!namespaces);
+    let widths: Vec<usize> = (skipped..header.len())
+        .map(|column| {
+            let widest = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            (widest + PADDING).max(NARROWEST)
+        })
+        .collect();
+    for row in rows {
+        let mut line = Line::at(0).whole();
+        let mut start = 0;
+        for (cell, width) in row[skipped..].iter().zip(&widths) {
+            line = line.padded_to(start).plain(cell);
+            start += width;
+        }
+        page.push(line);
+    }
+}
+
+/// The cells of one row (upstream: `printDaemonSet`).
+fn cells(standing: &DaemonSetStanding) -> [String; 9] {
+    let Counters { desired, current, ready, updated, available, unavailable: _, misscheduled: _ } =
+        standing.reported;
+    let age = standing.age_seconds.map_or("<unknown>".to_owned(), |age| Age(age).to_string());
+    let texts = [standing.namespace.as_ref(), standing.name.as_ref(), &standing.node_selector];
+    let [namespace, name, selector] = texts.map(|text| neutral::line(text).into_owned());
+    let [desired, current, ready, updated, available] =
+        [desired, current, ready, updated, available].map(|number| number.to_string());
+    [namespace, name, desired, current, ready, updated, available, selector, age]
+}
+
+/// Details that kubectl's row does not show; none for a healthy DaemonSet.
+fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) {
+    let DaemonSetStanding {
+        namespace: _,
+        name: _,
+        generation,
+        observed_generation,
+        reported,
+        counted,
+        node_selector: _,
+        age_seconds: _,
+        pause,
+        lock,
+        obstacles,
+    } = standing;
+    let mut remarks = differences(*reported, *counted);
+    if observed_generation < generation {
+        remarks.insert(
+            0,
+            format!(
+                "the status is of generation {observed_generation}, the object is at {generation}: \
+             the controller has not observed it yet"
+            ),
+        );
+    }
+    remarks.extend(
+        pause
+            .as_ref()
+            .map(|pause| format!("{pause}: `ds-apply` resumes, `ds-apply undo` rolls back")),
+    );
+    remarks.extend(lock.as_ref().map(ToString::to_string));
+    if remarks.is_empty() && obstacles.is_empty() {
+        return;
+    }
+    page.gap();
+    let title = Line::at(0).styled(NAME, key(standing));
+    page.push(match obstacles.len() {
+        0 => title,
+        1 => title.plain("   1 node needs attention"),
+        more => title.plain(format!("   {} need attention", count(more, "node"))),
+    });
+    for remark in remarks {
+        page.push(Line::at(INDENT).styled(CHANGE, remark));
+    }
+    obstacle_lines(page, obstacles, options);
+}
+
+/// The counters whose reported value differs from the counted value, with a likely cause.
+fn differences(reported: Counters, counted: Counters) -> Vec<String> {
+    let stale = "the controller's number is stale";
+    let rows = [
+        ("DESIRED", reported.desired, counted.desired, stale),
+        ("CURRENT", reported.current, counted.current, stale),
+        ("READY", reported.ready, counted.ready, stale),
+        ("UP-TO-DATE", reported.updated, counted.updated, "only a pod's hash label counts here"),
+        (
+            "AVAILABLE",
+            reported.available,
+            counted.available,
+            "a pod that is terminating does not count here",
+        ),
+        ("misscheduled", reported.misscheduled, counted.misscheduled, stale),
+    ];
+    let differing = rows.into_iter().filter(|(_, reported, counted, _)| reported != counted);
+    differing
+        .map(|(name, reported, counted, why)| {
+            format!("{name} is {reported} in the status, ds-plan counts {counted}: {why}")
+        })
+        .collect()
+}
+
+fn obstacle_lines(page: &mut Page, obstacles: &[NodeObstacles], options: TextOptions) {
+    let grouped = groups(
+        obstacles.iter().map(|NodeObstacles { node, reasons }| ((), node.as_ref(), &reasons[..])),
+    );
+    let column = INDENT + reason_column(&grouped);
+    for Group { key: (), why, nodes } in &grouped {
+        page.push(Line::at(INDENT).plain(names(nodes)).padded_to(column).plain("   ").plain(why));
+        // Details of pods are shown for one node of a group, or for each with `--verbose`.
+        let several = nodes.len() > 1;
+        let shown = if options.verbose { nodes.len() } else { 1 };
+        for node in nodes.iter().take(shown) {
+            let said = said_of(node, obstacles);
+            if several && (options.verbose || !said.is_empty()) {
+                page.push(Line::at(2 * INDENT).styled(ASIDE, node));
+            }
+            let indent = if several { 3 * INDENT } else { 2 * INDENT };
+            for detail in said {
+                page.push(Line::at(indent).styled(ASIDE, detail));
+            }
+        }
+    }
+}
+
+/// Messages of the kubelet and the scheduler about the pod on a node.
+fn said_of(node: &str, obstacles: &[NodeObstacles]) -> Vec<String> {
+    let of_node = obstacles.iter().filter(|one| one.node.as_ref() == node);
+    let reasons = of_node.flat_map(|NodeObstacles { node: _, reasons }| reasons);
+    reasons.flat_map(|coded| coded.reason.details()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples;
+    use super::*;
+    use planner::plan::{LockStanding, Reason};
+
+    #[test]
+    fn the_table_is_kubectls_with_details_below() {
+        insta::assert_snapshot!(status_text(&examples::status(), &TextOptions::default()), @r"
+            NAME                             DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR                     AGE
+            fluent-bit                       40        40        40      40           40          <none>                            41d
+            node-exporter-with-a-long-name   40        40        40      40           40          disk=ssd,kubernetes.io/os=linux   41d
+
+            logging/node-exporter-with-a-long-name   13 nodes need attention
+                the status is of generation 9, the object is at 10: the controller has not observed it yet
+                UP-TO-DATE is 40 in the status, ds-plan counts 0: only a pod's hash label counts here
+                AVAILABLE is 40 in the status, ds-plan counts 37: a pod that is terminating does not count here
+                12 nodes: edge-a-01 … edge-a-12   strategy OnDelete: replaced after it is deleted manually
+                edge-b-07                         pod is terminating
+            ");
+    }
+
+    #[test]
+    fn messages_about_a_pod_are_below_its_node() {
+        let unready = |node: &str, detail: Option<&str>, warning: Option<&str>| NodeObstacles {
+            node: node.into(),
+            reasons: vec![
+                Reason::PodNotReady {
+                    container: Some("agent".to_owned()),
+                    container_failure: Some("ContainerCreating".to_owned()),
+                    detail: detail.map(str::to_owned),
+                    warning: warning.map(str::to_owned),
+                    restarts: 0,
+                }
+                .into(),
+            ],
+        };
+        let mut status = examples::status();
+        status.daemon_sets.truncate(1);
+        status.daemon_sets[0].obstacles = vec![
+            unready("n-1", Some("no sandbox"), Some("FailedMount: no \u{1b}[2Jsuch\nvolume")),
+            unready("n-2", None, Some("FailedMount: another")),
+            unready("n-3", None, None),
+        ];
+        let text =
+            |verbose| status_text(&status, &TextOptions { verbose, ..TextOptions::default() });
+        insta::assert_snapshot!(text(false).split_once("\n\n").unwrap().1, @r"
+            logging/fluent-bit   3 nodes need attention
+                3 nodes: n-1 … n-3   pod is not Ready: ContainerCreating in container agent
+                    n-1
+                        no sandbox
+                        last warning: FailedMount: no \u{1b}[2Jsuch\nvolume
+            ");
+        insta::assert_snapshot!(text(true).split_once("\n\n").unwrap().1, @r"
+            logging/fluent-bit   3 nodes need attention
+                3 nodes: n-1 … n-3   pod is not Ready: ContainerCreating in container agent
+                    n-1
+                        no sandbox
+                        last warning: FailedMount: no \u{1b}[2Jsuch\nvolume
+                    n-2
+                        last warning: FailedMount: another
+                    n-3
+            ");
+    }
+
+    #[test]
+    fn several_namespaces_have_a_column() {
+        let mut status = examples::status();
+        status.daemon_sets.truncate(1);
+        let mut other = status.daemon_sets[0].clone();
+        (other.namespace, other.age_seconds) = ("kube-system".into(), None);
+        status.daemon_sets.push(other);
+        status.warnings = examples::guarded().warnings;
+        insta::assert_snapshot!(status_text(&status, &TextOptions::default()), @r"
+            NAMESPACE     NAME         DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE
+            logging       fluent-bit   40        40        40      40           40          <none>          41d
+            kube-system   fluent-bit   40        40        40      40           40          <none>          <unknown>
+
+            Warning: the snapshot has no managed fields: leftovers and conflicts are undecided
+            ");
+        assert_eq!(status_name(&status), "logging/fluent-bit\nkube-system/fluent-bit\n");
+    }
+
+    #[test]
+    fn a_lock_is_shown() {
+        let lock = |ago| LockStanding {
+            holder: "alice on build-7 (process 5)".to_owned(),
+            since: Some("2026-08-01T11:00:00Z".parse().unwrap()),
+            renewed_seconds_ago: Some(ago),
+            lease_seconds: 15,
+            live: ago < 15,
+        };
+        let mut status = examples::status();
+        status.daemon_sets.truncate(1);
+        status.daemon_sets[0].lock = Some(lock(4));
+        let mut gone = status.daemon_sets[0].clone();
+        (gone.name, gone.lock) = ("left".into(), Some(lock(600)));
+        status.daemon_sets.push(gone);
+        insta::assert_snapshot!(status_text(&status, &TextOptions::default()), @r"
+            NAME         DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE
+            fluent-bit   40        40        40      40           40          <none>          41d
+            left         40        40        40      40           40          <none>          41d
+
+            logging/fluent-bit
+                locked by alice on build-7 (process 5) since 2026-08-01T11:00:00Z, renewed 4s ago: the run is in progress
+
+            logging/left
+                locked by alice on build-7 (process 5) since 2026-08-01T11:00:00Z, renewed 10m ago: the 15s lease has expired; the next run acquires it
+            ");
+    }
+
+    #[test]
+    fn a_cluster_without_daemon_sets() {
+        let none = Status { daemon_sets: vec![], ..examples::status() };
+        assert_eq!(status_text(&none, &TextOptions::default()), "No DaemonSets found.\n");
+    }
+
+    #[test]
+    fn verbose_lists_every_node() {
+        let options = TextOptions { verbose: true, ..TextOptions::default() };
+        let text = status_text(&examples::status(), &options);
+        assert!((1..=12).all(|n| text.contains(&format!("\n        edge-a-{n:02}\n"))), "{text}");
+    }
+}

@@ -1,0 +1,348 @@
+//! Collects the manifests of a folder, by kubectl's rules for `-f` and `-R` (upstream:
+//! `ExpandPathsToFileVisitors`).
+//!
+//! One walk for commits and disks; [`Tree`] lists and loads for each. The walk stops at the limits
+//! below, whatever a repository contains. Not here: resolving a path to its folder (`git`, `disk`),
+//! and detecting folders that must be rendered first (`unrendered`).
+
+use std::collections::{HashMap, HashSet};
+
+use super::unrendered::{Renderer, Unrendered};
+use super::{Error, FILE_LIMIT, Read, Warning};
+use daemonset::model::ManifestFile;
+
+#[cfg(test)]
+mod tests;
+
+/// Size limit of a file that is searched for wanted content; repositories contain large lock files
+/// and API descriptions that are not manifests.
+pub(super) const SEARCH_LIMIT: usize = 64 << 20;
+
+/// Limits of a walk.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Manifest files searched.
+    files: usize,
+    /// Files and folders of any kind listed. A commit of a few hundred bytes can contain billions.
+    entries: usize,
+    /// Total bytes kept.
+    bytes: usize,
+    /// Total bytes searched. Packed, they may be a thousandth of that.
+    looked_at: usize,
+    /// Depth of nested folders.
+    depth: usize,
+}
+
+const LIMITS: Limits =
+    Limits { files: 100_000, entries: 5_000_000, bytes: 256 << 20, looked_at: 4 << 30, depth: 256 };
+
+/// A source with folders: a commit or a disk.
+pub(super) trait Tree {
+    /// Reference to a folder.
+    type Folder;
+    /// Reference to a file.
+    type File;
+    /// A folder's entries in any order. The path is for errors.
+    fn list(&self, folder: &Self::Folder, path: &str) -> Result<Vec<Entry<Self>>, Error>;
+    /// A file's bytes, or [`Error::TooLarge`] beyond [`SEARCH_LIMIT`].
+    fn load(&self, file: &Self::File, path: &str) -> Result<Vec<u8>, Error>;
+    /// Two paths to one file have the same identity.
+    fn identity(&self, file: &Self::File, path: &str) -> String;
+    /// An id shared by files of equal content, if it is known without reading them.
+    fn content_id(&self, file: &Self::File) -> Option<ContentId>;
+}
+
+/// An object's id in git.
+pub(super) type ContentId = [u8; 20];
+
+/// The result of searching a file.
+#[derive(Clone, Debug)]
+enum Look {
+    Wanted(Vec<u8>),
+    Unwanted {
+        is_lfs_pointer: bool,
+    },
+    /// Wanted and too large to keep, or too large to search.
+    TooLarge,
+}
+
+/// An entry of a folder.
+pub(super) struct Entry<T: Tree + ?Sized> {
+    /// Name of the entry, as [`shown`](super::shown::name).
+    pub(super) name: String,
+    /// Type of the entry.
+    pub(super) item: Item<T>,
+}
+
+/// Type of an entry.
+pub(super) enum Item<T: Tree + ?Sized> {
+    /// A folder.
+    Folder(T::Folder),
+    /// A regular file.
+    File(T::File),
+    /// A symbolic link.
+    Symlink,
+    /// A submodule.
+    Submodule,
+    /// A pipe, socket or device.
+    Special,
+}
+
+/// `true` if kubectl reads a file of this name from a folder.
+pub(super) fn is_manifest_name(name: &str) -> bool {
+    [".yaml", ".yml", ".json"].into_iter().any(|extension| name.ends_with(extension))
+}
+
+/// Collects the files that the walks find, within the limits.
+pub(super) struct Gather<'w> {
+    wanted: &'w dyn Fn(&[u8]) -> bool,
+    limits: Limits,
+    found: Read,
+    seen: HashSet<String>,
+    /// Files that are not kept, by content id: a commit may contain one file in a million places.
+    known: HashMap<ContentId, Look>,
+    warned: HashSet<Warning>,
+    entries: usize,
+    kept_bytes: usize,
+    looked_at: usize,
+}
+
+/// A folder that is still to be walked.
+struct Pending<F> {
+    folder: F,
+    path: String,
+    depth: usize,
+    /// Index of the unrendered folder that contains it.
+    within: Option<usize>,
+}
+
+impl<'w> Gather<'w> {
+    pub(super) fn new(wanted: &'w dyn Fn(&[u8]) -> bool) -> Self {
+        Self {
+            wanted,
+            limits: LIMITS,
+            found: Read::default(),
+            seen: HashSet::new(),
+            known: HashMap::new(),
+            warned: HashSet::new(),
+            entries: 0,
+            kept_bytes: 0,
+            looked_at: 0,
+        }
+    }
+
+    /// Adds a file, unless it was added before.
+    pub(super) fn file<T: Tree>(
+        &mut self,
+        tree: &T,
+        file: &T::File,
+        path: &str,
+    ) -> Result<(), Error> {
+        if self.seen.insert(tree.identity(file, path)) {
+            let look = self.look(tree, file, path)?;
+            self.add(path, look)?;
+        }
+        Ok(())
+    }
+
+    /// Adds content that was read elsewhere.
+    pub(super) fn content(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Error> {
+        let look = self.look_at(bytes);
+        self.add(path, look)
+    }
+
+    fn add(&mut self, path: &str, look: Look) -> Result<(), Error> {
+        let limit = self.limits.files;
+        if self.files_seen() >= limit {
+            return Err(Error::TooManyFiles { limit });
+        }
+        match look {
+            Look::Wanted(bytes) => {
+                self.count_bytes(bytes.len())?;
+                if is_lfs_pointer(&bytes) {
+                    self.warn(Warning::LfsPointer { path: path.to_owned() });
+                }
+                self.found.files.push(ManifestFile { path: path.into(), bytes });
+            }
+            Look::Unwanted { is_lfs_pointer } => {
+                if is_lfs_pointer {
+                    self.warn(Warning::LfsPointer { path: path.to_owned() });
+                }
+                self.found.passed_over += 1;
+            }
+            Look::TooLarge => {
+                return Err(Error::TooLarge { path: path.to_owned(), limit: FILE_LIMIT });
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches a file, once for equal content.
+    fn look<T: Tree>(&mut self, tree: &T, file: &T::File, path: &str) -> Result<Look, Error> {
+        let id = tree.content_id(file);
+        if let Some(look) = id.and_then(|id| self.known.get(&id)) {
+            return Ok(look.clone());
+        }
+        let look = match tree.load(file, path) {
+            Ok(bytes) => {
+                self.looked_at += bytes.len();
+                self.look_at(bytes)
+            }
+            Err(Error::TooLarge { .. }) => Look::TooLarge,
+            Err(error) => return Err(error),
+        };
+        let limit = self.limits.looked_at;
+        if self.looked_at > limit {
+            return Err(Error::TooMuchToSearch { limit });
+        }
+        match (&look, id) {
+            // Kept files are counted each time.
+            (Look::Wanted(_), _) | (_, None) => {}
+            (_, Some(id)) => drop(self.known.insert(id, look.clone())),
+        }
+        Ok(look)
+    }
+
+    fn look_at(&self, bytes: Vec<u8>) -> Look {
+        if !(self.wanted)(&bytes) {
+            Look::Unwanted { is_lfs_pointer: is_lfs_pointer(&bytes) }
+        } else if bytes.len() > FILE_LIMIT {
+            Look::TooLarge
+        } else {
+            Look::Wanted(bytes)
+        }
+    }
+
+    /// Adds a folder's manifests; with `recursive`, those of its sub-folders too.
+    pub(super) fn folder<T: Tree>(
+        &mut self,
+        tree: &T,
+        folder: T::Folder,
+        path: &str,
+        recursive: bool,
+    ) -> Result<(), Error> {
+        let top = Pending { folder, path: path.to_owned(), depth: 0, within: None };
+        let mut pending = vec![top];
+        while let Some(mut next) = pending.pop() {
+            let limit = self.limits.depth;
+            if next.depth > limit {
+                return Err(Error::TooDeep { path: next.path, limit });
+            }
+            let mut entries = tree.list(&next.folder, &next.path)?;
+            entries.sort_by(|one, other| one.name.cmp(&other.name));
+            self.count_entries(entries.len())?;
+            if next.within.is_none() {
+                next.within =
+                    Renderer::of(&entries).map(|renderer| self.unrendered(renderer, &next.path));
+            }
+            let below = self.entries(tree, entries, &next)?;
+            // Skipped files of an unrendered folder are counted with all sub-folders.
+            if recursive || next.within.is_some() {
+                pending.extend(below.into_iter().rev());
+            }
+        }
+        Ok(())
+    }
+
+    /// The collected files; an error if `place` contains no manifest file at all.
+    pub(super) fn finish(mut self, place: impl FnOnce() -> String) -> Result<Read, Error> {
+        let mut folders = HashSet::new();
+        self.found.unrendered.retain(|folder| folders.insert(folder.path.clone()));
+        if self.files_seen() == 0 && self.found.unrendered.is_empty() {
+            let links = self.found.warnings.iter();
+            let not_followed = links.filter(|w| matches!(w, Warning::Symlink { .. })).count();
+            return Err(Error::NoManifests { place: place(), not_followed });
+        }
+        Ok(self.found)
+    }
+
+    /// Adds a folder's files; returns its sub-folders.
+    fn entries<T: Tree>(
+        &mut self,
+        tree: &T,
+        entries: Vec<Entry<T>>,
+        above: &Pending<T::Folder>,
+    ) -> Result<Vec<Pending<T::Folder>>, Error> {
+        let mut below = Vec::new();
+        for entry in entries {
+            let is_manifest = is_manifest_name(&entry.name);
+            let path = || join(&above.path, &entry.name);
+            match (entry.item, above.within) {
+                (Item::Folder(folder), within) => {
+                    below.push(Pending { folder, path: path(), depth: above.depth + 1, within });
+                }
+                (Item::File(file), None) if is_manifest => self.file(tree, &file, &path())?,
+                (Item::File(file), Some(index)) if is_manifest => {
+                    self.file_left_out(tree, &file, &path(), index)?;
+                }
+                (Item::Symlink, None) if is_manifest => {
+                    self.warn(Warning::Symlink { path: path() });
+                }
+                (Item::Special, None) if is_manifest => {
+                    self.warn(Warning::Special { path: path() });
+                }
+                (Item::Submodule, None) => self.warn(Warning::Submodule { path: path() }),
+                (Item::File(_) | Item::Symlink | Item::Special | Item::Submodule, _) => {}
+            }
+        }
+        Ok(below)
+    }
+
+    /// Adds a wanted file to its unrendered folder. One that is too large is not an error: it would
+    /// not have been read anyway.
+    fn file_left_out<T: Tree>(
+        &mut self,
+        tree: &T,
+        file: &T::File,
+        path: &str,
+        index: usize,
+    ) -> Result<(), Error> {
+        let Look::Wanted(bytes) = self.look(tree, file, path)? else { return Ok(()) };
+        self.count_bytes(bytes.len())?;
+        self.found.unrendered[index].files.push(ManifestFile { path: path.into(), bytes });
+        Ok(())
+    }
+
+    fn unrendered(&mut self, renderer: Renderer, path: &str) -> usize {
+        let path = if path.is_empty() { "." } else { path };
+        let folder = Unrendered { renderer, path: path.into(), files: Vec::new() };
+        self.found.unrendered.push(folder);
+        self.found.unrendered.len() - 1
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        if self.warned.insert(warning.clone()) {
+            self.found.warnings.push(warning);
+        }
+    }
+
+    fn files_seen(&self) -> usize {
+        self.found.files.len() + self.found.passed_over
+    }
+
+    fn count_entries(&mut self, more: usize) -> Result<(), Error> {
+        self.entries += more;
+        let limit = self.limits.entries;
+        if self.entries > limit { Err(Error::TooManyEntries { limit }) } else { Ok(()) }
+    }
+
+    fn count_bytes(&mut self, more: usize) -> Result<(), Error> {
+        self.kept_bytes += more;
+        let limit = self.limits.bytes;
+        if self.kept_bytes > limit { Err(Error::TooMuch { limit }) } else { Ok(()) }
+    }
+}
+
+/// The path of an entry of a folder; the top has an empty path.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    match folder {
+        "" => name.to_owned(),
+        "/" => format!("/{name}"),
+        _ => format!("{folder}/{name}"),
+    }
+}
+
+/// The first line of the pointer format of Git LFS; real pointers are below 1 KiB.
+fn is_lfs_pointer(bytes: &[u8]) -> bool {
+    bytes.len() < 1024 && bytes.starts_with(b"version https://git-lfs.github.com/spec/")
+}

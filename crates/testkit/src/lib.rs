@@ -1,0 +1,10 @@
+//! What the tests of several crates share: random numbers and manifests, tables of invalid
+//! manifests, hostile text. It knows none of the other crates.
+
+#![allow(missing_docs, clippy::missing_panics_doc, reason = "for tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
+
+pub mod hostile_text;
+pub mod invalid;
+pub mod manifests;
+pub mod random;

@@ -1,0 +1,241 @@
+//! Approval before anything is written: the plan is shown, guards are checked, and the user is
+//! asked.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::io::{self, BufRead as _};
+
+use jiff::Timestamp;
+
+use super::daemon_set_apply::DaemonSetApply;
+use super::flags::{AllowFlags, CommonFlags};
+use super::in_sequence::{self, InSequence};
+use super::permitted;
+use super::progress::Format;
+use super::resume_rollback;
+use super::session::Session;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::report;
+use crate::shell::Shell;
+use crate::warnings;
+use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManagedBy, Snapshot};
+use executor::permissions::Errand;
+use planner::plan::{self, Binding, DaemonSetPlan, Guard, Plan, Prune, SourceInfo, Warning};
+use source::FilesVersion;
+
+/// A plan that is to be applied.
+pub(super) struct Asking<'a> {
+    /// The flags of the command.
+    pub args: &'a CommonFlags,
+    /// The plan to approve.
+    pub approved: &'a Plan,
+    /// The version of the manifests if they are plain files.
+    pub version: Option<&'a FilesVersion>,
+    /// The parts of the approved plan that must not change.
+    pub binding: Binding,
+}
+
+impl Asking<'_> {
+    /// Shows the plan made `now`, checks guards and permissions, and asks. `errands` are the writes
+    /// of the plan. With `before`, a saved plan is approved already: it is asked for again only on
+    /// a terminal.
+    ///
+    /// A guard about one DaemonSet blocks only that one; the others are applied.
+    ///
+    /// # Errors
+    /// Guards block the whole plan, a permission is missing, or the user does not approve.
+    pub(super) async fn approve(
+        &self,
+        now: &Plan,
+        errands: &[Errand],
+        before: bool,
+        session: &mut Session,
+    ) -> Result<Approved, Error> {
+        show(now, None, self.args, &session.shell)?;
+        let refusals = refusals(now, self.args.allow);
+        let refused = refused_alone(now, &refusals);
+        if !refusals.is_empty() {
+            let error = Error::Refused(refusals);
+            if refused.is_empty() {
+                return Err(error);
+            }
+            report(&error, session.shell.printer);
+        }
+        let open = now.daemon_sets.iter().filter(|one| !refused.contains(&one.key()));
+        if !open.clone().any(DaemonSetPlan::has_changes) {
+            return Ok(Approved { any: false, refused });
+        }
+        let is_open = |errand: &&Errand| !refused.iter().any(|key| errand.is_of(key));
+        let errands: Vec<Errand> = errands.iter().filter(is_open).cloned().collect();
+        permitted::check(&errands, permitted::held(now), session).await?;
+        if !self.args.yes && (session.shell.terminal || !before) {
+            ask(&session.shell)?;
+        }
+        Ok(Approved { any: true, refused })
+    }
+
+    /// Applies one DaemonSet after the other, except for those that guards block. The first that is
+    /// paused stops the rest, unless `--keep-going` is given.
+    ///
+    /// # Errors
+    /// One of them cannot be applied.
+    pub(super) async fn each(
+        &self,
+        desired: &[&DesiredDaemonSet],
+        refused: &BTreeSet<DaemonSetKey>,
+        session: &mut Session,
+    ) -> Result<Exit, Error> {
+        let Self { args, approved, version, binding } = *self;
+        let turn = |&desired| DaemonSetApply { args, approved, version, binding, desired };
+        let (not, each): (Vec<DaemonSetApply<'_>>, Vec<DaemonSetApply<'_>>) =
+            desired.iter().map(turn).partition(|turn| refused.contains(&turn.desired.key));
+        let first = not.iter().map(InSequence::order).min();
+        let exit = in_sequence::take_but(each, first, args.keep_going, session).await?;
+        Ok(if refused.is_empty() { exit } else { exit.or_more_severe(Exit::Refused) })
+    }
+}
+
+/// The result of an approval.
+pub(super) struct Approved {
+    /// Whether there are changes to apply.
+    pub any: bool,
+    /// The DaemonSets that a guard blocks.
+    pub refused: BTreeSet<DaemonSetKey>,
+}
+
+/// The DaemonSets that guards block individually; empty if nothing else is to be done, or if a
+/// guard is about the whole source.
+fn refused_alone(plan: &Plan, refusals: &[Guard]) -> BTreeSet<DaemonSetKey> {
+    let about: Option<BTreeSet<&str>> =
+        refusals.iter().map(|guard| guard.daemon_set.as_deref()).collect();
+    // A guard without a DaemonSet is about the whole source.
+    let Some(about) = about else { return BTreeSet::new() };
+    let is_refused = |one: &&DaemonSetPlan| about.contains(one.key().to_string().as_str());
+    let (refused, open): (Vec<_>, Vec<_>) = plan.daemon_sets.iter().partition(is_refused);
+    let acts = |one: &&DaemonSetPlan| one.has_changes() || one.managed_by == ManagedBy::DsApply;
+    if !open.iter().any(acts) {
+        return BTreeSet::new();
+    }
+    refused.into_iter().map(DaemonSetPlan::key).collect()
+}
+
+/// The input of a plan that is to be approved.
+pub(super) struct ApprovalRequest<'a> {
+    /// The DaemonSets.
+    pub desired: &'a [DesiredDaemonSet],
+    /// The origin of their manifests.
+    pub source: SourceInfo,
+    /// The warnings of reading them.
+    pub warnings: Vec<Warning>,
+    /// The DaemonSets to delete with `--prune`.
+    pub prune: Option<Prune<'a>>,
+}
+
+impl<'a> ApprovalRequest<'a> {
+    /// A request for these DaemonSets, without warnings and pruning.
+    pub(super) fn only(desired: &'a [DesiredDaemonSet], source: SourceInfo) -> Self {
+        Self { desired, source, warnings: Vec::new(), prune: None }
+    }
+}
+
+/// Plans a request on this snapshot. For a DaemonSet with an unfinished rollback, it plans the rest
+/// of the rollback.
+pub(super) fn planned(
+    snapshot: &Snapshot,
+    wanted: ApprovalRequest<'_>,
+    args: &CommonFlags,
+    created_at: Timestamp,
+) -> Plan {
+    let ApprovalRequest { desired, source, warnings, prune } = wanted;
+    let mut desired = Cow::Borrowed(desired);
+    for at in 0..desired.len() {
+        if let Some(goal) = resume_rollback::unfinished(snapshot, &desired[at], args) {
+            desired.to_mut()[at] = goal;
+        }
+    }
+    plan::plan(plan::Input {
+        force_conflicts: &args.ownership.names(),
+        prune,
+        source,
+        warnings,
+        created_at,
+        ..plan::Input::of(snapshot, &desired)
+    })
+}
+
+/// Prints a plan below an optional heading. Allowed guards are printed as warnings.
+pub(super) fn show(
+    plan: &Plan,
+    heading: Option<&str>,
+    args: &CommonFlags,
+    shell: &Shell,
+) -> Result<(), Error> {
+    let guards = refusals(plan, args.allow);
+    let allowed = plan.guards.iter().filter(|guard| args.allow.passes(guard.code));
+    warnings::print(&plan.warnings, shell.printer);
+    warnings::print(&allowed.map(as_warning).collect::<Vec<_>>(), shell.printer);
+    match args.output {
+        Format::Text | Format::Html => {
+            let plan = Plan { warnings: Vec::new(), guards, ..plan.clone() };
+            let text = render::plan_text(&plan, &shell.text_options(false));
+            let heading = heading.map(|words| format!("{words}\n")).unwrap_or_default();
+            shell.printer.out(format!("{heading}{text}")).map_err(Error::Output)
+        }
+        // JSON output has only events; for the plan there is `ds-plan -o json`.
+        Format::Json => Ok(()),
+    }
+}
+
+/// The warning for a guard that the command line allows.
+fn as_warning(guard: &Guard) -> Warning {
+    let Guard { code: _, message, allow_flag: _, daemon_set, nodes } = guard;
+    Warning {
+        code: "allowed".to_owned(),
+        message: format!("{message} (allowed)"),
+        daemon_set: daemon_set.clone(),
+        nodes: nodes.clone(),
+    }
+}
+
+/// Checks that a plan that was made again still matches the approved one.
+///
+/// # Errors
+/// It is stale, or a new guard blocks it.
+pub(super) fn check_not_stale(
+    approved: &Plan,
+    now: &Plan,
+    binding: Binding,
+    allow: AllowFlags,
+) -> Result<(), Error> {
+    let stale = plan::stale(approved, now, binding);
+    if !stale.is_empty() {
+        return Err(Error::Stale(stale));
+    }
+    not_refused(now, allow)
+}
+
+/// Checks that no guard blocks a plan.
+///
+/// # Errors
+/// The guards that no flag allows.
+pub(super) fn not_refused(plan: &Plan, allow: AllowFlags) -> Result<(), Error> {
+    let refusals = refusals(plan, allow);
+    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+}
+
+/// The guards of the plan that no flag allows.
+fn refusals(plan: &Plan, allow: AllowFlags) -> Vec<Guard> {
+    plan.guards.iter().filter(|guard| !allow.passes(guard.code)).cloned().collect()
+}
+
+/// Asks the user to continue; only `yes` is accepted.
+pub(super) fn ask(shell: &Shell) -> Result<(), Error> {
+    if !shell.terminal {
+        return Err(Error::NoTerminal);
+    }
+    shell.printer.err("Continue? Only `yes` is accepted: ");
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(Error::Answer)?;
+    if answer.trim() == "yes" { Ok(()) } else { Err(Error::Declined) }
+}

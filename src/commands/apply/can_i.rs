@@ -1,0 +1,156 @@
+//! `ds-apply can-i`: the permissions that a run needs, and whether the user has them.
+
+use std::fmt::Write as _;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::session::Session;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::flags::{GlobalFlags, ManagedByFlag, heading};
+use cluster::{Permission, Verdict};
+use daemonset::model::{DaemonSetKey, ManagedBy, NamespaceName};
+use executor::permissions::{self, Errand, Finding, Need, Weight, Work};
+
+/// List the permissions that a run needs, and whether you have them
+///
+/// Writes nothing. Exits with 1 when a required permission is missing or cannot be checked;
+/// optional ones do not count.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// DaemonSets; default: all of the namespace (-n)
+    #[arg(value_name = "NAMESPACE/NAME")]
+    names: Vec<DaemonSetKey>,
+
+    /// Controller that creates pods and revisions
+    #[arg(long, value_name = "CONTROLLER", default_value = "daemonset-controller")]
+    managed_by: ManagedByFlag,
+
+    /// Include the permissions that --prune needs
+    #[arg(long)]
+    prune: bool,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = heading::OUTPUT)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+pub(super) async fn run(
+    args: &Args,
+    global: &GlobalFlags,
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let findings = session
+        .unless_interrupted(async |_, cluster| {
+            let namespace = global.namespace.as_ref();
+            let namespace = namespace.unwrap_or_else(|| cluster.live().default_namespace());
+            let needs = permissions::needs(&errands(args, namespace));
+            Ok(permissions::ask(cluster, needs).await)
+        })
+        .await?;
+    let all = findings.iter().filter(|one| one.need.weight == Weight::Required);
+    let all = all.map(|one| &one.verdict).all(|verdict| *verdict == Verdict::Allowed);
+    let text = match args.output {
+        Format::Text => text(&findings, all),
+        Format::Json => format!("{:#}\n", document(&findings, all)),
+    };
+    session.shell.printer.out(text).map_err(Error::Output)?;
+    Ok(if all { Exit::Done } else { Exit::Failed })
+}
+
+/// Everything that a run can do.
+fn errands(args: &Args, namespace: &NamespaceName) -> Vec<Errand> {
+    let managed_by: ManagedBy = args.managed_by.into();
+    let mut works = vec![Work::Change { creates: true }];
+    works.extend(args.prune.then_some(Work::Remove));
+    let of = |work| {
+        let named = args.names.iter().map(move |key| Errand::with(key, managed_by, work));
+        let named: Vec<Errand> = named.collect();
+        let namespace = namespace.clone();
+        if named.is_empty() {
+            vec![Errand { namespace, name: None, managed_by, work }]
+        } else {
+            named
+        }
+    };
+    works.into_iter().flat_map(of).collect()
+}
+
+/// A table with one row per permission.
+fn text(findings: &[Finding], all: bool) -> String {
+    let head = ["RESOURCE", "VERB", "NAMESPACE", "ALLOWED", "FOR"].map(str::to_owned);
+    let rows: Vec<[String; 5]> = std::iter::once(head).chain(findings.iter().map(row)).collect();
+    let widths = [0, 1, 2, 3].map(|at| rows.iter().map(|row| row[at].len()).max().unwrap_or(0));
+    let mut text = String::new();
+    for [resource, verb, namespace, allowed, purpose] in &rows {
+        let [a, b, c, d] = widths;
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{resource:a$}  {verb:b$}  {namespace:c$}  {allowed:d$}  {purpose}");
+    }
+    if !all {
+        let short = findings
+            .iter()
+            .filter(|one| one.need.weight == Weight::Required && one.verdict != Verdict::Allowed);
+        let roles: std::collections::BTreeSet<_> = short.map(|one| one.need.role).collect();
+        let roles = roles.iter().map(|role| format!("{} ({})", role.name(), role.file()));
+        let _ = writeln!(text, "\nClusterRole: {}", roles.collect::<Vec<_>>().join(", "));
+    }
+    text
+}
+
+fn row(finding: &Finding) -> [String; 5] {
+    let Finding { need, verdict } = finding;
+    let Need { permission, names: _, purpose, weight, role: _ } = need;
+    let Permission { verb, resource, namespace } = permission;
+    let optional = match weight {
+        Weight::Required => "",
+        Weight::Optional => " (optional)",
+    };
+    [
+        resource.to_string(),
+        verb.to_string(),
+        namespace.as_ref().map_or_else(|| "*".to_owned(), ToString::to_string),
+        word(verdict).to_owned(),
+        format!("{purpose}{optional}"),
+    ]
+}
+
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allowed => "yes",
+        Verdict::Denied => "no",
+        Verdict::Unknown { why: _ } => "unknown",
+    }
+}
+
+fn document(findings: &[Finding], all: bool) -> Value {
+    let one = |finding: &Finding| {
+        let Finding { need, verdict } = finding;
+        let Need { permission, names: _, purpose, weight, role } = need;
+        let Permission { verb, resource, namespace } = permission;
+        let mut one = json!({
+            "verb": verb.as_str(),
+            "apiGroup": resource.group(),
+            "resource": resource.name(),
+            "namespace": namespace,
+            "allowed": word(verdict),
+            "optional": *weight == Weight::Optional,
+            "for": purpose.to_string(),
+            "clusterRole": role.name(),
+        });
+        if let Verdict::Unknown { why } = verdict {
+            one["why"] = why.clone().into();
+        }
+        one
+    };
+    let permissions: Vec<Value> = findings.iter().map(one).collect();
+    json!({ "allAllowed": all, "permissions": permissions })
+}

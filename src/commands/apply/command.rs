@@ -1,0 +1,279 @@
+//! `ds-apply apply`: applies the DaemonSets of a source, or a saved plan.
+
+use std::collections::BTreeSet;
+
+use super::approve::{ApprovalRequest, Approved, Asking, planned};
+use super::flags::{CommonFlags, DeletionFlags};
+use super::in_sequence;
+use super::permitted;
+use super::removal::{self, Removal};
+use super::saved::{SavedFlags, SavedPlan};
+use super::session::Session;
+use crate::error::{Error, Place};
+use crate::exit::Exit;
+use crate::flags::{GlobalFlags, NarrowFlags, SourceFlags, heading};
+use crate::input::{self, Desired, Reading, Selection};
+use crate::label_selector;
+use crate::prune::PruneFlags;
+use crate::shell::Shell;
+use cluster::{Scope, WritableCluster};
+use daemonset::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Snapshot};
+use planner::plan::{DaemonSetPlan, Difference, Plan, Prune, Stale};
+use source::{FilesVersion, ReferenceName};
+
+/// Apply the DaemonSets in git, or a saved plan (the default)
+///
+/// Prints the plan and asks; replaces pods within the budget; stops safely when new pods fail. Run
+/// it again to resume a run that was stopped or killed.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Only these DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = name)]
+    names: Vec<DaemonSetKey>,
+
+    #[command(flatten)]
+    saved: SavedFlags,
+
+    #[command(flatten)]
+    source: SourceFlags,
+
+    /// Require the commit to be in the history of this reference: `refs/remotes/origin/main`
+    #[arg(long, value_name = "REF", help_heading = heading::SOURCE, conflicts_with = "filename")]
+    require_ref: Option<ReferenceName>,
+
+    /// Only DaemonSets whose labels match: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a`, `!a`
+    #[arg(short = 'l', long = "selector", value_name = "SELECTOR")]
+    #[arg(help_heading = heading::NARROW, value_parser = label_selector::parse)]
+    selector: Option<LabelSelector>,
+
+    #[command(flatten)]
+    prune: PruneFlags,
+
+    /// Only resume rollouts that a run has left paused; start none
+    ///
+    /// Git must still declare the live template. A rollback that was started is finished too.
+    #[arg(long, conflicts_with_all = ["prune"], help_heading = heading::NARROW)]
+    resume: bool,
+
+    #[command(flatten)]
+    pub(super) common: CommonFlags,
+
+    #[command(flatten)]
+    deletion: DeletionFlags,
+}
+
+impl Args {
+    /// Whether the command plans from a source each time, and not from a saved plan.
+    pub(super) fn plans_again(&self) -> bool {
+        self.saved.plan.is_none()
+    }
+
+    /// The location of the manifests.
+    fn source(&self, saved: Option<&SavedPlan>) -> Result<SourceFlags, Error> {
+        let source = match saved {
+            Some(saved) => saved.source(&self.source)?,
+            None => self.source.clone(),
+        };
+        Ok(SourceFlags { require_ref: self.require_ref.clone(), ..source })
+    }
+
+    /// The flags for pruning: those recorded in a saved plan, otherwise those of the command line.
+    fn prune(&self, saved: Option<&SavedPlan>) -> PruneFlags {
+        saved.map_or_else(|| self.prune.clone(), |saved| PruneFlags::of_plan(&saved.plan.source))
+    }
+}
+
+/// Parses the name of a DaemonSet; the error mentions `--plan`, in case a file was meant.
+fn name(text: &str) -> Result<DaemonSetKey, String> {
+    text.parse().map_err(|error| format!("{error}; to apply a saved plan, use `--plan FILE`"))
+}
+
+pub(super) async fn run(
+    args: &Args,
+    global: &GlobalFlags,
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let prepared = session
+        .unless_interrupted(async |shell, cluster| prepare(args, global, shell, cluster).await)
+        .await?;
+    let Prepared { desired, now, saved, version, prune } = prepared;
+    let mut common = args.common.clone();
+    common.allow.deletion = args.deletion;
+    let approved = saved.as_ref().unwrap_or(&now);
+    let binding = args.saved.binding();
+    let asking = Asking { args: &common, approved, version: version.as_ref(), binding };
+    let errands = permitted::errands(&now);
+    let Approved { any, refused } =
+        asking.approve(&now, &errands, saved.is_some(), session).await?;
+    if !any {
+        // Without a controller in the cluster, pods may have to be reconciled without changes.
+        let mut kept = in_order(&desired);
+        kept.retain(|desired| desired.managed_by == ManagedBy::DsApply);
+        if !kept.is_empty() {
+            permitted::check(&errands, permitted::held(&now), session).await?;
+        }
+        return asking.each(&kept, &refused, session).await;
+    }
+    let exit = asking.each(&in_order(&desired), &refused, session).await?;
+    let declared = desired.iter().map(|one| one.key.clone()).collect();
+    match prune.of(&declared, &approved.source.prune_namespaces) {
+        None => Ok(exit),
+        Some(prune) => {
+            let gone = removal::keys(approved);
+            // A blocked deletion does not stop the other deletions.
+            let others = desired.iter().any(|one| refused.contains(&one.key));
+            let only_gone = exit == Exit::Refused && !others;
+            let so_far = if only_gone { Exit::Done } else { exit };
+            let keys = gone.difference(&refused).cloned().collect();
+            let done = remove(&asking, (prune, keys), so_far, session).await?;
+            Ok(exit.or_more_severe(done))
+        }
+    }
+}
+
+/// Deletes the DaemonSets that are no longer in the source, last and only if the rest succeeded.
+async fn remove(
+    asking: &Asking<'_>,
+    (prune, keys): (Prune<'_>, BTreeSet<DaemonSetKey>),
+    exit: Exit,
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let Asking { args, approved, version: _, binding } = *asking;
+    if keys.is_empty() {
+        return Ok(exit);
+    }
+    if exit != Exit::Done {
+        let names = keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let text = format!("not deleted, because the rest did not succeed: {names}\n");
+        session.shell.printer.err(text);
+        return Ok(exit);
+    }
+    removal::check_source(args, &approved.source, prune, session).await?;
+    let each =
+        keys.into_iter().map(|key| Removal { args, approved, binding, key, prune }).collect();
+    in_sequence::take(each, args.keep_going, session).await
+}
+
+/// The input of an apply.
+struct Prepared {
+    desired: Vec<DesiredDaemonSet>,
+    /// The plan on the current cluster: it is shown, and its guards apply.
+    now: Plan,
+    /// The DaemonSets of a saved plan, with everything else from the plan of `now`.
+    saved: Option<Plan>,
+    /// The version of the manifests if they are plain files.
+    version: Option<FilesVersion>,
+    /// The flags for DaemonSets that are no longer in the source.
+    prune: PruneFlags,
+}
+
+async fn prepare(
+    args: &Args,
+    global: &GlobalFlags,
+    shell: &Shell,
+    cluster: &WritableCluster,
+) -> Result<Prepared, Error> {
+    let saved = args.saved.read(&global.signature, shell)?;
+    if saved.is_none() && global.snapshot.is_none() && global.signature.is_demanded() {
+        return Err(Error::NothingSigned);
+    }
+    let prune = args.prune(saved.as_ref());
+    let names = saved.as_ref().map_or_else(|| args.names.clone(), SavedPlan::names);
+    let narrow = NarrowFlags { names, selector: args.selector.clone() };
+    prune.refuse_narrowed(&narrow, global.namespace.as_ref())?;
+    let source = args.source(saved.as_ref())?;
+    let selection =
+        Selection { namespace: global.namespace.as_ref(), flags: &narrow, place: Place::Manifests };
+    let default_namespace =
+        global.namespace.clone().unwrap_or_else(|| cluster.live().default_namespace().clone());
+    let every_file = prune.every_file();
+    let reading = Reading { flags: &source, base: None, every_file, default_namespace };
+    let read = input::desired(reading, &selection, shell);
+    let mut desired = read.map_err(|error| files_named(error, shell))?;
+    prune.mark(&mut desired)?;
+    if let Some(saved) = &saved {
+        saved.is_of(&desired.source)?;
+        all_of(&saved.plan, &desired.daemon_sets)?;
+    }
+    let scope = prune.scope(&desired.daemon_sets);
+    let snapshot = seen(&desired.daemon_sets, &scope, cluster, shell).await?;
+    let Desired { mut daemon_sets, source, version, warnings, judge, .. } = desired;
+    judge.all(&mut daemon_sets, &[], Some(&snapshot))?;
+    for desired in &mut daemon_sets {
+        args.common.pace.put_over(desired);
+    }
+    if args.resume {
+        let all = ApprovalRequest::only(&daemon_sets, source.clone());
+        let under_way = under_way(&planned(&snapshot, all, &args.common, shell.now));
+        daemon_sets.retain(|one| under_way.contains(&one.key));
+    }
+    let declared = daemon_sets.iter().map(|one| one.key.clone()).collect();
+    let namespaces = source.prune_namespaces.clone();
+    let gone = prune.of(&declared, &namespaces);
+    let wanted = ApprovalRequest { desired: &daemon_sets, source, warnings, prune: gone };
+    let mut now = planned(&snapshot, wanted, &args.common, shell.now);
+    let binding = args.saved.binding();
+    let saved = saved.map(|saved| saved.approved(&mut now, binding)).transpose()?;
+    Ok(Prepared { desired: daemon_sets, now, saved, version, prune })
+}
+
+/// Replaces the error of an unknown DaemonSet if a file has that name: a saved plan may be meant.
+fn files_named(error: Error, shell: &Shell) -> Error {
+    match error {
+        Error::NotFound { missing, place, known } => {
+            let is_file = |key: &&DaemonSetKey| shell.current_dir.join(key.to_string()).is_file();
+            match missing.iter().find(is_file) {
+                Some(file) => Error::FileAsName(file.to_string()),
+                None => Error::NotFound { missing, place, known },
+            }
+        }
+        error => error,
+    }
+}
+
+/// Reads the cluster; if that is forbidden, the error lists all other missing permissions, too.
+async fn seen(
+    desired: &[DesiredDaemonSet],
+    scope: &Scope,
+    cluster: &WritableCluster,
+    shell: &Shell,
+) -> Result<Snapshot, Error> {
+    match cluster.live().snapshot_for(desired, scope, shell.now).await {
+        Ok(snapshot) => Ok(snapshot),
+        Err(error) => {
+            let errands = permitted::errands_unseen(desired);
+            Err(permitted::besides(error, &errands, cluster).await)
+        }
+    }
+}
+
+/// The DaemonSets whose rollout a run has left paused.
+fn under_way(plan: &Plan) -> BTreeSet<DaemonSetKey> {
+    let under_way = plan.daemon_sets.iter().filter(|one| one.is_under_way());
+    under_way.map(DaemonSetPlan::key).collect()
+}
+
+/// Checks that a saved plan has exactly the DaemonSets of the source, before anything is written.
+fn all_of(approved: &Plan, desired: &[DesiredDaemonSet]) -> Result<(), Error> {
+    let gone = removal::keys(approved);
+    let planned: BTreeSet<DaemonSetKey> = approved
+        .daemon_sets
+        .iter()
+        .map(DaemonSetPlan::key)
+        .filter(|it| !gone.contains(it))
+        .collect();
+    let now: BTreeSet<DaemonSetKey> = desired.iter().map(|one| one.key.clone()).collect();
+    let more = now.difference(&planned).map(|key| (key, Difference::NotPlanned));
+    let fewer = planned.difference(&now).map(|key| (key, Difference::NoLongerDesired));
+    let stale = more.chain(fewer).map(|(key, what)| Stale { daemon_set: key.clone(), what });
+    let stale: Vec<Stale> = stale.collect();
+    if stale.is_empty() { Ok(()) } else { Err(Error::Stale(stale)) }
+}
+
+/// The DaemonSets in the order of their policies, else by name.
+fn in_order(desired: &[DesiredDaemonSet]) -> Vec<&DesiredDaemonSet> {
+    let mut all: Vec<_> = desired.iter().collect();
+    let order = |one: &DesiredDaemonSet| one.policy.as_ref().map_or(0, |it| it.spec.order);
+    all.sort_by_key(|one| (order(one), &one.key));
+    all
+}

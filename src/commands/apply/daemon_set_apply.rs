@@ -1,0 +1,293 @@
+//! The apply of one DaemonSet: lock, plan again on the live object, compare with the approved plan,
+//! dry run, force conflicts, roll out, check that a new plan is empty.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::approve::{ApprovalRequest, check_not_stale, planned};
+use super::flags::CommonFlags;
+use super::in_sequence::InSequence;
+use super::session::{Session, unlock};
+use super::{identity, progress, resume_rollback};
+use crate::error::Error;
+use crate::exit::Exit;
+use cluster::{Lock, WritableCluster, WriteError};
+use daemonset::controller::Owner;
+use daemonset::model::{
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DesiredDaemonSet, FAILED_TEMPLATES_ANNOTATION, ManagedBy,
+    PodTemplate, PolicySpec, Snapshot, short_commit,
+};
+use executor::{PreflightError, Trial};
+use planner::plan::{
+    Binding, Change, DaemonSetPlan, Guard, Plan, SourceInfo, after_apply, sent, template_digest,
+};
+use planner::rollout::{
+    self, Declared, Ending, Goal, Outcome, Provenance, Purpose, Target, Task, World, Write,
+};
+use source::FilesVersion;
+
+/// One DaemonSet to apply.
+pub(super) struct DaemonSetApply<'a> {
+    /// The flags of the command.
+    pub args: &'a CommonFlags,
+    /// The approved plan.
+    pub approved: &'a Plan,
+    /// The version of the manifests if they are plain files.
+    pub version: Option<&'a FilesVersion>,
+    /// The parts of the approved plan that must not change.
+    pub binding: Binding,
+    /// The DaemonSet.
+    pub desired: &'a DesiredDaemonSet,
+}
+
+impl InSequence for DaemonSetApply<'_> {
+    /// Applies the DaemonSet under its lock.
+    async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
+        let lock = session.lock(&self.desired.key, &self.args.pace, self.args.output).await?;
+        let done = self.under(&lock, session).await;
+        unlock(lock).await;
+        done
+    }
+
+    fn order(&self) -> i32 {
+        self.desired.policy.as_ref().map_or(0, |policy| policy.spec.order)
+    }
+}
+
+impl DaemonSetApply<'_> {
+    async fn under(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
+        let mut snapshot = self.snapshot(session).await?;
+        // The lock has the current value, even if the user may not list Leases.
+        let failed = lock.note(FAILED_TEMPLATES_ANNOTATION).await.unwrap_or_default();
+        snapshot.remember_failed(&self.desired.key, &failed);
+        let plan = self.planned(&snapshot);
+        check_not_stale(&self.approved_part(), &plan, self.binding, self.args.allow)?;
+        let Some(one) = plan.daemon_sets.first().filter(|_| plan.has_changes()) else {
+            return self.reconcile(lock, session).await;
+        };
+        match self.resume(one, &snapshot, lock, session).await {
+            Err(error) if one.pause.is_some() && error.is_forbidden() => {
+                let (daemon_set, source) = (self.desired.key.clone(), Box::new(error));
+                Err(Error::StaysPaused { daemon_set, source })
+            }
+            done => done,
+        }
+    }
+
+    /// Applies the plan.
+    async fn resume(
+        &self,
+        plan: &DaemonSetPlan,
+        snapshot: &Snapshot,
+        lock: &Arc<Lock>,
+        session: &mut Session,
+    ) -> Result<Exit, Error> {
+        let task = self.task(plan, snapshot, session)?;
+        let task = session
+            .unless_interrupted(async |_, cluster| {
+                self.prepare(task, plan, snapshot, cluster, lock).await
+            })
+            .await?;
+        let owner = owner(self.desired, None);
+        let ending = session.run_rollout(&owner, lock, task, self.args.output).await?;
+        self.look_again(&ending, session).await
+    }
+
+    /// Reconciles the pods of an empty plan, if `ds-apply` is the controller.
+    async fn reconcile(&self, lock: &Arc<Lock>, session: &mut Session) -> Result<Exit, Error> {
+        match self.desired.managed_by {
+            ManagedBy::DaemonSetController => {}
+            ManagedBy::DsApply => session.reconcile(&owner(self.desired, None), lock).await?,
+        }
+        Ok(Exit::Done)
+    }
+
+    async fn snapshot(&self, session: &mut Session) -> Result<Snapshot, Error> {
+        session.snapshot_for(&self.desired.key, std::slice::from_ref(self.desired)).await
+    }
+
+    /// The task of the rollout, with the planned template.
+    fn task(
+        &self,
+        plan: &DaemonSetPlan,
+        snapshot: &Snapshot,
+        session: &Session,
+    ) -> Result<Task, Error> {
+        let live = snapshot.daemon_set(&self.desired.key);
+        let target = Target {
+            uid: live.map(|live| live.uid.clone()),
+            template: self.merged(snapshot).spec.template,
+            declared: self.declared()?,
+            written: Arc::new(sent(self.desired)),
+            changes: plan.change != Change::None,
+        };
+        let goal = match resume_rollback::unfinished(snapshot, self.desired, self.args) {
+            Some(_) => Goal::GoBack,
+            None => Goal::Apply(target),
+        };
+        Ok(Task {
+            goal,
+            pace: self.pace(),
+            waves: plan.waves.clone(),
+            provenance: self.provenance(&self.approved.source, identity::by(&session.holder)),
+            deadline: session.ends(&self.args.pace, snapshot.observed_at),
+            allow_mass_eviction: self.args.allow.allow_mass_eviction,
+            failed_before: snapshot.has_failed(&self.desired.key, &plan.target_template),
+        })
+    }
+
+    /// Prepares the first step: dry run, then forcing conflicts. The template of the task becomes
+    /// the one that the server will store.
+    async fn prepare(
+        &self,
+        mut task: Task,
+        plan: &DaemonSetPlan,
+        snapshot: &Snapshot,
+        cluster: &WritableCluster,
+        lock: &Lock,
+    ) -> Result<Task, Error> {
+        let (key, now) = (&self.desired.key, snapshot.observed_at);
+        let live = snapshot.daemon_set(key);
+        let first = rollout::first_write(&task, &World::of(snapshot, key, true), now);
+        let asking = Preflight { turn: self, cluster, plan, now };
+        let template = match (first, live) {
+            // Nothing is written.
+            (None, None)
+            // A pod failed while no run was active: the last good template is written, which the
+            // server has accepted before, and not the planned one.
+            | (Some(Write { purpose: Purpose::Abort, .. }), _) => return Ok(task),
+            (Some(first), Some(before)) if !plan.forced_conflicts.is_empty() => {
+                let merged =
+                    Write { written: self.merged(snapshot).raw, live: None, ..first.clone() };
+                asking.template(live, Trial::Outcome(&merged.object())).await?;
+                let taken =
+                    executor::force_conflicts(cluster, &lock.writer(), before, &plan.forced_conflicts, now)
+                        .await?;
+                // The request depends on the fields that are ours now.
+                let first = Write { live: Some(Arc::clone(&taken.raw)), ..first };
+                asking.template(Some(&taken), Trial::Apply(&first.object())).await?
+            }
+            (Some(first), live) => asking.template(live, Trial::Apply(&first.object())).await?,
+            // The live object was accepted already; its pods have to be accepted, too.
+            (None, Some(live)) => {
+                executor::try_pod(cluster, &Owner::from(live)).await?;
+                live.spec.template.clone()
+            }
+        };
+        if let Goal::Apply(target) = &mut task.goal {
+            target.template = template;
+        }
+        Ok(task)
+    }
+
+    /// The DaemonSet as the plan expects it after the apply.
+    fn merged(&self, snapshot: &Snapshot) -> DesiredDaemonSet {
+        after_apply(snapshot, self.desired, &self.args.ownership.names())
+    }
+
+    /// The plan of this DaemonSet, on the current cluster.
+    fn planned(&self, snapshot: &Snapshot) -> Plan {
+        let desired = std::slice::from_ref(self.desired);
+        let Plan { source, created_at, .. } = self.approved;
+        planned(snapshot, ApprovalRequest::only(desired, source.clone()), self.args, *created_at)
+    }
+
+    /// The part of the approved plan about this DaemonSet.
+    fn approved_part(&self) -> Plan {
+        let mut approved = self.approved.clone();
+        approved.daemon_sets.retain(|one| one.key() == self.desired.key);
+        approved
+    }
+
+    fn declared(&self) -> Result<Declared, Error> {
+        let value = self.desired.raw["spec"]["updateStrategy"].clone();
+        Declared::from_json(value).map_err(Error::Declared)
+    }
+
+    fn pace(&self) -> PolicySpec {
+        self.desired.policy.as_ref().map(|policy| policy.spec.clone()).unwrap_or_default()
+    }
+
+    fn provenance(&self, source: &SourceInfo, by: String) -> Provenance {
+        let (commit, subject) = match self.version {
+            Some(FilesVersion { id, subject }) => (Some(id), subject.as_ref()),
+            None => (source.commit.as_ref(), source.subject.as_ref()),
+        };
+        let written = self.desired.annotations.get(CHANGE_CAUSE_ANNOTATION).map(str::to_owned);
+        let of_commit =
+            commit.zip(subject).map(|(id, subject)| format!("{} {subject}", short_commit(id)));
+        Provenance {
+            commit: commit.cloned(),
+            plan_digest: self.approved.digest.clone(),
+            change_cause: written.or(of_commit),
+            by: Some(by),
+        }
+    }
+
+    /// Checks that a new plan is empty, if the rollout is done.
+    async fn look_again(&self, ending: &Ending, session: &mut Session) -> Result<Exit, Error> {
+        let exit = progress::exit(&ending.outcome);
+        if ending.outcome != Outcome::Done {
+            return Ok(exit);
+        }
+        let snapshot = self.snapshot(session).await?;
+        let plan = self.planned(&snapshot);
+        let changed = plan.daemon_sets.iter().find(|one| one.change != Change::None);
+        match changed {
+            None => Ok(exit),
+            Some(one) => {
+                let paths = one.changes.iter().map(|change| change.path.clone()).collect();
+                Err(Error::NotSettled { daemon_set: one.key(), paths })
+            }
+        }
+    }
+}
+
+/// The dry run before anything is written.
+struct Preflight<'a> {
+    turn: &'a DaemonSetApply<'a>,
+    cluster: &'a WritableCluster,
+    plan: &'a DaemonSetPlan,
+    now: Timestamp,
+}
+
+impl Preflight<'_> {
+    /// The template that the server will store; it must be the planned one.
+    async fn template(
+        &self,
+        live: Option<&DaemonSet>,
+        trial: Trial<'_>,
+    ) -> Result<PodTemplate, Error> {
+        let Self { turn: DaemonSetApply { desired, args, .. }, cluster, plan, now } = *self;
+        let answer =
+            match executor::preflight(cluster, live, trial, &owner(desired, live), now).await {
+                Err(PreflightError::DaemonSet(WriteError::Conflict { fields, .. })) => {
+                    let owned = fields.iter().map(|it| (it.path.as_str(), it.manager.as_str()));
+                    return Err(Error::Refused(vec![Guard::force_conflicts(&desired.key, owned)]));
+                }
+                answer => answer?,
+            };
+        let template = answer.spec.template;
+        let as_planned = template_digest(template.raw()) == plan.target_template;
+        if as_planned || args.allow.allow_mutation {
+            return Ok(template);
+        }
+        Err(Error::Mutated(desired.key.clone()))
+    }
+}
+
+/// The owner of the pod in the dry run.
+fn owner<'a>(desired: &'a DesiredDaemonSet, live: Option<&'a DaemonSet>) -> Owner<'a> {
+    Owner {
+        key: &desired.key,
+        managed_by: desired.managed_by,
+        uid: live.map(|live| &live.uid),
+        annotations: &desired.annotations,
+        spec: &desired.spec,
+        generation: 1,
+        template_generation: None,
+        status: live.map(|live| live.status).unwrap_or_default(),
+        terminating: false,
+    }
+}

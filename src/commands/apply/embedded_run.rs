@@ -1,0 +1,65 @@
+//! `ds-apply` on an embedded cluster of the caller: many runs of several users on one cluster,
+//! without a process for each of them.
+//!
+//! Below this, the code is that of a real run. Not here: the cluster (`simulator`).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use clap::Parser;
+use tokio::sync::mpsc;
+
+use super::session::Session;
+use super::{Command, DsApply, in_session};
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::printer::Printer;
+use crate::shell::Shell;
+use cluster::Holder;
+use embedded::World;
+use executor::Interrupt;
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The outcome of the run.
+    pub exit: Exit,
+    /// The error that it would have printed, if it failed.
+    pub error: Option<String>,
+}
+
+/// Runs `ds-apply` with these arguments on an embedded cluster, as this user, in this folder. It
+/// prints nothing and does not ask. Call it on virtual time
+/// ([`on_virtual_time`](embedded::on_virtual_time)). Dropping the future is like killing
+/// the run, except that it releases its lock if it still reaches the cluster.
+pub async fn ds_apply_at(
+    world: &World,
+    user: &str,
+    folder: &Path,
+    interrupts: mpsc::Receiver<Interrupt>,
+    line: &[&str],
+) -> Ended {
+    let arguments = ["ds-apply"].iter().chain(line);
+    let DsApply { apply, global, command } = match DsApply::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => return Ended { exit: Exit::Usage, error: Some(error.to_string()) },
+    };
+    let command = command.unwrap_or_else(|| Command::Apply(Box::new(apply)));
+    let shell = Shell {
+        printer: Printer::silent(),
+        environment: BTreeMap::new(),
+        current_dir: folder.to_owned(),
+        now: world.clock().now(),
+        terminal: false,
+        draws: false,
+        width: None,
+    };
+    let name = || user.to_owned();
+    let holder = Holder { host: name(), pid: 0, user: name(), run: None, id: name() };
+    let cluster = world.cluster_of(user).writable();
+    let mut session = Session::on(cluster, &shell, holder, world.clock().for_leases(), interrupts);
+    match in_session(command, &global, &mut session).await {
+        Ok(exit) => Ended { exit, error: None },
+        Err(error) => Ended { exit: error.exit(), error: Some(Report(&error).to_string()) },
+    }
+}

@@ -1,0 +1,407 @@
+//! Progress of a run and its end: one line per event, or a bar on a terminal.
+
+mod bar;
+mod timing;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use clap::ValueEnum;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use bar::Bar;
+
+use super::evidence::Evidence;
+use crate::exit::Exit;
+use crate::printer::Printer;
+use crate::shell::Shell;
+use cluster::LockWait;
+use daemonset::model::{DaemonSetKey, NodeName};
+use planner::plan::{LockStanding, Reason};
+use planner::rollout::{Ending, Outcome, PauseReason, Report, RolledBack};
+use render::neutral;
+
+/// Seconds after which a line is printed even if only numbers have changed.
+const HEARTBEAT: i64 = 30;
+
+/// Number of nodes that are listed in one message.
+const NAMED: usize = 20;
+
+/// `--output` of `ds-apply`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// One line per event
+    Text,
+    /// One JSON object per line
+    Json,
+    /// Text on standard error; at the end, an HTML page on standard output
+    Html,
+}
+
+/// Reports the rollout of one DaemonSet.
+pub(super) struct ProgressReporter<'a> {
+    key: &'a DaemonSetKey,
+    format: Format,
+    printer: Printer,
+    /// The bar, on a terminal.
+    bar: Option<Bar>,
+    last_line: Option<Timestamp>,
+    /// The last line, so that a retried request is not reported again.
+    last_words: String,
+}
+
+impl<'a> ProgressReporter<'a> {
+    pub(super) fn new(key: &'a DaemonSetKey, format: Format, shell: &Shell) -> Self {
+        let bar = (shell.draws && format == Format::Text).then(|| Bar::new(key));
+        let printer = shell.printer;
+        Self { key, format, printer, bar, last_line: None, last_words: String::new() }
+    }
+
+    /// A reporter without a bar, for single lines.
+    pub(super) fn plain(key: &'a DaemonSetKey, format: Format, printer: Printer) -> Self {
+        Self { key, format, printer, bar: None, last_line: None, last_words: String::new() }
+    }
+
+    /// Reports one event.
+    pub(super) fn tell(&mut self, report: &Report, now: Timestamp) {
+        if self.bar.as_mut().is_some_and(|bar| bar.takes(report, now)) {
+            return;
+        }
+        let is_number = matches!(report, Report::Progress(_));
+        let silent = self.last_line.map_or(i64::MAX, |last| now.duration_since(last).as_secs());
+        if is_number && self.format != Format::Json && silent < HEARTBEAT {
+            return;
+        }
+        self.last_line = Some(now);
+        let words = report.to_string();
+        match self.format {
+            Format::Text | Format::Html if words == self.last_words => {}
+            Format::Text | Format::Html => self.line(now, &words),
+            Format::Json => self.json(now, report.code(), &words, report.data()),
+        }
+        self.last_words = words;
+    }
+
+    /// Reports an event that is not part of a rollout.
+    pub(super) fn say(&self, now: Timestamp, event: &str, words: &str) {
+        self.say_with(now, event, words, json!({}));
+    }
+
+    /// Reports the holder of the lock that the run waits for; `local` is the local time, used if
+    /// the server sends no time.
+    pub(super) fn waits(&self, wait: &LockWait, local: Timestamp) {
+        let now = wait.now.unwrap_or(local);
+        let (words, data) = waiting(wait, now);
+        self.say_with(now, "waitingForLock", &words, data);
+    }
+
+    /// Reports that the clocks of the API servers differ.
+    pub(super) fn clocks_differ(&self, apart: SignedDuration, now: Timestamp) {
+        let words = format!(
+            "warning: the clocks of the API servers are {apart:#} apart; the earlier time counts, \
+             so new pods may take longer to be available"
+        );
+        self.say_with(now, "clocksDiffer", &words, json!({"seconds": apart.as_secs()}));
+    }
+
+    fn say_with(&self, now: Timestamp, event: &str, words: &str, data: Value) {
+        match self.format {
+            Format::Text | Format::Html => self.line(now, words),
+            Format::Json => self.json(now, event, words, data),
+        }
+    }
+
+    /// Reports the outcome, and the nodes that are not up to date.
+    pub(super) fn end(&self, ending: &Ending, evidence: &Evidence, now: Timestamp) {
+        let Ending { outcome, interrupted: _, replaced, left } = ending;
+        if let Some(bar) = &self.bar {
+            bar.clear();
+        }
+        match self.format {
+            Format::Json => {
+                let data = json!({
+                    "exitCode": exit(outcome).code(),
+                    "replaced": replaced.len(),
+                    "slowest": timing::slowest(replaced).map(timing::data).collect::<Vec<_>>(),
+                    "evidence": evidence.data(),
+                    "left": left.iter().map(|(node, why)| (node.as_str(), codes(why))).collect::<BTreeMap<_, _>>(),
+                });
+                self.json(now, "ended", &outcome.to_string(), data);
+            }
+            Format::Text | Format::Html => {
+                for words in words_of(ending, evidence, self.key) {
+                    self.line(now, &words);
+                }
+            }
+        }
+    }
+
+    fn line(&self, now: Timestamp, text: &str) {
+        let line = format!("{} {}  {}\n", Clock(now), self.key, neutral::line(text));
+        // A failed write to standard output does not stop a rollout.
+        let print = || drop(self.printer.out(line));
+        match &self.bar {
+            Some(bar) => bar.above(print),
+            None => print(),
+        }
+    }
+
+    fn json(&self, now: Timestamp, event: &str, message: &str, data: Value) {
+        let mut line = json!({
+            "time": now, "daemonSet": self.key.to_string(), "event": event, "message": message,
+        });
+        if let (Value::Object(line), Value::Object(data)) = (&mut line, data) {
+            line.extend(data);
+        }
+        drop(self.printer.out(format!("{line}\n")));
+    }
+}
+
+/// The message and the data of waiting for a lock.
+fn waiting(wait: &LockWait, now: Timestamp) -> (String, Value) {
+    let LockWait { holder, now: _, unless_renewed, timeout } = wait;
+    let lock = LockStanding::of(holder, now);
+    let (timeout, free) = (timeout.as_secs(), unless_renewed.as_secs());
+    let words = format!(
+        "{lock}; waiting at most {timeout}s; the lock expires in {free}s unless it is renewed"
+    );
+    (words, json!({"lock": lock, "waitSeconds": timeout, "freeInSeconds": free}))
+}
+
+/// The lines about the end: outcome, failed and unfinished nodes, durations, next steps.
+fn words_of(ending: &Ending, evidence: &Evidence, key: &DaemonSetKey) -> Vec<String> {
+    let Ending { outcome, interrupted: _, replaced, left } = ending;
+    let failed = outcome.failed();
+    let mut words = vec![outcome.to_string()];
+    words.extend(some_of(failed.into_iter().flatten().map(|(node, it)| {
+        let below = evidence.of(node).into_iter().map(|line| format!("    {line}"));
+        [vec![format!("{node}: {it}")], below.collect()].concat()
+    })));
+    // Failed nodes are listed above already.
+    let is_reported = |node: &NodeName| failed.is_some_and(|failed| failed.contains_key(node));
+    words.extend(some_of(left.iter().filter(|(node, _)| !is_reported(node)).map(|(node, why)| {
+        let why: Vec<String> = why.iter().map(ToString::to_string).collect();
+        vec![format!("{node}: {}", why.join("; "))]
+    })));
+    words.extend(timing::words(replaced));
+    words.extend(ways(outcome, key));
+    words
+}
+
+/// The lines of the first nodes, indented, and the number of the others.
+fn some_of(nodes_said: impl Iterator<Item = Vec<String>>) -> Vec<String> {
+    let mut all: Vec<Vec<String>> = nodes_said.collect();
+    let more = all.len().saturating_sub(NAMED);
+    all.truncate(NAMED);
+    let mut lines: Vec<String> =
+        all.into_iter().flatten().map(|line| format!("  {line}")).collect();
+    if more > 0 {
+        lines.push(format!("  and {} more", nodes(more)));
+    }
+    lines
+}
+
+fn codes(reasons: &[Reason]) -> Vec<&'static str> {
+    reasons.iter().map(Reason::code).collect()
+}
+
+/// The next steps: how to resume, and how to roll back.
+fn ways(outcome: &Outcome, key: &DaemonSetKey) -> Vec<String> {
+    let on = "to resume: run it again";
+    let retry = "to resume: fix the cause and run it again, with --retry for the same template";
+    let back = format!("to roll back: ds-apply undo {key}");
+    let release = format!("to let the controller continue by itself: ds-apply release {key}");
+    match outcome {
+        Outcome::Aborted { .. } | Outcome::Paused { why: PauseReason::Failed { .. } } => {
+            vec![retry.to_owned(), back]
+        }
+        Outcome::Paused { why: PauseReason::Refused { .. } } => {
+            let grant = format!(
+                "to resume: fix what the server refuses (ds-apply can-i {key}) and run it again"
+            );
+            vec![grant, back, release]
+        }
+        Outcome::Paused { .. } | Outcome::Interrupted => vec![on.to_owned(), back],
+        Outcome::Stale { held: true, .. } => {
+            vec!["to resume: review the new plan and apply it".to_owned(), back, release]
+        }
+        Outcome::Done
+        | Outcome::Stale { held: false, .. }
+        | Outcome::Gone { .. }
+        | Outcome::LockLost
+        | Outcome::Failed { .. } => Vec::new(),
+    }
+}
+
+fn nodes(count: usize) -> String {
+    format!("{count} node{}", if count == 1 { "" } else { "s" })
+}
+
+/// The outcome of the process for the outcome of a rollout.
+pub(super) fn exit(outcome: &Outcome) -> Exit {
+    match outcome {
+        Outcome::Done => Exit::Done,
+        Outcome::Paused { .. } | Outcome::Stale { held: true, .. } => Exit::Paused,
+        Outcome::Aborted { rolled_back, .. } => match rolled_back {
+            None | Some(RolledBack::Fully | RolledBack::Failed(_) | RolledBack::Stopped(_)) => {
+                Exit::Paused
+            }
+        },
+        Outcome::Stale { held: false, .. } | Outcome::Gone { .. } => Exit::Stale,
+        Outcome::Interrupted => Exit::Interrupted,
+        Outcome::LockLost => Exit::Locked,
+        Outcome::Failed { .. } => Exit::Failed,
+    }
+}
+
+/// A time of day, in UTC.
+struct Clock(Timestamp);
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.strftime("%H:%M:%SZ"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daemonset::model::LockHolder;
+    use planner::rollout::{Interference, NotAborted, PodFailure, Replaced};
+
+    fn failed(nodes: usize) -> BTreeMap<NodeName, PodFailure> {
+        let node = |at: usize| format!("n-{at:02}").as_str().into();
+        let pod_failure =
+            || PodFailure::Restarts { pod: "agent-x".into(), restarts: 4, allowed: 3 };
+        (0..nodes).map(|at| (node(at), pod_failure())).collect()
+    }
+
+    fn words(outcome: Outcome) -> Vec<String> {
+        let left = ["n-00", "z-99"].map(|node| (node.into(), vec![Reason::NoPod]));
+        let replaced = |seconds: i64| Replaced {
+            node: format!("r-{seconds}").as_str().into(),
+            wave: Some(1),
+            seconds,
+            leaving: None,
+            restarts: 0,
+        };
+        let (replaced, left) = ([9, 11, 10].map(replaced).into(), left.into());
+        let ending = Ending { outcome, interrupted: false, replaced, left };
+        words_of(&ending, &Evidence::default(), &DaemonSetKey::new("log", "agent"))
+    }
+
+    #[test]
+    fn the_end_lists_nodes_and_next_steps() {
+        let replaced = "3 nodes replaced, each in 9s to 11s";
+        let [first, last] = ["  n-00: node has no pod yet", "  z-99: node has no pod yet"];
+        let why = "  n-00: pod agent-x restarted 4 times, at most 3 allowed";
+        let back = "to roll back: ds-apply undo log/agent";
+        let again = "to resume: fix the cause and run it again, with --retry for the same template";
+        for (outcome, want) in [
+            (Outcome::Done, vec!["done", first, last, replaced]),
+            (
+                Outcome::Aborted { failed: failed(1), to: "agent-a".into(), rolled_back: None },
+                vec![
+                    "aborted: new pods failed on 1 node; agent-a is live",
+                    why,
+                    last,
+                    replaced,
+                    again,
+                    back,
+                ],
+            ),
+            (
+                Outcome::Paused {
+                    why: PauseReason::Failed {
+                        failed: failed(1),
+                        not_aborted: Some(NotAborted::NothingBefore),
+                    },
+                },
+                vec![
+                    "paused: new pods failed on 1 node; not aborted: there is no earlier template to roll \
+                     back to",
+                    why,
+                    last,
+                    replaced,
+                    again,
+                    back,
+                ],
+            ),
+            (
+                Outcome::Paused { why: PauseReason::Timeout },
+                vec![
+                    "paused: the run timed out",
+                    first,
+                    last,
+                    replaced,
+                    "to resume: run it again",
+                    back,
+                ],
+            ),
+            (
+                Outcome::Stale { change: Interference::Strategy, held: false },
+                vec!["stopped: the update strategy was changed", first, last, replaced],
+            ),
+        ] {
+            assert_eq!(words(outcome), want);
+        }
+    }
+
+    #[test]
+    fn waiting_for_a_lock_names_its_holder() {
+        let at = |text: &str| -> Timestamp { text.parse().unwrap() };
+        let now = at("2026-01-01T12:00:00Z");
+        let holder = LockHolder {
+            name: "alice on h (process 1)".into(),
+            since: Some(at("2026-01-01T11:00:00Z")),
+            renewed: Some(at("2026-01-01T11:59:58Z")),
+            lease_seconds: 15,
+        };
+        let [unless_renewed, timeout] = [25, 30].map(std::time::Duration::from_secs);
+        let wait = LockWait { holder, now: Some(now), unless_renewed, timeout };
+        let (words, data) = waiting(&wait, now);
+        assert_eq!(
+            words,
+            "locked by alice on h (process 1) since 2026-01-01T11:00:00Z, renewed 2s ago: the run \
+             is in progress; waiting at most 30s; the lock expires in 25s unless it is renewed"
+        );
+        assert_eq!(
+            data,
+            json!({
+                "lock": {
+                    "holder": "alice on h (process 1)", "since": "2026-01-01T11:00:00Z",
+                    "renewedSecondsAgo": 2, "leaseSeconds": 15, "live": true,
+                },
+                "waitSeconds": 30, "freeInSeconds": 25,
+            })
+        );
+    }
+
+    #[test]
+    fn many_nodes_are_counted() {
+        let outcome =
+            Outcome::Aborted { failed: failed(25), to: "agent-a".into(), rolled_back: None };
+        let words = words(outcome);
+        assert_eq!(words[NAMED + 1], "  and 5 nodes more");
+        assert_eq!(words.iter().filter(|line| line.contains("restarted")).count(), NAMED);
+    }
+
+    #[test]
+    fn each_ending_has_its_exit_code() {
+        let held = |why| Outcome::Paused { why };
+        let stale = |held| Outcome::Stale { change: Interference::Pause, held };
+        for (outcome, code) in [
+            (Outcome::Done, 0),
+            (held(PauseReason::Timeout), 4),
+            (Outcome::Aborted { failed: failed(1), to: "a".into(), rolled_back: None }, 4),
+            (stale(true), 4),
+            (stale(false), 5),
+            (Outcome::Gone { replaced_by: None }, 5),
+            (Outcome::LockLost, 7),
+            (Outcome::Interrupted, 130),
+        ] {
+            assert_eq!(exit(&outcome).code(), code, "{outcome}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `ds-apply --rehearse`: the same run on an embedded copy of the cluster, on virtual time.
+//!
+//! Below this, the code is that of a real rollout; only the client and the clock differ. Not here:
+//! the embedded cluster (`simulator`).
+
+mod usage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::mpsc;
+
+use self::usage::Usage;
+use super::identity;
+use super::session::Session;
+use super::{Command, in_session};
+use crate::connection;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::flags::GlobalFlags;
+use crate::shell::Shell;
+use cluster::{Holder, Scope};
+use daemonset::model::{Faults, Snapshot};
+use embedded::{Rehearsal, Timings, World, on_virtual_time};
+use executor::Interrupt;
+
+/// Heading of the flags of a rehearsal.
+const REHEARSAL: &str = "Rehearsal";
+
+/// The flags of a rehearsal.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(super) struct RehearsalFlags {
+    /// Rehearse on an embedded copy of the live or recorded cluster, which is only read
+    #[arg(long, help_heading = REHEARSAL)]
+    pub(super) rehearse: bool,
+
+    /// Faults to inject: a document of kind Faults
+    #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]
+    fault: Option<PathBuf>,
+
+    /// Write the resulting cluster to a file, as `ds-plan snapshot` does
+    #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]
+    save: Option<PathBuf>,
+
+    /// Random seed: the same number gives the same run
+    #[arg(long, value_name = "N", help_heading = REHEARSAL, requires = "rehearse")]
+    #[arg(default_value_t = 0)]
+    seed: u64,
+}
+
+pub(super) async fn run(
+    command: Command,
+    global: GlobalFlags,
+    shell: Shell,
+    interrupts: mpsc::Receiver<Interrupt>,
+) -> Result<Exit, Error> {
+    if matches!(command, Command::Release(_)) {
+        return Err(Error::ReleaseRehearsed);
+    }
+    let flags = command.common().map(|common| common.rehearsal.clone()).unwrap_or_default();
+    let scope = scope(&command, &global);
+    let snapshot = connection::open(&global, &shell).await?.snapshot(&scope, &shell).await?;
+    let faults = flags.fault.as_deref().map(read_faults).transpose()?;
+    let rehearsal = Rehearsal {
+        timings: Timings::seen_in(&snapshot),
+        faults: faults.unwrap_or_default(),
+        seed: flags.seed,
+    };
+    // Virtual time needs a thread with its own runtime.
+    let work = move || {
+        let on_it = OnIt { command, global, shell, save: flags.save };
+        on_virtual_time(on_it.run(snapshot, rehearsal, interrupts))
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(Error::Process)?,
+        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+    }
+}
+
+/// The namespaces to read. No other request is sent, so any user who may plan may rehearse.
+fn scope(command: &Command, global: &GlobalFlags) -> Scope {
+    match (command.names(), &global.namespace) {
+        (Some(names), _) => {
+            Scope::Namespaces(names.iter().map(|key| key.namespace.clone()).collect())
+        }
+        (None, Some(one)) => Scope::Namespaces([one.clone()].into()),
+        (None, None) => Scope::All,
+    }
+}
+
+/// The rehearsed run, on virtual time.
+struct OnIt {
+    command: Command,
+    global: GlobalFlags,
+    shell: Shell,
+    save: Option<PathBuf>,
+}
+
+impl OnIt {
+    async fn run(
+        mut self,
+        snapshot: Snapshot,
+        rehearsal: Rehearsal,
+        interrupts: mpsc::Receiver<Interrupt>,
+    ) -> Result<Exit, Error> {
+        let seed = rehearsal.seed;
+        let world = World::begin(&snapshot, rehearsal).map_err(Error::Rehearsal)?;
+        let nodes = snapshot.nodes.len();
+        self.shell.now = snapshot.observed_at;
+        drop(snapshot);
+        // Everything is deterministic, including the identity of the lock holder.
+        let holder = Holder { id: format!("{seed:016x}"), ..identity::holder(&self.shell)? };
+        let again = planned_again(&self.command);
+        let usage = Usage::of(world.server().clone());
+        let output = self.command.output();
+        let mut on = session_on(&self.shell, &world, holder.clone(), interrupts).telling(output);
+        let done = in_session(self.command.approved(), &self.global, &mut on).await;
+        let (took, printer) = (world.clock().now(), self.shell.printer);
+        let mut done = on.reported(done, true, printer);
+        let chart = usage.chart();
+        if let Some(again) = again.filter(|_| matches!(done, Ok(Exit::Done))) {
+            // Run it again: the plan shows what is left.
+            let (_nobody, quiet) = mpsc::channel(1);
+            self.shell.now = took;
+            let mut on = session_on(&self.shell, &world, holder, quiet).telling(output);
+            done = in_session(again, &self.global, &mut on).await;
+        }
+        if let Some(file) = self.save {
+            world.cluster().record(&Scope::All, None, world.clock().now()).await?.save(&file)?;
+        }
+        printer.err(chart);
+        printer.err(summary(nodes, world.clock().start(), took));
+        done
+    }
+}
+
+/// A new session on the embedded cluster.
+fn session_on(
+    shell: &Shell,
+    world: &World,
+    holder: Holder,
+    interrupts: mpsc::Receiver<Interrupt>,
+) -> Session {
+    let cluster = world.cluster().writable();
+    Session::on(cluster, shell, holder, world.clock().for_leases(), interrupts)
+}
+
+/// The command for a second run, if it plans from a source and so can show that nothing is left.
+fn planned_again(command: &Command) -> Option<Command> {
+    let Command::Apply(args) = command else { return None };
+    let approved = || Command::Apply(args.clone()).approved();
+    args.plans_again().then(approved)
+}
+
+fn read_faults(file: &Path) -> Result<Faults, Error> {
+    let text = fs::read_to_string(file)
+        .map_err(|source| Error::OpenFaults { file: file.to_owned(), source })?;
+    serde_saphyr::from_str(&text)
+        .map_err(|error| Error::Faults { file: file.to_owned(), reason: error.to_string() })
+}
+
+/// The duration of the run, by the clock of the cluster.
+fn summary(nodes: usize, began: Timestamp, ended: Timestamp) -> String {
+    let took = SignedDuration::from_secs(ended.duration_since(began).as_secs());
+    format!(
+        "rehearsed on {nodes} nodes: {took:#} of the cluster's time; no changes were made to the \
+         cluster\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_has_the_duration() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let text = summary(412, at(0), at(3_725));
+        assert_eq!(
+            text,
+            "rehearsed on 412 nodes: 1h 2m 5s of the cluster's time; no changes were made to the \
+             cluster\n"
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! `ds-apply release`: restores the declared strategy of a paused DaemonSet.
+
+use std::sync::Arc;
+
+use super::approve::{ApprovalRequest, ask, planned, show};
+use super::flags::{CommonFlags, NamedFlags};
+use super::in_sequence::{self, InSequence};
+use super::live_object::{find, pause, with_template, written};
+use super::permitted;
+use super::session::{Session, unlock};
+use super::{identity, progress};
+use crate::error::Error;
+use crate::exit::Exit;
+use daemonset::controller::Owner;
+use daemonset::model::{DaemonSetKey, ManagedBy, PolicySpec};
+use executor::permissions::{Errand, Work};
+use planner::plan::SourceInfo;
+use planner::rollout::{Goal, Provenance, Task};
+
+/// The heading of the plan that follows a release.
+fn heading(managed_by: ManagedBy) -> &'static str {
+    match managed_by {
+        ManagedBy::DaemonSetController => "The controller will do this by itself, at its own pace:",
+        ManagedBy::DsApply => "This happens when ds-apply runs again, which then paces it:",
+    }
+}
+
+/// Restore the declared update strategy, whatever the controller then does
+///
+/// Prints what the controller will then do at once. Where `ds-apply` is the controller, its next
+/// run does it.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) named: NamedFlags,
+}
+
+pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
+    let NamedFlags { names, common } = &args.named;
+    permitted::check_named(names, Work::Release, session).await?;
+    let each = names.iter().map(|key| One { key, args: common }).collect();
+    in_sequence::take(each, common.keep_going, session).await
+}
+
+/// The release of one DaemonSet.
+struct One<'a> {
+    key: &'a DaemonSetKey,
+    args: &'a CommonFlags,
+}
+
+impl InSequence for One<'_> {
+    async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
+        release(self.args, self.key, session).await
+    }
+}
+
+async fn release(
+    args: &CommonFlags,
+    key: &DaemonSetKey,
+    session: &mut Session,
+) -> Result<Exit, Error> {
+    let snapshot = session.snapshot(key).await?;
+    let live = find(&snapshot, key)?;
+    let Some(pause) = pause(live)? else {
+        session.shell.printer.out(format!("{key} is not paused\n")).map_err(Error::Output)?;
+        return Ok(Exit::Done);
+    };
+    // The plan of the controller once the strategy is restored.
+    let desired = [with_template(live, Some(&pause), &live.spec.template)?];
+    let now = session.shell.now;
+    let plan =
+        planned(&snapshot, ApprovalRequest::only(&desired, SourceInfo::default()), args, now);
+    show(&plan, Some(heading(live.managed_by)), args, &session.shell)?;
+    let errand = Errand::with(key, live.managed_by, Work::Release);
+    permitted::check(&[errand], vec![key.clone()], session).await?;
+    if !args.yes {
+        ask(&session.shell)?;
+    }
+    let task = Task {
+        goal: Goal::Release { written: Arc::new(written(live)?) },
+        pace: PolicySpec::default(),
+        waves: Vec::new(),
+        provenance: Provenance { by: Some(identity::by(&session.holder)), ..Provenance::default() },
+        deadline: session.ends(&args.pace, snapshot.observed_at),
+        allow_mass_eviction: true,
+        failed_before: false,
+    };
+    let lock = session.lock(key, &args.pace, args.output).await?;
+    let ending = session.run_rollout(&Owner::from(live), &lock, task, args.output).await;
+    unlock(lock).await;
+    Ok(progress::exit(&ending?.outcome))
+}

@@ -1,0 +1,177 @@
+//! `ds-apply roll` and `step`: replace the outdated pods of a DaemonSet that declares `OnDelete`,
+//! in waves, without writing the object.
+
+use std::collections::BTreeSet;
+
+use super::approve::{ApprovalRequest, Asking, check_not_stale, planned};
+use super::flags::{CommonFlags, NamedFlags};
+use super::in_sequence::{self, InSequence};
+use super::live_object::{as_if_rolling, find, pause, with_template};
+use super::permitted;
+use super::session::{Session, unlock};
+use super::{identity, progress};
+use crate::error::Error;
+use crate::exit::Exit;
+use daemonset::controller::Owner;
+use daemonset::model::{
+    DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, Snapshot, UpdateStrategy,
+};
+use executor::permissions::{Errand, Work};
+use planner::plan::{Binding, GuardCode, Plan, SourceInfo};
+use planner::rollout::{Extent, Goal, Provenance, Task};
+
+/// Replace the outdated pods of DaemonSets that declare OnDelete, in waves
+///
+/// For objects that another tool applies, such as Argo CD or Flux. The object is never written;
+/// when new pods fail, the run only stops.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) named: NamedFlags,
+}
+
+/// Replace some outdated pods of a DaemonSet that declares OnDelete, and stop
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct StepArgs {
+    /// DaemonSet
+    #[arg(value_name = "NAMESPACE/NAME")]
+    pub(super) name: DaemonSetKey,
+
+    #[command(flatten)]
+    extent: ExtentFlags,
+
+    #[command(flatten)]
+    pub(super) common: CommonFlags,
+}
+
+/// The pods that one step replaces.
+#[derive(clap::Args, Clone, Debug)]
+#[group(required = true, multiple = false)]
+struct ExtentFlags {
+    /// Number of pods
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+
+    /// Pods on these nodes
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    nodes: Vec<NodeName>,
+
+    /// Pods of this wave of the plan
+    #[arg(long, value_name = "N")]
+    wave: Option<u32>,
+}
+
+pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
+    let NamedFlags { names, common: args } = &args.named;
+    permitted::check_named(names, Work::Roll, session).await?;
+    let each = names.iter().map(|key| One { key, args, extent: None }).collect();
+    in_sequence::take(each, args.keep_going, session).await
+}
+
+pub(super) async fn step(args: &StepArgs, session: &mut Session) -> Result<Exit, Error> {
+    let StepArgs { name, extent, common } = args;
+    One { key: name, args: common, extent: Some(extent) }.run(session).await
+}
+
+/// The roll of one DaemonSet.
+struct One<'a> {
+    key: &'a DaemonSetKey,
+    args: &'a CommonFlags,
+    extent: Option<&'a ExtentFlags>,
+}
+
+impl InSequence for One<'_> {
+    async fn run(&self, session: &mut Session) -> Result<Exit, Error> {
+        let snapshot = session.snapshot(self.key).await?;
+        let approved = self.plan(&snapshot, session)?;
+        let binding = Binding::Reasons;
+        let asking = Asking { args: self.args, approved: &approved, version: None, binding };
+        let managed_by = find(&snapshot, self.key)?.managed_by;
+        let errand = Errand::with(self.key, managed_by, Work::Roll);
+        if !asking.approve(&approved, &[errand], false, session).await?.any {
+            return Ok(Exit::Done);
+        }
+        let lock = session.lock(self.key, &self.args.pace, self.args.output).await?;
+        let done = async {
+            let snapshot = session.snapshot(self.key).await?;
+            let plan = self.plan(&snapshot, session)?;
+            check_not_stale(&approved, &plan, binding, self.args.allow)?;
+            let task = self.task(&plan, &snapshot, session)?;
+            let owner = Owner::from(find(&snapshot, self.key)?);
+            session.run_rollout(&owner, &lock, task, self.args.output).await
+        };
+        let ending = done.await;
+        unlock(lock).await;
+        Ok(progress::exit(&ending?.outcome))
+    }
+}
+
+impl One<'_> {
+    /// The plan as if the controller replaced the pods within the budget of the flags.
+    fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Plan, Error> {
+        let live = find(snapshot, self.key)?;
+        if let Some(pause) = pause(live)? {
+            return Err(Error::PausedByApply {
+                daemon_set: self.key.clone(),
+                pause: Box::new(pause),
+            });
+        }
+        if live.spec.update_strategy != UpdateStrategy::OnDelete {
+            return Err(Error::NotOnDelete(self.key.clone()));
+        }
+        let snapshot = as_if_rolling(snapshot, self.key, self.max_unavailable());
+        let live = find(&snapshot, self.key)?;
+        let desired = [with_template(live, None, &live.spec.template)?];
+        let wanted = ApprovalRequest::only(&desired, SourceInfo::default());
+        let mut plan = planned(&snapshot, wanted, self.args, session.shell.now);
+        // The object is not written, so a GitOps tool has nothing to revert.
+        plan.guards.retain(|guard| guard.code != GuardCode::GitOps);
+        Ok(plan)
+    }
+
+    fn max_unavailable(&self) -> IntOrPercent {
+        self.args.pace.max_unavailable.unwrap_or(IntOrPercent::Int(1))
+    }
+
+    fn task(&self, plan: &Plan, snapshot: &Snapshot, session: &Session) -> Result<Task, Error> {
+        let waves = plan.daemon_sets.first().map(|one| one.waves.clone()).unwrap_or_default();
+        let extent = match self.extent {
+            None => Extent::All,
+            Some(ExtentFlags { count: Some(count), .. }) => Extent::Count(*count),
+            Some(ExtentFlags { wave: Some(index), .. }) => {
+                let wave = waves.iter().find(|wave| wave.index == *index);
+                let wave = wave.ok_or(Error::NoSuchWave { index: *index, waves: waves.len() })?;
+                Extent::Nodes(wave.nodes.iter().cloned().collect())
+            }
+            Some(ExtentFlags { nodes, .. }) => Extent::Nodes(known(nodes, snapshot)?),
+        };
+        Ok(Task {
+            goal: Goal::Roll(extent),
+            pace: self.pace(),
+            waves,
+            provenance: Provenance {
+                by: Some(identity::by(&session.holder)),
+                ..Provenance::default()
+            },
+            deadline: session.ends(&self.args.pace, snapshot.observed_at),
+            allow_mass_eviction: self.args.allow.allow_mass_eviction,
+            failed_before: false,
+        })
+    }
+
+    fn pace(&self) -> PolicySpec {
+        let mut policy = RolloutPolicy::named("command line");
+        self.args.pace.put_into(&mut policy.spec);
+        policy.spec.max_unavailable = Some(self.max_unavailable());
+        policy.spec
+    }
+}
+
+/// The nodes as a set; an error if one does not exist.
+fn known(nodes: &[NodeName], snapshot: &Snapshot) -> Result<BTreeSet<NodeName>, Error> {
+    let is_there = |name: &NodeName| snapshot.nodes.iter().any(|node| node.name == *name);
+    match nodes.iter().find(|name| !is_there(name)) {
+        Some(unknown) => Err(Error::NoSuchNode { node: unknown.clone(), similar: None }),
+        None => Ok(nodes.iter().cloned().collect()),
+    }
+}

@@ -1,0 +1,317 @@
+//! The session of a run: its cluster, its locks, and interrupts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use super::evidence;
+use super::flags::PaceFlags;
+use super::identity;
+use super::progress::{Format, ProgressReporter};
+use crate::connection::{self, Connection};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::flags::GlobalFlags;
+use crate::printer::Printer;
+use crate::shell::Shell;
+use cluster::{
+    Access, Clock, Holder, Kind, Lock, LockWait, Observer, Resource, Scope, Target, Verb, Verdict,
+    WritableCluster,
+};
+use daemonset::controller::Owner;
+use daemonset::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, Snapshot};
+use executor::{Interrupt, Run};
+use planner::rollout::{Ending, Record, Task};
+use render::{self, HtmlOptions, RolloutReport};
+
+/// The state of a run.
+pub(super) struct Session {
+    /// The environment of the process.
+    pub shell: Shell,
+    /// The cluster to write to.
+    pub cluster: WritableCluster,
+    /// The lock holder of this run.
+    pub holder: Holder,
+    /// Whether to show the logs of failed containers (`--logs`).
+    pub logs: bool,
+    /// The clock for elapsed time.
+    clock: Clock,
+    /// The events of the run, for `-o html`.
+    recording: Option<Recording>,
+    /// The value of the clock at the start of the run.
+    begun: Duration,
+    interrupts: mpsc::Receiver<Interrupt>,
+    /// Whether an interrupt came during a rollout, whatever its outcome.
+    interrupted: bool,
+}
+
+/// The data of the HTML page about a run.
+#[derive(Default)]
+struct Recording {
+    /// Nodes of the cluster, as they were last read.
+    nodes: Vec<Node>,
+    /// The rollouts, in order.
+    records: Vec<Record>,
+}
+
+impl Session {
+    /// Opens a session on the cluster that the flags name.
+    ///
+    /// # Errors
+    /// The cluster cannot be connected to, or it is a recording.
+    pub(super) async fn open(
+        global: &GlobalFlags,
+        shell: &Shell,
+        interrupts: mpsc::Receiver<Interrupt>,
+    ) -> Result<Self, Error> {
+        match connection::open(global, shell).await? {
+            Connection::Recorded(_) => Err(Error::WritingToRecording),
+            Connection::Live(live) => Ok(Self::on(
+                live.writable(),
+                shell,
+                identity::holder(shell)?,
+                Clock::of_machine(),
+                interrupts,
+            )),
+        }
+    }
+
+    /// A session on this cluster, with this clock.
+    pub(super) fn on(
+        cluster: WritableCluster,
+        shell: &Shell,
+        holder: Holder,
+        clock: Clock,
+        interrupts: mpsc::Receiver<Interrupt>,
+    ) -> Self {
+        let begun = clock.now();
+        let shell = shell.clone();
+        let (recording, interrupted, logs) = (None, false, false);
+        Self { shell, cluster, holder, logs, clock, recording, begun, interrupts, interrupted }
+    }
+
+    /// Sets the output format. For `-o html`, standard output is reserved for the page.
+    pub(super) fn telling(mut self, output: Format) -> Self {
+        match output {
+            Format::Html => {
+                self.shell.printer = self.shell.printer.aside();
+                self.recording = Some(Recording::default());
+            }
+            Format::Text | Format::Json => {}
+        }
+        self
+    }
+
+    /// Prints the page of `-o html`, and returns the outcome of the run.
+    ///
+    /// # Errors
+    /// The error of the run, even if the page fails too; or the error of writing the page.
+    pub(super) fn reported(
+        &self,
+        done: Result<Exit, Error>,
+        rehearsed: bool,
+        printer: Printer,
+    ) -> Result<Exit, Error> {
+        let Some(Recording { nodes, records }) = &self.recording else { return done };
+        let report = RolloutReport { rehearsed, records, tool_version: env!("CARGO_PKG_VERSION") };
+        let options = HtmlOptions { nodes, verbose: false };
+        let page = render::rollout_html(&report, &options).map_err(Error::from);
+        let shown = page.and_then(|page| printer.out(page).map_err(Error::Output));
+        done.and_then(|exit| shown.map(|()| exit))
+    }
+
+    /// Whether the run was interrupted, so that no further DaemonSet is applied.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// The time at which the whole run stops, if the clock of the server is at `now`.
+    pub(super) fn ends(&self, pace: &PaceFlags, now: Timestamp) -> Option<Timestamp> {
+        pace.ends(now, self.elapsed())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.now().saturating_sub(self.begun)
+    }
+
+    /// Does work that changes no pod; an interrupt ends it.
+    ///
+    /// # Errors
+    /// The error of the work, or that it was interrupted.
+    pub(super) async fn unless_interrupted<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&Shell, &WritableCluster) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Self { shell, cluster, interrupts, .. } = self;
+        tokio::select! {
+            biased;
+            Some(Interrupt) = interrupts.recv() => Err(Error::Interrupted),
+            done = work(shell, cluster) => done,
+        }
+    }
+
+    /// Reads the namespace of a DaemonSet.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) async fn snapshot(&mut self, key: &DaemonSetKey) -> Result<Snapshot, Error> {
+        self.snapshot_for(key, &[]).await
+    }
+
+    /// As [`snapshot`](Self::snapshot), for a plan of these DaemonSets.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) async fn snapshot_for(
+        &mut self,
+        key: &DaemonSetKey,
+        desired: &[DesiredDaemonSet],
+    ) -> Result<Snapshot, Error> {
+        let scope = Scope::Namespaces([key.namespace.clone()].into());
+        let snapshot = self
+            .unless_interrupted(async |shell, cluster| {
+                Ok(cluster.live().snapshot_for(desired, &scope, shell.now).await?)
+            })
+            .await?;
+        if let Some(recording) = &mut self.recording {
+            recording.nodes.clone_from(&snapshot.nodes);
+        }
+        Ok(snapshot)
+    }
+
+    /// Takes the lock of a DaemonSet, and reports the holder that it waits for.
+    ///
+    /// # Errors
+    /// Another run holds the lock until `--lock-timeout`, or the run timed out.
+    pub(super) async fn lock(
+        &mut self,
+        key: &DaemonSetKey,
+        pace: &PaceFlags,
+        output: Format,
+    ) -> Result<Arc<Lock>, Error> {
+        let elapsed = self.elapsed();
+        if pace.left(elapsed) == Some(Duration::ZERO) {
+            return Err(Error::TimeIsOver(key.clone()));
+        }
+        let (holder, options) = (self.holder.clone(), pace.lock(self.clock.clone(), elapsed));
+        self.unless_interrupted(async |shell, cluster| {
+            let (printer, now) = (shell.printer, shell.now);
+            let waits =
+                |wait: &LockWait| ProgressReporter::plain(key, output, printer).waits(wait, now);
+            Ok(Arc::new(cluster.lock_reports(key, &holder, &options, &waits).await?))
+        })
+        .await
+    }
+
+    /// Reconciles the pods of a DaemonSet that is managed by `ds-apply` and does not change.
+    ///
+    /// # Errors
+    /// The cluster cannot be watched, another run took the lock, or it was interrupted.
+    pub(super) async fn reconcile(
+        &mut self,
+        owner: &Owner<'_>,
+        lock: &Arc<Lock>,
+    ) -> Result<(), Error> {
+        let observer = self.observe(owner).await?;
+        let reconcile = executor::reconcile(owner.key, lock, observer);
+        self.unless_interrupted(async |_, _| Ok(reconcile.await?)).await
+    }
+
+    /// Starts to watch a DaemonSet and its related objects.
+    async fn observe(&mut self, owner: &Owner<'_>) -> Result<Observer, Error> {
+        let clock = self.clock.clone();
+        let Owner { key, managed_by, .. } = *owner;
+        self.unless_interrupted(async |shell, cluster| {
+            let (selector, events) = match managed_by {
+                ManagedBy::DaemonSetController => {
+                    (owner.spec.selector.clone(), may_watch_events(cluster, key).await)
+                }
+                // As the controller, ds-apply has to see pods that the selector no longer matches,
+                // and needs no events about itself.
+                ManagedBy::DsApply => (LabelSelector::default(), false),
+            };
+            let target = Target { key: key.clone(), managed_by, selector, events };
+            Ok(cluster.live().observe(&target, clock, shell.now).await?)
+        })
+        .await
+    }
+
+    /// Runs a task, and reports its progress.
+    ///
+    /// # Errors
+    /// The cluster cannot be watched.
+    pub(super) async fn run_rollout(
+        &mut self,
+        owner: &Owner<'_>,
+        lock: &Arc<Lock>,
+        task: Task,
+        output: Format,
+    ) -> Result<Ending, Error> {
+        let Owner { key, managed_by, .. } = *owner;
+        let observer = self.observe(owner).await?;
+        let mut reporter = ProgressReporter::new(key, output, &self.shell);
+        let mut clocks = Clocks { cluster: &self.cluster, shown: false };
+        let (recorded, mut events) = (self.recording.is_some(), Vec::new());
+        let lock = Arc::clone(lock);
+        let interrupts = &mut self.interrupts;
+        let last_seen = observer.clone();
+        let run = Run { key, lock, managed_by, observer, interrupts, task };
+        let ending = run.to_its_end(|report, now| {
+            clocks.tell(&reporter, now);
+            reporter.tell(report, now);
+            if recorded {
+                events.push((now, report.clone()));
+            }
+        });
+        let (ending, now) = ending.await;
+        clocks.tell(&reporter, now);
+        self.interrupted |= ending.interrupted;
+        let evidence = evidence::gather(&ending, key, &last_seen, &self.cluster, self.logs).await;
+        reporter.end(&ending, &evidence, now);
+        if let Some(recording) = &mut self.recording {
+            let record = Record { key: key.clone(), events, ending: ending.clone() };
+            recording.records.push(record);
+        }
+        Ok(ending)
+    }
+}
+
+/// Reports once that the clocks of the API servers differ.
+struct Clocks<'a> {
+    cluster: &'a WritableCluster,
+    shown: bool,
+}
+
+impl Clocks<'_> {
+    fn tell(&mut self, reporter: &ProgressReporter<'_>, now: Timestamp) {
+        if !self.shown
+            && let Some(apart) = self.cluster.live().clocks_differ()
+        {
+            self.shown = true;
+            reporter.clocks_differ(apart, now);
+        }
+    }
+}
+
+/// Releases a lock, so that other runs need not wait until its lease expires.
+pub(super) async fn unlock(lock: Arc<Lock>) {
+    if let Some(lock) = Arc::into_inner(lock)
+        && let Err(error) = lock.release().await
+    {
+        tracing::warn!(%error, "cannot release the lock");
+    }
+}
+
+/// Whether the events of the controller may be watched. They are useful but not required. They are
+/// only watched, not listed: earlier events are of no use.
+async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> bool {
+    let access = Access {
+        verb: Verb::Watch,
+        resource: Resource::Of(Kind::Event),
+        namespace: Some(key.namespace.clone()),
+        name: None,
+    };
+    cluster.review(vec![access]).await == [Verdict::Allowed]
+}

@@ -1,0 +1,93 @@
+//! `ds-apply unlock`: removes the lock of a run that is gone; with `--force`, also that of a run
+//! in progress.
+
+use super::approve::ask;
+use super::session::Session;
+use crate::error::Error;
+use crate::exit::Exit;
+use cluster::LeaseRecord;
+use daemonset::model::DaemonSetKey;
+use planner::plan::LockStanding;
+use render::neutral;
+
+/// Remove the lock of a run that is gone
+///
+/// Prints the lock's holder, its age, and how long ago it was renewed, and asks. The lock of a run
+/// that is gone expires by itself after 25 s. A run in progress keeps its lock, unless
+/// `--force` is given: then that run stops within some seconds, with exit code 7.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME", required = true)]
+    names: Vec<DaemonSetKey>,
+
+    /// Remove the lock without asking
+    #[arg(short, long)]
+    yes: bool,
+
+    /// Also remove the lock of a run in progress
+    #[arg(long)]
+    force: bool,
+}
+
+/// The lock of a DaemonSet, with its holder.
+struct Held<'a> {
+    key: &'a DaemonSetKey,
+    record: LeaseRecord,
+    standing: LockStanding,
+}
+
+pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
+    let Args { names, yes, force } = args;
+    let mut held = Vec::new();
+    for key in names {
+        let found = look(key, session).await?;
+        let words = match &found {
+            Some(Held { standing, .. }) => format!("{key} is {standing}"),
+            None => format!("{key} is not locked"),
+        };
+        say(&words, session)?;
+        held.extend(found);
+    }
+    if let Some(Held { key, standing, .. }) = held.iter().find(|it| it.standing.live && !force) {
+        return Err(Error::HolderIsLive { daemon_set: (*key).clone(), lock: standing.clone() });
+    }
+    if held.is_empty() {
+        return Ok(Exit::Done);
+    }
+    if !yes {
+        ask(&session.shell)?;
+    }
+    for Held { key, record, standing } in &held {
+        session
+            .unless_interrupted(async |_, cluster| {
+                if *force {
+                    cluster.unlock(key).await?;
+                } else {
+                    cluster.unlock_as(key, record).await?;
+                }
+                Ok(())
+            })
+            .await?;
+        say(&format!("{key} is no longer locked by {}", standing.holder), session)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Reads the lock of a DaemonSet; `None` if it is not locked.
+async fn look<'a>(key: &'a DaemonSetKey, session: &mut Session) -> Result<Option<Held<'a>>, Error> {
+    session
+        .unless_interrupted(async |shell, cluster| {
+            let record = cluster.live().lease(key).await?;
+            let now = cluster.live().server_time().unwrap_or(shell.now);
+            Ok(record.and_then(|record| {
+                let standing = LockStanding::of(&record.lock_holder()?, now);
+                Some(Held { key, record, standing })
+            }))
+        })
+        .await
+}
+
+fn say(words: &str, session: &Session) -> Result<(), Error> {
+    session.shell.printer.out(format!("{}\n", neutral::line(words))).map_err(Error::Output)
+}

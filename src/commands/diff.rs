@@ -1,0 +1,100 @@
+//! `ds-plan diff`: the live objects compared with the result of applying the source.
+
+use clap::ValueEnum;
+
+use crate::comparison::{self, Compared};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::flags::{
+    CommentFlags, GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, heading,
+};
+use crate::input::Desired;
+use crate::prune::{self, PruneFlags};
+use crate::shell::Shell;
+use crate::warnings;
+use planner::plan::{self, Diff};
+use render::{self, MarkdownOptions};
+
+/// Show what applying the source would change in live DaemonSets
+///
+/// The unified diff of `kubectl diff`, without the permission to write that `kubectl diff` needs.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: SourceFlags,
+
+    #[command(flatten)]
+    narrow: NarrowFlags,
+
+    #[command(flatten)]
+    ownership: OwnershipFlags,
+
+    /// The source id that ds-apply writes on the DaemonSets of this source
+    #[arg(long, value_name = "ID", help_heading = heading::SOURCE, value_parser = prune::source_id)]
+    source_id: Option<String>,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = heading::OUTPUT)]
+    output: Format,
+
+    #[command(flatten)]
+    comment: CommentFlags,
+
+    #[command(flatten)]
+    values: ValueFlags,
+
+    /// Exit with 2 when there are changes, and with 0 only when there are none
+    #[arg(long, help_heading = heading::OUTPUT)]
+    detailed_exitcode: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Yaml,
+    Markdown,
+}
+
+pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let markdown = args.comment.options(args.output == Format::Markdown, false, &[])?;
+    let diff = read_and_decide(args, global, shell).await?;
+    let changes = args.detailed_exitcode && diff.has_changes();
+    show(diff, &markdown, args, shell)?;
+    Ok(if changes { Exit::Changes } else { Exit::Done })
+}
+
+async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Diff, Error> {
+    let mark = PruneFlags::marking(args.source_id.clone());
+    let Compared { snapshot, desired } =
+        comparison::read(&args.source, None, &args.narrow, &mark, global, shell).await?;
+    let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings, judge: _ } =
+        desired;
+    Ok(plan::diff(plan::DiffInput {
+        snapshot: &snapshot,
+        desired: &daemon_sets,
+        force_conflicts: &args.ownership.names(),
+        source,
+        warnings,
+        show_values: args.values.show_values,
+    }))
+}
+
+fn show(
+    mut diff: Diff,
+    markdown: &MarkdownOptions,
+    args: &Args,
+    shell: &Shell,
+) -> Result<(), Error> {
+    let text = match args.output {
+        Format::Text => {
+            warnings::print(&std::mem::take(&mut diff.warnings), shell.printer);
+            render::diff_text(&diff, &shell.text_options(false))
+        }
+        Format::Json => render::json(&diff)?,
+        Format::Yaml => render::yaml(&diff)?,
+        Format::Markdown => render::diff_markdown(&diff, markdown),
+    };
+    shell.printer.out(text).map_err(Error::Output)
+}

@@ -1,0 +1,149 @@
+//! `ds-plan drift`: differences between the cluster and the source, and inside the cluster.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ValueEnum, ValueHint};
+
+use crate::comparison::{self, Compared};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::flags::{
+    CommentFlags, GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading,
+};
+use crate::input::Desired;
+use crate::prune::PruneFlags;
+use crate::shell::Shell;
+use crate::{atomic_write, warnings};
+use daemonset::model::Node;
+use planner::plan::{self, Drift, Measured};
+use render::{self, HtmlOptions, MarkdownOptions};
+
+/// Report drift: where the cluster differs from the source, and which client caused it
+///
+/// Exits with 3 when there is drift, and with 0 when there is none: for a cron job.
+///
+/// Kinds: `spec` (the object), `pod` (missing, surplus, outdated, failed or misscheduled pods),
+/// `rollout` (paused, aborted or unfinished), `history` (revisions), `eligibility` (pods on nodes
+/// where a new pod may not start).
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: SourceFlags,
+
+    #[command(flatten)]
+    narrow: NarrowFlags,
+
+    /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet with drift
+    ///
+    /// `html` is a self-contained page, with a map of the fleet and a searchable table of nodes.
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = heading::OUTPUT)]
+    output: Format,
+
+    #[command(flatten)]
+    comment: CommentFlags,
+
+    /// Also write OpenMetrics to this file, atomically, for a textfile collector
+    ///
+    /// Deviations by class, nodes by state, the state of the rollout and the age of the oldest
+    /// outdated pod of each DaemonSet, and when this run succeeded. A run that fails leaves the
+    /// file unchanged.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    metrics: Option<PathBuf>,
+
+    /// Also write the page of -o html to this file, atomically
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    report: Option<PathBuf>,
+
+    #[command(flatten)]
+    verbosity: VerbosityFlags,
+
+    #[command(flatten)]
+    values: ValueFlags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Yaml,
+    Markdown,
+    Html,
+    Name,
+}
+
+pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let is_markdown = args.output == Format::Markdown;
+    let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &[])?;
+    let Decided { drift, measured, nodes } = read_and_decide(args, global, shell).await?;
+    let exit = if drift.is_found() { Exit::Drift } else { Exit::Done };
+    if let Some(file) = &args.metrics {
+        save(&measured, file, shell)?;
+    }
+    let html = HtmlOptions { nodes: &nodes, verbose: args.verbosity.verbose };
+    if let Some(file) = &args.report {
+        let written = atomic_write::write(file, &render::drift_html(&drift, &html)?);
+        written.map_err(|source| Error::Save { file: file.clone(), source })?;
+    }
+    show(drift, &markdown, html, args, shell)?;
+    Ok(exit)
+}
+
+/// The drift, and the data for metrics and HTML.
+struct Decided {
+    drift: Drift,
+    measured: Vec<Measured>,
+    nodes: Vec<Node>,
+}
+
+async fn read_and_decide(
+    args: &Args,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<Decided, Error> {
+    let Compared { snapshot, desired } =
+        comparison::read(&args.source, None, &args.narrow, &PruneFlags::default(), global, shell)
+            .await?;
+    let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings, judge: _ } =
+        desired;
+    let drift = plan::drift(plan::DriftInput {
+        snapshot: &snapshot,
+        desired: &daemon_sets,
+        source,
+        warnings,
+        show_values: args.values.show_values,
+    });
+    let measured = plan::measures(&drift, &snapshot);
+    Ok(Decided { drift, measured, nodes: snapshot.nodes })
+}
+
+fn save(measured: &[Measured], file: &Path, shell: &Shell) -> Result<(), Error> {
+    let written = atomic_write::write_for_all(file, &render::metrics(measured, shell.now)?);
+    written.map_err(|source| Error::Save { file: file.to_owned(), source })
+}
+
+fn show(
+    mut drift: Drift,
+    markdown: &MarkdownOptions,
+    html: HtmlOptions<'_>,
+    args: &Args,
+    shell: &Shell,
+) -> Result<(), Error> {
+    match args.output {
+        Format::Text | Format::Name => {
+            warnings::print(&std::mem::take(&mut drift.warnings), shell.printer);
+        }
+        Format::Json | Format::Yaml | Format::Markdown | Format::Html => {}
+    }
+    let text = match args.output {
+        Format::Text => render::drift_text(&drift, &shell.text_options(args.verbosity.verbose)),
+        Format::Json => render::json(&drift)?,
+        Format::Yaml => render::yaml(&drift)?,
+        Format::Markdown => render::drift_markdown(&drift, markdown),
+        Format::Html => render::drift_html(&drift, &html)?,
+        Format::Name => render::drift_name(&drift),
+    };
+    shell.printer.out(text).map_err(Error::Output)
+}

@@ -1,0 +1,107 @@
+//! `ds-plan explain`: every rule in the controller's order, with its result for one node.
+
+use std::collections::BTreeSet;
+
+use clap::ValueEnum;
+
+use crate::connection::{self, Connection};
+use crate::container_log;
+use crate::error::{Error, Place};
+use crate::exit::Exit;
+use crate::flags::{GlobalFlags, heading};
+use crate::shell::Shell;
+use cluster::Scope;
+use daemonset::model::{DaemonSetKey, NodeName, Snapshot};
+use planner::plan::{self, Explanation, NotFound};
+
+/// Explain one DaemonSet on one node, rule by rule in the controller's order
+///
+/// Explains the DaemonSet as it is in the cluster; git is not read.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The DaemonSet
+    #[arg(value_name = "NAMESPACE/NAME")]
+    daemon_set: DaemonSetKey,
+
+    /// The node
+    #[arg(value_name = "NODE")]
+    node: NodeName,
+
+    /// Show the last log lines of the containers of its pods
+    #[arg(long, conflicts_with = "snapshot", help_heading = heading::OUTPUT)]
+    logs: bool,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = heading::OUTPUT)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Yaml,
+}
+
+pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let explanation = read_and_decide(args, global, shell).await?;
+    show(&explanation, args, shell)?;
+    Ok(Exit::Done)
+}
+
+async fn read_and_decide(
+    args: &Args,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<Explanation, Error> {
+    let Args { daemon_set, node, logs, output: _ } = args;
+    if global.namespace.as_ref().is_some_and(|namespace| *namespace != daemon_set.namespace) {
+        let known = vec![daemon_set.clone()];
+        return Err(Error::NothingSelected { known, place: Place::Cluster });
+    }
+    let scope = Scope::Namespaces([daemon_set.namespace.clone()].into());
+    let connection = connection::open(global, shell).await?;
+    let mut snapshot = connection.snapshot(&scope, shell).await?;
+    connection.report_warnings(&mut snapshot, &[daemon_set.clone()].into()).await;
+    let explained = plan::explain(&snapshot, daemon_set, node);
+    let mut explained = explained.map_err(|missing| not_found(missing, &snapshot))?;
+    if let Connection::Live(cluster) = &connection
+        && *logs
+    {
+        let names: BTreeSet<_> = explained.pods.iter().map(|pod| pod.name.clone()).collect();
+        let pods = snapshot.pods_in(&daemon_set.namespace).iter();
+        for pod in pods.filter(|pod| names.contains(&pod.name)) {
+            explained.logs.push(container_log::read(cluster, pod).await);
+        }
+    }
+    Ok(explained)
+}
+
+fn not_found(missing: NotFound, snapshot: &Snapshot) -> Error {
+    match missing {
+        NotFound::DaemonSet(key) => Error::NotFound {
+            missing: vec![key],
+            place: Place::Cluster,
+            known: snapshot.daemon_sets.iter().map(|live| live.key.clone()).collect(),
+        },
+        NotFound::Node(node) => Error::NoSuchNode { similar: similar(&node, snapshot), node },
+    }
+}
+
+/// The node with the most similar name, if one is similar enough.
+fn similar(name: &NodeName, snapshot: &Snapshot) -> Option<NodeName> {
+    let likeness = |node: &NodeName| strsim::jaro_winkler(name.as_str(), node.as_str());
+    let nodes = snapshot.nodes.iter().map(|node| (likeness(&node.name), &node.name));
+    let best = nodes.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.filter(|(likeness, _)| *likeness > 0.8).map(|(_, name)| name.clone())
+}
+
+fn show(explanation: &Explanation, args: &Args, shell: &Shell) -> Result<(), Error> {
+    let text = match args.output {
+        Format::Text => render::explain_text(explanation, &shell.text_options(false)),
+        Format::Json => render::json(explanation)?,
+        Format::Yaml => render::yaml(explanation)?,
+    };
+    shell.printer.out(text).map_err(Error::Output)
+}

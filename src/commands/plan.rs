@@ -1,0 +1,210 @@
+//! `ds-plan plan`: the effect of applying the source on every node.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ValueEnum, ValueHint};
+
+use crate::comparison::{self, Compared};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::file_digest::FileDigest;
+use crate::flags::{
+    CommentFlags, GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags,
+    VerbosityFlags, heading,
+};
+use crate::input::Desired;
+use crate::prune::PruneFlags;
+use crate::shell::Shell;
+use crate::{atomic_write, warnings};
+use daemonset::model::Node;
+use planner::plan::{self, Detail, Plan};
+use render::{self, HtmlOptions, MarkdownOptions};
+
+/// Show what applying the source would do to every node, and why (the default)
+///
+/// Reads DaemonSets from git (or files), compares them with the cluster (or a recorded one) by the
+/// DaemonSet controller's own rules, and writes to neither.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: SourceFlags,
+
+    #[command(flatten)]
+    narrow: NarrowFlags,
+
+    #[command(flatten)]
+    ownership: OwnershipFlags,
+
+    #[command(flatten)]
+    prune: PruneFlags,
+
+    /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet that changes
+    ///
+    /// `markdown` is for a pull request comment or a job summary: the effect of merging in the
+    /// first line, one row per DaemonSet, the rest collapsed, at most 60,000 characters. `html` is
+    /// a self-contained page, with a map of the fleet and a searchable table of nodes: it loads
+    /// nothing, so it can be kept as a job's artifact and opened anywhere.
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = heading::OUTPUT)]
+    output: Format,
+
+    #[command(flatten)]
+    comment: CommentFlags,
+
+    #[command(flatten)]
+    verbosity: VerbosityFlags,
+
+    #[command(flatten)]
+    detail: DetailFlags,
+
+    /// Show changes since the merge base with this revision apart from existing drift
+    ///
+    /// For pull requests: `--base origin/main`; a remote branch takes precedence over a tag of the
+    /// same name. Policies, those of `--policy` too, are read at the tip of this revision, so that
+    /// a pull request cannot loosen the policy that applies to it; guard `policyChange` reports one
+    /// that tries.
+    #[arg(long, value_name = "REV", help_heading = heading::SOURCE, conflicts_with = "filename")]
+    base: Option<String>,
+
+    /// Also save the plan as JSON, atomically, and print its SHA-256
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    out: Option<PathBuf>,
+
+    /// Also write the page of -o html to this file, atomically
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::OUTPUT)]
+    report: Option<PathBuf>,
+
+    #[command(flatten)]
+    exit: ExitFlags,
+}
+
+/// The flags for the content of the plan.
+#[derive(clap::Args, Clone, Copy, Debug)]
+struct DetailFlags {
+    /// Include nodes with nothing to do
+    #[arg(long, help_heading = heading::OUTPUT)]
+    all_nodes: bool,
+
+    #[command(flatten)]
+    values: ValueFlags,
+}
+
+/// The flags for the exit code.
+#[derive(clap::Args, Clone, Copy, Debug)]
+struct ExitFlags {
+    /// Exit with 2 when there are changes, and with 0 only when there are none
+    #[arg(long, help_heading = heading::OUTPUT)]
+    detailed_exitcode: bool,
+
+    /// Exit with 6 when a guard blocks the plan
+    #[arg(long, help_heading = heading::OUTPUT)]
+    fail_on_guards: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Yaml,
+    Markdown,
+    Html,
+    Name,
+}
+
+pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
+    let (plan, surroundings) = read_and_decide(args, global, shell).await?;
+    let exit = exit(&plan, args.exit);
+    if let Some(file) = &args.out {
+        let text = render::json(&plan)?;
+        save(&text, file)?;
+        let digest = FileDigest::of(text.as_bytes());
+        shell.printer.err(format!("saved {}, {digest}\n", file.display()));
+    }
+    if let Some(file) = &args.report {
+        save(&render::plan_html(&plan, &surroundings.html(args.verbosity.verbose))?, file)?;
+    }
+    show(plan, &surroundings, args, shell)?;
+    Ok(exit)
+}
+
+/// Data for rendering the plan, in addition to the plan itself.
+struct Surroundings {
+    markdown: MarkdownOptions,
+    nodes: Vec<Node>,
+}
+
+impl Surroundings {
+    fn html(&self, verbose: bool) -> HtmlOptions<'_> {
+        HtmlOptions { nodes: &self.nodes, verbose }
+    }
+}
+
+async fn read_and_decide(
+    args: &Args,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<(Plan, Surroundings), Error> {
+    let base = args.base.as_deref();
+    let Compared { snapshot, desired } =
+        comparison::read(&args.source, base, &args.narrow, &args.prune, global, shell).await?;
+    let declared = desired.daemon_sets.iter().map(|one| one.key.clone()).collect();
+    let Desired { daemon_sets, namespaces, base, source, version: _, warnings, judge: _ } = desired;
+    let is_markdown = args.output == Format::Markdown;
+    let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &snapshot.nodes)?;
+    let pruned = source.prune_namespaces.clone();
+    let plan = plan::plan(plan::Input {
+        snapshot: &snapshot,
+        desired: &daemon_sets,
+        created_namespaces: &namespaces,
+        force_conflicts: &args.ownership.names(),
+        prune: args.prune.of(&declared, &pruned),
+        base: base.as_deref(),
+        source,
+        warnings,
+        created_at: shell.now,
+        detail: detail(args.detail),
+    });
+    Ok((plan, Surroundings { markdown, nodes: snapshot.nodes }))
+}
+
+fn save(text: &str, file: &Path) -> Result<(), Error> {
+    let written = atomic_write::write(file, text);
+    written.map_err(|source| Error::Save { file: file.to_owned(), source })
+}
+
+fn show(
+    mut plan: Plan,
+    surroundings: &Surroundings,
+    args: &Args,
+    shell: &Shell,
+) -> Result<(), Error> {
+    // JSON, YAML, Markdown and HTML contain the warnings; for the others they go to standard error.
+    match args.output {
+        Format::Text | Format::Name => {
+            warnings::print(&std::mem::take(&mut plan.warnings), shell.printer);
+        }
+        Format::Json | Format::Yaml | Format::Markdown | Format::Html => {}
+    }
+    let text = match args.output {
+        Format::Text => render::plan_text(&plan, &shell.text_options(args.verbosity.verbose)),
+        Format::Json => render::json(&plan)?,
+        Format::Yaml => render::yaml(&plan)?,
+        Format::Markdown => render::plan_markdown(&plan, &surroundings.markdown),
+        Format::Html => render::plan_html(&plan, &surroundings.html(args.verbosity.verbose))?,
+        Format::Name => render::plan_name(&plan),
+    };
+    shell.printer.out(text).map_err(Error::Output)
+}
+
+fn detail(DetailFlags { all_nodes, values }: DetailFlags) -> Detail {
+    Detail { all_nodes, show_values: values.show_values }
+}
+
+fn exit(plan: &Plan, ExitFlags { detailed_exitcode, fail_on_guards }: ExitFlags) -> Exit {
+    let changes = detailed_exitcode && plan.has_changes();
+    let refused = fail_on_guards && !plan.guards.is_empty();
+    let exit = if changes { Exit::Changes } else { Exit::Done };
+    exit.or_more_severe(if refused { Exit::Refused } else { Exit::Done })
+}

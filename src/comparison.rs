@@ -1,0 +1,55 @@
+//! Reads the manifests and the cluster for every command that compares them.
+
+use std::path::Path;
+
+use super::connection::{self, is_standard_input};
+use super::error::{Error, Place};
+use super::flags::{GlobalFlags, NarrowFlags, SourceFlags};
+use super::input::{self, Desired, Reading, Selection};
+use super::prune::PruneFlags;
+use super::shell::Shell;
+use daemonset::model::Snapshot;
+
+/// Both sides of a comparison.
+pub(super) struct Compared {
+    /// The cluster, as far as the command needs it.
+    pub(super) snapshot: Snapshot,
+    /// The DaemonSets that the source declares.
+    pub(super) desired: Desired,
+}
+
+/// Reads the manifests, also those of the merge base with `base`, then the objects of the cluster
+/// in their namespaces.
+pub(super) async fn read(
+    source: &SourceFlags,
+    base: Option<&str>,
+    narrow: &NarrowFlags,
+    prune: &PruneFlags,
+    global: &GlobalFlags,
+    shell: &Shell,
+) -> Result<Compared, Error> {
+    refuse_one_input_for_two(source, global)?;
+    connection::refuse_unsigned(global)?;
+    prune.refuse_narrowed(narrow, global.namespace.as_ref())?;
+    let connection = connection::open(global, shell).await?;
+    let selection =
+        Selection { namespace: global.namespace.as_ref(), flags: narrow, place: Place::Manifests };
+    let default_namespace =
+        global.namespace.clone().unwrap_or_else(|| connection.default_namespace());
+    let reading =
+        Reading { flags: source, base, every_file: prune.every_file(), default_namespace };
+    let mut desired = input::desired(reading, &selection, shell)?;
+    prune.mark(&mut desired)?;
+    let snapshot = connection
+        .snapshot_for(&desired.daemon_sets, &prune.scope(&desired.daemon_sets), shell)
+        .await?;
+    desired.judged(&snapshot)?;
+    Ok(Compared { snapshot, desired })
+}
+
+/// Refuses standard input as both the manifests and the cluster.
+fn refuse_one_input_for_two(source: &SourceFlags, global: &GlobalFlags) -> Result<(), Error> {
+    let manifests = source.filename.iter().any(|name| is_standard_input(Path::new(name)));
+    let cluster = global.snapshot.as_deref().is_some_and(is_standard_input);
+    if manifests && cluster { Err(Error::StandardInputTwice) } else { Ok(()) }
+}

@@ -1,0 +1,128 @@
+//! The outcome of a run that failed: its exit code, and whether other DaemonSets are still applied.
+
+use super::Error;
+use crate::exit::Exit;
+use cluster::{self, LockError, WriteError};
+use executor::PreflightError;
+
+impl Error {
+    /// Whether the server answered 403 Forbidden.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        let by_write = |error: &WriteError| {
+            matches!(
+                error,
+                WriteError::Forbidden { .. }
+                    | WriteError::Cluster(cluster::Error::Forbidden { .. })
+            )
+        };
+        match self {
+            Self::Cluster(error) | Self::Preflight(PreflightError::Cluster(error)) => {
+                matches!(error, cluster::Error::Forbidden { .. })
+            }
+            Self::Preflight(
+                PreflightError::DaemonSet(error)
+                | PreflightError::Pod(error)
+                | PreflightError::ForceConflicts(error),
+            ) => by_write(error),
+            Self::Preflight(PreflightError::MayNotCreate { .. }) => true,
+            _others => false,
+        }
+    }
+
+    /// Whether the error is limited to one DaemonSet and the objects of its namespace. The other
+    /// DaemonSets are still applied then.
+    pub(crate) fn is_about_one(&self) -> bool {
+        match self {
+            Self::Refused(_)
+            | Self::Stale(_)
+            | Self::Mutated(_)
+            | Self::NotSettled { .. }
+            | Self::PausedByApply { .. }
+            | Self::FieldsStay { .. }
+            | Self::PausedRollout { .. }
+            | Self::Ownership(_)
+            | Self::HolderIsLive { .. }
+            | Self::Lock(LockError::Held { .. })
+            | Self::Preflight(
+                PreflightError::DaemonSet(_)
+                | PreflightError::Pod(_)
+                | PreflightError::DaemonSetRecord(_)
+                | PreflightError::Ownership(_)
+                | PreflightError::ForceConflicts(_),
+            ) => !self.is_forbidden(),
+            Self::Cluster(cluster::Error::Object { .. }) => true,
+            _others => false,
+        }
+    }
+
+    /// The outcome of a run that failed with this error.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Source(_)
+            | Self::Manifest(_)
+            | Self::NoDaemonSet { .. }
+            | Self::Cluster(_)
+            | Self::NothingSelected { .. }
+            | Self::Base { .. }
+            | Self::Save { .. }
+            | Self::NotFound { .. }
+            | Self::NoSuchNode { .. }
+            | Self::NoSuchRevision(_)
+            | Self::Page { .. }
+            | Self::Render(_)
+            | Self::Output(_)
+            | Self::Random(_)
+            | Self::CurrentFolder(_)
+            | Self::OpenPlan { .. }
+            | Self::NotOnDelete(_)
+            | Self::NoSuchWave { .. }
+            | Self::NothingBefore(_)
+            | Self::NoRevisionOf { .. }
+            | Self::RevisionUnreadable { .. }
+            | Self::Ownership(_)
+            | Self::PausedRollout { .. }
+            | Self::PlanFile { .. }
+            | Self::PlanDigest { .. }
+            | Self::NoCosign
+            | Self::NotSigned { .. }
+            | Self::SignatureUnchecked { .. }
+            | Self::PlanCommit { .. }
+            | Self::FileAsName(_)
+            | Self::NoTerminal
+            | Self::Declined
+            | Self::Answer(_)
+            | Self::Declared(_)
+            | Self::Lock(LockError::Read(_) | LockError::Write { .. })
+            | Self::Preflight(_)
+            | Self::OpenFaults { .. }
+            | Self::Faults { .. }
+            | Self::Rehearsal(_)
+            | Self::Remove { .. }
+            | Self::Process(_) => Exit::Failed,
+            Self::Stale(_)
+            | Self::OtherCluster { .. }
+            | Self::Mutated(_)
+            | Self::NotSettled { .. } => Exit::Stale,
+            Self::NotPermitted { missing: _, held } if held.is_empty() => Exit::Failed,
+            Self::TimeIsOver(_) | Self::NotPermitted { .. } | Self::StaysPaused { .. } => {
+                Exit::Paused
+            }
+            Self::Interrupted => Exit::Interrupted,
+            Self::PausedByApply { .. } | Self::FieldsStay { .. } | Self::Refused(_) => {
+                Exit::Refused
+            }
+            Self::Lock(LockError::Held { .. } | LockError::Lost { .. })
+            | Self::HolderIsLive { .. } => Exit::Locked,
+            Self::CommentUnread
+            | Self::StandardInputTwice
+            | Self::RecordingOfRecording
+            | Self::WritingToRecording
+            | Self::ReleaseRehearsed
+            | Self::PruneNarrowed
+            | Self::PruneUnread(_)
+            | Self::PlanOfFiles { .. }
+            | Self::NothingSigned
+            | Self::NoSuchPage { .. } => Exit::Usage,
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The flags that several commands share; their doc comments are the help texts.
+//!
+//! Names and meanings are kubectl's where kubectl has them. Not here: reading the input that the
+//! flags name (`input`), and flags of a single command (that command's file).
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum, ValueHint};
+
+use super::annotations::Annotations;
+use super::error::Error;
+use super::label_selector;
+use super::signature::SignatureFlags;
+use cluster::Scope;
+use daemonset::model::{DaemonSetKey, LabelSelector, ManagedBy, NamespaceName, Node};
+use render::{CommentId, MarkdownOptions};
+use source::ReferenceName;
+
+/// Headings of the help text.
+pub(super) mod heading {
+    pub(crate) const SOURCE: &str = "Source";
+    pub(crate) const CLUSTER: &str = "Cluster";
+    pub(crate) const NARROW: &str = "Narrowing";
+    pub(crate) const OUTPUT: &str = "Output";
+}
+
+/// Flags that every command takes, before or after its name.
+#[derive(Args, Clone, Debug)]
+pub(super) struct GlobalFlags {
+    /// Kubeconfig file; default: $KUBECONFIG, then ~/.kube/config, then the pod's service account
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::CLUSTER, conflicts_with = "snapshot")]
+    pub(super) kubeconfig: Option<PathBuf>,
+
+    /// Context in the kubeconfig; default: its current context
+    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(help_heading = heading::CLUSTER, conflicts_with = "snapshot")]
+    pub(super) context: Option<String>,
+
+    /// Read a recorded cluster instead of a live one
+    ///
+    /// The file is what `ds-plan snapshot` writes, or `kubectl get
+    /// nodes,pods,daemonsets,controllerrevisions,namespaces,services,leases -A -o json
+    /// --show-managed-fields`: JSON or YAML, plain or gzip. `-` is standard input. No network call
+    /// is made.
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::CLUSTER)]
+    pub(super) snapshot: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) signature: SignatureFlags,
+
+    /// Only DaemonSets of this namespace; also the namespace of manifests without one
+    ///
+    /// Unlike `kubectl apply -n`, manifests of other namespaces are skipped, not refused.
+    /// Default for manifests without one: the context's namespace, or `default` with --snapshot.
+    #[arg(short, long, global = true, value_name = "NAMESPACE")]
+    #[arg(help_heading = heading::NARROW)]
+    pub(super) namespace: Option<NamespaceName>,
+
+    /// When to use colours; `auto` honours `NO_COLOR`, `CLICOLOR_FORCE` and `TERM`
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(help_heading = heading::OUTPUT)]
+    pub(super) color: Color,
+
+    /// Also annotate the lines of the manifests with their errors, for this CI system
+    #[arg(long, global = true, value_name = "SYSTEM")]
+    #[arg(help_heading = heading::OUTPUT)]
+    pub(super) annotations: Option<Annotations>,
+}
+
+/// `--color`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl From<Color> for anstream::ColorChoice {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Auto => Self::Auto,
+            Color::Always => Self::Always,
+            Color::Never => Self::Never,
+        }
+    }
+}
+
+/// The source of manifests: git objects, or files.
+#[derive(Args, Clone, Debug)]
+pub(super) struct SourceFlags {
+    /// Git repository: a folder in it, or a URL; default: that of the current folder
+    #[arg(long, value_name = "DIR or URL", value_hint = ValueHint::AnyPath)]
+    #[arg(help_heading = heading::SOURCE)]
+    pub(super) repo: Option<OsString>,
+
+    /// Revision to read, as git objects, without a checkout; default: HEAD
+    #[arg(long, value_name = "REV", help_heading = heading::SOURCE)]
+    pub(super) rev: Option<String>,
+
+    /// File or folder inside the repository; repeatable; default: the whole repository
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(help_heading = heading::SOURCE)]
+    pub(super) path: Vec<PathBuf>,
+
+    /// Folder of the repository to render at the revision, with the installed kustomize or kubectl
+    ///
+    /// A kustomization can name any file, any URL and plugins. So every kustomization that the
+    /// folder refers to is read first, and anything but files of the same commit is refused. The
+    /// program then runs with an empty environment, 60 s and 512 MiB of memory. If yours is
+    /// refused: `kubectl kustomize DIR | ds-plan -f -`.
+    #[arg(short = 'k', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(help_heading = heading::SOURCE, conflicts_with = "path", requires = "allow_kustomize")]
+    pub(super) kustomize: Option<PathBuf>,
+
+    /// Allow -k to run kustomize or kubectl on files of the repository
+    #[arg(long, help_heading = heading::SOURCE, requires = "kustomize")]
+    pub(super) allow_kustomize: bool,
+
+    /// Plain file, folder, or - for standard input, instead of git; repeatable
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    #[arg(help_heading = heading::SOURCE, conflicts_with_all = ["repo", "rev", "path", "kustomize"])]
+    pub(super) filename: Vec<OsString>,
+
+    /// Also read the sub-folders of the folders that -f names
+    #[arg(short = 'R', long, help_heading = heading::SOURCE, requires = "filename")]
+    pub(super) recursive: bool,
+
+    /// Also read RolloutPolicy documents from this file; repeatable
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = heading::SOURCE)]
+    pub(super) policy: Vec<OsString>,
+
+    /// Read RolloutPolicy documents at this revision, not at that of the manifests
+    ///
+    /// For pipelines that must not use the policies of the commit that they apply: `--policy-from
+    /// origin/policies`. A remote branch takes precedence over a tag of the same name.
+    #[arg(long, value_name = "REV", help_heading = heading::SOURCE, conflicts_with = "filename")]
+    pub(super) policy_from: Option<String>,
+
+    /// Controller of the DaemonSets, overriding their policies; default: daemonset-controller
+    #[arg(long, value_name = "CONTROLLER", help_heading = heading::SOURCE)]
+    pub(super) managed_by: Option<ManagedByFlag>,
+
+    /// Treat fields that the API does not know as errors, as warnings, or ignore them
+    ///
+    /// As with kubectl, `true` means `strict` and `false` means `ignore`. A field that is
+    /// given twice is always a warning; the later value counts.
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_value = "strict", default_missing_value = "strict")]
+    #[arg(help_heading = heading::SOURCE)]
+    pub(super) validate: Validate,
+
+    /// The commit must be in the history of this reference; only `ds-apply` has the flag.
+    #[arg(skip)]
+    pub(super) require_ref: Option<ReferenceName>,
+}
+
+/// `--validate`: the treatment of fields that the API does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Validate {
+    /// Unknown fields are errors.
+    #[value(alias = "true")]
+    Strict,
+    /// Unknown fields are warnings.
+    Warn,
+    /// Unknown fields are dropped silently.
+    #[value(alias = "false")]
+    Ignore,
+}
+
+/// The name in the hidden marker of a Markdown document.
+#[derive(Args, Clone, Debug)]
+pub(super) struct CommentFlags {
+    /// Name in the hidden marker of -o markdown, `<!-- ds-plan:NAME -->`; default: `default`
+    ///
+    /// A bot finds its earlier comment by the marker, and updates it. If a pipeline writes several
+    /// comments to one pull request, for example one per cluster, give each its own name.
+    #[arg(long = "comment", value_name = "NAME", help_heading = heading::OUTPUT)]
+    name: Option<CommentId>,
+}
+
+impl CommentFlags {
+    /// The options of a Markdown document; an error when the output is not Markdown but the flag is
+    /// given.
+    pub(super) fn options(
+        &self,
+        is_markdown: bool,
+        verbose: bool,
+        nodes: &[Node],
+    ) -> Result<MarkdownOptions, Error> {
+        if !is_markdown {
+            let none = self.name.is_none();
+            return if none { Ok(MarkdownOptions::default()) } else { Err(Error::CommentUnread) };
+        }
+        let zones = nodes.iter().filter_map(|node| Some((node.name.clone(), node.zone()?.into())));
+        let comment = self.name.clone().unwrap_or_default();
+        Ok(MarkdownOptions { comment, verbose, zones: zones.collect() })
+    }
+}
+
+/// The flags that select DaemonSets.
+#[derive(Args, Clone, Debug)]
+pub(super) struct NarrowFlags {
+    /// Only these DaemonSets
+    #[arg(value_name = "NAMESPACE/NAME")]
+    pub(super) names: Vec<DaemonSetKey>,
+
+    /// Only DaemonSets whose labels match: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a`, `!a`
+    #[arg(short = 'l', long = "selector", value_name = "SELECTOR")]
+    #[arg(help_heading = heading::NARROW, value_parser = label_selector::parse)]
+    pub(super) selector: Option<LabelSelector>,
+}
+
+impl NarrowFlags {
+    /// The namespaces to read: only those that were requested, because the user may not be
+    /// permitted to read the others.
+    pub(super) fn scope(&self, namespace: Option<&NamespaceName>) -> Scope {
+        let names = self.names.iter().map(|name| name.namespace.clone());
+        let namespaces: BTreeSet<_> = names.chain(namespace.cloned()).collect();
+        if namespaces.is_empty() { Scope::All } else { Scope::Namespaces(namespaces) }
+    }
+}
+
+/// `--force-conflicts`: the field managers whose conflicts are forced.
+#[derive(Args, Clone, Debug)]
+pub(super) struct OwnershipFlags {
+    /// Force conflicts with these managers: fields in git are set, fields not in git are removed
+    ///
+    /// Another client that writes the DaemonSet owns the fields that it wrote. Without this flag, a
+    /// plan assumes that all conflicts are forced, and a guard blocks ds-apply until their managers
+    /// are named here.
+    #[arg(long = "force-conflicts", value_name = "MANAGER", value_delimiter = ',')]
+    #[arg(help_heading = heading::SOURCE, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    force_conflicts: Vec<String>,
+}
+
+impl OwnershipFlags {
+    /// The names of the managers, without duplicates.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.force_conflicts.iter().cloned().collect()
+    }
+}
+
+/// `--show-values`: whether sensitive values are shown.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct ValueFlags {
+    /// Show values that may be secret: of env vars, HTTP headers, and flags such as --token
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub(super) show_values: bool,
+}
+
+/// `--verbose`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct VerbosityFlags {
+    /// List every node instead of ranges
+    #[arg(short, long, action = ArgAction::SetTrue, help_heading = heading::OUTPUT)]
+    pub(super) verbose: bool,
+}
+
+/// `--managed-by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ManagedByFlag {
+    /// Kubernetes' own controller creates pods and revisions
+    DaemonsetController,
+    /// ds-apply acts as the controller during its run; no other controller does
+    DsApply,
+}
+
+impl From<ManagedByFlag> for ManagedBy {
+    fn from(flag: ManagedByFlag) -> Self {
+        match flag {
+            ManagedByFlag::DaemonsetController => Self::DaemonSetController,
+            ManagedByFlag::DsApply => Self::DsApply,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The hints below error messages; the only place where they are written.
+//!
+//! Every kind of error is listed, so that a hint is considered for each, even when there is none.
+
+mod cluster_hints;
+mod source_hints;
+
+use std::collections::BTreeSet;
+use std::io;
+
+use super::error::Error;
+use cluster::LockError;
+use daemonset::model::DaemonSetKey;
+use executor::PreflightError;
+use executor::permissions::Need;
+use planner::plan::{NoSuchRevision, ROLLOUT_ANNOTATION};
+
+/// Hint when no manifests were found.
+const WHERE_MANIFESTS_ARE: &str =
+    "name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)";
+
+/// Hint when the holder of a lock is a run in progress.
+const LIVE_HOLDER: &str = "wait for that run, or interrupt it; to take its lock anyway: `--force`";
+
+const PRUNE_UNREAD: &str = "render the whole source and pipe it in: `-f -`, or name the folder \
+     with the DaemonSets: `--path`";
+
+/// The hints for `error`, the most useful one first.
+pub(super) fn hints(error: &Error) -> Vec<String> {
+    match error {
+        Error::Source(error) => source_hints::hint(error).into_iter().collect(),
+        Error::Manifest(errors) => manifest_hints(errors),
+        Error::Base { revision: _, errors: _ } => {
+            vec!["rebase the branch onto a base with valid manifests".into()]
+        }
+        Error::Save { .. } => vec!["name a file in a writable folder".into()],
+        Error::NoDaemonSet { .. } => vec![WHERE_MANIFESTS_ARE.into()],
+        Error::Cluster(error) => cluster_hints::hint(error).into_iter().collect(),
+        Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
+            vec![format!("DaemonSets in the {place}: {}", some_of(known))]
+        }
+        Error::NoSuchNode { node: _, similar: Some(similar) } => {
+            vec![format!("a similar node exists: {similar}")]
+        }
+        Error::NoSuchNode { node: _, similar: None } => {
+            vec!["use the `metadata.name` of the node: `kubectl get nodes`".into()]
+        }
+        Error::NoSuchRevision(NoSuchRevision { known, .. }) => {
+            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+            vec![format!("its revisions: {}", listed_or_none(&known))]
+        }
+        Error::NoSuchPage { command: _, known } => {
+            vec![format!("commands: {}", known.join(", "))]
+        }
+        Error::Page { path: _, source } if source.kind() == io::ErrorKind::NotFound => {
+            vec!["the folder must exist: `mkdir -p DIR`".into()]
+        }
+        Error::CommentUnread => vec!["add `-o markdown`".into()],
+        Error::StandardInputTwice => vec!["put one of the two into a file".into()],
+        Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],
+        Error::RecordingOfRecording => vec!["leave out one of the two".into()],
+        Error::WritingToRecording | Error::ReleaseRehearsed | Error::Faults { .. } => {
+            rehearsal_hints(error)
+        }
+        Error::FileAsName(_)
+        | Error::PlanDigest { .. }
+        | Error::NoCosign
+        | Error::NotSigned { .. }
+        | Error::PlanCommit { .. }
+        | Error::PlanOfFiles { .. }
+        | Error::OtherCluster { .. } => saved_plan_hints(error),
+        Error::PlanFile { .. } | Error::OpenPlan { .. } => {
+            vec!["create it with `ds-plan --out FILE`".into()]
+        }
+        Error::PausedByApply { .. } => vec![
+            "resume with `ds-apply apply`, roll back with `ds-apply undo`, or restore the \
+             strategy with `ds-apply release`"
+                .into(),
+        ],
+        Error::NotOnDelete(_) => vec!["use `ds-apply apply` to change it in waves".into()],
+        Error::NoRevisionOf { .. } | Error::NothingBefore(_) | Error::RevisionUnreadable { .. } => {
+            vec!["list the revisions: `ds-plan history`".into()]
+        }
+        Error::FieldsStay { .. } => {
+            vec!["remove those fields too: `--force-conflicts=MANAGER`".into()]
+        }
+        Error::NoTerminal => {
+            vec!["or apply a saved plan: `ds-apply --plan FILE`".into()]
+        }
+        Error::Stale(_) => vec!["plan again, review the plan, and apply it".into()],
+        Error::Mutated(_) => {
+            vec!["to accept the template as the server changes it, use `--allow-mutation`".into()]
+        }
+        Error::PruneNarrowed => {
+            vec!["leave out --prune, or the flags that narrow the source".into()]
+        }
+        Error::PruneUnread(_) => vec![PRUNE_UNREAD.into()],
+        Error::NoSuchWave { .. } => vec!["see the waves: `ds-plan`".into()],
+        Error::PausedRollout { .. } => vec![format!(
+            "correct its annotation {ROLLOUT_ANNOTATION}, or remove it and set the update strategy \
+             by hand"
+        )],
+        Error::TimeIsOver(_) | Error::Interrupted | Error::Remove { .. } => {
+            vec!["to resume: run it again".into()]
+        }
+        Error::NotSettled { .. } => vec!["see what differs: `ds-plan diff`".into()],
+        Error::NotPermitted { missing, held: _ } => permission_hints(missing),
+        Error::StaysPaused { daemon_set, source } => stays_paused_hints(daemon_set, source),
+        Error::Lock(error) => lock_hint(error).into_iter().collect(),
+        Error::HolderIsLive { .. } => vec![LIVE_HOLDER.into()],
+        Error::Preflight(error) => preflight_hint(error).into_iter().collect(),
+        Error::Declined
+        | Error::NothingSigned
+        | Error::SignatureUnchecked { .. }
+        | Error::Ownership(_)
+        | Error::Answer(_)
+        | Error::Refused(_)
+        | Error::Declared(_)
+        | Error::Random(_)
+        | Error::Render(_)
+        | Error::Output(_)
+        | Error::Page { .. }
+        | Error::OpenFaults { .. }
+        | Error::Rehearsal(_)
+        | Error::Process(_) => vec![],
+    }
+}
+
+/// The hints for errors of a rehearsal.
+fn rehearsal_hints(error: &Error) -> Vec<String> {
+    match error {
+        Error::WritingToRecording => vec![
+            "see what would happen: `ds-plan --snapshot FILE`".into(),
+            "or rehearse it: `ds-apply --rehearse --snapshot FILE`".into(),
+        ],
+        Error::ReleaseRehearsed => {
+            vec!["run it without --rehearse: it shows what the controller will do, and asks".into()]
+        }
+        Error::Faults { .. } => {
+            vec!["see its schema: `ds-plan schema faults`".into()]
+        }
+        _others => vec![],
+    }
+}
+
+/// The hints for errors of saved plans and signed files.
+fn saved_plan_hints(error: &Error) -> Vec<String> {
+    match error {
+        Error::FileAsName(file) => {
+            vec![format!("to apply a saved plan: `ds-apply --plan {file}`")]
+        }
+        Error::PlanDigest { .. } => {
+            vec!["use the file of the run that printed the approved plan".into()]
+        }
+        Error::NoCosign => vec!["install it: https://docs.sigstore.dev".into()],
+        Error::NotSigned { .. } => {
+            vec!["use the file of the signing workflow, with its FILE.sigstore.json".into()]
+        }
+        Error::PlanCommit { .. } => {
+            vec!["plan again: `ds-plan --out FILE` writes the full id".into()]
+        }
+        Error::PlanOfFiles { .. } => {
+            vec!["pass the files that it was made from: `ds-apply --plan FILE -f DIR`".into()]
+        }
+        Error::OtherCluster { .. } => {
+            vec!["plan on this cluster, or select the other: `--context`, `--kubeconfig`".into()]
+        }
+        _others => vec![],
+    }
+}
+
+fn stays_paused_hints(daemon_set: &DaemonSetKey, source: &Error) -> Vec<String> {
+    let mut all = hints(source);
+    all.push(format!("see what is not permitted: `ds-apply can-i {daemon_set}`"));
+    all.push(format!("to roll back: `ds-apply undo {daemon_set}`"));
+    all
+}
+
+fn lock_hint(error: &LockError) -> Option<String> {
+    match error {
+        LockError::Held { .. } => Some(
+            "wait longer with `--lock-timeout`; the lock of a run that is gone expires by itself"
+                .into(),
+        ),
+        LockError::Lost { .. } => {
+            Some("see the lock holder: `ds-plan status`; then run this again".into())
+        }
+        LockError::Read(error) => cluster_hints::hint(error),
+        LockError::Write { .. } => None,
+    }
+}
+
+fn preflight_hint(error: &PreflightError) -> Option<String> {
+    match error {
+        PreflightError::Cluster(error) => cluster_hints::hint(error),
+        PreflightError::MayNotCreate { .. } => {
+            Some("grant what `deploy/managed-by-ds-apply.yaml` lists".to_owned())
+        }
+        PreflightError::DaemonSet(_)
+        | PreflightError::DaemonSetRecord(_)
+        | PreflightError::Pod(_)
+        | PreflightError::Ownership(_)
+        | PreflightError::ForceConflicts(_) => None,
+    }
+}
+
+/// The roles to bind, and the command that lists all needed permissions.
+fn permission_hints(missing: &[Need]) -> Vec<String> {
+    let roles: BTreeSet<_> = missing.iter().map(|need| need.role).collect();
+    let files = roles.iter().map(|role| format!("ClusterRole {} ({})", role.name(), role.file()));
+    let files: Vec<String> = files.collect();
+    vec![
+        format!("bind {}", files.join(", ")),
+        "list all permissions that are needed: `ds-apply can-i NAMESPACE/NAME`".to_owned(),
+    ]
+}
+
+fn listed_or_none(texts: &[String]) -> String {
+    if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
+}
+
+/// The first few DaemonSets, and the number of the others.
+fn some_of(keys: &[DaemonSetKey]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<String> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
+    let more = keys.len().saturating_sub(SHOWN);
+    match (shown.is_empty(), more) {
+        (true, _) => "none".to_owned(),
+        (false, 0) => shown.join(", "),
+        (false, more) => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// The hints for errors of manifests, each only once.
+fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
+    let mut hints = Vec::new();
+    for error in errors {
+        let hint = match error {
+            manifest::Error::UnknownField { field, .. }
+                if field.hint == Some(manifest::FieldHint::PatchDirective) =>
+            {
+                "render the kustomization first: `kubectl kustomize DIR | ds-plan -f -`"
+            }
+            manifest::Error::UnknownField { .. } => {
+                "the API drops unknown fields; to do the same, use `--validate=warn`"
+            }
+            manifest::Error::Duplicate { .. } => {
+                "remove one of the two, or read fewer files with `--path` or `-f`"
+            }
+            manifest::Error::TwoPolicies { .. } => "make one of the two select fewer DaemonSets",
+            manifest::Error::NoDaemonSet { .. } => WHERE_MANIFESTS_ARE,
+            manifest::Error::Encoding { .. }
+            | manifest::Error::Limit { .. }
+            | manifest::Error::Syntax { .. }
+            | manifest::Error::OldVersion { .. }
+            | manifest::Error::KindCase { .. }
+            | manifest::Error::Incomplete { .. }
+            | manifest::Error::Policy { .. }
+            | manifest::Error::Field { .. }
+            | manifest::Error::GeneratedName { .. }
+            | manifest::Error::Unreadable { .. }
+            | manifest::Error::Type { .. } => continue,
+        };
+        if !hints.iter().any(|known| known == hint) {
+            hints.push(hint.to_owned());
+        }
+    }
+    hints
+}

@@ -1,0 +1,396 @@
+//! Reads the manifests that the flags name, and selects DaemonSets.
+//!
+//! One invalid manifest fails the whole read. Not here: reading the cluster (`connection`).
+
+mod policies;
+
+use std::collections::BTreeSet;
+
+pub(super) use policies::Judge;
+
+use super::error::{Error, Place};
+use super::flags::{ManagedByFlag, NarrowFlags, SourceFlags, Validate};
+use super::shell::Shell;
+use super::warnings;
+use daemonset::model::{
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, ManifestFile, NamespaceName, Snapshot,
+};
+use host::search_path;
+use manifest::{self, FieldValidation, Policies};
+use planner::plan::{SourceInfo, Warning};
+use source::{
+    self, FETCH_TIMEOUT, FilesVersion, Git, GitRequest, Instead, KUSTOMIZE_TIMEOUT, Kustomize,
+    Request, Surroundings,
+};
+
+/// The content of the source.
+#[derive(Debug)]
+pub(super) struct Desired {
+    /// The DaemonSets that are selected; at least one.
+    pub(super) daemon_sets: Vec<DesiredDaemonSet>,
+    /// Namespaces that the source creates in addition to them.
+    pub(super) namespaces: BTreeSet<NamespaceName>,
+    /// The DaemonSets at the merge base with `--base`.
+    pub(super) base: Option<Vec<DesiredDaemonSet>>,
+    /// The origin of the manifests.
+    pub(super) source: SourceInfo,
+    /// The version of plain files; `None` for files of a commit.
+    pub(super) version: Option<FilesVersion>,
+    /// Warnings of reading the source.
+    pub(super) warnings: Vec<Warning>,
+    /// Assigns policies, once the live labels are known.
+    pub(super) judge: Judge,
+}
+
+impl Desired {
+    /// Assigns each DaemonSet its policy, by its labels in the source, at the base and live.
+    ///
+    /// # Errors
+    /// Two policies select one DaemonSet.
+    pub(super) fn judged(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        let base = self.base.as_deref().unwrap_or_default();
+        self.judge.all(&mut self.daemon_sets, base, Some(snapshot))
+    }
+}
+
+/// The way in which a command reads its source.
+pub(super) struct Reading<'a> {
+    /// The location of the manifests.
+    pub(super) flags: &'a SourceFlags,
+    /// `--base`
+    pub(super) base: Option<&'a str>,
+    /// Whether every file is parsed, because absence from the source matters (`--prune`).
+    pub(super) every_file: bool,
+    /// Namespace of manifests without one.
+    pub(super) default_namespace: NamespaceName,
+}
+
+/// Reads all manifests, and keeps the DaemonSets that are selected.
+///
+/// With a `base`, policies are read at its revision, so that a pull request cannot loosen the
+/// policy that applies to it; policies that `--policy` names always apply.
+pub(super) fn desired(
+    reading: Reading<'_>,
+    selection: &Selection<'_>,
+    shell: &Shell,
+) -> Result<Desired, Error> {
+    let Reading { flags, base, every_file, default_namespace } = reading;
+    let read = read_source(&request(flags, None), every_file, shell)?;
+    let mut warnings = warnings::of_source(&read, every_file);
+    if read.files.is_empty() {
+        // Folders that must be rendered may be the cause: print their warnings before failing.
+        warnings::print(&warnings, shell.printer);
+        return Err(Error::NoDaemonSet { files: read.passed_over });
+    }
+    let validate = field_validation(flags.validate);
+    let mut options = manifest::Options { default_namespace, validate, policies: None, every_file };
+    let is_plain = read.origin.commit.is_none();
+    let version = is_plain.then(|| FilesVersion::of(&read.files, &shell.current_dir));
+    let mut files = read.files;
+    files.extend(policies::named(flags, shell)?);
+    let base = base.map(|revision| Base::read(revision, flags, &options, shell)).transpose()?;
+    let trusted = flags.policy_from.as_deref().or(base.as_ref().map(|base| base.revision.as_str()));
+    options.policies =
+        trusted.map(|revision| policies::at_tip(revision, flags, shell)).transpose()?;
+    let desired = manifest::read(&files, &options)?;
+    warnings.extend(warnings::of_manifests(&desired));
+    let source::Origin { repository, commit, paths } = read.origin;
+    let (commit, subject) = commit.map(|commit| (commit.id, commit.subject)).unzip();
+    let base_commit = base.as_ref().and_then(|base| base.commit.clone());
+    let own = base.as_ref().map(|_| manifest::read_policies(&files)).transpose()?;
+    let (of_base, base) = base.map(|base| (base.policies, base.daemon_sets)).unzip();
+    let judge = Judge::new(desired.policies, own.zip(of_base), flags.managed_by);
+    let mut daemon_sets = selection.narrow_to_some(desired.daemon_sets)?;
+    // Reading the cluster depends on the controller of each. Live labels are considered later.
+    judge.all(&mut daemon_sets, base.as_deref().unwrap_or_default(), None)?;
+    Ok(Desired {
+        daemon_sets,
+        namespaces: desired.namespaces,
+        base,
+        judge,
+        source: SourceInfo {
+            repository,
+            commit,
+            subject,
+            base: base_commit,
+            paths,
+            id: None,
+            prune: None,
+            prune_namespaces: BTreeSet::new(),
+        },
+        version,
+        warnings,
+    })
+}
+
+/// The commit where a pull request branched off.
+struct Base {
+    /// The revision in `--base`.
+    revision: String,
+    commit: Option<String>,
+    policies: Policies,
+    daemon_sets: Vec<DesiredDaemonSet>,
+}
+
+impl Base {
+    fn read(
+        revision: &str,
+        flags: &SourceFlags,
+        options: &manifest::Options,
+        shell: &Shell,
+    ) -> Result<Self, Error> {
+        let instead = || Instead::MergeBase(revision.to_owned());
+        let read = read_instead(flags, instead, options.every_file, shell)?;
+        let failed = |errors| Error::Base { revision: revision.to_owned(), errors };
+        let mut files = read.files.clone();
+        files.extend(policies::named_at(instead, flags, shell)?);
+        let policies = manifest::read_policies(&files).map_err(failed)?;
+        let daemon_sets = match manifest::read(&read.files, options) {
+            Ok(desired) => desired.daemon_sets,
+            // No DaemonSet at all: the pull request adds the first one.
+            Err(errors) if errors.iter().all(|error| error.place().is_none()) => Vec::new(),
+            Err(errors) => return Err(failed(errors)),
+        };
+        let commit = read.origin.commit.map(|commit| commit.id);
+        Ok(Self { revision: revision.to_owned(), commit, policies, daemon_sets })
+    }
+}
+
+/// Reads the source at another commit. Several paths are read one by one: a path that the pull
+/// request adds is empty there, and must not hide the policies in the other paths.
+fn read_instead(
+    flags: &SourceFlags,
+    instead: impl Fn() -> Instead,
+    every_file: bool,
+    shell: &Shell,
+) -> Result<source::Read, Error> {
+    if flags.path.len() < 2 {
+        let read = read_source(&request(flags, Some(instead())), every_file, shell);
+        return or_nothing(read, flags);
+    }
+    let mut whole = source::Read::default();
+    for path in &flags.path {
+        let only = SourceFlags { path: vec![path.clone()], ..flags.clone() };
+        let read = read_source(&request(&only, Some(instead())), every_file, shell);
+        let read = or_nothing(read, flags)?;
+        let is_new = |file: &ManifestFile| whole.files.iter().all(|it| it.path != file.path);
+        let new: Vec<ManifestFile> = read.files.into_iter().filter(is_new).collect();
+        whole.files.extend(new);
+        whole.origin.commit = whole.origin.commit.or(read.origin.commit);
+    }
+    Ok(whole)
+}
+
+/// The files that were read at another commit; none if the pull request adds the folder, or its
+/// first kustomization.
+fn or_nothing(
+    read: Result<source::Read, Error>,
+    flags: &SourceFlags,
+) -> Result<source::Read, Error> {
+    match read {
+        Err(Error::Source(
+            source::Error::PathNotInRevision { .. } | source::Error::NoManifests { .. },
+        )) => Ok(source::Read::default()),
+        Err(Error::Source(source::Error::NotAKustomization { .. }))
+            if flags.kustomize.is_some() =>
+        {
+            Ok(source::Read::default())
+        }
+        read => read,
+    }
+}
+
+fn read_source(request: &Request, every_file: bool, shell: &Shell) -> Result<source::Read, Error> {
+    let wanted = |bytes: &[u8]| every_file || manifest::is_read(bytes);
+    let mut around = Surroundings {
+        current_dir: shell.current_dir.clone(),
+        cache_dir: shell.cache_dir(),
+        stdin: &mut std::io::stdin().lock(),
+        git: git(shell),
+        kustomize: kustomize(shell),
+    };
+    Ok(source::read(request, &wanted, &mut around)?)
+}
+
+fn request(flags: &SourceFlags, instead: Option<Instead>) -> Request {
+    let SourceFlags {
+        repo,
+        rev,
+        path,
+        kustomize,
+        allow_kustomize: _, // checked by clap
+        filename,
+        recursive,
+        policy: _,
+        policy_from: _,
+        validate: _,
+        managed_by: _,
+        require_ref,
+    } = flags.clone();
+    if filename.is_empty() {
+        return Request::Git(GitRequest {
+            repository: repo,
+            revision: rev,
+            instead,
+            paths: path,
+            kustomize,
+            require_ref,
+        });
+    }
+    Request::Files { names: filename.into_iter().map(Into::into).collect(), recursive }
+}
+
+fn git(shell: &Shell) -> Git {
+    let mut environment = shell.environment.clone();
+    // Programs that git starts are searched in the same folders.
+    let search = shell.variable("PATH").map(search_path::absolute).unwrap_or_default();
+    let program = search_path::find(&search, "git");
+    environment.insert("PATH".into(), search);
+    Git {
+        // Starting git then fails with an error that names it.
+        program: program.map_or_else(|| "/nowhere/git".into(), Into::into),
+        environment: environment.into_iter().collect(),
+        terminal: shell.terminal,
+        timeout: FETCH_TIMEOUT,
+    }
+}
+
+fn kustomize(shell: &Shell) -> Kustomize {
+    Kustomize {
+        search: shell.variable("PATH").map(Into::into),
+        timeout: KUSTOMIZE_TIMEOUT,
+        parse: |bytes| manifest::single_document(bytes).map_err(|error| error.to_string()),
+    }
+}
+
+fn field_validation(flag: Validate) -> FieldValidation {
+    match flag {
+        Validate::Strict => FieldValidation::Strict,
+        Validate::Warn => FieldValidation::Warn,
+        Validate::Ignore => FieldValidation::Ignore,
+    }
+}
+
+/// The selected DaemonSets: those that match `-n`, `-l` and the names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection<'a> {
+    /// `-n`
+    pub(super) namespace: Option<&'a NamespaceName>,
+    /// Names and `-l`
+    pub(super) flags: &'a NarrowFlags,
+    /// Where they are searched.
+    pub(super) place: Place,
+}
+
+/// An object that a selection can match.
+pub(super) trait Selectable {
+    /// Namespace and name.
+    fn key(&self) -> &DaemonSetKey;
+    /// Its labels.
+    fn labels(&self) -> &Labels;
+}
+
+impl Selectable for DesiredDaemonSet {
+    fn key(&self) -> &DaemonSetKey {
+        &self.key
+    }
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+}
+
+impl Selectable for &DaemonSet {
+    fn key(&self) -> &DaemonSetKey {
+        &self.key
+    }
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+}
+
+impl Selection<'_> {
+    /// Keeps the selected DaemonSets; a name that does not exist is an error.
+    pub(super) fn narrow<T: Selectable>(&self, mut all: Vec<T>) -> Result<Vec<T>, Error> {
+        let known: Vec<DaemonSetKey> = all.iter().map(T::key).cloned().collect();
+        let names = self.flags.names.iter();
+        let missing: Vec<_> = names.filter(|name| !known.contains(name)).cloned().collect();
+        if !missing.is_empty() {
+            return Err(Error::NotFound { missing, place: self.place, known });
+        }
+        all.retain(|one| self.covers(one));
+        Ok(all)
+    }
+
+    /// As [`narrow`](Self::narrow); an empty selection is an error too. It is mostly a typing
+    /// mistake, and would look like a fleet with nothing to do.
+    fn narrow_to_some<T: Selectable>(&self, all: Vec<T>) -> Result<Vec<T>, Error> {
+        let known: Vec<DaemonSetKey> = all.iter().map(T::key).cloned().collect();
+        let left = self.narrow(all)?;
+        if left.is_empty() {
+            return Err(Error::NothingSelected { known, place: self.place });
+        }
+        Ok(left)
+    }
+
+    fn covers(&self, one: &impl Selectable) -> bool {
+        let NarrowFlags { names, selector } = self.flags;
+        self.namespace.is_none_or(|namespace| one.key().namespace == *namespace)
+            && (names.is_empty() || names.contains(one.key()))
+            && selector.as_ref().is_none_or(|selector| selector.matches(one.labels()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::label_selector;
+
+    struct Named(DaemonSetKey, Labels);
+
+    impl Selectable for Named {
+        fn key(&self) -> &DaemonSetKey {
+            &self.0
+        }
+        fn labels(&self) -> &Labels {
+            &self.1
+        }
+    }
+
+    #[test]
+    fn namespace_names_and_labels_must_all_match() {
+        let fleet = || {
+            let tiers = [("log/agent", "node"), ("log/gpu", "gpu"), ("net/agent", "node")];
+            let named = |(key, tier): (&str, &str)| {
+                Named(key.parse().unwrap(), [("tier", tier)].into_iter().collect())
+            };
+            tiers.map(named).into_iter().collect::<Vec<_>>()
+        };
+        for (namespace, names, selector, want) in [
+            (None, vec![], "", Ok("log/agent log/gpu net/agent")),
+            (Some("log"), vec![], "", Ok("log/agent log/gpu")),
+            (Some("log"), vec![], "tier=node", Ok("log/agent")),
+            (None, vec!["net/agent"], "", Ok("net/agent")),
+            (None, vec![], "tier!=node", Ok("log/gpu")),
+            (None, vec!["net/gpu"], "", Err("DaemonSet net/gpu not found in the manifests")),
+            (Some("log"), vec!["net/agent"], "", Err("no DaemonSet in the manifests matches")),
+            (Some("none"), vec![], "", Err("no DaemonSet in the manifests matches")),
+        ] {
+            let namespace = namespace.map(NamespaceName::from);
+            let flags = NarrowFlags {
+                names: names.iter().map(|name| name.parse().unwrap()).collect(),
+                selector: Some(label_selector::parse(selector).unwrap()),
+            };
+            let selection =
+                Selection { namespace: namespace.as_ref(), flags: &flags, place: Place::Manifests };
+            let narrowed = selection.narrow_to_some(fleet()).map(|kept| {
+                let names: Vec<_> = kept.iter().map(|one| one.0.to_string()).collect();
+                names.join(" ")
+            });
+            match (narrowed, want) {
+                (Ok(kept), want) => assert_eq!(Ok(kept.as_str()), want),
+                (Err(error), Err(want)) => assert!(error.to_string().starts_with(want), "{error}"),
+                (Err(error), Ok(want)) => panic!("{error} instead of {want}"),
+            }
+        }
+    }
+}

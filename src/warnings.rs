@@ -1,0 +1,112 @@
+//! Conversion of warnings into those of the plan, and printing them on standard error.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::error::{WARNING, paragraph};
+use super::printer::Printer;
+use planner::plan::Warning;
+use source::{self, Renderer, Unrendered, Warning as Source};
+
+/// Warnings about parts of the source that were skipped; with `every_file`, also about folders that
+/// must be rendered but contain no DaemonSet as they are.
+pub(super) fn of_source(read: &source::Read, every_file: bool) -> Vec<Warning> {
+    let unrendered = read.unrendered.iter().filter_map(|folder| unrendered(folder, every_file));
+    fold(read.warnings.iter().map(source_warning).chain(unrendered))
+}
+
+/// Number of warnings of one code that are shown; the rest is counted.
+const MAX_PRINTED: usize = 50;
+
+/// Replaces the warnings of a code above the limit by their number: the repository is untrusted.
+fn fold(warnings: impl Iterator<Item = Warning>) -> Vec<Warning> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut reported = Vec::new();
+    for warning in warnings {
+        let count = counts.entry(warning.code.clone()).or_default();
+        *count += 1;
+        if *count <= MAX_PRINTED {
+            reported.push(warning);
+        }
+    }
+    for (code, count) in counts.into_iter().filter(|(_, count)| *count > MAX_PRINTED) {
+        let more = count - MAX_PRINTED;
+        let what = match code.as_str() {
+            "symbolicLink" => "symbolic links were",
+            "submodule" => "submodules were",
+            "specialFile" => "files that are not regular were",
+            "lfsPointer" => "Git LFS pointers' contents were",
+            _ => "folders to render were",
+        };
+        reported.push(plain(&code, format!("{more} more {what} not read")));
+    }
+    reported
+}
+
+/// Warnings of parsing the manifests.
+pub(super) fn of_manifests(desired: &manifest::Desired) -> impl Iterator<Item = Warning> {
+    desired.warnings.iter().map(|warning| plain(warning.code(), warning.to_string()))
+}
+
+fn source_warning(warning: &Source) -> Warning {
+    let code = match warning {
+        Source::Symlink { .. } => "symbolicLink",
+        Source::Submodule { .. } => "submodule",
+        Source::Special { .. } => "specialFile",
+        Source::LfsPointer { .. } => "lfsPointer",
+        Source::WorkingTreeDiffers { .. } => "workingTreeDiffers",
+        Source::WorkingTreeUnknown { .. } => "workingTreeUnknown",
+    };
+    let advice = match warning {
+        Source::WorkingTreeDiffers { .. } => "; the plan is of the commit (plain files: -f)",
+        Source::Submodule { .. } => "; plan it on its own with --repo",
+        Source::LfsPointer { .. } => "; check it out and use -f",
+        Source::Symlink { .. } | Source::Special { .. } | Source::WorkingTreeUnknown { .. } => "",
+    };
+    plain(code, format!("{warning}{advice}"))
+}
+
+/// The warning about a folder that must be rendered; without `always`, only if it contains a
+/// DaemonSet.
+fn unrendered(folder: &Unrendered, always: bool) -> Option<Warning> {
+    let files = folder.files.iter();
+    let count: usize = files.map(|file| manifest::count_daemon_sets(&file.bytes)).sum();
+    let found = match count {
+        0 if !always => return None,
+        1 => "1 DaemonSet".to_owned(),
+        count => format!("{count} DaemonSets"),
+    };
+    let render = folder.render_command();
+    let or = match folder.renderer {
+        Renderer::Helm => "",
+        Renderer::Kustomize => ", or with -k",
+    };
+    let message =
+        format!("{folder}, {found} in it; render it first: `{render} | ds-plan -f -`{or}");
+    Some(plain("notRendered", message))
+}
+
+fn plain(code: &str, message: String) -> Warning {
+    Warning { code: code.to_owned(), message, daemon_set: None, nodes: Vec::new() }
+}
+
+/// Prints warnings on standard error.
+pub(super) fn print(warnings: &[Warning], printer: Printer) {
+    for warning in warnings {
+        printer.err(Shown(warning));
+    }
+}
+
+struct Shown<'a>(&'a Warning);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Warning { code: _, message, daemon_set, nodes: _ } = self.0;
+        match daemon_set {
+            Some(key) if !message.contains(key.as_str()) => {
+                paragraph(f, "", ("warning", WARNING), &format!("{key}: {message}"))
+            }
+            Some(_) | None => paragraph(f, "", ("warning", WARNING), message),
+        }
+    }
+}
