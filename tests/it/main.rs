@@ -17,6 +17,7 @@ mod github;
 mod hostile_text;
 #[cfg(feature = "web")]
 mod markdown;
+mod pages;
 mod past;
 #[cfg(feature = "web")]
 mod pipelines;
