@@ -1,5 +1,5 @@
 //! Attacks by hostile manifests, repositories, recordings and servers, one module per class of
-//! attack. `docs/security.md` has a row for each.
+//! attack. `docs/src/security.md` has a row for each.
 
 // Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
@@ -14,6 +14,8 @@ mod hidden_kinds;
 mod large_recording;
 mod large_repository;
 mod loosened_policy;
+#[path = "../it/pages.rs"]
+mod pages;
 mod pipelines;
 mod recordings;
 mod records;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize as _;
 use serde_yaml::Value;
 
+use crate::pages::pages;
+
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Files below a folder with one of these extensions.
@@ -34,9 +36,7 @@ fn text(path: &Path) -> String {
 #[test]
 fn every_job_has_a_timeout() {
     let mut jobs = 0;
-    let pages = files("docs", &[".md"]).into_iter().chain([Path::new(ROOT).join("README.md")]);
-    let blocks = pages.flat_map(|page| {
-        let text = text(&page);
+    let blocks = pages().into_iter().flat_map(|(page, text)| {
         let blocks = text.split("```yaml\n").skip(1).map(|it| it.split("```").next().unwrap());
         blocks.map(|block| (page.clone(), block.to_owned())).collect::<Vec<_>>()
     });

@@ -14,7 +14,6 @@ mod predicted;
 mod preflight;
 mod provenance;
 mod pruned;
-mod readme;
 mod request_log;
 mod roles;
 mod rolling;
@@ -25,6 +24,7 @@ mod taken_over;
 mod terminal;
 mod together;
 mod unready;
+mod walk;
 mod watcher;
 mod workspace;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{ControlPlane, FakeNode, readmes_yaml, stdout, wait_for, wait_until};
+use crate::harness::{ControlPlane, FakeNode, shown_yaml, stdout, wait_for, wait_until};
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -53,7 +53,7 @@ fn every_command_only_reads() {
     let plane = ControlPlane::builder().user("ops", &[]).audit().start();
     plane.create_nodes(FakeNode::many("node", 3));
     plane.apply_yaml(AGENT);
-    plane.apply_yaml(&readmes_yaml("ClusterRole"));
+    plane.apply_yaml(&shown_yaml("ClusterRole"));
     plane.kubectl(&["create", "clusterrolebinding", "ops", "--clusterrole=ds-plan", "--user=ops"]);
     let available =
         || plane.kubectl(&["get", "daemonset", "agent", "-o=jsonpath={.status.numberAvailable}"]);

@@ -16,7 +16,7 @@ use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::harness::{Component, ControlPlane, FakeNode, readmes_yaml, wait_for};
+use crate::harness::{Component, ControlPlane, FakeNode, shown_yaml, wait_for};
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -205,9 +205,9 @@ async fn once_permitted(cluster: &LiveCluster, scope: &Scope) -> Snapshot {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_readmes_role_is_enough() {
+async fn the_shown_role_is_enough() {
     let plane = frozen();
-    plane.apply_yaml(&readmes_yaml("ClusterRole"));
+    plane.apply_yaml(&shown_yaml("ClusterRole"));
     plane.kubectl(&["create", "clusterrolebinding", "ops", "--clusterrole=ds-plan", "--user=ops"]);
     let ops = connect(&options(&plane.kubeconfig_of("ops"))).await.unwrap();
     let mut seen = once_permitted(&ops, &Scope::All).await;

@@ -1,4 +1,4 @@
-//! The example fleet as a user plans it, and the output in README.md.
+//! The example fleet as a user plans it, and the output in README.md and the guide.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 
+use crate::pages::pages;
 use crate::sandbox::Sandbox;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -62,10 +63,15 @@ fn each_example_is_planned() {
     assert_eq!(planned, files, "one file per DaemonSet, and no other file");
 }
 
+/// A page of the guide.
+fn chapter(name: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join("docs/src").join(name)).unwrap()
+}
+
 #[test]
 fn the_fleet_as_text() {
-    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
-    let (_, block) = readme.split_once("cargo run --release -- ").unwrap();
+    let page = chapter("plan.md");
+    let (_, block) = page.split_once("cargo run --release -- ").unwrap();
     let (shown, _) = block.split_once('\n').unwrap();
     assert_snapshot!(repository().ds_plan(shown));
 }
@@ -103,37 +109,43 @@ fn the_fleets_status() {
 
 /// Only the commit in the first line may differ.
 #[test]
-fn the_readme_shows_the_real_output() {
-    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
-    let (_, block) = readme.split_once("```console\n$ ds-plan ").unwrap();
-    let (line, rest) = block.split_once('\n').unwrap();
-    let (shown, _) = rest.split_once("```").unwrap();
-    let run = repository().ds_plan(line);
+fn the_documentation_shows_the_real_output() {
     let without_commit = |text: &str| {
         let (first, rest) = text.split_once('\n').unwrap();
         let (before, after) = first.split_once(" at ").unwrap();
         let (_commit, after) = after.split_once(' ').unwrap();
         format!("{before} {after}\n{rest}")
     };
-    assert_eq!(without_commit(&run.stdout), without_commit(shown), "{run}");
+    let mut seen = 0;
+    for (path, page) in pages() {
+        for block in page.split("<!-- run by it::fleet -->\n```console\n$ ds-plan ").skip(1) {
+            let (line, rest) = block.split_once('\n').unwrap();
+            let (shown, _) = rest.split_once("```").unwrap();
+            let run = repository().ds_plan(line);
+            let place = path.display();
+            assert_eq!(without_commit(&run.stdout), without_commit(shown), "{place}: {run}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 2, "one plan in README.md, and one in the guide");
 }
 
 /// Including folded sections; read from files, because the id of the commit differs each time.
 #[test]
-fn the_readme_shows_the_comment_on_a_pull_request() {
-    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+fn the_guide_shows_the_comment_on_a_pull_request() {
+    let page = chapter("pipelines.md");
     let run = repository()
         .ds_plan("-f examples/fleet/manifests --snapshot examples/fleet/cluster.json -o markdown");
     let (shown, _) = run.stdout.split_once("\n\n<details>").unwrap();
     let quoted: Vec<String> =
         shown.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
-    assert!(readme.contains(&quoted.join("\n")), "{}", quoted.join("\n"));
+    assert!(page.contains(&quoted.join("\n")), "{}", quoted.join("\n"));
 }
 
 #[test]
-fn the_policy_in_the_readme_is_read() {
-    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
-    let (_, block) = readme.split_once("```yaml\napiVersion: ds-plan.dev/").unwrap();
+fn the_policy_in_the_guide_is_read() {
+    let page = chapter("policy.md");
+    let (_, block) = page.split_once("```yaml\napiVersion: ds-plan.dev/").unwrap();
     let (policy, _) = block.split_once("```").unwrap();
     let sandbox = repository();
     sandbox.write("policy.yaml", format!("apiVersion: ds-plan.dev/{policy}"));

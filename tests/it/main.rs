@@ -16,6 +16,7 @@ mod github;
 #[cfg(feature = "web")]
 #[cfg(feature = "web")]
 mod markdown;
+mod pages;
 mod past;
 #[cfg(feature = "web")]
 mod pipelines;

@@ -1,5 +1,10 @@
 //! The action and the pipelines in `examples/ci`: runs the shell of their steps as a runner would,
 //! from the checkout to comment, summary, outputs and annotations; and runs linters on them.
+//!
+//! The shell scripts of the action's steps are files in `action/`; text from outside reaches them
+//! only by environment variables, and only the program's `--annotations` writes CI commands. These
+//! tests read `action.yml` and the pipelines, run the steps after a real clone, and answer as the
+//! API of the forge. actionlint and GitLab's schema check the rest.
 
 mod api;
 mod lint;

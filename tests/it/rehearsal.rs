@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::pages::pages;
 use crate::sandbox::{Run, Sandbox};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -74,15 +75,15 @@ fn an_invalid_fault_document_is_an_error() {
 }
 
 #[test]
-fn the_readmes_first_command_rolls_the_fleet_out_and_plans_again() {
-    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
-    let (_, first) = readme.split_once("```console\n").unwrap();
-    let (line, _) = first.split_once('\n').unwrap();
-    let line = line.strip_prefix("cargo run --release --bin ds-apply -- --rehearse ").unwrap();
-    assert_eq!(
-        line,
-        "--path examples/fleet/manifests --snapshot examples/fleet/cluster.json --keep-going"
-    );
+fn the_shown_rehearsal_rolls_the_fleet_out_and_plans_again() {
+    let pages = pages();
+    let shown = pages
+        .iter()
+        .flat_map(|(_, page)| page.split("<!-- run by it::rehearsal -->\n```console\n").skip(1));
+    let lines: Vec<&str> = shown.map(|block| block.lines().next().unwrap()).collect();
+    let line = "cargo run --release --bin ds-apply -- --rehearse --path examples/fleet/manifests \
+                --snapshot examples/fleet/cluster.json --keep-going";
+    assert_eq!(lines, [line, line], "in README.md and in the guide");
     let run = rehearse(&Sandbox::new(), "--keep-going");
     assert_eq!(run.code, Some(0), "{run}");
     let plans: Vec<&str> = run.stdout.lines().filter(|it| it.starts_with("Plan: ")).collect();

@@ -1,5 +1,5 @@
 //! The language of the project: words and sentences that were replaced by Kubernetes' own terms
-//! (`docs/glossary.md` has the rest) do not come back into help, messages or documentation.
+//! (`docs/src/glossary.md` has the rest) do not come back into help, messages or documentation.
 
 use std::fs;
 use std::path::{Path, PathBuf};

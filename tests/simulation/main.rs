@@ -1,5 +1,23 @@
 //! The real `ds-apply` on hundreds of small clusters with random faults, on virtual time; the laws
 //! are checked after every request. `examples/soak.rs` does the same for any number of seeds.
+//!
+//! The laws (invariants) keep their own counts: which nodes are down, how many may be, who holds
+//! the lock, what a run can have observed. They judge a request when it is sent; only the holder of
+//! the lock is also checked when it arrives. One seed in four has no controller: a record is judged
+//! as the DaemonSet that it stands for. If nothing interferes, and a controller makes no difference
+//! (`trial::has_twin`), the run has to end as one with a controller does. Deletes of the in-process
+//! controller (`upkeep`) need a reason of a controller; all others are held to the laws of a
+//! rollout. Nothing resumes after such a run, so work that is left undone by a request that failed
+//! permanently is not counted against it.
+//!
+//! Exceptions: Where requests may fail, a run has 30 s to observe a change (2 s where none does).
+//! For the same time after another client's write, the laws about the part that it wrote (the
+//! template; the strategy and pause) are off. The laws know the time since which a node has no pod
+//! only from one request to the next. Deletes that arrive after their sender has given up do not
+//! happen here, nor does a stopped process, nor a watch that lags without being cut.
+//!
+//! The faults in `tests/faults` show that the laws can fail: `.ci/faults` applies each patch to a
+//! copy of the tree, builds the simulation there, and prints the seed that finds it.
 
 // Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]

@@ -2,6 +2,11 @@
 //!
 //! The first page is read without a resource version, so it is consistent; the next pages have the
 //! same resource version. When that version expires (410), the list starts again.
+//!
+//! A page has 500 objects. It is decoded on another thread while the next one is fetched, and
+//! dropped after that; so at most two pages of a list are in memory. A snapshot reads the pages of
+//! nodes, and for each selected namespace the pages of its pods, DaemonSets and revisions; in
+//! addition one list of namespaces and the version. The number of DaemonSets does not matter.
 
 use std::collections::HashSet;
 use std::fmt::Display;

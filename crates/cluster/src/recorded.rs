@@ -4,6 +4,13 @@
 //!
 //! Objects are decoded while the file is read, on several cores, a few at a time, so memory is
 //! bounded by the snapshot and the largest objects. Not here: decoding an object (`decode`).
+//!
+//! One thread reads bytes and finds where objects end. Only quotes, escapes and brackets matter for
+//! that, and 64 bytes are examined together (`object_scanner`). Runs of whole objects, some 256 KiB
+//! each, go to one thread per core, which decodes them into the slim model and returns the buffer.
+//! `serde_json` parses the text around the objects (`list_skeleton`), so that a recording is
+//! checked as any other document, and the reported error is the first one of the file, whichever
+//! thread found it.
 
 mod batches;
 mod bytes;

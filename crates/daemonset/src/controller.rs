@@ -8,6 +8,15 @@
 //!
 //! Where upstream iterates over a hash map, these functions iterate by node name, so equal inputs
 //! give equal results. Writes, queues, expectations and the pace of a rollout are elsewhere.
+//!
+//! The rules follow `pkg/controller/daemon` of Kubernetes 1.36.3. Each function names the upstream
+//! function that it follows.
+//!
+//! Two words are stricter in this program than upstream. A pod is *available* when it has been
+//! Ready for `minReadySeconds` and is not terminating; a pod of the target also only when no
+//! container has started or ended meanwhile, and for as long as `MinReady` demands. A pod is
+//! *updated* when its hash label is that of the target revision; upstream also accepts the
+//! generation label. The seven status counters are upstream's.
 
 pub mod backoff;
 pub mod batches;

@@ -8,6 +8,33 @@
 //! It takes only the actions that the run allows ([`AllowedActions`]), and never paces: whatever
 //! strategy is live, it takes no step of a rolling update except a surge, while the run checks the
 //! gates. Not here: the run itself; the requests (`sync_sender`).
+//!
+//! With `managedBy: ds-apply` the model stays the same: a DaemonSet whose `managed_by` says that a
+//! ConfigMap, the *record*, stands for it. A record is decoded into a DaemonSet with the identity
+//! and version of the ConfigMap, and written back as one; so status, history and drift need no
+//! special cases. What differs: the owner of pods and revisions, the guard that keeps the two modes
+//! apart, the rule that a run is not complete while a node has no pod, and the writer (this
+//! module). The controller of the embedded cluster uses the same sync and the same requests, and is
+//! compared with a real one.
+//!
+//! What the run allows, step by step:
+//!
+//! - `None`, until the target is in place: no pod is created from a template that is about to be
+//!   replaced.
+//! - `Reconcile` after that, whatever the live strategy: nodes without a pod get one, and failed,
+//!   surplus and misplaced pods are deleted. Outdated pods stay, because the run itself deletes
+//!   them during its pause; if outdated pods appear next to a target without a pause, the run
+//!   pauses the rollout first.
+//! - `ReconcileAndSurge` also creates new pods next to outdated ones, within `maxSurge`, only while
+//!   the run checks its gates.
+//! - `CreateOnly` after an interrupt: it deletes nothing.
+//!
+//! So `release` restores the strategy, and outdated pods wait for the next run, which paces them.
+//! After the run the controller drains for half a minute at most: a node that has just lost its pod
+//! gets one. It does not after a run that has not put a target in place.
+//!
+//! Records are listed only if a revision belongs to one, or a plan needs one, so other users need
+//! no permission to list ConfigMaps.
 
 mod pending_writes;
 mod sync_sender;

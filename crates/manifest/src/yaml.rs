@@ -4,6 +4,15 @@
 //! is used, merge keys apply in the order in which they are written, keys become strings. Works on
 //! the parser's events, because positions, duplicates and YAML 1.1 scalars are lost in higher
 //! layers. Not here: splitting a file into documents (`documents`), resolving scalars (`scalar`).
+//!
+//! Manifests have to mean what they mean to kubectl, which reads YAML 1.1 through go-yaml v2. The
+//! events come from `granit-parser`, the parser below `serde-saphyr`. The table of scalars was
+//! generated with kubectl, and a test with the real kubectl generates it again.
+//!
+//! `serde-saphyr` reads recordings and writes `-o yaml`. `serde_yaml` would be the obvious choice,
+//! but it is no longer maintained, reads YAML 1.2, and leaves `yes`, `on` or `1_000` unquoted,
+//! which kubectl reads as something else. The tests use it as a second, independent parser: both
+//! parsers and kubectl must agree on everything that is written here.
 
 mod line_ends;
 mod merge_key;

@@ -3,6 +3,9 @@
 //!
 //! The target is the result of server-side apply on the live object (`applied`). Not here: applying
 //! the plan.
+//!
+//! A template is evaluated once per class of nodes that no template of the plan can tell apart.
+//! Nodes that have no pod and get none are counted, and described only on request.
 
 mod applied;
 mod changes;

@@ -13,6 +13,18 @@
 //! ([`Purpose::Abort`]).
 //!
 //! Not here: sending requests, the lock, guards and preflight, which come before a run.
+//!
+//! A run that is killed and started again resumes the rollout; the tests discard the state at
+//! random. A pod that was sent a delete counts as deleted from then on, however old the observation
+//! is, so a late watch never loosens the budget. The last good template is put back before the
+//! failed one is recorded: a run that dies in between fails again instead of being refused while
+//! the bad template is live.
+//!
+//! The preflight request before a run is the first write of the run itself (`first_write`): one
+//! step on the snapshot. If conflicts are forced, the resulting object is first tried as a patch,
+//! so that ownership does not move before all of it is accepted. A refusal for a missing
+//! permission, later in the run, is an outcome like any other (`PauseReason::Refused`) while the
+//! live strategy is `OnDelete`.
 
 mod decide;
 mod effect;

@@ -5,6 +5,11 @@
 //! element, in which nothing is markup, a link, a mention or a reference to an issue. Characters
 //! that would end the code, or a table cell, are escaped like invisible ones (`neutral`). `fit`
 //! divides the available length between the parts of a comment.
+//!
+//! A sentence of ours that quotes something is split word by word. Each part of a comment has
+//! several length variants, and `fit` gives each part the longest one that leaves space for the
+//! others. The tests with feature `web` check the tree that a browser would build, with a parser
+//! that follows GitHub's.
 
 mod daemon_set;
 mod diff;

@@ -3,6 +3,10 @@
 //! A path is looked up name by name in the commit's trees, so it cannot leave them, and a symbolic
 //! link or a submodule on the way is an error. Not here: the choice of a folder's files (`gather`),
 //! resolving revision expressions (`revision`), fetching a URL (`fetch`).
+//!
+//! `git2` reads the objects, built without its network features, so that it needs only a C
+//! compiler. URLs are fetched by the user's own `git`, with the user's credentials and proxies,
+//! into a cache folder.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};

@@ -6,6 +6,11 @@
 //! written again into an empty folder, together with the files that they name. Links are not
 //! followed. Then the installed program runs there, with limits (`program`). Not here: parsing
 //! YAML, which the caller provides.
+//!
+//! The check and the program cannot disagree, because the program never reads the YAML of the
+//! repository, which it might read differently: it gets what the check understood, as JSON. Folders
+//! are counted as often as they will be rendered, because two lines per folder double the work. The
+//! program runs under `ulimit`, without environment.
 
 mod fields;
 mod program;

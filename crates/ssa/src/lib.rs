@@ -5,6 +5,23 @@
 //! removed, fields that other managers set to a different value are conflicts. Pure: the time is an
 //! argument, and defaulting is up to the caller. Not here: whether the object is valid
 //! (`manifest`), the effects of the change (`plan`).
+//!
+//! The object after an apply is not the manifest: fields that others own stay. Four things follow:
+//!
+//! - The manifest that is *sent* (`DesiredDaemonSet::written`) and the *desired* object (`raw`,
+//!   defaulted) are two values. A client that sends a default owns it.
+//! - If a struct is applied as `{}` over one that is not empty, the server removes it with its
+//!   content, and only the next apply stores `{}`. So the write contains `null` for each field that
+//!   is removed ([`Settling`]), which reaches the final state at once; the ownership is that of a
+//!   plain apply once the strategy is restored. Plan, preflight and every write use it. A write
+//!   that must keep the template sends the owned part of it, if the manifest would change it, and
+//!   is tried as a dry run first.
+//! - With conflicts, the result is that of a forced apply. The conflicts are those that a plain
+//!   apply would report; one function serves both.
+//! - The server defaults the merged object, so the caller does.
+//!
+//! The control-plane tests apply random manifests to objects with random histories, on the server
+//! as a dry run and here, and compare objects, ownership and conflicts.
 
 mod check;
 mod combine;

@@ -13,14 +13,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::manifest;
-use crate::harness::{ControlPlane, FakeNode, kubectl_path, readmes_yaml, wait_until};
+use crate::harness::{ControlPlane, FakeNode, kubectl_path, shown_yaml, wait_until};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const SOON: Duration = Duration::from_mins(1);
 
-/// The kustomization that the README shows, with `deploy/` next to it.
-fn readmes_overlay() -> TempDir {
-    let kustomization = readmes_yaml("Kustomization");
+/// The kustomization that the guide shows, with `deploy/` next to it.
+fn shown_overlay() -> TempDir {
+    let kustomization = shown_yaml("Kustomization");
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("kustomization.yaml"), kustomization).unwrap();
     let mut copy = Command::new("cp");
@@ -39,7 +39,7 @@ impl Site {
     fn start() -> Self {
         let plane = ControlPlane::builder().with_controller("job-controller").audit().start();
         plane.create_nodes(FakeNode::many("node", 3));
-        plane.kubectl(&["apply", "--kustomize", readmes_overlay().path().to_str().unwrap()]);
+        plane.kubectl(&["apply", "--kustomize", shown_overlay().path().to_str().unwrap()]);
         let site = Self { plane, folder: tempfile::tempdir().unwrap() };
         fs::create_dir_all(site.path("origin/fleet")).unwrap();
         site.git("origin", &["init", "-q", "-b", "main"]);
@@ -178,7 +178,7 @@ fn each_account_has_all_permissions_for_its_job() {
 /// Credentials of one container are not available to the other.
 #[test]
 fn credentials_are_only_in_the_containers_that_need_them() {
-    let overlay = readmes_overlay();
+    let overlay = shown_overlay();
     let rendered = Command::new(kubectl_path()).arg("kustomize").arg(overlay.path()).output();
     let text = String::from_utf8(rendered.unwrap().stdout).unwrap();
     let mut seen = Vec::new();

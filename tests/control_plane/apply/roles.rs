@@ -8,7 +8,7 @@ use std::thread;
 use serde_json::json;
 
 use super::*;
-use crate::harness::readmes_yaml;
+use crate::harness::shown_yaml;
 
 const NODES: usize = 3;
 
@@ -309,7 +309,7 @@ impl Step {
 }
 
 #[test]
-fn the_readme_shows_the_shipped_role() {
-    let readme: Value = serde_yaml::from_str(&readmes_yaml("ClusterRole")).unwrap();
-    assert_eq!(readme, shipped("ds-plan.yaml"));
+fn the_guide_shows_the_shipped_role() {
+    let shown: Value = serde_yaml::from_str(&shown_yaml("ClusterRole")).unwrap();
+    assert_eq!(shown, shipped("ds-plan.yaml"));
 }

@@ -1,6 +1,7 @@
-//! Runs every block of commands in README.md and `docs/` as it is shown: in bash, on a terminal
+//! Runs every block of commands in README.md and the guide as it is shown: in bash, on a terminal
 //! where `yes` is typed, in the situation that the comment above the block names (`<!-- run:
-//! aborted -->`). A comment `<!-- run by it::fleet -->` names the test that runs it.
+//! aborted -->`), or in the one that the block before has left (`<!-- run: next -->`). A comment
+//! `<!-- run by it::fleet -->` names the test that runs it.
 //!
 //! A line may end with `# exits with N`; the default is 0. The output is not checked here.
 
@@ -9,11 +10,13 @@ use std::path::{Path, PathBuf};
 
 use super::workspace::{Workspace, agent};
 use super::*;
+use crate::harness::pages::pages;
+use crate::harness::shown_yaml;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Tests that run a block themselves.
-const ELSEWHERE: [&str; 4] = ["it::rehearsal", "it::fleet", "the pipeline itself", "apply::readme"];
+const ELSEWHERE: [&str; 4] = ["it::rehearsal", "it::fleet", "the pipeline itself", "apply::walk"];
 
 /// A block of commands.
 #[derive(Debug)]
@@ -39,8 +42,7 @@ impl Block {
 }
 
 /// The blocks of a page that have commands.
-fn blocks_of(path: &Path) -> Vec<Block> {
-    let page = fs::read_to_string(path).unwrap();
+fn blocks_of(path: &Path, page: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let (mut above, mut inside): (String, Option<Block>) = (String::new(), None);
     for (number, line) in page.lines().enumerate() {
@@ -81,7 +83,11 @@ impl<'p> Situation<'p> {
     fn named(plane: &'p ControlPlane, name: &str) -> Self {
         let it = Self::new(plane);
         match name {
-            "nothing yet" => {}
+            "an empty cluster" => {
+                it.plane.kubectl(&["delete", "namespace", "logging", "--wait"]);
+                it.manifest_of_the_first_day();
+            }
+            "the manifest of the first day" => it.manifest_of_the_first_day(),
             "settled" => it.settled(),
             "recorded" => {
                 it.settled();
@@ -142,6 +148,11 @@ impl<'p> Situation<'p> {
         it
     }
 
+    /// The manifest that the guide shows, not committed yet.
+    fn manifest_of_the_first_day(&self) {
+        fs::write(self.workspace.path("agent.yaml"), shown_yaml("DaemonSet")).unwrap();
+    }
+
     /// Waits until git's version is live everywhere.
     fn settled(&self) {
         self.workspace.init();
@@ -182,23 +193,29 @@ impl<'p> Situation<'p> {
 
 #[test]
 fn the_commands_of_the_readme_work() {
-    run_blocks(&[Path::new(ROOT).join("README.md")]);
+    run_blocks(&pages()[..1], 4);
 }
 
 #[test]
-fn the_commands_of_the_documentation_work() {
-    let docs = fs::read_dir(Path::new(ROOT).join("docs")).unwrap();
-    let mut pages: Vec<PathBuf> = docs.map(|entry| entry.unwrap().path()).collect();
-    pages.sort();
-    run_blocks(&pages);
+fn the_commands_of_the_guides_first_half_work() {
+    let pages = pages();
+    run_blocks(&pages[1..=pages.len() / 2], 8);
 }
 
-fn run_blocks(pages: &[PathBuf]) {
+#[test]
+fn the_commands_of_the_guides_second_half_work() {
+    let pages = pages();
+    run_blocks(&pages[pages.len() / 2 + 1..], 8);
+}
+
+/// Runs the blocks of these pages, of which there have to be at least `least`.
+fn run_blocks(pages: &[(PathBuf, String)], least: usize) {
     let plane = ControlPlane::start();
     plane.create_nodes(["a-1", "a-2", "b-1"].map(FakeNode::new));
     plane.kubectl(&["create", "namespace", "logging"]);
     let (mut run, mut wrong) = (0, Vec::new());
-    for block in pages.iter().flat_map(|page| blocks_of(page)) {
+    let mut left: Option<Situation<'_>> = None;
+    for block in pages.iter().flat_map(|(path, page)| blocks_of(path, page)) {
         let marker =
             block.situation.strip_prefix("<!-- run").and_then(|it| it.strip_suffix(" -->"));
         let Some(marker) = marker else { panic!("no situation above the block: {block:?}") };
@@ -206,16 +223,20 @@ fn run_blocks(pages: &[PathBuf]) {
             assert!(ELSEWHERE.contains(&test), "{test} is not a test: {block:?}");
             continue;
         }
-        wrong.extend(run_block(&plane, &block, marker.strip_prefix(": ").unwrap()));
+        let situation = match (marker.strip_prefix(": ").unwrap(), left.take()) {
+            ("next", Some(left)) => left,
+            (name, _) => Situation::named(&plane, name),
+        };
+        wrong.extend(run_block(&situation, &block));
+        left = Some(situation);
         run += 1;
     }
-    assert!(run >= 8, "{run} blocks");
+    assert!(run >= least, "{run} blocks");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Runs a block; returns the failure of the first line with an unexpected exit code.
-fn run_block(plane: &ControlPlane, block: &Block, situation: &str) -> Option<String> {
-    let it = Situation::named(plane, situation);
+fn run_block(it: &Situation<'_>, block: &Block) -> Option<String> {
     block.lines.iter().find_map(|line| {
         let code = line.split_once("# exits with ").map_or("0", |(_, code)| code);
         let code: i32 = code.split([':', ',', ' ']).next().unwrap().parse().unwrap();

@@ -4,6 +4,12 @@
 //! An applied DaemonSet has the annotation [`SOURCE_ID_ANNOTATION`] with the id of its source. It
 //! is valid only if `ds-apply` set it: one in a copy of the object is ignored. Not here: setting
 //! the annotation, and whether the whole source was read, which is up to the caller.
+//!
+//! Pruning is the only operation that depends on what is *not* in the source, so it is guarded at
+//! each step: the program rejects a source that was filtered or not read completely; this module
+//! accepts only marks that `ds-apply` owns by `managedFields`; before a delete, each DaemonSet is
+//! planned again under its lock, with the keys of the whole source, and is deleted by uid and
+//! `resourceVersion`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

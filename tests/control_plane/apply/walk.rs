@@ -1,4 +1,4 @@
-//! The README's walk through `ds-apply`: each of its commands, with the output that it shows.
+//! The guide's walk through `ds-apply`: each of its commands, with the output that it shows.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::workspace::Workspace;
 use super::*;
 
-/// The marker of the walk in the README.
+/// The markers of the walk in the guide.
 const BEGIN: &str = "<!-- walk -->";
 const END: &str = "<!-- end of walk -->";
 
@@ -38,10 +38,10 @@ fn timeless(text: &str) -> String {
 }
 
 #[test]
-fn the_readmes_walk_shows_the_real_output() {
-    let readme =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let (_, walk) = readme.split_once(BEGIN).unwrap();
+fn the_guides_walk_shows_the_real_output() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/apply.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, walk) = page.split_once(BEGIN).unwrap();
     let (walk, _) = walk.split_once(END).unwrap();
     let plane = ControlPlane::start();
     plane.create_nodes(["a-1", "a-2", "b-1"].map(FakeNode::new));
@@ -72,5 +72,5 @@ fn the_readmes_walk_shows_the_real_output() {
             shown = format!("{shown}$ {line}\n{}\n", timeless(output));
         }
     }
-    assert!(reported == shown, "the README shows\n{shown}\nbut the output is\n{raw}");
+    assert!(reported == shown, "the guide shows\n{shown}\nbut the output is\n{raw}");
 }

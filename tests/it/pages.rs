@@ -1,0 +1,14 @@
+//! README.md and the pages of the guide, for the tests of several crates.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// README.md, then the pages of the guide by name; each with its text.
+pub(crate) fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = fs::read_dir(root.join("docs/src")).unwrap();
+    let mut paths: Vec<PathBuf> = guide.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.insert(0, root.join("README.md"));
+    paths.into_iter().map(|path| (path.clone(), fs::read_to_string(&path).unwrap())).collect()
+}
