@@ -21,6 +21,7 @@ mod past;
 #[cfg(feature = "web")]
 mod pipelines;
 mod plan;
+mod programs;
 mod prune;
 mod purity;
 mod rehearsal;
