@@ -3,5 +3,6 @@
 //!
 //! Which node is replaced next: [`rollout`], in `rollout/waves.rs`.
 
+pub(crate) mod classification;
 pub mod plan;
 pub mod rollout;

@@ -71,7 +71,6 @@ pub use history::{
 };
 pub use lock::LockStanding;
 pub use measures::{Measured, RolloutState, measures};
-pub use nodes::Templates;
 pub use object::COMMIT_ANNOTATION;
 pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError, ROLLOUT_ANNOTATION};
 pub use prune::{Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, source_paths};

@@ -7,6 +7,7 @@ use super::coded::Coded;
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, NodePlan};
 use super::reason::Reason;
+use crate::classification::Availability;
 use daemonset::controller::placement::Placement;
 use daemonset::model::{MinReady, Node, NodeReadiness, Pod};
 
@@ -45,21 +46,23 @@ fn unavailable(daemon_set_view: &DaemonSetView<'_>, node: &Node, pods: &[&Pod]) 
     if pods.iter().any(|pod| is_available(daemon_set_view, pod)) {
         return Vec::new();
     }
-    reasons(node, pods, |pod| min_ready(daemon_set_view, pod), now)
+    let seconds = |pod: &Pod| {
+        let is_updated = daemon_set_view.target.templates.is_updated(pod);
+        availability(daemon_set_view).seconds(is_updated)
+    };
+    reasons(node, pods, seconds, now)
 }
 
 /// Whether a pod is available: by upstream's rule for an outdated pod; a pod of the target has to
 /// be Ready for as long as a rollout without a policy waits.
 pub(super) fn is_available(daemon_set_view: &DaemonSetView<'_>, pod: &Pod) -> bool {
-    let (seconds, now) = (min_ready(daemon_set_view, pod), daemon_set_view.view().now);
     let is_updated = daemon_set_view.target.templates.is_updated(pod);
-    if is_updated { pod.has_stayed_up(seconds, now) } else { pod.serves(seconds, now) }
+    availability(daemon_set_view).is_available(pod, is_updated, daemon_set_view.view().now)
 }
 
-fn min_ready(daemon_set_view: &DaemonSetView<'_>, pod: &Pod) -> u32 {
+fn availability(daemon_set_view: &DaemonSetView<'_>) -> Availability {
     let spec = daemon_set_view.owner.spec;
-    let is_updated = daemon_set_view.target.templates.is_updated(pod);
-    if is_updated { MinReady::of(spec, None).others } else { spec.min_ready_seconds }
+    Availability { outdated: spec.min_ready_seconds, updated: MinReady::of(spec, None).others }
 }
 
 /// The reasons why no pod of `pods` is available on `node`, by upstream's rule; empty when one is.

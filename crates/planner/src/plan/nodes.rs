@@ -1,54 +1,30 @@
 //! Plans the action on each node: the controller's own decisions, plus the outdated pods to be
 //! replaced. Their order is planned in `waves`.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::coded::Coded;
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, Fate, NodePlan, PodPlan};
 use super::reason::Reason;
 use super::waves::{BudgetView, NodeBudgetState, PodBudgetState};
+use crate::classification::{Templates, fails};
 use daemonset::controller::backoff::FailedPods;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::manage::{Manage, View, manage};
 use daemonset::controller::placement::Placement;
 use daemonset::controller::reasons::DeleteReason;
 use daemonset::model::{
-    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, REVISION_HASH_LABEL,
-    RevisionHash, RevisionNumber, Uid, UpdateStrategy,
+    Node, NodeName, NodeReadiness, Pod, PodPhase, PodTarget, PolicySpec, Uid, UpdateStrategy,
 };
-
-/// Maps pods to the template that they were created from.
-#[derive(Debug)]
-pub struct Templates {
-    /// Hashes of the target template. There may be several: two revisions may have templates that
-    /// differ only in the serialization of an old server.
-    pub target: BTreeSet<RevisionHash>,
-    /// Number of each existing revision.
-    pub numbers: BTreeMap<RevisionHash, RevisionNumber>,
-}
-
-impl Templates {
-    /// Whether the pod's hash label is the target's. Stricter than upstream, which also accepts
-    /// the template generation.
-    pub fn is_updated(&self, pod: &Pod) -> bool {
-        pod.labels.get(REVISION_HASH_LABEL).is_some_and(|hash| self.target.contains(hash))
-    }
-
-    /// The reason for replacing a pod of another template, with its revision.
-    pub fn outdated(&self, pod: &Pod) -> Reason {
-        let hash = pod.labels.get(REVISION_HASH_LABEL);
-        Reason::Outdated { revision: hash.and_then(|hash| self.numbers.get(hash).copied()) }
-    }
-}
 
 /// Plans the nodes of one DaemonSet.
 struct NodePlanner<'a> {
     /// The DaemonSet after the apply, with its nodes and pods as the controller sees them.
     view: View<'a, 'a>,
-    /// Policy, which defines when a pod counts as stuck.
+    /// Policy, which defines when a pod fails.
     pace: &'a PolicySpec,
     templates: &'a Templates,
     /// Pods that it will release, by node.
@@ -286,8 +262,8 @@ impl NodePlanner<'_> {
         match (find(&PodFate::Outdated), find(&PodFate::Updated)) {
             (Some((pod, _)), _) if pod.is_ready() => PodBudgetState::OutdatedReady,
             (Some(_), _) => PodBudgetState::OutdatedUnready,
-            (None, Some((pod, _))) if is_stuck(pod, self.view.now, self.pace) => {
-                PodBudgetState::Stuck
+            (None, Some((pod, _))) if fails(pod, self.view.now, self.pace) => {
+                PodBudgetState::Failed
             }
             (None, _) => PodBudgetState::Other,
         }
@@ -455,13 +431,4 @@ fn node_standing(node: &Node, now: Timestamp) -> NodeBudgetState {
             NodeBudgetState::NotReady { since, seconds }
         }
     }
-}
-
-/// Whether a pod is not Ready and may not become Ready by itself: a container reports a failure, it
-/// restarts too often, or its progress deadline has passed.
-fn is_stuck(pod: &Pod, now: Timestamp, pace: &PolicySpec) -> bool {
-    let deadline = SignedDuration::from_secs(pace.progress_deadline.0.into());
-    let late = || pod.created.is_some_and(|at| now.duration_since(at) > deadline);
-    !pod.is_ready()
-        && (pod.container_failure.is_some() || pod.restarts > pace.max_restarts || late())
 }

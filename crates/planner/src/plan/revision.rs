@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::{RevisionKind, RevisionPlan, RevisionRef, TargetRevision};
-use super::nodes::Templates;
+use crate::classification::Templates;
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::{self, Current, construct, hash_of};

@@ -7,6 +7,7 @@
 use super::coded::Coded;
 use super::document::{Action, NodePlan, Strategy, Wave};
 use super::reason::Reason;
+use crate::classification::{NodeBudget, SkippedNodes};
 use daemonset::model::{MinReady, NodeName, PolicySpec, Ramp, SkipUnreadyNodes};
 
 /// State of one node that matters for the budget.
@@ -41,16 +42,16 @@ pub(super) enum PodBudgetState {
     OutdatedReady,
     /// Outdated and not Ready: replacing it needs no budget.
     OutdatedUnready,
-    /// Of the target revision, with a failure that may be permanent.
-    Stuck,
+    /// Updated, and a rollout would not wait for it any longer.
+    Failed,
     /// Anything else: running, starting, or handled by the controller.
     Other,
 }
 
 impl BudgetView {
-    /// Whether its pod is stuck although the node is Ready.
-    fn is_stuck(&self) -> bool {
-        self.desired && self.node == NodeBudgetState::Ready && self.pod == PodBudgetState::Stuck
+    /// Whether its updated pod has failed although the node is Ready.
+    fn has_failed(&self) -> bool {
+        self.desired && self.node == NodeBudgetState::Ready && self.pod == PodBudgetState::Failed
     }
 }
 
@@ -88,7 +89,7 @@ pub(super) fn schedule(
     let mut holders = Vec::new();
     if max_surge == 0 {
         holders = skip_unready_nodes(nodes, budget_views, pace.skip_unready_nodes);
-        holders.extend((0..nodes.len()).filter(|at| budget_views[*at].is_stuck()));
+        holders.extend((0..nodes.len()).filter(|at| budget_views[*at].has_failed()));
         let unavailable = u32::try_from(holders.len()).unwrap_or(u32::MAX);
         if unavailable < max_unavailable
             || !defer_ready_pods(nodes, budget_views, unavailable, max_unavailable)
@@ -127,20 +128,20 @@ fn skip_unready_nodes(
     };
     let desired = count(&|_| true);
     let unready = count(&|s| s.node != NodeBudgetState::Ready);
-    let skippable = skip.of(desired);
-    let (mut seen, mut counting) = (0, Vec::new());
+    let mut skipped = SkippedNodes::of(skip, desired);
+    let mut counting = Vec::new();
     for (at, (node, budget_view)) in nodes.iter_mut().zip(budget_views).enumerate() {
         let NodeBudgetState::NotReady { since, seconds } = budget_view.node else { continue };
-        seen += u32::from(budget_view.desired);
-        if budget_view.desired && seen > skippable {
-            counting.push(at);
-        }
-        if budget_view.pod.is_outdated() && is_rolled(node.action) {
-            let reason = if seen <= skippable {
+        let reason = match skipped.classify(false, budget_view.desired) {
+            NodeBudget::Ready | NodeBudget::Excluded => {
                 Reason::SkippedUnreadyNode { since, seconds }
-            } else {
-                Reason::UnreadyNodeCounts { unready, skippable }
-            };
+            }
+            NodeBudget::Unavailable => {
+                counting.push(at);
+                Reason::UnreadyNodeCounts { unready, skippable: skipped.skippable }
+            }
+        };
+        if budget_view.pod.is_outdated() && is_rolled(node.action) {
             wait(node, reason);
         }
     }
@@ -288,11 +289,24 @@ mod tests {
         assert_eq!(codes(&plans, Action::Wait), ["skippedUnreadyNode"]);
     }
 
+    /// The rollout does not count them either.
     #[test]
-    fn stuck_pods_use_up_the_budget_except_for_unready_pods() {
+    fn nodes_that_are_not_eligible_never_count() {
+        let mut fleet = nodes("a", 40, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
+        fleet.extend(nodes("b", 5, NOT_READY, PodBudgetState::OutdatedReady));
+        let (_, ineligible) = fleet.last_mut().unwrap();
+        ineligible.desired = false;
+        let (plans, _) = scheduled(fleet, 9, 0);
+        let waiting = codes(&plans, Action::Wait);
+        let (skipped, counts) = ("skippedUnreadyNode", "unreadyNodeCounts");
+        assert_eq!(waiting, [skipped, skipped, skipped, counts, skipped]);
+    }
+
+    #[test]
+    fn failed_pods_use_up_the_budget_except_for_unready_pods() {
         let mut fleet = nodes("a", 2, NodeBudgetState::Ready, PodBudgetState::OutdatedReady);
         fleet.extend(nodes("b", 1, NodeBudgetState::Ready, PodBudgetState::OutdatedUnready));
-        fleet.extend(nodes("c", 1, NodeBudgetState::Ready, PodBudgetState::Stuck));
+        fleet.extend(nodes("c", 1, NodeBudgetState::Ready, PodBudgetState::Failed));
         let (plans, order) = scheduled(fleet.clone(), 1, 0);
         assert_eq!(order, ["b0"]);
         assert_eq!(codes(&plans, Action::Wait), ["budgetTaken"; 2]);

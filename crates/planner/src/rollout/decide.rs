@@ -16,8 +16,9 @@ use super::outcome::{Attempt, ControllerStep, Ending, Outcome, PauseReason};
 use super::progress::Report;
 use super::state::{AllowedActions, Course, State, Stop};
 use super::task::{Goal, Task};
-use super::view::{NodeBudget, NodeView, RolloutView};
+use super::view::{NodeView, RolloutView};
 use super::world::World;
+use crate::classification::NodeBudget;
 use daemonset::controller::revision_data::{Matching, data_for, matches};
 use daemonset::model::{DaemonSet, UpdateStrategy};
 

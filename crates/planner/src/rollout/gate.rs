@@ -10,38 +10,27 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::outcome::PodFailure;
 use super::state::{Awaited, Creates, Pods, Waiting};
-use super::view::{NodeBudget, NodeView, PodState, RolloutView};
+use super::view::{NodeView, PodState, RolloutView};
+use crate::classification::{NodeBudget, has_failed_permanently};
 use crate::plan::not_available;
 use daemonset::model::{NodeName, Pod, PolicySpec};
 
 /// Time for which a permanent failure is tolerated.
 pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-/// Waiting reasons of the kubelet for containers that will not start without a change.
-const PERMANENT: [&str; 5] = [
-    "ImagePullBackOff",
-    "ErrImagePull",
-    "InvalidImageName",
-    "CreateContainerConfigError",
-    "CrashLoopBackOff",
-];
-
 /// Whether a node without an available pod may have one soon: it is Ready, and its pod, if there is
 /// one, has no permanent failure.
 pub(super) fn may_yet_serve(node_view: &NodeView<'_>) -> bool {
     let may_come = match node_view.pod_state {
-        PodState::Well(pod) | PodState::New(pod) | PodState::Old(pod) => !is_stuck(pod),
-        PodState::Crowd { new, old } => [new, old].into_iter().flatten().any(|pod| !is_stuck(pod)),
+        PodState::Well(pod) | PodState::New(pod) | PodState::Old(pod) => {
+            !has_failed_permanently(pod)
+        }
+        PodState::Crowd { new, old } => {
+            [new, old].into_iter().flatten().any(|pod| !has_failed_permanently(pod))
+        }
         PodState::Leaving(_) | PodState::Ended(_) | PodState::Empty => node_view.is_desired(),
     };
     node_view.node_budget == NodeBudget::Ready && may_come
-}
-
-/// Whether a pod has a permanent failure.
-pub(super) fn is_stuck(pod: &Pod) -> bool {
-    pod.container_failure
-        .as_ref()
-        .is_some_and(|pod_failure| PERMANENT.contains(&&*pod_failure.reason))
 }
 
 /// The result of the gates.
@@ -153,7 +142,7 @@ impl Gate<'_, '_> {
             pods.failing_since.remove(&pod.uid);
             return;
         }
-        if !is_stuck(pod) {
+        if !has_failed_permanently(pod) {
             return;
         }
         let since = *pods.failing_since.entry(pod.uid.clone()).or_insert(self.now);

@@ -8,8 +8,9 @@ use super::gate::GRACE;
 use super::outcome::{ControllerStep, Outcome, PauseReason};
 use super::progress::Report;
 use super::state::Stall;
-use super::view::{NodeBudget, NodeView, PodState, RolloutView};
+use super::view::{NodeView, PodState, RolloutView};
 use super::world::{is_older, resource_version};
+use crate::classification::NodeBudget;
 use daemonset::model::{DaemonSet, ManagedBy, NodeName};
 
 impl Step<'_, '_> {

@@ -1,9 +1,7 @@
 //! The view of a step: the state of each node that should run a pod or has one, and the budget.
 //!
-//! Two terms are stricter than upstream: a pod is *available* when it has been Ready for
-//! `minReadySeconds` and is not terminating, and a new pod only when none of its containers has
-//! restarted or ended since; it is *updated* when its hash label is that of the live template's
-//! revision. Not here: the decisions (`waves`, `gate`).
+//! What a node or a pod is, is decided in [`classification`](crate::classification). Not here: the
+//! decisions (`waves`, `gate`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +13,8 @@ use super::progress::Progress;
 use super::state::{Request, State};
 use super::task::{Goal, Task};
 use super::world::World;
-use crate::plan::{PausedRollout, Reason, Templates, ailments, node_not_ready, not_available};
+use crate::classification::{Availability, NodeBudget, SkippedNodes, Templates};
+use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
@@ -24,9 +23,7 @@ use daemonset::controller::node_placements::NodePlacements;
 use daemonset::controller::node_pods::{EndedPods, NodePods};
 use daemonset::controller::placement::{Obstacle, Placement};
 use daemonset::controller::revision_data::{Matching, matches};
-use daemonset::model::{
-    DaemonSet, MinReady, Node, NodeName, Pod, PodReadiness, Revision, UpdateStrategy,
-};
+use daemonset::model::{DaemonSet, MinReady, Node, NodeName, Pod, Revision, UpdateStrategy};
 
 /// Time for which a failed delete may still be executed: API servers drop a request after a minute.
 const UNDER_WAY: SignedDuration = SignedDuration::from_secs(60);
@@ -63,16 +60,6 @@ pub(super) struct NodeView<'a> {
     pub serves: bool,
     /// A pod that is terminating or was sent a delete.
     leaving: Option<&'a Pod>,
-}
-
-/// The readiness of a node, and whether it counts against the budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NodeBudget {
-    Ready,
-    /// Not Ready: skipped, and not counted.
-    Excluded,
-    /// Not Ready, and more such nodes than may be skipped: counted as unavailable.
-    Unavailable,
 }
 
 /// The state of a node's pods. Pods that are terminating or have been sent a delete are considered
@@ -121,7 +108,7 @@ impl<'a> RolloutView<'a> {
         let pods = NodePods::group(&fleet, &own, EndedPods::Dropped);
         let desired = placements.iter().filter(|placement| placement.may_start).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
-        let skippable = state.task.pace.skip_unready_nodes.of(desired);
+        let mut skipped = SkippedNodes::of(state.task.pace.skip_unready_nodes, desired);
         let mut view = Self {
             live,
             revisions,
@@ -129,23 +116,16 @@ impl<'a> RolloutView<'a> {
             node_views: Vec::with_capacity(world.nodes.len()),
             desired,
             allowed: allowed(&state.task, live, desired),
-            skippable,
+            skippable: skipped.skippable,
             min_ready: min_ready(state, live),
             now,
         };
-        let mut unready = 0;
         for ((at, node), placement) in world.nodes.iter().enumerate().zip(placements) {
             let here = pods.at(at);
             if !placement.may_start && (!placement.may_stay || here.is_empty()) {
                 continue;
             }
-            let node_budget = if node.readiness.is_ready() {
-                NodeBudget::Ready
-            } else {
-                unready += u32::from(placement.may_start);
-                let counts = placement.may_start && unready > skippable;
-                if counts { NodeBudget::Unavailable } else { NodeBudget::Excluded }
-            };
+            let node_budget = skipped.classify(node.readiness.is_ready(), placement.may_start);
             let node_view = view.node_view(node, placement, node_budget, here, state);
             view.node_views.push(node_view);
         }
@@ -205,30 +185,16 @@ impl<'a> RolloutView<'a> {
 
     /// Whether a pod that is not leaving is available.
     pub(super) fn serves(&self, pod: &Pod) -> bool {
-        if self.templates.is_updated(pod) {
-            pod.has_stayed_up(self.min_ready, self.now)
-        } else {
-            pod.serves(self.live.spec.min_ready_seconds, self.now)
-        }
-    }
-
-    /// Time that a pod must be Ready to be available, in seconds.
-    fn min_ready_of(&self, pod: &Pod) -> u32 {
-        let declared = self.live.spec.min_ready_seconds;
-        if self.templates.is_updated(pod) { self.min_ready } else { declared }
+        self.availability().is_available(pod, self.templates.is_updated(pod), self.now)
     }
 
     /// The time when a Ready pod becomes available, if it stays Ready.
     pub(super) fn serves_at(&self, pod: &Pod) -> Option<Timestamp> {
-        let since = match pod.readiness {
-            PodReadiness::NotReady { since: _ } => return None,
-            PodReadiness::Ready { since } if self.templates.is_updated(pod) => {
-                pod.up_since().or(since)
-            }
-            PodReadiness::Ready { since } => since,
-        };
-        let wanted = SignedDuration::from_secs(self.min_ready_of(pod).into());
-        Some(since.unwrap_or(self.now) + wanted)
+        self.availability().available_at(pod, self.templates.is_updated(pod), self.now)
+    }
+
+    fn availability(&self) -> Availability {
+        Availability { outdated: self.live.spec.min_ready_seconds, updated: self.min_ready }
     }
 
     /// Number of nodes that count as unavailable.

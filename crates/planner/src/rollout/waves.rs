@@ -10,11 +10,11 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::effect::{Cost, Delete};
-use super::gate::is_stuck;
 use super::outcome::ControllerStep;
 use super::state::{Request, Stall, State};
 use super::task::Extent;
-use super::view::{NodeBudget, NodeView, PodState, RolloutView, count};
+use super::view::{NodeView, PodState, RolloutView, count};
+use crate::classification::{NodeBudget, has_failed_permanently};
 use daemonset::model::{NodeName, Pod, PodReadiness};
 
 /// Maximum number of pending deletes: that many may still be executed after the lock is lost.
@@ -209,7 +209,7 @@ impl<'s, 'a> Wave<'s, 'a> {
             PodReadiness::NotReady { since: None } => true,
             PodReadiness::NotReady { since: Some(since) } => {
                 let long = self.view.now.duration_since(since) >= UNREADY;
-                long || is_stuck(pod)
+                long || has_failed_permanently(pod)
             }
         }
     }
@@ -295,7 +295,7 @@ pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
         };
         let lately = match pod.readiness {
             PodReadiness::NotReady { since: Some(since) } => {
-                view.now.duration_since(since) < UNREADY && !is_stuck(pod)
+                view.now.duration_since(since) < UNREADY && !has_failed_permanently(pod)
             }
             PodReadiness::NotReady { since: None } | PodReadiness::Ready { since: _ } => false,
         };

@@ -2,29 +2,43 @@
 
 use super::*;
 
-#[test]
-fn a_stuck_new_pod_uses_up_the_budget() {
+/// A cluster of three nodes whose first new pod has this failure.
+fn with_failed_pod(reason: &str) -> Cluster {
     let mut cluster = settled(3);
     cluster.set_image("foo/bar:2");
     cluster.sync();
     cluster.sync();
-    let container_failure = ContainerFailure {
-        container: "c".into(),
-        reason: "ImagePullBackOff".into(),
-        message: "no such image".into(),
-    };
+    let container_failure =
+        ContainerFailure { container: "c".into(), reason: reason.into(), message: "".into() };
     let new = cluster.pods.iter_mut().find(|pod| !pod.is_ready());
     new.unwrap().container_failure = Some(Box::new(container_failure));
+    cluster
+}
+
+/// The rollout waits for such a pod too.
+#[test]
+fn a_container_that_ended_once_does_not_use_up_the_budget() {
+    for reason in ["Error", "OOMKilled", "RunContainerError"] {
+        let cluster = with_failed_pod(reason);
+        let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
+        assert_eq!(plan.totals.actions.replace, 2, "{reason}: {:#?}", lines(&plan));
+        assert_eq!(plan.guards, [], "{reason}");
+    }
+}
+
+#[test]
+fn a_new_pod_that_failed_permanently_uses_up_the_budget() {
+    let mut cluster = with_failed_pod("ImagePullBackOff");
     let plan = planned(&snapshot(&cluster), &[desired(&cluster)]);
     let waiting = lines(&plan).iter().filter(|line| line.contains("! budgetTaken")).count();
     assert_eq!((waiting, plan.totals.actions.replace), (2, 0), "{:#?}", lines(&plan));
-    // Rolling back is always possible: the stuck pod is outdated then and needs no budget.
+    // Rolling back is always possible: the failed pod is outdated then and needs no budget.
     let plan = after(&mut cluster, |cluster| cluster.set_image("foo/bar"));
     assert_eq!(plan.totals.actions.replace, 1, "{:#?}", lines(&plan));
 }
 
 #[test]
-fn a_stuck_pod_on_a_not_ready_node_does_not_block() {
+fn a_failed_pod_on_a_not_ready_node_does_not_block() {
     let mut cluster = settled(3);
     cluster.set_image("foo/bar:2");
     cluster.sync();

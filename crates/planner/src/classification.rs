@@ -1,0 +1,234 @@
+//! What nodes and pods are: the one classification that the plan, the rollout and the status use.
+//!
+//! - A pod is *updated* if it was created from the target template, else *outdated*
+//!   ([`Templates`]).
+//! - It is *available* when it has been Ready for long enough ([`Availability`]).
+//! - It has *failed permanently* if it will not become Ready without a change
+//!   ([`has_failed_permanently`]); it *fails* if a rollout would not wait for it any longer
+//!   ([`fails`]).
+//! - A node is Ready, or NotReady and skipped, or NotReady and counted against the budget
+//!   ([`NodeBudget`], [`SkippedNodes`]).
+//!
+//! Two terms are stricter than upstream. An updated pod is available only if none of its containers
+//! has started or ended meanwhile; and a pod is updated only by its hash label, not by its
+//! generation label. Not here: any decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::plan::Reason;
+use daemonset::model::{
+    Pod, PodReadiness, PolicySpec, REVISION_HASH_LABEL, RevisionHash, RevisionNumber,
+    SkipUnreadyNodes,
+};
+
+/// Maps pods to the template that they were created from.
+#[derive(Debug)]
+pub(crate) struct Templates {
+    /// Hashes of the target template. There may be several: two revisions may have templates that
+    /// differ only in the serialization of an old server.
+    pub target: BTreeSet<RevisionHash>,
+    /// Number of each existing revision.
+    pub numbers: BTreeMap<RevisionHash, RevisionNumber>,
+}
+
+impl Templates {
+    /// Whether the pod's hash label is the target's.
+    pub(crate) fn is_updated(&self, pod: &Pod) -> bool {
+        pod.labels.get(REVISION_HASH_LABEL).is_some_and(|hash| self.target.contains(hash))
+    }
+
+    /// The reason for replacing a pod of another template, with its revision.
+    pub(crate) fn outdated(&self, pod: &Pod) -> Reason {
+        let hash = pod.labels.get(REVISION_HASH_LABEL);
+        Reason::Outdated { revision: hash.and_then(|hash| self.numbers.get(hash).copied()) }
+    }
+}
+
+/// The time that a pod must have been Ready to be available, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Availability {
+    /// Of an outdated pod: the declared `minReadySeconds`, by upstream's rule.
+    pub outdated: u32,
+    /// Of an updated pod, in which no container may start or end meanwhile.
+    pub updated: u32,
+}
+
+impl Availability {
+    /// The seconds that apply to a pod.
+    pub(crate) fn seconds(self, is_updated: bool) -> u32 {
+        if is_updated { self.updated } else { self.outdated }
+    }
+
+    /// Whether a pod is available. A terminating one never is.
+    pub(crate) fn is_available(self, pod: &Pod, is_updated: bool, now: Timestamp) -> bool {
+        if is_updated {
+            pod.has_stayed_up(self.updated, now)
+        } else {
+            pod.serves(self.outdated, now)
+        }
+    }
+
+    /// The time when a Ready pod becomes available, if it stays Ready.
+    pub(crate) fn available_at(
+        self,
+        pod: &Pod,
+        is_updated: bool,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let since = match pod.readiness {
+            PodReadiness::NotReady { since: _ } => return None,
+            PodReadiness::Ready { since } if is_updated => pod.up_since().or(since),
+            PodReadiness::Ready { since } => since,
+        };
+        let wanted = SignedDuration::from_secs(self.seconds(is_updated).into());
+        Some(since.unwrap_or(now) + wanted)
+    }
+}
+
+/// Waiting reasons of the kubelet for containers that will not start without a change.
+const PERMANENT: [&str; 5] = [
+    "ImagePullBackOff",
+    "ErrImagePull",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CrashLoopBackOff",
+];
+
+/// Whether a container of the pod will not start without a change. A container that has ended once
+/// may start again.
+pub(crate) fn has_failed_permanently(pod: &Pod) -> bool {
+    pod.container_failure.as_ref().is_some_and(|failure| PERMANENT.contains(&&*failure.reason))
+}
+
+/// Whether a rollout would not wait any longer for an updated pod to become Ready: it has failed
+/// permanently, restarts too often, or is older than the progress deadline.
+pub(crate) fn fails(pod: &Pod, now: Timestamp, policy: &PolicySpec) -> bool {
+    let deadline = SignedDuration::from_secs(policy.progress_deadline.0.into());
+    let late = || pod.created.is_some_and(|at| now.duration_since(at) > deadline);
+    !pod.is_ready() && (has_failed_permanently(pod) || pod.restarts > policy.max_restarts || late())
+}
+
+/// The readiness of a node, and whether it counts against the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeBudget {
+    /// The kubelet reports the node as Ready; it counts if it has no available pod.
+    Ready,
+    /// Not Ready: skipped, and not counted.
+    Excluded,
+    /// Not Ready, and more such nodes than may be skipped: counted as unavailable.
+    Unavailable,
+}
+
+/// Classifies the nodes of a DaemonSet in the order of their names: the first NotReady ones are
+/// skipped, as many as the policy allows. A node on which no pod may start is not a desired one: it
+/// never counts, and uses up none of them.
+#[derive(Debug)]
+pub(crate) struct SkippedNodes {
+    /// Number of desired NotReady nodes that may be skipped.
+    pub skippable: u32,
+    /// Number of desired NotReady nodes so far.
+    unready: u32,
+}
+
+impl SkippedNodes {
+    pub(crate) fn of(policy: SkipUnreadyNodes, desired: u32) -> Self {
+        Self { skippable: policy.of(desired), unready: 0 }
+    }
+
+    /// Classifies the next node.
+    pub(crate) fn classify(&mut self, is_ready: bool, is_desired: bool) -> NodeBudget {
+        if is_ready {
+            return NodeBudget::Ready;
+        }
+        self.unready += u32::from(is_desired);
+        if is_desired && self.unready > self.skippable {
+            NodeBudget::Unavailable
+        } else {
+            NodeBudget::Excluded
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daemonset::controller::test_cluster::{Cluster, at};
+    use daemonset::model::{ContainerFailure, PodPhase};
+
+    /// A pod that is not Ready, created at second 1000.
+    fn unready() -> Pod {
+        let mut cluster = Cluster::of(1);
+        cluster.sync();
+        let mut pod = cluster.pods.remove(0);
+        pod.phase = PodPhase::Running;
+        pod.created = Some(at(1_000));
+        pod.readiness = PodReadiness::NotReady { since: Some(at(1_000)) };
+        pod
+    }
+
+    fn failure(reason: &str) -> ContainerFailure {
+        ContainerFailure { container: "agent".into(), reason: reason.into(), message: "".into() }
+    }
+
+    #[test]
+    fn a_pod_fails_by_cause_restarts_or_age() {
+        let policy = PolicySpec::default();
+        let deadline = i64::from(policy.progress_deadline.0);
+        for (reason, restarts, seconds, want) in [
+            ("", 0, 10, false),
+            ("Error", 1, 10, false),
+            ("OOMKilled", 1, 10, false),
+            ("RunContainerError", 0, 10, false),
+            ("CrashLoopBackOff", 1, 10, true),
+            ("ImagePullBackOff", 0, 10, true),
+            ("ErrImagePull", 0, 10, true),
+            ("", policy.max_restarts, 10, false),
+            ("", policy.max_restarts + 1, 10, true),
+            ("", 0, deadline, false),
+            ("Error", 1, deadline + 1, true),
+        ] {
+            let mut pod = unready();
+            pod.restarts = restarts;
+            pod.container_failure = (!reason.is_empty()).then(|| Box::new(failure(reason)));
+            let now = at(1_000 + seconds);
+            assert_eq!(fails(&pod, now, &policy), want, "{reason} {restarts} {seconds}");
+            pod.readiness = PodReadiness::Ready { since: None };
+            assert!(!fails(&pod, now, &policy), "{reason}: a Ready pod does not fail");
+        }
+    }
+
+    #[test]
+    fn an_updated_pod_must_not_restart_meanwhile() {
+        let times = Availability { outdated: 5, updated: 20 };
+        let mut pod = unready();
+        assert_eq!(times.available_at(&pod, true, at(1_100)), None);
+        pod.readiness = PodReadiness::Ready { since: Some(at(1_050)) };
+        pod.containers_changed = Some(at(1_060));
+        for (is_updated, want) in [(false, 1_055), (true, 1_080)] {
+            assert_eq!(times.available_at(&pod, is_updated, at(1_050)), Some(at(want)));
+            assert!(!times.is_available(&pod, is_updated, at(want - 1)), "{is_updated}");
+            assert!(times.is_available(&pod, is_updated, at(want)), "{is_updated}");
+        }
+        pod.terminating = true;
+        assert!(!times.is_available(&pod, true, at(9_999)));
+    }
+
+    #[test]
+    fn desired_nodes_are_skipped_by_name_and_others_never_count() {
+        use NodeBudget::{Excluded, Ready, Unavailable};
+        let mut nodes = SkippedNodes { skippable: 1, unready: 0 };
+        for (is_ready, is_desired, want) in [
+            (true, true, Ready),
+            (false, false, Excluded),
+            (false, true, Excluded),
+            (true, false, Ready),
+            (false, true, Unavailable),
+            (false, false, Excluded),
+            (false, true, Unavailable),
+        ] {
+            assert_eq!(nodes.classify(is_ready, is_desired), want, "{is_ready} {is_desired}");
+        }
+    }
+}
