@@ -8,6 +8,7 @@ mod declared;
 mod docs;
 mod drift;
 mod exit_codes;
+mod faults;
 mod fixture;
 mod fleet;
 mod fuzz;
