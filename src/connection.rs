@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use super::error::{Error, Place};
+use super::error::{Error, Place, SavedPlanError};
 use super::flags::{GlobalFlags, NarrowFlags};
 use super::input::Selection;
 use super::shell::Shell;
@@ -51,7 +51,7 @@ pub(super) async fn open<'a>(
     } = flags;
     if let Some(file) = snapshot {
         if signature.is_demanded() && is_standard_input(file) {
-            return Err(Error::NothingSigned);
+            return Err(SavedPlanError::NothingSigned.into());
         }
         let signed = signature.checked(file, shell)?;
         return Ok(Connection::Recorded(Recording { file, signed }));
@@ -90,7 +90,7 @@ pub(super) async fn read_chosen_with_warnings(
 /// Refuses a live cluster together with `--require-signature`: it has no signature.
 pub(super) fn refuse_unsigned(global: &GlobalFlags) -> Result<(), Error> {
     let unsigned = global.snapshot.is_none() && global.signature.is_demanded();
-    if unsigned { Err(Error::NothingSigned) } else { Ok(()) }
+    if unsigned { Err(SavedPlanError::NothingSigned.into()) } else { Ok(()) }
 }
 
 async fn choose(
@@ -151,7 +151,7 @@ impl Connection<'_> {
             Self::Recorded(Recording { file, signed: None }) => Ok(cluster::read_recorded(file)?),
             Self::Recorded(Recording { file, signed: Some(copy) }) => {
                 let name = file.display().to_string();
-                let bytes = copy.reopen().map_err(|source| Error::SignatureUnchecked {
+                let bytes = copy.reopen().map_err(|source| SavedPlanError::SignatureUnchecked {
                     file: file.to_path_buf(),
                     source,
                 })?;

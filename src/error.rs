@@ -4,23 +4,26 @@
 //! (`outcome`) and the printed form (`report`).
 
 mod outcome;
+mod rehearsal;
 mod report;
+mod saved_plan;
 
+pub(super) use rehearsal::RehearsalError;
 pub(super) use report::{Report, WARNING, paragraph};
+pub(super) use saved_plan::SavedPlanError;
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::file_digest::FileDigest;
 use cluster::{LockError, WriteError};
-use daemonset::model::{DaemonSetKey, NodeName, RevisionName, Uid};
-use embedded::UnreadableObject;
+use daemonset::model::{DaemonSetKey, NodeName};
 use executor::PreflightError;
 use executor::permissions::Need;
-use planner::plan::{
-    FieldOwner, Guard, LockStanding, NoSuchRevision, PausedRollout, PausedRolloutError, Stale,
-};
+use planner::live_object::LiveObjectError;
+use planner::plan::{Guard, LockStanding, NoSuchRevision, Stale};
+use planner::roll::RollError;
+use planner::rollback::RollbackError;
 use ssa::ManagedFieldsError;
 
 /// The reason why a run failed.
@@ -108,35 +111,6 @@ pub(super) enum Error {
     /// `-f -` together with `--snapshot -`.
     #[error("standard input cannot be both the manifests and the snapshot")]
     StandardInputTwice,
-    /// `ds-plan snapshot` together with `--snapshot`.
-    #[error("`ds-plan snapshot` records a live cluster; it does not read --snapshot")]
-    RecordingOfRecording,
-    /// A file of faults cannot be read.
-    #[error("cannot read the faults {}", file.display())]
-    OpenFaults {
-        /// The file.
-        file: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// A file of faults is not a Faults document.
-    #[error("{} is not a Faults document: {reason}", file.display())]
-    Faults {
-        /// The file.
-        file: PathBuf,
-        /// The parse error, with its position.
-        reason: String,
-    },
-    /// The snapshot cannot be loaded into the embedded cluster.
-    #[error("cannot rehearse on this cluster")]
-    Rehearsal(#[source] UnreadableObject),
-    /// `ds-apply` together with `--snapshot`.
-    #[error("a recorded cluster cannot be changed; --snapshot requires --rehearse")]
-    WritingToRecording,
-    /// `release --rehearse`.
-    #[error("a release cannot be rehearsed: it ends when the controller resumes")]
-    ReleaseRehearsed,
     /// `--prune` together with flags that select a part of the source.
     #[error("--prune needs the whole source: leave out names, --selector and -n")]
     PruneNarrowed,
@@ -151,150 +125,30 @@ pub(super) enum Error {
         /// The error of the server.
         source: Box<WriteError>,
     },
-    /// A file where the name of a DaemonSet is expected.
-    #[error("`{0}` is a file, not a DaemonSet of the manifests")]
-    FileAsName(String),
-    /// A saved plan cannot be opened.
-    #[error("cannot read the plan {}", file.display())]
-    OpenPlan {
-        /// The file.
-        file: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A file that is not a saved plan.
-    #[error("{} is not a saved plan", file.display())]
-    PlanFile {
-        /// The file.
-        file: PathBuf,
-        /// The parse error.
-        source: serde_json::Error,
-    },
-    /// The digest of the file is not that of the approved plan.
-    #[error("{} is not the approved plan: its digest is {found}, not {approved}", file.display())]
-    PlanDigest {
-        /// The file.
-        file: PathBuf,
-        /// The digest in `--sha256`.
-        approved: FileDigest,
-        /// The digest of the file.
-        found: FileDigest,
-    },
-    /// A signature is required, but a live cluster or standard input has none.
-    #[error("--require-signature requires a file: --snapshot FILE, or --plan FILE")]
-    NothingSigned,
-    /// The verifier, cosign, is not installed.
-    #[error("--require-signature needs cosign, which was not found on PATH")]
-    NoCosign,
-    /// A file is not signed by the required identity.
-    #[error("{} is not signed by {identity}\n{said}", file.display())]
-    NotSigned {
-        /// The file.
-        file: PathBuf,
-        /// The required identity.
-        identity: String,
-        /// The output of cosign.
-        said: String,
-    },
-    /// The signature of a file cannot be checked.
-    #[error("cannot check the signature of {}", file.display())]
-    SignatureUnchecked {
-        /// The file.
-        file: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A saved plan names its commit by a branch or an abbreviated id, which can change.
-    #[error("{} has no full commit id: `{commit}`", file.display())]
-    PlanCommit {
-        /// The file.
-        file: PathBuf,
-        /// The commit as it is written in the plan.
-        commit: String,
-    },
-    /// A saved plan of plain files, without `-f`.
-    #[error("{} is a plan of files, not of a commit", file.display())]
-    PlanOfFiles {
-        /// The file.
-        file: PathBuf,
-    },
-    /// A saved plan was made for another or an unknown cluster.
-    #[error(
-        "{} is for another cluster: {}; nothing was changed",
-        file.display(),
-        uids(planned.as_ref(), found.as_ref())
-    )]
-    OtherCluster {
-        /// The file.
-        file: PathBuf,
-        /// The uid in the plan.
-        planned: Option<Uid>,
-        /// The cluster's uid.
-        found: Option<Uid>,
-    },
     /// Ctrl-C or SIGTERM, before any pod was touched.
     #[error("interrupted before any pod was touched")]
     Interrupted,
     /// `--timeout` was reached before the apply of this DaemonSet started.
     #[error("{0} was not started: the run timed out")]
     TimeIsOver(DaemonSetKey),
-    /// `ds-apply roll` does not continue a rollout that `ds-apply apply` has paused.
-    #[error("{daemon_set} is {pause}")]
-    PausedByApply {
-        /// The DaemonSet.
-        daemon_set: DaemonSetKey,
-        /// The paused rollout.
-        pause: Box<PausedRollout>,
-    },
-    /// The update strategy is not `OnDelete`, so the controller replaces the pods.
-    #[error("{0} does not declare OnDelete: the controller replaces its pods")]
-    NotOnDelete(DaemonSetKey),
-    /// The plan has no such wave.
-    #[error("there is no wave {index}, the plan has {waves}")]
-    NoSuchWave {
-        /// The index that was requested.
-        index: u32,
-        /// Number of waves in the plan.
-        waves: usize,
-    },
-    /// There is no revision before the live one.
-    #[error("{0} has no earlier revision to roll back to")]
-    NothingBefore(DaemonSetKey),
-    /// No revision was applied from that commit.
-    #[error("no revision of {daemon_set} was applied from commit {commit}")]
-    NoRevisionOf {
-        /// The DaemonSet.
-        daemon_set: DaemonSetKey,
-        /// The commit that was requested.
-        commit: String,
-    },
-    /// The template in a revision cannot be read.
-    #[error("the template of revision {revision} cannot be read")]
-    RevisionUnreadable {
-        /// The revision.
-        revision: RevisionName,
-        /// The parse error.
-        source: serde_json::Error,
-    },
-    /// Rolling back would keep fields that other field managers own.
-    #[error("{daemon_set} cannot be restored exactly: {}", stay(fields))]
-    FieldsStay {
-        /// The DaemonSet.
-        daemon_set: DaemonSetKey,
-        /// The fields that are kept, with their owners.
-        fields: Vec<FieldOwner>,
-    },
+    /// A saved plan, or a signed file, is not accepted.
+    #[error(transparent)]
+    SavedPlan(#[from] SavedPlanError),
+    /// A recorded cluster cannot be used this way, or cannot be rehearsed on.
+    #[error(transparent)]
+    Rehearsal(#[from] RehearsalError),
+    /// A DaemonSet cannot be rolled back.
+    #[error(transparent)]
+    Rollback(#[from] RollbackError),
+    /// A DaemonSet cannot be rolled.
+    #[error(transparent)]
+    Roll(#[from] RollError),
+    /// A live DaemonSet cannot be made into a manifest.
+    #[error(transparent)]
+    LiveObject(#[from] LiveObjectError),
     /// `metadata.managedFields` of the live object cannot be read.
     #[error(transparent)]
     Ownership(#[from] ManagedFieldsError),
-    /// The annotation of a paused rollout cannot be read.
-    #[error("cannot read why {daemon_set} is paused")]
-    PausedRollout {
-        /// The DaemonSet.
-        daemon_set: DaemonSetKey,
-        /// The parse error.
-        source: PausedRolloutError,
-    },
     /// The plan is not approved, and there is no terminal to ask on.
     #[error("nothing was changed: no terminal; pass `--yes`")]
     NoTerminal,
@@ -397,18 +251,6 @@ impl From<manifest::Errors> for Error {
 
 fn listed(keys: &[DaemonSetKey]) -> String {
     keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn stay(fields: &[FieldOwner]) -> String {
-    let words = fields.iter().map(|FieldOwner { path, manager }| {
-        format!("{path} is kept, owned by {}", manager.as_deref().unwrap_or("no field manager"))
-    });
-    words.collect::<Vec<_>>().join("; ")
-}
-
-fn uids(planned: Option<&Uid>, found: Option<&Uid>) -> String {
-    let shown = |uid: Option<&Uid>| uid.map_or_else(|| "unknown".to_owned(), ToString::to_string);
-    format!("the plan has uid {}, this cluster has {}", shown(planned), shown(found))
 }
 
 fn lines(all: &[Stale]) -> String {

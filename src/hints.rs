@@ -8,12 +8,15 @@ mod source_hints;
 use std::collections::BTreeSet;
 use std::io;
 
-use super::error::Error;
+use super::error::{Error, RehearsalError, SavedPlanError};
 use cluster::LockError;
 use daemonset::model::DaemonSetKey;
 use executor::PreflightError;
 use executor::permissions::Need;
+use planner::live_object::LiveObjectError;
 use planner::plan::{NoSuchRevision, ROLLOUT_ANNOTATION};
+use planner::roll::RollError;
+use planner::rollback::RollbackError;
 
 /// Hint when no manifests were found.
 const WHERE_MANIFESTS_ARE: &str =
@@ -45,10 +48,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::NoSuchNode { node: _, similar: None } => {
             vec!["use the `metadata.name` of the node: `kubectl get nodes`".into()]
         }
-        Error::NoSuchRevision(NoSuchRevision { known, .. }) => {
-            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-            vec![format!("its revisions: {}", listed_or_none(&known))]
-        }
+        Error::NoSuchRevision(error) => revision_hints(error),
         Error::NoSuchPage { command: _, known } => {
             vec![format!("commands: {}", known.join(", "))]
         }
@@ -58,32 +58,11 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::CommentUnread => vec!["add `-o markdown`".into()],
         Error::StandardInputTwice => vec!["put one of the two into a file".into()],
         Error::CurrentFolder(_) => vec!["change to a folder that exists".into()],
-        Error::RecordingOfRecording => vec!["leave out one of the two".into()],
-        Error::WritingToRecording | Error::ReleaseRehearsed | Error::Faults { .. } => {
-            rehearsal_hints(error)
-        }
-        Error::FileAsName(_)
-        | Error::PlanDigest { .. }
-        | Error::NoCosign
-        | Error::NotSigned { .. }
-        | Error::PlanCommit { .. }
-        | Error::PlanOfFiles { .. }
-        | Error::OtherCluster { .. } => saved_plan_hints(error),
-        Error::PlanFile { .. } | Error::OpenPlan { .. } => {
-            vec!["create it with `ds-plan --out FILE`".into()]
-        }
-        Error::PausedByApply { .. } => vec![
-            "resume with `ds-apply apply`, roll back with `ds-apply undo`, or restore the \
-             strategy with `ds-apply release`"
-                .into(),
-        ],
-        Error::NotOnDelete(_) => vec!["use `ds-apply apply` to change it in waves".into()],
-        Error::NoRevisionOf { .. } | Error::NothingBefore(_) | Error::RevisionUnreadable { .. } => {
-            vec!["list the revisions: `ds-plan history`".into()]
-        }
-        Error::FieldsStay { .. } => {
-            vec!["remove those fields too: `--force-conflicts=MANAGER`".into()]
-        }
+        Error::Rehearsal(error) => rehearsal_hints(error),
+        Error::SavedPlan(error) => saved_plan_hints(error),
+        Error::Rollback(error) => rollback_hints(error),
+        Error::Roll(error) => roll_hints(error),
+        Error::LiveObject(error) => live_object_hints(error),
         Error::NoTerminal => {
             vec!["or apply a saved plan: `ds-apply --plan FILE`".into()]
         }
@@ -95,11 +74,6 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             vec!["leave out --prune, or the flags that narrow the source".into()]
         }
         Error::PruneUnread(_) => vec![PRUNE_UNREAD.into()],
-        Error::NoSuchWave { .. } => vec!["see the waves: `ds-plan`".into()],
-        Error::PausedRollout { .. } => vec![format!(
-            "correct its annotation {ROLLOUT_ANNOTATION}, or remove it and set the update strategy \
-             by hand"
-        )],
         Error::TimeIsOver(_) | Error::Interrupted | Error::Remove { .. } => {
             vec!["to resume: run it again".into()]
         }
@@ -110,8 +84,6 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         Error::HolderIsLive { .. } => vec![LIVE_HOLDER.into()],
         Error::Preflight(error) => preflight_hint(error).into_iter().collect(),
         Error::Declined
-        | Error::NothingSigned
-        | Error::SignatureUnchecked { .. }
         | Error::Ownership(_)
         | Error::Answer(_)
         | Error::Refused(_)
@@ -120,52 +92,93 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
         | Error::Render(_)
         | Error::Output(_)
         | Error::Page { .. }
-        | Error::OpenFaults { .. }
-        | Error::Rehearsal(_)
         | Error::Process(_) => vec![],
     }
 }
 
-/// The hints for errors of a rehearsal.
-fn rehearsal_hints(error: &Error) -> Vec<String> {
+fn rehearsal_hints(error: &RehearsalError) -> Vec<String> {
     match error {
-        Error::WritingToRecording => vec![
+        RehearsalError::RecordingOfRecording => vec!["leave out one of the two".into()],
+        RehearsalError::WritingToRecording => vec![
             "see what would happen: `ds-plan --snapshot FILE`".into(),
             "or rehearse it: `ds-apply --rehearse --snapshot FILE`".into(),
         ],
-        Error::ReleaseRehearsed => {
+        RehearsalError::ReleaseRehearsed => {
             vec!["run it without --rehearse: it shows what the controller will do, and asks".into()]
         }
-        Error::Faults { .. } => {
-            vec!["see its schema: `ds-plan schema faults`".into()]
-        }
-        _others => vec![],
+        RehearsalError::Faults { .. } => vec!["see its schema: `ds-plan schema faults`".into()],
+        RehearsalError::OpenFaults { .. } | RehearsalError::Load(_) => vec![],
     }
 }
 
-/// The hints for errors of saved plans and signed files.
-fn saved_plan_hints(error: &Error) -> Vec<String> {
+fn saved_plan_hints(error: &SavedPlanError) -> Vec<String> {
+    let hint = match error {
+        SavedPlanError::FileAsName(file) => {
+            format!("to apply a saved plan: `ds-apply --plan {file}`")
+        }
+        SavedPlanError::NotAPlan { .. } | SavedPlanError::Open { .. } => {
+            "create it with `ds-plan --out FILE`".into()
+        }
+        SavedPlanError::OtherDigest { .. } => {
+            "use the file of the run that printed the approved plan".into()
+        }
+        SavedPlanError::NoCosign => "install it: https://docs.sigstore.dev".into(),
+        SavedPlanError::NotSigned { .. } => {
+            "use the file of the signing workflow, with its FILE.sigstore.json".into()
+        }
+        SavedPlanError::NoFullCommit { .. } => {
+            "plan again: `ds-plan --out FILE` writes the full id".into()
+        }
+        SavedPlanError::OfFiles { .. } => {
+            "pass the files that it was made from: `ds-apply --plan FILE -f DIR`".into()
+        }
+        SavedPlanError::OtherCluster { .. } => {
+            "plan on this cluster, or select the other: `--context`, `--kubeconfig`".into()
+        }
+        SavedPlanError::NothingSigned | SavedPlanError::SignatureUnchecked { .. } => return vec![],
+    };
+    vec![hint]
+}
+
+fn rollback_hints(error: &RollbackError) -> Vec<String> {
     match error {
-        Error::FileAsName(file) => {
-            vec![format!("to apply a saved plan: `ds-apply --plan {file}`")]
+        RollbackError::NoSuchRevision(error) => revision_hints(error),
+        RollbackError::NothingBefore(_)
+        | RollbackError::NoRevisionOf { .. }
+        | RollbackError::Unreadable { .. } => {
+            vec!["list the revisions: `ds-plan history`".into()]
         }
-        Error::PlanDigest { .. } => {
-            vec!["use the file of the run that printed the approved plan".into()]
+        RollbackError::FieldsStay { .. } => {
+            vec!["remove those fields too: `--force-conflicts=MANAGER`".into()]
         }
-        Error::NoCosign => vec!["install it: https://docs.sigstore.dev".into()],
-        Error::NotSigned { .. } => {
-            vec!["use the file of the signing workflow, with its FILE.sigstore.json".into()]
-        }
-        Error::PlanCommit { .. } => {
-            vec!["plan again: `ds-plan --out FILE` writes the full id".into()]
-        }
-        Error::PlanOfFiles { .. } => {
-            vec!["pass the files that it was made from: `ds-apply --plan FILE -f DIR`".into()]
-        }
-        Error::OtherCluster { .. } => {
-            vec!["plan on this cluster, or select the other: `--context`, `--kubeconfig`".into()]
-        }
-        _others => vec![],
+        RollbackError::LiveObject(error) => live_object_hints(error),
+    }
+}
+
+fn revision_hints(NoSuchRevision { known, .. }: &NoSuchRevision) -> Vec<String> {
+    let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+    vec![format!("its revisions: {}", listed_or_none(&known))]
+}
+
+fn roll_hints(error: &RollError) -> Vec<String> {
+    match error {
+        RollError::PausedByApply { .. } => vec![
+            "resume with `ds-apply apply`, roll back with `ds-apply undo`, or restore the \
+             strategy with `ds-apply release`"
+                .into(),
+        ],
+        RollError::NotOnDelete(_) => vec!["use `ds-apply apply` to change it in waves".into()],
+        RollError::LiveObject(error) => live_object_hints(error),
+    }
+}
+
+fn live_object_hints(error: &LiveObjectError) -> Vec<String> {
+    match error {
+        LiveObjectError::Pause { .. } => vec![format!(
+            "correct its annotation {ROLLOUT_ANNOTATION}, or remove it and set the update strategy \
+             by hand"
+        )],
+        LiveObjectError::Ownership(_) | LiveObjectError::Strategy(_) => vec![],
     }
 }
 

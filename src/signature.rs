@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use tempfile::{NamedTempFile, tempfile};
 
-use super::error::Error;
+use super::error::{Error, SavedPlanError};
 use super::flags::heading;
 use super::shell::Shell;
 use host::search_path;
@@ -67,14 +67,14 @@ impl SignatureFlags {
         shell: &Shell,
     ) -> Result<Option<NamedTempFile>, Error> {
         let Some(identity) = &self.require_signature else { return Ok(None) };
-        let failed = |source| Error::SignatureUnchecked { file: file.to_owned(), source };
+        let failed = |source| SavedPlanError::SignatureUnchecked { file: file.to_owned(), source };
         let file_in_place = shell.current_dir.join(file);
         let mut bundle: OsString = file_in_place.clone().into();
         bundle.push(BUNDLE);
         let copies =
             copied(&file_in_place).and_then(|copy| Ok((copy, copied(Path::new(&bundle))?)));
         let (copy, bundle) = copies.map_err(failed)?;
-        let program = cosign(shell).ok_or(Error::NoCosign)?;
+        let program = cosign(shell).ok_or(SavedPlanError::NoCosign)?;
         let mut command = Command::new(program);
         command
             .args(["verify-blob", "--bundle"])
@@ -90,7 +90,8 @@ impl SignatureFlags {
         if ended {
             return Ok(Some(copy));
         }
-        Err(Error::NotSigned { file: file.to_owned(), identity: identity.clone(), said })
+        Err(SavedPlanError::NotSigned { file: file.to_owned(), identity: identity.clone(), said }
+            .into())
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 
 use crate::connection::{self, Connection};
-use crate::error::Error;
+use crate::error::{Error, RehearsalError};
 use crate::exit::Exit;
 use crate::flags::{GlobalFlags, heading};
 use crate::shell::Shell;
@@ -49,7 +49,7 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
 async fn record(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Recorded, Error> {
     let cluster = match connection::open(global, shell).await? {
         Connection::Live(cluster) => cluster,
-        Connection::Recorded(_) => return Err(Error::RecordingOfRecording),
+        Connection::Recorded(_) => return Err(RehearsalError::RecordingOfRecording.into()),
     };
     let scope = match &global.namespace {
         Some(namespace) => Scope::Namespaces([namespace.clone()].into()),

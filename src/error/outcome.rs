@@ -4,6 +4,8 @@ use super::Error;
 use crate::exit::Exit;
 use cluster::{self, LockError, WriteError};
 use executor::PreflightError;
+use planner::roll::RollError;
+use planner::rollback::RollbackError;
 
 impl Error {
     /// Whether the server answered 403 Forbidden.
@@ -37,9 +39,9 @@ impl Error {
             | Self::Stale(_)
             | Self::Mutated(_)
             | Self::NotSettled { .. }
-            | Self::PausedByApply { .. }
-            | Self::FieldsStay { .. }
-            | Self::PausedRollout { .. }
+            | Self::Roll(RollError::PausedByApply { .. } | RollError::LiveObject(_))
+            | Self::Rollback(RollbackError::FieldsStay { .. } | RollbackError::LiveObject(_))
+            | Self::LiveObject(_)
             | Self::Ownership(_)
             | Self::HolderIsLive { .. }
             | Self::Lock(LockError::Held { .. })
@@ -73,55 +75,41 @@ impl Error {
             | Self::Output(_)
             | Self::Random(_)
             | Self::CurrentFolder(_)
-            | Self::OpenPlan { .. }
-            | Self::NotOnDelete(_)
-            | Self::NoSuchWave { .. }
-            | Self::NothingBefore(_)
-            | Self::NoRevisionOf { .. }
-            | Self::RevisionUnreadable { .. }
             | Self::Ownership(_)
-            | Self::PausedRollout { .. }
-            | Self::PlanFile { .. }
-            | Self::PlanDigest { .. }
-            | Self::NoCosign
-            | Self::NotSigned { .. }
-            | Self::SignatureUnchecked { .. }
-            | Self::PlanCommit { .. }
-            | Self::FileAsName(_)
+            | Self::LiveObject(_)
+            | Self::Roll(RollError::NotOnDelete(_) | RollError::LiveObject(_))
+            | Self::Rollback(
+                RollbackError::NoSuchRevision(_)
+                | RollbackError::NothingBefore(_)
+                | RollbackError::NoRevisionOf { .. }
+                | RollbackError::Unreadable { .. }
+                | RollbackError::LiveObject(_),
+            )
             | Self::NoTerminal
             | Self::Declined
             | Self::Answer(_)
             | Self::Declared(_)
             | Self::Lock(LockError::Read(_) | LockError::Write { .. })
             | Self::Preflight(_)
-            | Self::OpenFaults { .. }
-            | Self::Faults { .. }
-            | Self::Rehearsal(_)
             | Self::Remove { .. }
             | Self::Process(_) => Exit::Failed,
-            Self::Stale(_)
-            | Self::OtherCluster { .. }
-            | Self::Mutated(_)
-            | Self::NotSettled { .. } => Exit::Stale,
+            Self::Stale(_) | Self::Mutated(_) | Self::NotSettled { .. } => Exit::Stale,
             Self::NotPermitted { missing: _, held } if held.is_empty() => Exit::Failed,
             Self::TimeIsOver(_) | Self::NotPermitted { .. } | Self::StaysPaused { .. } => {
                 Exit::Paused
             }
             Self::Interrupted => Exit::Interrupted,
-            Self::PausedByApply { .. } | Self::FieldsStay { .. } | Self::Refused(_) => {
-                Exit::Refused
-            }
+            Self::Roll(RollError::PausedByApply { .. })
+            | Self::Rollback(RollbackError::FieldsStay { .. })
+            | Self::Refused(_) => Exit::Refused,
+            Self::SavedPlan(error) => error.exit(),
+            Self::Rehearsal(error) => error.exit(),
             Self::Lock(LockError::Held { .. } | LockError::Lost { .. })
             | Self::HolderIsLive { .. } => Exit::Locked,
             Self::CommentUnread
             | Self::StandardInputTwice
-            | Self::RecordingOfRecording
-            | Self::WritingToRecording
-            | Self::ReleaseRehearsed
             | Self::PruneNarrowed
             | Self::PruneUnread(_)
-            | Self::PlanOfFiles { .. }
-            | Self::NothingSigned
             | Self::NoSuchPage { .. } => Exit::Usage,
         }
     }

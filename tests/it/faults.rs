@@ -29,7 +29,6 @@ fn every_fault_says_what_is_wrong() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "git is found on the PATH")]
 fn every_fault_fits_the_code() {
     let patches = patches();
     assert!(patches.len() > 40, "{}", patches.len());

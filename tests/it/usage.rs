@@ -76,7 +76,7 @@ fn ds_apply_reports_unsupported_arguments() {
     ");
     assert_eq!(said("--nonsense").code, Some(64));
     assert_eq!(said("step x/y").code, Some(64));
-    assert_eq!(said("step x/y --count 1 --wave 2").code, Some(64));
+    assert_eq!(said("step x/y --count 1 --nodes a").code, Some(64));
     assert_eq!(said("roll").code, Some(64));
 }
 

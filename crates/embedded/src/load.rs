@@ -15,9 +15,9 @@ use super::verbs::with_defaults;
 use cluster::config_map;
 use daemonset::controller::revision_data;
 use daemonset::model::{
-    ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease, ManagedBy, Namespace,
-    NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness, PodTarget, RECORD_LABEL,
-    Revision, RevisionHash, Service, Snapshot, Taint, Uid, Unreadable,
+    ContainerFailure, ControllerRef, DaemonSet, FAILED_TEMPLATES_ANNOTATION, Labels, Lease,
+    ManagedBy, Namespace, NamespaceName, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
+    PodTarget, RECORD_LABEL, Revision, RevisionHash, Service, Snapshot, Taint, Uid, Unreadable,
 };
 
 /// The namespace whose uid serves as the cluster's identity.
@@ -230,14 +230,27 @@ fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
         // The required terms of its template name no node.
         PodTarget::Nowhere => {}
     }
-    let mut status = json!({"phase": phase_word(*phase)});
-    let mut conditions = vec![ready(*readiness)];
     let first = spec["containers"][0]["name"].as_str().unwrap_or_default().to_owned();
     let state =
         containers_changed.map(whole_second).map(|at| json!({"running": {"startedAt": at}}));
     let state = state.unwrap_or_else(|| json!({}));
-    let mut containers = vec![json!({"name": first, "restartCount": restarts, "state": state})];
-    match container_failure.as_deref() {
+    let container = json!({"name": first, "restartCount": restarts, "state": state});
+    let status = pod_status(*phase, *readiness, container, container_failure.as_deref());
+    // There are many pods, and `json!` would copy each value.
+    Value::from_iter([("metadata", Value::Object(metadata)), ("spec", spec), ("status", status)])
+}
+
+/// The status of a pod with this first container, and the failure of one of its containers.
+fn pod_status(
+    phase: PodPhase,
+    readiness: PodReadiness,
+    container: Value,
+    container_failure: Option<&ContainerFailure>,
+) -> Value {
+    let mut status = json!({"phase": phase_word(phase)});
+    let mut conditions = vec![ready(readiness)];
+    let mut containers = vec![container];
+    match container_failure {
         Some(container_failure)
             if container_failure.container.is_empty()
                 && container_failure.reason.as_ref() == "Unschedulable" =>
@@ -261,8 +274,7 @@ fn pod_of(pod: &Pod, mut spec: Value, observed_at: Timestamp) -> Value {
     }
     status["conditions"] = conditions.into();
     status["containerStatuses"] = containers.into();
-    // There are many pods, and `json!` would copy each value.
-    Value::from_iter([("metadata", Value::Object(metadata)), ("spec", spec), ("status", status)])
+    status
 }
 
 fn phase_word(phase: PodPhase) -> &'static str {

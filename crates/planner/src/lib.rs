@@ -1,8 +1,13 @@
 //! Decides, as pure functions: [`plan`] what a change does to each node, in which order and why;
 //! [`rollout`] each next step of a rollout that is under way.
 //!
+//! For what reads no source: [`rollback`] to an earlier revision, [`roll`] within a budget.
+//!
 //! Which node is replaced next: [`rollout`], in `rollout/waves.rs`.
 
 pub(crate) mod classification;
+pub mod live_object;
 pub mod plan;
+pub mod roll;
+pub mod rollback;
 pub mod rollout;

@@ -165,9 +165,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     warnings.extend(applied::about_ownership(snapshot, manifests));
     let applied = applied::applied(snapshot, manifests, force_conflicts);
     let desired: Vec<&DesiredDaemonSet> = applied.iter().map(|it| &it.desired).collect();
-    let live = snapshot.daemon_sets.iter().map(|live| &live.spec);
-    let specs = desired.iter().map(|desired| &desired.spec).chain(live);
-    let fleet = Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement));
+    let fleet = fleet(snapshot, &desired);
     // DaemonSets are planned in parallel; their order is kept.
     let of_one = |(applied, manifest): (&Applied, _)| {
         let since = base.map(|base| object::since_base(base, manifest, detail.show_values));
@@ -182,18 +180,15 @@ pub fn plan(input: Input<'_>) -> Plan {
         },
     );
     planned.extend(prune.iter().flat_map(|it| prune::removals(*it, snapshot, &fleet, &source)));
-    planned
-        .sort_by(|a, b| (&a.plan.namespace, &a.plan.name).cmp(&(&b.plan.namespace, &b.plan.name)));
-
+    planned.sort_by_cached_key(|it| it.plan.key());
     let decided: Vec<Value> = planned.iter_mut().map(|it| it.decided.take()).collect();
     let digest = digest::digest(snapshot.cluster.uid.as_ref(), &decided);
-    let mut guards: Vec<Guard> =
-        prune.and_then(|prune| prune::mass_deletion(prune, snapshot)).into_iter().collect();
+    let mut guards = Vec::from_iter(prune.and_then(|prune| prune::mass_deletion(prune, snapshot)));
     warnings.extend(prune::warnings(&source, prune, &applied, snapshot));
     let mut daemon_sets = Vec::with_capacity(planned.len());
-    for mut one in planned {
-        guards.append(&mut one.guards);
-        warnings.append(&mut one.warnings);
+    for one in planned {
+        guards.extend(one.guards);
+        warnings.extend(one.warnings);
         daemon_sets.push(one.plan);
     }
     warnings.extend(of_ports);
@@ -216,6 +211,13 @@ pub fn plan(input: Input<'_>) -> Plan {
     };
     debug_assert_eq!(lint::lint(&plan), [], "a plan contradicts itself");
     plan
+}
+
+/// The nodes, in classes that no template of the cluster or the source can tell apart.
+fn fleet<'a>(snapshot: &'a Snapshot, desired: &[&'a DesiredDaemonSet]) -> Fleet<'a> {
+    let live = snapshot.daemon_sets.iter().map(|live| &live.spec);
+    let specs = desired.iter().map(|desired| &desired.spec).chain(live);
+    Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement))
 }
 
 /// An object that does not exist in the cluster.

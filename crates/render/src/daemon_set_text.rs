@@ -49,12 +49,12 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
         totals,
         status,
     } = daemon_set;
-    let (symbol_style, symbol, note) = match change {
-        Change::Create => (GAIN, "+", String::new()),
-        Change::Update => (CHANGE, "~", String::new()),
-        Change::Recreate => (HALT, "!", " (must be deleted and recreated)".to_owned()),
-        Change::Delete => (LOSS, "-", removal_words(*cascade, totals.delete)),
-        Change::None => (Style::new(), " ", " (unchanged)".to_owned()),
+    let (symbol_style, symbol) = symbol(*change);
+    let note = match change {
+        Change::Create | Change::Update => String::new(),
+        Change::Recreate => " (must be deleted and recreated)".to_owned(),
+        Change::Delete => removal_words(*cascade, totals.delete),
+        Change::None => " (unchanged)".to_owned(),
     };
     page.push(
         Line::at(0)
@@ -81,6 +81,17 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     if let Some(base) = base {
         page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));
     }
+    nodes_in_order(page, daemon_set, waves, nodes, options);
+}
+
+/// The waves, then the nodes that change at once or wait.
+fn nodes_in_order(
+    page: &mut Page,
+    daemon_set: &DaemonSetPlan,
+    waves: &[Wave],
+    nodes: &[NodePlan],
+    options: TextOptions,
+) {
     let columns = WaveColumns::of(waves);
     for wave in waves {
         wave_lines(page, wave, columns, daemon_set, options);
@@ -88,6 +99,17 @@ pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetPlan, options: TextOp
     let at_once: Vec<&NodePlan> = nodes.iter().filter(|node| node.wave.is_none()).collect();
     let grouped = groups(at_once.iter().copied().map(as_grouped));
     group_lines(page, INDENT, &grouped, &at_once, options);
+}
+
+/// The symbol of a change, as terraform prints it.
+fn symbol(change: Change) -> (Style, &'static str) {
+    match change {
+        Change::Create => (GAIN, "+"),
+        Change::Update => (CHANGE, "~"),
+        Change::Recreate => (HALT, "!"),
+        Change::Delete => (LOSS, "-"),
+        Change::None => (Style::new(), " "),
+    }
 }
 
 /// A note for a DaemonSet that no DaemonSet controller reconciles.

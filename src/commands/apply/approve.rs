@@ -12,7 +12,6 @@ use super::flags::{AllowFlags, CommonFlags};
 use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::progress::Format;
-use super::resume_rollback;
 use super::session::Session;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -139,6 +138,18 @@ impl<'a> ApprovalRequest<'a> {
     }
 }
 
+/// The target of a rollback that was stopped, unless `--retry` retries the rollout instead.
+pub(super) fn resumed(
+    snapshot: &Snapshot,
+    desired: &DesiredDaemonSet,
+    args: &CommonFlags,
+) -> Option<DesiredDaemonSet> {
+    if args.allow.retry {
+        return None;
+    }
+    planner::rollback::unfinished(snapshot, desired, &args.ownership.names())
+}
+
 /// Plans a request on this snapshot. For a DaemonSet with an unfinished rollback, it plans the rest
 /// of the rollback.
 pub(super) fn planned(
@@ -150,7 +161,7 @@ pub(super) fn planned(
     let ApprovalRequest { desired, source, warnings, prune } = wanted;
     let mut desired = Cow::Borrowed(desired);
     for at in 0..desired.len() {
-        if let Some(goal) = resume_rollback::unfinished(snapshot, &desired[at], args) {
+        if let Some(goal) = resumed(snapshot, &desired[at], args) {
             desired.to_mut()[at] = goal;
         }
     }

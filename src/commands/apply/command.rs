@@ -9,7 +9,7 @@ use super::permitted;
 use super::removal::{self, Removal};
 use super::saved::{SavedFlags, SavedPlan};
 use super::session::Session;
-use crate::error::{Error, Place};
+use crate::error::{Error, Place, SavedPlanError};
 use crate::exit::Exit;
 use crate::flags::{GlobalFlags, NarrowFlags, SourceFlags, heading};
 use crate::input::{self, Desired, Reading, Selection};
@@ -175,7 +175,7 @@ async fn prepare(
 ) -> Result<Prepared, Error> {
     let saved = args.saved.read(&global.signature, shell)?;
     if saved.is_none() && global.snapshot.is_none() && global.signature.is_demanded() {
-        return Err(Error::NothingSigned);
+        return Err(SavedPlanError::NothingSigned.into());
     }
     let prune = args.prune(saved.as_ref());
     let names = saved.as_ref().map_or_else(|| args.names.clone(), SavedPlan::names);
@@ -223,7 +223,7 @@ fn files_named(error: Error, shell: &Shell) -> Error {
         Error::NotFound { missing, place, known } => {
             let is_file = |key: &&DaemonSetKey| shell.current_dir.join(key.to_string()).is_file();
             match missing.iter().find(is_file) {
-                Some(file) => Error::FileAsName(file.to_string()),
+                Some(file) => SavedPlanError::FileAsName(file.to_string()).into(),
                 None => Error::NotFound { missing, place, known },
             }
         }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::approve::{ApprovalRequest, check_not_stale, planned};
+use super::approve::{ApprovalRequest, check_not_stale, planned, resumed};
 use super::flags::CommonFlags;
 use super::in_sequence::InSequence;
 use super::session::{Session, unlock};
-use super::{identity, progress, resume_rollback};
+use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
 use cluster::{Lock, WritableCluster, WriteError};
@@ -122,7 +122,7 @@ impl DaemonSetApply<'_> {
             written: Arc::new(sent(self.desired)),
             changes: plan.change != Change::None,
         };
-        let goal = match resume_rollback::unfinished(snapshot, self.desired, self.args) {
+        let goal = match resumed(snapshot, self.desired, self.args) {
             Some(_) => Goal::GoBack,
             None => Goal::Apply(target),
         };

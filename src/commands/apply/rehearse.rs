@@ -16,7 +16,7 @@ use super::identity;
 use super::session::Session;
 use super::{Command, in_session};
 use crate::connection;
-use crate::error::Error;
+use crate::error::{Error, RehearsalError};
 use crate::exit::Exit;
 use crate::flags::GlobalFlags;
 use crate::shell::Shell;
@@ -56,7 +56,7 @@ pub(super) async fn run(
     interrupts: mpsc::Receiver<Interrupt>,
 ) -> Result<Exit, Error> {
     if matches!(command, Command::Release(_)) {
-        return Err(Error::ReleaseRehearsed);
+        return Err(RehearsalError::ReleaseRehearsed.into());
     }
     let flags = command.common().map(|common| common.rehearsal.clone()).unwrap_or_default();
     let scope = scope(&command, &global);
@@ -105,7 +105,7 @@ impl OnIt {
         interrupts: mpsc::Receiver<Interrupt>,
     ) -> Result<Exit, Error> {
         let seed = rehearsal.seed;
-        let world = World::begin(&snapshot, rehearsal).map_err(Error::Rehearsal)?;
+        let world = World::begin(&snapshot, rehearsal).map_err(RehearsalError::Load)?;
         let nodes = snapshot.nodes.len();
         self.shell.now = snapshot.observed_at;
         drop(snapshot);
@@ -155,9 +155,12 @@ fn planned_again(command: &Command) -> Option<Command> {
 
 fn read_faults(file: &Path) -> Result<Faults, Error> {
     let text = fs::read_to_string(file)
-        .map_err(|source| Error::OpenFaults { file: file.to_owned(), source })?;
-    serde_saphyr::from_str(&text)
-        .map_err(|error| Error::Faults { file: file.to_owned(), reason: error.to_string() })
+        .map_err(|source| RehearsalError::OpenFaults { file: file.to_owned(), source })?;
+    let faults = serde_saphyr::from_str(&text).map_err(|error| RehearsalError::Faults {
+        file: file.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(faults)
 }
 
 /// The duration of the run, by the clock of the cluster.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::approve::{ApprovalRequest, ask, planned, show};
 use super::flags::{CommonFlags, NamedFlags};
 use super::in_sequence::{self, InSequence};
-use super::live_object::{find, pause, with_template, written};
 use super::permitted;
-use super::session::{Session, unlock};
+use super::session::{Session, find, unlock};
 use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
 use daemonset::controller::Owner;
 use daemonset::model::{DaemonSetKey, ManagedBy, PolicySpec};
 use executor::permissions::{Errand, Work};
+use planner::live_object::{pause, with_template, written};
 use planner::plan::SourceInfo;
 use planner::rollout::{Goal, Provenance, Task};
 

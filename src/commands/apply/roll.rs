@@ -6,18 +6,16 @@ use std::collections::BTreeSet;
 use super::approve::{ApprovalRequest, Asking, check_not_stale, planned};
 use super::flags::{CommonFlags, NamedFlags};
 use super::in_sequence::{self, InSequence};
-use super::live_object::{as_if_rolling, find, pause, with_template};
 use super::permitted;
-use super::session::{Session, unlock};
+use super::session::{Session, find, unlock};
 use super::{identity, progress};
 use crate::error::Error;
 use crate::exit::Exit;
 use daemonset::controller::Owner;
-use daemonset::model::{
-    DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, Snapshot, UpdateStrategy,
-};
+use daemonset::model::{DaemonSetKey, IntOrPercent, NodeName, PolicySpec, RolloutPolicy, Snapshot};
 use executor::permissions::{Errand, Work};
 use planner::plan::{Binding, GuardCode, Plan, SourceInfo};
+use planner::roll::as_rolling_update;
 use planner::rollout::{Extent, Goal, Provenance, Task};
 
 /// Replace the outdated pods of DaemonSets that declare OnDelete, in waves
@@ -55,10 +53,6 @@ struct ExtentFlags {
     /// Pods on these nodes
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     nodes: Vec<NodeName>,
-
-    /// Pods of this wave of the plan
-    #[arg(long, value_name = "N")]
-    wave: Option<u32>,
 }
 
 pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Error> {
@@ -110,18 +104,8 @@ impl One<'_> {
     /// The plan as if the controller replaced the pods within the budget of the flags.
     fn plan(&self, snapshot: &Snapshot, session: &Session) -> Result<Plan, Error> {
         let live = find(snapshot, self.key)?;
-        if let Some(pause) = pause(live)? {
-            return Err(Error::PausedByApply {
-                daemon_set: self.key.clone(),
-                pause: Box::new(pause),
-            });
-        }
-        if live.spec.update_strategy != UpdateStrategy::OnDelete {
-            return Err(Error::NotOnDelete(self.key.clone()));
-        }
-        let snapshot = as_if_rolling(snapshot, self.key, self.max_unavailable());
-        let live = find(&snapshot, self.key)?;
-        let desired = [with_template(live, None, &live.spec.template)?];
+        let (snapshot, desired) = as_rolling_update(snapshot, live, self.max_unavailable())?;
+        let desired = [desired];
         let wanted = ApprovalRequest::only(&desired, SourceInfo::default());
         let mut plan = planned(&snapshot, wanted, self.args, session.shell.now);
         // The object is not written, so a GitOps tool has nothing to revert.
@@ -134,21 +118,15 @@ impl One<'_> {
     }
 
     fn task(&self, plan: &Plan, snapshot: &Snapshot, session: &Session) -> Result<Task, Error> {
-        let waves = plan.daemon_sets.first().map(|one| one.waves.clone()).unwrap_or_default();
         let extent = match self.extent {
             None => Extent::All,
             Some(ExtentFlags { count: Some(count), .. }) => Extent::Count(*count),
-            Some(ExtentFlags { wave: Some(index), .. }) => {
-                let wave = waves.iter().find(|wave| wave.index == *index);
-                let wave = wave.ok_or(Error::NoSuchWave { index: *index, waves: waves.len() })?;
-                Extent::Nodes(wave.nodes.iter().cloned().collect())
-            }
             Some(ExtentFlags { nodes, .. }) => Extent::Nodes(known(nodes, snapshot)?),
         };
         Ok(Task {
             goal: Goal::Roll(extent),
             pace: self.pace(),
-            waves,
+            waves: plan.daemon_sets.first().map(|one| one.waves.clone()).unwrap_or_default(),
             provenance: Provenance {
                 by: Some(identity::by(&session.holder)),
                 ..Provenance::default()

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 
-use crate::error::Error;
+use crate::error::{Error, SavedPlanError};
 use crate::file_digest::FileDigest;
 use crate::flags::SourceFlags;
 use crate::shell::Shell;
@@ -56,15 +56,15 @@ impl SavedFlags {
             .as_ref()
             .map_or_else(|| shell.current_dir.join(file), |copy| copy.path().to_owned());
         // The file is read only once, so that the checked content is the one that is applied.
-        let text =
-            fs::read(place).map_err(|source| Error::OpenPlan { file: file.clone(), source })?;
+        let text = fs::read(place)
+            .map_err(|source| SavedPlanError::Open { file: file.clone(), source })?;
         let found = FileDigest::of(&text);
         if let Some(approved) = self.sha256.as_ref().filter(|approved| **approved != found) {
             let (file, approved) = (file.clone(), approved.clone());
-            return Err(Error::PlanDigest { file, approved, found });
+            return Err(SavedPlanError::OtherDigest { file, approved, found }.into());
         }
         let plan: Plan = serde_json::from_slice(&text)
-            .map_err(|source| Error::PlanFile { file: file.clone(), source })?;
+            .map_err(|source| SavedPlanError::NotAPlan { file: file.clone(), source })?;
         let saved = SavedPlan { file: file.clone(), plan };
         saved.check_commit()?;
         Ok(Some(saved))
@@ -81,9 +81,11 @@ impl SavedPlan {
     /// Refuses a branch or an expression: they can name another commit later.
     fn check_commit(&self) -> Result<(), Error> {
         match &self.plan.source.commit {
-            Some(commit) if !is_commit_id(commit) => {
-                Err(Error::PlanCommit { file: self.file.clone(), commit: commit.clone() })
+            Some(commit) if !is_commit_id(commit) => Err(SavedPlanError::NoFullCommit {
+                file: self.file.clone(),
+                commit: commit.clone(),
             }
+            .into()),
             Some(_) | None => Ok(()),
         }
     }
@@ -106,7 +108,7 @@ impl SavedPlan {
             return Ok(flags);
         }
         let SourceInfo { commit: Some(commit), paths, .. } = &self.plan.source else {
-            return Err(Error::PlanOfFiles { file: self.file.clone() });
+            return Err(SavedPlanError::OfFiles { file: self.file.clone() }.into());
         };
         flags.rev = Some(commit.clone());
         if flags.path.is_empty() && flags.kustomize.is_none() {
@@ -121,9 +123,11 @@ impl SavedPlan {
     /// They are not: the id could be that of a tag.
     pub(super) fn is_of(&self, read: &SourceInfo) -> Result<(), Error> {
         match (&self.plan.source.commit, &read.commit) {
-            (Some(planned), Some(read)) if planned != read => {
-                Err(Error::PlanCommit { file: self.file.clone(), commit: planned.clone() })
+            (Some(planned), Some(read)) if planned != read => Err(SavedPlanError::NoFullCommit {
+                file: self.file.clone(),
+                commit: planned.clone(),
             }
+            .into()),
             _ => Ok(()),
         }
     }
@@ -138,7 +142,7 @@ impl SavedPlan {
         let Self { file, plan } = self;
         let (planned, found) = (plan.cluster.uid, now.cluster.uid.clone());
         if planned.is_none() || planned != found {
-            return Err(Error::OtherCluster { file, planned, found });
+            return Err(SavedPlanError::OtherCluster { file, planned, found }.into());
         }
         let approved = Plan { daemon_sets: plan.daemon_sets, ..now.clone() };
         let stale: BTreeSet<String> = plan::stale(&approved, now, binding)

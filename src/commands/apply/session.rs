@@ -11,7 +11,7 @@ use super::flags::PaceFlags;
 use super::identity;
 use super::progress::{Format, ProgressReporter};
 use crate::connection::{self, Connection};
-use crate::error::Error;
+use crate::error::{Error, Place, RehearsalError};
 use crate::exit::Exit;
 use crate::flags::GlobalFlags;
 use crate::printer::Printer;
@@ -21,7 +21,9 @@ use cluster::{
     WritableCluster,
 };
 use daemonset::controller::Owner;
-use daemonset::model::{DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, Snapshot};
+use daemonset::model::{
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, LabelSelector, ManagedBy, Node, Snapshot,
+};
 use executor::{Interrupt, Run};
 use planner::rollout::{Ending, Record, Task};
 use render::{self, HtmlOptions, RolloutReport};
@@ -67,7 +69,7 @@ impl Session {
         interrupts: mpsc::Receiver<Interrupt>,
     ) -> Result<Self, Error> {
         match connection::open(global, shell).await? {
-            Connection::Recorded(_) => Err(Error::WritingToRecording),
+            Connection::Recorded(_) => Err(RehearsalError::WritingToRecording.into()),
             Connection::Live(live) => Ok(Self::on(
                 live.writable(),
                 shell,
@@ -314,4 +316,13 @@ async fn may_watch_events(cluster: &WritableCluster, key: &DaemonSetKey) -> bool
         name: None,
     };
     cluster.review(vec![access]).await == [Verdict::Allowed]
+}
+
+/// The live DaemonSet; an error if it does not exist.
+pub(super) fn find<'s>(snapshot: &'s Snapshot, key: &DaemonSetKey) -> Result<&'s DaemonSet, Error> {
+    snapshot.daemon_set(key).ok_or_else(|| Error::NotFound {
+        missing: vec![key.clone()],
+        place: Place::Cluster,
+        known: snapshot.daemon_sets.iter().map(|one| one.key.clone()).collect(),
+    })
 }

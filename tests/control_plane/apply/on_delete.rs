@@ -76,7 +76,7 @@ fn step_and_roll(plane: &ControlPlane) {
     fleet.command("step", &["--nodes", "b-07,c-02"], 0);
     let done = fleet.nodes_of("v2");
     assert!(done.len() == 4 && done.contains("b-07") && done.contains("c-02"), "{done:?}");
-    fleet.command("step", &["--wave", "7"], 1);
+    fleet.command("step", &["--nodes", "no-such-node"], 1);
     let seen = watcher.end();
     assert_eq!(seen.deleted.len(), 4);
     assert!(seen.most_unavailable <= 1, "{}", seen.most_unavailable);
@@ -98,7 +98,7 @@ fn step_and_roll(plane: &ControlPlane) {
 
     let applied = fleet.apply(&version("stepped", "v3"), &[]);
     assert_eq!(applied.status.code(), Some(0), "{}", output_text(&applied));
-    fleet.command("step", &["--wave", "1"], 0);
+    fleet.command("step", &["--count", &NODES.to_string()], 0);
     assert_eq!(fleet.images(), ["v3".to_owned()].into());
     assert_eq!(fleet.writes_since(lines), 0, "the object is never written");
     let next = fleet.plan(&version("stepped", "v3"));

@@ -8,8 +8,8 @@ use super::applied::Applied;
 use super::daemon_set_view::DaemonSetView;
 use super::digest::{self, template_digest};
 use super::document::{
-    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, Guard, NodePlan, Strategy,
-    Warning, Wave,
+    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, FieldChange, Guard,
+    NodePlan, Strategy, Warning, Wave,
 };
 use super::guards::{Judged, guards};
 use super::nodes::{self, Described, Outcomes};
@@ -21,7 +21,9 @@ use daemonset::controller::limits::Limits;
 use daemonset::controller::manage::View;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::status;
-use daemonset::model::{DaemonSet, NamespaceName, NodeName, PolicySpec, Snapshot};
+use daemonset::model::{
+    DaemonSet, DesiredDaemonSet, NamespaceName, NodeName, PolicySpec, Snapshot,
+};
 
 /// A DaemonSet's plan with its guards and warnings.
 pub(super) struct Planned {
@@ -60,13 +62,7 @@ pub(super) fn plan<'a>(
     let described = if all_nodes { Described::All } else { Described::Busy };
     let live = snapshot.daemon_set(&desired.key);
     let (pause, unreadable) = held(live);
-    let declared = live.map(|live| as_declared(live, pause.as_ref()));
-    let changes = object::changes(
-        declared.as_deref(),
-        &desired.raw,
-        live.and_then(LeftoverPause::of).as_ref(),
-        show_values,
-    );
+    let changes = changes(live, pause.as_ref(), desired, show_values);
     let change = object::change(live, desired, &changes);
     let daemon_set_view =
         DaemonSetView::of(object::owner_after(live, desired, change), live, snapshot, fleet);
@@ -101,10 +97,8 @@ pub(super) fn plan<'a>(
         nodes,
         status: now.as_ref().map(|now| Counters::from(status::counters(&now.view()))),
     };
-    let mut warnings = warnings::about(&daemon_set_view, live, snapshot, created);
-    warnings.extend(applied.warnings.iter().cloned().chain(unreadable));
-    warnings.extend(warnings::creates_at_once(&plan));
-    warnings.extend(warnings::services::warnings(&plan, &daemon_set_view, live, snapshot));
+    let of_manifest = applied.warnings.iter().cloned().chain(unreadable);
+    let warnings = about(&plan, &daemon_set_view, live, snapshot, created, of_manifest);
     let guards = guards(&Judged {
         plan: &plan,
         desired,
@@ -121,6 +115,34 @@ pub(super) fn plan<'a>(
         plan.nodes.shrink_to_fit();
     }
     Planned { decided: digest::decided(&plan), plan, guards, warnings }
+}
+
+/// The fields that the apply changes; a pause does not count.
+fn changes(
+    live: Option<&DaemonSet>,
+    pause: Option<&PausedRollout>,
+    desired: &DesiredDaemonSet,
+    show_values: bool,
+) -> Vec<FieldChange> {
+    let declared = live.map(|live| as_declared(live, pause));
+    let left = live.and_then(LeftoverPause::of);
+    object::changes(declared.as_deref(), &desired.raw, left.as_ref(), show_values)
+}
+
+/// All warnings about the plan of one DaemonSet.
+fn about(
+    plan: &DaemonSetPlan,
+    daemon_set_view: &DaemonSetView<'_>,
+    live: Option<&DaemonSet>,
+    snapshot: &Snapshot,
+    created: &BTreeSet<NamespaceName>,
+    of_manifest: impl Iterator<Item = Warning>,
+) -> Vec<Warning> {
+    let mut warnings = warnings::about(daemon_set_view, live, snapshot, created);
+    warnings.extend(of_manifest);
+    warnings.extend(warnings::creates_at_once(plan));
+    warnings.extend(warnings::services::warnings(plan, daemon_set_view, live, snapshot));
+    warnings
 }
 
 /// The paused or aborted rollout of a DaemonSet; a warning when its annotation cannot be read or is

@@ -187,34 +187,61 @@ impl Reason {
     }
 }
 
+impl Reason {
+    /// The sentence of a reason without data.
+    fn fixed(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoPod => "node has no pod yet",
+            Self::NoLivePod => "node has only terminating pods",
+            Self::UpToDate => "runs the target revision",
+            Self::Failed => "pod failed",
+            Self::Succeeded => "pod completed (phase Succeeded)",
+            Self::MayBeDelayed => "may be delayed: the controller backs off after each failure",
+            Self::NodeVanished => "created for a node that no longer exists",
+            Self::LeftToGarbageCollector => {
+                "node no longer exists: the pod garbage collector deletes the pod"
+            }
+            Self::Terminating => "pod is terminating",
+            Self::OnDelete => "strategy OnDelete: replaced after it is deleted manually",
+            Self::Adopted => "orphaned pod is adopted",
+            Self::Released => "pod no longer matches the selector and is released",
+            Self::DaemonSetTerminating => "the DaemonSet is being deleted",
+            Self::MustBeRecreated => {
+                "selector changed: the DaemonSet must be recreated; its pods are not changed"
+            }
+            Self::GoesWithOwner => "deleted with its DaemonSet by the garbage collector",
+            Self::Orphaned => "kept without its DaemonSet (orphaned)",
+            Self::Outdated { .. }
+            | Self::Surplus { .. }
+            | Self::Superseded { .. }
+            | Self::NotEligible { .. }
+            | Self::NothingComesBack { .. }
+            | Self::SkippedUnreadyNode { .. }
+            | Self::UnreadyNodeCounts { .. }
+            | Self::BudgetTaken { .. }
+            | Self::NodeNotReady { .. }
+            | Self::PodNotReady { .. }
+            | Self::NotAvailableYet { .. }
+            | Self::Misscheduled { .. } => return None,
+        })
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(sentence) = self.fixed() {
+            return f.write_str(sentence);
+        }
         match self {
-            Self::NoPod => f.write_str("node has no pod yet"),
-            Self::NoLivePod => f.write_str("node has only terminating pods"),
             Self::Outdated { revision: Some(revision) } => write!(f, "runs revision {revision}"),
             Self::Outdated { revision: None } => {
                 f.write_str("runs a revision that no longer exists")
-            }
-            Self::UpToDate => f.write_str("runs the target revision"),
-            Self::Failed => f.write_str("pod failed"),
-            Self::Succeeded => f.write_str("pod completed (phase Succeeded)"),
-            Self::MayBeDelayed => {
-                f.write_str("may be delayed: the controller backs off after each failure")
             }
             Self::Surplus { kept } => write!(f, "surplus pod: {kept} is older and is kept"),
             Self::Superseded { by } => write!(f, "outdated: replaced by new pod {by}"),
             Self::NotEligible { obstacle } => write!(f, "{obstacle}"),
             Self::NothingComesBack { obstacle } => {
                 write!(f, "deleted, not recreated: {obstacle}")
-            }
-            Self::NodeVanished => f.write_str("created for a node that no longer exists"),
-            Self::LeftToGarbageCollector => {
-                f.write_str("node no longer exists: the pod garbage collector deletes the pod")
-            }
-            Self::Terminating => f.write_str("pod is terminating"),
-            Self::OnDelete => {
-                f.write_str("strategy OnDelete: replaced after it is deleted manually")
             }
             Self::SkippedUnreadyNode { since: _, seconds } => write!(
                 f,
@@ -233,21 +260,13 @@ impl fmt::Display for Reason {
                 )
             }
             Self::NodeNotReady { since: _, seconds } => write!(f, "node NotReady{}", For(*seconds)),
-            // Without restarts and detail, so that nodes with the same failure share one line.
             Self::PodNotReady {
                 container,
                 container_failure,
                 detail: _,
                 warning: _,
                 restarts: _,
-            } => {
-                f.write_str("pod is not Ready")?;
-                match (container, container_failure) {
-                    (Some(container), Some(word)) => write!(f, ": {word} in container {container}"),
-                    (None, Some(word)) => write!(f, ": {word}"),
-                    (Some(_) | None, None) => Ok(()),
-                }
-            }
+            } => pod_not_ready(f, container.as_deref(), container_failure.as_deref()),
             Self::NotAvailableYet { min_ready_seconds } => {
                 let seconds = Age((*min_ready_seconds).into());
                 write!(f, "pod Ready for less than {seconds} (`minReadySeconds`)")
@@ -255,17 +274,37 @@ impl fmt::Display for Reason {
             Self::Misscheduled { obstacle } => {
                 write!(f, "its pod keeps running; a new pod may not start here: {obstacle}")
             }
-            Self::Adopted => f.write_str("orphaned pod is adopted"),
-            Self::Released => f.write_str("pod no longer matches the selector and is released"),
-            Self::DaemonSetTerminating => f.write_str("the DaemonSet is being deleted"),
-            Self::MustBeRecreated => f.write_str(
-                "selector changed: the DaemonSet must be recreated; its pods are not changed",
-            ),
-            Self::GoesWithOwner => {
-                f.write_str("deleted with its DaemonSet by the garbage collector")
-            }
-            Self::Orphaned => f.write_str("kept without its DaemonSet (orphaned)"),
+            Self::NoPod
+            | Self::NoLivePod
+            | Self::UpToDate
+            | Self::Failed
+            | Self::Succeeded
+            | Self::MayBeDelayed
+            | Self::NodeVanished
+            | Self::LeftToGarbageCollector
+            | Self::Terminating
+            | Self::OnDelete
+            | Self::Adopted
+            | Self::Released
+            | Self::DaemonSetTerminating
+            | Self::MustBeRecreated
+            | Self::GoesWithOwner
+            | Self::Orphaned => Ok(()),
         }
+    }
+}
+
+/// Without restarts and detail, so that nodes with the same failure share one line.
+fn pod_not_ready(
+    f: &mut fmt::Formatter<'_>,
+    container: Option<&str>,
+    container_failure: Option<&str>,
+) -> fmt::Result {
+    f.write_str("pod is not Ready")?;
+    match (container, container_failure) {
+        (Some(container), Some(failure)) => write!(f, ": {failure} in container {container}"),
+        (None, Some(failure)) => write!(f, ": {failure}"),
+        (Some(_) | None, None) => Ok(()),
     }
 }
 

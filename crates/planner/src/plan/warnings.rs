@@ -60,57 +60,76 @@ pub(super) fn about(
     created: &BTreeSet<NamespaceName>,
 ) -> Vec<Warning> {
     let key = daemon_set_view.owner.key;
-    let warning = |code: &str, message: String, nodes: Vec<NodeName>| Warning {
-        code: code.to_owned(),
-        message,
-        daemon_set: Some(key.to_string()),
-        nodes,
-    };
     let mut warnings = Vec::new();
+    let mut warn = |code: &str, message: String, nodes: Vec<NodeName>| {
+        let daemon_set = Some(key.to_string());
+        warnings.push(Warning { code: code.to_owned(), message, daemon_set, nodes });
+    };
     if live.is_some_and(|live| live.terminating) {
         let message = format!("{key} is being deleted: its controller no longer reconciles it");
-        warnings.push(warning("daemonSetTerminating", message, Vec::new()));
+        warn("daemonSetTerminating", message, Vec::new());
     }
+    about_namespace(daemon_set_view, snapshot, created, &mut warn);
+    if key.name.as_str().len() > LONGEST_NAME {
+        let message = format!(
+            "the name has more than {LONGEST_NAME} characters: the controller cannot create a \
+             revision for it, and so no pods"
+        );
+        warn("nameTooLong", message, Vec::new());
+    }
+    about_pods(daemon_set_view, &mut warn);
+    warnings
+}
+
+/// Warnings about a namespace that is missing, terminating, or keeps pods off nodes.
+fn about_namespace(
+    daemon_set_view: &DaemonSetView<'_>,
+    snapshot: &Snapshot,
+    created: &BTreeSet<NamespaceName>,
+    warn: &mut impl FnMut(&str, String, Vec<NodeName>),
+) {
+    let key = daemon_set_view.owner.key;
     let namespace = snapshot.namespaces.iter().find(|namespace| namespace.name == key.namespace);
     match namespace {
         None if snapshot.coverage.namespaces && !created.contains(&key.namespace) => {
             let message = format!("namespace {} does not exist", key.namespace);
-            warnings.push(warning("namespaceMissing", message, Vec::new()));
+            warn("namespaceMissing", message, Vec::new());
         }
         Some(namespace) if namespace.terminating => {
             let message = format!(
                 "namespace {} is being deleted: no pod can be created in it",
                 key.namespace
             );
-            warnings.push(warning("namespaceTerminating", message, Vec::new()));
+            warn("namespaceTerminating", message, Vec::new());
         }
         Some(_) | None => {}
     }
     for conflict in namespace.map(|it| namespace_conflicts(daemon_set_view, it)).unwrap_or_default()
     {
         let message = conflict_words(&key.namespace, &conflict);
-        warnings.push(warning("namespaceNodeSelector", message, conflict.nodes));
+        warn("namespaceNodeSelector", message, conflict.nodes);
     }
-    if key.name.as_str().len() > LONGEST_NAME {
-        let message = format!(
-            "the name has more than {LONGEST_NAME} characters: the controller cannot create a \
-             revision for it, and so no pods"
-        );
-        warnings.push(warning("nameTooLong", message, Vec::new()));
-    }
+}
+
+/// Warnings about pods that are adopted, released, not possible anywhere, or counted as updated.
+fn about_pods(
+    daemon_set_view: &DaemonSetView<'_>,
+    warn: &mut impl FnMut(&str, String, Vec<NodeName>),
+) {
+    let key = daemon_set_view.owner.key;
     if !daemon_set_view.pods.adopted.is_empty() {
         let message = format!("{key} adopts {}", orphans(daemon_set_view.pods.adopted.len()));
-        warnings.push(warning("adoptsOrphans", message, nodes_of(&daemon_set_view.pods.adopted)));
+        warn("adoptsOrphans", message, nodes_of(&daemon_set_view.pods.adopted));
     }
     if !daemon_set_view.pods.released.is_empty() {
         let message = format!(
             "{key} releases {} that no longer match its selector; they keep running",
             pods(daemon_set_view.pods.released.len())
         );
-        warnings.push(warning("releasesPods", message, nodes_of(&daemon_set_view.pods.released)));
+        warn("releasesPods", message, nodes_of(&daemon_set_view.pods.released));
     }
     if let Some(message) = nowhere_to_run(daemon_set_view) {
-        warnings.push(warning("noEligibleNode", message, Vec::new()));
+        warn("noEligibleNode", message, Vec::new());
     }
     let old: Vec<&Pod> = daemon_set_view.counted_as_updated().collect();
     if !old.is_empty() {
@@ -124,9 +143,8 @@ pub(super) fn about(
                 format!("{} pods come", old.len())
             },
         );
-        warnings.push(warning("countedAsUpdated", message, nodes_of(&old)));
+        warn("countedAsUpdated", message, nodes_of(&old));
     }
-    warnings
 }
 
 /// The most frequent reasons why no node may start a pod; none when a node may.

@@ -98,7 +98,7 @@ pub enum Extent {
     All,
     /// This number of pods (`step --count`).
     Count(u32),
-    /// The outdated pods on these nodes (`step --nodes`, `step --wave`).
+    /// The outdated pods on these nodes (`step --nodes`).
     Nodes(BTreeSet<NodeName>),
 }
 

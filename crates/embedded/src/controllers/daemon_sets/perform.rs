@@ -36,6 +36,8 @@ pub(super) fn perform(
     let revision = |name| Target::new(Kind::ControllerRevision, namespace, name);
     let pod = |name| Target::new(Kind::Pod, namespace, name);
     let unseen = |_| Done { version: None };
+    let label_of_hash =
+        |it: &mut Value, hash: &str| it["metadata"]["labels"][REVISION_HASH_LABEL] = hash.into();
     match request {
         Request::AdoptRevision { name, uid: of } => {
             adopt(&mut verbs, program, revision(name.as_str()), of).map(|_| Done { version: None })
@@ -50,17 +52,13 @@ pub(super) fn perform(
             release(&mut verbs, uid, pod(name.as_str()), of).map(unseen)
         }
         Request::LabelRevision { name, uid: _ } => verbs
-            .edit(revision(name.as_str()), |it| {
-                it["metadata"]["labels"][REVISION_HASH_LABEL] = name.as_str().into();
-            })
+            .edit(revision(name.as_str()), |it| label_of_hash(it, name.as_str()))
             .map(|_| Done { version: None }),
         Request::RenumberRevision { name, uid: _, to } => verbs
             .edit(revision(name.as_str()), |it| it["revision"] = to.0.into())
             .map(|_| Done { version: None }),
         Request::RelabelPod { name, uid: _, hash } => verbs
-            .edit(pod(name.as_str()), |it| {
-                it["metadata"]["labels"][REVISION_HASH_LABEL] = hash.as_str().into();
-            })
+            .edit(pod(name.as_str()), |it| label_of_hash(it, hash.as_str()))
             .map(|_| Done { version: None }),
         Request::DeleteRevision { name, uid: _ } => verbs
             .delete(revision(name.as_str()), &DeleteOptions::default())

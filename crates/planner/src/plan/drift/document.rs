@@ -340,19 +340,11 @@ impl fmt::Display for Deviation {
             Self::FieldDiffers { change, writers: _ } => {
                 write!(f, "{} differs from the source", change.path)
             }
-            Self::PodMissing { nodes } => write!(f, "{} without a pod", Nodes(nodes.len())),
-            Self::PodSurplus { nodes } => {
-                write!(f, "{} with more than one pod", Nodes(nodes.len()))
-            }
-            Self::PodOutdated { nodes } => {
-                write!(f, "{} with a pod of another template", Nodes(nodes.len()))
-            }
-            Self::PodFailed { nodes } => {
-                write!(f, "{} with a failed or completed pod", Nodes(nodes.len()))
-            }
-            Self::PodMisscheduled { nodes } => {
-                write!(f, "{} with a pod that may not run there", Nodes(nodes.len()))
-            }
+            Self::PodMissing { nodes } => on(f, nodes, "without a pod"),
+            Self::PodSurplus { nodes } => on(f, nodes, "with more than one pod"),
+            Self::PodOutdated { nodes } => on(f, nodes, "with a pod of another template"),
+            Self::PodFailed { nodes } => on(f, nodes, "with a failed or completed pod"),
+            Self::PodMisscheduled { nodes } => on(f, nodes, "with a pod that may not run there"),
             Self::Paused { pause } | Self::Aborted { pause } => pause.fmt(f),
             Self::PauseUnreadable { problem } => f.write_str(problem),
             Self::PauseLeftOver { left } => left.fmt(f),
@@ -390,7 +382,7 @@ impl fmt::Display for Deviation {
                 Nodes(nodes.len())
             ),
             Self::RunsWhereNoneMayStart { nodes } => {
-                write!(f, "{} with a pod where a new pod may not start", Nodes(nodes.len()))
+                on(f, nodes, "with a pod where a new pod may not start")
             }
             Self::NamespaceNodeSelector { annotation, selector, nodes } => write!(
                 f,
@@ -400,6 +392,11 @@ impl fmt::Display for Deviation {
             ),
         }
     }
+}
+
+/// `3 nodes without a pod`.
+fn on<T>(f: &mut fmt::Formatter<'_>, nodes: &[T], words: &str) -> fmt::Result {
+    write!(f, "{} {words}", Nodes(nodes.len()))
 }
 
 struct Named<'a>(&'a RevisionRef);

@@ -1,0 +1,196 @@
+//! Rolling back: to which revision, what is applied then, and a rollback that was stopped.
+
+use std::collections::BTreeSet;
+
+use crate::live_object::{LiveObjectError, pause, with_template};
+use crate::plan::{
+    COMMIT_ANNOTATION, FieldOwner, NoSuchRevision, PauseState, PausedRollout, Plan, after_apply,
+    template_digest,
+};
+use crate::rollout::{World, is_rolling_back};
+use daemonset::controller::revision_data::{Matching, matches, template_of};
+use daemonset::model::{
+    CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetKey, DesiredDaemonSet, OnFailure, PodTemplate,
+    Revision, RevisionName, RevisionNumber, Snapshot,
+};
+
+/// A DaemonSet cannot be rolled back.
+#[derive(Debug, thiserror::Error)]
+pub enum RollbackError {
+    /// The revision does not exist.
+    #[error(transparent)]
+    NoSuchRevision(#[from] NoSuchRevision),
+    /// There is no revision before the live one.
+    #[error("{0} has no earlier revision to roll back to")]
+    NothingBefore(DaemonSetKey),
+    /// No revision was applied from that commit.
+    #[error("no revision of {daemon_set} was applied from commit {commit}")]
+    NoRevisionOf {
+        /// The DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// The commit that was requested.
+        commit: String,
+    },
+    /// The template in a revision cannot be read.
+    #[error("the template of revision {revision} cannot be read")]
+    Unreadable {
+        /// The revision.
+        revision: RevisionName,
+        /// The parse error.
+        source: serde_json::Error,
+    },
+    /// Rolling back would keep fields that other field managers own.
+    #[error("{daemon_set} cannot be restored exactly: {}", stay(fields))]
+    FieldsStay {
+        /// The DaemonSet.
+        daemon_set: DaemonSetKey,
+        /// The fields that are kept, with their owners.
+        fields: Vec<FieldOwner>,
+    },
+    /// The live object cannot be made into a manifest.
+    #[error(transparent)]
+    LiveObject(#[from] LiveObjectError),
+}
+
+fn stay(fields: &[FieldOwner]) -> String {
+    let words = fields.iter().map(|FieldOwner { path, manager }| {
+        format!("{path} is kept, owned by {}", manager.as_deref().unwrap_or("no field manager"))
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
+/// What a rollback applies.
+#[derive(Debug)]
+pub struct Rollback {
+    /// The live DaemonSet with the earlier template and its change-cause.
+    pub desired: DesiredDaemonSet,
+    /// The version of the files that the earlier revision was applied from last.
+    pub version: Option<String>,
+    /// The version that git still declares: the one that was applied last, even if it failed.
+    pub undone: Option<String>,
+}
+
+/// Rolls a live DaemonSet back to the wanted revision.
+pub fn rollback(
+    snapshot: &Snapshot,
+    live: &DaemonSet,
+    wanted: &WantedRevision,
+) -> Result<Rollback, RollbackError> {
+    let pause = pause(live)?;
+    let (template, revision) = target(snapshot, live, pause.as_ref(), wanted)?;
+    let mut desired = with_template(live, pause.as_ref(), &template)?;
+    record_cause(&mut desired, revision);
+    Ok(Rollback { desired, version: last_commit(revision), undone: undone(live, pause.as_ref()) })
+}
+
+/// The version that git still declares: the one that was applied last, even if it failed.
+fn undone(live: &DaemonSet, pause: Option<&PausedRollout>) -> Option<String> {
+    let failed = pause.and_then(|pause| pause.commit.clone());
+    failed.or_else(|| live.annotations.get(COMMIT_ANNOTATION).map(str::to_owned))
+}
+
+/// The revision to roll back to.
+#[derive(Clone, Debug)]
+pub enum WantedRevision {
+    /// The previous one; for an aborted rollout, the live one.
+    Before,
+    /// The one with this number.
+    Number(RevisionNumber),
+    /// The latest one of a commit whose id begins with this text.
+    Commit(String),
+}
+
+/// The template to roll back to, and its revision.
+fn target<'s>(
+    snapshot: &'s Snapshot,
+    live: &DaemonSet,
+    pause: Option<&PausedRollout>,
+    wanted: &WantedRevision,
+) -> Result<(PodTemplate, &'s Revision), RollbackError> {
+    let mut own: Vec<&Revision> = snapshot
+        .revisions_in(&live.key.namespace)
+        .iter()
+        .filter(|it| it.controller.as_ref().is_some_and(|owner| owner.uid == live.uid))
+        .collect();
+    own.sort_by_key(|revision| revision.number);
+    let is_live = |it: &Revision| matches(live.spec.template.raw(), &it.data, Matching::Tolerant);
+    let aborted = pause.is_some_and(|pause| pause.state == PauseState::Aborted);
+    let found = match wanted {
+        // Never forward to the template that failed.
+        WantedRevision::Before if aborted => own.iter().rfind(|it| is_live(it)),
+        WantedRevision::Before => own.iter().rfind(|it| !is_live(it)),
+        WantedRevision::Number(number) => own.iter().find(|it| it.number == *number),
+        WantedRevision::Commit(commit) => own.iter().rfind(|it| is_of(it, commit)),
+    };
+    let Some(&revision) = found else {
+        let known = own.iter().map(|it| it.number).collect();
+        return Err(match wanted {
+            WantedRevision::Number(number) => {
+                NoSuchRevision { daemon_set: live.key.clone(), number: *number, known }.into()
+            }
+            WantedRevision::Before => RollbackError::NothingBefore(live.key.clone()),
+            WantedRevision::Commit(commit) => {
+                let (daemon_set, commit) = (live.key.clone(), commit.clone());
+                RollbackError::NoRevisionOf { daemon_set, commit }
+            }
+        });
+    };
+    let template = template_of(&revision.data).unwrap_or_default();
+    let template = serde_json::from_value(template)
+        .map_err(|source| RollbackError::Unreadable { revision: revision.name.clone(), source })?;
+    Ok((template, revision))
+}
+
+/// Whether a revision was applied from this commit.
+fn is_of(revision: &Revision, commit: &str) -> bool {
+    let commits = revision.annotations.get(COMMIT_ANNOTATION).unwrap_or_default();
+    commits.split(',').any(|one| one.starts_with(commit))
+}
+
+fn last_commit(revision: &Revision) -> Option<String> {
+    let commits = revision.annotations.get(COMMIT_ANNOTATION)?;
+    commits.rsplit(',').next().map(str::to_owned)
+}
+
+/// Restores the change-cause together with the template, as `kubectl rollout undo` does.
+fn record_cause(desired: &mut DesiredDaemonSet, revision: &Revision) {
+    let cause = revision.annotations.get(CHANGE_CAUSE_ANNOTATION);
+    let others = desired.annotations.iter().filter(|(key, _)| *key != CHANGE_CAUSE_ANNOTATION);
+    desired.annotations =
+        others.chain(cause.map(|cause| (CHANGE_CAUSE_ANNOTATION, cause))).collect();
+}
+
+/// Checks that the plan restores the template exactly. Fields of other field managers would be
+/// kept, and give a different revision.
+pub fn check_exact(plan: &Plan, desired: &DesiredDaemonSet) -> Result<(), RollbackError> {
+    let wanted = template_digest(desired.spec.template.raw());
+    match plan.daemon_sets.iter().find(|one| one.target_template != wanted) {
+        None => Ok(()),
+        Some(one) => {
+            let (daemon_set, fields) = (desired.key.clone(), one.leftovers.clone());
+            Err(RollbackError::FieldsStay { daemon_set, fields })
+        }
+    }
+}
+
+/// The target of a rollback whose run was stopped: applying the manifest that failed again resumes
+/// it, if the policy says so. The failed template stays refused.
+pub fn unfinished(
+    snapshot: &Snapshot,
+    desired: &DesiredDaemonSet,
+    force_conflicts: &BTreeSet<String>,
+) -> Option<DesiredDaemonSet> {
+    let policy = desired.policy.as_ref()?;
+    if policy.spec.on_failure != OnFailure::Rollback {
+        return None;
+    }
+    let target = after_apply(snapshot, desired, force_conflicts).spec.template;
+    let world = World::of(snapshot, &desired.key, true);
+    if !is_rolling_back(&world, &template_digest(target.raw())) {
+        return None;
+    }
+    let live = world.daemon_set?;
+    // The run that aborted it could read managedFields, so an error is not expected here.
+    let good = with_template(live, pause(live).ok()?.as_ref(), &live.spec.template).ok()?;
+    Some(DesiredDaemonSet { policy: Some(policy.clone()), place: desired.place.clone(), ..good })
+}
