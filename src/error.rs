@@ -9,7 +9,7 @@ mod report;
 mod saved_plan;
 
 pub(super) use rehearsal::RehearsalError;
-pub(super) use report::{Report, WARNING, paragraph};
+pub(super) use report::{Report, WARNING, paragraph, report};
 pub(super) use saved_plan::SavedPlanError;
 
 use std::fmt;

@@ -3,6 +3,8 @@
 //! Names and meanings are kubectl's where kubectl has them. Not here: reading the input that the
 //! flags name (`input`), and flags of a single command (that command's file).
 
+pub(super) mod heading;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,14 +19,6 @@ use cluster::Scope;
 use daemonset::model::{DaemonSetKey, LabelSelector, ManagedBy, NamespaceName, Node};
 use render::{CommentId, MarkdownOptions};
 use source::ReferenceName;
-
-/// Headings of the help text.
-pub(super) mod heading {
-    pub(crate) const SOURCE: &str = "Source";
-    pub(crate) const CLUSTER: &str = "Cluster";
-    pub(crate) const NARROW: &str = "Narrowing";
-    pub(crate) const OUTPUT: &str = "Output";
-}
 
 /// Flags that every command takes, before or after its name.
 #[derive(Args, Clone, Debug)]

@@ -13,14 +13,11 @@ use cluster::LockError;
 use daemonset::model::DaemonSetKey;
 use executor::PreflightError;
 use executor::permissions::Need;
+use planner::annotations::ROLLOUT_ANNOTATION;
 use planner::live_object::LiveObjectError;
-use planner::plan::{NoSuchRevision, ROLLOUT_ANNOTATION};
+use planner::plan::NoSuchRevision;
 use planner::roll::RollError;
 use planner::rollback::RollbackError;
-
-/// Hint when no manifests were found.
-const WHERE_MANIFESTS_ARE: &str =
-    "name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)";
 
 /// Hint when the holder of a lock is a run in progress.
 const LIVE_HOLDER: &str = "wait for that run, or interrupt it; to take its lock anyway: `--force`";
@@ -37,7 +34,7 @@ pub(super) fn hints(error: &Error) -> Vec<String> {
             vec!["rebase the branch onto a base with valid manifests".into()]
         }
         Error::Save { .. } => vec!["name a file in a writable folder".into()],
-        Error::NoDaemonSet { .. } => vec![WHERE_MANIFESTS_ARE.into()],
+        Error::NoDaemonSet { .. } => vec![source_hints::WHERE_MANIFESTS_ARE.into()],
         Error::Cluster(error) => cluster_hints::hint(error).into_iter().collect(),
         Error::NothingSelected { known, place } | Error::NotFound { missing: _, known, place } => {
             vec![format!("DaemonSets in the {place}: {}", some_of(known))]
@@ -261,7 +258,7 @@ fn manifest_hints(errors: &manifest::Errors) -> Vec<String> {
                 "remove one of the two, or read fewer files with `--path` or `-f`"
             }
             manifest::Error::TwoPolicies { .. } => "make one of the two select fewer DaemonSets",
-            manifest::Error::NoDaemonSet { .. } => WHERE_MANIFESTS_ARE,
+            manifest::Error::NoDaemonSet { .. } => source_hints::WHERE_MANIFESTS_ARE,
             manifest::Error::Encoding { .. }
             | manifest::Error::Limit { .. }
             | manifest::Error::Syntax { .. }

@@ -3,25 +3,23 @@
 //! One invalid manifest fails the whole read. Not here: reading the cluster (`connection`).
 
 mod policies;
+mod read;
 
 use std::collections::BTreeSet;
 
 pub(super) use policies::Judge;
 
+use self::read::{read_instead, read_source, request};
 use super::error::{Error, Place};
-use super::flags::{ManagedByFlag, NarrowFlags, SourceFlags, Validate};
+use super::flags::{NarrowFlags, SourceFlags, Validate};
 use super::shell::Shell;
 use super::warnings;
 use daemonset::model::{
-    DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, ManifestFile, NamespaceName, Snapshot,
+    DaemonSet, DaemonSetKey, DesiredDaemonSet, Labels, NamespaceName, Snapshot,
 };
-use host::search_path;
 use manifest::{self, FieldValidation, Policies};
 use planner::plan::{SourceInfo, Warning};
-use source::{
-    self, FETCH_TIMEOUT, FilesVersion, Git, GitRequest, Instead, KUSTOMIZE_TIMEOUT, Kustomize,
-    Request, Surroundings,
-};
+use source::{FilesVersion, Instead};
 
 /// The content of the source.
 #[derive(Debug)]
@@ -80,7 +78,7 @@ pub(super) fn desired(
     if read.files.is_empty() {
         // Folders that must be rendered may be the cause: print their warnings before failing.
         warnings::print(&warnings, shell.printer);
-        return Err(Error::NoDaemonSet { files: read.passed_over });
+        return Err(Error::NoDaemonSet { files: read.unwanted });
     }
     let validate = field_validation(flags.validate);
     let mut options = manifest::Options { default_namespace, validate, policies: None, every_file };
@@ -153,113 +151,6 @@ impl Base {
         };
         let commit = read.origin.commit.map(|commit| commit.id);
         Ok(Self { revision: revision.to_owned(), commit, policies, daemon_sets })
-    }
-}
-
-/// Reads the source at another commit. Several paths are read one by one: a path that the pull
-/// request adds is empty there, and must not hide the policies in the other paths.
-fn read_instead(
-    flags: &SourceFlags,
-    instead: impl Fn() -> Instead,
-    every_file: bool,
-    shell: &Shell,
-) -> Result<source::Read, Error> {
-    if flags.path.len() < 2 {
-        let read = read_source(&request(flags, Some(instead())), every_file, shell);
-        return or_nothing(read, flags);
-    }
-    let mut whole = source::Read::default();
-    for path in &flags.path {
-        let only = SourceFlags { path: vec![path.clone()], ..flags.clone() };
-        let read = read_source(&request(&only, Some(instead())), every_file, shell);
-        let read = or_nothing(read, flags)?;
-        let is_new = |file: &ManifestFile| whole.files.iter().all(|it| it.path != file.path);
-        let new: Vec<ManifestFile> = read.files.into_iter().filter(is_new).collect();
-        whole.files.extend(new);
-        whole.origin.commit = whole.origin.commit.or(read.origin.commit);
-    }
-    Ok(whole)
-}
-
-/// The files that were read at another commit; none if the pull request adds the folder, or its
-/// first kustomization.
-fn or_nothing(
-    read: Result<source::Read, Error>,
-    flags: &SourceFlags,
-) -> Result<source::Read, Error> {
-    match read {
-        Err(Error::Source(
-            source::Error::PathNotInRevision { .. } | source::Error::NoManifests { .. },
-        )) => Ok(source::Read::default()),
-        Err(Error::Source(source::Error::NotAKustomization { .. }))
-            if flags.kustomize.is_some() =>
-        {
-            Ok(source::Read::default())
-        }
-        read => read,
-    }
-}
-
-fn read_source(request: &Request, every_file: bool, shell: &Shell) -> Result<source::Read, Error> {
-    let wanted = |bytes: &[u8]| every_file || manifest::is_read(bytes);
-    let mut around = Surroundings {
-        current_dir: shell.current_dir.clone(),
-        cache_dir: shell.cache_dir(),
-        stdin: &mut std::io::stdin().lock(),
-        git: git(shell),
-        kustomize: kustomize(shell),
-    };
-    Ok(source::read(request, &wanted, &mut around)?)
-}
-
-fn request(flags: &SourceFlags, instead: Option<Instead>) -> Request {
-    let SourceFlags {
-        repo,
-        rev,
-        path,
-        kustomize,
-        allow_kustomize: _, // checked by clap
-        filename,
-        recursive,
-        policy: _,
-        policy_from: _,
-        validate: _,
-        managed_by: _,
-        require_ref,
-    } = flags.clone();
-    if filename.is_empty() {
-        return Request::Git(GitRequest {
-            repository: repo,
-            revision: rev,
-            instead,
-            paths: path,
-            kustomize,
-            require_ref,
-        });
-    }
-    Request::Files { names: filename.into_iter().map(Into::into).collect(), recursive }
-}
-
-fn git(shell: &Shell) -> Git {
-    let mut environment = shell.environment.clone();
-    // Programs that git starts are searched in the same folders.
-    let search = shell.variable("PATH").map(search_path::absolute).unwrap_or_default();
-    let program = search_path::find(&search, "git");
-    environment.insert("PATH".into(), search);
-    Git {
-        // Starting git then fails with an error that names it.
-        program: program.map_or_else(|| "/nowhere/git".into(), Into::into),
-        environment: environment.into_iter().collect(),
-        terminal: shell.terminal,
-        timeout: FETCH_TIMEOUT,
-    }
-}
-
-fn kustomize(shell: &Shell) -> Kustomize {
-    Kustomize {
-        search: shell.variable("PATH").map(Into::into),
-        timeout: KUSTOMIZE_TIMEOUT,
-        parse: |bytes| manifest::single_document(bytes).map_err(|error| error.to_string()),
     }
 }
 

@@ -30,10 +30,11 @@ mod shell;
 mod signature;
 mod warnings;
 
-use commands::apply::{self, DsApply};
+use commands::apply;
+use commands::apply::cli::DsApply;
 pub use commands::apply::{Ended, ds_apply_at};
 use commands::{Command, DsPlan};
-use error::Error;
+use error::{Error, report};
 pub use exit::Exit;
 use flags::{Color, GlobalFlags};
 use invocation::{Invocation, Program};
@@ -66,7 +67,7 @@ pub fn ds_apply() -> Exit {
 }
 
 /// As [`run_plan`], for `ds-apply`, which has to stop a rollout safely when it is interrupted.
-fn run_apply(global: GlobalFlags, command: apply::Command, called: Invocation) -> Exit {
+fn run_apply(global: GlobalFlags, command: apply::cli::Command, called: Invocation) -> Exit {
     let printer = Printer::new(global.color.into()).speaking_as(called).marking(global.annotations);
     let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
         shell::run_with_interrupts(|interrupts| async move {
@@ -91,12 +92,6 @@ fn run_plan(global: GlobalFlags, command: Command, called: Invocation) -> Exit {
         shell::run_until_interrupted(work).map_err(Error::Process)
     });
     done.unwrap_or_else(|error| report(&error, printer))
-}
-
-fn report(error: &Error, printer: Printer) -> Exit {
-    printer.err(printer.called().speak(&error::Report(error).to_string()));
-    printer.err(printer.annotations().map(|system| system.of(error)).unwrap_or_default());
-    error.exit()
 }
 
 /// Parses the command line of a program, and detects the name by which it was called.

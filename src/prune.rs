@@ -15,9 +15,8 @@ use super::flags::{NarrowFlags, heading};
 use super::input::Desired;
 use cluster::Scope;
 use daemonset::model::{Cascade, DaemonSetKey, DesiredDaemonSet, NamespaceName};
-use planner::plan::{
-    Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, SourceInfo, Warning, source_paths,
-};
+use planner::annotations::{SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION};
+use planner::plan::{Prune, SourceInfo, Warning, source_paths};
 
 /// The longest id, in characters.
 const LONGEST_ID: usize = 253;

@@ -6,7 +6,9 @@ use std::fmt;
 use anstyle::{AnsiColor, Style};
 
 use super::Error;
+use crate::exit::Exit;
 use crate::hints;
+use crate::printer::Printer;
 use render::neutral;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -29,6 +31,13 @@ impl fmt::Display for Report<'_> {
         }
         Ok(())
     }
+}
+
+/// Prints an error, and its annotation for a pipeline; returns the outcome of the run.
+pub(crate) fn report(error: &Error, printer: Printer) -> Exit {
+    printer.err(printer.called().speak(&Report(error).to_string()));
+    printer.err(printer.annotations().map(|system| system.of(error)).unwrap_or_default());
+    error.exit()
 }
 
 /// `label: text`, further lines indented by two more.

@@ -2,6 +2,10 @@
 
 use source::Error;
 
+/// Hint when no manifests were found.
+pub(super) const WHERE_MANIFESTS_ARE: &str =
+    "name the manifests: `--path DIR` in git, or `-f FILE` (`-R` for sub-folders)";
+
 /// The hint for `error`; `None` if its message says enough.
 pub(super) fn hint(error: &Error) -> Option<String> {
     let text = match error {
@@ -67,7 +71,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         | Error::TooMuch { .. }
         | Error::TooMuchToSearch { .. }
         | Error::TooDeep { .. } => "read less: name folders or files with `--path` or `-f`".into(),
-        Error::NoManifests { .. } => super::WHERE_MANIFESTS_ARE.into(),
+        Error::NoManifests { .. } => WHERE_MANIFESTS_ARE.into(),
         Error::BadUrl { .. } | Error::UnsupportedScheme { .. } => {
             "use https:// or ssh://, or a folder".into()
         }

@@ -5,12 +5,13 @@
 //! by the labels that a DaemonSet has there and in the cluster, too. Not here: parsing
 //! (`manifest`).
 
-use super::{
-    Error, ManagedByFlag, Request, Shell, SourceFlags, or_nothing, read_instead, read_source,
-};
+use super::read::{or_nothing, read_instead, read_source};
+use crate::error::Error;
+use crate::flags::{ManagedByFlag, SourceFlags};
+use crate::shell::Shell;
 use daemonset::model::{DesiredDaemonSet, Labels, LoosenedPolicy, ManifestFile, Snapshot};
 use manifest::{self, Policies};
-use source::{self, FileName, GitRequest, Instead};
+use source::{self, FileName, GitRequest, Instead, Request};
 
 /// Reads the files that `--policy` names from disk.
 pub(super) fn named(flags: &SourceFlags, shell: &Shell) -> Result<Vec<ManifestFile>, Error> {

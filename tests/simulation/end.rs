@@ -6,8 +6,8 @@ use daemonset::controller::revision_data::data_for;
 use daemonset::model::{DaemonSet, Pod, UpdateStrategy};
 use ds_plan::{Ended, Exit};
 use embedded::{Kind, Object, Store};
-use planner::plan::{PausedRollout, ROLLOUT_ANNOTATION};
-use planner::rollout::PLAN_DIGEST_ANNOTATION;
+use planner::annotations::{PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
+use planner::plan::PausedRollout;
 use serde_json::json;
 
 use crate::budget::{desired_nodes, owns};

@@ -10,20 +10,16 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use super::failure::Plugin;
+use super::failure::{CONNECT_TIMEOUT, Plugin};
 use super::live::LiveCluster;
 use super::lock::Clock;
 use super::request::Requests;
 use super::{Error, failure};
 use host::search_path;
-
-/// The timeout of a TCP and TLS connection.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// How to find the cluster.
 #[derive(Clone, Debug, Default)]

@@ -4,6 +4,7 @@
 //! Missing fields become Go's zero values, as in upstream's decoder; but an object without a name
 //! or uid is an error. Not here: reading the text.
 
+mod context;
 mod controller_revision;
 mod daemon_set;
 mod event;
@@ -25,15 +26,12 @@ pub(super) use snapshot_builder::{
     KUBE_SYSTEM, SnapshotBuilder, one_daemon_set, one_record, one_revision, reason_alone,
 };
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use self::context::{Cause, Context, Text};
 use self::metadata::Metadata;
 use super::Kind;
-use daemonset::model::Interner;
 
 /// An object that cannot be decoded, and the cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,47 +69,6 @@ trait Wire<'a>: Deserialize<'a> {
 
     /// Converts to the model; `json` is the text it was decoded from.
     fn slim(self, json: &str, context: &mut Context<'_>) -> Result<Self::Slim, Cause>;
-}
-
-/// Why an object could not be decoded, without its name.
-enum Cause {
-    /// The JSON does not match the kind.
-    Shape,
-    /// A required field is missing.
-    Missing(&'static str),
-    /// The text in a field cannot be parsed: the field's path, and the cause.
-    Inside(&'static str, String),
-}
-
-impl From<serde_json::Error> for Cause {
-    /// Drops the error: the slow path decodes again to find the path for the message.
-    fn from(_: serde_json::Error) -> Self {
-        Self::Shape
-    }
-}
-
-/// Text that is borrowed from the page unless it has escapes.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl Text<'_> {
-    fn shared(&self, interner: &mut Interner) -> Arc<str> {
-        interner.share(&self.0)
-    }
-}
-
-/// State that is shared by the decoding of several objects.
-struct Context<'c> {
-    interner: &'c mut Interner,
-    newest: &'c mut Option<Timestamp>,
-}
-
-impl Context<'_> {
-    /// Records a past time in an object. A recording was made at the newest one or later.
-    fn saw(&mut self, moment: impl Into<Option<Timestamp>>) {
-        *self.newest = (*self.newest).max(moment.into().filter(lenient::is_plausible));
-    }
 }
 
 /// The longest message that is kept, in characters.

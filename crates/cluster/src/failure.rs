@@ -14,7 +14,9 @@ use kube::client::AuthError;
 use serde::Deserialize;
 
 use super::Error;
-use super::connect::CONNECT_TIMEOUT;
+
+/// The timeout of a TCP and TLS connection.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The command of the credential plugin in the kubeconfig.
 #[derive(Clone, Debug)]

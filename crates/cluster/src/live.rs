@@ -11,7 +11,7 @@ use super::decode::{KUBE_SYSTEM, SnapshotBuilder};
 use super::failure::{Failure, Plugin, Refusal};
 use super::list::{self, List, Narrowed, Sink};
 use super::request::{Call, Decoding, Requests};
-use super::{Error, Kind, RequestCounts, Resource, WritableCluster};
+use super::{Error, Kind, RequestCounts, Resource};
 use daemonset::model::{
     ClusterInfo, Coverage, DesiredDaemonSet, ManagedBy, NamespaceName, Pod, RECORD_LABEL, Snapshot,
 };
@@ -168,11 +168,6 @@ impl LiveCluster {
     pub fn with_page_size(mut self, objects: u32) -> Self {
         self.page_size = objects;
         self
-    }
-
-    /// Allows writes to the cluster. Only `ds-apply` calls this.
-    pub fn writable(self) -> WritableCluster {
-        WritableCluster::new(self)
     }
 
     /// The number of requests sent so far.

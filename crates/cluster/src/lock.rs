@@ -9,17 +9,17 @@
 mod clock;
 mod decide;
 mod fence;
+mod options;
 mod record;
 mod renewal;
 mod take;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
 pub use clock::Clock;
+pub use options::{LockError, LockOptions, LockWait};
 pub use record::{Holder, LeaseRecord};
 
 pub(super) use record::{HOLDER_ANNOTATION, LeaseSpec, lock_holder};
@@ -28,91 +28,12 @@ pub(super) use fence::Fence;
 
 use self::renewal::Renewal;
 use self::take::Taker;
+use super::WriteError;
 use super::request::{REQUEST_LIMIT, Requests};
-use super::{Error, WriteError, Writer};
-use daemonset::model::{DaemonSetKey, LockHolder};
+use daemonset::model::DaemonSetKey;
 
 /// Attempts to release a lock by force when its holder renews it in between.
 const RENEWED: u32 = 3;
-
-/// Options of taking and renewing a lock.
-#[derive(Clone, Debug)]
-pub struct LockOptions {
-    /// The lease duration. The lease is renewed three times as often.
-    pub lease: Duration,
-    /// How long to wait for another holder to release or lose the lock (`--lock-timeout`).
-    pub wait: Duration,
-    /// How long the last request of a dead holder may still be in flight. Values below the 10 s
-    /// request timeout are for tests.
-    pub request: Duration,
-    /// The clock that measures all times.
-    pub clock: Clock,
-}
-
-impl LockOptions {
-    /// A lease of 15 s and a wait of 30 s.
-    pub fn new(clock: Clock) -> Self {
-        Self {
-            lease: record::DEFAULT_LEASE,
-            wait: Duration::from_secs(30),
-            request: REQUEST_LIMIT,
-            clock,
-        }
-    }
-}
-
-/// Another holder has the lock, and this run waits for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockWait {
-    /// The current holder.
-    pub holder: LockHolder,
-    /// The time of the server's clock.
-    pub now: Option<Timestamp>,
-    /// The time until the lock can be taken if its holder does not renew it: the lease duration
-    /// plus one request, from the first read of the lease.
-    pub unless_renewed: Duration,
-    /// The rest of the timeout.
-    pub timeout: Duration,
-}
-
-/// Why the lock could not be taken, or was lost.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// Another holder has it (exit code 7).
-    #[error("{daemon_set} is locked by {holder} for {} s", waited.as_secs())]
-    Held {
-        /// The locked DaemonSet.
-        daemon_set: DaemonSetKey,
-        /// The current holder.
-        holder: String,
-        /// The time waited.
-        waited: Duration,
-    },
-    /// Another run took the lock, or a user released it by force (exit code 7).
-    #[error("another run took the lock of {daemon_set}")]
-    Lost {
-        /// The locked DaemonSet.
-        daemon_set: DaemonSetKey,
-    },
-    /// The lease cannot be read.
-    #[error(transparent)]
-    Read(#[from] Error),
-    /// The lease cannot be written.
-    #[error("cannot lock {daemon_set}")]
-    Write {
-        /// The locked DaemonSet.
-        daemon_set: DaemonSetKey,
-        /// The error of the write.
-        #[source]
-        source: Box<WriteError>,
-    },
-}
-
-impl LockError {
-    fn of_write(key: &DaemonSetKey, error: WriteError) -> Self {
-        Self::Write { daemon_set: key.clone(), source: Box::new(error) }
-    }
-}
 
 /// A DaemonSet's lock. It is renewed in the background. Dropping it releases it on a best-effort
 /// basis; call [`release`](Self::release) to wait for that.
@@ -122,11 +43,6 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// A writer whose requests are sent only while the lock is fresh.
-    pub fn writer(&self) -> Writer {
-        Writer::new(Arc::clone(&self.renewal.requests), Arc::clone(&self.renewal.fence))
-    }
-
     /// Whether the lock was renewed recently enough to write. A stale lock becomes fresh again when
     /// it is renewed, unless it is lost. Measured on a clock that counts suspends, so a process
     /// that was stopped for long finds its lock stale before it writes again.
@@ -167,6 +83,14 @@ impl Lock {
     pub(super) fn die(self) {
         self.task.abort();
         self.renewal.fence.lose();
+    }
+
+    pub(super) fn requests(&self) -> Arc<Requests> {
+        Arc::clone(&self.renewal.requests)
+    }
+
+    pub(super) fn fence(&self) -> Arc<Fence> {
+        Arc::clone(&self.renewal.fence)
     }
 
     pub(super) async fn take(

@@ -20,74 +20,19 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
+pub use self::failed_create::FailedCreate;
+pub use self::feeds::Target;
+pub use self::view::{View, WatchHealth};
+
 use self::shared::Shared;
-use self::task::{Task, WatchHandler};
+use self::task::{SILENCE, Task, WatchHandler};
 use super::decode::SnapshotBuilder;
 use super::failure::{Failure, Refusal};
 use super::live::Decoder;
 use super::request::{REQUEST_LIMIT, Requests};
 use super::watch::{self, End, Feed};
 use super::{Clock, Error, Kind, LiveCluster, Permission, Resource, Verb};
-use daemonset::model::{
-    ClusterInfo, Coverage, DaemonSetKey, LabelSelector, ManagedBy, Snapshot, Uid,
-};
-
-/// The time without an event after which a watch is reopened. Servers send bookmarks every minute.
-const SILENCE: Duration = Duration::from_secs(75);
-
-/// The DaemonSet to observe.
-#[derive(Clone, Debug)]
-pub struct Target {
-    /// The DaemonSet's key. It need not exist yet.
-    pub key: DaemonSetKey,
-    /// Its manager: decides whether the DaemonSet object or its record is watched.
-    pub managed_by: ManagedBy,
-    /// `spec.selector`: selects pods and revisions. A pod that does not match does not belong to
-    /// the DaemonSet even if it has its owner reference: the controller releases it.
-    pub selector: LabelSelector,
-    /// Whether to watch the events of the DaemonSet too, which RBAC may forbid.
-    pub events: bool,
-}
-
-/// A warning of the DaemonSet controller (upstream: `v1` Event on the DaemonSet).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FailedCreate {
-    /// The event's name; a repeated event keeps it.
-    pub event: String,
-    /// The uid of the DaemonSet.
-    pub about: Uid,
-    /// The reason, such as `FailedCreate`.
-    pub reason: String,
-    /// The message.
-    pub message: String,
-    /// The number of occurrences.
-    pub count: u32,
-    /// The time of the last occurrence, by the server's clock.
-    pub last: Option<Timestamp>,
-}
-
-/// The observed objects at one moment.
-#[derive(Clone, Debug)]
-pub struct View {
-    /// Nodes, pods, revisions and the DaemonSet, if it exists. `observed_at` is the server's time.
-    /// Namespaces and the cluster's name are not observed.
-    pub snapshot: Snapshot,
-    /// A counter of the changes of nodes.
-    pub nodes_version: u64,
-    /// The warnings about the DaemonSet, oldest first.
-    pub failed_creates: Vec<FailedCreate>,
-}
-
-/// The health of one watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchHealth {
-    /// The watched resource.
-    pub resource: Resource,
-    /// The time since the last event or bookmark.
-    pub silent: Duration,
-    /// The current error; `None` while the watch works.
-    pub failure: Option<String>,
-}
+use daemonset::model::{ClusterInfo, Coverage, Snapshot};
 
 /// Keeps a [`View`] current until it is dropped. Clones share the view, and each is notified of
 /// changes separately.

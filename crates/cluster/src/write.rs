@@ -9,6 +9,7 @@ mod owned;
 pub(super) mod record;
 
 pub use access::{Access, Verdict};
+pub use body::Apply;
 pub use owned::Owned;
 pub use record::RecordWrite;
 
@@ -29,30 +30,12 @@ use daemonset::model::{
     Uid,
 };
 
-/// A server-side apply of a DaemonSet.
-#[derive(Clone, Copy, Debug)]
-pub struct Apply<'a> {
-    /// The object to apply, without the server's defaults. Its fields will be owned.
-    pub object: &'a Value,
-    /// Whether to force conflicts: take fields from other field managers.
-    pub force: bool,
-    /// The uid as a precondition. Without it, an object that was deleted meanwhile is created
-    /// again.
-    pub uid: Option<&'a Uid>,
-    /// The resource version as a precondition ([`DaemonSet::resource_version`]).
-    pub resource_version: Option<&'a str>,
-}
-
 /// A cluster that can be locked and then written to.
 pub struct WritableCluster {
     live: LiveCluster,
 }
 
 impl WritableCluster {
-    pub(super) fn new(live: LiveCluster) -> Self {
-        Self { live }
-    }
-
     /// The client that reads the same cluster.
     pub fn live(&self) -> &LiveCluster {
         &self.live
@@ -93,7 +76,7 @@ impl WritableCluster {
             repeat: Repeat::HarmlessUnlessBroken,
             ..Call::get(resource, uri::with_query(path, pairs))
         };
-        let attempted = attempted(&call, Some(namespace), name.as_str(), true);
+        let attempted = Attempted::by(&call, Some(namespace), name.as_str(), true);
         let answer = self.requests().write_text(None, &call, attempted).await;
         let answer = answer.map_err(body::failed_test_is_stale)?;
         Ok(self.requests().daemon_set_of(&answer)?)
@@ -120,7 +103,7 @@ impl WritableCluster {
             ..Call::get(resource, uri::with_query(path, pairs))
         };
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-        let attempted = attempted(&call, Some(namespace), name, true);
+        let attempted = Attempted::by(&call, Some(namespace), name, true);
         self.requests().write(None, &call, attempted).await
     }
 
@@ -175,6 +158,20 @@ impl WritableCluster {
     }
 }
 
+impl LiveCluster {
+    /// Allows writes to the cluster. Only `ds-apply` calls this.
+    pub fn writable(self) -> WritableCluster {
+        WritableCluster { live: self }
+    }
+}
+
+impl Lock {
+    /// A writer whose requests are sent only while the lock is fresh.
+    pub fn writer(&self) -> Writer {
+        Writer { requests: self.requests(), fence: self.fence() }
+    }
+}
+
 /// Sends writes as long as the lock is fresh; otherwise nothing is sent. Clones share the lock and
 /// the limit of requests in flight.
 #[derive(Clone)]
@@ -184,10 +181,6 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(requests: Arc<Requests>, fence: Arc<Fence>) -> Self {
-        Self { requests, fence }
-    }
-
     /// The result of an apply of the DaemonSet, by a dry run (`dryRun=All`). Nothing changes, so it
     /// needs no lock.
     ///
@@ -231,7 +224,8 @@ impl Writer {
             (&live.key.namespace, live.key.name.as_str()),
             ("application/json-patch+json", patch),
         );
-        let attempted = attempted(&call, Some(&live.key.namespace), live.key.name.as_str(), false);
+        let attempted =
+            Attempted::by(&call, Some(&live.key.namespace), live.key.name.as_str(), false);
         let answer = self.requests.write_text(Some(&self.fence), &call, attempted).await;
         let answer = answer.map_err(body::failed_test_is_stale)?;
         Ok(self.requests.daemon_set_of(&answer)?)
@@ -264,7 +258,7 @@ impl Writer {
                 ("application/merge-patch+json", patch),
             )
         };
-        let attempted = attempted(&call, Some(namespace), name.as_str(), false);
+        let attempted = Attempted::by(&call, Some(namespace), name.as_str(), false);
         let answer = self.requests.write_text(Some(&self.fence), &call, attempted).await?;
         Ok(self.requests.revision_of(&answer)?)
     }
@@ -320,7 +314,7 @@ impl Writer {
             repeat,
             ..Call::get(resource, uri::object(resource, namespace, name))
         };
-        let attempted = attempted(&call, Some(namespace), name, false);
+        let attempted = Attempted::by(&call, Some(namespace), name, false);
         self.requests.write_text(Some(&self.fence), &call, attempted).await.map(drop)
     }
 }
@@ -347,7 +341,7 @@ impl Requests {
             repeat: if dry_run { Repeat::HarmlessUnlessBroken } else { Repeat::Unwanted },
             ..Call::get(resource, uri::with_query(path, pairs))
         };
-        let attempted = attempted(&call, Some(&key.namespace), key.name.as_str(), dry_run);
+        let attempted = Attempted::by(&call, Some(&key.namespace), key.name.as_str(), dry_run);
         let answer = self.write_text(fence, &call, attempted).await?;
         Ok(self.daemon_set_of(&answer)?)
     }
@@ -392,20 +386,5 @@ fn patch_call(
         body: Some(body),
         repeat: Repeat::Unwanted,
         ..Call::get(resource, uri::with_query(path, [("fieldManager", manager)]))
-    }
-}
-
-fn attempted(
-    call: &Call,
-    namespace: Option<&NamespaceName>,
-    name: &str,
-    dry_run: bool,
-) -> Attempted {
-    Attempted {
-        verb: call.verb,
-        resource: call.resource,
-        namespace: namespace.cloned(),
-        name: name.to_owned(),
-        dry_run,
     }
 }

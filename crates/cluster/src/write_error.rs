@@ -25,6 +25,24 @@ pub struct Attempted {
     pub dry_run: bool,
 }
 
+impl Attempted {
+    /// What `call` attempts on the object `name`.
+    pub(super) fn by(
+        call: &Call,
+        namespace: Option<&NamespaceName>,
+        name: &str,
+        dry_run: bool,
+    ) -> Self {
+        Self {
+            verb: call.verb,
+            resource: call.resource,
+            namespace: namespace.cloned(),
+            name: name.to_owned(),
+            dry_run,
+        }
+    }
+}
+
 impl fmt::Display for Attempted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;

@@ -54,7 +54,7 @@ pub use policy::{
     RolloutPolicy, Selects, SkipUnreadyNodes,
 };
 pub use record::{ManagedBy, RECORD_LABEL, record_name};
-pub use revision::{Revision, RevisionNumber};
+pub use revision::{Revision, RevisionNumber, RevisionRef};
 pub use scheduling::null_as_default;
 pub use scheduling::{
     NodeSelectorRequirement, NodeSelectorTerm, PodPlacement, Taint, TaintEffect, Toleration,

@@ -48,7 +48,7 @@ use tokio::task::JoinSet;
 
 use self::pending_writes::PendingWrites;
 use self::sync_sender::SyncSender;
-use super::rest;
+use super::rest::rest;
 use cluster::{Lock, Observer};
 use daemonset::controller::Owner;
 use daemonset::controller::backoff::{Backoff, FailedPods};

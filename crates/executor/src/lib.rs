@@ -8,6 +8,7 @@ mod in_process_controller;
 mod perform;
 pub mod permissions;
 mod prepare;
+mod rest;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use perform::RequestSender;
 use planner::rollout::{
     AllowedActions, Answer, Effect, Ending, Event, Outcome, Report, State, Task, World, Write, step,
 };
+use rest::rest;
 
 pub use prepare::{PreflightError, Trial, force_conflicts, preflight, try_pod};
 
@@ -37,10 +39,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// The shortest sleep, so that an overdue step cannot cause a busy loop.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
-
-/// Number of nodes per millisecond of rest after a step. Changes during the rest are evaluated
-/// together; otherwise each change in a large cluster would cost an evaluation of all nodes.
-const NODES_A_MILLISECOND: usize = 10;
 
 /// An interrupt of a run: Ctrl-C or SIGTERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,11 +245,6 @@ struct Looked {
     now: Timestamp,
     /// Number of nodes that were evaluated.
     nodes: usize,
-}
-
-/// The rest after an evaluation of this many nodes.
-fn rest(nodes: usize) -> Duration {
-    Duration::from_millis(u64::try_from(nodes / NODES_A_MILLISECOND).unwrap_or(u64::MAX))
 }
 
 /// Whether an event may wait until the end of the rest.

@@ -5,6 +5,7 @@
 //!
 //! Which node is replaced next: [`rollout`], in `rollout/waves.rs`.
 
+pub mod annotations;
 pub(crate) mod classification;
 pub mod live_object;
 pub mod plan;

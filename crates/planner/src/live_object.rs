@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::plan::{COMMIT_ANNOTATION, PausedRollout, PausedRolloutError, ROLLOUT_ANNOTATION};
-use crate::rollout::PLAN_DIGEST_ANNOTATION;
+use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
+use crate::plan::{PausedRollout, PausedRolloutError};
 use daemonset::model::{
     DaemonSet, DaemonSetKey, DesiredDaemonSet, FIELD_MANAGER, Place, PodTemplate,
 };

@@ -22,6 +22,7 @@ mod git_ops;
 mod guards;
 mod health;
 mod history;
+mod input;
 pub mod lint;
 mod lock;
 mod measures;
@@ -43,9 +44,6 @@ mod warnings;
 mod waves;
 mod writers;
 
-use std::collections::BTreeSet;
-
-use jiff::Timestamp;
 use rayon::prelude::*;
 use serde_json::Value;
 
@@ -56,8 +54,8 @@ pub use digest::template_digest;
 pub use document::{
     Action, ActionTotals, ApiVersion, BaseChange, Change, ClusterSummary, Counters, DaemonSetPlan,
     Fate, FieldChange, FieldOwner, Forecast, Guard, GuardCode, Kind, NodePlan, Plan, PodPlan,
-    RevisionKind, RevisionPlan, RevisionRef, RevisionTotals, SourceInfo, Strategy, TargetRevision,
-    Totals, Warning, Wave,
+    RevisionKind, RevisionPlan, RevisionTotals, SourceInfo, Strategy, TargetRevision, Totals,
+    Warning, Wave,
 };
 pub use drift::{
     Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftInput,
@@ -69,11 +67,11 @@ pub use history::{
     DaemonSetHistory, History, HistoryKind, HistoryQuestion, NoSuchRevision, RevisionDifference,
     RevisionEntry, history,
 };
+pub use input::{Detail, Input, NotFound, Prune};
 pub use lock::LockStanding;
 pub use measures::{Measured, RolloutState, measures};
-pub use object::COMMIT_ANNOTATION;
-pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError, ROLLOUT_ANNOTATION};
-pub use prune::{Prune, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION, source_paths};
+pub use pause::{LeftoverPause, PauseState, PausedRollout, PausedRolloutError};
+pub use prune::source_paths;
 pub use reason::{Age, Reason};
 pub use record::{DaemonSetRecordError, record_after};
 pub use settle::{keeps_template, owned, settled};
@@ -85,63 +83,7 @@ use applied::Applied;
 use daemon_set::{PlanRequest, Planned};
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::start_times::StartTimes;
-use daemonset::model::{
-    ClusterInfo, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Snapshot,
-};
-
-/// Input of a plan.
-#[derive(Clone, Debug)]
-pub struct Input<'a> {
-    /// Snapshot of the cluster.
-    pub snapshot: &'a Snapshot,
-    /// The DaemonSets of the source, each once.
-    pub desired: &'a [DesiredDaemonSet],
-    /// Namespaces in the source. A plan does not create them, but applying the whole source does.
-    pub created_namespaces: &'a BTreeSet<NamespaceName>,
-    /// Field managers whose fields are overwritten or removed (`--force-conflicts`), in addition
-    /// to those in conflict.
-    pub force_conflicts: &'a BTreeSet<String>,
-    /// Pruning of DaemonSets that were applied from the source and are no longer in it; `None`
-    /// keeps them.
-    pub prune: Option<Prune<'a>>,
-    /// The DaemonSets at the merge base of a pull request, to show its own changes.
-    pub base: Option<&'a [DesiredDaemonSet]>,
-    /// Origin of the manifests.
-    pub source: SourceInfo,
-    /// Warnings from reading the source.
-    pub warnings: Vec<Warning>,
-    /// Time at which the plan is made.
-    pub created_at: Timestamp,
-    /// Level of detail of the document.
-    pub detail: Detail,
-}
-
-impl<'a> Input<'a> {
-    /// Input for these DaemonSets on this cluster, with defaults for everything else.
-    pub fn of(snapshot: &'a Snapshot, desired: &'a [DesiredDaemonSet]) -> Self {
-        Self {
-            snapshot,
-            desired,
-            created_namespaces: const { &BTreeSet::new() },
-            force_conflicts: const { &BTreeSet::new() },
-            prune: None,
-            base: None,
-            source: SourceInfo::default(),
-            warnings: Vec::new(),
-            created_at: snapshot.observed_at,
-            detail: Detail::default(),
-        }
-    }
-}
-
-/// Level of detail of a plan. It changes neither the planned actions nor the digest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Detail {
-    /// Whether nodes with nothing to do are included.
-    pub all_nodes: bool,
-    /// Whether values that may be secret are shown.
-    pub show_values: bool,
-}
+use daemonset::model::{DesiredDaemonSet, Snapshot};
 
 /// Plans every DaemonSet of the source against the snapshot.
 pub fn plan(input: Input<'_>) -> Plan {
@@ -218,38 +160,6 @@ fn fleet<'a>(snapshot: &'a Snapshot, desired: &[&'a DesiredDaemonSet]) -> Fleet<
     let live = snapshot.daemon_sets.iter().map(|live| &live.spec);
     let specs = desired.iter().map(|desired| &desired.spec).chain(live);
     Fleet::seen_by(&snapshot.nodes, specs.map(|spec| &spec.template.placement))
-}
-
-/// An object that does not exist in the cluster.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotFound {
-    /// No DaemonSet with this namespace and name.
-    #[error("the cluster has no DaemonSet {0}")]
-    DaemonSet(DaemonSetKey),
-    /// No node with this name.
-    #[error("the cluster has no node {0}")]
-    Node(NodeName),
-}
-
-fn find_daemon_set<'a>(
-    snapshot: &'a Snapshot,
-    key: &DaemonSetKey,
-) -> Result<&'a DaemonSet, NotFound> {
-    snapshot.daemon_set(key).ok_or_else(|| NotFound::DaemonSet(key.clone()))
-}
-
-impl From<&Snapshot> for ClusterSummary {
-    fn from(snapshot: &Snapshot) -> Self {
-        let ClusterInfo { name, uid, version, file } = snapshot.cluster.clone();
-        Self {
-            name,
-            uid,
-            version,
-            observed_at: snapshot.observed_at,
-            nodes: u32::try_from(snapshot.nodes.len()).unwrap_or(u32::MAX),
-            snapshot: file,
-        }
-    }
 }
 
 fn totals(daemon_sets: &[DaemonSetPlan]) -> Totals {

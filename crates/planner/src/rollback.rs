@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::annotations::COMMIT_ANNOTATION;
 use crate::live_object::{LiveObjectError, pause, with_template};
 use crate::plan::{
-    COMMIT_ANNOTATION, FieldOwner, NoSuchRevision, PauseState, PausedRollout, Plan, after_apply,
-    template_digest,
+    FieldOwner, NoSuchRevision, PauseState, PausedRollout, Plan, after_apply, template_digest,
 };
 use crate::rollout::{World, is_rolling_back};
 use daemonset::controller::revision_data::{Matching, matches, template_of};
@@ -193,4 +193,105 @@ pub fn unfinished(
     // The run that aborted it could read managedFields, so an error is not expected here.
     let good = with_template(live, pause(live).ok()?.as_ref(), &live.spec.template).ok()?;
     Some(DesiredDaemonSet { policy: Some(policy.clone()), place: desired.place.clone(), ..good })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use daemonset::controller::test_cluster::{Cluster, labels};
+
+    /// A DaemonSet with a revision of each image, the last one live, applied from commits `a1`,
+    /// `b2`, ….
+    fn applied(images: &[&str]) -> Cluster {
+        let mut cluster = Cluster::of(1);
+        for image in images {
+            cluster.set_image(image);
+            cluster.sync();
+        }
+        cluster.revisions.sort_by_key(|revision| revision.number);
+        for (revision, commit) in cluster.revisions.iter_mut().zip(["a1", "b2", "c3"]) {
+            revision.annotations =
+                labels([(COMMIT_ANNOTATION, commit), (CHANGE_CAUSE_ANNOTATION, commit)]);
+        }
+        cluster
+    }
+
+    fn image(rollback: &Rollback) -> String {
+        rollback.desired.spec.template.raw()["spec"]["containers"][0]["image"].to_string()
+    }
+
+    fn rolled_back(cluster: &Cluster, wanted: &WantedRevision) -> Result<Rollback, RollbackError> {
+        let snapshot = cluster.snapshot();
+        rollback(&snapshot, &snapshot.daemon_sets[0], wanted)
+    }
+
+    #[test]
+    fn a_revision_is_chosen_by_place_number_or_commit() {
+        let cluster = applied(&["v1", "v2", "v3"]);
+        for (wanted, image_wanted, commit) in [
+            (WantedRevision::Before, "\"v2\"", "b2"),
+            (WantedRevision::Number(RevisionNumber(1)), "\"v1\"", "a1"),
+            (WantedRevision::Commit("a".to_owned()), "\"v1\"", "a1"),
+        ] {
+            let done = rolled_back(&cluster, &wanted).unwrap();
+            assert_eq!(image(&done), image_wanted, "{wanted:?}");
+            assert_eq!(done.version.as_deref(), Some(commit), "{wanted:?}");
+            let cause = done.desired.annotations.get(CHANGE_CAUSE_ANNOTATION);
+            assert_eq!(cause, Some(commit), "the cause of the revision comes back, {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn a_revision_that_does_not_exist_is_an_error() {
+        let cluster = applied(&["v1", "v2"]);
+        let error = |wanted| rolled_back(&cluster, &wanted).unwrap_err();
+        let unknown = error(WantedRevision::Number(RevisionNumber(9)));
+        assert!(matches!(unknown, RollbackError::NoSuchRevision(_)), "{unknown}");
+        let unknown = error(WantedRevision::Commit("ff".to_owned()));
+        assert!(matches!(unknown, RollbackError::NoRevisionOf { .. }), "{unknown}");
+        let first = rolled_back(&applied(&["v1"]), &WantedRevision::Before).unwrap_err();
+        assert!(matches!(first, RollbackError::NothingBefore(_)), "{first}");
+    }
+
+    #[test]
+    fn after_an_abort_the_revision_before_is_the_live_one() {
+        let mut cluster = applied(&["v1", "v2"]);
+        cluster.set_image("v1");
+        let pause = PausedRollout {
+            state: PauseState::Aborted,
+            declared: serde_json::json!({"type": "RollingUpdate"}),
+            plan_digest: "digest".to_owned(),
+            from: None,
+            since: cluster.now,
+            commit: Some("b2".to_owned()),
+            by: None,
+            failed: None,
+        };
+        cluster.set_on_delete();
+        let text = serde_json::to_string(&pause).unwrap();
+        cluster.daemon_set.annotations = labels([(crate::annotations::ROLLOUT_ANNOTATION, &text)]);
+        let done = rolled_back(&cluster, &WantedRevision::Before).unwrap();
+        assert_eq!(image(&done), "\"v1\"", "never forward to the template that failed");
+        assert_eq!(done.undone.as_deref(), Some("b2"), "git still declares it");
+        assert_eq!(done.desired.raw["spec"]["updateStrategy"], pause.declared);
+    }
+
+    #[test]
+    fn fields_of_others_that_stay_are_refused() {
+        let cluster = applied(&["v1", "v2"]);
+        let snapshot = cluster.snapshot();
+        let live = &snapshot.daemon_sets[0];
+        let mut desired = with_template(live, None, &live.spec.template).unwrap();
+        let same = [desired.clone()];
+        let plan = crate::plan::plan(crate::plan::Input::of(&snapshot, &same));
+        check_exact(&plan, &desired).unwrap();
+        let mut other = live.spec.template.raw().clone();
+        other["spec"]["hostNetwork"] = true.into();
+        desired.spec.template = serde_json::from_value(other).unwrap();
+        desired.raw = Arc::default();
+        let error = check_exact(&plan, &desired).unwrap_err();
+        assert!(matches!(error, RollbackError::FieldsStay { .. }), "{error}");
+    }
 }

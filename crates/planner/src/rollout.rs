@@ -39,6 +39,7 @@ mod record;
 mod refusal;
 mod request;
 mod roll;
+mod send;
 mod state;
 mod task;
 #[cfg(test)]
@@ -50,7 +51,7 @@ mod waves;
 mod world;
 pub mod write;
 
-pub use effect::{Cost, Delete, Effect, Precondition, Purpose, Write};
+pub use effect::Effect;
 pub use event::{Answer, Event, Failure, Written};
 pub use failure::is_rolling_back;
 pub use outcome::{
@@ -59,10 +60,10 @@ pub use outcome::{
 };
 pub use progress::{Progress, Report};
 pub use record::Record;
+pub use request::{Cost, Delete, Precondition, Purpose, Write};
 pub use state::{AllowedActions, Creates, State};
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
 pub use world::World;
-pub use write::PLAN_DIGEST_ANNOTATION;
 
 use jiff::Timestamp;
 

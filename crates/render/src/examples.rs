@@ -10,13 +10,12 @@ use serde_json::Value;
 pub(super) use past::{diff, drift, history};
 
 use daemonset::controller::placement::Obstacle;
-use daemonset::model::{DaemonSetKey, ManagedBy, MinReady, Ramp, RevisionNumber};
+use daemonset::model::{DaemonSetKey, ManagedBy, MinReady, Ramp, RevisionNumber, RevisionRef};
 use planner::plan::{
     Action, ActionTotals, ApiVersion, Change, ClusterSummary, Counters, DaemonSetPlan,
     DaemonSetStanding, Explanation, ExplanationKind, Fate, FieldChange, Forecast, Guard, GuardCode,
     Kind, NodeObstacles, NodePlan, Outcome, Plan, PodPlan, Reason, RevisionKind, RevisionPlan,
-    RevisionRef, RuleReport, SourceInfo, Status, StatusKind, Strategy, TargetRevision, Totals,
-    Warning, Wave,
+    RuleReport, SourceInfo, Status, StatusKind, Strategy, TargetRevision, Totals, Warning, Wave,
 };
 
 /// A plan of `daemon_sets`, with matching totals.

@@ -9,8 +9,9 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::gather::{ContentId, Entry, Gather, Item, SEARCH_LIMIT, Tree};
-use super::{Error, FILE_LIMIT, FileName, Origin, Read, STANDARD_INPUT, Surroundings};
+use super::gather::Gather;
+use super::tree::{ContentId, Entry, Item, SEARCH_LIMIT, Tree};
+use super::{Environment, Error, FILE_LIMIT, FileName, Origin, Read, STANDARD_INPUT};
 use super::{location, shown};
 
 #[cfg(test)]
@@ -21,7 +22,7 @@ pub(super) fn read(
     names: &[FileName],
     recursive: bool,
     wanted: &dyn Fn(&[u8]) -> bool,
-    around: &mut Surroundings<'_>,
+    environment: &mut Environment<'_>,
 ) -> Result<Read, Error> {
     if names.iter().filter(|name| **name == FileName::StandardInput).count() > 1 {
         return Err(Error::StandardInputTwice);
@@ -30,10 +31,10 @@ pub(super) fn read(
     for name in names {
         match name {
             FileName::StandardInput => {
-                let bytes = read_bounded(&mut *around.stdin, STANDARD_INPUT)?;
+                let bytes = read_bounded(&mut *environment.stdin, STANDARD_INPUT)?;
                 gather.content(STANDARD_INPUT, bytes)?;
             }
-            FileName::Path(path) => named(path, recursive, &mut gather, &around.current_dir)?,
+            FileName::Path(path) => named(path, recursive, &mut gather, &environment.current_dir)?,
         }
     }
     let paths: Vec<_> = names.iter().map(printable).collect();

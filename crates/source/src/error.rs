@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::KustomizeProblem;
+use super::kustomize::problem::Problem as KustomizeProblem;
 
 /// A message of libgit2, without its numeric class and code.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use git2::{ErrorCode, Oid, Repository};
 
 use super::location::Remote;
-use super::{Error, ReferenceName, Surroundings, reference, revision};
+use super::{Environment, Error, ReferenceName, reference, revision};
 use cache::Cache;
 use client::Client;
 
@@ -45,12 +45,12 @@ pub(super) struct Fetched {
 pub(super) fn fetch(
     remote: &Remote,
     (revision, require_ref): (&str, Option<&ReferenceName>),
-    around: &Surroundings<'_>,
+    environment: &Environment<'_>,
 ) -> Result<Fetched, Error> {
     check(revision)?;
-    let (cache, lock) = Cache::lock(remote, around)?;
+    let (cache, lock) = Cache::lock(remote, environment)?;
     let repository = cache.open()?;
-    let client = Client { git: &around.git, remote, cache: &cache };
+    let client = Client { git: &environment.git, remote, cache: &cache };
     let commit = if is_id(revision, FULL_ID..=FULL_ID) {
         full_id(&client, &repository, revision)?
     } else if let Some(id) = client.resolve(revision)? {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{Error, FileName, Git, GitRequest, Kustomize, Read, Request, Surroundings, read};
+use super::{Environment, Error, FileName, Git, GitRequest, Kustomize, Read, Request, read};
 
 /// Content of a wanted file in these tests.
 pub(super) const WANTED: &str = "wanted: yes\n";
@@ -129,7 +129,7 @@ impl Fixture {
         };
         let kustomize = self.kustomize();
         let (current_dir, cache_dir) = (self.path(folder), Some(self.path("cache")));
-        read(request, &wanted, &mut Surroundings { current_dir, cache_dir, stdin, git, kustomize })
+        read(request, &wanted, &mut Environment { current_dir, cache_dir, stdin, git, kustomize })
     }
 
     /// Settings for kustomize.

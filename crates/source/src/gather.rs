@@ -7,16 +7,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::tree::{ContentId, Entry, Item, Tree};
 use super::unrendered::{Renderer, Unrendered};
 use super::{Error, FILE_LIMIT, Read, Warning};
 use daemonset::model::ManifestFile;
 
 #[cfg(test)]
 mod tests;
-
-/// Size limit of a file that is searched for wanted content; repositories contain large lock files
-/// and API descriptions that are not manifests.
-pub(super) const SEARCH_LIMIT: usize = 64 << 20;
 
 /// Limits of a walk.
 #[derive(Clone, Copy)]
@@ -36,25 +33,6 @@ struct Limits {
 const LIMITS: Limits =
     Limits { files: 100_000, entries: 5_000_000, bytes: 256 << 20, looked_at: 4 << 30, depth: 256 };
 
-/// A source with folders: a commit or a disk.
-pub(super) trait Tree {
-    /// Reference to a folder.
-    type Folder;
-    /// Reference to a file.
-    type File;
-    /// A folder's entries in any order. The path is for errors.
-    fn list(&self, folder: &Self::Folder, path: &str) -> Result<Vec<Entry<Self>>, Error>;
-    /// A file's bytes, or [`Error::TooLarge`] beyond [`SEARCH_LIMIT`].
-    fn load(&self, file: &Self::File, path: &str) -> Result<Vec<u8>, Error>;
-    /// Two paths to one file have the same identity.
-    fn identity(&self, file: &Self::File, path: &str) -> String;
-    /// An id shared by files of equal content, if it is known without reading them.
-    fn content_id(&self, file: &Self::File) -> Option<ContentId>;
-}
-
-/// An object's id in git.
-pub(super) type ContentId = [u8; 20];
-
 /// The result of searching a file.
 #[derive(Clone, Debug)]
 enum Look {
@@ -64,28 +42,6 @@ enum Look {
     },
     /// Wanted and too large to keep, or too large to search.
     TooLarge,
-}
-
-/// An entry of a folder.
-pub(super) struct Entry<T: Tree + ?Sized> {
-    /// Name of the entry, as [`shown`](super::shown::name).
-    pub(super) name: String,
-    /// Type of the entry.
-    pub(super) item: Item<T>,
-}
-
-/// Type of an entry.
-pub(super) enum Item<T: Tree + ?Sized> {
-    /// A folder.
-    Folder(T::Folder),
-    /// A regular file.
-    File(T::File),
-    /// A symbolic link.
-    Symlink,
-    /// A submodule.
-    Submodule,
-    /// A pipe, socket or device.
-    Special,
 }
 
 /// `true` if kubectl reads a file of this name from a folder.
@@ -168,7 +124,7 @@ impl<'w> Gather<'w> {
                 if is_lfs_pointer {
                     self.warn(Warning::LfsPointer { path: path.to_owned() });
                 }
-                self.found.passed_over += 1;
+                self.found.unwanted += 1;
             }
             Look::TooLarge => {
                 return Err(Error::TooLarge { path: path.to_owned(), limit: FILE_LIMIT });
@@ -317,7 +273,7 @@ impl<'w> Gather<'w> {
     }
 
     fn files_seen(&self) -> usize {
-        self.found.files.len() + self.found.passed_over
+        self.found.files.len() + self.found.unwanted
     }
 
     fn count_entries(&mut self, more: usize) -> Result<(), Error> {

@@ -11,20 +11,19 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, TreeEntry};
+use git2::Repository;
 
 use super::fetch::{self, Fetched};
-use super::gather::{ContentId, Entry, Gather, Item, SEARCH_LIMIT, Tree, join};
+use super::gather::Gather;
 use super::kustomize::{self, Rendered};
 use super::location::{self, Location};
+use super::objects::Objects;
 use super::reference;
 use super::repository::{self, Found, Worktree};
 use super::revision;
 use super::shown;
 use super::worktree;
-use super::{
-    Commit, Error, FILE_LIMIT, GitRequest, Instead, Kustomize, Origin, Read, Surroundings,
-};
+use super::{Commit, Environment, Error, GitRequest, Instead, Kustomize, Origin, Read};
 
 #[cfg(test)]
 mod tests;
@@ -33,10 +32,10 @@ mod tests;
 pub(super) fn read(
     request: &GitRequest,
     wanted: &dyn Fn(&[u8]) -> bool,
-    around: &Surroundings<'_>,
+    environment: &Environment<'_>,
 ) -> Result<Read, Error> {
     let given = request.repository.as_deref().unwrap_or(OsStr::new("."));
-    match Location::parse(given, &around.current_dir)? {
+    match Location::parse(given, &environment.current_dir)? {
         Location::Folder(folder) => {
             let opened = Opened::open(&folder)?;
             let commit = match &request.instead {
@@ -53,7 +52,7 @@ pub(super) fn read(
             if let Some(reference) = &request.require_ref {
                 reference::require(&opened.repository, &commit, reference, &opened.name)?;
             }
-            opened.read(&commit, request, wanted, &around.kustomize)
+            opened.read(&commit, request, wanted, &environment.kustomize)
         }
         Location::Remote(remote) => {
             let revision = match &request.instead {
@@ -64,12 +63,12 @@ pub(super) fn read(
                 }
             };
             let Fetched { repository, commit, lock } =
-                fetch::fetch(&remote, (revision, request.require_ref.as_ref()), around)?;
+                fetch::fetch(&remote, (revision, request.require_ref.as_ref()), environment)?;
             let (name, origin) = (remote.shown.clone(), Some(remote.shown));
             let (worktree, prefix) = (Worktree::None, PathBuf::new());
             let opened = Opened { repository, worktree, name, origin, prefix };
             let commit = opened.resolve(&commit.to_string())?;
-            let found = opened.read(&commit, request, wanted, &around.kustomize);
+            let found = opened.read(&commit, request, wanted, &environment.kustomize);
             // From here on, another run may change the cached copy.
             drop(lock);
             found
@@ -251,156 +250,4 @@ fn prefix(repository: &Repository, worktree: &Worktree, start: &Path) -> PathBuf
         return PathBuf::new();
     }
     start.strip_prefix(top).map(Path::to_path_buf).unwrap_or_default()
-}
-
-/// The objects of one commit.
-pub(super) struct Objects<'r> {
-    repository: &'r Repository,
-    odb: Odb<'r>,
-    /// The commit's top folder.
-    top: Oid,
-    /// Name for messages.
-    revision: String,
-}
-
-impl<'r> Objects<'r> {
-    fn new(
-        repository: &'r Repository,
-        commit: &git2::Commit<'_>,
-        revision: &str,
-    ) -> Result<Self, Error> {
-        let odb = repository.odb().map_err(|source| Error::ObjectCorrupt {
-            path: String::new(),
-            source: source.into(),
-        })?;
-        let revision = revision::printable(revision);
-        Ok(Self { repository, odb, top: commit.tree_id(), revision })
-    }
-
-    /// The item at a path from the top; `None` if there is none.
-    pub(super) fn find(&self, path: &Path) -> Result<Option<Item<Self>>, Error> {
-        let mut item = Item::Folder(self.top);
-        let mut walked = String::new();
-        for name in path {
-            let name = name.as_encoded_bytes();
-            if name.contains(&0) {
-                return Ok(None); // git2 panics on it
-            }
-            match item {
-                Item::Folder(id) => {
-                    let tree = self.tree(id, &walked)?;
-                    let Some(entry) = tree.get_name_bytes(name) else { return Ok(None) };
-                    walked = join(&walked, &shown::name(name));
-                    item = item_of(&entry, &walked)?;
-                }
-                Item::File(_) | Item::Special => return Ok(None),
-                Item::Symlink => return Err(Error::PathIsSymlink { path: walked }),
-                Item::Submodule => return Err(Error::PathIsSubmodule { path: walked }),
-            }
-        }
-        Ok(Some(item))
-    }
-
-    fn no_such_path(&self, path: &Path, given: &Path) -> Error {
-        let from_top =
-            given.is_relative() && given != path && matches!(self.find(given), Ok(Some(_)));
-        Error::PathNotInRevision {
-            path: shown::path(path),
-            revision: self.revision.clone(),
-            from_top: from_top.then(|| shown::path(given)),
-        }
-    }
-
-    fn gather(&self, item: &Item<Self>, path: &Path, gather: &mut Gather) -> Result<(), Error> {
-        let path = shown::path(path);
-        match item {
-            Item::Folder(id) => gather.folder(self, *id, &path, true),
-            Item::File(id) => gather.file(self, id, &path),
-            Item::Symlink => Err(Error::PathIsSymlink { path }),
-            Item::Submodule => Err(Error::PathIsSubmodule { path }),
-            Item::Special => Err(Error::Special { path }),
-        }
-    }
-
-    fn tree(&self, id: Oid, path: &str) -> Result<git2::Tree<'r>, Error> {
-        self.repository.find_tree(id).map_err(|source| self.not_read(path, source))
-    }
-
-    fn not_read(&self, path: &str, source: git2::Error) -> Error {
-        let path = path.to_owned();
-        match source.code() {
-            ErrorCode::NotFound => {
-                Error::ObjectMissing { path, partial: is_partial(self.repository) }
-            }
-            _ => Error::ObjectCorrupt { path, source: source.into() },
-        }
-    }
-}
-
-impl Tree for Objects<'_> {
-    type Folder = Oid;
-    type File = Oid;
-
-    fn list(&self, folder: &Oid, path: &str) -> Result<Vec<Entry<Self>>, Error> {
-        let tree = self.tree(*folder, path)?;
-        let entries = tree.iter().map(|entry| {
-            let name = shown::name(entry.name_bytes());
-            let path = join(path, &name);
-            if is_forbidden(entry.name_bytes()) {
-                return Err(Error::ForbiddenEntry { path });
-            }
-            Ok(Entry { item: item_of(&entry, &path)?, name })
-        });
-        entries.collect()
-    }
-
-    fn load(&self, file: &Oid, path: &str) -> Result<Vec<u8>, Error> {
-        let not_read = |source| self.not_read(path, source);
-        let (size, _) = self.odb.read_header(*file).map_err(not_read)?;
-        if size > SEARCH_LIMIT {
-            return Err(Error::TooLarge { path: path.to_owned(), limit: FILE_LIMIT });
-        }
-        let object = self.odb.read(*file).map_err(not_read)?;
-        match object.kind() {
-            ObjectType::Blob => Ok(object.data().to_vec()),
-            ObjectType::Any | ObjectType::Commit | ObjectType::Tree | ObjectType::Tag => {
-                Err(not_read(git2::Error::from_str("the object is not a file")))
-            }
-        }
-    }
-
-    fn identity(&self, _file: &Oid, path: &str) -> String {
-        path.to_owned()
-    }
-
-    fn content_id(&self, file: &Oid) -> Option<ContentId> {
-        file.as_bytes().try_into().ok()
-    }
-}
-
-fn item_of<'r>(entry: &TreeEntry<'_>, path: &str) -> Result<Item<Objects<'r>>, Error> {
-    const SYMLINK: i32 = 0o120_000;
-    const KIND: i32 = 0o170_000;
-    match entry.kind() {
-        Some(ObjectType::Tree) => Ok(Item::Folder(entry.id())),
-        Some(ObjectType::Commit) => Ok(Item::Submodule),
-        Some(ObjectType::Blob) if entry.filemode_raw() & KIND == SYMLINK => Ok(Item::Symlink),
-        Some(ObjectType::Blob) => Ok(Item::File(entry.id())),
-        Some(ObjectType::Tag | ObjectType::Any) | None => {
-            Err(Error::ForbiddenEntry { path: path.to_owned() })
-        }
-    }
-}
-
-/// Names that git refuses to check out (upstream: `verify_path`). Reading their objects is
-/// harmless, but a commit that contains one was made to deceive.
-fn is_forbidden(name: &[u8]) -> bool {
-    matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git") || name.contains(&b'/')
-}
-
-/// `true` for a partial clone (`--filter`), which left objects on the server.
-fn is_partial(repository: &Repository) -> bool {
-    let Ok(config) = repository.config() else { return false };
-    let Ok(mut entries) = config.entries(Some(r"^remote\..*\.promisor$")) else { return false };
-    entries.next().is_some()
 }

@@ -13,6 +13,7 @@
 //! program runs under `ulimit`, without environment.
 
 mod fields;
+pub(super) mod problem;
 mod program;
 #[cfg(test)]
 #[cfg(unix)]
@@ -25,13 +26,13 @@ use std::path::{Path, PathBuf};
 use git2::Oid;
 use serde_json::Value;
 
-use super::gather::{Item, Tree, join};
-use super::git::Objects;
+use self::problem::{DEEPEST, Problem};
+use super::gather::join;
+use super::objects::Objects;
+use super::tree::{Item, Tree};
+use super::unrendered::KUSTOMIZATION_NAMES;
 use super::{Error, FILE_LIMIT, Kustomize, shown};
 use fields::Want;
-
-/// File names of a kustomization; a folder may have one of them.
-pub(super) const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// Limit of the files that are written.
 const MOST_FILES: usize = 10_000;
@@ -40,81 +41,6 @@ const MOST_BYTES: usize = 64 << 20;
 /// Limit of rendered folders, counted each time that another folder names them: a dozen folders of
 /// a dozen lines can request billions.
 const MOST_RENDERED: usize = 1_000;
-/// Limit of the depth to which folders name folders.
-const DEEPEST: usize = 32;
-
-/// A problem of a kustomization.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
-    /// The file is not exactly one YAML mapping.
-    #[error("{0}")]
-    Syntax(String),
-    /// An unknown field.
-    #[error("unknown field `{field}`; it could name files, URLs or programs")]
-    Unknown {
-        /// Name of the field.
-        field: String,
-    },
-    /// A field with a value of the wrong type.
-    #[error("the field `{field}` has the wrong type")]
-    Unexpected {
-        /// Name of the field.
-        field: String,
-    },
-    /// A field for plugins, functions or charts.
-    #[error("`{field}` makes kustomize run programs")]
-    Program {
-        /// Name of the field.
-        field: String,
-    },
-    /// A URL or an absolute path.
-    #[error("`{path}` in `{field}` is not a relative path")]
-    NotRelative {
-        /// The path as written.
-        path: String,
-        /// Name of the field.
-        field: String,
-    },
-    /// A path outside of the repository.
-    #[error("`{path}` in `{field}` is outside the repository")]
-    Outside {
-        /// The path as written.
-        path: String,
-        /// Name of the field.
-        field: String,
-    },
-    /// The path does not exist in this commit, or has the wrong type.
-    #[error("`{path}` in `{field}` is not {want} in the commit")]
-    NotThere {
-        /// The path as written.
-        path: String,
-        /// Name of the field.
-        field: String,
-        /// The required type.
-        want: &'static str,
-    },
-    /// A path to the kustomization file instead of its folder.
-    #[error("`{path}` in `{field}` is a kustomization; name its folder instead")]
-    AsFile {
-        /// The path as written.
-        path: String,
-        /// Name of the field.
-        field: String,
-    },
-    /// A folder that includes itself through others.
-    #[error("it includes itself through `{folder}`")]
-    Cycle {
-        /// Path of the folder.
-        folder: String,
-    },
-    /// More folders to render than the limit.
-    #[error("it renders more than {limit} folders, or nests folders {deepest} deep", deepest = DEEPEST)]
-    TooMany {
-        /// The limit.
-        limit: usize,
-    },
-}
-
 /// The content of one folder and of everything that it names.
 #[derive(Default)]
 struct Collected {
@@ -215,7 +141,10 @@ impl Collector<'_> {
             match (self.item(&target, given, field, want, &refuse)?, want) {
                 (Found::File(file), Want::File | Want::Either) => {
                     // The original must not replace the kustomization that was written.
-                    if NAMES.iter().any(|name| target.rsplit('/').next() == Some(name)) {
+                    if KUSTOMIZATION_NAMES
+                        .iter()
+                        .any(|name| target.rsplit('/').next() == Some(name))
+                    {
                         let (path, field) = (shown(given), field.to_owned());
                         return Err(refuse(Problem::AsFile { path, field }));
                     }
@@ -246,7 +175,7 @@ impl Collector<'_> {
     /// The only kustomization in `folder`: its path and content.
     fn kustomization(&self, folder: &str) -> Result<(String, Value), Error> {
         let mut found = None;
-        for name in NAMES {
+        for name in KUSTOMIZATION_NAMES {
             let path = join(folder, name);
             match self.objects.find(Path::new(&path))? {
                 Some(Item::File(file)) if found.is_none() => {

@@ -4,9 +4,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::gather::{Entry, Tree};
-use super::kustomize;
+use super::tree::{Entry, Tree};
 use daemonset::model::ManifestFile;
+
+/// File names of a kustomization; a folder may have one of them.
+pub(super) const KUSTOMIZATION_NAMES: [&str; 3] =
+    ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// A folder whose files are not complete objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +37,7 @@ impl Renderer {
         let has = |name: &str| entries.iter().any(|entry| entry.name == name);
         if has("Chart.yaml") {
             Some(Self::Helm)
-        } else if kustomize::NAMES.into_iter().any(has) {
+        } else if KUSTOMIZATION_NAMES.into_iter().any(has) {
             Some(Self::Kustomize)
         } else {
             None

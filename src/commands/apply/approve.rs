@@ -1,26 +1,23 @@
 //! Approval before anything is written: the plan is shown, guards are checked, and the user is
 //! asked.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead as _};
 
-use jiff::Timestamp;
-
 use super::daemon_set_apply::DaemonSetApply;
-use super::flags::{AllowFlags, CommonFlags};
+use super::flags::CommonFlags;
 use super::in_sequence::{self, InSequence};
 use super::permitted;
+use super::planning::refusals;
 use super::progress::Format;
 use super::session::Session;
-use crate::error::Error;
+use crate::error::{Error, report};
 use crate::exit::Exit;
-use crate::report;
 use crate::shell::Shell;
 use crate::warnings;
-use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManagedBy, Snapshot};
+use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManagedBy};
 use executor::permissions::Errand;
-use planner::plan::{self, Binding, DaemonSetPlan, Guard, Plan, Prune, SourceInfo, Warning};
+use planner::plan::{Binding, DaemonSetPlan, Guard, Plan, Warning};
 use source::FilesVersion;
 
 /// A plan that is to be applied.
@@ -119,62 +116,6 @@ fn refused_alone(plan: &Plan, refusals: &[Guard]) -> BTreeSet<DaemonSetKey> {
     refused.into_iter().map(DaemonSetPlan::key).collect()
 }
 
-/// The input of a plan that is to be approved.
-pub(super) struct ApprovalRequest<'a> {
-    /// The DaemonSets.
-    pub desired: &'a [DesiredDaemonSet],
-    /// The origin of their manifests.
-    pub source: SourceInfo,
-    /// The warnings of reading them.
-    pub warnings: Vec<Warning>,
-    /// The DaemonSets to delete with `--prune`.
-    pub prune: Option<Prune<'a>>,
-}
-
-impl<'a> ApprovalRequest<'a> {
-    /// A request for these DaemonSets, without warnings and pruning.
-    pub(super) fn only(desired: &'a [DesiredDaemonSet], source: SourceInfo) -> Self {
-        Self { desired, source, warnings: Vec::new(), prune: None }
-    }
-}
-
-/// The target of a rollback that was stopped, unless `--retry` retries the rollout instead.
-pub(super) fn resumed(
-    snapshot: &Snapshot,
-    desired: &DesiredDaemonSet,
-    args: &CommonFlags,
-) -> Option<DesiredDaemonSet> {
-    if args.allow.retry {
-        return None;
-    }
-    planner::rollback::unfinished(snapshot, desired, &args.ownership.names())
-}
-
-/// Plans a request on this snapshot. For a DaemonSet with an unfinished rollback, it plans the rest
-/// of the rollback.
-pub(super) fn planned(
-    snapshot: &Snapshot,
-    wanted: ApprovalRequest<'_>,
-    args: &CommonFlags,
-    created_at: Timestamp,
-) -> Plan {
-    let ApprovalRequest { desired, source, warnings, prune } = wanted;
-    let mut desired = Cow::Borrowed(desired);
-    for at in 0..desired.len() {
-        if let Some(goal) = resumed(snapshot, &desired[at], args) {
-            desired.to_mut()[at] = goal;
-        }
-    }
-    plan::plan(plan::Input {
-        force_conflicts: &args.ownership.names(),
-        prune,
-        source,
-        warnings,
-        created_at,
-        ..plan::Input::of(snapshot, &desired)
-    })
-}
-
 /// Prints a plan below an optional heading. Allowed guards are printed as warnings.
 pub(super) fn show(
     plan: &Plan,
@@ -207,37 +148,6 @@ fn as_warning(guard: &Guard) -> Warning {
         daemon_set: daemon_set.clone(),
         nodes: nodes.clone(),
     }
-}
-
-/// Checks that a plan that was made again still matches the approved one.
-///
-/// # Errors
-/// It is stale, or a new guard blocks it.
-pub(super) fn check_not_stale(
-    approved: &Plan,
-    now: &Plan,
-    binding: Binding,
-    allow: AllowFlags,
-) -> Result<(), Error> {
-    let stale = plan::stale(approved, now, binding);
-    if !stale.is_empty() {
-        return Err(Error::Stale(stale));
-    }
-    not_refused(now, allow)
-}
-
-/// Checks that no guard blocks a plan.
-///
-/// # Errors
-/// The guards that no flag allows.
-pub(super) fn not_refused(plan: &Plan, allow: AllowFlags) -> Result<(), Error> {
-    let refusals = refusals(plan, allow);
-    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
-}
-
-/// The guards of the plan that no flag allows.
-fn refusals(plan: &Plan, allow: AllowFlags) -> Vec<Guard> {
-    plan.guards.iter().filter(|guard| !allow.passes(guard.code)).cloned().collect()
 }
 
 /// Asks the user to continue; only `yes` is accepted.

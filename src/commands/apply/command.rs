@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::approve::{ApprovalRequest, Approved, Asking, planned};
+use super::approve::{Approved, Asking};
 use super::flags::{CommonFlags, DeletionFlags};
 use super::in_sequence;
 use super::permitted;
+use super::planning::{ApprovalRequest, planned};
 use super::removal::{self, Removal};
 use super::saved::{SavedFlags, SavedPlan};
 use super::session::Session;

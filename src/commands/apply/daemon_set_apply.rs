@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::approve::{ApprovalRequest, check_not_stale, planned, resumed};
 use super::flags::CommonFlags;
 use super::in_sequence::InSequence;
+use super::planning::{ApprovalRequest, check_not_stale, planned, resumed};
 use super::session::{Session, unlock};
 use super::{identity, progress};
 use crate::error::Error;

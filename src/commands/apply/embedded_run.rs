@@ -9,8 +9,9 @@ use std::path::Path;
 use clap::Parser;
 use tokio::sync::mpsc;
 
+use super::cli::DsApply;
+use super::dispatch::in_session;
 use super::session::Session;
-use super::{Command, DsApply, in_session};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::printer::Printer;
@@ -40,11 +41,10 @@ pub async fn ds_apply_at(
     line: &[&str],
 ) -> Ended {
     let arguments = ["ds-apply"].iter().chain(line);
-    let DsApply { apply, global, command } = match DsApply::try_parse_from(arguments) {
-        Ok(parsed) => parsed,
+    let (global, command) = match DsApply::try_parse_from(arguments) {
+        Ok(parsed) => parsed.into_command(),
         Err(error) => return Ended { exit: Exit::Usage, error: Some(error.to_string()) },
     };
-    let command = command.unwrap_or_else(|| Command::Apply(Box::new(apply)));
     let shell = Shell {
         printer: Printer::silent(),
         environment: BTreeMap::new(),

@@ -1,12 +1,12 @@
 //! The flags of `ds-apply` for the pace of a rollout and for the guards that are allowed.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
 use super::progress::Format;
-use super::rehearse::RehearsalFlags;
 use crate::flags::{OwnershipFlags, heading};
 use cluster::{Clock, LockOptions};
 use daemonset::model::{
@@ -19,6 +19,9 @@ use planner::plan::GuardCode;
 const PACE: &str = "Pace";
 /// Heading of the flags that allow a plan in spite of a guard.
 const ALLOWANCES: &str = "Allowances";
+
+/// Heading of the flags of a rehearsal.
+const REHEARSAL: &str = "Rehearsal";
 
 /// The flags of every command that changes the cluster.
 #[derive(Args, Clone, Debug)]
@@ -62,6 +65,27 @@ pub(super) struct NamedFlags {
 
     #[command(flatten)]
     pub(super) common: CommonFlags,
+}
+
+/// The flags of a rehearsal.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct RehearsalFlags {
+    /// Rehearse on an embedded copy of the live or recorded cluster, which is only read
+    #[arg(long, help_heading = REHEARSAL)]
+    pub(super) rehearse: bool,
+
+    /// Faults to inject: a document of kind Faults
+    #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]
+    pub(super) fault: Option<PathBuf>,
+
+    /// Write the resulting cluster to a file, as `ds-plan snapshot` does
+    #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]
+    pub(super) save: Option<PathBuf>,
+
+    /// Random seed: the same number gives the same run
+    #[arg(long, value_name = "N", help_heading = REHEARSAL, requires = "rehearse")]
+    #[arg(default_value_t = 0)]
+    pub(super) seed: u64,
 }
 
 /// The flags for the pace and the end of a rollout.

@@ -2,10 +2,9 @@
 //! of the whole run.
 
 use super::session::Session;
-use crate::error::Error;
+use crate::error::{Error, report};
 use crate::exit::Exit;
 use crate::printer::Printer;
-use crate::report;
 
 /// The work on one DaemonSet.
 pub(super) trait InSequence {

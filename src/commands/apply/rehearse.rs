@@ -12,9 +12,10 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use self::usage::Usage;
+use super::cli::Command;
+use super::dispatch::in_session;
 use super::identity;
 use super::session::Session;
-use super::{Command, in_session};
 use crate::connection;
 use crate::error::{Error, RehearsalError};
 use crate::exit::Exit;
@@ -24,30 +25,6 @@ use cluster::{Holder, Scope};
 use daemonset::model::{Faults, Snapshot};
 use embedded::{Rehearsal, Timings, World, on_virtual_time};
 use executor::Interrupt;
-
-/// Heading of the flags of a rehearsal.
-const REHEARSAL: &str = "Rehearsal";
-
-/// The flags of a rehearsal.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(super) struct RehearsalFlags {
-    /// Rehearse on an embedded copy of the live or recorded cluster, which is only read
-    #[arg(long, help_heading = REHEARSAL)]
-    pub(super) rehearse: bool,
-
-    /// Faults to inject: a document of kind Faults
-    #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]
-    fault: Option<PathBuf>,
-
-    /// Write the resulting cluster to a file, as `ds-plan snapshot` does
-    #[arg(long, value_name = "FILE", help_heading = REHEARSAL, requires = "rehearse")]
-    save: Option<PathBuf>,
-
-    /// Random seed: the same number gives the same run
-    #[arg(long, value_name = "N", help_heading = REHEARSAL, requires = "rehearse")]
-    #[arg(default_value_t = 0)]
-    seed: u64,
-}
 
 pub(super) async fn run(
     command: Command,

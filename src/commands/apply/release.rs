@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::approve::{ApprovalRequest, ask, planned, show};
+use super::approve::{ask, show};
 use super::flags::{CommonFlags, NamedFlags};
 use super::in_sequence::{self, InSequence};
 use super::permitted;
+use super::planning::{ApprovalRequest, planned};
 use super::session::{Session, find, unlock};
 use super::{identity, progress};
 use crate::error::Error;

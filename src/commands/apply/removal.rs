@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::approve::{ApprovalRequest, check_not_stale, not_refused, planned};
 use super::flags::CommonFlags;
 use super::in_sequence::InSequence;
+use super::planning::{ApprovalRequest, check_not_stale, not_refused, planned};
 use super::progress::ProgressReporter;
 use super::session::{Session, unlock};
 use crate::error::Error;

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::approve::{ApprovalRequest, Asking, check_not_stale, planned};
+use super::approve::Asking;
 use super::flags::{CommonFlags, NamedFlags};
 use super::in_sequence::{self, InSequence};
 use super::permitted;
+use super::planning::{ApprovalRequest, check_not_stale, planned};
 use super::session::{Session, find, unlock};
 use super::{identity, progress};
 use crate::error::Error;

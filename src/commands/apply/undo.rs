@@ -1,9 +1,10 @@
 //! `ds-apply undo`: rolls back to an earlier template, paced like any other change.
 
-use super::approve::{ApprovalRequest, Approved, Asking, planned};
+use super::approve::{Approved, Asking};
 use super::flags::NamedFlags;
 use super::in_sequence::{self, InSequence};
 use super::permitted;
+use super::planning::{ApprovalRequest, planned};
 use super::session::{Session, find};
 use crate::error::Error;
 use crate::exit::Exit;

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::{Cause, Context, Text, lenient};
+use super::context::{Cause, Context, Text};
+use super::lenient;
 use daemonset::model::{ControllerRef, Interner, Labels, NamespaceName, Uid, null_as_default};
 
 /// `metadata` with annotations.

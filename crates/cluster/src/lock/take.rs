@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::decide::{self, Move};
+use super::fence::Fence;
+use super::options::{LockError, LockOptions, LockWait};
 use super::record::{self, Holder, LeaseRecord};
 use super::renewal::Renewal;
-use super::{Fence, LockError, LockOptions, LockWait};
 use crate::WriteError;
 use crate::request::Requests;
 use daemonset::model::DaemonSetKey;

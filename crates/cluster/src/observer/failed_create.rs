@@ -3,9 +3,25 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::FailedCreate;
 use crate::decode::lenient;
-use daemonset::model::null_as_default;
+use daemonset::model::{Uid, null_as_default};
+
+/// A warning of the DaemonSet controller (upstream: `v1` Event on the DaemonSet).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedCreate {
+    /// The event's name; a repeated event keeps it.
+    pub event: String,
+    /// The uid of the DaemonSet.
+    pub about: Uid,
+    /// The reason, such as `FailedCreate`.
+    pub reason: String,
+    /// The message.
+    pub message: String,
+    /// The number of occurrences.
+    pub count: u32,
+    /// The time of the last occurrence, by the server's clock.
+    pub last: Option<Timestamp>,
+}
 
 /// The longest message that is kept, in characters.
 const MESSAGE_LENGTH: usize = 1_024;

@@ -1,10 +1,23 @@
 //! The lists and watches of one DaemonSet, with selectors as narrow as the server supports.
 
-use super::Target;
 use crate::list::{List, Narrowed};
 use crate::watch::Feed;
 use crate::{Kind, Resource};
-use daemonset::model::{LabelSelector, LabelSelectorRequirement, ManagedBy};
+use daemonset::model::{DaemonSetKey, LabelSelector, LabelSelectorRequirement, ManagedBy};
+
+/// The DaemonSet to observe.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The DaemonSet's key. It need not exist yet.
+    pub key: DaemonSetKey,
+    /// Its manager: decides whether the DaemonSet object or its record is watched.
+    pub managed_by: ManagedBy,
+    /// `spec.selector`: selects pods and revisions. A pod that does not match does not belong to
+    /// the DaemonSet even if it has its owner reference: the controller releases it.
+    pub selector: LabelSelector,
+    /// Whether to watch the events of the DaemonSet too, which RBAC may forbid.
+    pub events: bool,
+}
 
 /// The initial lists of a target; each is then watched.
 pub(super) fn lists(target: &Target) -> Vec<List> {

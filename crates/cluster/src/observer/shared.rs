@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{View, WatchHealth};
+use super::view::{View, WatchHealth};
 use crate::{Clock, Resource};
 
 pub(super) struct Shared {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::client::Body;
 
+use super::failed_create::FailedCreate;
 use super::shared::Shared;
-use super::{FailedCreate, SILENCE};
 use crate::decode::SnapshotBuilder;
 use crate::list::{self, List};
 use crate::live::Decoder;
@@ -28,6 +28,9 @@ pub(super) struct Task {
     pub(super) version: Option<String>,
     pub(super) handler: WatchHandler,
 }
+
+/// The time without an event after which a watch is reopened. Servers send bookmarks every minute.
+pub(super) const SILENCE: Duration = Duration::from_secs(75);
 
 /// The time after which a watch counts as successful.
 const GOOD_LIFE: Duration = Duration::from_secs(1);

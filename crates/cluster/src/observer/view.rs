@@ -1,14 +1,38 @@
 //! Updates the view: sorted lists, changed in place, one object at a time.
 
 use std::cmp::Ordering;
+use std::time::Duration;
 
-use super::{FailedCreate, View};
-use crate::Kind;
+use super::failed_create::FailedCreate;
 use crate::decode::Object;
+use crate::{Kind, Resource};
 use daemonset::model::{DaemonSet, Node, Pod, Revision, Snapshot};
 
 /// The number of warnings that are kept, the newest ones.
 const MAX_FAILED_CREATES: usize = 100;
+
+/// The observed objects at one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Nodes, pods, revisions and the DaemonSet, if it exists. `observed_at` is the server's time.
+    /// Namespaces and the cluster's name are not observed.
+    pub snapshot: Snapshot,
+    /// A counter of the changes of nodes.
+    pub nodes_version: u64,
+    /// The warnings about the DaemonSet, oldest first.
+    pub failed_creates: Vec<FailedCreate>,
+}
+
+/// The health of one watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchHealth {
+    /// The watched resource.
+    pub resource: Resource,
+    /// The time since the last event or bookmark.
+    pub silent: Duration,
+    /// The current error; `None` while the watch works.
+    pub failure: Option<String>,
+}
 
 impl View {
     /// Adds or replaces an object. Returns whether that changed the view: heartbeats do not.

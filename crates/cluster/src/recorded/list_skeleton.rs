@@ -8,14 +8,10 @@ use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 
 use super::batches::Decoders;
-use super::meter::Meter;
+use super::meter::{LARGEST_OBJECT, Meter};
 use super::object_scanner::ObjectScanner;
 use super::place::Place;
 use crate::Kind;
-
-/// The largest object that is read into memory, in bytes. The API server accepts objects of about
-/// 1.5 MiB; indented, they may be several times as large.
-pub(super) const LARGEST_OBJECT: usize = 32 << 20;
 
 /// The state shared by the skeleton and its parser.
 #[derive(Debug, Default)]

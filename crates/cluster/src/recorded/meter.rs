@@ -4,7 +4,9 @@
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 
-use super::list_skeleton::LARGEST_OBJECT;
+/// The largest object that is read into memory, in bytes. The API server accepts objects of about
+/// 1.5 MiB; indented, they may be several times as large.
+pub(super) const LARGEST_OBJECT: usize = 32 << 20;
 
 /// Counts the bytes of one document.
 #[derive(Debug, Default)]

@@ -1,10 +1,11 @@
 //! Checks the permissions of this user before any write (upstream: `SelfSubjectAccessReview`).
 
 use futures::stream::{self, StreamExt};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{WritableCluster, attempted, body};
+use super::WritableCluster;
 use crate::request::Call;
+use crate::write_error::Attempted;
 use crate::{Resource, Verb, WriteError, uri};
 use daemonset::model::NamespaceName;
 
@@ -47,10 +48,10 @@ impl WritableCluster {
         let resource = Resource::AccessReview;
         let call = Call {
             verb: Verb::Create,
-            body: Some(("application/json", body::access_review(access))),
+            body: Some(("application/json", review(access))),
             ..Call::get(resource, uri::collection(resource, None))
         };
-        let attempted = attempted(&call, None, "", true);
+        let attempted = Attempted::by(&call, None, "", true);
         let review: Value = self.requests().write(None, &call, attempted).await?;
         Ok(review["status"]["allowed"] == true)
     }
@@ -64,4 +65,29 @@ impl WritableCluster {
         };
         stream::iter(all).map(one).buffered(AT_ONCE).collect().await
     }
+}
+
+/// The body of a `SelfSubjectAccessReview`.
+fn review(access: &Access) -> Vec<u8> {
+    let Access { verb, resource, namespace, name } = access;
+    let (group, resource) = (resource.group(), resource.name());
+    let (resource, subresource) = match resource.split_once('/') {
+        Some((resource, subresource)) => (resource, Some(subresource)),
+        None => (resource, None),
+    };
+    let mut review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {
+            "verb": verb.as_str(),
+            "group": group,
+            "resource": resource,
+            "namespace": namespace,
+            "name": name,
+        }},
+    });
+    if let Some(subresource) = subresource {
+        review["spec"]["resourceAttributes"]["subresource"] = subresource.into();
+    }
+    review.to_string().into()
 }

@@ -1,4 +1,4 @@
-//! The bodies of patches, deletes and reviews.
+//! The bodies of applies, patches and deletes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,33 +7,21 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 use serde_json::{Value, json};
 
-use super::{Access, Apply};
 use crate::WriteError;
 use daemonset::model::{Cascade, DaemonSet, Uid};
 
-/// The body of a `SelfSubjectAccessReview`.
-pub(super) fn access_review(access: &Access) -> Vec<u8> {
-    let Access { verb, resource, namespace, name } = access;
-    let (group, resource) = (resource.group(), resource.name());
-    let (resource, subresource) = match resource.split_once('/') {
-        Some((resource, subresource)) => (resource, Some(subresource)),
-        None => (resource, None),
-    };
-    let mut review = json!({
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {
-            "verb": verb.as_str(),
-            "group": group,
-            "resource": resource,
-            "namespace": namespace,
-            "name": name,
-        }},
-    });
-    if let Some(subresource) = subresource {
-        review["spec"]["resourceAttributes"]["subresource"] = subresource.into();
-    }
-    review.to_string().into()
+/// A server-side apply of a DaemonSet.
+#[derive(Clone, Copy, Debug)]
+pub struct Apply<'a> {
+    /// The object to apply, without the server's defaults. Its fields will be owned.
+    pub object: &'a Value,
+    /// Whether to force conflicts: take fields from other field managers.
+    pub force: bool,
+    /// The uid as a precondition. Without it, an object that was deleted meanwhile is created
+    /// again.
+    pub uid: Option<&'a Uid>,
+    /// The resource version as a precondition ([`DaemonSet::resource_version`]).
+    pub resource_version: Option<&'a str>,
 }
 
 /// The body of a server-side apply: the object with its preconditions, in JSON that is also valid

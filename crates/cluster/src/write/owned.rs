@@ -7,9 +7,10 @@ use std::fmt::Display;
 
 use serde_json::{Value, json};
 
-use super::{Writer, attempted, body, patch_call};
+use super::{Writer, body, patch_call};
 use crate::request::Call;
 use crate::retry::Repeat;
+use crate::write_error::Attempted;
 use crate::{Error, Kind, Resource, Verb, WriteError, uri};
 use daemonset::model::{FIELD_MANAGER, NamespaceName, Uid};
 
@@ -47,7 +48,7 @@ impl Writer {
             repeat: Repeat::Unwanted,
             ..Call::get(resource, uri::with_query(path, [("fieldManager", manager)]))
         };
-        let attempted = attempted(&call, Some(namespace), "", false);
+        let attempted = Attempted::by(&call, Some(namespace), "", false);
         let created = self.requests.write(Some(&self.fence), &call, attempted).await?;
         Ok(created["metadata"]["name"].as_str().unwrap_or_default().to_owned())
     }
@@ -61,7 +62,7 @@ impl Writer {
         patch["metadata"]["uid"] = it.uid.as_str().into();
         let body = ("application/merge-patch+json", patch.to_string().into());
         let call = patch_call(it.kind, (it.namespace, it.name), body);
-        let attempted = attempted(&call, Some(it.namespace), it.name, false);
+        let attempted = Attempted::by(&call, Some(it.namespace), it.name, false);
         self.requests.write_text(Some(&self.fence), &call, attempted).await.map(drop)
     }
 
@@ -89,7 +90,7 @@ impl Writer {
     ) -> Result<(), WriteError> {
         let resource = Resource::Of(it.kind);
         let call = Call::get(resource, uri::object(resource, it.namespace, it.name));
-        let attempted = attempted(&call, Some(it.namespace), it.name, false);
+        let attempted = Attempted::by(&call, Some(it.namespace), it.name, false);
         let text = self.requests.write_text(Some(&self.fence), &call, attempted).await?;
         let live: Value = serde_json::from_slice(&text).map_err(|error| Error::NotAnAnswer {
             request: call.to_string(),

@@ -8,11 +8,12 @@ use std::fmt::Display;
 
 use serde_json::{Value, json};
 
-use super::{WritableCluster, Writer, attempted, patch_call};
+use super::{WritableCluster, Writer, patch_call};
 use crate::decode::record::{OBJECT_KEY, STATUS_KEY};
 use crate::lock::Fence;
 use crate::request::{Call, Requests};
 use crate::retry::Repeat;
+use crate::write_error::Attempted;
 use crate::{Error, Kind, Resource, Verb, WriteError, uri};
 use daemonset::model::{
     DaemonSet, DaemonSetKey, DaemonSetStatus, FIELD_MANAGER, RECORD_LABEL, Uid, record_name,
@@ -117,7 +118,7 @@ impl Writer {
         let call = patch_call(Kind::DaemonSetRecord, (&key.namespace, &name), body);
         // Only the holder of the lock writes it, so writing it twice is harmless.
         let call = Call { repeat: Repeat::Harmless, ..call };
-        let attempted = attempted(&call, Some(&key.namespace), &name, false);
+        let attempted = Attempted::by(&call, Some(&key.namespace), &name, false);
         self.requests.write_text(Some(&self.fence), &call, attempted).await.map(drop)
     }
 }
@@ -160,7 +161,7 @@ impl Requests {
                 }
             }
         };
-        let attempted = attempted(&call, Some(&key.namespace), &name, dry_run);
+        let attempted = Attempted::by(&call, Some(&key.namespace), &name, dry_run);
         let answer = self.write_text(fence, &call, attempted).await?;
         Ok(self.record_of(&answer)?)
     }

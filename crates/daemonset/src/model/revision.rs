@@ -26,6 +26,22 @@ impl fmt::Display for RevisionNumber {
     }
 }
 
+/// An existing ControllerRevision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionRef {
+    /// Name of the ControllerRevision.
+    pub name: RevisionName,
+    /// Revision number.
+    pub number: RevisionNumber,
+}
+
+impl From<&Revision> for RevisionRef {
+    fn from(revision: &Revision) -> Self {
+        Self { name: revision.name.clone(), number: revision.number }
+    }
+}
+
 /// One `ControllerRevision`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revision {

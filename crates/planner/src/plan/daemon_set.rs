@@ -12,11 +12,12 @@ use super::document::{
     NodePlan, Strategy, Warning, Wave,
 };
 use super::guards::{Judged, guards};
+use super::input::Detail;
 use super::nodes::{self, Described, Outcomes};
 use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
 use super::waves::Schedule;
-use super::{Detail, object, warnings, waves};
+use super::{object, warnings, waves};
 use daemonset::controller::limits::Limits;
 use daemonset::controller::manage::View;
 use daemonset::controller::node_pods::Fleet;

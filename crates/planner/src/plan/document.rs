@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::pause::PausedRollout;
 use daemonset::model::{
-    Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, RevisionName, RevisionNumber,
-    Uid,
+    Cascade, DaemonSetKey, DaemonSetName, ManagedBy, NamespaceName, NodeName, RevisionName,
+    RevisionNumber, RevisionRef, Uid,
 };
 pub(super) use nodes::rounds;
 pub use nodes::{Action, Fate, NodePlan, PodPlan, Wave};
@@ -154,6 +154,23 @@ impl Plan {
 }
 
 impl DaemonSetPlan {
+    /// A guard of this DaemonSet.
+    pub(super) fn guard(
+        &self,
+        code: GuardCode,
+        message: String,
+        allow_flag: Option<&str>,
+        nodes: Vec<NodeName>,
+    ) -> Guard {
+        Guard {
+            code,
+            message,
+            allow_flag: allow_flag.map(str::to_owned),
+            daemon_set: Some(self.key().to_string()),
+            nodes,
+        }
+    }
+
     /// Namespace and name.
     pub fn key(&self) -> DaemonSetKey {
         DaemonSetKey::new(self.namespace.clone(), self.name.clone())
@@ -219,16 +236,6 @@ pub struct RevisionPlan {
     pub target: TargetRevision,
     /// Whether the target revision is new, reused or unchanged.
     pub kind: RevisionKind,
-}
-
-/// An existing ControllerRevision.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RevisionRef {
-    /// Name of the ControllerRevision.
-    pub name: RevisionName,
-    /// Revision number.
-    pub number: RevisionNumber,
 }
 
 /// The revision after the apply.

@@ -109,7 +109,7 @@ fn git_ops(plan: &DaemonSetPlan, live: &DaemonSet) -> Option<Guard> {
         "{product} manages this DaemonSet ({evidence}) and would revert this apply. Let {product} \
          apply `updateStrategy: {{type: OnDelete}}`, and replace the pods with `ds-apply roll`"
     );
-    Some(guard(plan, GuardCode::GitOps, message, None, Vec::new()))
+    Some(plan.guard(GuardCode::GitOps, message, None, Vec::new()))
 }
 
 /// A template that failed is expected to fail again, unless the user passes `--retry`.
@@ -166,7 +166,7 @@ fn selector_change(plan: &DaemonSetPlan) -> Guard {
          DaemonSet, run `kubectl -n {namespace} delete daemonset {name}` (deletes all pods at \
          once) and apply again; to avoid downtime, give the new DaemonSet another name"
     );
-    guard(plan, GuardCode::SelectorChange, message, None, Vec::new())
+    plan.guard(GuardCode::SelectorChange, message, None, Vec::new())
 }
 
 /// The controller deletes the pods of nodes that are no longer eligible all at once, regardless of
@@ -207,7 +207,7 @@ fn mass_eviction(
         "{count} nodes are no longer eligible, and the controller deletes their pods all at once, \
          regardless of the update strategy{not_yet}; at most {allowed} may be unavailable"
     );
-    Some(guard(plan, GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), evicted))
+    Some(plan.guard(GuardCode::MassEviction, message, Some(ALLOW_MASS_EVICTION), evicted))
 }
 
 /// The plan never finishes: the unavailable pods that use up the budget are not replaced by it.
@@ -235,7 +235,7 @@ fn deadlock(
         why_unavailable(daemon_set_view, holders),
         if waiting == 1 { "pod waits" } else { "pods wait" }
     );
-    Some(guard(plan, GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), holders.to_vec()))
+    Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), holders.to_vec()))
 }
 
 /// The reasons why nodes have no available pod, each with its nodes, such as
@@ -266,20 +266,4 @@ fn why_unavailable(daemon_set_view: &DaemonSetView<'_>, holders: &[NodeName]) ->
         }
     });
     groups.collect::<Vec<_>>().join("; ")
-}
-
-fn guard(
-    plan: &DaemonSetPlan,
-    code: GuardCode,
-    message: String,
-    allow_flag: Option<&str>,
-    nodes: Vec<NodeName>,
-) -> Guard {
-    Guard {
-        code,
-        message,
-        allow_flag: allow_flag.map(str::to_owned),
-        daemon_set: Some(format!("{}/{}", plan.namespace, plan.name)),
-        nodes,
-    }
 }

@@ -11,16 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::document::{ApiVersion, ClusterSummary, FieldChange, RevisionRef, Warning};
-use super::object::COMMIT_ANNOTATION;
+use super::document::{ApiVersion, ClusterSummary, FieldChange, Warning};
 use super::{changes, secrets, warnings};
+use crate::annotations::COMMIT_ANNOTATION;
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::revision_data::{Matching, matches, template_of};
 use daemonset::model::{
     DaemonSet, DaemonSetKey, DaemonSetName, NamespaceName, Pod, Revision, RevisionHash,
-    RevisionName, RevisionNumber, Snapshot,
+    RevisionName, RevisionNumber, RevisionRef, Snapshot,
 };
 
 /// History of DaemonSets.
@@ -267,7 +267,5 @@ fn difference(from: &Revision, to: &Revision, show_values: bool) -> RevisionDiff
     if !show_values {
         secrets::mask_pair(&mut before, &mut after);
     }
-    let reference =
-        |revision: &Revision| RevisionRef { name: revision.name.clone(), number: revision.number };
-    RevisionDifference { from: reference(from), to: reference(to), changes, before, after }
+    RevisionDifference { from: from.into(), to: to.into(), changes, before, after }
 }

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::changes::{Side, compare};
 use super::document::{BaseChange, Change, FieldChange};
-use super::pause::{LeftoverPause, ROLLOUT_ANNOTATION};
-use super::prune::SOURCE_ID_ANNOTATION;
+use super::pause::LeftoverPause;
 use super::secrets;
+use crate::annotations::{ROLLOUT_ANNOTATION, SOURCE_ID_ANNOTATION};
 use daemonset::controller::Owner;
 use daemonset::model::mask::{Salt, mask_annotations, mask_template};
 use daemonset::model::{
@@ -25,9 +25,6 @@ const IGNORED_ANNOTATIONS: [&str; 3] =
 /// Prefix of the annotations of `ds-apply`: provenance, the state of a rollout, and the id of the
 /// source.
 const OWN_ANNOTATIONS: &str = "ds-plan.dev/";
-
-/// The commit that a DaemonSet was applied from; its revisions inherit the annotation.
-pub const COMMIT_ANNOTATION: &str = "ds-plan.dev/commit";
 
 /// The same DaemonSets with sensitive values masked as in a masked snapshot, so that they can be
 /// compared with it.

@@ -13,12 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::document::RevisionRef;
-use daemonset::model::{DaemonSet, FIELD_MANAGER, UpdateStrategy, short_commit};
-
-/// The annotation of a DaemonSet whose rollout is paused or aborted; its value is a
-/// [`PausedRollout`] as JSON.
-pub const ROLLOUT_ANNOTATION: &str = "ds-plan.dev/rollout";
+use crate::annotations::ROLLOUT_ANNOTATION;
+use daemonset::model::{DaemonSet, FIELD_MANAGER, RevisionRef, UpdateStrategy, short_commit};
 
 /// The value of the annotation: the rollout in progress, and the strategy to restore.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

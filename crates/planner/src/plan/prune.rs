@@ -11,7 +11,7 @@
 //! planned again under its lock, with the keys of the whole source, and is deleted by uid and
 //! `resourceVersion`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::applied::Applied;
 use super::daemon_set::{Planned, held, strategy, totals};
@@ -22,49 +22,20 @@ use super::document::{
     RevisionPlan, SourceInfo, Warning,
 };
 use super::git_ops::{self, GitOps};
+use super::input::Prune;
 use super::nodes::pod_plan;
 use super::pause::as_declared;
 use super::reason::Reason;
+use crate::annotations::{SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION};
 use daemonset::controller::Owner;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::status;
-use daemonset::model::{
-    Cascade, DaemonSet, DaemonSetKey, FIELD_MANAGER, NamespaceName, NodeName, Pod, Snapshot,
-};
-
-/// The annotation of every DaemonSet applied from a source: its `--source-id`.
-pub const SOURCE_ID_ANNOTATION: &str = "ds-plan.dev/source-id";
-
-/// The annotation with the files and folders of the source, separated by commas.
-pub const SOURCE_PATHS_ANNOTATION: &str = "ds-plan.dev/source-paths";
+use daemonset::model::{Cascade, DaemonSet, DaemonSetKey, FIELD_MANAGER, NodeName, Pod, Snapshot};
 
 /// Flag that allows deleting more than half of the DaemonSets of a source.
 const ALLOW_MASS_DELETION: &str = "--allow-mass-deletion";
 /// Flag that allows deleting a DaemonSet that was applied from other paths.
 const ALLOW_OTHER_SOURCE: &str = "--allow-other-source";
-
-/// Input of pruning: the source, and the DaemonSets that it declares.
-#[derive(Clone, Copy, Debug)]
-pub struct Prune<'a> {
-    /// Id of the source (`--source-id`).
-    pub id: &'a str,
-    /// Whether the pods are deleted with their DaemonSet or orphaned.
-    pub cascade: Cascade,
-    /// Every DaemonSet in the source, including those that are not in the plan.
-    pub declared: &'a BTreeSet<DaemonSetKey>,
-    /// Namespaces in which DaemonSets are pruned, in addition to those of `declared`: those that
-    /// the source creates, and those of `--prune-namespace`.
-    pub namespaces: &'a BTreeSet<NamespaceName>,
-}
-
-impl Prune<'_> {
-    /// Whether DaemonSets of this namespace are pruned. In other namespaces the annotation is not
-    /// trusted: any user who can write DaemonSets there can set it.
-    fn counts_in(&self, namespace: &NamespaceName) -> bool {
-        self.namespaces.contains(namespace)
-            || self.declared.iter().any(|key| key.namespace == *namespace)
-    }
-}
 
 /// The value of [`SOURCE_PATHS_ANNOTATION`] for a source.
 pub fn source_paths(source: &SourceInfo) -> String {

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::{RevisionKind, RevisionPlan, RevisionRef, TargetRevision};
+use super::document::{RevisionKind, RevisionPlan, TargetRevision};
 use crate::classification::Templates;
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::{self, Current, construct, hash_of};
 use daemonset::controller::revision_data::{Matching, matches};
-use daemonset::model::{DaemonSet, Pod, Revision, RevisionHash};
+use daemonset::model::{DaemonSet, Pod, Revision, RevisionHash, RevisionRef};
 
 /// The target revision.
 pub(super) struct Target {
@@ -91,5 +91,5 @@ fn revision_of(live: &DaemonSet, revisions: &Claims<'_, Revision>) -> Option<Rev
     let same = revisions.claimed.iter();
     same.filter(|revision| matches(template, &revision.data, Matching::Tolerant))
         .max_by_key(|revision| revision.number)
-        .map(|revision| RevisionRef { name: revision.name.clone(), number: revision.number })
+        .map(|&revision| revision.into())
 }

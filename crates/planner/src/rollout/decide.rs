@@ -10,10 +10,11 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::effect::{Effect, Purpose};
+use super::effect::Effect;
 use super::event::Failure;
 use super::outcome::{Attempt, ControllerStep, Ending, Outcome, PauseReason};
 use super::progress::Report;
+use super::request::Purpose;
 use super::state::{AllowedActions, Course, State, Stop};
 use super::task::{Goal, Task};
 use super::view::{NodeView, RolloutView};

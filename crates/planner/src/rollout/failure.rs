@@ -11,25 +11,27 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
-use super::effect::{Effect, Purpose};
+use super::effect::Effect;
 use super::forward::is_outdated_for;
 use super::gate;
 use super::outcome::{
     Attempt, Interference, NotAborted, Outcome, PauseReason, PodFailure, RolledBack,
 };
 use super::pace::Paced;
+use super::request::Purpose;
 use super::state::{Creates, Request};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, count};
 use super::waves::Replacer;
 use super::world::World;
-use crate::plan::{PauseState, PausedRollout, RevisionRef, template_digest};
+use crate::plan::{PauseState, PausedRollout, template_digest};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::placement::judge;
 use daemonset::controller::revision_data::template_of;
 use daemonset::model::{
-    DaemonSet, NodeName, OnFailure, PodPlacement, PodTemplate, Revision, UpdateStrategy,
+    DaemonSet, NodeName, OnFailure, PodPlacement, PodTemplate, Revision, RevisionRef,
+    UpdateStrategy,
 };
 
 /// The revision to roll back to, with its template.
@@ -173,8 +175,7 @@ impl<'w> Step<'_, 'w> {
         if self.is_done(Purpose::Abort) {
             return stale(Interference::Pause);
         }
-        let Revision { name, number, .. } = good.revision;
-        let from = RevisionRef { name: name.clone(), number: *number };
+        let from = RevisionRef::from(good.revision);
         let failed = Some(template_digest(target.template.raw()));
         let pause = PausedRollout { failed, ..self.pause(target, PauseState::Aborted, Some(from)) };
         let provenance = Some(Provenance::of(&good.revision.annotations));

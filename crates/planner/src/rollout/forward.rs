@@ -8,22 +8,24 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
-use super::effect::{Effect, Purpose};
+use super::effect::Effect;
 use super::outcome::{Attempt, Interference, Outcome, PauseReason};
 use super::pace::Paced;
+use super::request::Purpose;
 use super::state::{AllowedActions, Course, Request, Stall};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
 use super::waves::{self, Replacer};
 use super::world::World;
+use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::classification::NodeBudget;
-use crate::plan::{PauseState, PausedRollout, ROLLOUT_ANNOTATION, RevisionRef};
+use crate::plan::{PauseState, PausedRollout};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::history::hash_of;
 use daemonset::controller::limits::allows_surge;
 use daemonset::controller::revision_data::{Matching, matches};
-use daemonset::model::{DaemonSet, ManagedBy, Pod, Revision, UpdateStrategy};
+use daemonset::model::{DaemonSet, ManagedBy, Pod, Revision, RevisionRef, UpdateStrategy};
 
 impl<'w> Step<'_, 'w> {
     /// Rolls out the target.
@@ -174,7 +176,7 @@ impl<'w> Step<'_, 'w> {
         } else {
             of_template(live.spec.template.raw(), &claimed).1.pop()
         };
-        from.map(|it| RevisionRef { name: it.name.clone(), number: it.number })
+        from.map(RevisionRef::from)
     }
 
     pub(super) fn pause(

@@ -9,14 +9,11 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::outcome::PodFailure;
-use super::state::{Awaited, Creates, Pods, Waiting};
+use super::state::{Awaited, Creates, GRACE, Pods, Waiting};
 use super::view::{NodeView, PodState, RolloutView};
 use crate::classification::{NodeBudget, has_failed_permanently};
 use crate::plan::not_available;
 use daemonset::model::{NodeName, Pod, PolicySpec};
-
-/// Time for which a permanent failure is tolerated.
-pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
 /// Whether a node without an available pod may have one soon: it is Ready, and its pod, if there is
 /// one, has no permanent failure.

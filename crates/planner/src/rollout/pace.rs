@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::decide::{Halt, Step};
-use super::effect::{Delete, Effect};
+use super::effect::Effect;
 use super::gate;
 use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::Report;
+use super::request::Delete;
 use super::state::{Awaited, Creates, Request, Stall, State};
 use super::task::Target;
 use super::timeouts::without_pod;

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::effect::{Delete, Purpose};
 use super::outcome::PodFailure;
+use super::request::{Delete, Purpose};
 use daemonset::model::{NodeName, RevisionName};
 
 /// One progress report.

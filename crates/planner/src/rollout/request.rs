@@ -1,119 +1,89 @@
-//! Requests: the times at which they may be sent, and the content of a write.
+//! Requests to the API server that a step makes. Data only; the JSON bodies are made in `write`.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decide::{Flow, Halt, Step, is_template};
-use super::effect::{Effect, Precondition, Purpose, Write};
-use super::event::Failure;
-use super::outcome::{Attempt, Outcome, PauseReason};
-use super::progress::Report;
-use super::state::{Failing, Request};
-use super::task::{Provenance, Target};
-use super::world::{is_older, resource_version};
-use crate::plan::PausedRollout;
-use daemonset::model::DaemonSet;
+use super::task::Provenance;
+use crate::plan::{PausedRollout, Reason};
+use daemonset::model::{NodeName, PodName, Uid};
 
-impl Step<'_, '_> {
-    /// Writes `target` with the given template, pause and provenance.
-    pub(super) fn write(
-        &mut self,
-        purpose: Purpose,
-        target: &Target,
-        live: Option<&DaemonSet>,
-        template: Option<Arc<Value>>,
-        pause: Option<PausedRollout>,
-        provenance: Option<Provenance>,
-    ) -> Halt {
-        let strategy = match &pause {
-            Some(_) => serde_json::json!({"type": "OnDelete"}),
-            None => target.declared.value().clone(),
-        };
-        let is_target = |live| is_template(live, target.template.raw());
-        self.send(Write {
-            precondition: live.map_or(Precondition::Absent, unchanged),
-            live: live.map(|live| Arc::clone(&live.raw)),
-            keeps_template: match purpose {
-                Purpose::RestoreStrategy | Purpose::Pause => true,
-                Purpose::Apply => live.is_some_and(is_target),
-                Purpose::Abort => false,
-            },
-            purpose,
-            written: Arc::clone(&target.written),
-            template,
-            strategy,
-            pause,
-            provenance,
-        })
-    }
-
-    pub(super) fn send(&mut self, write: Write) -> Halt {
-        let request = match self.state.writing.request {
-            // The conflicting write has been observed, so retry at once.
-            Request::RetryAt(_) if self.is_overcome(&write.precondition) => {
-                Request::RetryAt(self.now)
-            }
-            request => request,
-        };
-        if let Err(pause) = self.may_go(request, Attempt::Write) {
-            return pause;
-        }
-        self.state.writing.request = Request::Out;
-        self.state.writing.against = Some(write.precondition.clone());
-        self.state.writing.last = Some(write.purpose);
-        self.state.writing.sent.insert(write.purpose);
-        self.report(Report::Writing(write.purpose));
-        self.effects.push(Effect::Write(Box::new(write)));
-        Halt::Wait
-    }
-
-    /// Whether the last write conflicted with an older version than that of this precondition.
-    fn is_overcome(&self, precondition: &Precondition) -> bool {
-        let Some(Failing { request: Attempt::Write, failure: Failure::Conflict, .. }) =
-            self.state.failing
-        else {
-            return false;
-        };
-        let (Some(before), Precondition::Unchanged { resource_version: seen, .. }) =
-            (&self.state.writing.against, precondition)
-        else {
-            return false;
-        };
-        match before {
-            Precondition::Absent => true,
-            Precondition::Unchanged { resource_version: before, .. } => is_older(before, seen),
-        }
-    }
-
-    /// Whether a request may be sent now. A request that has failed for longer than the timeout
-    /// ends the run.
-    pub(super) fn may_go(&mut self, request: Request, attempt: Attempt) -> Flow<()> {
-        match request {
-            Request::Idle => Ok(()),
-            Request::Out => Err(Halt::Wait),
-            Request::RetryAt(at) if self.now < at => {
-                self.wake_at(Some(at));
-                Err(Halt::Wait)
-            }
-            Request::RetryAt(_) => match &self.state.failing {
-                Some(Failing { since, request, failure, last: _ }) if *request == attempt => {
-                    let waited = self.now.duration_since(*since);
-                    if waited < self.timeout() {
-                        return Ok(());
-                    }
-                    let (request, failure) = (*request, failure.clone());
-                    let why = PauseReason::NoAnswer { request, failure, seconds: waited.as_secs() };
-                    Err(Halt::End(Outcome::Paused { why }))
-                }
-                Some(_) | None => Ok(()),
-            },
-        }
-    }
+/// A server-side apply of all fields that `ds-apply` owns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// The condition that the live object must still meet.
+    pub precondition: Precondition,
+    /// The complete live object that the decision is based on.
+    pub live: Option<Arc<Value>>,
+    /// Whether the live pod template must stay: a write that would change it is not sent.
+    pub keeps_template: bool,
+    /// The purpose of the write.
+    pub purpose: Purpose,
+    /// The object to send, before the changes below.
+    pub written: Arc<Value>,
+    /// The pod template that replaces the one in `written`.
+    pub template: Option<Arc<Value>>,
+    /// `spec.updateStrategy`, always set.
+    pub strategy: Value,
+    /// The pause annotation; `None` removes it.
+    pub pause: Option<PausedRollout>,
+    /// Provenance annotations; `None` keeps those of `written`.
+    pub provenance: Option<Provenance>,
 }
 
-/// The precondition that the live object is unchanged.
-pub(super) fn unchanged(live: &DaemonSet) -> Precondition {
-    let resource_version = resource_version(live).to_owned();
-    Precondition::Unchanged { uid: live.uid.clone(), resource_version }
+/// The condition on the live object for a write, which is a compare-and-swap. Without the uid the
+/// write would create a DaemonSet that was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// The object does not exist.
+    Absent,
+    /// It is this object, and no client has written it since.
+    Unchanged {
+        /// `metadata.uid`.
+        uid: Uid,
+        /// `metadata.resourceVersion` of the object that was evaluated.
+        resource_version: String,
+    },
+}
+
+/// The purpose of a write of the DaemonSet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// Apply the target, paused if pods must be replaced.
+    Apply,
+    /// Pause the rollout where it is; the template stays.
+    Pause,
+    /// Abort: the last good template, paused.
+    Abort,
+    /// Restore the declared strategy and remove the pause.
+    RestoreStrategy,
+}
+
+/// A pod to delete, with the reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delete {
+    /// Its name.
+    pub pod: PodName,
+    /// Its uid, a precondition of the request.
+    pub uid: Uid,
+    /// The node it is on.
+    pub node: NodeName,
+    /// The reason for the delete.
+    pub reason: Reason,
+    /// The cost against the budget.
+    pub cost: Cost,
+}
+
+/// The cost of a delete against the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// No cost: the pod is not Ready, and its node already counts as unavailable.
+    Nothing,
+    /// One node becomes unavailable.
+    One {
+        /// Unavailable nodes before the delete.
+        unavailable: u32,
+        /// Nodes that may be unavailable.
+        allowed: u32,
+    },
 }

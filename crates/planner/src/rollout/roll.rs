@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step};
-use super::effect::{Purpose, Write};
 use super::outcome::{Interference, Outcome, PauseReason};
 use super::pace::Paced;
-use super::request::unchanged;
+use super::request::{Purpose, Write};
+use super::send::unchanged;
 use super::state::Course;
 use super::task::Extent;
 use super::waves::Replacer;

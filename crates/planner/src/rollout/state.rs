@@ -6,15 +6,16 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::effect::{Precondition, Purpose};
 use super::event::{Answer, Event, Failure, Written};
-use super::gate::GRACE;
 use super::outcome::{Attempt, ControllerStep, PodFailure, Replaced};
 use super::progress::Progress;
 use super::refusal::is_refusal;
+use super::request::{Precondition, Purpose};
 use super::task::{Goal, Task};
-use crate::plan::RevisionRef;
-use daemonset::model::{NodeName, RevisionName, TextMap, Uid};
+use daemonset::model::{NodeName, RevisionName, RevisionRef, TextMap, Uid};
+
+/// Time for which a permanent failure is tolerated.
+pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
 /// Delay before a failed request is retried.
 const RETRY: SignedDuration = SignedDuration::from_secs(2);

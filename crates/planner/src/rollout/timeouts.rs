@@ -3,10 +3,10 @@
 use jiff::SignedDuration;
 
 use super::decide::{Flow, Halt, Step};
-use super::effect::Purpose;
-use super::gate::GRACE;
 use super::outcome::{ControllerStep, Outcome, PauseReason};
 use super::progress::Report;
+use super::request::Purpose;
+use super::state::GRACE;
 use super::state::Stall;
 use super::view::{NodeView, PodState, RolloutView};
 use super::world::{is_older, resource_version};

@@ -9,8 +9,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::effect::{Cost, Delete};
 use super::outcome::ControllerStep;
+use super::request::{Cost, Delete};
 use super::state::{Request, Stall, State};
 use super::task::Extent;
 use super::view::{NodeView, PodState, RolloutView, count};

@@ -3,13 +3,11 @@
 
 use serde_json::{Map, Value};
 
-use super::effect::Write;
+use super::request::Write;
 use super::task::Provenance;
-use crate::plan::{COMMIT_ANNOTATION, ROLLOUT_ANNOTATION, keeps_template, owned, settled};
+use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
+use crate::plan::{keeps_template, owned, settled};
 use daemonset::model::{CHANGE_CAUSE_ANNOTATION, Labels};
-
-/// The digest of the plan that a DaemonSet was applied by; its revisions inherit the annotation.
-pub const PLAN_DIGEST_ANNOTATION: &str = "ds-plan.dev/plan-digest";
 
 /// Separator between the values of an annotation of a revision that was live several times, oldest
 /// first.

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{change, node, outdated, plan};
-use daemonset::model::RevisionNumber;
+use daemonset::model::{RevisionNumber, RevisionRef};
 use planner::plan::{
     Action, ApiVersion, Change, Classified, DaemonSetDiff, DaemonSetDrift, DaemonSetHistory,
     Deviation, Diff, DiffKind, Drift, DriftKind, DriftTotals, History, HistoryKind, LeftoverPause,
-    NodeDrift, PauseState, PausedRollout, Reason, RevisionDifference, RevisionEntry, RevisionRef,
+    NodeDrift, PauseState, PausedRollout, Reason, RevisionDifference, RevisionEntry,
     WriteOperation, Writer,
 };
 

@@ -190,7 +190,7 @@ fn a_folder_to_render_is_skipped_with_its_sub_folders() {
 fn large_files_matter_only_if_wanted() {
     let fixture = with(&["a.yaml"]);
     fixture.write("work/lock.json", &"x".repeat(FILE_LIMIT + 1));
-    assert_eq!(fixture.read_in("work", &files(&["."], false)).unwrap().passed_over, 1);
+    assert_eq!(fixture.read_in("work", &files(&["."], false)).unwrap().unwanted, 1);
     fixture.write("work/b.json", &"wanted".repeat(FILE_LIMIT / 6 + 1));
     assert_eq!(error(&fixture, &["."]), "`b.json` is larger than 3 MiB");
 }

@@ -16,7 +16,7 @@ use git2::{Repository, RepositoryInitOptions};
 use sha2::{Digest, Sha256};
 
 use crate::location::Remote;
-use crate::{Error, Surroundings, shown};
+use crate::{Environment, Error, shown};
 
 /// Each fetch adds a pack; a copy with this many is created again instead of repacked.
 const PACKS: usize = 64;
@@ -31,8 +31,11 @@ pub(super) struct Cache {
 impl Cache {
     /// Waits until no other run uses the copy of this URL, at most for twice the timeout of a git
     /// call. The copy is locked until the file is dropped.
-    pub(super) fn lock(remote: &Remote, around: &Surroundings<'_>) -> Result<(Self, File), Error> {
-        let all = around.cache_dir.as_ref().ok_or(Error::NoCache)?;
+    pub(super) fn lock(
+        remote: &Remote,
+        environment: &Environment<'_>,
+    ) -> Result<(Self, File), Error> {
+        let all = environment.cache_dir.as_ref().ok_or(Error::NoCache)?;
         let all = all.join("ds-plan").join("repositories");
         create_private(&all).map_err(|source| failed(&all, source))?;
         let name = digest(&remote.shown);
@@ -44,7 +47,7 @@ impl Cache {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::Error(source)) => return Err(failed(&lock, source)),
-                Err(TryLockError::WouldBlock) if waited > around.git.timeout * 2 => {
+                Err(TryLockError::WouldBlock) if waited > environment.git.timeout * 2 => {
                     return Err(Error::CacheBusy { url: remote.shown.clone() });
                 }
                 Err(TryLockError::WouldBlock) => {

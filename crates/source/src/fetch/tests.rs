@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::http_backend::{Mode, Server};
 use crate::fixture::{Fixture, names, revision};
-use crate::{Error, Git, GitRequest, Read, Request, Surroundings, read};
+use crate::{Environment, Error, Git, GitRequest, Read, Request, read};
 
 /// A repository of two commits, and its server.
 struct World {

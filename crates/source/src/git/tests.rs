@@ -3,9 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
+use git2::{ObjectType, Oid};
+
 use super::*;
 use crate::fixture::{Fixture, WANTED, names, paths, revision};
-use crate::{Request, Warning};
+use crate::tree::SEARCH_LIMIT;
+use crate::{FILE_LIMIT, Request, Warning};
 
 fn error(result: Result<Read, Error>) -> String {
     result.unwrap_err().to_string()
@@ -404,7 +407,7 @@ fn large_files_matter_only_if_wanted() {
     let fixture = Fixture::with_commit(&["a.yaml"]);
     fixture.write("work/lock.json", &"x".repeat(FILE_LIMIT + 1));
     fixture.commit(&[], "lock");
-    assert_eq!(fixture.read_head().unwrap().passed_over, 1);
+    assert_eq!(fixture.read_head().unwrap().unwanted, 1);
     fixture.write("work/b.json", &"wanted".repeat(FILE_LIMIT / 6 + 1));
     fixture.commit(&[], "large");
     assert_eq!(error(fixture.read_head()), "`b.json` is larger than 3 MiB");

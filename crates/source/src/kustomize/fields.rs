@@ -8,7 +8,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Problem, shown};
+use super::problem::Problem;
+use super::shown;
 
 /// Required type of a path's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 
-use super::nodes;
 use planner::rollout::Replaced;
 
 /// Number of the slowest nodes that are listed.
@@ -72,6 +71,11 @@ pub(super) fn data(one: &Replaced) -> Value {
         "node": node, "wave": wave, "seconds": seconds, "oldPodGoneAfter": leaving,
         "restarts": restarts,
     })
+}
+
+/// A number of nodes, in words.
+pub(super) fn nodes(count: usize) -> String {
+    format!("{count} node{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

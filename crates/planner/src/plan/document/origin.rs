@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use daemonset::model::{Cascade, NamespaceName, Uid};
+use daemonset::model::{Cascade, ClusterInfo, NamespaceName, Snapshot, Uid};
 
 /// Origin of the manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -59,4 +59,18 @@ pub struct ClusterSummary {
     /// File of the recorded snapshot; none when the cluster was read live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
+}
+
+impl From<&Snapshot> for ClusterSummary {
+    fn from(snapshot: &Snapshot) -> Self {
+        let ClusterInfo { name, uid, version, file } = snapshot.cluster.clone();
+        Self {
+            name,
+            uid,
+            version,
+            observed_at: snapshot.observed_at,
+            nodes: u32::try_from(snapshot.nodes.len()).unwrap_or(u32::MAX),
+            snapshot: file,
+        }
+    }
 }

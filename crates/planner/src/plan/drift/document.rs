@@ -6,14 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::coded::Coded;
-use crate::plan::document::{
-    ApiVersion, ClusterSummary, FieldChange, RevisionRef, SourceInfo, Warning,
-};
+use crate::plan::document::{ApiVersion, ClusterSummary, FieldChange, SourceInfo, Warning};
 use crate::plan::pause::{LeftoverPause, PauseState, PausedRollout};
 use crate::plan::reason::Reason;
 use crate::plan::writers::Writer;
 use daemonset::model::{
-    DaemonSetName, NamespaceName, NodeName, PodName, RevisionName, RevisionNumber,
+    DaemonSetName, NamespaceName, NodeName, PodName, RevisionName, RevisionNumber, RevisionRef,
 };
 
 /// A drift report: the deviations of every DaemonSet of the source.

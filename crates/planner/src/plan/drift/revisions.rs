@@ -6,11 +6,10 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::document::Deviation;
-use crate::plan::document::RevisionRef;
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::revision_data::{Matching, matches};
-use daemonset::model::{DaemonSet, Revision, RevisionName, RevisionNumber};
+use daemonset::model::{DaemonSet, Revision, RevisionName, RevisionNumber, RevisionRef};
 
 /// Maximum lifetime of an intermediate revision that counts as a side effect of one action.
 const ONE_ACTION: SignedDuration = SignedDuration::from_secs(10);
@@ -50,11 +49,11 @@ pub(super) fn own<'a>(owner: &Owner<'_>, namespace: &'a [Revision]) -> Vec<&'a R
 /// `dedupCurHistories`).
 fn duplicates(own: &[&Revision]) -> Vec<Deviation> {
     let mut found = Vec::new();
-    for (at, revision) in own.iter().enumerate() {
-        let stays = own[at + 1..].iter().rfind(|other| other.data == revision.data);
+    for (at, &revision) in own.iter().enumerate() {
+        let stays = own[at + 1..].iter().copied().rfind(|other| other.data == revision.data);
         found.extend(stays.map(|of| Deviation::RevisionDuplicate {
-            revision: reference(revision),
-            of: reference(of),
+            revision: RevisionRef::from(revision),
+            of: RevisionRef::from(of),
         }));
     }
     found
@@ -87,14 +86,14 @@ fn orphaned<'a>(
         namespace.iter().filter(|revision| owner.spec.selector.matches(&revision.labels));
     matching
         .filter(move |revision| is_orphan(revision))
-        .map(|revision| Deviation::RevisionOrphaned { revision: reference(revision) })
+        .map(|revision| Deviation::RevisionOrphaned { revision: RevisionRef::from(revision) })
 }
 
 /// The middle one of three revisions, if it mixes the other two and was replaced at once: the
 /// result of `kubectl apply --server-side` on an object that was applied on the client side, which
 /// first adds new fields and then removes old ones.
 fn mixed(three: &[&Revision]) -> Option<Deviation> {
-    let [older, middle, newer] = three else { return None };
+    let &[older, middle, newer] = three else { return None };
     let lived = newer.created?.duration_since(middle.created?);
     if lived.is_negative() || lived > ONE_ACTION {
         return None;
@@ -105,9 +104,9 @@ fn mixed(three: &[&Revision]) -> Option<Deviation> {
         mid.iter().any(|leaf| of.contains(leaf) && !other.contains(leaf))
     };
     (made_of_both && only(&old, &new) && only(&new, &old)).then(|| Deviation::RevisionMixed {
-        revision: reference(middle),
-        older: reference(older),
-        newer: reference(newer),
+        revision: RevisionRef::from(middle),
+        older: RevisionRef::from(older),
+        newer: RevisionRef::from(newer),
     })
 }
 
@@ -136,8 +135,4 @@ fn collect(value: &Value, path: &str, found: &mut BTreeSet<String>) {
             found.insert(format!("{path}={value}"));
         }
     }
-}
-
-fn reference(revision: &Revision) -> RevisionRef {
-    RevisionRef { name: revision.name.clone(), number: revision.number }
 }

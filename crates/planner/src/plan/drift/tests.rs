@@ -5,11 +5,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::annotations::ROLLOUT_ANNOTATION;
+use crate::plan::PauseState;
 use crate::plan::tests::{desired, settle, settled, snapshot};
-use crate::plan::{PauseState, ROLLOUT_ANNOTATION, RevisionRef};
 use daemonset::controller::test_cluster::{Cluster, at, labels, node, taint};
 use daemonset::model::{
-    PodPhase, Snapshot, TEMPLATE_GENERATION_ANNOTATION, TEMPLATE_GENERATION_LABEL, UpdateStrategy,
+    PodPhase, RevisionRef, Snapshot, TEMPLATE_GENERATION_ANNOTATION, TEMPLATE_GENERATION_LABEL,
+    UpdateStrategy,
 };
 
 fn found(snapshot: &Snapshot, desired: &DesiredDaemonSet) -> Drift {

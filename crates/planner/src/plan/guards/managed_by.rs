@@ -1,7 +1,6 @@
 //! The controller that manages a DaemonSet: the DaemonSet controller, or `ds-apply` with a record.
 //! Never both: each would create its own pods on every node. Not here: how either of them works.
 
-use super::guard;
 use crate::plan::document::{DaemonSetPlan, Guard, GuardCode};
 use crate::plan::record::written_by_others;
 use daemonset::model::{
@@ -15,7 +14,7 @@ pub(super) fn other(
     snapshot: &Snapshot,
 ) -> Option<Guard> {
     let key = plan.key();
-    let refused = |message: String| guard(plan, GuardCode::ManagedBy, message, None, Vec::new());
+    let refused = |message: String| plan.guard(GuardCode::ManagedBy, message, None, Vec::new());
     if let Some(Unreadable { namespace: _, name, reason, .. }) = snapshot.unreadable_record(&key) {
         return Some(refused(format!(
             "the record of {key}, ConfigMap {name}, cannot be read ({reason}): another client \

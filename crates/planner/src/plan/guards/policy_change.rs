@@ -1,7 +1,6 @@
 //! Guard of a pull request that deletes or loosens its own RolloutPolicy: the limits before and
 //! after the merge.
 
-use super::guard;
 use crate::plan::document::{DaemonSetPlan, Guard, GuardCode, Strategy};
 use daemonset::model::{DesiredDaemonSet, LoosenedPolicy, PolicySpec};
 
@@ -24,7 +23,7 @@ pub(super) fn policy_change(plan: &DaemonSetPlan, desired: &DesiredDaemonSet) ->
          {before}; after: {after}. This plan uses the policy from before the merge; \
          have its owners review the policy change separately"
     );
-    Some(guard(plan, GuardCode::PolicyChange, message, None, Vec::new()))
+    Some(plan.guard(GuardCode::PolicyChange, message, None, Vec::new()))
 }
 
 /// The number of nodes that may be unavailable at once, in words.

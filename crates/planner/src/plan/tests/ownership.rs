@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::plan::{FieldOwner, PauseState, PausedRollout, ROLLOUT_ANNOTATION, template_digest};
+use crate::annotations::ROLLOUT_ANNOTATION;
+use crate::plan::{FieldOwner, PauseState, PausedRollout, template_digest};
 
 /// The live object with `manager` as its only field manager.
 fn owned_by(snapshot: &mut Snapshot, manager: &str, operation: &str) {

@@ -1,6 +1,7 @@
 //! DaemonSets that were applied from a source and are no longer in it.
 
 use super::*;
+use crate::annotations::{ROLLOUT_ANNOTATION, SOURCE_ID_ANNOTATION, SOURCE_PATHS_ANNOTATION};
 use daemonset::model::{Cascade, DaemonSetKey, NamespaceName, Pod, Uid};
 
 /// `default/NAME` with a pod on each of two nodes, applied by `manager` from `paths` of this

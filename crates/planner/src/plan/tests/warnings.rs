@@ -1,6 +1,7 @@
 //! Warnings of plans.
 
 use super::*;
+use daemonset::model::{DaemonSetKey, NodeName};
 
 #[test]
 fn daemon_sets_with_the_same_host_port_are_warned_about() {

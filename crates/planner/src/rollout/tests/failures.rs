@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
-use crate::plan::{COMMIT_ANNOTATION, PauseState, template_digest};
+use crate::annotations::COMMIT_ANNOTATION;
+use crate::plan::{PauseState, template_digest};
 use crate::rollout::{
     Event, Extent, Goal, NotAborted, Outcome, PauseReason, PodFailure, Purpose, RolledBack, Target,
 };

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::run::{Post, Run};
 use super::sim::{Fate, Sim, on_delete, rolling};
-use crate::plan::{PauseState, ROLLOUT_ANNOTATION};
+use crate::annotations::ROLLOUT_ANNOTATION;
+use crate::plan::PauseState;
 use crate::rollout::{
     AllowedActions, Answer, Attempt, ControllerStep, Event, Failure, Interference, Outcome,
     PauseReason, Purpose,

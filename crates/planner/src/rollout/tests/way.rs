@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::run::{Post, Run, declared, target, task};
 use super::sim::{Fate, Sim, on_delete, rolling, surging};
-use crate::plan::{COMMIT_ANNOTATION, PauseState, Reason, Wave};
+use crate::annotations::COMMIT_ANNOTATION;
+use crate::plan::{PauseState, Reason, Wave};
 use crate::rollout::{Extent, Goal, Outcome, Precondition, Purpose, Report, first_write};
 use daemonset::model::{IntOrPercent, MinReady, REVISION_HASH_LABEL, Ramp};
 

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::plan::{
-    COMMIT_ANNOTATION, PauseState, PausedRollout, ROLLOUT_ANNOTATION, RevisionRef, keeps_template,
-    record_after,
-};
+use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
+use crate::plan::{PauseState, PausedRollout, keeps_template, record_after};
 use crate::rollout::world::is_older;
-use crate::rollout::write::{PLAN_DIGEST_ANNOTATION, provenance};
+use crate::rollout::write::provenance;
 use crate::rollout::{Precondition, Provenance, Purpose, Write};
-use daemonset::model::{Labels, RevisionNumber};
+use daemonset::model::{Labels, RevisionNumber, RevisionRef};
 
 fn pause() -> PausedRollout {
     PausedRollout {

@@ -7,14 +7,14 @@ fn surroundings<'a>(
     program: impl Into<OsString>,
     cache_dir: Option<PathBuf>,
     stdin: &'a mut std::io::Empty,
-) -> Surroundings<'a> {
+) -> Environment<'a> {
     let git = Git {
         program: program.into(),
         environment: world.fixture.environment(),
         terminal: false,
         timeout: Duration::from_mins(1),
     };
-    Surroundings {
+    Environment {
         current_dir: world.fixture.path("home"),
         cache_dir,
         stdin,
@@ -47,8 +47,8 @@ fn missing_prerequisites_are_reported() {
         ),
     ] {
         let mut stdin = std::io::empty();
-        let mut around = surroundings(&world, program, cache_dir, &mut stdin);
-        let error = read(&request, &|_| true, &mut around).unwrap_err().to_string();
+        let mut environment = surroundings(&world, program, cache_dir, &mut stdin);
+        let error = read(&request, &|_| true, &mut environment).unwrap_err().to_string();
         assert_eq!(error.replace(world.fixture.path("").to_str().unwrap(), "/"), expected);
     }
 }

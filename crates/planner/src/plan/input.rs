@@ -1,0 +1,105 @@
+//! What a plan is made from.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::document::{SourceInfo, Warning};
+use daemonset::model::{
+    Cascade, DaemonSet, DaemonSetKey, DesiredDaemonSet, NamespaceName, NodeName, Snapshot,
+};
+
+/// Input of a plan.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    /// Snapshot of the cluster.
+    pub snapshot: &'a Snapshot,
+    /// The DaemonSets of the source, each once.
+    pub desired: &'a [DesiredDaemonSet],
+    /// Namespaces in the source. A plan does not create them, but applying the whole source does.
+    pub created_namespaces: &'a BTreeSet<NamespaceName>,
+    /// Field managers whose fields are overwritten or removed (`--force-conflicts`), in addition
+    /// to those in conflict.
+    pub force_conflicts: &'a BTreeSet<String>,
+    /// Pruning of DaemonSets that were applied from the source and are no longer in it; `None`
+    /// keeps them.
+    pub prune: Option<Prune<'a>>,
+    /// The DaemonSets at the merge base of a pull request, to show its own changes.
+    pub base: Option<&'a [DesiredDaemonSet]>,
+    /// Origin of the manifests.
+    pub source: SourceInfo,
+    /// Warnings from reading the source.
+    pub warnings: Vec<Warning>,
+    /// Time at which the plan is made.
+    pub created_at: Timestamp,
+    /// Level of detail of the document.
+    pub detail: Detail,
+}
+
+impl<'a> Input<'a> {
+    /// Input for these DaemonSets on this cluster, with defaults for everything else.
+    pub fn of(snapshot: &'a Snapshot, desired: &'a [DesiredDaemonSet]) -> Self {
+        Self {
+            snapshot,
+            desired,
+            created_namespaces: const { &BTreeSet::new() },
+            force_conflicts: const { &BTreeSet::new() },
+            prune: None,
+            base: None,
+            source: SourceInfo::default(),
+            warnings: Vec::new(),
+            created_at: snapshot.observed_at,
+            detail: Detail::default(),
+        }
+    }
+}
+
+/// Input of pruning: the source, and the DaemonSets that it declares.
+#[derive(Clone, Copy, Debug)]
+pub struct Prune<'a> {
+    /// Id of the source (`--source-id`).
+    pub id: &'a str,
+    /// Whether the pods are deleted with their DaemonSet or orphaned.
+    pub cascade: Cascade,
+    /// Every DaemonSet in the source, including those that are not in the plan.
+    pub declared: &'a BTreeSet<DaemonSetKey>,
+    /// Namespaces in which DaemonSets are pruned, in addition to those of `declared`: those that
+    /// the source creates, and those of `--prune-namespace`.
+    pub namespaces: &'a BTreeSet<NamespaceName>,
+}
+
+impl Prune<'_> {
+    /// Whether DaemonSets of this namespace are pruned. In other namespaces the annotation is not
+    /// trusted: any user who can write DaemonSets there can set it.
+    pub(super) fn counts_in(&self, namespace: &NamespaceName) -> bool {
+        self.namespaces.contains(namespace)
+            || self.declared.iter().any(|key| key.namespace == *namespace)
+    }
+}
+
+/// Level of detail of a plan. It changes neither the planned actions nor the digest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// Whether nodes with nothing to do are included.
+    pub all_nodes: bool,
+    /// Whether values that may be secret are shown.
+    pub show_values: bool,
+}
+
+/// An object that does not exist in the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotFound {
+    /// No DaemonSet with this namespace and name.
+    #[error("the cluster has no DaemonSet {0}")]
+    DaemonSet(DaemonSetKey),
+    /// No node with this name.
+    #[error("the cluster has no node {0}")]
+    Node(NodeName),
+}
+
+pub(super) fn find_daemon_set<'a>(
+    snapshot: &'a Snapshot,
+    key: &DaemonSetKey,
+) -> Result<&'a DaemonSet, NotFound> {
+    snapshot.daemon_set(key).ok_or_else(|| NotFound::DaemonSet(key.clone()))
+}

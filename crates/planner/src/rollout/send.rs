@@ -1,0 +1,120 @@
+//! Sends requests: the times at which they may be sent, and the content of a write.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::decide::{Flow, Halt, Step, is_template};
+use super::effect::Effect;
+use super::event::Failure;
+use super::outcome::{Attempt, Outcome, PauseReason};
+use super::progress::Report;
+use super::request::{Precondition, Purpose, Write};
+use super::state::{Failing, Request};
+use super::task::{Provenance, Target};
+use super::world::{is_older, resource_version};
+use crate::plan::PausedRollout;
+use daemonset::model::DaemonSet;
+
+impl Step<'_, '_> {
+    /// Writes `target` with the given template, pause and provenance.
+    pub(super) fn write(
+        &mut self,
+        purpose: Purpose,
+        target: &Target,
+        live: Option<&DaemonSet>,
+        template: Option<Arc<Value>>,
+        pause: Option<PausedRollout>,
+        provenance: Option<Provenance>,
+    ) -> Halt {
+        let strategy = match &pause {
+            Some(_) => serde_json::json!({"type": "OnDelete"}),
+            None => target.declared.value().clone(),
+        };
+        let is_target = |live| is_template(live, target.template.raw());
+        self.send(Write {
+            precondition: live.map_or(Precondition::Absent, unchanged),
+            live: live.map(|live| Arc::clone(&live.raw)),
+            keeps_template: match purpose {
+                Purpose::RestoreStrategy | Purpose::Pause => true,
+                Purpose::Apply => live.is_some_and(is_target),
+                Purpose::Abort => false,
+            },
+            purpose,
+            written: Arc::clone(&target.written),
+            template,
+            strategy,
+            pause,
+            provenance,
+        })
+    }
+
+    pub(super) fn send(&mut self, write: Write) -> Halt {
+        let request = match self.state.writing.request {
+            // The conflicting write has been observed, so retry at once.
+            Request::RetryAt(_) if self.is_overcome(&write.precondition) => {
+                Request::RetryAt(self.now)
+            }
+            request => request,
+        };
+        if let Err(pause) = self.may_go(request, Attempt::Write) {
+            return pause;
+        }
+        self.state.writing.request = Request::Out;
+        self.state.writing.against = Some(write.precondition.clone());
+        self.state.writing.last = Some(write.purpose);
+        self.state.writing.sent.insert(write.purpose);
+        self.report(Report::Writing(write.purpose));
+        self.effects.push(Effect::Write(Box::new(write)));
+        Halt::Wait
+    }
+
+    /// Whether the last write conflicted with an older version than that of this precondition.
+    fn is_overcome(&self, precondition: &Precondition) -> bool {
+        let Some(Failing { request: Attempt::Write, failure: Failure::Conflict, .. }) =
+            self.state.failing
+        else {
+            return false;
+        };
+        let (Some(before), Precondition::Unchanged { resource_version: seen, .. }) =
+            (&self.state.writing.against, precondition)
+        else {
+            return false;
+        };
+        match before {
+            Precondition::Absent => true,
+            Precondition::Unchanged { resource_version: before, .. } => is_older(before, seen),
+        }
+    }
+
+    /// Whether a request may be sent now. A request that has failed for longer than the timeout
+    /// ends the run.
+    pub(super) fn may_go(&mut self, request: Request, attempt: Attempt) -> Flow<()> {
+        match request {
+            Request::Idle => Ok(()),
+            Request::Out => Err(Halt::Wait),
+            Request::RetryAt(at) if self.now < at => {
+                self.wake_at(Some(at));
+                Err(Halt::Wait)
+            }
+            Request::RetryAt(_) => match &self.state.failing {
+                Some(Failing { since, request, failure, last: _ }) if *request == attempt => {
+                    let waited = self.now.duration_since(*since);
+                    if waited < self.timeout() {
+                        return Ok(());
+                    }
+                    let (request, failure) = (*request, failure.clone());
+                    let why = PauseReason::NoAnswer { request, failure, seconds: waited.as_secs() };
+                    Err(Halt::End(Outcome::Paused { why }))
+                }
+                Some(_) | None => Ok(()),
+            },
+        }
+    }
+}
+
+/// The precondition that the live object is unchanged.
+pub(super) fn unchanged(live: &DaemonSet) -> Precondition {
+    let resource_version = resource_version(live).to_owned();
+    Precondition::Unchanged { uid: live.uid.clone(), resource_version }
+}
