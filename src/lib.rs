@@ -24,6 +24,7 @@ mod hints;
 mod input;
 mod invocation;
 mod label_selector;
+mod output;
 mod printer;
 mod prune;
 mod shell;

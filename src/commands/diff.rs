@@ -1,7 +1,5 @@
 //! `ds-plan diff`: the live objects compared with the result of applying the source.
 
-use clap::ValueEnum;
-
 use crate::comparison::{self, Compared};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -9,11 +7,10 @@ use crate::flags::{
     CommentFlags, GlobalFlags, NarrowFlags, OwnershipFlags, SourceFlags, ValueFlags, heading,
 };
 use crate::input::Desired;
+use crate::output::{self, Format, Options, formats};
 use crate::prune::{self, PruneFlags};
 use crate::shell::Shell;
-use crate::warnings;
 use planner::plan::{self, Diff};
-use render::{self, MarkdownOptions};
 
 /// Show what applying the source would change in live DaemonSets
 ///
@@ -35,6 +32,7 @@ pub(crate) struct Args {
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(value_parser = formats([Format::Text, Format::Json, Format::Yaml, Format::Markdown]))]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
 
@@ -49,19 +47,12 @@ pub(crate) struct Args {
     detailed_exitcode: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-    Yaml,
-    Markdown,
-}
-
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let markdown = args.comment.options(args.output == Format::Markdown, false, &[])?;
     let diff = read_and_decide(args, global, shell).await?;
     let changes = args.detailed_exitcode && diff.has_changes();
-    show(diff, &markdown, args, shell)?;
+    let options = Options { format: args.output, verbose: false, markdown: &markdown, nodes: &[] };
+    output::print(diff, &options, shell)?;
     Ok(if changes { Exit::Changes } else { Exit::Done })
 }
 
@@ -79,22 +70,4 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
         warnings,
         show_values: args.values.show_values,
     }))
-}
-
-fn show(
-    mut diff: Diff,
-    markdown: &MarkdownOptions,
-    args: &Args,
-    shell: &Shell,
-) -> Result<(), Error> {
-    let text = match args.output {
-        Format::Text => {
-            warnings::print(&std::mem::take(&mut diff.warnings), shell.printer);
-            render::diff_text(&diff, &shell.text_options(false))
-        }
-        Format::Json => render::json(&diff)?,
-        Format::Yaml => render::yaml(&diff)?,
-        Format::Markdown => render::diff_markdown(&diff, markdown),
-    };
-    shell.printer.out(text).map_err(Error::Output)
 }

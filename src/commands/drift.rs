@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ValueEnum, ValueHint};
+use clap::ValueHint;
 
+use crate::atomic_write;
 use crate::comparison::{self, Compared};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -11,12 +12,12 @@ use crate::flags::{
     CommentFlags, GlobalFlags, NarrowFlags, SourceFlags, ValueFlags, VerbosityFlags, heading,
 };
 use crate::input::Desired;
+use crate::output::{self, Format, Options, formats};
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
-use crate::{atomic_write, warnings};
 use daemonset::model::Node;
 use planner::plan::{self, Drift, Measured};
-use render::{self, HtmlOptions, MarkdownOptions};
+use render::{self, HtmlOptions};
 
 /// Report drift: where the cluster differs from the source, and which client caused it
 ///
@@ -37,6 +38,7 @@ pub(crate) struct Args {
     ///
     /// `html` is a self-contained page, with a map of the fleet and a searchable table of nodes.
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(value_parser = formats(Format::ALL))]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
 
@@ -64,16 +66,6 @@ pub(crate) struct Args {
     values: ValueFlags,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-    Yaml,
-    Markdown,
-    Html,
-    Name,
-}
-
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let is_markdown = args.output == Format::Markdown;
     let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &[])?;
@@ -87,7 +79,9 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
         let written = atomic_write::write(file, &render::drift_html(&drift, &html)?);
         written.map_err(|source| Error::Save { file: file.clone(), source })?;
     }
-    show(drift, &markdown, html, args, shell)?;
+    let verbose = args.verbosity.verbose;
+    let options = Options { format: args.output, verbose, markdown: &markdown, nodes: &nodes };
+    output::print(drift, &options, shell)?;
     Ok(exit)
 }
 
@@ -122,28 +116,4 @@ async fn read_and_decide(
 fn save(measured: &[Measured], file: &Path, shell: &Shell) -> Result<(), Error> {
     let written = atomic_write::write_for_all(file, &render::metrics(measured, shell.now)?);
     written.map_err(|source| Error::Save { file: file.to_owned(), source })
-}
-
-fn show(
-    mut drift: Drift,
-    markdown: &MarkdownOptions,
-    html: HtmlOptions<'_>,
-    args: &Args,
-    shell: &Shell,
-) -> Result<(), Error> {
-    match args.output {
-        Format::Text | Format::Name => {
-            warnings::print(&std::mem::take(&mut drift.warnings), shell.printer);
-        }
-        Format::Json | Format::Yaml | Format::Markdown | Format::Html => {}
-    }
-    let text = match args.output {
-        Format::Text => render::drift_text(&drift, &shell.text_options(args.verbosity.verbose)),
-        Format::Json => render::json(&drift)?,
-        Format::Yaml => render::yaml(&drift)?,
-        Format::Markdown => render::drift_markdown(&drift, markdown),
-        Format::Html => render::drift_html(&drift, &html)?,
-        Format::Name => render::drift_name(&drift),
-    };
-    shell.printer.out(text).map_err(Error::Output)
 }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use clap::ValueEnum;
-
 use crate::connection::{self, Connection};
 use crate::container_log;
 use crate::error::{Error, Place};
 use crate::exit::Exit;
 use crate::flags::{GlobalFlags, heading};
+use crate::output::{self, Format, formats};
 use crate::shell::Shell;
 use cluster::Scope;
 use daemonset::model::{DaemonSetKey, NodeName, Snapshot};
@@ -33,20 +32,14 @@ pub(crate) struct Args {
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(value_parser = formats([Format::Text, Format::Json, Format::Yaml]))]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-    Yaml,
-}
-
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let explanation = read_and_decide(args, global, shell).await?;
-    show(&explanation, args, shell)?;
+    output::print_plain(explanation, args.output, false, shell)?;
     Ok(Exit::Done)
 }
 
@@ -95,13 +88,4 @@ fn similar(name: &NodeName, snapshot: &Snapshot) -> Option<NodeName> {
     let nodes = snapshot.nodes.iter().map(|node| (likeness(&node.name), &node.name));
     let best = nodes.max_by(|(one, _), (other, _)| one.total_cmp(other));
     best.filter(|(likeness, _)| *likeness > 0.8).map(|(_, name)| name.clone())
-}
-
-fn show(explanation: &Explanation, args: &Args, shell: &Shell) -> Result<(), Error> {
-    let text = match args.output {
-        Format::Text => render::explain_text(explanation, &shell.text_options(false)),
-        Format::Json => render::json(explanation)?,
-        Format::Yaml => render::yaml(explanation)?,
-    };
-    shell.printer.out(text).map_err(Error::Output)
 }

@@ -2,13 +2,12 @@
 
 use std::str::FromStr;
 
-use clap::ValueEnum;
-
+use crate::connection;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::{GlobalFlags, NarrowFlags, ValueFlags, heading};
+use crate::output::{self, Format, formats};
 use crate::shell::Shell;
-use crate::{connection, warnings};
 use daemonset::model::{DaemonSetKey, RevisionNumber};
 use planner::plan::{self, History, HistoryQuestion};
 
@@ -32,18 +31,12 @@ pub(crate) struct Args {
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(value_parser = formats([Format::Text, Format::Json, Format::Yaml]))]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
 
     #[command(flatten)]
     values: ValueFlags,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-    Yaml,
 }
 
 /// Two revisions, written `N..M`.
@@ -70,7 +63,7 @@ impl FromStr for Between {
 
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let history = read_and_decide(args, global, shell).await?;
-    show(history, args, shell)?;
+    output::print_plain(history, args.output, false, shell)?;
     Ok(Exit::Done)
 }
 
@@ -90,18 +83,6 @@ fn question(args: &Args) -> HistoryQuestion {
         (None, Some(Between(from, to))) => HistoryQuestion::Difference(from, to),
         (None, None) => HistoryQuestion::Overview,
     }
-}
-
-fn show(mut history: History, args: &Args, shell: &Shell) -> Result<(), Error> {
-    let text = match args.output {
-        Format::Text => {
-            warnings::print(&std::mem::take(&mut history.warnings), shell.printer);
-            render::history_text(&history, &shell.text_options(false))
-        }
-        Format::Json => render::json(&history)?,
-        Format::Yaml => render::yaml(&history)?,
-    };
-    shell.printer.out(text).map_err(Error::Output)
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ValueEnum, ValueHint};
+use clap::ValueHint;
 
+use crate::atomic_write;
 use crate::comparison::{self, Compared};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -13,9 +14,9 @@ use crate::flags::{
     VerbosityFlags, heading,
 };
 use crate::input::Desired;
+use crate::output::{self, Format, Options, formats};
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
-use crate::{atomic_write, warnings};
 use daemonset::model::Node;
 use planner::plan::{self, Detail, Plan};
 use render::{self, HtmlOptions, MarkdownOptions};
@@ -45,6 +46,7 @@ pub(crate) struct Args {
     /// a self-contained page, with a map of the fleet and a searchable table of nodes: it loads
     /// nothing, so it can be kept as a job's artifact and opened anywhere.
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(value_parser = formats(Format::ALL))]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
 
@@ -103,18 +105,9 @@ struct ExitFlags {
     fail_on_guards: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-    Yaml,
-    Markdown,
-    Html,
-    Name,
-}
-
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
-    let (plan, surroundings) = read_and_decide(args, global, shell).await?;
+    let Decided { plan, markdown, nodes } = read_and_decide(args, global, shell).await?;
+    let verbose = args.verbosity.verbose;
     let exit = exit(&plan, args.exit);
     if let Some(file) = &args.out {
         let text = render::json(&plan)?;
@@ -123,29 +116,26 @@ pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Res
         shell.printer.err(format!("saved {}, {digest}\n", file.display()));
     }
     if let Some(file) = &args.report {
-        save(&render::plan_html(&plan, &surroundings.html(args.verbosity.verbose))?, file)?;
+        save(&render::plan_html(&plan, &HtmlOptions { nodes: &nodes, verbose })?, file)?;
     }
-    show(plan, &surroundings, args, shell)?;
+    let options = Options { format: args.output, verbose, markdown: &markdown, nodes: &nodes };
+    output::print(plan, &options, shell)?;
     Ok(exit)
 }
 
-/// Data for rendering the plan, in addition to the plan itself.
-struct Surroundings {
+/// The plan, and what its layouts need besides.
+struct Decided {
+    plan: Plan,
     markdown: MarkdownOptions,
+    /// The nodes of the cluster.
     nodes: Vec<Node>,
-}
-
-impl Surroundings {
-    fn html(&self, verbose: bool) -> HtmlOptions<'_> {
-        HtmlOptions { nodes: &self.nodes, verbose }
-    }
 }
 
 async fn read_and_decide(
     args: &Args,
     global: &GlobalFlags,
     shell: &Shell,
-) -> Result<(Plan, Surroundings), Error> {
+) -> Result<Decided, Error> {
     let base = args.base.as_deref();
     let Compared { snapshot, desired } =
         comparison::read(&args.source, base, &args.narrow, &args.prune, global, shell).await?;
@@ -166,36 +156,12 @@ async fn read_and_decide(
         created_at: shell.now,
         detail: detail(args.detail),
     });
-    Ok((plan, Surroundings { markdown, nodes: snapshot.nodes }))
+    Ok(Decided { plan, markdown, nodes: snapshot.nodes })
 }
 
 fn save(text: &str, file: &Path) -> Result<(), Error> {
     let written = atomic_write::write(file, text);
     written.map_err(|source| Error::Save { file: file.to_owned(), source })
-}
-
-fn show(
-    mut plan: Plan,
-    surroundings: &Surroundings,
-    args: &Args,
-    shell: &Shell,
-) -> Result<(), Error> {
-    // JSON, YAML, Markdown and HTML contain the warnings; for the others they go to standard error.
-    match args.output {
-        Format::Text | Format::Name => {
-            warnings::print(&std::mem::take(&mut plan.warnings), shell.printer);
-        }
-        Format::Json | Format::Yaml | Format::Markdown | Format::Html => {}
-    }
-    let text = match args.output {
-        Format::Text => render::plan_text(&plan, &shell.text_options(args.verbosity.verbose)),
-        Format::Json => render::json(&plan)?,
-        Format::Yaml => render::yaml(&plan)?,
-        Format::Markdown => render::plan_markdown(&plan, &surroundings.markdown),
-        Format::Html => render::plan_html(&plan, &surroundings.html(args.verbosity.verbose))?,
-        Format::Name => render::plan_name(&plan),
-    };
-    shell.printer.out(text).map_err(Error::Output)
 }
 
 fn detail(DetailFlags { all_nodes, values }: DetailFlags) -> Detail {

@@ -1,12 +1,11 @@
 //! `ds-plan status`: the state of DaemonSets, and the reasons that block each node.
 
-use clap::ValueEnum;
-
+use crate::connection;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::{GlobalFlags, NarrowFlags, VerbosityFlags, heading};
+use crate::output::{self, Format, formats};
 use crate::shell::Shell;
-use crate::{connection, warnings};
 use planner::plan::{self, Status};
 
 /// Show the state of DaemonSets, and what blocks each node
@@ -20,6 +19,7 @@ pub(crate) struct Args {
 
     /// Output format; `name` prints NAMESPACE/NAME of each DaemonSet
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(value_parser = formats([Format::Text, Format::Json, Format::Yaml, Format::Name]))]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
 
@@ -27,17 +27,9 @@ pub(crate) struct Args {
     verbosity: VerbosityFlags,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-    Yaml,
-    Name,
-}
-
 pub(super) async fn run(args: &Args, global: &GlobalFlags, shell: &Shell) -> Result<Exit, Error> {
     let status = read_and_decide(args, global, shell).await?;
-    show(status, args, shell)?;
+    output::print_plain(status, args.output, args.verbosity.verbose, shell)?;
     Ok(Exit::Done)
 }
 
@@ -49,17 +41,4 @@ async fn read_and_decide(
     let (snapshot, chosen) =
         connection::read_chosen_with_warnings(&args.narrow, global, shell).await?;
     Ok(plan::status(&snapshot, |key| chosen.contains(key)))
-}
-
-fn show(mut status: Status, args: &Args, shell: &Shell) -> Result<(), Error> {
-    let text = match args.output {
-        Format::Text => {
-            warnings::print(&std::mem::take(&mut status.warnings), shell.printer);
-            render::status_text(&status, &shell.text_options(args.verbosity.verbose))
-        }
-        Format::Json => render::json(&status)?,
-        Format::Yaml => render::yaml(&status)?,
-        Format::Name => render::status_name(&status),
-    };
-    shell.printer.out(text).map_err(Error::Output)
 }

@@ -9,10 +9,10 @@ use super::flags::CommonFlags;
 use super::in_sequence::{self, InSequence};
 use super::permitted;
 use super::planning::refusals;
-use super::progress::Format;
 use super::session::Session;
 use crate::error::{Error, report};
 use crate::exit::Exit;
+use crate::output::Format;
 use crate::shell::Shell;
 use crate::warnings;
 use daemonset::model::{DaemonSetKey, DesiredDaemonSet, ManagedBy};
@@ -127,16 +127,14 @@ pub(super) fn show(
     let allowed = plan.guards.iter().filter(|guard| args.allow.passes(guard.code));
     warnings::print(&plan.warnings, shell.printer);
     warnings::print(&allowed.map(as_warning).collect::<Vec<_>>(), shell.printer);
-    match args.output {
-        Format::Text | Format::Html => {
-            let plan = Plan { warnings: Vec::new(), guards, ..plan.clone() };
-            let text = render::plan_text(&plan, &shell.text_options(false));
-            let heading = heading.map(|words| format!("{words}\n")).unwrap_or_default();
-            shell.printer.out(format!("{heading}{text}")).map_err(Error::Output)
-        }
+    if args.output == Format::Json {
         // JSON output has only events; for the plan there is `ds-plan -o json`.
-        Format::Json => Ok(()),
+        return Ok(());
     }
+    let plan = Plan { warnings: Vec::new(), guards, ..plan.clone() };
+    let text = render::plan_text(&plan, &shell.text_options(false));
+    let heading = heading.map(|words| format!("{words}\n")).unwrap_or_default();
+    shell.printer.out(format!("{heading}{text}")).map_err(Error::Output)
 }
 
 /// The warning for a guard that the command line allows.

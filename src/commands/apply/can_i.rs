@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::session::Session;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::flags::{GlobalFlags, ManagedByFlag, heading};
+use crate::output::{Format, formats};
 use cluster::{Permission, Verdict};
 use daemonset::model::{DaemonSetKey, ManagedBy, NamespaceName};
 use executor::permissions::{self, Errand, Finding, Need, Weight, Work};
@@ -33,14 +33,9 @@ pub(crate) struct Args {
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(value_parser = formats([Format::Text, Format::Json]))]
     #[arg(help_heading = heading::OUTPUT)]
     output: Format,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
 }
 
 pub(super) async fn run(
@@ -59,8 +54,8 @@ pub(super) async fn run(
     let all = findings.iter().filter(|one| one.need.weight == Weight::Required);
     let all = all.map(|one| &one.verdict).all(|verdict| *verdict == Verdict::Allowed);
     let text = match args.output {
-        Format::Text => text(&findings, all),
         Format::Json => format!("{:#}\n", document(&findings, all)),
+        _text => text(&findings, all),
     };
     session.shell.printer.out(text).map_err(Error::Output)?;
     Ok(if all { Exit::Done } else { Exit::Failed })

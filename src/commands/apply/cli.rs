@@ -5,10 +5,10 @@ use std::slice;
 use clap::{Parser, Subcommand};
 
 use super::flags::CommonFlags;
-use super::progress::Format;
 use super::{can_i, command, release, roll, undo, unlock};
 use crate::commands::{completions, man};
 use crate::flags::GlobalFlags;
+use crate::output::Format;
 use daemonset::model::DaemonSetKey;
 
 /// Apply DaemonSet changes from git, node by node, within the budget

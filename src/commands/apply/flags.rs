@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
-use super::progress::Format;
 use crate::flags::{OwnershipFlags, heading};
+use crate::output::{Format, formats};
 use cluster::{Clock, LockOptions};
 use daemonset::model::{
     DaemonSetKey, Deadline, DesiredDaemonSet, IntOrPercent, OnFailure, PolicySpec, Ramp,
@@ -34,8 +34,10 @@ pub(super) struct CommonFlags {
     #[arg(long)]
     pub(super) keep_going: bool,
 
-    /// Output format
+    /// Output format: one line or one JSON object per event; with html, text on standard error and
+    /// at the end a page on standard output
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(value_parser = formats([Format::Text, Format::Json, Format::Html]))]
     #[arg(help_heading = heading::OUTPUT)]
     pub(super) output: Format,
 

@@ -6,7 +6,6 @@ mod timing;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -14,6 +13,7 @@ use bar::Bar;
 
 use super::evidence::Evidence;
 use crate::exit::Exit;
+use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
 use cluster::LockWait;
@@ -27,17 +27,6 @@ const HEARTBEAT: i64 = 30;
 
 /// Number of nodes that are listed in one message.
 const NAMED: usize = 20;
-
-/// `--output` of `ds-apply`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    /// One line per event
-    Text,
-    /// One JSON object per line
-    Json,
-    /// Text on standard error; at the end, an HTML page on standard output
-    Html,
-}
 
 /// Reports the rollout of one DaemonSet.
 pub(super) struct ProgressReporter<'a> {
@@ -76,9 +65,9 @@ impl<'a> ProgressReporter<'a> {
         self.last_line = Some(now);
         let words = report.to_string();
         match self.format {
-            Format::Text | Format::Html if words == self.last_words => {}
-            Format::Text | Format::Html => self.line(now, &words),
             Format::Json => self.json(now, report.code(), &words, report.data()),
+            _text if words == self.last_words => {}
+            _text => self.line(now, &words),
         }
         self.last_words = words;
     }
@@ -107,8 +96,8 @@ impl<'a> ProgressReporter<'a> {
 
     fn say_with(&self, now: Timestamp, event: &str, words: &str, data: Value) {
         match self.format {
-            Format::Text | Format::Html => self.line(now, words),
             Format::Json => self.json(now, event, words, data),
+            _text => self.line(now, words),
         }
     }
 
@@ -129,7 +118,7 @@ impl<'a> ProgressReporter<'a> {
                 });
                 self.json(now, "ended", &outcome.to_string(), data);
             }
-            Format::Text | Format::Html => {
+            _text => {
                 for words in words_of(ending, evidence, self.key) {
                     self.line(now, &words);
                 }

@@ -9,11 +9,12 @@ use tokio::sync::mpsc;
 use super::evidence;
 use super::flags::PaceFlags;
 use super::identity;
-use super::progress::{Format, ProgressReporter};
+use super::progress::ProgressReporter;
 use crate::connection::{self, Connection};
 use crate::error::{Error, Place, RehearsalError};
 use crate::exit::Exit;
 use crate::flags::GlobalFlags;
+use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
 use cluster::{
@@ -96,12 +97,9 @@ impl Session {
 
     /// Sets the output format. For `-o html`, standard output is reserved for the page.
     pub(super) fn telling(mut self, output: Format) -> Self {
-        match output {
-            Format::Html => {
-                self.shell.printer = self.shell.printer.aside();
-                self.recording = Some(Recording::default());
-            }
-            Format::Text | Format::Json => {}
+        if output == Format::Html {
+            self.shell.printer = self.shell.printer.aside();
+            self.recording = Some(Recording::default());
         }
         self
     }
