@@ -43,7 +43,7 @@ pub use kind::Kind;
 pub use live::{LiveCluster, Scope};
 pub use lock::{Clock, Holder, LeaseRecord, Lock, LockError, LockOptions, LockWait};
 pub use log::LogOf;
-pub use observer::{FailedCreate, Observer, Target, View, WatchHealth};
+pub use observer::{FailedCreate, Observer, View, WatchHealth, WatchedDaemonSet};
 pub use record::Recorded;
 pub use recorded::{read_recorded, read_recorded_from};
 pub use verb::{RequestCounts, Resource, Verb};

@@ -21,7 +21,7 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
 pub use self::failed_create::FailedCreate;
-pub use self::feeds::Target;
+pub use self::feeds::WatchedDaemonSet;
 pub use self::view::{View, WatchHealth};
 
 use self::shared::Shared;
@@ -56,7 +56,7 @@ impl LiveCluster {
     /// [`Observer::health`] reports later errors until they are resolved.
     pub async fn observe(
         &self,
-        target: &Target,
+        target: &WatchedDaemonSet,
         clock: Clock,
         now: Timestamp,
     ) -> Result<Observer, Error> {
@@ -136,7 +136,7 @@ impl LiveCluster {
 
 impl View {
     /// An empty view.
-    fn empty(cluster: Option<&str>, target: &Target) -> Self {
+    fn empty(cluster: Option<&str>, target: &WatchedDaemonSet) -> Self {
         let scope = Some([target.key.namespace.clone()].into());
         let snapshot = Snapshot {
             unreadable: Vec::new(),

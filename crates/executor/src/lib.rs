@@ -1,4 +1,4 @@
-//! Runs a rollout: passes the observed world to `rollout::step`, performs its effects, and passes
+//! Runs a rollout: passes the observed cluster to `rollout::step`, performs its effects, and passes
 //! their results to the next step.
 //!
 //! This module decides nothing about nodes or pods. What comes before the first step (ownership,
@@ -25,7 +25,8 @@ use daemonset::model::{DaemonSetKey, ManagedBy};
 use in_process_controller::InProcessController;
 use perform::RequestSender;
 use planner::rollout::{
-    AllowedActions, Answer, Effect, Ending, Event, Outcome, Report, State, Task, World, Write, step,
+    AllowedActions, Answer, Effect, Ending, Event, ObservedCluster, Outcome, Report, State, Task,
+    Write, step,
 };
 use rest::rest;
 
@@ -156,11 +157,12 @@ impl Run<'_> {
         let is_current = self.observer.is_current() && self.lock.is_fresh();
         self.observer.look(|View { snapshot, nodes_version, failed_creates: _ }| {
             let (now, nodes) = (snapshot.observed_at, &snapshot.nodes);
-            let world = World::of(snapshot, self.key, is_current);
-            let node_placements = world
+            let observed = ObservedCluster::of(snapshot, self.key, is_current);
+            let node_placements = observed
                 .daemon_set
                 .map(|live| placement_cache.node_placements(live, nodes, *nodes_version));
-            let (state, effects) = step(state, event, &world.on(node_placements.as_deref()), now);
+            let (state, effects) =
+                step(state, event, &observed.on(node_placements.as_deref()), now);
             Looked { state, effects, now, nodes: nodes.len() }
         })
     }

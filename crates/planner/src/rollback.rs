@@ -7,7 +7,7 @@ use crate::live_object::{LiveObjectError, pause, with_template};
 use crate::plan::{
     FieldOwner, NoSuchRevision, PauseState, PausedRollout, Plan, after_apply, template_digest,
 };
-use crate::rollout::{World, is_rolling_back};
+use crate::rollout::{ObservedCluster, is_rolling_back};
 use daemonset::controller::revision_data::{Matching, matches, template_of};
 use daemonset::model::{
     CHANGE_CAUSE_ANNOTATION, DaemonSet, DaemonSetKey, DesiredDaemonSet, OnFailure, PodTemplate,
@@ -185,11 +185,11 @@ pub fn unfinished(
         return None;
     }
     let target = after_apply(snapshot, desired, force_conflicts).spec.template;
-    let world = World::of(snapshot, &desired.key, true);
-    if !is_rolling_back(&world, &template_digest(target.raw())) {
+    let observed = ObservedCluster::of(snapshot, &desired.key, true);
+    if !is_rolling_back(&observed, &template_digest(target.raw())) {
         return None;
     }
-    let live = world.daemon_set?;
+    let live = observed.daemon_set?;
     // The run that aborted it could read managedFields, so an error is not expected here.
     let good = with_template(live, pause(live).ok()?.as_ref(), &live.spec.template).ok()?;
     Some(DesiredDaemonSet { policy: Some(policy.clone()), place: desired.place.clone(), ..good })

@@ -2,7 +2,7 @@
 //! and the state of the run, and returns the next effects.
 //!
 //! [`step`] is the only entry point. It is level-triggered: whatever the [`Event`], the step
-//! evaluates the whole [`World`], so a run that is started again reaches the same end. A [`State`]
+//! evaluates the whole [`ObservedCluster`], so a run that is started again reaches the same end. A [`State`]
 //! contains only what cannot be observed: pending requests, pods that were sent a delete, how long
 //! a node has waited, which gate has failed.
 //!
@@ -32,6 +32,7 @@ mod event;
 mod failure;
 mod forward;
 mod gate;
+mod observed_cluster;
 mod outcome;
 mod pace;
 mod progress;
@@ -48,12 +49,12 @@ mod timeouts;
 mod unseen;
 mod view;
 mod waves;
-mod world;
 pub mod write;
 
 pub use effect::Effect;
 pub use event::{Answer, Event, Failure, Written};
 pub use failure::is_rolling_back;
+pub use observed_cluster::ObservedCluster;
 pub use outcome::{
     Attempt, ControllerStep, Ending, Interference, NotAborted, Outcome, PauseReason, PodFailure,
     Replaced, RolledBack,
@@ -63,17 +64,16 @@ pub use record::Record;
 pub use request::{Cost, Delete, Precondition, Purpose, Write};
 pub use state::{AllowedActions, Creates, State};
 pub use task::{Declared, Extent, Goal, Provenance, Target, Task};
-pub use world::World;
 
 use jiff::Timestamp;
 
-/// The first write of a run on this world, for a dry run before the run begins. `None` when the
+/// The first write of a run on this cluster, for a dry run before the run begins. `None` when the
 /// DaemonSet needs no write.
 ///
 /// The deadline of the task is ignored; the run itself checks it.
-pub fn first_write(task: &Task, world: &World<'_>, now: Timestamp) -> Option<Write> {
+pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) -> Option<Write> {
     let task = Task { deadline: None, ..task.clone() };
-    let (_, effects) = step(State::new(task), Event::Look, world, now);
+    let (_, effects) = step(State::new(task), Event::Look, observed, now);
     effects.into_iter().find_map(|effect| match effect {
         Effect::Write(write) => Some(*write),
         Effect::Delete(_)
@@ -86,21 +86,21 @@ pub fn first_write(task: &Task, world: &World<'_>, now: Timestamp) -> Option<Wri
     })
 }
 
-/// One step: records the event, evaluates the world and returns the effects to perform now.
+/// One step: records the event, evaluates the cluster and returns the effects to perform now.
 ///
-/// The caller passes every event, and [`Event::Look`] whenever the world has changed (one step may
+/// The caller passes every event, and [`Event::Look`] whenever the cluster has changed (one step may
 /// cover many changes). Effects are performed in order; each request is answered once, by a further
 /// step. After [`Effect::Finish`], steps do nothing.
 pub fn step(
     mut state: State,
     event: Event,
-    world: &World<'_>,
+    observed: &ObservedCluster<'_>,
     now: Timestamp,
 ) -> (State, Vec<Effect>) {
     if state.finished {
         return (state, Vec::new());
     }
     state.note(event, now);
-    let effects = decide::decide(&mut state, world, now);
+    let effects = decide::decide(&mut state, observed, now);
     (state, effects)
 }

@@ -23,7 +23,8 @@ use planner::plan::{
     Binding, Change, DaemonSetPlan, Guard, Plan, SourceInfo, after_apply, sent, template_digest,
 };
 use planner::rollout::{
-    self, Declared, Ending, Goal, Outcome, Provenance, Purpose, Target, Task, World, Write,
+    self, Declared, Ending, Goal, ObservedCluster, Outcome, Provenance, Purpose, Target, Task,
+    Write,
 };
 use source::FilesVersion;
 
@@ -149,7 +150,7 @@ impl DaemonSetApply<'_> {
     ) -> Result<Task, Error> {
         let (key, now) = (&self.desired.key, snapshot.observed_at);
         let live = snapshot.daemon_set(key);
-        let first = rollout::first_write(&task, &World::of(snapshot, key, true), now);
+        let first = rollout::first_write(&task, &ObservedCluster::of(snapshot, key, true), now);
         let asking = Preflight { turn: self, cluster, plan, now };
         let template = match (first, live) {
             // Nothing is written.

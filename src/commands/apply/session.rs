@@ -18,8 +18,8 @@ use crate::output::Format;
 use crate::printer::Printer;
 use crate::shell::Shell;
 use cluster::{
-    Access, Clock, Holder, Kind, Lock, LockWait, Observer, Resource, Scope, Target, Verb, Verdict,
-    WritableCluster,
+    Access, Clock, Holder, Kind, Lock, LockWait, Observer, Resource, Scope, Verb, Verdict,
+    WatchedDaemonSet, WritableCluster,
 };
 use daemonset::controller::Owner;
 use daemonset::model::{
@@ -232,7 +232,7 @@ impl Session {
                 // and needs no events about itself.
                 ManagedBy::DsApply => (LabelSelector::default(), false),
             };
-            let target = Target { key: key.clone(), managed_by, selector, events };
+            let target = WatchedDaemonSet { key: key.clone(), managed_by, selector, events };
             Ok(cluster.live().observe(&target, clock, shell.now).await?)
         })
         .await

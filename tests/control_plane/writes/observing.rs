@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use cluster::{Clock, Kind, Observer, Resource, Scope, Target, Verb, View, WritableCluster};
+use cluster::{
+    Clock, Kind, Observer, Resource, Scope, Verb, View, WatchedDaemonSet, WritableCluster,
+};
 use daemonset::model::{ManagedBy, Node, NodeName, Pod, Revision, Snapshot};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -28,7 +30,7 @@ fn running() -> ControlPlane {
 }
 
 async fn observe(cluster: &WritableCluster) -> Observer {
-    let target = Target {
+    let target = WatchedDaemonSet {
         key: agent(),
         managed_by: ManagedBy::DaemonSetController,
         selector: serde_json::from_value(manifest("x")["spec"]["selector"].clone()).unwrap(),

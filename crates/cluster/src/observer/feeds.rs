@@ -7,7 +7,7 @@ use daemonset::model::{DaemonSetKey, LabelSelector, LabelSelectorRequirement, Ma
 
 /// The DaemonSet to observe.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct WatchedDaemonSet {
     /// The DaemonSet's key. It need not exist yet.
     pub key: DaemonSetKey,
     /// Its manager: decides whether the DaemonSet object or its record is watched.
@@ -20,7 +20,7 @@ pub struct Target {
 }
 
 /// The initial lists of a target; each is then watched.
-pub(super) fn lists(target: &Target) -> Vec<List> {
+pub(super) fn lists(target: &WatchedDaemonSet) -> Vec<List> {
     let namespace = Some(target.key.namespace.clone());
     let labels = label_selector(&target.selector);
     let selected = Narrowed { labels, ..Narrowed::default() };
@@ -49,7 +49,7 @@ pub(super) fn feed_of(list: &List) -> Feed {
 }
 
 /// The warning events about the DaemonSet. By name, because it may not exist yet.
-pub(super) fn failed_creates(target: &Target) -> Feed {
+pub(super) fn failed_creates(target: &WatchedDaemonSet) -> Feed {
     let name = &target.key.name;
     let fields = format!("involvedObject.kind=DaemonSet,involvedObject.name={name},type=Warning");
     Feed {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::scripted::{Log, Reply, Seen, count, server, stream};
 use super::writing::agent;
-use crate::{Clock, Error, Observer, Target, WritableCluster};
+use crate::{Clock, Error, Observer, WatchedDaemonSet, WritableCluster};
 use daemonset::model::ManagedBy;
 
 const NODE_LIST: &str = "GET /api/v1/nodes?limit=500";
@@ -82,7 +82,7 @@ fn observed(
 async fn observe(cluster: &WritableCluster) -> Result<Observer, Error> {
     let selector = serde_json::from_value(json!({"matchLabels": {"app": "agent"}})).unwrap();
     let managed_by = ManagedBy::DaemonSetController;
-    let target = Target { key: agent(), managed_by, selector, events: true };
+    let target = WatchedDaemonSet { key: agent(), managed_by, selector, events: true };
     let start = Instant::now();
     let clock = Clock::new(move || start.elapsed());
     cluster.live().observe(&target, clock, Timestamp::UNIX_EPOCH).await

@@ -13,7 +13,7 @@ use super::document::{
 };
 use super::guards::{Judged, guards};
 use super::input::Detail;
-use super::nodes::{self, Described, Outcomes};
+use super::nodes::{self, Described, PlannedNodes};
 use super::pause::{LeftoverPause, PausedRollout, as_declared};
 use super::reason::Reason;
 use super::waves::Schedule;
@@ -196,8 +196,8 @@ pub(super) fn rollout(
     untouched: Option<Reason>,
     described: Described,
 ) -> Rollout {
-    let Outcomes { mut nodes, budget_views, idle } =
-        nodes::outcomes(daemon_set_view, pace, described);
+    let PlannedNodes { mut nodes, budget_views, idle } =
+        nodes::planned_nodes(daemon_set_view, pace, described);
     if let Some(reason) = untouched {
         leave_alone(&mut nodes, &reason);
         return Rollout { nodes, idle, ..Rollout::default() };

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::revision::{self, Target};
+use super::revision::{self, RevisionTarget};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
 use daemonset::controller::manage::View;
@@ -19,7 +19,7 @@ pub(super) struct DaemonSetView<'a> {
     /// Its pods: claimed, adopted and released.
     pub pods: Claims<'a, Pod>,
     /// The revision of its template.
-    pub target: Target,
+    pub target: RevisionTarget,
     fleet: &'a Fleet<'a>,
     grouped: NodePods<'a>,
     placements: Vec<Placement>,

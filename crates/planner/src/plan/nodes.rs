@@ -46,7 +46,7 @@ pub(super) enum Described {
 }
 
 /// One node's plan, and its state for the budget.
-struct Outcome {
+struct PlannedNode {
     /// The plan before waves are scheduled.
     plan: NodePlan,
     /// State for the budget.
@@ -54,7 +54,7 @@ struct Outcome {
 }
 
 /// The plans of all nodes of a cluster.
-pub(super) struct Outcomes {
+pub(super) struct PlannedNodes {
     /// The plans in the order of the nodes' names.
     pub nodes: Vec<NodePlan>,
     /// State for the budget, one for each of `nodes`.
@@ -64,11 +64,11 @@ pub(super) struct Outcomes {
 }
 
 /// Plans every node in name order, and the pods of nodes that no longer exist.
-pub(super) fn outcomes(
+pub(super) fn planned_nodes(
     daemon_set_view: &DaemonSetView<'_>,
     pace: &PolicySpec,
     described: Described,
-) -> Outcomes {
+) -> PlannedNodes {
     let mut released: HashMap<&NodeName, Vec<&Pod>> = HashMap::new();
     for pod in &daemon_set_view.pods.released {
         if let Some(node) = pod.node() {
@@ -91,7 +91,7 @@ pub(super) fn outcomes(
     let (mut nodes, mut budget_views) =
         (Vec::with_capacity(reported), Vec::with_capacity(reported));
     for at in all.clone().filter(is_reported) {
-        let Outcome { plan, budget_view } =
+        let PlannedNode { plan, budget_view } =
             planner.outcome(at, &planner.view.fleet.nodes()[at], &now);
         nodes.push(plan);
         budget_views.push(budget_view);
@@ -103,11 +103,11 @@ pub(super) fn outcomes(
         all.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
         (nodes, budget_views) = all.into_iter().unzip();
     }
-    Outcomes { nodes, budget_views, idle }
+    PlannedNodes { nodes, budget_views, idle }
 }
 
 impl NodePlanner<'_> {
-    fn outcome(&self, at: usize, node: &Node, now: &Immediate) -> Outcome {
+    fn outcome(&self, at: usize, node: &Node, now: &Immediate) -> PlannedNode {
         let placement = &self.view.placements[at];
         let here = self.view.pods.at(at);
         let fates: Vec<(&Pod, PodFate)> =
@@ -128,7 +128,7 @@ impl NodePlanner<'_> {
         if verdict.action != Action::Keep || self.described == Described::All {
             self.describe(&mut plan, &fates, placement, verdict.reasons);
         }
-        Outcome { plan, budget_view }
+        PlannedNode { plan, budget_view }
     }
 
     /// Whether the node at this position has no pod and gets none; it does not count for the
@@ -173,7 +173,12 @@ impl NodePlanner<'_> {
     }
 
     /// The net effect on a node and its reasons.
-    fn verdict(&self, placement: &Placement, fates: &[(&Pod, PodFate)], creates: bool) -> Verdict {
+    fn verdict(
+        &self,
+        placement: &Placement,
+        fates: &[(&Pod, PodFate)],
+        creates: bool,
+    ) -> NodeDecision {
         let mut reasons: Vec<Reason> = Vec::new();
         for (_, fate) in fates {
             if let PodFate::DeletedNow(reason) = fate
@@ -197,7 +202,7 @@ impl NodePlanner<'_> {
             if !deletes {
                 reasons.push(Reason::UpToDate);
             }
-            return Verdict { action, reasons };
+            return NodeDecision { action, reasons };
         }
         no_pod_stays(placement, deletes, creates, has(&PodFate::Leaving), reasons)
     }
@@ -209,7 +214,7 @@ impl NodePlanner<'_> {
         outdated: Option<Reason>,
         now: Vec<Reason>,
         deletes: bool,
-    ) -> Verdict {
+    ) -> NodeDecision {
         let strategy = &self.view.owner.spec.update_strategy;
         let (action, main) = match (strategy, &placement.obstacle) {
             (UpdateStrategy::OnDelete, _) => {
@@ -225,7 +230,7 @@ impl NodePlanner<'_> {
             }
             (UpdateStrategy::RollingUpdate { .. }, None) => (Action::Replace, outdated),
         };
-        Verdict { action, reasons: main.into_iter().chain(now).collect() }
+        NodeDecision { action, reasons: main.into_iter().chain(now).collect() }
     }
 
     fn pod_plan(
@@ -270,7 +275,7 @@ impl NodePlanner<'_> {
     }
 
     /// Plans of nodes that no longer exist, for their pods.
-    fn vanished(&self) -> impl Iterator<Item = Outcome> {
+    fn vanished(&self) -> impl Iterator<Item = PlannedNode> {
         let exists = |node: &NodeName| self.view.fleet.position(node).is_some();
         let claimed = self.view.pods.vanished().flatten().map(|pod| (*pod, vanished_plan(pod)));
         let released = self.released.iter().filter(|(node, _)| !exists(node));
@@ -284,14 +289,14 @@ impl NodePlanner<'_> {
         by_node.into_iter().filter_map(|(node, pods)| self.vanished_outcome(node, pods))
     }
 
-    fn vanished_outcome(&self, node: &NodeName, pods: Vec<PodPlan>) -> Option<Outcome> {
+    fn vanished_outcome(&self, node: &NodeName, pods: Vec<PodPlan>) -> Option<PlannedNode> {
         let deleted = pods.iter().find(|plan| plan.fate == Fate::Delete);
         let action = if deleted.is_some() { Action::Delete } else { Action::Keep };
         let mut reasons = vec![deleted.or(pods.first())?.reason.clone()];
         if pods.iter().any(|plan| self.adopted.contains(&plan.uid)) {
             reasons.push(Reason::Adopted.into());
         }
-        Some(Outcome {
+        Some(PlannedNode {
             plan: NodePlan { name: node.clone(), action, wave: None, pods, reasons },
             budget_view: BudgetView {
                 desired: false,
@@ -315,7 +320,7 @@ enum PodFate {
     Outdated,
 }
 
-struct Verdict {
+struct NodeDecision {
     action: Action,
     reasons: Vec<Reason>,
 }
@@ -372,7 +377,7 @@ fn no_pod_stays(
     creates: bool,
     leaving: bool,
     mut reasons: Vec<Reason>,
-) -> Verdict {
+) -> NodeDecision {
     let action = match &placement.obstacle {
         None if deletes => Action::Replace,
         None if creates => {
@@ -394,7 +399,7 @@ fn no_pod_stays(
             Action::Keep
         }
     };
-    Verdict { action, reasons }
+    NodeDecision { action, reasons }
 }
 
 pub(super) fn pod_plan(pod: &Pod, fate: Fate, reason: Reason) -> PodPlan {

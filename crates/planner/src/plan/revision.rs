@@ -11,7 +11,7 @@ use daemonset::controller::revision_data::{Matching, matches};
 use daemonset::model::{DaemonSet, Pod, Revision, RevisionHash, RevisionRef};
 
 /// The target revision.
-pub(super) struct Target {
+pub(super) struct RevisionTarget {
     /// Current and target revision for the document.
     pub plan: RevisionPlan,
     /// The hash label of its pods. For a new revision it is a hash computed here that no pod has;
@@ -32,7 +32,7 @@ pub(super) fn target(
     revisions: &Claims<'_, Revision>,
     pods: &[&Pod],
     namespace: &[Revision],
-) -> Target {
+) -> RevisionTarget {
     let current = current(owner, revisions, pods, namespace);
     let template = owner.spec.template.raw();
     let claimed = || revisions.claimed.iter().copied();
@@ -54,7 +54,7 @@ pub(super) fn target(
         | Current::Found { revision }
         | Current::Unchanged { revision } => Some(revision.name.clone()),
     };
-    Target {
+    RevisionTarget {
         plan: RevisionPlan {
             current: live.and_then(|live| revision_of(live, revisions)),
             target: TargetRevision { name, number: current.number() },

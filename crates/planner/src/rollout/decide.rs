@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use super::effect::Effect;
 use super::event::Failure;
+use super::observed_cluster::ObservedCluster;
 use super::outcome::{Attempt, ControllerStep, Ending, Outcome, PauseReason};
 use super::progress::Report;
 use super::request::Purpose;
 use super::state::{AllowedActions, Course, State, Stop};
 use super::task::{Goal, Task};
 use super::view::{NodeView, RolloutView};
-use super::world::World;
 use crate::classification::NodeBudget;
 use daemonset::controller::revision_data::{Matching, data_for, matches};
 use daemonset::model::{DaemonSet, UpdateStrategy};
@@ -44,7 +44,7 @@ pub(super) type Flow<T> = Result<T, Halt>;
 /// The context of one step, with the effects so far.
 pub(super) struct Step<'s, 'w> {
     pub state: &'s mut State,
-    pub world: &'s World<'w>,
+    pub observed: &'s ObservedCluster<'w>,
     pub task: Arc<Task>,
     pub now: Timestamp,
     pub effects: Vec<Effect>,
@@ -54,7 +54,11 @@ pub(super) struct Step<'s, 'w> {
 }
 
 /// Decides the effects of one step.
-pub(super) fn decide(state: &mut State, world: &World<'_>, now: Timestamp) -> Vec<Effect> {
+pub(super) fn decide(
+    state: &mut State,
+    observed: &ObservedCluster<'_>,
+    now: Timestamp,
+) -> Vec<Effect> {
     let task = Arc::clone(&state.task);
     state.allowed_actions = match (state.allowed_actions, state.is_interrupted()) {
         (AllowedActions::None, _) => AllowedActions::None,
@@ -72,7 +76,7 @@ pub(super) fn decide(state: &mut State, world: &World<'_>, now: Timestamp) -> Ve
         ) => AllowedActions::Reconcile,
     };
     let mut step =
-        Step { state, world, task, now, effects: Vec::new(), wake: None, is_stalled: false };
+        Step { state, observed, task, now, effects: Vec::new(), wake: None, is_stalled: false };
     let halt = step.resume().unwrap_or_else(|halt| halt);
     if !step.is_stalled {
         step.state.stall = None;
@@ -105,7 +109,7 @@ impl<'w> Step<'_, 'w> {
         }
     }
 
-    /// Stops for reasons that do not depend on the world.
+    /// Stops for reasons that do not depend on the cluster.
     fn leave_at_once(&self) -> Flow<()> {
         let outcome = if let Some((request, failure)) = &self.state.fatal {
             self.refused(*request, failure.clone())
@@ -127,7 +131,7 @@ impl<'w> Step<'_, 'w> {
         let on_delete = |live: &DaemonSet| live.spec.update_strategy == UpdateStrategy::OnDelete;
         // The write may not be observed yet.
         let is_held = self.state.writing.held && self.is_done(Purpose::Apply);
-        let waits = is_held || self.world.daemon_set.is_some_and(on_delete);
+        let waits = is_held || self.observed.daemon_set.is_some_and(on_delete);
         if waits && !self.is_done(Purpose::RestoreStrategy) {
             Outcome::Paused { why: PauseReason::Refused { request, failure } }
         } else {
@@ -137,7 +141,7 @@ impl<'w> Step<'_, 'w> {
 
     /// Waits while the observed state may be old.
     fn see(&mut self) -> Flow<()> {
-        if self.world.is_current {
+        if self.observed.is_current {
             if let Some(since) = self.state.blind.take() {
                 self.state.sees_again(since, self.now);
             }
@@ -164,7 +168,7 @@ impl<'w> Step<'_, 'w> {
 
     /// The live object, if it is that of this run; `None` if it is still to be created.
     fn find(&mut self) -> Flow<Option<&'w DaemonSet>> {
-        let Some(live) = self.world.daemon_set else {
+        let Some(live) = self.observed.daemon_set else {
             let planned = match &self.task.goal {
                 Goal::Apply(target) => target.uid.is_some(),
                 Goal::GoBack | Goal::Roll(_) | Goal::Release { .. } => true,
@@ -211,7 +215,7 @@ impl<'w> Step<'_, 'w> {
     }
 
     pub(super) fn look(&self, live: &'w DaemonSet) -> RolloutView<'w> {
-        RolloutView::of(live, self.world, self.state, self.now)
+        RolloutView::of(live, self.observed, self.state, self.now)
     }
 
     pub(super) fn wake_at(&mut self, at: Option<Timestamp>) {
@@ -233,8 +237,10 @@ impl<'w> Step<'_, 'w> {
         match halt {
             Halt::End(outcome) if leaves || !self.state.awaits_answers() => {
                 self.state.finished = true;
-                let live =
-                    self.world.daemon_set.filter(|live| Some(&live.uid) == self.state.uid.as_ref());
+                let live = self
+                    .observed
+                    .daemon_set
+                    .filter(|live| Some(&live.uid) == self.state.uid.as_ref());
                 let left = live.map(|live| self.look(live).left()).unwrap_or_default();
                 let replaced = std::mem::take(&mut self.state.pods.replaced);
                 let interrupted = self.state.is_interrupted();

@@ -4,10 +4,10 @@ use std::fmt;
 
 use daemonset::model::{RevisionName, Uid};
 
-/// The trigger of a step. Whatever the event, the step evaluates the whole [`World`](super::World).
+/// The trigger of a step. Whatever the event, the step evaluates the whole [`ObservedCluster`](super::ObservedCluster).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The world has changed, or the time of an [`Effect::WakeAt`](super::Effect::WakeAt) has come.
+    /// The cluster has changed, or the time of an [`Effect::WakeAt`](super::Effect::WakeAt) has come.
     Look,
     /// A request has been answered or has failed.
     Answer(Answer),

@@ -14,16 +14,16 @@ use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::forward::is_outdated_for;
 use super::gate;
+use super::observed_cluster::ObservedCluster;
 use super::outcome::{
     Attempt, Interference, NotAborted, Outcome, PauseReason, PodFailure, RolledBack,
 };
 use super::pace::Paced;
 use super::request::Purpose;
-use super::state::{Creates, Request};
+use super::state::{Creates, RequestState};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, count};
 use super::waves::Replacer;
-use super::world::World;
 use crate::plan::{PauseState, PausedRollout, template_digest};
 use daemonset::controller::Owner;
 use daemonset::controller::claims::Claims;
@@ -57,12 +57,12 @@ fn aborted(live: &DaemonSet) -> Option<(RevisionRef, String)> {
 
 /// Whether a rollout of the template with this digest is aborted and pods of it are left: the case
 /// for [`Goal::GoBack`](super::Goal::GoBack), which completes a rollback.
-pub fn is_rolling_back(world: &World<'_>, failed: &str) -> bool {
-    let Some(live) = world.daemon_set else { return false };
+pub fn is_rolling_back(observed: &ObservedCluster<'_>, failed: &str) -> bool {
+    let Some(live) = observed.daemon_set else { return false };
     if aborted(live).is_none_or(|(_, digest)| digest != failed) {
         return false;
     }
-    is_outdated_for(live.spec.template.raw(), live, world)
+    is_outdated_for(live.spec.template.raw(), live, observed)
 }
 
 impl<'w> Step<'_, 'w> {
@@ -126,7 +126,7 @@ impl<'w> Step<'_, 'w> {
     /// Reads the template of a revision.
     fn at(&self, from: &RevisionRef, live: &DaemonSet) -> Result<Good<'w>, NotAborted> {
         let gone = || NotAborted::RevisionGone { name: from.name.clone(), number: from.number };
-        let claimed = Claims::of(&Owner::from(live), self.world.revisions).claimed;
+        let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
         let revision = claimed.into_iter().find(|it| it.name == from.name).ok_or_else(gone)?;
         let template = template_of(&revision.data).ok_or_else(gone)?;
         let parsed = PodTemplate::from_json(template.clone()).map_err(|_| gone())?;
@@ -206,7 +206,7 @@ impl<'w> Step<'_, 'w> {
             return Ok(());
         }
         self.may_go(remembering.request, Attempt::Remember)?;
-        self.state.remembering.request = Request::Out;
+        self.state.remembering.request = RequestState::Out;
         self.push(effect);
         Err(Halt::Wait)
     }

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
+use super::observed_cluster::ObservedCluster;
 use super::outcome::{Attempt, Interference, Outcome, PauseReason};
 use super::pace::Paced;
 use super::request::Purpose;
-use super::state::{AllowedActions, Course, Request, Stall};
+use super::state::{AllowedActions, Course, RequestState, Stall};
 use super::task::{Extent, Provenance, Target};
 use super::view::{NodeView, PodState, RolloutView, of_template};
 use super::waves::{self, Replacer};
-use super::world::World;
 use crate::annotations::ROLLOUT_ANNOTATION;
 use crate::classification::NodeBudget;
 use crate::plan::{PauseState, PausedRollout};
@@ -76,7 +76,7 @@ impl<'w> Step<'_, 'w> {
 
     /// Sends the first write, unless the live object is already as it would be after it.
     pub(super) fn put_in_place(&mut self, target: &Target, live: &'w DaemonSet) -> Flow<()> {
-        let outdated = is_outdated_for(target.template.raw(), live, self.world);
+        let outdated = is_outdated_for(target.template.raw(), live, self.observed);
         let declared = target.declared.strategy();
         let paced = is_paced(target);
         let pause = PausedRollout::of(live).ok().flatten();
@@ -165,9 +165,9 @@ impl<'w> Step<'_, 'w> {
             return Some(from);
         }
         let owner = Owner::from(live);
-        let claimed = Claims::of(&owner, self.world.revisions).claimed;
+        let claimed = Claims::of(&owner, self.observed.revisions).claimed;
         let from = if is_template(live, target.template.raw()) {
-            let pods = Claims::of(&owner, self.world.pods).claimed;
+            let pods = Claims::of(&owner, self.observed.pods).claimed;
             let is_other = |revision: &&&Revision| {
                 !matches(target.template.raw(), &revision.data, Matching::Tolerant)
                     && pods.iter().any(|pod| !pod.terminating && pod.has_hash(&hash_of(revision)))
@@ -234,7 +234,7 @@ impl<'w> Step<'_, 'w> {
     }
 
     pub(super) fn another_template(&self, live: &DaemonSet) -> Interference {
-        let claimed = Claims::of(&Owner::from(live), self.world.revisions).claimed;
+        let claimed = Claims::of(&Owner::from(live), self.observed.revisions).claimed;
         let revision = of_template(live.spec.template.raw(), &claimed).1.pop();
         Interference::Template { revision: revision.map(|revision| revision.name.clone()) }
     }
@@ -247,7 +247,7 @@ impl<'w> Step<'_, 'w> {
         }
         let request = self.state.recording;
         self.may_go(request, Attempt::Record)?;
-        self.state.recording = Request::Out;
+        self.state.recording = RequestState::Out;
         self.effects
             .push(Effect::Record { revision: revision.name.clone(), uid: revision.uid.clone() });
         Err(Halt::Wait)
@@ -283,11 +283,15 @@ fn rolls_nothing(target: &Target, view: &RolloutView<'_>, replacer: Replacer<'_>
 }
 
 /// Whether any pod that is not terminating has a different template than this one.
-pub(super) fn is_outdated_for(template: &Value, live: &DaemonSet, world: &World<'_>) -> bool {
+pub(super) fn is_outdated_for(
+    template: &Value,
+    live: &DaemonSet,
+    observed: &ObservedCluster<'_>,
+) -> bool {
     let owner = Owner::from(live);
-    let revisions = Claims::of(&owner, world.revisions).claimed;
+    let revisions = Claims::of(&owner, observed.revisions).claimed;
     let (templates, _) = of_template(template, &revisions);
-    let pods = Claims::of(&owner, world.pods).claimed;
+    let pods = Claims::of(&owner, observed.pods).claimed;
     pods.into_iter().any(|pod| !pod.terminating && !templates.is_updated(pod))
 }
 

@@ -32,7 +32,7 @@ pub(super) fn may_yet_serve(node_view: &NodeView<'_>) -> bool {
 
 /// The result of the gates.
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
+pub(super) struct GateReport {
     /// Failures by node.
     pub failed: BTreeMap<NodeName, PodFailure>,
     /// The earliest time at which the result may change, if the cluster does not.
@@ -46,8 +46,8 @@ pub(super) fn check(
     pods: &mut Pods,
     creates: &Creates,
     pace: &PolicySpec,
-) -> Verdict {
-    let mut gate = Gate { view, pace, now: view.now, verdict: Verdict::default() };
+) -> GateReport {
+    let mut gate = Gate { view, pace, now: view.now, verdict: GateReport::default() };
     let mut waiting = BTreeMap::new();
     for node_view in view.node_views.iter().filter(|node_view| node_view.is_desired()) {
         if node_view.node_budget != NodeBudget::Ready {
@@ -89,7 +89,7 @@ struct Gate<'s, 'a> {
     view: &'s RolloutView<'a>,
     pace: &'s PolicySpec,
     now: Timestamp,
-    verdict: Verdict,
+    verdict: GateReport,
 }
 
 impl Gate<'_, '_> {

@@ -10,7 +10,7 @@ use super::gate;
 use super::outcome::{Attempt, Outcome, PauseReason, PodFailure, Replaced};
 use super::progress::Report;
 use super::request::Delete;
-use super::state::{Awaited, Creates, Request, Stall, State};
+use super::state::{Awaited, Creates, RequestState, Stall, State};
 use super::task::Target;
 use super::timeouts::without_pod;
 use super::view::{PodState, RolloutView};
@@ -53,7 +53,7 @@ impl Step<'_, '_> {
                 for delete in deletes {
                     let request = self.state.pods.deleted.get(&delete.uid).copied();
                     if let Err(pause) =
-                        self.may_go(request.unwrap_or(Request::Idle), Attempt::Delete)
+                        self.may_go(request.unwrap_or(RequestState::Idle), Attempt::Delete)
                     {
                         return match pause {
                             Halt::End(Outcome::Paused { why }) => Paced::Stalled(why),
@@ -69,7 +69,7 @@ impl Step<'_, '_> {
 
     pub(super) fn delete(&mut self, delete: Delete) {
         let pods = &mut self.state.pods;
-        if pods.deleted.insert(delete.uid.clone(), Request::Out).is_none() {
+        if pods.deleted.insert(delete.uid.clone(), RequestState::Out).is_none() {
             pods.count += 1;
         }
         pods.replacing.entry(delete.node.clone()).or_insert(self.now);

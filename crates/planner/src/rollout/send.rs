@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::decide::{Flow, Halt, Step, is_template};
 use super::effect::Effect;
 use super::event::Failure;
+use super::observed_cluster::{is_older, resource_version};
 use super::outcome::{Attempt, Outcome, PauseReason};
 use super::progress::Report;
 use super::request::{Precondition, Purpose, Write};
-use super::state::{Failing, Request};
+use super::state::{Failing, RequestState};
 use super::task::{Provenance, Target};
-use super::world::{is_older, resource_version};
 use crate::plan::PausedRollout;
 use daemonset::model::DaemonSet;
 
@@ -52,15 +52,15 @@ impl Step<'_, '_> {
     pub(super) fn send(&mut self, write: Write) -> Halt {
         let request = match self.state.writing.request {
             // The conflicting write has been observed, so retry at once.
-            Request::RetryAt(_) if self.is_overcome(&write.precondition) => {
-                Request::RetryAt(self.now)
+            RequestState::RetryAt(_) if self.is_overcome(&write.precondition) => {
+                RequestState::RetryAt(self.now)
             }
             request => request,
         };
         if let Err(pause) = self.may_go(request, Attempt::Write) {
             return pause;
         }
-        self.state.writing.request = Request::Out;
+        self.state.writing.request = RequestState::Out;
         self.state.writing.against = Some(write.precondition.clone());
         self.state.writing.last = Some(write.purpose);
         self.state.writing.sent.insert(write.purpose);
@@ -89,15 +89,15 @@ impl Step<'_, '_> {
 
     /// Whether a request may be sent now. A request that has failed for longer than the timeout
     /// ends the run.
-    pub(super) fn may_go(&mut self, request: Request, attempt: Attempt) -> Flow<()> {
+    pub(super) fn may_go(&mut self, request: RequestState, attempt: Attempt) -> Flow<()> {
         match request {
-            Request::Idle => Ok(()),
-            Request::Out => Err(Halt::Wait),
-            Request::RetryAt(at) if self.now < at => {
+            RequestState::Idle => Ok(()),
+            RequestState::Out => Err(Halt::Wait),
+            RequestState::RetryAt(at) if self.now < at => {
                 self.wake_at(Some(at));
                 Err(Halt::Wait)
             }
-            Request::RetryAt(_) => match &self.state.failing {
+            RequestState::RetryAt(_) => match &self.state.failing {
                 Some(Failing { since, request, failure, last: _ }) if *request == attempt => {
                     let waited = self.now.duration_since(*since);
                     if waited < self.timeout() {

@@ -50,7 +50,7 @@ pub struct State {
     pub(super) creates: Creates,
     pub(super) stop: Option<Stop>,
     pub(super) writing: Writing,
-    pub(super) recording: Request,
+    pub(super) recording: RequestState,
     /// Whether the provenance has been recorded by this run.
     pub(super) recorded: bool,
     pub(super) remembering: Remembering,
@@ -139,7 +139,7 @@ impl Stop {
 
 /// The state of a kind of request of which at most one is pending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum RequestState {
     #[default]
     Idle,
     Out,
@@ -150,7 +150,7 @@ pub(super) enum Request {
 /// The writes of the DaemonSet by this run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writing {
-    pub(super) request: Request,
+    pub(super) request: RequestState,
     /// The purpose of the last write.
     pub(super) last: Option<Purpose>,
     /// The precondition of the last write.
@@ -169,7 +169,7 @@ pub(super) struct Writing {
 /// Recording the failed template, or removing its record. A run does at most one of the two.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Remembering {
-    pub(super) request: Request,
+    pub(super) request: RequestState,
     pub(super) attempts: u32,
     pub(super) done: bool,
 }
@@ -178,7 +178,7 @@ pub(super) struct Remembering {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pods {
     /// Pods that were sent a delete: they count as gone, whatever an old observation shows.
-    pub(super) deleted: TextMap<Uid, Request>,
+    pub(super) deleted: TextMap<Uid, RequestState>,
     /// Number of deletes that were sent, without rejected ones.
     pub(super) count: u32,
     /// Nodes whose pod was deleted and that have no available pod yet, with the time of the delete.
@@ -291,7 +291,7 @@ impl State {
             creates: Creates::All,
             stop: None,
             writing: Writing::default(),
-            recording: Request::Idle,
+            recording: RequestState::Idle,
             recorded: false,
             remembering: Remembering::default(),
             pods: Pods::default(),
@@ -322,9 +322,9 @@ impl State {
 
     /// Whether any request is pending.
     pub fn awaits_answers(&self) -> bool {
-        self.writing.request == Request::Out
-            || self.recording == Request::Out
-            || self.remembering.request == Request::Out
+        self.writing.request == RequestState::Out
+            || self.recording == RequestState::Out
+            || self.remembering.request == RequestState::Out
             || self.deletes_out() > 0
     }
 
@@ -339,10 +339,10 @@ impl State {
 
     /// Number of pending deletes.
     pub(super) fn deletes_out(&self) -> usize {
-        self.pods.deleted.values().filter(|request| **request == Request::Out).count()
+        self.pods.deleted.values().filter(|request| **request == RequestState::Out).count()
     }
 
-    /// Records an event without a decision, for events that arrive faster than the world can be
+    /// Records an event without a decision, for events that arrive faster than the cluster can be
     /// evaluated: the next [`step`](super::step) decides on all of them.
     pub fn note(&mut self, event: Event, now: Timestamp) {
         match event {
@@ -366,7 +366,7 @@ impl State {
     fn note_answer(&mut self, answer: Answer, now: Timestamp) {
         match answer {
             Answer::Written(Ok(written)) => {
-                self.writing.request = Request::Idle;
+                self.writing.request = RequestState::Idle;
                 self.writing.done.extend(self.writing.last);
                 self.uid.get_or_insert_with(|| written.uid.clone());
                 self.writing.version = Some(written);
@@ -381,7 +381,7 @@ impl State {
                     Ok(()) => {
                         self.failing = None;
                         self.recorded = true;
-                        Request::Idle
+                        RequestState::Idle
                     }
                     Err(failure) => self.came_to_nothing(Attempt::Record, failure, now),
                 };
@@ -390,7 +390,7 @@ impl State {
                 self.remembering.attempts += 1;
                 self.remembering.done =
                     result.is_ok() || self.remembering.attempts >= REMEMBER_ATTEMPTS;
-                self.remembering.request = Request::RetryAt(now + RETRY);
+                self.remembering.request = RequestState::RetryAt(now + RETRY);
             }
         }
     }
@@ -400,7 +400,7 @@ impl State {
             // Deleted by this run or by another client: the pod is gone or terminating.
             Ok(()) | Err(Failure::Conflict | Failure::Gone) => {
                 self.failing = None;
-                self.pods.deleted.insert(uid, Request::Idle);
+                self.pods.deleted.insert(uid, RequestState::Idle);
             }
             Err(failure @ Failure::Unknown { .. }) => {
                 let retry = self.came_to_nothing(Attempt::Delete, failure, now);
@@ -419,7 +419,12 @@ impl State {
     }
 
     /// The next state of a failed request: retried later, or never.
-    fn came_to_nothing(&mut self, request: Attempt, failure: Failure, now: Timestamp) -> Request {
+    fn came_to_nothing(
+        &mut self,
+        request: Attempt,
+        failure: Failure,
+        now: Timestamp,
+    ) -> RequestState {
         let pause = if failure == Failure::Conflict { OVERTAKEN } else { RETRY };
         match failure {
             Failure::Forbidden { .. } | Failure::Refused { .. } | Failure::ChangesTemplate => {
@@ -433,6 +438,6 @@ impl State {
                 self.failing = Some(Failing { since, last: now, request, failure });
             }
         }
-        Request::RetryAt(now + pause)
+        RequestState::RetryAt(now + pause)
     }
 }

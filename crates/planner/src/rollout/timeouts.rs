@@ -3,13 +3,13 @@
 use jiff::SignedDuration;
 
 use super::decide::{Flow, Halt, Step};
+use super::observed_cluster::{is_older, resource_version};
 use super::outcome::{ControllerStep, Outcome, PauseReason};
 use super::progress::Report;
 use super::request::Purpose;
 use super::state::GRACE;
 use super::state::Stall;
 use super::view::{NodeView, PodState, RolloutView};
-use super::world::{is_older, resource_version};
 use crate::classification::NodeBudget;
 use daemonset::model::{DaemonSet, ManagedBy, NodeName};
 

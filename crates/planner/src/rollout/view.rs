@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::observed_cluster::ObservedCluster;
 use super::progress::Progress;
-use super::state::{Request, State};
+use super::state::{RequestState, State};
 use super::task::{Goal, Task};
-use super::world::World;
 use crate::classification::{Availability, NodeBudget, SkippedNodes, Templates};
 use crate::plan::{PausedRollout, Reason, ailments, node_not_ready, not_available};
 use daemonset::controller::Owner;
@@ -91,20 +91,24 @@ impl<'a> RolloutView<'a> {
     /// Evaluates the live object, its nodes and pods.
     pub(super) fn of(
         live: &'a DaemonSet,
-        world: &World<'a>,
+        observed: &ObservedCluster<'a>,
         state: &State,
         now: Timestamp,
     ) -> Self {
         let owner = Owner::from(live);
-        let claimed = Claims::of(&owner, world.revisions).claimed;
+        let claimed = Claims::of(&owner, observed.revisions).claimed;
         let (templates, revisions) = of_template(live.spec.template.raw(), &claimed);
-        let made = || NodePlacements::of(&live.spec.template.placement, world.nodes);
+        let made = || NodePlacements::of(&live.spec.template.placement, observed.nodes);
         let node_placements =
-            world.node_placements.map_or_else(|| Cow::Owned(made()), Cow::Borrowed);
-        debug_assert_eq!(*node_placements, made(), "the cached node placements match this world");
+            observed.node_placements.map_or_else(|| Cow::Owned(made()), Cow::Borrowed);
+        debug_assert_eq!(
+            *node_placements,
+            made(),
+            "the cached node placements are those of these nodes"
+        );
         let (fleet, placements) =
-            (node_placements.fleet(world.nodes), node_placements.placements());
-        let own = Claims::of(&owner, world.pods).claimed;
+            (node_placements.fleet(observed.nodes), node_placements.placements());
+        let own = Claims::of(&owner, observed.pods).claimed;
         let pods = NodePods::group(&fleet, &own, EndedPods::Dropped);
         let desired = placements.iter().filter(|placement| placement.may_start).count();
         let desired = u32::try_from(desired).unwrap_or(u32::MAX);
@@ -113,14 +117,14 @@ impl<'a> RolloutView<'a> {
             live,
             revisions,
             templates,
-            node_views: Vec::with_capacity(world.nodes.len()),
+            node_views: Vec::with_capacity(observed.nodes.len()),
             desired,
             allowed: allowed(&state.task, live, desired),
             skippable: skipped.skippable,
             min_ready: min_ready(state, live),
             now,
         };
-        for ((at, node), placement) in world.nodes.iter().enumerate().zip(placements) {
+        for ((at, node), placement) in observed.nodes.iter().enumerate().zip(placements) {
             let here = pods.at(at);
             if !placement.may_start && (!placement.may_stay || here.is_empty()) {
                 continue;
@@ -145,10 +149,10 @@ impl<'a> RolloutView<'a> {
             pod.terminating
                 || match deleted.get(&pod.uid) {
                     None => false,
-                    Some(Request::Idle | Request::Out) => true,
+                    Some(RequestState::Idle | RequestState::Out) => true,
                     // The delete may never have been executed, and the pod need not go any more; or
                     // it became Ready, and the delete is too long ago to be executed still.
-                    Some(Request::RetryAt(at)) => {
+                    Some(RequestState::RetryAt(at)) => {
                         let spared = self.templates.is_updated(pod)
                             || (pod.is_ready() && self.now >= *at + UNDER_WAY);
                         self.now < *at || !spared

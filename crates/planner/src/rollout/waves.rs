@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::outcome::ControllerStep;
 use super::request::{Cost, Delete};
-use super::state::{Request, Stall, State};
+use super::state::{RequestState, Stall, State};
 use super::task::Extent;
 use super::view::{NodeView, PodState, RolloutView, count};
 use crate::classification::{NodeBudget, has_failed_permanently};
@@ -226,8 +226,8 @@ impl<'s, 'a> Wave<'s, 'a> {
             .filter_map(|node_view| Some((node_view, node_view.leaving()?)));
         let stands = leaving.filter(|(_, pod)| !pod.terminating);
         let due = stands.filter(|(_, pod)| match self.state.pods.deleted.get(&pod.uid) {
-            Some(Request::RetryAt(at)) => *at <= self.view.now,
-            Some(Request::Idle | Request::Out) | None => false,
+            Some(RequestState::RetryAt(at)) => *at <= self.view.now,
+            Some(RequestState::Idle | RequestState::Out) | None => false,
         });
         let room = self.view.unavailable() <= self.view.allowed;
         let due = due.filter(move |(_, pod)| !pod.is_ready() || (room && self.view.serves(pod)));

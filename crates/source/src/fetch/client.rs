@@ -57,7 +57,7 @@ pub(super) struct Client<'a> {
 }
 
 /// The result of a call of git.
-struct Outcome {
+struct GitOutput {
     status: ExitStatus,
     stdout: String,
     stderr: String,
@@ -103,7 +103,7 @@ impl Client<'_> {
         self.succeeded(&outcome)
     }
 
-    fn run(&self, arguments: &[String], login: Option<Login>) -> Result<Outcome, Error> {
+    fn run(&self, arguments: &[String], login: Option<Login>) -> Result<GitOutput, Error> {
         let folder = &self.cache.folder;
         let output = || tempfile::tempfile_in(folder);
         let opened = output().and_then(|stdout| Ok((stdout, output()?)));
@@ -117,7 +117,7 @@ impl Client<'_> {
         let status = self.wait(child)?;
         let stdout = read_back(&mut stdout).map_err(|error| self.no_files(error))?;
         let stderr = read_back(&mut stderr).map_err(|error| self.no_files(error))?;
-        Ok(Outcome { status, stdout, stderr })
+        Ok(GitOutput { status, stdout, stderr })
     }
 
     fn command(&self, arguments: &[String]) -> Command {
@@ -148,7 +148,7 @@ impl Client<'_> {
         ended.ok_or_else(|| Error::FetchTimeout { url: self.remote.shown.clone(), after })
     }
 
-    fn succeeded(&self, outcome: &Outcome) -> Result<(), Error> {
+    fn succeeded(&self, outcome: &GitOutput) -> Result<(), Error> {
         if outcome.status.success() {
             return Ok(());
         }

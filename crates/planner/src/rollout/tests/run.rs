@@ -157,7 +157,7 @@ impl Run {
         let target = target(&self.sim, image, &declared(&self.sim));
         let digest = template_digest(target.template.raw());
         let rolls_back = self.task.pace.on_failure == OnFailure::Rollback;
-        self.task.goal = if rolls_back && is_rolling_back(&self.sim.seen().world(), &digest) {
+        self.task.goal = if rolls_back && is_rolling_back(&self.sim.seen().observed(), &digest) {
             Goal::GoBack
         } else if self.sim.remembered.contains(&digest) {
             return;
@@ -170,7 +170,7 @@ impl Run {
     pub(super) fn feed(&mut self, event: Event, age: usize) {
         let newest = self.seen.len() - 1;
         let seen = self.seen[newest.saturating_sub(age)].clone();
-        let (state, effects) = step(self.state.clone(), event, &seen.world(), self.sim.now());
+        let (state, effects) = step(self.state.clone(), event, &seen.observed(), self.sim.now());
         self.state = state;
         self.steps += 1;
         self.wake = None;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::rollout::{Delete, Failure, Precondition, Provenance, World, Write, Written, write};
+use crate::rollout::{
+    Delete, Failure, ObservedCluster, Precondition, Provenance, Write, Written, write,
+};
 use daemonset::controller::test_cluster::{Cluster, node};
 use daemonset::model::{
     ContainerFailure, DaemonSet, Node, NodeReadiness, Pod, PodPhase, PodReadiness,
@@ -42,8 +44,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn world(&self) -> World<'_> {
-        World {
+    pub(super) fn observed(&self) -> ObservedCluster<'_> {
+        ObservedCluster {
             daemon_set: self.daemon_set.as_ref(),
             nodes: &self.nodes,
             pods: &self.pods,

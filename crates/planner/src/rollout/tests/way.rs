@@ -78,7 +78,7 @@ fn the_dry_run_equals_the_first_write() {
         let sim = Sim::with_strategy(3, &strategy);
         let mut run = Run::apply(sim, image).with(|task| task.deadline = Some(Timestamp::MIN));
         let (seen, now) = (run.sim.seen(), run.sim.now());
-        let first = first_write(&run.task, &seen.world(), now);
+        let first = first_write(&run.task, &seen.observed(), now);
         assert_eq!(first.as_ref().map(|it| it.pause.is_some()), written, "{strategy} {image}");
         run = run.with(|task| task.deadline = None);
         run.look();
@@ -88,7 +88,7 @@ fn the_dry_run_equals_the_first_write() {
     let mut sim = Sim::of(2, &json!(1));
     sim.deleted = true;
     let run = Run::apply(sim, "v2");
-    let first = first_write(&run.task, &run.sim.seen().world(), run.sim.now()).unwrap();
+    let first = first_write(&run.task, &run.sim.seen().observed(), run.sim.now()).unwrap();
     assert_eq!((first.precondition, first.purpose), (Precondition::Absent, Purpose::Apply));
 }
 

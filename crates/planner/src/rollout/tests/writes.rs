@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::annotations::{COMMIT_ANNOTATION, PLAN_DIGEST_ANNOTATION, ROLLOUT_ANNOTATION};
 use crate::plan::{PauseState, PausedRollout, keeps_template, record_after};
-use crate::rollout::world::is_older;
+use crate::rollout::observed_cluster::is_older;
 use crate::rollout::write::provenance;
 use crate::rollout::{Precondition, Provenance, Purpose, Write};
 use daemonset::model::{Labels, RevisionNumber, RevisionRef};

@@ -4,9 +4,9 @@ use daemonset::controller::node_placements::NodePlacements;
 use daemonset::model::{DaemonSet, DaemonSetKey, Node, Pod, Revision, Snapshot};
 
 /// The newest known state of one DaemonSet. It may be older than the last write, and even older
-/// than the world of the step before.
+/// than the cluster of the step before.
 #[derive(Clone, Copy, Debug)]
-pub struct World<'a> {
+pub struct ObservedCluster<'a> {
     /// The live object.
     pub daemon_set: Option<&'a DaemonSet>,
     /// All nodes of the cluster, sorted by name.
@@ -21,8 +21,8 @@ pub struct World<'a> {
     pub is_current: bool,
 }
 
-impl<'a> World<'a> {
-    /// The world of one DaemonSet in a snapshot.
+impl<'a> ObservedCluster<'a> {
+    /// The cluster of one DaemonSet in a snapshot.
     pub fn of(snapshot: &'a Snapshot, key: &DaemonSetKey, is_current: bool) -> Self {
         Self {
             daemon_set: snapshot.daemon_set(key),
@@ -34,7 +34,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The same world with cached node placements.
+    /// The same cluster with cached node placements.
     #[must_use]
     pub fn on(self, node_placements: Option<&'a NodePlacements>) -> Self {
         Self { node_placements, ..self }
