@@ -43,7 +43,7 @@ pub(super) async fn read(
     let snapshot = connection
         .snapshot_for(&desired.daemon_sets, &prune.scope(&desired.daemon_sets), shell)
         .await?;
-    desired.judged(&snapshot)?;
+    desired.assign_policies(&snapshot)?;
     Ok(Compared { snapshot, desired })
 }
 

@@ -7,7 +7,7 @@ mod read;
 
 use std::collections::BTreeSet;
 
-pub(super) use policies::Judge;
+pub(super) use policies::PolicyAssignment;
 
 use self::read::{read_instead, read_source, request};
 use super::error::{Error, Place};
@@ -37,7 +37,7 @@ pub(super) struct Desired {
     /// Warnings of reading the source.
     pub(super) warnings: Vec<Warning>,
     /// Assigns policies, once the live labels are known.
-    pub(super) judge: Judge,
+    pub(super) assignment: PolicyAssignment,
 }
 
 impl Desired {
@@ -45,9 +45,9 @@ impl Desired {
     ///
     /// # Errors
     /// Two policies select one DaemonSet.
-    pub(super) fn judged(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+    pub(super) fn assign_policies(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
         let base = self.base.as_deref().unwrap_or_default();
-        self.judge.all(&mut self.daemon_sets, base, Some(snapshot))
+        self.assignment.apply(&mut self.daemon_sets, base, Some(snapshot))
     }
 }
 
@@ -97,15 +97,15 @@ pub(super) fn desired(
     let base_commit = base.as_ref().and_then(|base| base.commit.clone());
     let own = base.as_ref().map(|_| manifest::read_policies(&files)).transpose()?;
     let (of_base, base) = base.map(|base| (base.policies, base.daemon_sets)).unzip();
-    let judge = Judge::new(desired.policies, own.zip(of_base), flags.managed_by);
+    let assignment = PolicyAssignment::new(desired.policies, own.zip(of_base), flags.managed_by);
     let mut daemon_sets = selection.narrow_to_some(desired.daemon_sets)?;
     // Reading the cluster depends on the controller of each. Live labels are considered later.
-    judge.all(&mut daemon_sets, base.as_deref().unwrap_or_default(), None)?;
+    assignment.apply(&mut daemon_sets, base.as_deref().unwrap_or_default(), None)?;
     Ok(Desired {
         daemon_sets,
         namespaces: desired.namespaces,
         base,
-        judge,
+        assignment,
         source: SourceInfo {
             repository,
             commit,

@@ -60,7 +60,7 @@ impl Invocation {
 
     /// `words` with the commands in them as the user has to type them: a program name after a
     /// backtick, a pipe or `<(`.
-    pub(super) fn speak(self, words: &str) -> String {
+    pub(super) fn with_called_name(self, words: &str) -> String {
         let mut spoken = words.to_owned();
         for program in PROGRAMS {
             for before in ["`", "| ", "<("] {
@@ -113,8 +113,8 @@ mod tests {
             ("ds-plan.dev/v1alpha1", "ds-plan.dev/v1alpha1"),
             ("`kubectl ds-plan -f`", "`kubectl ds-plan -f`"),
         ] {
-            assert_eq!(Invocation::ByKubectl.speak(words), want);
-            assert_eq!(Invocation::Directly.speak(words), words);
+            assert_eq!(Invocation::ByKubectl.with_called_name(words), want);
+            assert_eq!(Invocation::Directly.with_called_name(words), words);
         }
     }
 }

@@ -69,7 +69,8 @@ pub fn ds_apply() -> Exit {
 
 /// As [`run_plan`], for `ds-apply`, which has to stop a rollout safely when it is interrupted.
 fn run_apply(global: GlobalFlags, command: apply::cli::Command, called: Invocation) -> Exit {
-    let printer = Printer::new(global.color.into()).speaking_as(called).marking(global.annotations);
+    let printer =
+        Printer::new(global.color.into()).called_as(called).annotating(global.annotations);
     let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
         shell::run_with_interrupts(|interrupts| async move {
             apply::run(command, global, shell, interrupts)
@@ -83,7 +84,8 @@ fn run_apply(global: GlobalFlags, command: apply::cli::Command, called: Invocati
 
 /// Runs one command, and prints its error if it fails.
 fn run_plan(global: GlobalFlags, command: Command, called: Invocation) -> Exit {
-    let printer = Printer::new(global.color.into()).speaking_as(called).marking(global.annotations);
+    let printer =
+        Printer::new(global.color.into()).called_as(called).annotating(global.annotations);
     let done = Shell::of_process(printer).map_err(Error::CurrentFolder).and_then(|shell| {
         let work = async move {
             commands::dispatch(&command, &global, &shell)
@@ -148,8 +150,8 @@ fn with_similar_command(mut error: clap::Error, command: &clap::Command) -> clap
 
 /// Prints the message of clap: help and version are output, everything else is an error.
 fn usage(error: &clap::Error, called: Invocation) -> Exit {
-    let printer = Printer::new(Color::Auto.into()).speaking_as(called);
-    let text = called.speak(&error.render().ansi().to_string());
+    let printer = Printer::new(Color::Auto.into()).called_as(called);
+    let text = called.with_called_name(&error.render().ansi().to_string());
     if error.use_stderr() {
         printer.err(text);
         return Exit::Usage;

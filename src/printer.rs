@@ -18,7 +18,7 @@ pub(super) struct Printer {
     called: Invocation,
     annotations: Option<Annotations>,
     /// Text for standard output goes to standard error.
-    aside: bool,
+    on_stderr: bool,
     /// Nothing is printed, for embedded runs in tests.
     silent: bool,
 }
@@ -26,7 +26,13 @@ pub(super) struct Printer {
 impl Printer {
     /// A printer with this colour choice.
     pub(super) fn new(color: ColorChoice) -> Self {
-        Self { color, called: Invocation::Directly, annotations: None, aside: false, silent: false }
+        Self {
+            color,
+            called: Invocation::Directly,
+            annotations: None,
+            on_stderr: false,
+            silent: false,
+        }
     }
 
     /// A printer that prints nothing.
@@ -35,18 +41,18 @@ impl Printer {
     }
 
     /// The same printer for a program that was called by this name.
-    pub(super) fn speaking_as(self, called: Invocation) -> Self {
+    pub(super) fn called_as(self, called: Invocation) -> Self {
         Self { called, ..self }
     }
 
     /// The same printer, but text for standard output goes to standard error: standard output is
     /// reserved for a document.
-    pub(super) fn aside(self) -> Self {
-        Self { aside: true, ..self }
+    pub(super) fn on_stderr(self) -> Self {
+        Self { on_stderr: true, ..self }
     }
 
     /// The same printer for a run whose errors a CI system annotates.
-    pub(super) fn marking(self, annotations: Option<Annotations>) -> Self {
+    pub(super) fn annotating(self, annotations: Option<Annotations>) -> Self {
         Self { annotations, ..self }
     }
 
@@ -65,7 +71,7 @@ impl Printer {
         if self.silent {
             return Ok(());
         }
-        if self.aside {
+        if self.on_stderr {
             self.err(text);
             return Ok(());
         }
@@ -75,7 +81,7 @@ impl Printer {
 
     /// Standard output as a stream, for large data.
     pub(super) fn stdout(self) -> impl Write {
-        let Self { color: _, called: _, annotations: _, aside: _, silent } = self;
+        let Self { color: _, called: _, annotations: _, on_stderr: _, silent } = self;
         let stdout: Box<dyn Write> =
             if silent { Box::new(io::sink()) } else { Box::new(io::stdout().lock()) };
         Forgiving(BufWriter::new(stdout))

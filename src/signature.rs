@@ -86,11 +86,11 @@ impl SignatureFlags {
             .envs(&shell.environment)
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        let (ended, said) = run(command).map_err(failed)?;
+        let (ended, output) = run(command).map_err(failed)?;
         if ended {
             return Ok(Some(copy));
         }
-        Err(SavedPlanError::NotSigned { file: file.to_owned(), identity: identity.clone(), said }
+        Err(SavedPlanError::NotSigned { file: file.to_owned(), identity: identity.clone(), output }
             .into())
     }
 }
@@ -114,10 +114,10 @@ fn run(mut command: Command) -> io::Result<(bool, String)> {
     command.stderr(stderr.try_clone()?);
     let ended = wait_for_child(command.spawn()?, TIMEOUT)?;
     stderr.rewind()?;
-    let said = String::from_utf8_lossy(&read_all(&mut stderr)?).trim().to_owned();
-    let said = said.chars().take(QUOTED).collect();
+    let output = String::from_utf8_lossy(&read_all(&mut stderr)?).trim().to_owned();
+    let output = output.chars().take(QUOTED).collect();
     match ended {
-        Some(status) => Ok((status.success(), said)),
+        Some(status) => Ok((status.success(), output)),
         None => Ok((false, format!("cosign did not finish within {} s", TIMEOUT.as_secs()))),
     }
 }

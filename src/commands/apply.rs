@@ -55,7 +55,7 @@ pub(crate) async fn run(
         return rehearse::run(command, global, shell, interrupts).await;
     }
     let output = command.output();
-    let mut session = Session::open(&global, &shell, interrupts).await?.telling(output);
+    let mut session = Session::open(&global, &shell, interrupts).await?.with_output(output);
     let done = in_session(command, &global, &mut session).await;
     session.reported(done, false, shell.printer)
 }

@@ -60,8 +60,15 @@ async fn read_and_decide(args: &Args, global: &GlobalFlags, shell: &Shell) -> Re
     let mark = PruneFlags::marking(args.source_id.clone());
     let Compared { snapshot, desired } =
         comparison::read(&args.source, None, &args.narrow, &mark, global, shell).await?;
-    let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings, judge: _ } =
-        desired;
+    let Desired {
+        daemon_sets,
+        namespaces: _,
+        base: _,
+        source,
+        version: _,
+        warnings,
+        assignment: _,
+    } = desired;
     Ok(plan::diff(plan::DiffInput {
         snapshot: &snapshot,
         desired: &daemon_sets,

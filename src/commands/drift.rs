@@ -100,8 +100,15 @@ async fn read_and_decide(
     let Compared { snapshot, desired } =
         comparison::read(&args.source, None, &args.narrow, &PruneFlags::default(), global, shell)
             .await?;
-    let Desired { daemon_sets, namespaces: _, base: _, source, version: _, warnings, judge: _ } =
-        desired;
+    let Desired {
+        daemon_sets,
+        namespaces: _,
+        base: _,
+        source,
+        version: _,
+        warnings,
+        assignment: _,
+    } = desired;
     let drift = plan::drift(plan::DriftInput {
         snapshot: &snapshot,
         desired: &daemon_sets,

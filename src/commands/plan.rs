@@ -140,7 +140,8 @@ async fn read_and_decide(
     let Compared { snapshot, desired } =
         comparison::read(&args.source, base, &args.narrow, &args.prune, global, shell).await?;
     let declared = desired.daemon_sets.iter().map(|one| one.key.clone()).collect();
-    let Desired { daemon_sets, namespaces, base, source, version: _, warnings, judge: _ } = desired;
+    let Desired { daemon_sets, namespaces, base, source, version: _, warnings, assignment: _ } =
+        desired;
     let is_markdown = args.output == Format::Markdown;
     let markdown = args.comment.options(is_markdown, args.verbosity.verbose, &snapshot.nodes)?;
     let pruned = source.prune_namespaces.clone();

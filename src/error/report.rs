@@ -35,7 +35,7 @@ impl fmt::Display for Report<'_> {
 
 /// Prints an error, and its annotation for a pipeline; returns the outcome of the run.
 pub(crate) fn report(error: &Error, printer: Printer) -> Exit {
-    printer.err(printer.called().speak(&Report(error).to_string()));
+    printer.err(printer.called().with_called_name(&Report(error).to_string()));
     printer.err(printer.annotations().map(|system| system.of(error)).unwrap_or_default());
     error.exit()
 }

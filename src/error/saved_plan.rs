@@ -74,14 +74,14 @@ pub(crate) enum SavedPlanError {
     #[error("--require-signature needs cosign, which was not found on PATH")]
     NoCosign,
     /// A file is not signed by the required identity.
-    #[error("{} is not signed by {identity}\n{said}", file.display())]
+    #[error("{} is not signed by {identity}\n{output}", file.display())]
     NotSigned {
         /// The file.
         file: PathBuf,
         /// The required identity.
         identity: String,
         /// The output of cosign.
-        said: String,
+        output: String,
     },
     /// The signature of a file cannot be checked.
     #[error("cannot check the signature of {}", file.display())]

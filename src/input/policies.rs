@@ -71,7 +71,7 @@ pub(super) fn at_tip(
 
 /// Assigns policies to DaemonSets.
 #[derive(Debug, Default)]
-pub(crate) struct Judge {
+pub(crate) struct PolicyAssignment {
     /// The policies that apply.
     policies: Policies,
     /// The policies in the pull request, and those at its merge base.
@@ -80,7 +80,7 @@ pub(crate) struct Judge {
     managed_by: Option<ManagedByFlag>,
 }
 
-impl Judge {
+impl PolicyAssignment {
     pub(super) fn new(
         policies: Policies,
         changed: Option<(Policies, Policies)>,
@@ -93,7 +93,7 @@ impl Judge {
     ///
     /// # Errors
     /// Two policies select one DaemonSet.
-    pub(crate) fn all(
+    pub(crate) fn apply(
         &self,
         daemon_sets: &mut [DesiredDaemonSet],
         base: &[DesiredDaemonSet],

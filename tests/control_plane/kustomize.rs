@@ -240,10 +240,10 @@ fn overlays_that_exhaust_resources_are_stopped() {
         ("app/agent.yaml", AGENT),
     ]);
     let done = tree.ds_plan("-k app --allow-kustomize");
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(1), "{said}");
-    assert!(said.starts_with("error: cannot render `app`: "), "{said}");
-    assert!(said.len() < 2000, "{said}");
+    let message = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{message}");
+    assert!(message.starts_with("error: cannot render `app`: "), "{message}");
+    assert!(message.len() < 2000, "{message}");
 }
 
 #[test]
@@ -254,9 +254,9 @@ fn errors_of_kubectl_do_not_show_the_temporary_folder() {
         ("app/patch.yaml", "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: gone}\n"),
     ]);
     let done = tree.ds_plan("-k app --allow-kustomize");
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(said.contains("no matches for Id DaemonSet"), "{said}");
-    assert!(!said.contains("/tree"), "{said}");
+    let message = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(message.contains("no matches for Id DaemonSet"), "{message}");
+    assert!(!message.contains("/tree"), "{message}");
 }
 
 #[test]
@@ -274,9 +274,9 @@ fn kubectl_finds_its_plugin() {
     assert!(text.contains("Usage: kubectl ds-plan [OPTIONS]"), "{text}");
     assert!(text.contains("`kubectl ds-plan snapshot`"), "{text}");
     let plan = run(&["ds-plan", "--snapshot", "none.json"]);
-    let said = String::from_utf8_lossy(&plan.stderr).into_owned();
-    assert!(said.contains("hint: name the files: `kubectl ds-plan -f DIR`"), "{said}");
-    assert_eq!(plan.status.code(), Some(1), "{said}");
+    let message = String::from_utf8_lossy(&plan.stderr).into_owned();
+    assert!(message.contains("hint: name the files: `kubectl ds-plan -f DIR`"), "{message}");
+    assert_eq!(plan.status.code(), Some(1), "{message}");
 }
 
 /// Applies an overlay, plans again, saves a plan, and applies it at the commit of the plan.
@@ -306,8 +306,8 @@ fn ds_apply_renders_as_ds_plan_does() {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert_eq!(done.status.code(), Some(0), "{line}: {said}");
+        let message = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(0), "{line}: {message}");
     };
     let (plan, apply) = (cargo_bin!("ds-plan"), cargo_bin!("ds-apply"));
     commit("one");

@@ -180,8 +180,8 @@ fn mdbook() -> PathBuf {
             .env_remove("CARGO_TARGET_DIR")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "cargo could not install mdbook: {said}");
+        let message = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "cargo could not install mdbook: {message}");
         // Another run may have been faster; its folder is equivalent.
         let _ = fs::rename(fresh.path(), &folder);
     }
@@ -200,10 +200,10 @@ fn mdbook_builds_the_guide_without_warnings() {
         .env_remove("RUST_LOG")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "{said}");
-    assert!(said.lines().all(|line| line.trim_start().starts_with("INFO ")), "{said}");
-    assert!(book.path().join("index.html").exists(), "{said}");
+    let message = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "{message}");
+    assert!(message.lines().all(|line| line.trim_start().starts_with("INFO ")), "{message}");
+    assert!(book.path().join("index.html").exists(), "{message}");
     let html = |name: &str| {
         let file = book.path().join(Path::new(name).with_extension("html"));
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))

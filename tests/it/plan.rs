@@ -188,8 +188,8 @@ fn validate_selects_errors_or_warnings_for_unknown_fields() {
         assert_eq!(run.code, Some(code), "{mode}\n{run}");
         assert!(run.stderr.contains(words), "{mode}\n{run}");
         let unpaced = "warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit\n";
-        let said = run.stderr.replace(unpaced, "");
-        assert_eq!(said.is_empty(), words.is_empty(), "{mode}\n{run}");
+        let message = run.stderr.replace(unpaced, "");
+        assert_eq!(message.is_empty(), words.is_empty(), "{mode}\n{run}");
     }
 }
 

@@ -255,10 +255,10 @@ fn a_page_can_be_printed_and_read_without_scripts() {
     assert!(faults.is_empty(), "{faults:#?}");
     assert_eq!(paper, "rgb(251, 251, 249)", "printed pages are light in any theme");
     assert!(bytes > 10_000);
-    for said in
+    for message in
         ["Applying this replaces 72 pods", "logging/fluent-bit", "Waves", "scripts are disabled"]
     {
-        assert!(text.contains(said), "{said:?} in {text}");
+        assert!(text.contains(message), "{message:?} in {text}");
     }
 }
 

@@ -59,7 +59,7 @@ fn a_closed_pipe_is_not_a_failure() {
         let mut stderr = String::new();
         child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0), "{line}: {stderr}");
-        assert_eq!(stderr, said_before(line), "{line}");
+        assert_eq!(stderr, expected_stderr(line), "{line}");
     }
 }
 
@@ -73,7 +73,7 @@ fn output_that_cannot_be_written_is_a_failure() {
         let done = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output();
         let done = done.unwrap();
         let stderr = String::from_utf8(done.stderr).unwrap();
-        let error = stderr.strip_prefix(said_before(line)).unwrap_or(&stderr);
+        let error = stderr.strip_prefix(expected_stderr(line)).unwrap_or(&stderr);
         assert!(error.starts_with("error: cannot write to standard output\n"), "{line}: {stderr}");
         assert_eq!(done.status.code(), Some(1), "{line}");
     }
@@ -123,7 +123,7 @@ fn kubeconfig(server: &str) -> String {
 }
 
 /// The line on standard error before the other output.
-fn said_before(line: &str) -> &'static str {
+fn expected_stderr(line: &str) -> &'static str {
     if line == PLAN {
         "warning: logging/agent: 2 pods are created at once: the DaemonSet controller creates pods without a limit\n"
     } else {

@@ -53,31 +53,31 @@ fn help_of_each_command_of_ds_apply() {
 #[test]
 fn ds_apply_reports_unsupported_arguments() {
     let sandbox = Sandbox::new();
-    let said = |line: &str| sandbox.ds_apply(line);
-    assert_snapshot!(said("--snapshot recorded.json"), @"
+    let run = |line: &str| sandbox.ds_apply(line);
+    assert_snapshot!(run("--snapshot recorded.json"), @"
     exit 64
     --- stderr
     error: a recorded cluster cannot be changed; --snapshot requires --rehearse
     hint: see what would happen: `ds-plan --snapshot FILE`
     hint: or rehearse it: `ds-apply --rehearse --snapshot FILE`
     ");
-    assert_snapshot!(said("agnet"), @"
+    assert_snapshot!(run("agnet"), @"
     exit 64
     --- stderr
     error: invalid value 'agnet' for '[NAMESPACE/NAME]...': `agnet` is not of the form NAMESPACE/NAME; to apply a saved plan, use `--plan FILE`
 
     For more information, try '--help'.
     ");
-    assert_snapshot!(said("ns/agnet"), @"
+    assert_snapshot!(run("ns/agnet"), @"
     exit 1
     --- stderr
     error: no kubeconfig found, and not running in a pod with a service account
     hint: set KUBECONFIG or --kubeconfig, or plan on a recorded cluster with `--snapshot FILE`
     ");
-    assert_eq!(said("--nonsense").code, Some(64));
-    assert_eq!(said("step x/y").code, Some(64));
-    assert_eq!(said("step x/y --count 1 --nodes a").code, Some(64));
-    assert_eq!(said("roll").code, Some(64));
+    assert_eq!(run("--nonsense").code, Some(64));
+    assert_eq!(run("step x/y").code, Some(64));
+    assert_eq!(run("step x/y --count 1 --nodes a").code, Some(64));
+    assert_eq!(run("roll").code, Some(64));
 }
 
 #[test]

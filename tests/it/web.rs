@@ -77,8 +77,11 @@ pub(crate) fn installed() -> PathBuf {
             .unwrap_or_else(|error| {
                 panic!("these tests need npm, which comes with Node.js: {error}")
             });
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "npm could not install the packages of tests/web: {said}");
+        let message = String::from_utf8_lossy(&done.stderr);
+        assert!(
+            done.status.success(),
+            "npm could not install the packages of tests/web: {message}"
+        );
         // Another run may have been faster; its folder is equivalent.
         let _ = fs::rename(fresh.path(), &folder);
     }

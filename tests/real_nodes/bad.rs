@@ -75,8 +75,11 @@ fn stopped_at_the_first_node(nodes: &RealNodes, name: &str, bad: &Agent, why: [&
 fn report(fleet: &Fleet<'_>, name: &str, what: &str, run: &Ended) {
     let struck = fleet.witness.nodes_with("bad").len();
     let before = run.reported.split("restoring the last good template").next();
-    let said = before.and_then(|text| text.lines().rev().nth(1)).unwrap_or_default();
-    println!("{name}: {what} after {} s, nodes: {struck}, before that: {said}", run.took.as_secs());
+    let message = before.and_then(|text| text.lines().rev().nth(1)).unwrap_or_default();
+    println!(
+        "{name}: {what} after {} s, nodes: {struck}, before that: {message}",
+        run.took.as_secs()
+    );
 }
 
 fn only_these_were_silent(name: &str, answers: &Answers, struck: &BTreeSet<String>) {

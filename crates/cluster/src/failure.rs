@@ -186,8 +186,8 @@ fn plugin_outcome(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecStart(source) => format!("cannot be started: {source}"),
         AuthError::AuthExecRun { out, .. } => {
-            let said = String::from_utf8_lossy(&out.stderr);
-            match said.lines().map(str::trim).find(|line| !line.is_empty()) {
+            let message = String::from_utf8_lossy(&out.stderr);
+            match message.lines().map(str::trim).find(|line| !line.is_empty()) {
                 Some(line) => format!("failed ({}): {line}", out.status),
                 None => format!("failed ({})", out.status),
             }

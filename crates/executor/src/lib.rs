@@ -100,7 +100,7 @@ impl Run<'_> {
         let mut state = State::new(self.task.clone());
         let mut heard = Heard::default();
         let mut placement_cache = PlacementCache::default();
-        let mut event = Event::Look;
+        let mut event = Event::Observed;
         loop {
             let Looked { state: after, effects, now, nodes } =
                 self.step(state, event, &mut placement_cache);
@@ -190,8 +190,8 @@ impl Run<'_> {
             Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
             Some(answer) = answers.join_next() => answered(answer),
             Some(message) = failed_create(controller) => Event::CreateFailed { message },
-            () = self.observer.changed() => Event::Look,
-            () = tokio::time::sleep(longest) => Event::Look,
+            () = self.observer.changed() => Event::Observed,
+            () = tokio::time::sleep(longest) => Event::Observed,
         }
     }
 
@@ -207,7 +207,7 @@ impl Run<'_> {
             () = self.lock.lost(), if !heard.lock_lost => heard.loss(),
             Some(Interrupt) = self.interrupts.recv() => Event::Interrupt,
             Some(answer) = answers.join_next() => answered(answer),
-            () = tokio::time::sleep_until(rested) => Event::Look,
+            () = tokio::time::sleep_until(rested) => Event::Observed,
         }
     }
 }
@@ -252,7 +252,7 @@ struct Looked {
 /// Whether an event may wait until the end of the rest.
 fn can_wait(event: &Event) -> bool {
     match event {
-        Event::Look | Event::Answer(_) => true,
+        Event::Observed | Event::Answer(_) => true,
         Event::CreateFailed { .. } | Event::Interrupt | Event::LockLost => false,
     }
 }

@@ -73,7 +73,7 @@ use jiff::Timestamp;
 /// The deadline of the task is ignored; the run itself checks it.
 pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) -> Option<Write> {
     let task = Task { deadline: None, ..task.clone() };
-    let (_, effects) = step(State::new(task), Event::Look, observed, now);
+    let (_, effects) = step(State::new(task), Event::Observed, observed, now);
     effects.into_iter().find_map(|effect| match effect {
         Effect::Write(write) => Some(*write),
         Effect::Delete(_)
@@ -88,7 +88,7 @@ pub fn first_write(task: &Task, observed: &ObservedCluster<'_>, now: Timestamp) 
 
 /// One step: records the event, evaluates the cluster and returns the effects to perform now.
 ///
-/// The caller passes every event, and [`Event::Look`] whenever the cluster has changed (one step may
+/// The caller passes every event, and [`Event::Observed`] whenever the cluster has changed (one step may
 /// cover many changes). Effects are performed in order; each request is answered once, by a further
 /// step. After [`Effect::Finish`], steps do nothing.
 pub fn step(

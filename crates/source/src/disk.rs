@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::gather::Gather;
+use super::file_collector::FileCollector;
 use super::tree::{ContentId, Entry, Item, SEARCH_LIMIT, Tree};
 use super::{Environment, Error, FILE_LIMIT, FileName, Origin, Read, STANDARD_INPUT};
 use super::{location, shown};
@@ -27,18 +27,20 @@ pub(super) fn read(
     if names.iter().filter(|name| **name == FileName::StandardInput).count() > 1 {
         return Err(Error::StandardInputTwice);
     }
-    let mut gather = Gather::new(wanted);
+    let mut collector = FileCollector::new(wanted);
     for name in names {
         match name {
             FileName::StandardInput => {
                 let bytes = read_bounded(&mut *environment.stdin, STANDARD_INPUT)?;
-                gather.content(STANDARD_INPUT, bytes)?;
+                collector.content(STANDARD_INPUT, bytes)?;
             }
-            FileName::Path(path) => named(path, recursive, &mut gather, &environment.current_dir)?,
+            FileName::Path(path) => {
+                named(path, recursive, &mut collector, &environment.current_dir)?;
+            }
         }
     }
     let paths: Vec<_> = names.iter().map(printable).collect();
-    let mut found = gather.finish(|| format!("`{}`", paths.join("`, `")))?;
+    let mut found = collector.finish(|| format!("`{}`", paths.join("`, `")))?;
     found.origin = Origin { paths, ..Origin::default() };
     Ok(found)
 }
@@ -53,7 +55,7 @@ fn printable(name: &FileName) -> String {
 fn named(
     given: &Path,
     recursive: bool,
-    gather: &mut Gather<'_>,
+    collector: &mut FileCollector<'_>,
     current_dir: &Path,
 ) -> Result<(), Error> {
     if given.as_os_str().is_empty() {
@@ -64,14 +66,14 @@ fn named(
     let kind = fs::metadata(&full).map_err(|source| not_found(given, source))?;
     if kind.is_dir() {
         let folder = full.canonicalize().map_err(|source| not_read(&path, source))?;
-        gather.folder(&Disk, folder, folder_name(&path), recursive)
+        collector.folder(&Disk, folder, folder_name(&path), recursive)
     } else if kind.is_file() {
         let file = full.canonicalize().map_err(|source| not_read(&path, source))?;
-        gather.file(&Disk, &file, &path)
+        collector.file(&Disk, &file, &path)
     } else if is_open_already(given) {
         let stream = fs::File::open(&full).map_err(|source| not_read(&path, source))?;
         let bytes = read_bounded(stream, &path)?;
-        gather.content(&path, bytes)
+        collector.content(&path, bytes)
     } else {
         Err(Error::Special { path })
     }

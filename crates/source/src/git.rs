@@ -1,7 +1,7 @@
 //! Manifests of one commit, read from git's objects: no checkout, hooks, filters or attributes.
 //!
 //! A path is looked up name by name in the commit's trees, so it cannot leave them, and a symbolic
-//! link or a submodule on the way is an error. Not here: the choice of a folder's files (`gather`),
+//! link or a submodule on the way is an error. Not here: the choice of a folder's files (`file_collector`),
 //! resolving revision expressions (`revision`), fetching a URL (`fetch`).
 //!
 //! `git2` reads the objects, built without its network features, so that it needs only a C
@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use git2::Repository;
 
 use super::fetch::{self, Fetched};
-use super::gather::Gather;
+use super::file_collector::FileCollector;
 use super::kustomize::{self, Rendered};
 use super::location::{self, Location};
 use super::objects::Objects;
@@ -125,19 +125,19 @@ impl Opened {
         if let Some(folder) = &request.kustomize {
             return self.rendered(&objects, commit, folder, wanted, settings);
         }
-        let mut gather = Gather::new(wanted);
+        let mut collector = FileCollector::new(wanted);
         let mut paths = Vec::new();
         for given in &request.paths {
             let path = self.path_from_top(given)?;
             let item = objects.find(&path)?.ok_or_else(|| objects.no_such_path(&path, given))?;
-            objects.gather(&item, &path, &mut gather)?;
+            objects.collect(&item, &path, &mut collector)?;
             paths.push(path);
         }
         if paths.is_empty() {
-            gather.folder(&objects, commit.tree_id(), "", true)?;
+            collector.folder(&objects, commit.tree_id(), "", true)?;
         }
         let place = || format!("revision `{}`", revision::printable(request.revision()));
-        let mut found = gather.finish(place)?;
+        let mut found = collector.finish(place)?;
         found.files.sort_by(|one, other| one.path.cmp(&other.path));
         found.warnings.extend(worktree::difference(
             &self.repository,
@@ -163,10 +163,10 @@ impl Opened {
             return Err(objects.no_such_path(&folder, given));
         }
         let Rendered { bytes, files } = kustomize::render(objects, &folder, settings)?;
-        let mut gather = Gather::new(wanted);
+        let mut collector = FileCollector::new(wanted);
         let name = format!("{} (rendered)", from_top(&folder));
-        gather.content(&name, kustomize::only(&bytes, wanted))?;
-        let mut found = gather.finish(|| format!("`{name}`"))?;
+        collector.content(&name, kustomize::only(&bytes, wanted))?;
+        let mut found = collector.finish(|| format!("`{name}`"))?;
         found.warnings.extend(worktree::difference(
             &self.repository,
             &self.worktree,

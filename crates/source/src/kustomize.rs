@@ -27,7 +27,7 @@ use git2::Oid;
 use serde_json::Value;
 
 use self::problem::{DEEPEST, Problem};
-use super::gather::join;
+use super::file_collector::join;
 use super::objects::Objects;
 use super::tree::{Item, Tree};
 use super::unrendered::KUSTOMIZATION_NAMES;

@@ -15,10 +15,10 @@ mod disk;
 mod environment;
 mod error;
 mod fetch;
+mod file_collector;
 #[cfg(test)]
 mod fixture;
 mod found;
-mod gather;
 mod git;
 mod kustomize;
 mod location;

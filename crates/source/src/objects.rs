@@ -4,7 +4,7 @@ use std::path::Path;
 
 use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, TreeEntry};
 
-use super::gather::{Gather, join};
+use super::file_collector::{FileCollector, join};
 use super::tree::{ContentId, Entry, Item, SEARCH_LIMIT, Tree};
 use super::{Error, FILE_LIMIT, revision, shown};
 
@@ -66,16 +66,16 @@ impl<'r> Objects<'r> {
         }
     }
 
-    pub(super) fn gather(
+    pub(super) fn collect(
         &self,
         item: &Item<Self>,
         path: &Path,
-        gather: &mut Gather,
+        collector: &mut FileCollector,
     ) -> Result<(), Error> {
         let path = shown::path(path);
         match item {
-            Item::Folder(id) => gather.folder(self, *id, &path, true),
-            Item::File(id) => gather.file(self, id, &path),
+            Item::Folder(id) => collector.folder(self, *id, &path, true),
+            Item::File(id) => collector.file(self, id, &path),
             Item::Symlink => Err(Error::PathIsSymlink { path }),
             Item::Submodule => Err(Error::PathIsSubmodule { path }),
             Item::Special => Err(Error::Special { path }),

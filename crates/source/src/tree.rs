@@ -1,4 +1,4 @@
-//! A source with folders, which one walk reads (`gather`).
+//! A source with folders, which one walk reads (`file_collector`).
 
 use super::Error;
 

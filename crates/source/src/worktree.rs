@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use git2::{Delta, DiffDelta, DiffOptions, IndexEntryExtendedFlag, Oid, Repository};
 
-use super::gather::is_manifest_name;
+use super::file_collector::is_manifest_name;
 use super::repository::Worktree;
 use super::{Warning, shown};
 

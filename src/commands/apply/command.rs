@@ -198,8 +198,8 @@ async fn prepare(
     }
     let scope = prune.scope(&desired.daemon_sets);
     let snapshot = seen(&desired.daemon_sets, &scope, cluster, shell).await?;
-    let Desired { mut daemon_sets, source, version, warnings, judge, .. } = desired;
-    judge.all(&mut daemon_sets, &[], Some(&snapshot))?;
+    let Desired { mut daemon_sets, source, version, warnings, assignment, .. } = desired;
+    assignment.apply(&mut daemon_sets, &[], Some(&snapshot))?;
     for desired in &mut daemon_sets {
         args.common.pace.put_over(desired);
     }

@@ -53,7 +53,7 @@ impl<'a> ProgressReporter<'a> {
     }
 
     /// Reports one event.
-    pub(super) fn tell(&mut self, report: &Report, now: Timestamp) {
+    pub(super) fn report(&mut self, report: &Report, now: Timestamp) {
         if self.bar.as_mut().is_some_and(|bar| bar.takes(report, now)) {
             return;
         }
@@ -73,8 +73,8 @@ impl<'a> ProgressReporter<'a> {
     }
 
     /// Reports an event that is not part of a rollout.
-    pub(super) fn say(&self, now: Timestamp, event: &str, words: &str) {
-        self.say_with(now, event, words, json!({}));
+    pub(super) fn event(&self, now: Timestamp, event: &str, words: &str) {
+        self.event_with(now, event, words, json!({}));
     }
 
     /// Reports the holder of the lock that the run waits for; `local` is the local time, used if
@@ -82,7 +82,7 @@ impl<'a> ProgressReporter<'a> {
     pub(super) fn waits(&self, wait: &LockWait, local: Timestamp) {
         let now = wait.now.unwrap_or(local);
         let (words, data) = waiting(wait, now);
-        self.say_with(now, "waitingForLock", &words, data);
+        self.event_with(now, "waitingForLock", &words, data);
     }
 
     /// Reports that the clocks of the API servers differ.
@@ -91,10 +91,10 @@ impl<'a> ProgressReporter<'a> {
             "warning: the clocks of the API servers are {apart:#} apart; the earlier time counts, \
              so new pods may take longer to be available"
         );
-        self.say_with(now, "clocksDiffer", &words, json!({"seconds": apart.as_secs()}));
+        self.event_with(now, "clocksDiffer", &words, json!({"seconds": apart.as_secs()}));
     }
 
-    fn say_with(&self, now: Timestamp, event: &str, words: &str, data: Value) {
+    fn event_with(&self, now: Timestamp, event: &str, words: &str, data: Value) {
         match self.format {
             Format::Json => self.json(now, event, words, data),
             _text => self.line(now, words),
@@ -179,8 +179,8 @@ fn words_of(ending: &Ending, evidence: &Evidence, key: &DaemonSetKey) -> Vec<Str
 }
 
 /// The lines of the first nodes, indented, and the number of the others.
-fn some_of(nodes_said: impl Iterator<Item = Vec<String>>) -> Vec<String> {
-    let mut all: Vec<Vec<String>> = nodes_said.collect();
+fn some_of(details: impl Iterator<Item = Vec<String>>) -> Vec<String> {
+    let mut all: Vec<Vec<String>> = details.collect();
     let more = all.len().saturating_sub(NAMED);
     all.truncate(NAMED);
     let mut lines: Vec<String> =

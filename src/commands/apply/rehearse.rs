@@ -91,7 +91,8 @@ impl OnIt {
         let again = planned_again(&self.command);
         let usage = Usage::of(world.server().clone());
         let output = self.command.output();
-        let mut on = session_on(&self.shell, &world, holder.clone(), interrupts).telling(output);
+        let mut on =
+            session_on(&self.shell, &world, holder.clone(), interrupts).with_output(output);
         let done = in_session(self.command.approved(), &self.global, &mut on).await;
         let (took, printer) = (world.clock().now(), self.shell.printer);
         let mut done = on.reported(done, true, printer);
@@ -100,7 +101,7 @@ impl OnIt {
             // Run it again: the plan shows what is left.
             let (_nobody, quiet) = mpsc::channel(1);
             self.shell.now = took;
-            let mut on = session_on(&self.shell, &world, holder, quiet).telling(output);
+            let mut on = session_on(&self.shell, &world, holder, quiet).with_output(output);
             done = in_session(again, &self.global, &mut on).await;
         }
         if let Some(file) = self.save {

@@ -50,12 +50,12 @@ impl Removal<'_> {
         for left in (0..ATTEMPTS).rev() {
             let snapshot = session.snapshot(&self.key).await?;
             let Some(live) = snapshot.daemon_set(&self.key).filter(|live| !live.terminating) else {
-                reporter.say(snapshot.observed_at, "gone", "is already deleted");
+                reporter.event(snapshot.observed_at, "gone", "is already deleted");
                 return Ok(Exit::Done);
             };
             let plan = self.planned(&snapshot, session);
             let one = self.still_to_go(&plan)?;
-            reporter.say(snapshot.observed_at, "deletingDaemonSet", &words(one));
+            reporter.event(snapshot.observed_at, "deletingDaemonSet", &words(one));
             let writer = lock.writer();
             match writer.delete_daemon_set(live, self.prune.cascade).await {
                 Ok(()) => break,

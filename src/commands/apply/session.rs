@@ -96,9 +96,9 @@ impl Session {
     }
 
     /// Sets the output format. For `-o html`, standard output is reserved for the page.
-    pub(super) fn telling(mut self, output: Format) -> Self {
+    pub(super) fn with_output(mut self, output: Format) -> Self {
         if output == Format::Html {
-            self.shell.printer = self.shell.printer.aside();
+            self.shell.printer = self.shell.printer.on_stderr();
             self.recording = Some(Recording::default());
         }
         self
@@ -259,14 +259,14 @@ impl Session {
         let last_seen = observer.clone();
         let run = Run { key, lock, managed_by, observer, interrupts, task };
         let ending = run.to_its_end(|report, now| {
-            clocks.tell(&reporter, now);
-            reporter.tell(report, now);
+            clocks.report(&reporter, now);
+            reporter.report(report, now);
             if recorded {
                 events.push((now, report.clone()));
             }
         });
         let (ending, now) = ending.await;
-        clocks.tell(&reporter, now);
+        clocks.report(&reporter, now);
         self.interrupted |= ending.interrupted;
         let evidence = evidence::gather(&ending, key, &last_seen, &self.cluster, self.logs).await;
         reporter.end(&ending, &evidence, now);
@@ -285,7 +285,7 @@ struct Clocks<'a> {
 }
 
 impl Clocks<'_> {
-    fn tell(&mut self, reporter: &ProgressReporter<'_>, now: Timestamp) {
+    fn report(&mut self, reporter: &ProgressReporter<'_>, now: Timestamp) {
         if !self.shown
             && let Some(apart) = self.cluster.live().clocks_differ()
         {

@@ -46,7 +46,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Erro
             Some(Held { standing, .. }) => format!("{key} is {standing}"),
             None => format!("{key} is not locked"),
         };
-        say(&words, session)?;
+        print(&words, session)?;
         held.extend(found);
     }
     if let Some(Held { key, standing, .. }) = held.iter().find(|it| it.standing.live && !force) {
@@ -69,7 +69,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> Result<Exit, Erro
                 Ok(())
             })
             .await?;
-        say(&format!("{key} is no longer locked by {}", standing.holder), session)?;
+        print(&format!("{key} is no longer locked by {}", standing.holder), session)?;
     }
     Ok(Exit::Done)
 }
@@ -88,6 +88,6 @@ async fn look<'a>(key: &'a DaemonSetKey, session: &mut Session) -> Result<Option
         .await
 }
 
-fn say(words: &str, session: &Session) -> Result<(), Error> {
+fn print(words: &str, session: &Session) -> Result<(), Error> {
     session.shell.printer.out(format!("{}\n", neutral::line(words))).map_err(Error::Output)
 }

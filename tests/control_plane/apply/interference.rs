@@ -258,21 +258,21 @@ fn a_leftover_pause_is_reported_and_removed() {
         let text = version("left", "v2");
         output_text(&plane.ds_plan(arguments, &[("agent.yaml", &text)]))
     };
-    let said = "ds-plan.dev/rollout is left over (paused by";
+    let message = "ds-plan.dev/rollout is left over (paused by";
     for arguments in [
         &["plan", "-f", "agent.yaml"][..],
         &["status", "left/agent"],
         &["drift", "-f", "agent.yaml"],
     ] {
         let text = reported_by(arguments);
-        assert!(text.contains(said), "{arguments:?}: {text}");
+        assert!(text.contains(message), "{arguments:?}: {text}");
         assert!(!text.contains("`ds-apply` resumes"), "{arguments:?}: {text}");
     }
 
     // Now OnDelete is declared: nothing is paused, and nothing to release.
     strategy("{\"type\":\"OnDelete\",\"rollingUpdate\":null}");
     let text = reported_by(&["status", "left/agent"]);
-    assert!(text.contains(said) && !text.contains("`ds-apply` resumes"), "{text}");
+    assert!(text.contains(message) && !text.contains("`ds-apply` resumes"), "{text}");
     let released = plane.ds_apply(&["release", "left/agent", "--yes"], &[]).run();
     assert!(
         output_text(&released).contains("left/agent is not paused"),

@@ -54,10 +54,10 @@ fn a_rehearsal_predicts_the_rollout() {
     let real = fleet.apply(&version("v2"), &["-o", "json"]);
     assert_eq!(real.status.code(), Some(0), "{}", output_text(&real));
 
-    let (said, done) = (Course::of(&rehearsal), Course::of(&real));
-    println!("rehearsal {said:?}\nreal run {done:?}");
-    assert_eq!(said.rounds(3), done.rounds(3), "the same nodes, in the same order of rounds");
-    assert_eq!(said.exit, done.exit);
-    let ratio = said.took.as_secs_f64() / done.took.as_secs_f64();
-    assert!((0.75..=1.25).contains(&ratio), "predicted {:?}, took {:?}", said.took, done.took);
+    let (message, done) = (Course::of(&rehearsal), Course::of(&real));
+    println!("rehearsal {message:?}\nreal run {done:?}");
+    assert_eq!(message.rounds(3), done.rounds(3), "the same nodes, in the same order of rounds");
+    assert_eq!(message.exit, done.exit);
+    let ratio = message.took.as_secs_f64() / done.took.as_secs_f64();
+    assert!((0.75..=1.25).contains(&ratio), "predicted {:?}, took {:?}", message.took, done.took);
 }

@@ -92,8 +92,8 @@ fn both_cascades(plane: &ControlPlane) {
     );
     assert!(shown.contains("Plan: 0 to create, 4 to delete"), "{shown}");
 
-    let said = fleet.is_pruned("cascades", &["a", "b", "c", "d"], &["--prune"], 0);
-    assert!(said.contains("deleting the DaemonSet and its 4 pods"), "{said}");
+    let message = fleet.is_pruned("cascades", &["a", "b", "c", "d"], &["--prune"], 0);
+    assert!(message.contains("deleting the DaemonSet and its 4 pods"), "{message}");
     wait_until("the pods of e to be deleted", SOON, || fleet.pods_labelled("e") == 0);
     assert_eq!(fleet.daemon_sets(), names(&["a", "b", "c", "d"]));
 
@@ -139,8 +139,8 @@ fn daemon_sets_of_other_sources(plane: &ControlPlane) {
         "name": "copy", "namespace": "mixed", "annotations": copy["metadata"]["annotations"],
     });
     plane.kubectl_stdin(&["apply", "--filename=-"], &copy.to_string());
-    let said = fleet.is_pruned("one", &["a"], &["--prune"], 0);
-    assert!(said.contains("mixed/copy"), "{said}");
+    let message = fleet.is_pruned("one", &["a"], &["--prune"], 0);
+    assert!(message.contains("mixed/copy"), "{message}");
     assert_eq!(fleet.daemon_sets(), names(&["a", "c", "d", "copy"]));
     // The same manifests from another folder are no reason to delete the others.
     let elsewhere = source("mixed", &["c"]);

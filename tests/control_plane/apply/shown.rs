@@ -166,14 +166,14 @@ impl<'p> Situation<'p> {
 
     /// Records the cluster in a file next to the manifests.
     fn recorded(&self) {
-        let said = self.workspace.run("ds-plan snapshot --out cluster.json.gz");
-        assert!(self.workspace.path("cluster.json.gz").exists(), "{said}");
+        let message = self.workspace.run("ds-plan snapshot --out cluster.json.gz");
+        assert!(self.workspace.path("cluster.json.gz").exists(), "{message}");
     }
 
     fn apply(&self, flags: &str, code: i32) {
         let line = format!("ds-apply --yes {flags}");
-        let (ended, said) = self.workspace.on_a_terminal(&line);
-        assert_eq!(ended, Some(code), "{line}\n{said}");
+        let (ended, message) = self.workspace.on_a_terminal(&line);
+        assert_eq!(ended, Some(code), "{line}\n{message}");
     }
 
     /// Commits a version whose pods take this long to become ready.
@@ -240,8 +240,8 @@ fn run_block(it: &Situation<'_>, block: &Block) -> Option<String> {
     block.lines.iter().find_map(|line| {
         let code = line.split_once("# exits with ").map_or("0", |(_, code)| code);
         let code: i32 = code.split([':', ',', ' ']).next().unwrap().parse().unwrap();
-        let (ended, said) = it.workspace.on_a_terminal(line);
-        let reported = format!("{}\n$ {line}\n{said}", block.place);
+        let (ended, message) = it.workspace.on_a_terminal(line);
+        let reported = format!("{}\n$ {line}\n{message}", block.place);
         (ended != Some(code)).then(|| format!("{reported}ends with {ended:?}"))
     })
 }

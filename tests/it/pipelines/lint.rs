@@ -50,8 +50,8 @@ fn linted(program: &mut Command, files: &[(&Path, String)]) -> (bool, String) {
     sandbox.git(&["-C", folder, "commit", "-q", "-m", "pipelines"]);
     sandbox.git(&["-C", folder, "update-ref", "refs/remotes/origin/main", "HEAD"]);
     let done = program.current_dir(folder).output().unwrap();
-    let said = [done.stdout, done.stderr].concat();
-    (done.status.success(), String::from_utf8_lossy(&said).into_owned())
+    let message = [done.stdout, done.stderr].concat();
+    (done.status.success(), String::from_utf8_lossy(&message).into_owned())
 }
 
 #[test]
@@ -67,12 +67,12 @@ fn actionlint_accepts_the_workflows() {
         lint.args(["-no-color", "-shellcheck=", "-pyflakes="]);
         lint
     };
-    let (is_fine, said) = linted(&mut lint(), &texts);
-    assert!(is_fine, "{said}");
+    let (is_fine, message) = linted(&mut lint(), &texts);
+    assert!(is_fine, "{message}");
     let (file, text) = &texts[0];
     let broken = text.replace("runs-on:", "run-on:");
-    let (is_fine, said) = linted(&mut lint(), &[(file, broken)]);
-    assert!(!is_fine && said.contains("run-on"), "{said}");
+    let (is_fine, message) = linted(&mut lint(), &[(file, broken)]);
+    assert!(!is_fine && message.contains("run-on"), "{message}");
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn gitlabs_schema_accepts_its_pipeline() {
         let mut lint = Command::new("node");
         linted(lint.arg(&program).arg("--list"), &[(file, text)])
     };
-    let (is_fine, said) = lint(text.clone());
-    assert!(is_fine && said.contains("json schema validated"), "{said}");
-    let (is_fine, said) = lint(text.replace("resource_group:", "resource_grup:"));
-    assert!(!is_fine && said.contains("resource_grup"), "{said}");
+    let (is_fine, message) = lint(text.clone());
+    assert!(is_fine && message.contains("json schema validated"), "{message}");
+    let (is_fine, message) = lint(text.replace("resource_group:", "resource_grup:"));
+    assert!(!is_fine && message.contains("resource_grup"), "{message}");
 }

@@ -334,11 +334,11 @@ impl ContainerStatus<'_> {
     fn with_last_end(&self, mut found: ContainerFailure) -> ContainerFailure {
         if let Some(ended) = self.last_state.terminated.as_ref().filter(|_| found.is_crash_loop()) {
             let word = ended.reason.as_ref().map_or("Error", |reason| &reason.0);
-            let said = ended.message.as_ref().map(|message| format!(": {}", message.0.trim()));
-            let (code, said) = (ended.exit_code, said.unwrap_or_default());
+            let message = ended.message.as_ref().map(|message| format!(": {}", message.0.trim()));
+            let (code, message) = (ended.exit_code, message.unwrap_or_default());
             let before = if found.message.is_empty() { "" } else { "; " };
             let text =
-                format!("{}{before}it ended with {word}, exit code {code}{said}", found.message);
+                format!("{}{before}it ended with {word}, exit code {code}{message}", found.message);
             found.message = cut(&text);
         }
         found

@@ -72,7 +72,7 @@ impl Taker<'_> {
             let holder = record.as_ref().map(|it| it.holder.clone());
             if reported != holder {
                 reported = holder;
-                self.tell(record.as_ref(), rest, wait.saturating_sub(waited));
+                self.report_wait(record.as_ref(), rest, wait.saturating_sub(waited));
             }
             let pause = rest.min(wait.saturating_sub(waited)).min(*lease / 8);
             tokio::time::sleep(pause.max(Duration::from_millis(20))).await;
@@ -80,7 +80,7 @@ impl Taker<'_> {
     }
 
     /// Reports the holder that this run waits for.
-    fn tell(&self, record: Option<&LeaseRecord>, rest: Duration, timeout: Duration) {
+    fn report_wait(&self, record: Option<&LeaseRecord>, rest: Duration, timeout: Duration) {
         if let Some(holder) = record.and_then(LeaseRecord::lock_holder) {
             let now = self.requests.server_time();
             (self.waits)(&LockWait { holder, now, unless_renewed: rest, timeout });

@@ -43,7 +43,7 @@ impl Shared {
     /// Changes the view, and notifies the observers if `change` returns true.
     pub(super) fn change(&self, change: impl FnOnce(&mut View) -> bool) {
         if change(&mut self.view()) {
-            self.tell();
+            self.notify();
         }
     }
 
@@ -70,13 +70,13 @@ impl Shared {
         tracing::debug!(number, failure, "a watch failed");
         let before = self.pulses()[number].failure.replace(failure);
         if before.is_none() {
-            self.tell();
+            self.notify();
         }
     }
 
     pub(super) fn recovered(&self, number: usize) {
         if self.pulses()[number].failure.take().is_some() {
-            self.tell();
+            self.notify();
         }
     }
 
@@ -84,7 +84,7 @@ impl Shared {
         self.pulses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 }

@@ -185,7 +185,7 @@ impl Decoder {
             let text = str::from_utf8(&batch.text[range]).map_err(|_| Error::Syntax {
                 file: Arc::clone(&self.file),
                 format: "JSON",
-                reason: object.place.said("invalid unicode code point"),
+                reason: object.place.message("invalid unicode code point"),
             })?;
             self.object(object, text)?;
         }

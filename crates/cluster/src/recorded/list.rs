@@ -112,7 +112,7 @@ impl Recording {
         }
         let file = Arc::clone(&self.file);
         let place = notes.in_file(Place { line: error.line(), column: error.column() });
-        let reason = || place.said(&reason_alone(&error));
+        let reason = || place.message(&reason_alone(&error));
         match error.classify() {
             serde_json::error::Category::Io => reading(&file, error.into()),
             serde_json::error::Category::Eof => {

@@ -22,7 +22,7 @@ impl Place {
     }
 
     /// `reason` with this position, in the format of `serde_json`.
-    pub(super) fn said(self, reason: &str) -> String {
+    pub(super) fn message(self, reason: &str) -> String {
         format!("{reason} at line {} column {}", self.line, self.column)
     }
 
@@ -34,6 +34,6 @@ impl Place {
         } else {
             Self { line: self.line + within.line - 1, ..within }
         };
-        place.said(&reason_alone(error))
+        place.message(&reason_alone(error))
     }
 }

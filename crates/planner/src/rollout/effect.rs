@@ -35,7 +35,7 @@ pub enum Effect {
     },
     /// Report progress to the user.
     Report(Report),
-    /// Take a step no later than this, with [`Event::Look`](super::Event::Look). Valid until the
+    /// Take a step no later than this, with [`Event::Observed`](super::Event::Observed). Valid until the
     /// next step, which sets it again.
     WakeAt(Timestamp),
     /// The run has ended. No request is pending; further steps do nothing.

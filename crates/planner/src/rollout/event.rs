@@ -8,7 +8,7 @@ use daemonset::model::{RevisionName, Uid};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The cluster has changed, or the time of an [`Effect::WakeAt`](super::Effect::WakeAt) has come.
-    Look,
+    Observed,
     /// A request has been answered or has failed.
     Answer(Answer),
     /// The controller reports that it cannot create a pod (warning event `FailedCreate`); the event

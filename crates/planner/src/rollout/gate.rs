@@ -180,12 +180,12 @@ impl Gate<'_, '_> {
     /// [`GRACE`] is the limit; its events name no node, so an event during the wait of this node
     /// counts for it.
     fn no_pod(&mut self, node_view: &NodeView<'_>, since: Timestamp, pods: &Pods) {
-        let said = pods.create_failed.as_ref().filter(|said| said.at + GRACE >= since);
-        let refused = said.is_some_and(|said| said.refused);
+        let failure = pods.create_failed.as_ref().filter(|failure| failure.at + GRACE >= since);
+        let refused = failure.is_some_and(|failure| failure.refused);
         let limit = if refused { GRACE.min(self.deadline()) } else { self.deadline() };
         self.after(node_view, since, limit, |seconds| PodFailure::NoPod {
             seconds,
-            message: said.map(|said| said.message.clone()),
+            message: failure.map(|failure| failure.message.clone()),
         });
     }
 

@@ -192,7 +192,7 @@ pub(super) struct Pods {
     /// Pods with a permanent failure, with the time when it was first observed.
     pub(super) failing_since: BTreeMap<Uid, Timestamp>,
     /// The last `FailedCreate` event of the controller.
-    pub(super) create_failed: Option<Said>,
+    pub(super) create_failed: Option<CreateFailure>,
     /// No wait begins before this time: after an outage of the API server, the controllers and
     /// kubelets may need until then.
     pub(super) begin: Option<Timestamp>,
@@ -203,7 +203,7 @@ pub(super) struct Pods {
 
 /// The reason why the controller could not create a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct CreateFailure {
     pub(super) at: Timestamp,
     pub(super) message: String,
     /// Whether the server rejects the pod itself, and so will continue to do so.
@@ -263,9 +263,10 @@ impl Pods {
     /// Records a `FailedCreate` event. A transient failure does not hide a recent rejection.
     fn note_create_failed(&mut self, message: String, now: Timestamp) {
         let refused = is_refusal(&message);
-        let stands = |said: &Said| said.refused && now.duration_since(said.at) < GRACE;
+        let stands =
+            |failure: &CreateFailure| failure.refused && now.duration_since(failure.at) < GRACE;
         if refused || !self.create_failed.as_ref().is_some_and(stands) {
-            self.create_failed = Some(Said { at: now, message, refused });
+            self.create_failed = Some(CreateFailure { at: now, message, refused });
         }
     }
 }
@@ -346,7 +347,7 @@ impl State {
     /// evaluated: the next [`step`](super::step) decides on all of them.
     pub fn note(&mut self, event: Event, now: Timestamp) {
         match event {
-            Event::Look => {}
+            Event::Observed => {}
             Event::Answer(answer) => self.note_answer(answer, now),
             Event::CreateFailed { message } => self.pods.note_create_failed(message, now),
             Event::Interrupt => {

@@ -92,9 +92,10 @@ impl Step<'_, '_> {
         }
         let waited = self.stalled(Stall::Empty { nodes: nodes.len() });
         let since = self.state.stall.as_ref().map_or(self.now, |(since, _)| *since);
-        let said = self.state.pods.create_failed.as_ref().filter(|said| said.at + GRACE >= since);
-        let message = said.map(|said| said.message.clone());
-        let refused = said.is_some_and(|said| said.refused);
+        let failure =
+            self.state.pods.create_failed.as_ref().filter(|failure| failure.at + GRACE >= since);
+        let message = failure.map(|failure| failure.message.clone());
+        let refused = failure.is_some_and(|failure| failure.refused);
         let over = refused && self.now.duration_since(since) >= GRACE;
         self.wake_at(refused.then_some(since + GRACE).filter(|at| *at > self.now));
         let seconds = waited.or_else(|| over.then(|| self.now.duration_since(since).as_secs()));

@@ -29,8 +29,8 @@ impl State {
             caught_up(&mut waiting.since);
         }
         failing_since.values_mut().for_each(seen);
-        if let Some(said) = create_failed {
-            seen(&mut said.at);
+        if let Some(failure) = create_failed {
+            seen(&mut failure.at);
         }
         *begin = Some(now + extra);
         if let Some((since, _)) = &mut self.stall {

@@ -29,18 +29,18 @@ struct Renderer {
     arguments: &'static [&'static str],
 }
 
-/// Renders `folder`, which is in `world`; `name` is for messages.
+/// Renders `folder`, which is in `sandbox`; `name` is for messages.
 pub(super) fn render(
     settings: &Kustomize,
-    world: &Path,
+    sandbox: &Path,
     folder: &Path,
     name: &str,
 ) -> Result<Vec<u8>, Error> {
     let Renderer { program, arguments } = find(settings)?;
     let failed = |source| Error::KustomizeStart { program: shown::path(&program), source };
-    let home = world.join("home");
+    let home = sandbox.join("home");
     fs::create_dir(&home).map_err(failed)?;
-    let output = || tempfile::tempfile_in(world);
+    let output = || tempfile::tempfile_in(sandbox);
     let (mut stdout, mut stderr) = output().and_then(|out| Ok((out, output()?))).map_err(failed)?;
     let mut command = Command::new("/bin/sh");
     command
@@ -68,8 +68,11 @@ pub(super) fn render(
     if rendered.len() >= OUTPUT_LIMIT {
         return Err(Error::KustomizeOutput { folder: name.to_owned(), limit: OUTPUT_LIMIT });
     }
-    let said = String::from_utf8_lossy(&read_back(&mut stderr).map_err(failed)?).into_owned();
-    Err(Error::KustomizeFailed { folder: name.to_owned(), output: quoted(&said, world, status) })
+    let message = String::from_utf8_lossy(&read_back(&mut stderr).map_err(failed)?).into_owned();
+    Err(Error::KustomizeFailed {
+        folder: name.to_owned(),
+        output: quoted(&message, sandbox, status),
+    })
 }
 
 /// `kustomize` if it is installed, otherwise `kubectl`, which has it built in.
@@ -92,10 +95,10 @@ fn read_back(file: &mut File) -> io::Result<Vec<u8>> {
 
 /// The last lines of its output, joined to one line that is safe to print, without the path of the
 /// temporary folder.
-fn quoted(said: &str, world: &Path, status: ExitStatus) -> String {
-    let ours = world.to_string_lossy().into_owned();
-    let said = said.replace(&format!("{ours}/tree/"), "").replace(&ours, "");
-    let lines: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+fn quoted(message: &str, sandbox: &Path, status: ExitStatus) -> String {
+    let ours = sandbox.to_string_lossy().into_owned();
+    let message = message.replace(&format!("{ours}/tree/"), "").replace(&ours, "");
+    let lines: Vec<_> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let no_memory = ["out of memory", "cannot allocate memory"];
     let is_panic = lines.iter().any(|line| no_memory.iter().any(|words| line.contains(words)));
     if is_panic {

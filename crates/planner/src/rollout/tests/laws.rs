@@ -107,7 +107,7 @@ fn perform(run: &mut Run, image: &str, at: usize, op: Op) {
             run.pass(seconds);
             run.observe();
         }
-        Op::Look(age) => run.feed(Event::Look, age),
+        Op::Look(age) => run.feed(Event::Observed, age),
         Op::Observe => run.observe(),
         Op::Post(post) => {
             run.post(post);

@@ -219,7 +219,7 @@ impl Run {
         if let Some(message) = self.sim.create_failed.clone() {
             self.feed(Event::CreateFailed { message }, 0);
         }
-        self.feed(Event::Look, 0);
+        self.feed(Event::Observed, 0);
     }
 
     /// Executes the first request.

@@ -25,17 +25,22 @@ struct Limits {
     /// Total bytes kept.
     bytes: usize,
     /// Total bytes searched. Packed, they may be a thousandth of that.
-    looked_at: usize,
+    searched_bytes: usize,
     /// Depth of nested folders.
     depth: usize,
 }
 
-const LIMITS: Limits =
-    Limits { files: 100_000, entries: 5_000_000, bytes: 256 << 20, looked_at: 4 << 30, depth: 256 };
+const LIMITS: Limits = Limits {
+    files: 100_000,
+    entries: 5_000_000,
+    bytes: 256 << 20,
+    searched_bytes: 4 << 30,
+    depth: 256,
+};
 
 /// The result of searching a file.
 #[derive(Clone, Debug)]
-enum Look {
+enum Searched {
     Wanted(Vec<u8>),
     Unwanted {
         is_lfs_pointer: bool,
@@ -50,17 +55,17 @@ pub(super) fn is_manifest_name(name: &str) -> bool {
 }
 
 /// Collects the files that the walks find, within the limits.
-pub(super) struct Gather<'w> {
+pub(super) struct FileCollector<'w> {
     wanted: &'w dyn Fn(&[u8]) -> bool,
     limits: Limits,
     found: Read,
     seen: HashSet<String>,
     /// Files that are not kept, by content id: a commit may contain one file in a million places.
-    known: HashMap<ContentId, Look>,
+    known: HashMap<ContentId, Searched>,
     warned: HashSet<Warning>,
     entries: usize,
     kept_bytes: usize,
-    looked_at: usize,
+    searched_bytes: usize,
 }
 
 /// A folder that is still to be walked.
@@ -72,7 +77,7 @@ struct Pending<F> {
     within: Option<usize>,
 }
 
-impl<'w> Gather<'w> {
+impl<'w> FileCollector<'w> {
     pub(super) fn new(wanted: &'w dyn Fn(&[u8]) -> bool) -> Self {
         Self {
             wanted,
@@ -83,7 +88,7 @@ impl<'w> Gather<'w> {
             warned: HashSet::new(),
             entries: 0,
             kept_bytes: 0,
-            looked_at: 0,
+            searched_bytes: 0,
         }
     }
 
@@ -95,38 +100,38 @@ impl<'w> Gather<'w> {
         path: &str,
     ) -> Result<(), Error> {
         if self.seen.insert(tree.identity(file, path)) {
-            let look = self.look(tree, file, path)?;
-            self.add(path, look)?;
+            let searched = self.search(tree, file, path)?;
+            self.add(path, searched)?;
         }
         Ok(())
     }
 
     /// Adds content that was read elsewhere.
     pub(super) fn content(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Error> {
-        let look = self.look_at(bytes);
-        self.add(path, look)
+        let searched = self.search_bytes(bytes);
+        self.add(path, searched)
     }
 
-    fn add(&mut self, path: &str, look: Look) -> Result<(), Error> {
+    fn add(&mut self, path: &str, searched: Searched) -> Result<(), Error> {
         let limit = self.limits.files;
         if self.files_seen() >= limit {
             return Err(Error::TooManyFiles { limit });
         }
-        match look {
-            Look::Wanted(bytes) => {
+        match searched {
+            Searched::Wanted(bytes) => {
                 self.count_bytes(bytes.len())?;
                 if is_lfs_pointer(&bytes) {
                     self.warn(Warning::LfsPointer { path: path.to_owned() });
                 }
                 self.found.files.push(ManifestFile { path: path.into(), bytes });
             }
-            Look::Unwanted { is_lfs_pointer } => {
+            Searched::Unwanted { is_lfs_pointer } => {
                 if is_lfs_pointer {
                     self.warn(Warning::LfsPointer { path: path.to_owned() });
                 }
                 self.found.unwanted += 1;
             }
-            Look::TooLarge => {
+            Searched::TooLarge => {
                 return Err(Error::TooLarge { path: path.to_owned(), limit: FILE_LIMIT });
             }
         }
@@ -134,38 +139,38 @@ impl<'w> Gather<'w> {
     }
 
     /// Searches a file, once for equal content.
-    fn look<T: Tree>(&mut self, tree: &T, file: &T::File, path: &str) -> Result<Look, Error> {
+    fn search<T: Tree>(&mut self, tree: &T, file: &T::File, path: &str) -> Result<Searched, Error> {
         let id = tree.content_id(file);
-        if let Some(look) = id.and_then(|id| self.known.get(&id)) {
-            return Ok(look.clone());
+        if let Some(searched) = id.and_then(|id| self.known.get(&id)) {
+            return Ok(searched.clone());
         }
-        let look = match tree.load(file, path) {
+        let searched = match tree.load(file, path) {
             Ok(bytes) => {
-                self.looked_at += bytes.len();
-                self.look_at(bytes)
+                self.searched_bytes += bytes.len();
+                self.search_bytes(bytes)
             }
-            Err(Error::TooLarge { .. }) => Look::TooLarge,
+            Err(Error::TooLarge { .. }) => Searched::TooLarge,
             Err(error) => return Err(error),
         };
-        let limit = self.limits.looked_at;
-        if self.looked_at > limit {
+        let limit = self.limits.searched_bytes;
+        if self.searched_bytes > limit {
             return Err(Error::TooMuchToSearch { limit });
         }
-        match (&look, id) {
+        match (&searched, id) {
             // Kept files are counted each time.
-            (Look::Wanted(_), _) | (_, None) => {}
-            (_, Some(id)) => drop(self.known.insert(id, look.clone())),
+            (Searched::Wanted(_), _) | (_, None) => {}
+            (_, Some(id)) => drop(self.known.insert(id, searched.clone())),
         }
-        Ok(look)
+        Ok(searched)
     }
 
-    fn look_at(&self, bytes: Vec<u8>) -> Look {
+    fn search_bytes(&self, bytes: Vec<u8>) -> Searched {
         if !(self.wanted)(&bytes) {
-            Look::Unwanted { is_lfs_pointer: is_lfs_pointer(&bytes) }
+            Searched::Unwanted { is_lfs_pointer: is_lfs_pointer(&bytes) }
         } else if bytes.len() > FILE_LIMIT {
-            Look::TooLarge
+            Searched::TooLarge
         } else {
-            Look::Wanted(bytes)
+            Searched::Wanted(bytes)
         }
     }
 
@@ -253,7 +258,7 @@ impl<'w> Gather<'w> {
         path: &str,
         index: usize,
     ) -> Result<(), Error> {
-        let Look::Wanted(bytes) = self.look(tree, file, path)? else { return Ok(()) };
+        let Searched::Wanted(bytes) = self.search(tree, file, path)? else { return Ok(()) };
         self.count_bytes(bytes.len())?;
         self.found.unrendered[index].files.push(ManifestFile { path: path.into(), bytes });
         Ok(())

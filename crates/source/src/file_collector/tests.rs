@@ -55,7 +55,7 @@ fn wanted(bytes: &[u8]) -> bool {
 }
 
 fn walk(tree: Vec<(&'static str, &'static str)>, limits: Limits) -> Result<Read, Error> {
-    let mut gather = Gather { limits, ..Gather::new(&wanted) };
+    let mut gather = FileCollector { limits, ..FileCollector::new(&wanted) };
     gather.folder(&Sketch(tree), String::new(), "", true)?;
     gather.finish(|| "the sketch".to_owned())
 }
@@ -79,7 +79,7 @@ fn only_manifest_names_are_read_in_order() {
 #[test]
 fn without_recursion_only_the_folder_itself() {
     let tree = Sketch(vec![("", "a.yaml sub/"), ("sub", "b.yaml")]);
-    let mut gather = Gather::new(&wanted);
+    let mut gather = FileCollector::new(&wanted);
     gather.folder(&tree, String::new(), "", false).unwrap();
     let read = gather.finish(String::new).unwrap();
     assert_eq!(paths(&read.files), ["a.yaml"]);
@@ -117,7 +117,7 @@ fn folders_that_need_rendering_are_skipped_completely() {
 #[test]
 fn a_folder_named_twice_is_skipped_once() {
     let tree = Sketch(vec![("", "Chart.yaml a.yaml")]);
-    let mut gather = Gather::new(&wanted);
+    let mut gather = FileCollector::new(&wanted);
     gather.folder(&tree, String::new(), "", true).unwrap();
     gather.folder(&tree, String::new(), "", true).unwrap();
     let read = gather.finish(String::new).unwrap();
@@ -149,7 +149,7 @@ fn skipped_links_and_devices_are_warned_about() {
 #[test]
 fn a_file_that_was_seen_is_not_read_again() {
     let tree = Sketch(vec![("", "a.yaml b.yaml")]);
-    let mut gather = Gather::new(&wanted);
+    let mut gather = FileCollector::new(&wanted);
     gather.file(&tree, &"a.yaml".to_owned(), "a.yaml").unwrap();
     gather.folder(&tree, String::new(), "", true).unwrap();
     let read = gather.finish(String::new).unwrap();
@@ -208,7 +208,7 @@ fn limits_end_the_walk() {
                 ("b", "same-a.yaml c/"),
                 ("b/c", "Chart.yaml same-a.yaml other.yaml"),
             ],
-            Limits { looked_at: 36, ..LIMITS },
+            Limits { searched_bytes: 36, ..LIMITS },
             "more than 0 MiB of manifest files to search",
         ),
         (
@@ -232,6 +232,6 @@ fn limits_end_the_walk() {
 fn known_content_is_not_searched_again() {
     let tree =
         vec![("", "same-a.yaml b/"), ("b", "same-a.yaml c/"), ("b/c", "Chart.yaml same-a.yaml")];
-    let read = walk(tree, Limits { looked_at: 20, ..LIMITS }).unwrap();
+    let read = walk(tree, Limits { searched_bytes: 20, ..LIMITS }).unwrap();
     assert_eq!((read.unwanted, read.files.len()), (2, 0));
 }
