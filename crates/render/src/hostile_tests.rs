@@ -112,7 +112,8 @@ fn story(seeds: &[String]) -> Vec<Record> {
         rolled_back: None,
     };
     let left = [(word().into(), vec![Reason::NoPod])].into();
-    let replaced = vec![Replaced { node, wave: Some(1), seconds: 3, leaving: None, restarts: 0 }];
+    let replaced =
+        vec![Replaced { node, wave: Some(1), seconds: 3, terminating: None, restarts: 0 }];
     let ending = Ending { outcome, interrupted: false, replaced, left };
     let key = DaemonSetKey::new(word(), word());
     vec![Record { key, events: (0..).map(at).zip(events).collect(), ending }]

@@ -268,7 +268,7 @@ mod tests {
             node: format!("r-{seconds}").as_str().into(),
             wave: Some(1),
             seconds,
-            leaving: None,
+            terminating: None,
             restarts: 0,
         };
         let (replaced, left) = ([9, 11, 10].map(replaced).into(), left.into());

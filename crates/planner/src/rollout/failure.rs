@@ -148,9 +148,9 @@ impl<'w> Step<'_, 'w> {
         let may_stay = |node_view: &&NodeView<'_>| judge(good, node_view.node).may_stay;
         let evicted: Vec<_> =
             view.node_views.iter().filter(|node_view| !may_stay(node_view)).collect();
-        let serving = count(evicted.iter().filter(|node_view| node_view.serves));
+        let serving = count(evicted.iter().filter(|node_view| node_view.has_available_pod));
         let is_to_come = |node_view: &&&NodeView<'_>| {
-            !node_view.serves
+            !node_view.has_available_pod
                 && !failed.contains_key(&node_view.node.name)
                 && gate::may_yet_serve(node_view)
         };

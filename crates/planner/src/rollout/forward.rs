@@ -121,7 +121,7 @@ impl<'w> Step<'_, 'w> {
     ) -> Flow<()> {
         let is_old = |node_view: &NodeView<'_>| {
             node_view.node_budget == NodeBudget::Ready
-                && matches!(node_view.pod_state, PodState::Old(_))
+                && matches!(node_view.pod_state, PodState::Outdated(_))
         };
         let unpaced = match (replacer, view.live.managed_by) {
             (Replacer::Controller, ManagedBy::DsApply) => is_paced(target),
@@ -223,7 +223,7 @@ impl<'w> Step<'_, 'w> {
                     .look(live)
                     .node_views
                     .iter()
-                    .any(|node_view| node_view.old().is_some_and(Pod::is_ready));
+                    .any(|node_view| node_view.outdated_pod().is_some_and(Pod::is_ready));
                 if ours || !resumed {
                     Ok(Replacer::Controller)
                 } else {
@@ -277,7 +277,9 @@ impl<'w> Step<'_, 'w> {
 /// paused, and the template is not recorded as failed.
 fn rolls_nothing(target: &Target, view: &RolloutView<'_>, replacer: Replacer<'_>) -> bool {
     match replacer {
-        Replacer::Controller => !target.changes && !view.node_views.iter().any(NodeView::has_old),
+        Replacer::Controller => {
+            !target.changes && !view.node_views.iter().any(NodeView::has_outdated_pod)
+        }
         Replacer::Run(_) => false,
     }
 }

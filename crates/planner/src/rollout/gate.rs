@@ -19,13 +19,13 @@ use daemonset::model::{NodeName, Pod, PolicySpec};
 /// one, has no permanent failure.
 pub(super) fn may_yet_serve(node_view: &NodeView<'_>) -> bool {
     let may_come = match node_view.pod_state {
-        PodState::Well(pod) | PodState::New(pod) | PodState::Old(pod) => {
+        PodState::Updated(pod) | PodState::NotAvailable(pod) | PodState::Outdated(pod) => {
             !has_failed_permanently(pod)
         }
-        PodState::Crowd { new, old } => {
-            [new, old].into_iter().flatten().any(|pod| !has_failed_permanently(pod))
+        PodState::Several { updated, outdated } => {
+            [updated, outdated].into_iter().flatten().any(|pod| !has_failed_permanently(pod))
         }
-        PodState::Leaving(_) | PodState::Ended(_) | PodState::Empty => node_view.is_desired(),
+        PodState::Terminating(_) | PodState::Ended(_) | PodState::Empty => node_view.is_desired(),
     };
     node_view.node_budget == NodeBudget::Ready && may_come
 }
@@ -54,20 +54,22 @@ pub(super) fn check(
             continue;
         }
         let (what, pod) = match node_view.pod_state {
-            PodState::Old(_) | PodState::Crowd { new: None, old: _ } => continue,
-            PodState::Well(pod) => {
+            PodState::Outdated(_) | PodState::Several { updated: None, outdated: _ } => continue,
+            PodState::Updated(pod) => {
                 gate.restarts(node_view, pod);
                 pods.failing_since.remove(&pod.uid);
                 continue;
             }
-            PodState::New(pod) | PodState::Crowd { new: Some(pod), old: _ } if view.serves(pod) => {
+            PodState::NotAvailable(pod) | PodState::Several { updated: Some(pod), outdated: _ }
+                if view.is_available(pod) =>
+            {
                 gate.restarts(node_view, pod);
                 continue;
             }
-            PodState::New(pod)
-            | PodState::Crowd { new: Some(pod), old: _ }
+            PodState::NotAvailable(pod)
+            | PodState::Several { updated: Some(pod), outdated: _ }
             | PodState::Ended(pod) => (Awaited::Pod, Some(pod)),
-            PodState::Leaving(_) => (Awaited::Departure, None),
+            PodState::Terminating(_) => (Awaited::Departure, None),
             PodState::Empty if !creates.may(&node_view.node.name) => continue,
             PodState::Empty => (Awaited::Pod, None),
         };
@@ -77,8 +79,8 @@ pub(super) fn check(
         let since = known.map_or_else(begun, |waiting| waiting.since);
         waiting.insert(name.clone(), Waiting { since, what });
         gate.judge(node_view, since, pods);
-        let serves_at = pod.and_then(|pod| view.serves_at(pod));
-        gate.look_again(serves_at);
+        let available_at = pod.and_then(|pod| view.available_at(pod));
+        gate.look_again(available_at);
     }
     pods.waiting = waiting;
     let Gate { verdict, .. } = gate;
@@ -109,15 +111,17 @@ impl Gate<'_, '_> {
 
     fn judge(&mut self, node_view: &NodeView<'_>, since: Timestamp, pods: &mut Pods) {
         match node_view.pod_state {
-            PodState::New(pod) | PodState::Crowd { new: Some(pod), old: _ } => {
+            PodState::NotAvailable(pod) | PodState::Several { updated: Some(pod), outdated: _ } => {
                 self.permanent_failure(node_view, pod, pods);
                 self.restarts(node_view, pod);
                 self.too_late(node_view, pod, since);
             }
             PodState::Ended(pod) => self.too_late(node_view, pod, since),
-            PodState::Leaving(pod) => self.still_terminating(node_view, pod, since),
+            PodState::Terminating(pod) => self.still_terminating(node_view, pod, since),
             PodState::Empty => self.no_pod(node_view, since, pods),
-            PodState::Well(_) | PodState::Old(_) | PodState::Crowd { new: None, old: _ } => {}
+            PodState::Updated(_)
+            | PodState::Outdated(_)
+            | PodState::Several { updated: None, outdated: _ } => {}
         }
     }
 

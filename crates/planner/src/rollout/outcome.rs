@@ -30,7 +30,7 @@ pub struct Replaced {
     /// Time from the delete until the new pod was available, in seconds.
     pub seconds: i64,
     /// The part of it until the old pod was gone, in seconds, if that was observed.
-    pub leaving: Option<i64>,
+    pub terminating: Option<i64>,
     /// Restarts of the new pod's containers during that time.
     pub restarts: u32,
 }

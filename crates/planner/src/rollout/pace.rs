@@ -113,7 +113,7 @@ impl Step<'_, '_> {
 
     pub(super) fn note_recovered(&mut self, view: &RolloutView<'_>) {
         for node_view in &view.node_views {
-            let PodState::Well(pod) = node_view.pod_state else { continue };
+            let PodState::Updated(pod) = node_view.pod_state else { continue };
             let node = &node_view.node.name;
             let Some(since) = self.state.pods.replacing.remove(node) else { continue };
             let seconds = |until: Timestamp| until.duration_since(since).as_secs();
@@ -123,7 +123,7 @@ impl Step<'_, '_> {
                 node: node.clone(),
                 wave: self.state.waves.get(node).copied(),
                 seconds: seconds(self.now),
-                leaving: gone.map(|waiting| seconds(waiting.since).max(0)),
+                terminating: gone.map(|waiting| seconds(waiting.since).max(0)),
                 restarts: pod.restarts,
             };
             let Replaced { node, seconds, .. } = replaced.clone();
@@ -139,7 +139,7 @@ impl Step<'_, '_> {
         let well = view
             .node_views
             .iter()
-            .filter(|node_view| matches!(node_view.pod_state, PodState::Well(_)));
+            .filter(|node_view| matches!(node_view.pod_state, PodState::Updated(_)));
         let arrived =
             well.map(|node_view| &node_view.node.name).filter(|node| waits(node)).cloned();
         let arrived: Vec<_> = arrived.collect();
@@ -167,13 +167,13 @@ impl Step<'_, '_> {
                     flying += u32::from(node_view.is_in_flight());
                 }
                 PodState::Empty => empty.push(name),
-                PodState::Leaving(_) | PodState::Ended(_) => {
+                PodState::Terminating(_) | PodState::Ended(_) => {
                     ours.insert(name.clone());
                 }
-                PodState::New(_)
-                | PodState::Well(_)
-                | PodState::Old(_)
-                | PodState::Crowd { .. } => {
+                PodState::NotAvailable(_)
+                | PodState::Updated(_)
+                | PodState::Outdated(_)
+                | PodState::Several { .. } => {
                     flying += u32::from(node_view.is_in_flight());
                 }
             }

@@ -113,14 +113,14 @@ pub(super) fn without_pod(view: &RolloutView<'_>) -> Vec<NodeName> {
     let empty = |node_view: &&NodeView<'_>| match node_view.pod_state {
         PodState::Empty => node_view.is_desired(),
         // The kubelet of a node that is not Ready may never finish the termination.
-        PodState::Leaving(_) => {
+        PodState::Terminating(_) => {
             node_view.is_desired() && node_view.node_budget == NodeBudget::Ready
         }
         // The failed-pod back-off decides when an ended pod is replaced.
-        PodState::Well(_)
-        | PodState::New(_)
-        | PodState::Old(_)
-        | PodState::Crowd { .. }
+        PodState::Updated(_)
+        | PodState::NotAvailable(_)
+        | PodState::Outdated(_)
+        | PodState::Several { .. }
         | PodState::Ended(_) => false,
     };
     view.node_views.iter().filter(empty).map(|node_view| node_view.node.name.clone()).collect()

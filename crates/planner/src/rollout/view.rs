@@ -57,9 +57,9 @@ pub(super) struct NodeView<'a> {
     pub node_budget: NodeBudget,
     pub pod_state: PodState<'a>,
     /// Whether the node has an available pod, of any revision.
-    pub serves: bool,
+    pub has_available_pod: bool,
     /// A pod that is terminating or was sent a delete.
-    leaving: Option<&'a Pod>,
+    terminating: Option<&'a Pod>,
 }
 
 /// The state of a node's pods. Pods that are terminating or have been sent a delete are considered
@@ -67,20 +67,20 @@ pub(super) struct NodeView<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PodState<'a> {
     /// An updated, available pod.
-    Well(&'a Pod),
+    Updated(&'a Pod),
     /// An updated pod that is not available.
-    New(&'a Pod),
+    NotAvailable(&'a Pod),
     /// An outdated pod.
-    Old(&'a Pod),
+    Outdated(&'a Pod),
     /// Several pods: surplus ones that the controller will delete, or both pods of a surge.
-    Crowd {
+    Several {
         /// The updated pod, if there is one.
-        new: Option<&'a Pod>,
+        updated: Option<&'a Pod>,
         /// The outdated pod, if there is one.
-        old: Option<&'a Pod>,
+        outdated: Option<&'a Pod>,
     },
-    /// Only a pod that is leaving.
-    Leaving(&'a Pod),
+    /// Only a pod that is terminating.
+    Terminating(&'a Pod),
     /// Only a pod that has ended; the controller replaces it.
     Ended(&'a Pod),
     /// No pod.
@@ -159,41 +159,48 @@ impl<'a> RolloutView<'a> {
                     }
                 }
         };
-        let (leaving, mut alive): (Vec<&Pod>, Vec<&Pod>) =
+        let (terminating, mut alive): (Vec<&Pod>, Vec<&Pod>) =
             pods.iter().copied().partition(|pod| leaves(pod));
         alive.retain(|pod| !pod.is_terminal());
-        let leaving = leaving.first().copied();
+        let terminating = terminating.first().copied();
         let ended = pods.iter().copied().find(|pod| pod.is_terminal());
-        let is_new = |pod: &&&Pod| self.templates.is_updated(pod);
-        let pod_state = match (alive.as_slice(), leaving, ended) {
-            ([pod], ..) if is_new(&pod) && self.serves(pod) => PodState::Well(pod),
-            ([pod], ..) if is_new(&pod) => PodState::New(pod),
-            ([pod], ..) => PodState::Old(pod),
-            ([_, _, ..], ..) => PodState::Crowd {
-                new: alive.iter().find(is_new).copied(),
-                old: alive.iter().find(|pod| !is_new(pod)).copied(),
+        let is_updated = |pod: &&&Pod| self.templates.is_updated(pod);
+        let pod_state = match (alive.as_slice(), terminating, ended) {
+            ([pod], ..) if is_updated(&pod) && self.is_available(pod) => PodState::Updated(pod),
+            ([pod], ..) if is_updated(&pod) => PodState::NotAvailable(pod),
+            ([pod], ..) => PodState::Outdated(pod),
+            ([_, _, ..], ..) => PodState::Several {
+                updated: alive.iter().find(is_updated).copied(),
+                outdated: alive.iter().find(|pod| !is_updated(pod)).copied(),
             },
-            ([], Some(pod), _) => PodState::Leaving(pod),
+            ([], Some(pod), _) => PodState::Terminating(pod),
             ([], None, Some(pod)) => PodState::Ended(pod),
             ([], None, None) => PodState::Empty,
         };
-        let serves = alive.iter().any(|pod| self.serves(pod));
+        let has_available_pod = alive.iter().any(|pod| self.is_available(pod));
         let obstacle = placement.obstacle.clone();
-        let mut node_view =
-            NodeView { node, wave: None, obstacle, node_budget, pod_state, serves, leaving };
-        if node_view.has_old() {
+        let mut node_view = NodeView {
+            node,
+            wave: None,
+            obstacle,
+            node_budget,
+            pod_state,
+            has_available_pod,
+            terminating,
+        };
+        if node_view.has_outdated_pod() {
             node_view.wave = state.waves.get(&node.name).copied();
         }
         node_view
     }
 
-    /// Whether a pod that is not leaving is available.
-    pub(super) fn serves(&self, pod: &Pod) -> bool {
+    /// Whether a pod that is not terminating is available.
+    pub(super) fn is_available(&self, pod: &Pod) -> bool {
         self.availability().is_available(pod, self.templates.is_updated(pod), self.now)
     }
 
     /// The time when a Ready pod becomes available, if it stays Ready.
-    pub(super) fn serves_at(&self, pod: &Pod) -> Option<Timestamp> {
+    pub(super) fn available_at(&self, pod: &Pod) -> Option<Timestamp> {
         self.availability().available_at(pod, self.templates.is_updated(pod), self.now)
     }
 
@@ -208,34 +215,34 @@ impl<'a> RolloutView<'a> {
 
     /// Number of nodes with an outdated pod that this run could replace.
     pub(super) fn outdated(&self) -> u32 {
-        count(
-            self.node_views.iter().filter(|node_view| {
-                node_view.node_budget == NodeBudget::Ready && node_view.has_old()
-            }),
-        )
+        count(self.node_views.iter().filter(|node_view| {
+            node_view.node_budget == NodeBudget::Ready && node_view.has_outdated_pod()
+        }))
     }
 
     /// The rollout progress as node counts.
     pub(super) fn progress(&self, wave: Option<u32>, recovering: usize) -> Progress {
         let desired = || self.node_views.iter().filter(|node_view| node_view.is_desired());
         let is_updated = |node_view: &&NodeView<'_>| match node_view.pod_state {
-            PodState::Well(_) | PodState::New(_) | PodState::Crowd { new: Some(_), old: None } => {
-                true
-            }
-            PodState::Old(_)
-            | PodState::Crowd { .. }
-            | PodState::Leaving(_)
+            PodState::Updated(_)
+            | PodState::NotAvailable(_)
+            | PodState::Several { updated: Some(_), outdated: None } => true,
+            PodState::Outdated(_)
+            | PodState::Several { .. }
+            | PodState::Terminating(_)
             | PodState::Ended(_)
             | PodState::Empty => false,
         };
         Progress {
             desired: self.desired,
             updated: count(desired().filter(is_updated)),
-            available: count(desired().filter(|node_view| node_view.serves)),
+            available: count(desired().filter(|node_view| node_view.has_available_pod)),
             unavailable: self.unavailable(),
             allowed: self.allowed,
             recovering: u32::try_from(recovering).unwrap_or(u32::MAX),
-            outdated: count(self.node_views.iter().filter(|node_view| node_view.has_old())),
+            outdated: count(
+                self.node_views.iter().filter(|node_view| node_view.has_outdated_pod()),
+            ),
             skipped: count(
                 desired().filter(|node_view| node_view.node_budget == NodeBudget::Excluded),
             ),
@@ -262,17 +269,17 @@ impl<'a> RolloutView<'a> {
 
     fn reasons(&self, node_view: &NodeView<'_>) -> Vec<Reason> {
         let of_pod = match node_view.pod_state {
-            PodState::Well(_) => return Vec::new(),
-            PodState::Old(pod) | PodState::Crowd { old: Some(pod), .. } => {
+            PodState::Updated(_) => return Vec::new(),
+            PodState::Outdated(pod) | PodState::Several { outdated: Some(pod), .. } => {
                 let declared = self.live.spec.min_ready_seconds;
                 let ailing = ailments(node_view.node, &[pod], declared, self.now);
                 let ailing =
                     ailing.into_iter().filter(|it| !matches!(it, Reason::NodeNotReady { .. }));
                 [self.why(node_view, pod)].into_iter().chain(ailing).collect()
             }
-            PodState::New(pod) => vec![not_available(pod, self.min_ready)],
-            PodState::Crowd { new: _, old: None } => Vec::new(),
-            PodState::Leaving(_) => vec![Reason::Terminating],
+            PodState::NotAvailable(pod) => vec![not_available(pod, self.min_ready)],
+            PodState::Several { updated: _, outdated: None } => Vec::new(),
+            PodState::Terminating(_) => vec![Reason::Terminating],
             PodState::Ended(_) => vec![Reason::NoLivePod],
             PodState::Empty => vec![Reason::NoPod],
         };
@@ -302,18 +309,20 @@ impl<'a> NodeView<'a> {
     }
 
     /// Whether the node has an outdated pod.
-    pub(super) fn has_old(&self) -> bool {
-        self.old().is_some()
+    pub(super) fn has_outdated_pod(&self) -> bool {
+        self.outdated_pod().is_some()
     }
 
     /// The outdated pod of the node.
-    pub(super) fn old(&self) -> Option<&'a Pod> {
+    pub(super) fn outdated_pod(&self) -> Option<&'a Pod> {
         match self.pod_state {
-            PodState::Old(pod) | PodState::Crowd { new: _, old: Some(pod) } => Some(pod),
-            PodState::Well(_)
-            | PodState::New(_)
-            | PodState::Crowd { new: _, old: None }
-            | PodState::Leaving(_)
+            PodState::Outdated(pod) | PodState::Several { updated: _, outdated: Some(pod) } => {
+                Some(pod)
+            }
+            PodState::Updated(_)
+            | PodState::NotAvailable(_)
+            | PodState::Several { updated: _, outdated: None }
+            | PodState::Terminating(_)
             | PodState::Ended(_)
             | PodState::Empty => None,
         }
@@ -323,25 +332,25 @@ impl<'a> NodeView<'a> {
     pub(super) fn is_in_flight(&self) -> bool {
         self.is_desired()
             && self.node_budget == NodeBudget::Ready
-            && !self.serves
-            && !self.has_old()
+            && !self.has_available_pod
+            && !self.has_outdated_pod()
     }
 
     /// The pod that is terminating or was sent a delete.
-    pub(super) fn leaving(&self) -> Option<&'a Pod> {
-        self.leaving
+    pub(super) fn terminating(&self) -> Option<&'a Pod> {
+        self.terminating
     }
 
     /// Whether the node counts against the budget. A node that may not start a pod is not a desired
     /// one; it counts while its pod is terminating, so that such pods are deleted at the same pace.
     pub(super) fn is_unavailable(&self) -> bool {
         if !self.is_desired() {
-            return self.leaving.is_some();
+            return self.terminating.is_some();
         }
         match self.node_budget {
             NodeBudget::Excluded => false,
             NodeBudget::Unavailable => true,
-            NodeBudget::Ready => !self.serves,
+            NodeBudget::Ready => !self.has_available_pod,
         }
     }
 }

@@ -114,12 +114,12 @@ impl<'s, 'a> Wave<'s, 'a> {
             return Next::Wait { until: unsettled.into_iter().min() };
         }
         let outdated = if self.left > 0 { count(self.open()) } else { 0 };
-        let crowded = self
+        let surplus = self
             .view
             .node_views
             .iter()
-            .any(|node_view| is_crowded(node_view) && self.is_ours(node_view));
-        if crowded {
+            .any(|node_view| has_surplus_pods(node_view) && self.is_ours(node_view));
+        if surplus {
             return Next::Stalled(Stall::Controller(ControllerStep::Roll { outdated }));
         }
         if outdated > 0 {
@@ -133,11 +133,11 @@ impl<'s, 'a> Wave<'s, 'a> {
     fn open(&self) -> impl Iterator<Item = (&'s NodeView<'a>, &'a Pod)> {
         let open = self.view.node_views.iter().filter(|node_view| self.is_ours(node_view));
         open.filter_map(|node_view| match node_view.pod_state {
-            PodState::Old(pod) => Some((node_view, pod)),
-            PodState::Well(_)
-            | PodState::New(_)
-            | PodState::Crowd { .. }
-            | PodState::Leaving(_)
+            PodState::Outdated(pod) => Some((node_view, pod)),
+            PodState::Updated(_)
+            | PodState::NotAvailable(_)
+            | PodState::Several { .. }
+            | PodState::Terminating(_)
             | PodState::Ended(_)
             | PodState::Empty => None,
         })
@@ -157,11 +157,13 @@ impl<'s, 'a> Wave<'s, 'a> {
         let renewed = &self.state.pods.renewed;
         let flies = self.view.node_views.iter().filter(|node_view| node_view.is_in_flight());
         let restarted = |node_view: &NodeView<'_>| match node_view.pod_state {
-            PodState::New(pod) => pod.restarts > 0 && renewed.contains(&node_view.node.name),
-            PodState::Well(_)
-            | PodState::Old(_)
-            | PodState::Crowd { .. }
-            | PodState::Leaving(_)
+            PodState::NotAvailable(pod) => {
+                pod.restarts > 0 && renewed.contains(&node_view.node.name)
+            }
+            PodState::Updated(_)
+            | PodState::Outdated(_)
+            | PodState::Several { .. }
+            | PodState::Terminating(_)
             | PodState::Ended(_)
             | PodState::Empty => false,
         };
@@ -219,18 +221,19 @@ impl<'s, 'a> Wave<'s, 'a> {
     /// budget has room for all nodes that count as unavailable; otherwise it waits until the pod
     /// counts as alive again.
     fn again(&self) -> impl Iterator<Item = Delete> {
-        let leaving = self
+        let terminating = self
             .view
             .node_views
             .iter()
-            .filter_map(|node_view| Some((node_view, node_view.leaving()?)));
-        let stands = leaving.filter(|(_, pod)| !pod.terminating);
+            .filter_map(|node_view| Some((node_view, node_view.terminating()?)));
+        let stands = terminating.filter(|(_, pod)| !pod.terminating);
         let due = stands.filter(|(_, pod)| match self.state.pods.deleted.get(&pod.uid) {
             Some(RequestState::RetryAt(at)) => *at <= self.view.now,
             Some(RequestState::Idle | RequestState::Out) | None => false,
         });
         let room = self.view.unavailable() <= self.view.allowed;
-        let due = due.filter(move |(_, pod)| !pod.is_ready() || (room && self.view.serves(pod)));
+        let due =
+            due.filter(move |(_, pod)| !pod.is_ready() || (room && self.view.is_available(pod)));
         due.map(|(node_view, pod)| self.delete(node_view, pod, Cost::Nothing))
     }
 
@@ -240,7 +243,7 @@ impl<'s, 'a> Wave<'s, 'a> {
         // In the order of node names.
         let available: Vec<_> = self
             .open()
-            .filter(|(node_view, pod)| self.view.serves(pod) && node_view.wave == wave)
+            .filter(|(node_view, pod)| self.view.is_available(pod) && node_view.wave == wave)
             .collect();
         let (unavailable, allowed) = (self.view.unavailable(), self.view.allowed);
         let room = usize::try_from(allowed.saturating_sub(unavailable)).unwrap_or(usize::MAX);
@@ -262,10 +265,13 @@ impl<'s, 'a> Wave<'s, 'a> {
     /// The times at which outdated pods that are neither available nor free to delete become one of
     /// the two.
     fn unsettled(&self) -> Vec<Timestamp> {
-        let open = self.open().filter(|(_, pod)| !self.view.serves(pod) && !self.is_free(pod));
+        let open =
+            self.open().filter(|(_, pod)| !self.view.is_available(pod) && !self.is_free(pod));
         open.map(|(_, pod)| match pod.readiness {
             PodReadiness::NotReady { since } => since.unwrap_or(self.view.now) + UNREADY,
-            PodReadiness::Ready { since: _ } => self.view.serves_at(pod).unwrap_or(self.view.now),
+            PodReadiness::Ready { since: _ } => {
+                self.view.available_at(pod).unwrap_or(self.view.now)
+            }
         })
         .collect()
     }
@@ -286,10 +292,10 @@ impl<'s, 'a> Wave<'s, 'a> {
 pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
     let lost = view.node_views.iter().filter(|node_view| {
         let pod = match node_view.pod_state {
-            PodState::New(pod) | PodState::Old(pod) => pod,
-            PodState::Well(_)
-            | PodState::Crowd { .. }
-            | PodState::Leaving(_)
+            PodState::NotAvailable(pod) | PodState::Outdated(pod) => pod,
+            PodState::Updated(_)
+            | PodState::Several { .. }
+            | PodState::Terminating(_)
             | PodState::Ended(_)
             | PodState::Empty => return false,
         };
@@ -304,8 +310,8 @@ pub(super) fn lost_ready(view: &RolloutView<'_>) -> Option<u32> {
     Some(count(lost)).filter(|lost| *lost > view.allowed)
 }
 
-fn is_crowded(node_view: &NodeView<'_>) -> bool {
-    matches!(node_view.pod_state, PodState::Crowd { new: _, old: Some(_) })
+fn has_surplus_pods(node_view: &NodeView<'_>) -> bool {
+    matches!(node_view.pod_state, PodState::Several { updated: _, outdated: Some(_) })
 }
 
 /// The NotReady nodes with an outdated pod that is Ready: as long as there are any, the strategy is
@@ -313,6 +319,6 @@ fn is_crowded(node_view: &NodeView<'_>) -> bool {
 pub(super) fn ready_on_unready_nodes(view: &RolloutView<'_>) -> Vec<NodeName> {
     let unready =
         view.node_views.iter().filter(|node_view| node_view.node_budget != NodeBudget::Ready);
-    let ready = unready.filter(|node_view| node_view.old().is_some_and(Pod::is_ready));
+    let ready = unready.filter(|node_view| node_view.outdated_pod().is_some_and(Pod::is_ready));
     ready.map(|node_view| node_view.node.name.clone()).collect()
 }

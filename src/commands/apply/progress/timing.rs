@@ -51,24 +51,25 @@ fn is_like(one: i64, other: i64) -> bool {
 
 /// The line about one node, with known reasons for its duration.
 fn line(one: &Replaced) -> String {
-    let Replaced { node, wave, seconds, leaving, restarts } = one;
+    let Replaced { node, wave, seconds, terminating, restarts } = one;
     let wave = wave.map(|wave| format!("wave {wave}"));
-    let leaving = leaving.filter(|leaving| *leaving > 0);
-    let leaving = leaving.map(|leaving| format!("its old pod gone after {leaving}s"));
+    let terminating = terminating.filter(|terminating| *terminating > 0);
+    let terminating =
+        terminating.map(|terminating| format!("its old pod gone after {terminating}s"));
     let restarts = match restarts {
         0 => None,
         1 => Some("its new pod restarted once".to_owned()),
         more => Some(format!("its new pod restarted {more} times")),
     };
-    let known = [Some(format!("  {node}: {seconds}s")), wave, leaving, restarts];
+    let known = [Some(format!("  {node}: {seconds}s")), wave, terminating, restarts];
     known.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The duration of one node as JSON.
 pub(super) fn data(one: &Replaced) -> Value {
-    let Replaced { node, wave, seconds, leaving, restarts } = one;
+    let Replaced { node, wave, seconds, terminating, restarts } = one;
     json!({
-        "node": node, "wave": wave, "seconds": seconds, "oldPodGoneAfter": leaving,
+        "node": node, "wave": wave, "seconds": seconds, "oldPodGoneAfter": terminating,
         "restarts": restarts,
     })
 }
@@ -87,7 +88,7 @@ mod tests {
             node: format!("n-{at}").as_str().into(),
             wave: Some(1),
             seconds: *seconds,
-            leaving: None,
+            terminating: None,
             restarts: 0,
         };
         times.iter().enumerate().map(one).collect()
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn known_reasons_are_shown() {
         let plain = of(&[40]).remove(0);
-        for (leaving, restarts, want) in [
+        for (terminating, restarts, want) in [
             (None, 0, "  n-0: 40s, wave 1"),
             (Some(0), 0, "  n-0: 40s, wave 1"),
             (Some(31), 0, "  n-0: 40s, wave 1, its old pod gone after 31s"),
@@ -139,7 +140,7 @@ mod tests {
             ),
             (None, 2, "  n-0: 40s, wave 1, its new pod restarted 2 times"),
         ] {
-            assert_eq!(line(&Replaced { leaving, restarts, ..plain.clone() }), want);
+            assert_eq!(line(&Replaced { terminating, restarts, ..plain.clone() }), want);
         }
         assert_eq!(line(&Replaced { wave: None, ..plain }), "  n-0: 40s");
     }
