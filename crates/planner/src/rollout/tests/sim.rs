@@ -358,7 +358,7 @@ impl Sim {
         let min_ready = self.cluster.daemon_set.spec.min_ready_seconds;
         let serves = |node: &Node| {
             let mut pods = self.cluster.pods.iter().filter(|pod| pod.node() == Some(&node.name));
-            pods.any(|pod| pod.is_available(min_ready, self.now()))
+            pods.any(|pod| pod.serves(min_ready, self.now()))
         };
         let ready = self.cluster.nodes.iter().filter(|node| node.readiness.is_ready());
         ready.filter(|node| !serves(node)).map(|node| node.name.to_string()).collect()
