@@ -12,7 +12,7 @@ mod daemon_set;
 mod desired;
 mod faults;
 mod field_path;
-mod label_syntax;
+mod label_selector;
 mod labels;
 mod lease;
 pub mod mask;
@@ -24,7 +24,6 @@ mod policy;
 mod record;
 mod revision;
 mod scheduling;
-mod selector;
 mod service;
 mod snapshot;
 mod text_map;
@@ -42,7 +41,10 @@ pub use faults::{
     NodeSelection, Period, Span,
 };
 pub use field_path::{FieldPath, Literal, PathStep, extend_path};
-pub use label_syntax::{is_label_key, is_label_value};
+pub use label_selector::{
+    ExpectedToken, LabelSelector, LabelSelectorRequirement, ParseLabelSelectorError, is_label_key,
+    is_label_value,
+};
 pub use labels::{Interner, Labels};
 pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates, lease_name};
 pub use min_ready::MinReady;
@@ -59,7 +61,6 @@ pub use scheduling::null_as_default;
 pub use scheduling::{
     NodeSelectorRequirement, NodeSelectorTerm, PodPlacement, Taint, TaintEffect, Toleration,
 };
-pub use selector::{LabelSelector, LabelSelectorRequirement};
 pub use service::Service;
 pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot, Unreadable};
 pub use text_map::{TextMap, TextSet};
