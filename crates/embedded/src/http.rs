@@ -5,7 +5,6 @@
 //! counted.
 
 mod answer;
-mod discovery;
 mod faults;
 mod request;
 mod route;
@@ -27,7 +26,7 @@ use tower_service::Service;
 
 pub use self::answer::AnswerBody;
 pub use self::faults::{Fault, Hook, Seen};
-pub use self::route::{Discovery, Objects, Query, Route};
+pub use self::route::{Objects, Query, Route};
 pub use self::watch::Watching;
 
 use self::answer::{Answer, Content};

@@ -39,9 +39,9 @@
 //!   unknown fields are reported only for them.
 //! - There are no service accounts, so pods mount no token.
 //! - Services cannot be created, because nothing gives them addresses.
-//! - Strategic merge patches, deletes of collections and watches with `sendInitialEvents` are
-//!   answered with 415 and 501.
-//! - An eviction whose precondition fails is refused at once, not after half a minute.
+//! - Strategic merge patches are answered with 415; evictions and API discovery with 404; deletes of
+//!   collections and of namespaces, lists of a `resourceVersion` other than 0, and watches with
+//!   `sendInitialEvents` with 501; `>` and `<` in label selectors with 400.
 //! - The wording of Go's decoder, of its router and of diffs of pod specs is ours.
 //!
 //! # Behaviour that differs from that of a real cluster
@@ -63,7 +63,6 @@
 //! | a node that is not Ready in the snapshot has a dead kubelet, and kubelets write no heartbeats | a snapshot does not contain the cause; heartbeats would be most of the traffic |
 //! | the scheduler counts neither resources nor ports, and binds only pods that are bound to one node by affinity | the slim pods of a snapshot have no requests; pods of other owners stay as they are |
 //! | of Kubernetes events, only the warnings of the DaemonSet controller | thousands of pods would report success |
-//! | a namespace stays in `Terminating` | there is no namespace controller; no rollout deletes one |
 
 mod clock;
 mod controllers;
@@ -84,20 +83,20 @@ mod verbs;
 mod world;
 
 pub use clock::{VirtualClock, on_virtual_time};
-pub use controllers::Controllers;
-pub use http::{
-    AnswerBody, Discovery, Fault, Hook, Objects, Query, Route, Seen, Server, StoreGuard, Watching,
-};
-pub use kind::{Group, GroupResource, Kind};
-pub use load::objects;
+pub use http::{AnswerBody, Fault, Hook, Objects, Query, Route, Seen, Server, StoreGuard, Watching};
+pub use kind::{Group, Kind};
 pub use object::{Meta, Object, ObjectKey, Owner, UnreadableObject};
-pub use rules::{Attributes, Denial};
-pub use selector::Selector;
+pub use rules::Denial;
 pub use status::{Cause, Reason, Status};
 pub use store::{Change, Event, Expired, Store};
 pub use timings::{DEFAULT_START, Timings};
-pub use verbs::{
+pub use world::{Rehearsal, World};
+
+use controllers::Controllers;
+use kind::GroupResource;
+use rules::Attributes;
+use selector::Selector;
+use verbs::{
     DeleteOptions, Deleted, ListOptions, Page, Part, Patch, Propagation, Target, Verbs,
     WriteOptions,
 };
-pub use world::{Rehearsal, World};

@@ -10,7 +10,7 @@ pub struct Attributes {
     pub verb: String,
     /// The API group; empty for the core group.
     pub group: String,
-    /// The resource, with its subresource: `pods/eviction`.
+    /// The resource, with its subresource: `pods/binding`.
     pub resource: String,
     /// The namespace; empty for the whole cluster.
     pub namespace: String,
@@ -25,7 +25,7 @@ pub struct Denial {
     pub users: Vec<String>,
     /// Denied verbs.
     pub verbs: Vec<String>,
-    /// Denied resources, with their subresource if it is meant: `pods`, `pods/eviction`.
+    /// Denied resources, with their subresource if it is meant: `pods`, `pods/binding`.
     pub resources: Vec<String>,
     /// Namespaces of the rule; the empty one means cluster-wide requests.
     pub namespaces: Vec<String>,

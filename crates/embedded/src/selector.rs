@@ -100,11 +100,7 @@ fn selectable(kind: Kind) -> &'static [&'static str] {
             "source",
             "type",
         ],
-        Kind::ConfigMap
-        | Kind::DaemonSet
-        | Kind::ControllerRevision
-        | Kind::Lease
-        | Kind::PodDisruptionBudget => &[],
+        Kind::ConfigMap | Kind::DaemonSet | Kind::ControllerRevision | Kind::Lease => &[],
     }
 }
 
@@ -138,11 +134,7 @@ fn unknown_field(kind: Kind, path: &str) -> String {
         Kind::Pod | Kind::Node | Kind::Event | Kind::Namespace | Kind::Service => {
             format!("field label not supported: {path}")
         }
-        Kind::ConfigMap
-        | Kind::DaemonSet
-        | Kind::ControllerRevision
-        | Kind::Lease
-        | Kind::PodDisruptionBudget => format!(
+        Kind::ConfigMap | Kind::DaemonSet | Kind::ControllerRevision | Kind::Lease => format!(
             "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
         ),
     }

@@ -43,8 +43,6 @@ pub enum Reason {
     MethodNotAllowed,
     /// There is no such object or resource.
     NotFound,
-    /// The request timed out.
-    Timeout,
     /// The client must retry later.
     TooManyRequests,
     /// The media type of the body is not supported.
@@ -68,7 +66,6 @@ impl Reason {
             Self::Invalid => "Invalid",
             Self::MethodNotAllowed => "MethodNotAllowed",
             Self::NotFound => "NotFound",
-            Self::Timeout => "Timeout",
             Self::TooManyRequests => "TooManyRequests",
             Self::UnsupportedMediaType => "UnsupportedMediaType",
             Self::Unknown | Self::NotImplemented => "",
@@ -89,7 +86,6 @@ impl Reason {
             Self::TooManyRequests => 429,
             Self::InternalError | Self::Unknown => 500,
             Self::NotImplemented => 501,
-            Self::Timeout => 504,
         }
     }
 }

@@ -7,7 +7,6 @@
 mod apply;
 mod create;
 mod delete;
-mod evict;
 mod garbage;
 mod list;
 mod metadata;

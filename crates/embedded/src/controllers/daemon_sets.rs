@@ -100,12 +100,7 @@ impl DaemonSets {
                 }
             }
             Kind::ControllerRevision => hear_revision(event, moment),
-            Kind::Namespace
-            | Kind::Service
-            | Kind::ConfigMap
-            | Kind::Event
-            | Kind::Lease
-            | Kind::PodDisruptionBudget => {}
+            Kind::Namespace | Kind::Service | Kind::ConfigMap | Kind::Event | Kind::Lease => {}
         }
     }
 

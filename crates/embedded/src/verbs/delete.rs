@@ -72,7 +72,8 @@ impl Verbs<'_> {
     /// Deletes an object.
     ///
     /// # Errors
-    /// 404 if it does not exist; 409 if its uid or version differ.
+    /// 404 if it does not exist; 409 if its uid or version differ; 501 for Namespaces, which upstream
+    /// empties first.
     pub fn delete(
         &mut self,
         target: Target<'_>,
@@ -81,7 +82,7 @@ impl Verbs<'_> {
         let live = self.get(target)?;
         check_preconditions(target, &live, options)?;
         if target.kind == Kind::Namespace {
-            return self.delete_namespace(&live).map(Deleted::Going);
+            return Err(Status::not_implemented("the deletion of Namespaces"));
         }
         let mut draft = live.draft();
         let object = &mut draft.value;
@@ -110,19 +111,6 @@ impl Verbs<'_> {
             draft = self.keep(target.kind, draft)?.draft();
         }
         self.take_away(target.kind, draft).map(Deleted::Gone)
-    }
-
-    /// Marks a namespace as terminating. Upstream empties it before it is removed, which is not
-    /// simulated (upstream: the namespace registry's `Delete`).
-    fn delete_namespace(&mut self, live: &Arc<Object>) -> Result<Arc<Object>, Status> {
-        if live.meta().deleted.is_some() {
-            return Ok(Arc::clone(live));
-        }
-        let mut namespace = live.value();
-        let now = metadata::time(self.now);
-        metadata::set(&mut namespace, "deletionTimestamp", Some(now));
-        namespace["status"]["phase"] = "Terminating".into();
-        self.keep(Kind::Namespace, namespace)
     }
 
     /// Starts or shortens the grace period of a pod, the only kind that has one.
@@ -226,7 +214,7 @@ fn finalizers(live: &Object, options: &DeleteOptions) -> Vec<String> {
     all
 }
 
-pub(super) fn check_preconditions(
+fn check_preconditions(
     target: Target<'_>,
     live: &Object,
     options: &DeleteOptions,

@@ -1,5 +1,4 @@
-//! Lists objects of a kind, in pages, at the current or an earlier version (upstream: `limit`,
-//! `continue`, `resourceVersion`, `resourceVersionMatch`).
+//! Lists objects of a kind, in pages of one version (upstream: `limit`, `continue`).
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Verbs;
 use crate::selector::Selector;
-use crate::{Cause, Expired, Kind, Object, Reason, Status, Store};
+use crate::{Expired, Kind, Object, Reason, Status, Store};
 
 /// Options of a list.
 #[derive(Clone, Debug, Default)]
@@ -20,10 +19,6 @@ pub struct ListOptions {
     pub limit: usize,
     /// The `continue` token of the previous page; empty for the first.
     pub token: String,
-    /// Requested `resourceVersion`; empty for the latest.
-    pub version: String,
-    /// `resourceVersionMatch`: `Exact`, `NotOlderThan`, or empty.
-    pub version_match: String,
 }
 
 /// One page of a list.
@@ -68,7 +63,6 @@ pub(crate) fn list(
     namespace: Option<&str>,
     options: &ListOptions,
 ) -> Result<Page, Status> {
-    check(options)?;
     let start = start(store, options)?;
     let after = |key: &str| start.after.as_ref().is_none_or(|after| key > after.as_str());
     let wanted =
@@ -101,68 +95,14 @@ fn take<'o>(
     (items, objects.count())
 }
 
-/// Validates the options (upstream: `ValidateListOptions`).
-fn check(options: &ListOptions) -> Result<(), Status> {
-    let ListOptions { token, version, version_match, .. } = options;
-    let cause = |reason, message: &str| Cause {
-        reason,
-        message: message.to_owned(),
-        field: "resourceVersionMatch".to_owned(),
-    };
-    let forbidden = |why: &str| {
-        vec![cause("FieldValueForbidden", &format!("Forbidden: resourceVersionMatch {why}"))]
-    };
-    let causes = match version_match.as_str() {
-        "" => return Ok(()),
-        _ if version.is_empty() => forbidden("is forbidden unless resourceVersion is provided"),
-        _ if !token.is_empty() => forbidden("is forbidden when continue is provided"),
-        "Exact" if version == "0" => forbidden("\"exact\" is forbidden for resourceVersion \"0\""),
-        "Exact" | "NotOlderThan" => return Ok(()),
-        unknown => vec![cause(
-            "FieldValueNotSupported",
-            &format!(
-                "Unsupported value: {unknown:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
-            ),
-        )],
-    };
-    Err(Status::invalid_options("ListOptions", &causes))
-}
-
 fn start(store: &Store, options: &ListOptions) -> Result<Start, Status> {
-    let ListOptions { token, version, version_match, .. } = options;
-    if !token.is_empty() {
-        if !version.is_empty() && version != "0" {
-            let why = "specifying resource version is not allowed when using continue";
-            return Err(Status::bad_request(why));
-        }
-        return read_token(token).ok_or_else(|| {
+    if !options.token.is_empty() {
+        return read_token(&options.token).ok_or_else(|| {
             let why = "continue key is not valid: illegal base64 data at input byte 0";
             Status::bad_request(format!("invalid continue token: {why}"))
         });
     }
-    if version.is_empty() || version == "0" {
-        return Ok(Start { version: store.version(), after: None });
-    }
-    let wanted = version.parse::<u64>().map_err(|_| {
-        let Status { message, .. } = unparsable_version(version);
-        Status::bad_request(format!("invalid resource version: {message}"))
-    })?;
-    if wanted > store.version() {
-        return Err(too_large(wanted, store.version()));
-    }
-    let version = if version_match == "Exact" { wanted } else { store.version() };
-    Ok(Start { version, after: None })
-}
-
-/// The error for a version in the future (upstream: `NewTooLargeResourceVersionError`).
-fn too_large(wanted: u64, newest: u64) -> Status {
-    let why = format!("Too large resource version: {wanted}, current: {newest}");
-    let cause = Cause {
-        reason: "ResourceVersionTooLarge",
-        message: "Too large resource version".to_owned(),
-        field: String::new(),
-    };
-    Status::new(Reason::Timeout, format!("Timeout: {why}")).because(&[cause]).retry_after(1)
+    Ok(Start { version: store.version(), after: None })
 }
 
 fn token(version: u64, last: &str) -> String {

@@ -29,8 +29,7 @@ pub(crate) fn default(kind: Kind, object: &mut Value) -> Result<(), Status> {
         | Kind::Service
         | Kind::ConfigMap
         | Kind::ControllerRevision
-        | Kind::Lease
-        | Kind::PodDisruptionBudget => Ok(()),
+        | Kind::Lease => Ok(()),
     }
 }
 
@@ -116,12 +115,6 @@ pub(super) fn prepare_create(kind: Kind, object: &mut Value) {
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.into();
         }
         Kind::Node => new_node(object),
-        Kind::PodDisruptionBudget => {
-            object["status"] = json!({
-                "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0,
-                "expectedPods": 0,
-            });
-        }
         Kind::Service | Kind::ConfigMap | Kind::Event | Kind::ControllerRevision | Kind::Lease => {}
     }
 }
@@ -206,11 +199,7 @@ pub(super) fn check_create(kind: Kind, object: &Value, last: &mut LastSpec) -> R
         Kind::Service => {
             return Err(Status::not_implemented("the creation of Services"));
         }
-        Kind::Namespace
-        | Kind::Node
-        | Kind::ConfigMap
-        | Kind::Event
-        | Kind::PodDisruptionBudget => check_name(object),
+        Kind::Namespace | Kind::Node | Kind::ConfigMap | Kind::Event => check_name(object),
     };
     refused(kind, object, &causes)
 }
@@ -238,12 +227,7 @@ pub(super) fn check_update(
         (Kind::Lease, Part::Main) => all.extend(check_lease(object)),
         (Kind::Pod, Part::Main) => all.extend(pod::check_update(old, object)),
         (
-            Kind::Namespace
-            | Kind::Node
-            | Kind::Service
-            | Kind::ConfigMap
-            | Kind::Event
-            | Kind::PodDisruptionBudget,
+            Kind::Namespace | Kind::Node | Kind::Service | Kind::ConfigMap | Kind::Event,
             Part::Main,
         )
         | (_, Part::Status) => {}
