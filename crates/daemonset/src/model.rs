@@ -5,13 +5,11 @@
 //! is read. Two values are kept whole as JSON, because they are compared byte by byte: the pod
 //! template and the data of a revision.
 
-mod cascade;
 mod cluster_size;
 mod commit;
 mod daemon_set;
 mod desired;
 mod faults;
-mod field_path;
 mod label_selector;
 mod labels;
 mod lease;
@@ -28,11 +26,10 @@ mod service;
 mod snapshot;
 mod text_map;
 
-pub use cascade::Cascade;
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
 pub use commit::{is_commit_id, short_commit};
 pub use daemon_set::{
-    DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, ParseKeyError, PodTemplate,
+    Cascade, DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, ParseKeyError, PodTemplate,
     UpdateStrategy,
 };
 pub use desired::{DesiredDaemonSet, LoosenedPolicy, ManifestFile, Place};
@@ -40,7 +37,6 @@ pub use faults::{
     ApiFault, Faults, FaultsKind, FaultsVersion, FaultyAnswer, ImageFault, NodeEvent,
     NodeSelection, Period, Span,
 };
-pub use field_path::{FieldPath, Literal, PathStep, extend_path};
 pub use label_selector::{
     ExpectedToken, LabelSelector, LabelSelectorRequirement, ParseLabelSelectorError, is_label_key,
     is_label_value,

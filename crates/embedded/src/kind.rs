@@ -185,7 +185,7 @@ impl fmt::Display for Kind {
 /// Formats a kind as in messages and RBAC, such as `daemonsets.apps` (upstream:
 /// `GroupResource.String`).
 #[derive(Clone, Copy, Debug)]
-pub struct GroupResource(pub Kind);
+pub(crate) struct GroupResource(pub(crate) Kind);
 
 impl fmt::Display for GroupResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

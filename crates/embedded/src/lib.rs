@@ -83,7 +83,9 @@ mod verbs;
 mod world;
 
 pub use clock::{VirtualClock, on_virtual_time};
-pub use http::{AnswerBody, Fault, Hook, Objects, Query, Route, Seen, Server, StoreGuard, Watching};
+pub use http::{
+    AnswerBody, Fault, Hook, Objects, Query, Route, Seen, Server, StoreGuard, Watching,
+};
 pub use kind::{Group, Kind};
 pub use object::{Meta, Object, ObjectKey, Owner, UnreadableObject};
 pub use rules::Denial;
@@ -92,11 +94,6 @@ pub use store::{Change, Event, Expired, Store};
 pub use timings::{DEFAULT_START, Timings};
 pub use world::{Rehearsal, World};
 
-use controllers::Controllers;
 use kind::GroupResource;
-use rules::Attributes;
 use selector::Selector;
-use verbs::{
-    DeleteOptions, Deleted, ListOptions, Page, Part, Patch, Propagation, Target, Verbs,
-    WriteOptions,
-};
+use verbs::{DeleteOptions, Deleted, Part, Target, Verbs};

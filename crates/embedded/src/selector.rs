@@ -8,7 +8,7 @@ use daemonset::model::{ExpectedToken, LabelSelector, ParseLabelSelectorError};
 
 /// A selection of the objects of a kind.
 #[derive(Clone, Debug, Default)]
-pub struct Selector {
+pub(crate) struct Selector {
     labels: LabelSelector,
     fields: Vec<Field>,
 }
@@ -25,7 +25,7 @@ impl Selector {
     ///
     /// # Errors
     /// 400: a selector is invalid, or the kind does not support the field.
-    pub fn parse(kind: Kind, labels: &str, fields: &str) -> Result<Self, Status> {
+    pub(crate) fn parse(kind: Kind, labels: &str, fields: &str) -> Result<Self, Status> {
         let labels = labels.parse().map_err(|error| {
             Status::bad_request(format!("unable to parse requirement: {}", words_of(&error)))
         })?;
@@ -33,12 +33,12 @@ impl Selector {
     }
 
     /// `true` if everything is selected.
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// `true` if an object is selected.
-    pub fn selects(&self, object: &Object) -> bool {
+    pub(crate) fn selects(&self, object: &Object) -> bool {
         self.labels.matches(&object.meta().labels)
             && self
                 .fields

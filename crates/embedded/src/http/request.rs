@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::route::{self, Objects, Query, Route};
+use super::route::{self, Objects, Query, Route, method_not_allowed};
+use super::shared::{Shared, State};
 use super::watch::Watching;
-use super::{Shared, State, method_not_allowed};
 use crate::rules::{Attributes, Rules};
 use crate::verbs::{
     DeleteOptions, ListOptions, Patch, Propagation, Verbs, WriteOptions, no_manager,

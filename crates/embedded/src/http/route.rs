@@ -157,6 +157,12 @@ pub(super) fn no_such_path() -> Status {
     Status::new(Reason::NotFound, "the server could not find the requested resource")
 }
 
+/// The answer to a method that a resource does not have.
+pub(super) fn method_not_allowed() -> Status {
+    let why = "the server does not allow this method on the requested resource";
+    Status::new(Reason::MethodNotAllowed, why)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,7 @@ pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
 /// The treatment of dependents (upstream: `DeletionPropagation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
+pub(crate) enum Propagation {
     /// Dependents stay, without the owner.
     Orphan,
     /// Dependents are deleted after the owner.
@@ -32,27 +32,27 @@ pub enum Propagation {
 
 /// Options of a deletion.
 #[derive(Clone, Debug, Default)]
-pub struct DeleteOptions {
+pub(crate) struct DeleteOptions {
     /// Required uid.
-    pub uid: Option<Uid>,
+    pub(crate) uid: Option<Uid>,
     /// Required version.
-    pub resource_version: Option<String>,
+    pub(crate) resource_version: Option<String>,
     /// Grace period that replaces the object's own, in seconds.
-    pub grace_seconds: Option<i64>,
+    pub(crate) grace_seconds: Option<i64>,
     /// Treatment of dependents; `None` is the kind's default, in the background.
-    pub propagation: Option<Propagation>,
+    pub(crate) propagation: Option<Propagation>,
 }
 
 impl DeleteOptions {
     /// Options for an immediate deletion, as by the kubelet when a pod has terminated.
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self { grace_seconds: Some(0), ..Self::default() }
     }
 }
 
 /// The progress of a deletion.
 #[derive(Clone, Debug)]
-pub enum Deleted {
+pub(crate) enum Deleted {
     /// The object was removed; with its last state.
     Gone(Arc<Object>),
     /// The object terminates: it waits for its grace period or for finalizers.
@@ -61,7 +61,7 @@ pub enum Deleted {
 
 impl Deleted {
     /// The current or last state of the object.
-    pub fn object(&self) -> &Arc<Object> {
+    pub(crate) fn object(&self) -> &Arc<Object> {
         match self {
             Self::Gone(object) | Self::Going(object) => object,
         }
@@ -74,7 +74,7 @@ impl Verbs<'_> {
     /// # Errors
     /// 404 if it does not exist; 409 if its uid or version differ; 501 for Namespaces, which upstream
     /// empties first.
-    pub fn delete(
+    pub(crate) fn delete(
         &mut self,
         target: Target<'_>,
         options: &DeleteOptions,

@@ -12,26 +12,26 @@ use crate::{Expired, Kind, Object, Reason, Status, Store};
 
 /// Options of a list.
 #[derive(Clone, Debug, Default)]
-pub struct ListOptions {
+pub(crate) struct ListOptions {
     /// Selector of the objects.
-    pub selector: Selector,
+    pub(crate) selector: Selector,
     /// Size of a page; 0 for all objects.
-    pub limit: usize,
+    pub(crate) limit: usize,
     /// The `continue` token of the previous page; empty for the first.
-    pub token: String,
+    pub(crate) token: String,
 }
 
 /// One page of a list.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub(crate) struct Page {
     /// Objects of the page.
-    pub items: Vec<Arc<Object>>,
+    pub(crate) items: Vec<Arc<Object>>,
     /// Version of the list.
-    pub version: u64,
+    pub(crate) version: u64,
     /// The `continue` token of the next page; empty on the last.
-    pub token: String,
+    pub(crate) token: String,
     /// Number of objects after this page, if it is known.
-    pub remaining: Option<usize>,
+    pub(crate) remaining: Option<usize>,
 }
 
 /// The start of a page, and its version.
@@ -46,7 +46,7 @@ impl Verbs<'_> {
     ///
     /// # Errors
     /// 410 if the version of the first page has expired, 400 for invalid options.
-    pub fn list(
+    pub(crate) fn list(
         &self,
         kind: Kind,
         namespace: Option<&str>,

@@ -16,7 +16,11 @@ impl Verbs<'_> {
     /// # Errors
     /// 404 if it does not exist, 409 if it is another one or has changed meanwhile, 422 for
     /// violations of the API's rules.
-    pub fn update(&mut self, target: Target<'_>, mut object: Value) -> Result<Arc<Object>, Status> {
+    pub(crate) fn update(
+        &mut self,
+        target: Target<'_>,
+        mut object: Value,
+    ) -> Result<Arc<Object>, Status> {
         let live = self.get(target)?;
         check_place(target, &mut object)?;
         check_uid(target, &live, &object)?;
@@ -31,7 +35,7 @@ impl Verbs<'_> {
     ///
     /// # Errors
     /// 404 if it does not exist, and 422 for violations of the API's rules.
-    pub fn edit(
+    pub(crate) fn edit(
         &mut self,
         target: Target<'_>,
         change: impl FnOnce(&mut Value),
@@ -54,7 +58,12 @@ impl Verbs<'_> {
     ///
     /// # Errors
     /// 404 if it does not exist; 409 if it is bound or terminates already.
-    pub fn bind(&mut self, namespace: &str, name: &str, node: &str) -> Result<Arc<Object>, Status> {
+    pub(crate) fn bind(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        node: &str,
+    ) -> Result<Arc<Object>, Status> {
         let live = self.get(Target::new(Kind::Pod, namespace, name))?;
         let mut pod = live.value();
         let why = match pod["spec"]["nodeName"].as_str().filter(|bound| !bound.is_empty()) {
