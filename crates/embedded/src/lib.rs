@@ -1,14 +1,13 @@
-//! The embedded cluster: a subset of the API server behind the same HTTP API, and the controllers
-//! and kubelets that act on it, on virtual time.
+#![doc = include_str!("../README.md")]
+//!
+//! # How it works
 //!
 //! The `store` keeps objects and their history; `verbs` are the API's rules, for HTTP and for
 //! controllers; `http` is a service for a real `kube::Client`. The store and the verbs are pure:
 //! time is an argument, and all random values come from a seed. Unsupported requests are answered
 //! with 404 or 501 and a message. `world` puts everything together.
 //!
-//! # How it works
-//!
-//! `World` is the objects of a snapshot in a store, an HTTP service over it, and one task that
+//! [`World`] is the objects of a snapshot in a store, an HTTP service over it, and one task that
 //! plays all internal actors. That task is a loop of discrete events, in the order of time, and in
 //! the order of arrival in case of a tie. It receives changes some milliseconds late, as informers
 //! do, decides by the rules of the DaemonSet controller, and writes through the same verbs as HTTP

@@ -1,15 +1,15 @@
-//! Server-side apply of a manifest to a live DaemonSet, with the field ownership afterwards.
+#![doc = include_str!("../README.md")]
 //!
-//! Follows structured-merge-diff v6.3 and the API server's field managers as of Kubernetes 1.36:
-//! fields of other managers stay, fields that this manager applied before and no longer applies are
-//! removed, fields that other managers set to a different value are conflicts. Pure: the time is an
-//! argument, and defaulting is up to the caller. Not here: whether the object is valid
-//! (`manifest`), the effects of the change (`plan`).
+//! # The rules
+//!
+//! Fields of other managers stay, fields that this manager applied before and no longer applies are
+//! removed, fields that other managers set to a different value are conflicts. Not here: whether the
+//! object is valid, and the effects of the change.
 //!
 //! The object after an apply is not the manifest: fields that others own stay. Four things follow:
 //!
-//! - The manifest that is *sent* (`DesiredDaemonSet::written`) and the *desired* object (`raw`,
-//!   defaulted) are two values. A client that sends a default owns it.
+//! - The manifest that is *sent* ([`Manifest::applied`]) and the *desired* object, with defaults, are
+//!   two values. A client that sends a default owns it.
 //! - If a struct is applied as `{}` over one that is not empty, the server removes it with its
 //!   content, and only the next apply stores `{}`. So the write contains `null` for each field that
 //!   is removed ([`Settling`]), which reaches the final state at once; the ownership is that of a

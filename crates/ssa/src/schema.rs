@@ -58,6 +58,23 @@ impl Schema {
     /// that is not in the table has only scalar fields. `root` is the struct of the whole object,
     /// and `empty` an object of which no field is set, as the server stores it.
     ///
+    /// ```
+    /// use serde_json::json;
+    /// use ssa::{Manifest, Schema};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let table = r#"{"ConfigMap": {"data": "map"}}"#;
+    /// let schema = Schema::new("v1", "ConfigMap", table, json!({"metadata": {}}))?;
+    /// let applied = json!({"metadata": {"name": "a"}, "data": {"b": "2"}});
+    /// let live = json!({"metadata": {"name": "a"}, "data": {"a": "1", "b": "1"}});
+    /// let manifest = Manifest { applied: &applied, defaulted: &applied };
+    /// let merged = ssa::apply(&schema, Some(&live), manifest, "me", "2026-01-01T00:00:00Z".parse()?)?;
+    /// assert_eq!(merged.object["data"], json!({"a": "1", "b": "2"}));
+    /// assert_eq!(merged.conflicts[0].path.to_string(), "data.b");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The table has another form.
     pub fn new(
