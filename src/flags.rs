@@ -13,7 +13,6 @@ use clap::{ArgAction, Args, ValueEnum, ValueHint};
 
 use super::annotations::Annotations;
 use super::error::Error;
-use super::label_selector;
 use super::signature::SignatureFlags;
 use cluster::Scope;
 use daemonset::model::{DaemonSetKey, LabelSelector, ManagedBy, NamespaceName, Node};
@@ -205,7 +204,7 @@ pub(super) struct NarrowFlags {
 
     /// Only DaemonSets whose labels match: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a`, `!a`
     #[arg(short = 'l', long = "selector", value_name = "SELECTOR")]
-    #[arg(help_heading = heading::NARROW, value_parser = label_selector::parse)]
+    #[arg(help_heading = heading::NARROW)]
     pub(super) selector: Option<LabelSelector>,
 }
 

@@ -234,7 +234,6 @@ impl Selection<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::label_selector;
 
     struct Named(DaemonSetKey, Labels);
 
@@ -269,7 +268,7 @@ mod tests {
             let namespace = namespace.map(NamespaceName::from);
             let flags = NarrowFlags {
                 names: names.iter().map(|name| name.parse().unwrap()).collect(),
-                selector: Some(label_selector::parse(selector).unwrap()),
+                selector: Some(selector.parse().unwrap()),
             };
             let selection =
                 Selection { namespace: namespace.as_ref(), flags: &flags, place: Place::Manifests };

@@ -23,7 +23,6 @@ mod flags;
 mod hints;
 mod input;
 mod invocation;
-mod label_selector;
 mod output;
 mod printer;
 mod prune;

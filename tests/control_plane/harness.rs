@@ -21,8 +21,6 @@ mod fleet;
 pub(crate) mod go_build;
 mod kubectl;
 mod options;
-#[path = "../it/pages.rs"]
-pub(crate) mod pages;
 pub(crate) mod ports;
 mod program;
 mod proxy;

@@ -11,15 +11,13 @@ mod story;
 
 use std::collections::BTreeMap;
 
-use daemonset::model::{
-    DesiredDaemonSet, FieldPath, Literal, ManifestFile, PathStep, TEMPLATE_GENERATION_ANNOTATION,
-};
+use daemonset::model::{DesiredDaemonSet, ManifestFile, TEMPLATE_GENERATION_ANNOTATION};
 use jiff::Timestamp;
 use kube::Client;
 use manifest::{self, FieldValidation, Options};
 use planner::plan::settled;
 use serde_json::{Value, json};
-use ssa::{self, Error, Manager, Manifest, Merged};
+use ssa::{self, DAEMON_SET, Error, FieldPath, Literal, Manager, Manifest, Merged, PathStep};
 
 use crate::harness::{Component, ControlPlane};
 use server::{Answer, Run};
@@ -185,7 +183,7 @@ fn desired(manifest: &Value) -> Option<DesiredDaemonSet> {
 fn ours(live: Option<&Value>, applied: &Value) -> Result<Merged, Error> {
     let defaulted = defaulted(applied.clone());
     let manifest = Manifest { applied, defaulted: &defaulted };
-    ssa::apply(live, manifest, APPLIER, Timestamp::now())
+    ssa::apply(&DAEMON_SET, live, manifest, APPLIER, Timestamp::now())
 }
 
 fn defaulted(object: Value) -> Value {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 
-use crate::pages::pages;
 use crate::sandbox::Sandbox;
+use testkit::pages::pages;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

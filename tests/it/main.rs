@@ -3,6 +3,7 @@
 // Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 
+mod attacks;
 mod bad_input;
 mod declared;
 mod docs;
@@ -17,7 +18,6 @@ mod github;
 #[cfg(feature = "web")]
 #[cfg(feature = "web")]
 mod markdown;
-mod pages;
 mod past;
 #[cfg(feature = "web")]
 mod pipelines;

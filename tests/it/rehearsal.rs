@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::pages::pages;
 use crate::sandbox::{Run, Sandbox};
+use testkit::pages::pages;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

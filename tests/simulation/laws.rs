@@ -164,7 +164,7 @@ impl LawChecker {
         let events = self.news(store);
         let objects = match route {
             Route::Objects(it) => Some(it),
-            Route::AccessReview | Route::Version | Route::Discovery(_) | Route::Health => None,
+            Route::AccessReview | Route::Version => None,
         };
         self.nodes.lands(*number);
         let live = self.live(store);

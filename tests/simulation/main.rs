@@ -1,5 +1,5 @@
 //! The real `ds-apply` on hundreds of small clusters with random faults, on virtual time; the laws
-//! are checked after every request. `examples/soak.rs` does the same for any number of seeds.
+//! are checked after every request. `soak.rs` does the same for any number of seeds.
 //!
 //! The laws (invariants) keep their own counts: which nodes are down, how many may be, who holds
 //! the lock, what a run can have observed. They judge a request when it is sent; only the holder of

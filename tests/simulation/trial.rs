@@ -182,7 +182,7 @@ impl Hook for Watcher {
 fn is_work(request: &Seen) -> bool {
     match &request.route {
         Route::Objects(objects) => objects.kind != Kind::Lease && !is_status(request),
-        Route::AccessReview | Route::Version | Route::Discovery(_) | Route::Health => false,
+        Route::AccessReview | Route::Version => false,
     }
 }
 

@@ -19,7 +19,6 @@
 //! generation label. The seven status counters are upstream's.
 
 pub mod backoff;
-pub mod batches;
 pub mod claims;
 pub mod hash;
 pub mod history;

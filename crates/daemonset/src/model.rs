@@ -5,14 +5,12 @@
 //! is read. Two values are kept whole as JSON, because they are compared byte by byte: the pod
 //! template and the data of a revision.
 
-mod cascade;
 mod cluster_size;
 mod commit;
 mod daemon_set;
 mod desired;
 mod faults;
-mod field_path;
-mod label_syntax;
+mod label_selector;
 mod labels;
 mod lease;
 pub mod mask;
@@ -24,16 +22,14 @@ mod policy;
 mod record;
 mod revision;
 mod scheduling;
-mod selector;
 mod service;
 mod snapshot;
 mod text_map;
 
-pub use cascade::Cascade;
 pub use cluster_size::{IntOrPercent, ParseIntOrPercentError};
 pub use commit::{is_commit_id, short_commit};
 pub use daemon_set::{
-    DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, ParseKeyError, PodTemplate,
+    Cascade, DaemonSet, DaemonSetKey, DaemonSetSpec, DaemonSetStatus, ParseKeyError, PodTemplate,
     UpdateStrategy,
 };
 pub use desired::{DesiredDaemonSet, LoosenedPolicy, ManifestFile, Place};
@@ -41,8 +37,10 @@ pub use faults::{
     ApiFault, Faults, FaultsKind, FaultsVersion, FaultyAnswer, ImageFault, NodeEvent,
     NodeSelection, Period, Span,
 };
-pub use field_path::{FieldPath, Literal, PathStep, extend_path};
-pub use label_syntax::{is_label_key, is_label_value};
+pub use label_selector::{
+    ExpectedToken, LabelSelector, LabelSelectorRequirement, ParseLabelSelectorError, is_label_key,
+    is_label_value,
+};
 pub use labels::{Interner, Labels};
 pub use lease::{FAILED_TEMPLATES_ANNOTATION, Lease, LockHolder, failed_templates, lease_name};
 pub use min_ready::MinReady;
@@ -59,7 +57,6 @@ pub use scheduling::null_as_default;
 pub use scheduling::{
     NodeSelectorRequirement, NodeSelectorTerm, PodPlacement, Taint, TaintEffect, Toleration,
 };
-pub use selector::{LabelSelector, LabelSelectorRequirement};
 pub use service::Service;
 pub use snapshot::{ClusterInfo, Coverage, Namespace, Snapshot, Unreadable};
 pub use text_map::{TextMap, TextSet};

@@ -16,6 +16,7 @@ mod garbage;
 mod happenings;
 mod kubelet;
 mod limiter;
+mod moment;
 mod node_monitor;
 mod pod_gc;
 mod scheduler;
@@ -38,70 +39,15 @@ pub(crate) use self::chance::Chance;
 use self::daemon_sets::DaemonSets;
 use self::kubelet::Kubelets;
 use self::limiter::Limiter;
+use self::moment::{Moment, Work};
 use self::pod_gc::PodGc;
 use self::scheduler::Scheduler;
-use super::{Event, Kind, ObjectKey, Server, Store, Timings, VirtualClock};
-use daemonset::model::{DaemonSetKey, Faults, NodeName, NodeReadiness};
-
-/// A work item.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Work {
-    /// The node event with that index happens.
-    Happening(usize),
-    /// The controller manager restarts.
-    Restart,
-    /// A DaemonSet is synced.
-    Sync(DaemonSetKey),
-    /// A DaemonSet is synced once more, in addition to an earlier sync (upstream: `AddAfter`).
-    SyncLater(DaemonSetKey),
-    /// A sync continues.
-    GoOn(DaemonSetKey),
-    /// A pod is bound.
-    Bind(ObjectKey),
-    /// A kubelet continues with a pod.
-    Kubelet(ObjectKey),
-    /// A pod is evicted from a tainted node.
-    Evict(ObjectKey),
-    /// The readiness of nodes is checked.
-    CheckNodes,
-    /// A node is tainted by its conditions.
-    TaintNode(NodeName),
-    /// Pods of missing nodes are deleted (`pod_gc`).
-    CollectPods,
-    /// Dependents of deleted objects are collected (`garbage`).
-    CollectGarbage,
-}
-
-impl Work {
-    /// `true` for work of the controller manager.
-    fn is_of_controller_manager(&self) -> bool {
-        match self {
-            Self::Sync(_)
-            | Self::SyncLater(_)
-            | Self::GoOn(_)
-            | Self::Evict(_)
-            | Self::CheckNodes
-            | Self::TaintNode(_)
-            | Self::CollectPods
-            | Self::CollectGarbage => true,
-            Self::Happening(_) | Self::Restart | Self::Bind(_) | Self::Kubelet(_) => false,
-        }
-    }
-}
-
-/// The context of the actors at one moment.
-struct Moment<'a> {
-    store: &'a mut Store,
-    cache: &'a Cache,
-    agenda: &'a mut Agenda<Work>,
-    timings: &'a Timings,
-    chance: Chance,
-    now: Timestamp,
-}
+use super::{Event, Kind, Server, Store, Timings, VirtualClock};
+use daemonset::model::{Faults, NodeReadiness};
 
 /// All actors, with their cache and their queue.
 #[derive(Debug)]
-pub struct Controllers {
+pub(crate) struct Controllers {
     cache: Cache,
     /// Changes that are not received yet, and when they will be.
     inbox: VecDeque<(Timestamp, Event)>,
@@ -120,7 +66,7 @@ pub struct Controllers {
 
 impl Controllers {
     /// The actors of the cluster in `store`, which start now.
-    pub fn begin(
+    pub(crate) fn begin(
         store: &mut Store,
         timings: Timings,
         faults: Faults,
@@ -187,7 +133,7 @@ impl Controllers {
 
     /// Does all work that is due by now; returns the time of the next work, unless another client
     /// changes something before.
-    pub fn turn(&mut self, store: &mut Store, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn turn(&mut self, store: &mut Store, now: Timestamp) -> Option<Timestamp> {
         loop {
             self.listen(store, now);
             let heard = self.inbox.front().map(|(at, _)| *at);
@@ -293,7 +239,7 @@ impl Controllers {
     }
 
     /// Runs forever, on virtual time.
-    pub async fn run(mut self, server: Server, clock: VirtualClock) {
+    pub(crate) async fn run(mut self, server: Server, clock: VirtualClock) {
         loop {
             let due = self.turn(&mut server.store(), clock.now());
             let change = poll_fn(|context| {

@@ -57,7 +57,7 @@ fn concerns(fault: &ApiFault, request: &Seen) -> bool {
     let resource = match &request.route {
         Route::Objects(Objects { kind, .. }) => kind.resource(),
         Route::AccessReview => "selfsubjectaccessreviews",
-        Route::Version | Route::Discovery(_) | Route::Health => "",
+        Route::Version => "",
     };
     let has = |list: &[String], word: &str| list.is_empty() || list.iter().any(|it| it == word);
     has(&fault.verbs, request.verb) && has(&fault.resources, resource)
@@ -71,7 +71,7 @@ fn before(answer: FaultyAnswer, request: &Seen) -> Option<Fault> {
             Route::Objects(Objects { kind, name, .. }) => {
                 Some(Fault::Answer(Status::modified(*kind, name)))
             }
-            Route::AccessReview | Route::Version | Route::Discovery(_) | Route::Health => None,
+            Route::AccessReview | Route::Version => None,
         },
         FaultyAnswer::Cut(after) => Some(Fault::CutAfter(after.0)),
         FaultyAnswer::Lost => None,

@@ -5,10 +5,10 @@
 //! counted.
 
 mod answer;
-mod discovery;
 mod faults;
 mod request;
 mod route;
+mod shared;
 mod watch;
 
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
@@ -27,43 +27,20 @@ use tower_service::Service;
 
 pub use self::answer::AnswerBody;
 pub use self::faults::{Fault, Hook, Seen};
-pub use self::route::{Discovery, Objects, Query, Route};
+pub use self::route::{Objects, Query, Route};
 pub use self::watch::Watching;
 
 use self::answer::{Answer, Content};
 use self::request::Incoming;
+use self::shared::{Shared, State};
+use super::Store;
 use super::rules::{Denial, Rules};
-use super::{Status, Store};
 
 /// An embedded cluster behind HTTP, for one user. Clones share the cluster.
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
     user: Arc<str>,
-}
-
-/// State shared by all connections.
-pub(super) struct Shared {
-    state: Mutex<State>,
-    clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
-}
-
-/// The mutable state.
-struct State {
-    store: Store,
-    rules: Rules,
-    hook: Option<Box<dyn Hook>>,
-    /// Number of requests so far.
-    requests: u64,
-    /// Number of times that all watches were cut.
-    cuts: u64,
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A test that panics in a hook leaves the state consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for Server {
@@ -248,10 +225,4 @@ impl Way {
     fn date(&self, now: Timestamp) -> Timestamp {
         now.saturating_add(self.off).unwrap_or(now)
     }
-}
-
-/// The answer to a method that a resource does not have.
-fn method_not_allowed() -> Status {
-    let why = "the server does not allow this method on the requested resource";
-    Status::new(super::Reason::MethodNotAllowed, why)
 }

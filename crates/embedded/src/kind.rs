@@ -25,8 +25,6 @@ pub enum Kind {
     ControllerRevision,
     /// `coordination.k8s.io/v1` Lease.
     Lease,
-    /// `policy/v1` `PodDisruptionBudget`.
-    PodDisruptionBudget,
 }
 
 /// An API group in the one version that is served.
@@ -40,14 +38,11 @@ pub enum Group {
     Authorization,
     /// `coordination.k8s.io/v1`.
     Coordination,
-    /// `policy/v1`.
-    Policy,
 }
 
 impl Group {
     /// All groups.
-    pub const ALL: [Self; 5] =
-        [Self::Core, Self::Apps, Self::Authorization, Self::Coordination, Self::Policy];
+    pub const ALL: [Self; 4] = [Self::Core, Self::Apps, Self::Authorization, Self::Coordination];
 
     /// Name of the group in RBAC rules and messages; empty for the core group.
     pub fn name(self) -> &'static str {
@@ -56,7 +51,6 @@ impl Group {
             Self::Apps => "apps",
             Self::Authorization => "authorization.k8s.io",
             Self::Coordination => "coordination.k8s.io",
-            Self::Policy => "policy",
         }
     }
 
@@ -67,7 +61,6 @@ impl Group {
             Self::Apps => "apps/v1",
             Self::Authorization => "authorization.k8s.io/v1",
             Self::Coordination => "coordination.k8s.io/v1",
-            Self::Policy => "policy/v1",
         }
     }
 }
@@ -77,7 +70,7 @@ impl Kind {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::Namespace,
         Self::Node,
         Self::Pod,
@@ -87,7 +80,6 @@ impl Kind {
         Self::DaemonSet,
         Self::ControllerRevision,
         Self::Lease,
-        Self::PodDisruptionBudget,
     ];
 
     /// Value of the field `kind`.
@@ -102,7 +94,6 @@ impl Kind {
             Self::DaemonSet => "DaemonSet",
             Self::ControllerRevision => "ControllerRevision",
             Self::Lease => "Lease",
-            Self::PodDisruptionBudget => "PodDisruptionBudget",
         }
     }
 
@@ -118,7 +109,6 @@ impl Kind {
             Self::DaemonSet => "daemonsets",
             Self::ControllerRevision => "controllerrevisions",
             Self::Lease => "leases",
-            Self::PodDisruptionBudget => "poddisruptionbudgets",
         }
     }
 
@@ -133,8 +123,7 @@ impl Kind {
             | Self::Event
             | Self::DaemonSet
             | Self::ControllerRevision
-            | Self::Lease
-            | Self::PodDisruptionBudget => self.resource(),
+            | Self::Lease => self.resource(),
         }
     }
 
@@ -149,7 +138,6 @@ impl Kind {
             | Self::Event => Group::Core,
             Self::DaemonSet | Self::ControllerRevision => Group::Apps,
             Self::Lease => Group::Coordination,
-            Self::PodDisruptionBudget => Group::Policy,
         }
     }
 
@@ -177,19 +165,14 @@ impl Kind {
     /// `true` for kinds with a subresource `status`.
     pub fn has_status(self) -> bool {
         match self {
-            Self::Namespace
-            | Self::Node
-            | Self::Pod
-            | Self::Service
-            | Self::DaemonSet
-            | Self::PodDisruptionBudget => true,
+            Self::Namespace | Self::Node | Self::Pod | Self::Service | Self::DaemonSet => true,
             Self::ConfigMap | Self::Event | Self::ControllerRevision | Self::Lease => false,
         }
     }
 
     /// `true` for kinds whose `metadata.generation` counts the changes of the spec.
     pub fn has_generation(self) -> bool {
-        matches!(self, Self::Pod | Self::DaemonSet | Self::PodDisruptionBudget)
+        matches!(self, Self::Pod | Self::DaemonSet)
     }
 }
 
@@ -202,7 +185,7 @@ impl fmt::Display for Kind {
 /// Formats a kind as in messages and RBAC, such as `daemonsets.apps` (upstream:
 /// `GroupResource.String`).
 #[derive(Clone, Copy, Debug)]
-pub struct GroupResource(pub Kind);
+pub(crate) struct GroupResource(pub(crate) Kind);
 
 impl fmt::Display for GroupResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,14 +1,13 @@
-//! The embedded cluster: a subset of the API server behind the same HTTP API, and the controllers
-//! and kubelets that act on it, on virtual time.
+#![doc = include_str!("../README.md")]
+//!
+//! # How it works
 //!
 //! The `store` keeps objects and their history; `verbs` are the API's rules, for HTTP and for
 //! controllers; `http` is a service for a real `kube::Client`. The store and the verbs are pure:
 //! time is an argument, and all random values come from a seed. Unsupported requests are answered
 //! with 404 or 501 and a message. `world` puts everything together.
 //!
-//! # How it works
-//!
-//! `World` is the objects of a snapshot in a store, an HTTP service over it, and one task that
+//! [`World`] is the objects of a snapshot in a store, an HTTP service over it, and one task that
 //! plays all internal actors. That task is a loop of discrete events, in the order of time, and in
 //! the order of arrival in case of a tie. It receives changes some milliseconds late, as informers
 //! do, decides by the rules of the DaemonSet controller, and writes through the same verbs as HTTP
@@ -39,9 +38,9 @@
 //!   unknown fields are reported only for them.
 //! - There are no service accounts, so pods mount no token.
 //! - Services cannot be created, because nothing gives them addresses.
-//! - Strategic merge patches, deletes of collections and watches with `sendInitialEvents` are
-//!   answered with 415 and 501.
-//! - An eviction whose precondition fails is refused at once, not after half a minute.
+//! - Strategic merge patches are answered with 415; evictions and API discovery with 404; deletes of
+//!   collections and of namespaces, lists of a `resourceVersion` other than 0, and watches with
+//!   `sendInitialEvents` with 501; `>` and `<` in label selectors with 400.
 //! - The wording of Go's decoder, of its router and of diffs of pod specs is ours.
 //!
 //! # Behaviour that differs from that of a real cluster
@@ -63,7 +62,6 @@
 //! | a node that is not Ready in the snapshot has a dead kubelet, and kubelets write no heartbeats | a snapshot does not contain the cause; heartbeats would be most of the traffic |
 //! | the scheduler counts neither resources nor ports, and binds only pods that are bound to one node by affinity | the slim pods of a snapshot have no requests; pods of other owners stay as they are |
 //! | of Kubernetes events, only the warnings of the DaemonSet controller | thousands of pods would report success |
-//! | a namespace stays in `Terminating` | there is no namespace controller; no rollout deletes one |
 
 mod clock;
 mod controllers;
@@ -84,20 +82,17 @@ mod verbs;
 mod world;
 
 pub use clock::{VirtualClock, on_virtual_time};
-pub use controllers::Controllers;
 pub use http::{
-    AnswerBody, Discovery, Fault, Hook, Objects, Query, Route, Seen, Server, StoreGuard, Watching,
+    AnswerBody, Fault, Hook, Objects, Query, Route, Seen, Server, StoreGuard, Watching,
 };
-pub use kind::{Group, GroupResource, Kind};
-pub use load::objects;
+pub use kind::{Group, Kind};
 pub use object::{Meta, Object, ObjectKey, Owner, UnreadableObject};
-pub use rules::{Attributes, Denial};
-pub use selector::Selector;
+pub use rules::Denial;
 pub use status::{Cause, Reason, Status};
 pub use store::{Change, Event, Expired, Store};
 pub use timings::{DEFAULT_START, Timings};
-pub use verbs::{
-    DeleteOptions, Deleted, ListOptions, Page, Part, Patch, Propagation, Target, Verbs,
-    WriteOptions,
-};
 pub use world::{Rehearsal, World};
+
+use kind::GroupResource;
+use selector::Selector;
+use verbs::{DeleteOptions, Deleted, Part, Target, Verbs};

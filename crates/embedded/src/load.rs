@@ -28,7 +28,7 @@ const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
 /// Every object of `snapshot`, namespaces and nodes first. Objects are created lazily: all of them
 /// as values take more memory than the whole embedded cluster.
-pub fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)> {
+pub(crate) fn objects(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, Value)> {
     let Snapshot {
         cluster,
         observed_at,

@@ -339,11 +339,7 @@ impl Reading {
             Kind::DaemonSet => cluster::Kind::DaemonSet,
             Kind::ControllerRevision => cluster::Kind::ControllerRevision,
             Kind::ConfigMap => return Ok(self.record(text)),
-            Kind::Namespace
-            | Kind::Service
-            | Kind::Event
-            | Kind::Lease
-            | Kind::PodDisruptionBudget => return Ok(View::None),
+            Kind::Namespace | Kind::Service | Kind::Event | Kind::Lease => return Ok(View::None),
         };
         // Pods are the most frequent kind, and most of their text would be skipped.
         if kind == Kind::Pod

@@ -5,17 +5,17 @@ use super::{Kind, Reason, Status};
 
 /// Attributes of a request, in RBAC's terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Attributes {
+pub(crate) struct Attributes {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
-    pub verb: String,
+    pub(crate) verb: String,
     /// The API group; empty for the core group.
-    pub group: String,
-    /// The resource, with its subresource: `pods/eviction`.
-    pub resource: String,
+    pub(crate) group: String,
+    /// The resource, with its subresource: `pods/binding`.
+    pub(crate) resource: String,
     /// The namespace; empty for the whole cluster.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// The object's name; empty for all of them.
-    pub name: String,
+    pub(crate) name: String,
 }
 
 /// A rule that denies requests. An empty list matches everything; all lists of a rule must match.
@@ -25,7 +25,7 @@ pub struct Denial {
     pub users: Vec<String>,
     /// Denied verbs.
     pub verbs: Vec<String>,
-    /// Denied resources, with their subresource if it is meant: `pods`, `pods/eviction`.
+    /// Denied resources, with their subresource if it is meant: `pods`, `pods/binding`.
     pub resources: Vec<String>,
     /// Namespaces of the rule; the empty one means cluster-wide requests.
     pub namespaces: Vec<String>,

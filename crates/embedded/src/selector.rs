@@ -1,15 +1,15 @@
-//! `labelSelector` and `fieldSelector` of lists and watches (upstream: `labels.Parse`,
-//! `fields.ParseSelector`, and the supported fields of each kind).
+//! `labelSelector` and `fieldSelector` of lists and watches (upstream: `fields.ParseSelector`, and
+//! the supported fields of each kind).
 
 use serde_json::Value;
 
 use super::{Kind, Object, Status};
-use daemonset::model::{LabelSelectorRequirement, Labels};
+use daemonset::model::{ExpectedToken, LabelSelector, ParseLabelSelectorError};
 
 /// A selection of the objects of a kind.
 #[derive(Clone, Debug, Default)]
-pub struct Selector {
-    labels: Vec<LabelSelectorRequirement>,
+pub(crate) struct Selector {
+    labels: LabelSelector,
     fields: Vec<Field>,
 }
 
@@ -25,37 +25,25 @@ impl Selector {
     ///
     /// # Errors
     /// 400: a selector is invalid, or the kind does not support the field.
-    pub fn parse(kind: Kind, labels: &str, fields: &str) -> Result<Self, Status> {
-        let labels = parse_labels(labels)
-            .map_err(|why| Status::bad_request(format!("unable to parse requirement: {why}")))?;
+    pub(crate) fn parse(kind: Kind, labels: &str, fields: &str) -> Result<Self, Status> {
+        let labels = labels.parse().map_err(|error| {
+            Status::bad_request(format!("unable to parse requirement: {}", words_of(&error)))
+        })?;
         Ok(Self { labels, fields: parse_fields(kind, fields)? })
     }
 
     /// `true` if everything is selected.
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// `true` if an object is selected.
-    pub fn selects(&self, object: &Object) -> bool {
-        self.labels.iter().all(|requirement| holds(requirement, &object.meta().labels))
+    pub(crate) fn selects(&self, object: &Object) -> bool {
+        self.labels.matches(&object.meta().labels)
             && self
                 .fields
                 .iter()
                 .all(|field| (field_of(object, &field.path) == field.value) == field.equal)
-    }
-}
-
-/// `true` if the labels meet the requirement. `Gt` and `Lt`, which [`LabelSelectorRequirement`]
-/// does not support, are handled here.
-fn holds(requirement: &LabelSelectorRequirement, labels: &Labels) -> bool {
-    let number = |text: &str| text.parse::<i64>().ok();
-    let own = || labels.get(&requirement.key).and_then(number);
-    let bound = || requirement.values.first().and_then(|text| number(text));
-    match requirement.operator.as_str() {
-        "Gt" => own().zip(bound()).is_some_and(|(own, bound)| own > bound),
-        "Lt" => own().zip(bound()).is_some_and(|(own, bound)| own < bound),
-        _as_in_specs => requirement.holds(labels),
     }
 }
 
@@ -112,11 +100,7 @@ fn selectable(kind: Kind) -> &'static [&'static str] {
             "source",
             "type",
         ],
-        Kind::ConfigMap
-        | Kind::DaemonSet
-        | Kind::ControllerRevision
-        | Kind::Lease
-        | Kind::PodDisruptionBudget => &[],
+        Kind::ConfigMap | Kind::DaemonSet | Kind::ControllerRevision | Kind::Lease => &[],
     }
 }
 
@@ -150,82 +134,31 @@ fn unknown_field(kind: Kind, path: &str) -> String {
         Kind::Pod | Kind::Node | Kind::Event | Kind::Namespace | Kind::Service => {
             format!("field label not supported: {path}")
         }
-        Kind::ConfigMap
-        | Kind::DaemonSet
-        | Kind::ControllerRevision
-        | Kind::Lease
-        | Kind::PodDisruptionBudget => format!(
+        Kind::ConfigMap | Kind::DaemonSet | Kind::ControllerRevision | Kind::Lease => format!(
             "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
         ),
     }
 }
 
-/// Parses a label selector, in upstream's grammar: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
-fn parse_labels(text: &str) -> Result<Vec<LabelSelectorRequirement>, String> {
-    let mut rest = text.trim();
-    let mut all = Vec::new();
-    while !rest.is_empty() {
-        let (requirement, after) = parse_requirement(rest)?;
-        all.push(requirement);
-        rest = after.trim_start();
-        match rest.strip_prefix(',') {
-            Some(more) if !more.trim().is_empty() => rest = more.trim_start(),
-            Some(_) => return Err("found '', expected: identifier after ','".to_owned()),
-            None if rest.is_empty() => {}
-            None => return Err(format!("found '{rest}', expected: ',' or 'end of string'")),
-        }
-    }
-    Ok(all)
-}
-
-fn parse_requirement(text: &str) -> Result<(LabelSelectorRequirement, &str), String> {
-    let (absent, text) = match text.strip_prefix('!') {
-        Some(rest) => (true, rest.trim_start()),
-        None => (false, text),
+/// A parse error of a label selector, in upstream's words.
+fn words_of(error: &ParseLabelSelectorError) -> String {
+    let ParseLabelSelectorError::Unexpected { expected, found } = error else {
+        return error.to_string();
     };
-    let (key, rest) = word(text);
-    if key.is_empty() {
-        return Err(format!("found '{text}', expected: !, identifier, or 'end of string'"));
-    }
-    let requirement = |operator: &str, values: Vec<String>| LabelSelectorRequirement {
-        key: key.to_owned(),
-        operator: operator.to_owned(),
-        values,
-    };
-    let rest = rest.trim_start();
-    if absent {
-        return Ok((requirement("DoesNotExist", vec![]), rest));
-    }
-    for (sign, operator) in [("!=", "NotIn"), ("==", "In"), ("=", "In"), (">", "Gt"), ("<", "Lt")] {
-        if let Some(after) = rest.strip_prefix(sign) {
-            let (value, after) = word(after.trim_start());
-            return Ok((requirement(operator, vec![value.to_owned()]), after));
+    match expected {
+        ExpectedToken::Key => {
+            format!("found '{found}', expected: !, identifier, or 'end of string'")
+        }
+        ExpectedToken::NextKey => format!("found '{found}', expected: identifier after ','"),
+        ExpectedToken::Operator => {
+            format!("found '{found}', expected: in, notin, =, ==, !=, gt, lt")
+        }
+        ExpectedToken::Open => format!("found '{found}' expected: '('"),
+        ExpectedToken::CommaOrClose => format!("found '{found}', expected: ',' or ')'"),
+        ExpectedToken::CommaOrEnd => {
+            format!("found '{found}', expected: ',' or 'end of string'")
         }
     }
-    for (name, operator) in [("in", "In"), ("notin", "NotIn")] {
-        let (sign, list) = word(rest);
-        if sign != name {
-            continue;
-        }
-        let list = list.trim_start();
-        let Some(list) = list.strip_prefix('(') else {
-            let (found, _) = word(list);
-            return Err(format!("found '{found}' expected: '('"));
-        };
-        let Some((values, after)) = list.split_once(')') else {
-            return Err("found '', expected: ',' or ')'".to_owned());
-        };
-        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
-        return Ok((requirement(operator, values), after));
-    }
-    Ok((requirement("Exists", vec![]), rest))
-}
-
-/// Splits at the next operator or separator.
-fn word(text: &str) -> (&str, &str) {
-    let is_sign =
-        |c: char| c.is_whitespace() || matches!(c, ',' | '(' | ')' | '=' | '!' | '<' | '>');
-    text.split_at(text.find(is_sign).unwrap_or(text.len()))
 }
 
 #[cfg(test)]
@@ -233,31 +166,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn label_selectors_select() {
-        let labels: Labels = [("app", "a"), ("n", "5")].into_iter().collect();
+    fn errors_have_the_servers_words() {
         for (text, want) in [
-            ("", true),
-            ("app=a", true),
-            ("app==a,n=5", true),
-            ("app = b", false),
-            ("app!=b", true),
-            ("none!=b", true),
-            ("app in (b, a)", true),
-            ("app in (b)", false),
-            ("app notin (b),n", true),
-            ("none notin (b)", true),
-            ("!app", false),
-            ("!none", true),
-            ("none", false),
-            ("n>4", true),
-            ("n<5", false),
-            ("app>4", false),
+            ("=b", "found '=', expected: !, identifier, or 'end of string'"),
+            ("a,", "found '', expected: identifier after ','"),
+            ("a b", "found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+            ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+            ("a in b", "found 'b' expected: '('"),
+            ("a in (b", "found '', expected: ',' or ')'"),
+            ("a>4", "`a>4` is not a label key"),
         ] {
-            let all = parse_labels(text).unwrap();
-            assert_eq!(all.iter().all(|one| holds(one, &labels)), want, "{text}");
-        }
-        for text in ["a,", "a in (b", "=b", "a b", "a=b c"] {
-            assert!(parse_labels(text).is_err(), "{text}");
+            let status = Selector::parse(Kind::Pod, text, "").unwrap_err();
+            assert_eq!(status.message, format!("unable to parse requirement: {want}"), "{text}");
         }
     }
 

@@ -43,8 +43,6 @@ pub enum Reason {
     MethodNotAllowed,
     /// There is no such object or resource.
     NotFound,
-    /// The request timed out.
-    Timeout,
     /// The client must retry later.
     TooManyRequests,
     /// The media type of the body is not supported.
@@ -68,7 +66,6 @@ impl Reason {
             Self::Invalid => "Invalid",
             Self::MethodNotAllowed => "MethodNotAllowed",
             Self::NotFound => "NotFound",
-            Self::Timeout => "Timeout",
             Self::TooManyRequests => "TooManyRequests",
             Self::UnsupportedMediaType => "UnsupportedMediaType",
             Self::Unknown | Self::NotImplemented => "",
@@ -89,7 +86,6 @@ impl Reason {
             Self::TooManyRequests => 429,
             Self::InternalError | Self::Unknown => 500,
             Self::NotImplemented => 501,
-            Self::Timeout => 504,
         }
     }
 }
@@ -259,6 +255,14 @@ impl Status {
         Self::new(Reason::NotImplemented, format!("the embedded cluster does not serve {what}"))
     }
 
+    /// The decoding error for an object that does not have its kind's shape.
+    pub(super) fn wrong_type(kind: Kind, why: &str) -> Self {
+        let version = kind.api_version().rsplit('/').next().unwrap_or_default();
+        let message =
+            format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
+        Self::bad_request(message)
+    }
+
     /// The status in the API's format.
     pub fn to_value(&self) -> Value {
         let Self { code, reason, message, details } = self;
@@ -281,6 +285,28 @@ impl Status {
 }
 
 impl Cause {
+    /// Converts errors of a manifest to causes of a `Status`. Those of `ds-plan`'s own rules are
+    /// omitted, as the server does not have them.
+    pub(super) fn of_manifest(errors: &[manifest::FieldError]) -> Vec<Self> {
+        let of_server =
+            |error: &&manifest::FieldError| error.refused_by == manifest::RefusedBy::ApiServer;
+        let cause = |error: &manifest::FieldError| Self {
+            reason: error.kind.reason(),
+            message: error.body(),
+            field: error.path.clone(),
+        };
+        errors.iter().filter(of_server).map(cause).collect()
+    }
+
+    /// The cause for a change of an immutable field.
+    pub(super) fn immutable(field: &str, value: &Value) -> Self {
+        Self {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {value}: field is immutable"),
+            field: field.to_owned(),
+        }
+    }
+
     fn to_value(&self) -> Value {
         let mut cause = Map::new();
         for (field, text) in

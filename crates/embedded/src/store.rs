@@ -17,14 +17,13 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::task::Waker;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use log::{Change, Event, Expired};
 
 use self::log::Log;
 use super::object::{Draft, Reading};
 use super::seeded::Seeded;
-use super::verbs::LastSpec;
 use super::{Kind, Object, ObjectKey, UnreadableObject};
 use daemonset::model::Uid;
 
@@ -55,6 +54,16 @@ struct Table {
     objects: BTreeMap<ObjectKey, Arc<Object>>,
     log: Log,
     wakers: Vec<Waker>,
+}
+
+/// The result for the spec of the last new pod, without its affinity. The pods of a DaemonSet
+/// differ in nothing else, and there are thousands of them.
+#[derive(Debug, Default)]
+pub(super) struct LastSpec {
+    /// The spec as written, and with its defaults.
+    pub(super) defaulted: Option<(Value, Value)>,
+    /// A valid spec.
+    pub(super) faultless: Option<Map<String, Value>>,
 }
 
 impl Store {

@@ -7,7 +7,6 @@
 mod apply;
 mod create;
 mod delete;
-mod evict;
 mod garbage;
 mod list;
 mod metadata;
@@ -22,27 +21,27 @@ use serde_json::Value;
 
 use super::object::Draft;
 use super::{Kind, Object, Status, Store, UnreadableObject};
-use ssa::{self, Manager};
+use ssa::{self, DAEMON_SET, Manager, Operation};
 
 pub(super) use self::apply::no_manager;
-pub use self::delete::{DeleteOptions, Deleted, Propagation};
-pub use self::list::{ListOptions, Page};
+pub(crate) use self::delete::{DeleteOptions, Deleted, Propagation};
+pub(crate) use self::list::{ListOptions, Page};
 pub(super) use self::list::{too_old, unparsable_version};
-pub use self::patch::Patch;
-pub(super) use self::strategy::{LastSpec, default as with_defaults};
+pub(crate) use self::patch::Patch;
+pub(super) use self::strategy::default as with_defaults;
 
 /// Options of a write.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WriteOptions<'a> {
+pub(crate) struct WriteOptions<'a> {
     /// The field manager (`fieldManager`, otherwise the first part of the user agent).
-    pub manager: &'a str,
+    pub(crate) manager: &'a str,
     /// `dryRun=All`: everything is validated, nothing is stored.
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
 }
 
 /// The part of an object that a write may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     /// The object, without its status.
     Main,
     /// Its status alone.
@@ -60,38 +59,38 @@ enum Ownership {
 
 /// An object, and a part of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
+pub(crate) struct Target<'a> {
     /// Kind of the object.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Namespace; empty for cluster-scoped kinds.
-    pub namespace: &'a str,
+    pub(crate) namespace: &'a str,
     /// Name of the object.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The part of the object.
-    pub part: Part,
+    pub(crate) part: Part,
 }
 
 impl<'a> Target<'a> {
     /// The object without its status.
-    pub fn new(kind: Kind, namespace: &'a str, name: &'a str) -> Self {
+    pub(crate) fn new(kind: Kind, namespace: &'a str, name: &'a str) -> Self {
         Self { kind, namespace, name, part: Part::Main }
     }
 
     /// The target of an object that was read.
-    pub fn of(object: &'a Object) -> Self {
+    pub(crate) fn of(object: &'a Object) -> Self {
         Self::new(object.kind(), object.key().namespace(), object.key().name())
     }
 
     /// The status of the same object.
     #[must_use]
-    pub fn status(self) -> Self {
+    pub(crate) fn status(self) -> Self {
         Self { part: Part::Status, ..self }
     }
 }
 
 /// The verbs of the API, at one time and for one writer.
 #[derive(Debug)]
-pub struct Verbs<'s> {
+pub(crate) struct Verbs<'s> {
     store: &'s mut Store,
     now: Timestamp,
     options: WriteOptions<'s>,
@@ -99,32 +98,26 @@ pub struct Verbs<'s> {
 
 impl Store {
     /// Reads and writes at `now` on behalf of a field manager.
-    pub fn verbs<'s>(&'s mut self, now: Timestamp, manager: &'s str) -> Verbs<'s> {
+    pub(crate) fn verbs<'s>(&'s mut self, now: Timestamp, manager: &'s str) -> Verbs<'s> {
         self.verbs_with(now, WriteOptions { manager, dry_run: false })
     }
 
     /// Reads and writes at `now` with options.
-    pub fn verbs_with<'s>(&'s mut self, now: Timestamp, options: WriteOptions<'s>) -> Verbs<'s> {
+    pub(crate) fn verbs_with<'s>(
+        &'s mut self,
+        now: Timestamp,
+        options: WriteOptions<'s>,
+    ) -> Verbs<'s> {
         Verbs { store: self, now, options }
     }
 }
 
 impl Verbs<'_> {
-    /// The store with the current objects.
-    pub fn store(&self) -> &Store {
-        self.store
-    }
-
-    /// The time of the request.
-    pub fn now(&self) -> Timestamp {
-        self.now
-    }
-
     /// Reads one object.
     ///
     /// # Errors
     /// 404: the object does not exist.
-    pub fn get(&self, target: Target<'_>) -> Result<Arc<Object>, Status> {
+    pub(crate) fn get(&self, target: Target<'_>) -> Result<Arc<Object>, Status> {
         let Target { kind, namespace, name, part: _ } = target;
         let found = self.store.get(kind, namespace, name);
         found.cloned().ok_or_else(|| Status::not_found(kind, name))
@@ -148,8 +141,13 @@ impl Verbs<'_> {
             Part::Main => "",
             Part::Status => "status",
         };
-        let manager = Manager::updating(self.options.manager, subresource);
-        let owners = ssa::update(old, object, &manager, self.now)
+        let manager = Manager {
+            name: self.options.manager.to_owned(),
+            operation: Operation::Update,
+            api_version: kind.api_version().to_owned(),
+            subresource: subresource.to_owned(),
+        };
+        let owners = ssa::update(&DAEMON_SET, old, object, &manager, self.now)
             .map_err(|error| Status::bad_request(error.to_string()))?;
         let record = if owners.is_empty() { None } else { Some(owners.to_value()) };
         metadata::set(object, "managedFields", record);
@@ -178,5 +176,5 @@ impl Verbs<'_> {
 
 fn unreadable(error: UnreadableObject) -> Status {
     let UnreadableObject { kind, key: _, reason } = error;
-    strategy::wrong_type(kind, &reason)
+    Status::wrong_type(kind, &reason)
 }

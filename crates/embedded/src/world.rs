@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::controllers::Controllers;
 use super::faults::FaultyApi;
 use super::{Server, Store, Timings, UnreadableObject, VirtualClock, load};
@@ -40,12 +42,20 @@ impl World {
     /// # Errors
     /// The snapshot contains an object that no server would serve.
     pub fn begin(snapshot: &Snapshot, rehearsal: Rehearsal) -> Result<Self, UnreadableObject> {
-        let Rehearsal { timings, faults, seed } = rehearsal;
-        let clock = VirtualClock::starting_at(snapshot.observed_at);
-        let mut store = Store::new(seed);
+        let mut store = Store::new(rehearsal.seed);
         for (kind, object) in load::objects(snapshot) {
             store.load(kind, object)?;
         }
+        let mut world = Self::of_store(store, snapshot.observed_at, rehearsal);
+        world.name.clone_from(&snapshot.cluster.name);
+        Ok(world)
+    }
+
+    /// Starts the cluster of these objects, at this time. Call it on virtual time
+    /// ([`super::on_virtual_time`]).
+    pub fn of_store(mut store: Store, start: Timestamp, rehearsal: Rehearsal) -> Self {
+        let Rehearsal { timings, faults, seed } = rehearsal;
+        let clock = VirtualClock::starting_at(start);
         let hook = FaultyApi::new(faults.api.clone(), seed, move || clock.elapsed());
         let controllers = Controllers::begin(&mut store, timings, faults, seed, clock.now());
         let server = Server::new(store, move || clock.now());
@@ -55,7 +65,7 @@ impl World {
             tokio::time::sleep(HEAD_START).await;
             inside.await;
         });
-        Ok(Self { server, clock, name: snapshot.cluster.name.clone(), controllers })
+        Self { server, clock, name: None, controllers }
     }
 
     /// A reader of the cluster.

@@ -15,7 +15,7 @@ use daemonset::model::{
     DaemonSet, FIELD_MANAGER, ManagedBy, NamespaceName, NodeName, RevisionHash,
 };
 use planner::plan::{DaemonSetRecordError, record_after};
-use ssa::{self, ManagedFieldsError};
+use ssa::{self, DAEMON_SET, ManagedFieldsError};
 
 /// The reason why a run does not begin.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,8 @@ async fn take(
     names: &[&str],
     now: Timestamp,
 ) -> Result<DaemonSet, PreflightError> {
-    let owners = ssa::ownership(&seen.raw, now)?.transferred(names, FIELD_MANAGER);
+    let owners = ssa::ownership(&DAEMON_SET, &seen.raw, now)?;
+    let owners = owners.transferred(&DAEMON_SET, names, FIELD_MANAGER);
     let taken = writer.replace_managed_fields(seen, &owners.to_value()).await;
     taken.map_err(PreflightError::ForceConflicts)
 }

@@ -36,7 +36,7 @@ const OF_A_ROLLOUT: [&str; 3] = [ROLLOUT_ANNOTATION, COMMIT_ANNOTATION, PLAN_DIG
 /// The fields that `ds-apply` applies again: those that it owns, or the whole spec of an object
 /// that it never applied.
 pub fn written(live: &DaemonSet) -> Result<Value, LiveObjectError> {
-    let owned = ssa::owned_by(&live.raw, FIELD_MANAGER)?;
+    let owned = ssa::owned_by(&ssa::DAEMON_SET, &live.raw, FIELD_MANAGER)?;
     Ok(owned.unwrap_or_else(|| {
         json!({
             "apiVersion": "apps/v1",

@@ -5,13 +5,38 @@
 
 use serde_json::Value;
 
-use super::Error;
+use super::field_path::{FieldPath, PathStep};
 use super::items::step_to;
+use super::managers::ManagedFieldsError;
 use super::schema::Shape;
-use daemonset::model::{FieldPath, PathStep};
+
+/// The reason why an apply is impossible.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The field ownership of the live object cannot be read.
+    #[error("cannot read the field ownership of the live object")]
+    ManagedFields(#[from] ManagedFieldsError),
+    /// Two elements of a list have the same key. Server-side apply answers 500, though a create
+    /// would be accepted.
+    #[error("`{path}` is a duplicate; server-side apply rejects it")]
+    Duplicate {
+        /// The element.
+        path: FieldPath,
+    },
+    /// An element of a list has no key.
+    #[error("`{path}` has no key; server-side apply rejects it")]
+    Unnamed {
+        /// The element, by position.
+        path: FieldPath,
+    },
+}
 
 /// Checks that all elements of lists have a key, and that keys are unique.
-pub(super) fn check(shape: Shape, value: &Value, path: &mut Vec<PathStep>) -> Result<(), Error> {
+pub(super) fn check(
+    shape: Shape<'_>,
+    value: &Value,
+    path: &mut Vec<PathStep>,
+) -> Result<(), Error> {
     match shape {
         Shape::Scalar | Shape::Atomic => Ok(()),
         Shape::Map | Shape::Struct(_) => {
@@ -26,7 +51,7 @@ pub(super) fn check(shape: Shape, value: &Value, path: &mut Vec<PathStep>) -> Re
     }
 }
 
-fn check_elements(shape: Shape, value: &Value, path: &mut Vec<PathStep>) -> Result<(), Error> {
+fn check_elements(shape: Shape<'_>, value: &Value, path: &mut Vec<PathStep>) -> Result<(), Error> {
     let mut seen = Vec::new();
     for (at, element) in value.as_array().into_iter().flatten().enumerate() {
         let Some(step) = step_to(shape, element) else {

@@ -13,7 +13,7 @@ use super::schema::Shape;
 static NULL: Value = Value::Null;
 
 /// `applied` over `live`.
-pub(super) fn combine(shape: Shape, live: &Value, applied: &Value) -> Value {
+pub(super) fn combine(shape: Shape<'_>, live: &Value, applied: &Value) -> Value {
     match shape {
         Shape::Scalar | Shape::Atomic => applied.clone(),
         Shape::Map | Shape::Struct(_) => combine_maps(shape, live, applied),
@@ -21,7 +21,7 @@ pub(super) fn combine(shape: Shape, live: &Value, applied: &Value) -> Value {
     }
 }
 
-fn combine_maps(shape: Shape, live: &Value, applied: &Value) -> Value {
+fn combine_maps(shape: Shape<'_>, live: &Value, applied: &Value) -> Value {
     // Two empty values are equal: the applied one decides between `{}` and `null`.
     if fields(live).next().is_none() && fields(applied).next().is_none() {
         return applied.clone();
@@ -43,7 +43,7 @@ fn fields(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-fn combine_lists(shape: Shape, live: &Value, applied: &Value) -> Value {
+fn combine_lists(shape: Shape<'_>, live: &Value, applied: &Value) -> Value {
     let (left, right) = (Items::of(shape, Some(live)), Items::of(shape, Some(applied)));
     if left.len() == 0 && right.len() == 0 {
         return applied.clone();
@@ -120,6 +120,7 @@ fn order(left: &Items<'_>, right: &Items<'_>) -> Vec<Source> {
 mod tests {
     use serde_json::json;
 
+    use super::super::DAEMON_SET;
     use super::*;
 
     #[test]
@@ -127,7 +128,7 @@ mod tests {
         let of = |text: &str| -> Value {
             text.chars().map(|c| json!({"name": c.to_string()})).collect()
         };
-        let pod = Shape::daemon_set().field("spec").field("template").field("spec");
+        let pod = DAEMON_SET.shape().field("spec").field("template").field("spec");
         for (rule, live, applied, want) in [
             ("the same", "abc", "abc", "abc"),
             ("nothing live", "", "ba", "ba"),

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use super::field_path::PathStep;
 use super::field_set::FieldSet;
 use super::items::Items;
 use super::schema::Shape;
-use daemonset::model::PathStep;
 
 /// The fields that differ. The sets are disjoint.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) struct Comparison {
 }
 
 /// Compares two objects.
-pub(super) fn compare(shape: Shape, old: &Value, new: &Value) -> Comparison {
+pub(super) fn compare(shape: Shape<'_>, old: &Value, new: &Value) -> Comparison {
     let mut walker = Walker { path: Vec::new(), found: Comparison::default() };
     walker.visit(shape, Some(old), Some(new));
     walker.found
@@ -31,7 +31,7 @@ struct Walker {
 }
 
 impl Walker {
-    fn visit(&mut self, shape: Shape, old: Option<&Value>, new: Option<&Value>) {
+    fn visit(&mut self, shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) {
         // Most of an object is unchanged; equal values need not be walked.
         if let (Some(old), Some(new)) = (old, new)
             && same(old, new)
@@ -69,13 +69,13 @@ impl Walker {
         }
     }
 
-    fn down(&mut self, step: PathStep, shape: Shape, old: Option<&Value>, new: Option<&Value>) {
+    fn down(&mut self, step: PathStep, shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) {
         self.path.push(step);
         self.visit(shape, old, new);
         self.path.pop();
     }
 
-    fn fields(&mut self, shape: Shape, old: Option<&Value>, new: Option<&Value>) {
+    fn fields(&mut self, shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) {
         let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
         let get = |fields: Option<&'_ serde_json::Map<String, Value>>, name: &str| {
             fields.is_some_and(|fields| fields.contains_key(name))
@@ -89,7 +89,7 @@ impl Walker {
         }
     }
 
-    fn items(&mut self, shape: Shape, old: Option<&Value>, new: Option<&Value>) {
+    fn items(&mut self, shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) {
         let (old, new) = (Items::of(shape, old), Items::of(shape, new));
         let only_new = new.steps().filter(|step| !old.has(step));
         for step in old.steps().chain(only_new) {
@@ -99,7 +99,7 @@ impl Walker {
 
     /// Duplicates count as one field: they are compared as a whole, and a single element replaces
     /// them.
-    fn item(&mut self, shape: Shape, step: &PathStep, old: &[&Value], new: &[&Value]) {
+    fn item(&mut self, shape: Shape<'_>, step: &PathStep, old: &[&Value], new: &[&Value]) {
         match (old, new) {
             ([] | [_], [] | [_]) => {
                 self.down(step.clone(), shape, old.first().copied(), new.first().copied());

@@ -9,9 +9,9 @@
 
 use serde_json::{Map, Value};
 
+use super::field_path::{FieldPath, PathStep};
 use super::items::{Items, step_to};
-use super::schema::Shape;
-use daemonset::model::{FieldPath, PathStep};
+use super::schema::{Schema, Shape};
 
 /// An apply that has at once the result of two.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,17 +25,22 @@ pub struct Settling {
 
 /// The object to apply instead of `applied`, which results in `merged`; `None` when no struct is
 /// emptied.
-pub(super) fn settling(applied: &Value, live: &Value, merged: &Value) -> Option<Settling> {
+pub(super) fn settling(
+    shape: Shape<'_>,
+    applied: &Value,
+    live: &Value,
+    merged: &Value,
+) -> Option<Settling> {
     let mut walker = Walker { path: Vec::new(), emptied: Vec::new() };
     let mut applied = applied.clone();
-    walker.visit(Shape::daemon_set(), &mut applied, Some(live), Some(merged));
+    walker.visit(shape, &mut applied, Some(live), Some(merged));
     let Walker { path: _, emptied } = walker;
     (!emptied.is_empty()).then_some(Settling { applied, emptied })
 }
 
 /// The value at a path of an object.
-pub fn value_at<'v>(object: &'v Value, path: &FieldPath) -> Option<&'v Value> {
-    let mut at = (Shape::daemon_set(), object);
+pub fn value_at<'v>(schema: &Schema, object: &'v Value, path: &FieldPath) -> Option<&'v Value> {
+    let mut at = (schema.shape(), object);
     for step in &path.0 {
         let (shape, value) = at;
         at = (shape.step(step), child(shape, Some(value), step)?);
@@ -51,7 +56,7 @@ struct Walker {
 impl Walker {
     fn visit(
         &mut self,
-        shape: Shape,
+        shape: Shape<'_>,
         applied: &mut Value,
         live: Option<&Value>,
         merged: Option<&Value>,
@@ -87,7 +92,7 @@ impl Walker {
 
     fn down(
         &mut self,
-        shape: Shape,
+        shape: Shape<'_>,
         step: PathStep,
         applied: &mut Value,
         live: Option<&Value>,
@@ -117,7 +122,7 @@ impl Walker {
 }
 
 /// The value at a step.
-fn child<'v>(shape: Shape, value: Option<&'v Value>, step: &PathStep) -> Option<&'v Value> {
+fn child<'v>(shape: Shape<'_>, value: Option<&'v Value>, step: &PathStep) -> Option<&'v Value> {
     match step {
         PathStep::Field(name) => value?.get(name),
         PathStep::Key(_) | PathStep::Value(_) | PathStep::Index(_) => {

@@ -5,16 +5,20 @@ use serde_json::{Value, json};
 
 use super::fields_of::fields_of;
 use super::managers::{Entry, ManagedFields, ManagedFieldsError, Manager, Operation};
-use super::own_part;
+use super::ownership::own_part;
 use super::remove::remove;
-use super::schema::Shape;
+use super::schema::Schema;
 
 /// The fields of a live object that `manager` owns by server-side apply, with the fields that
 /// identify the object; `None` when it never applied it.
 ///
 /// # Errors
 /// The field ownership cannot be read.
-pub fn owned_by(live: &Value, manager: &str) -> Result<Option<Value>, ManagedFieldsError> {
+pub fn owned_by(
+    schema: &Schema,
+    live: &Value,
+    manager: &str,
+) -> Result<Option<Value>, ManagedFieldsError> {
     let owners = ManagedFields::of(live)?;
     let is_own = |name: &Manager| {
         name.name == manager && name.operation == Operation::Apply && name.subresource.is_empty()
@@ -22,7 +26,7 @@ pub fn owned_by(live: &Value, manager: &str) -> Result<Option<Value>, ManagedFie
     let Some(own) = owners.entries().iter().find(|entry| is_own(&entry.manager)) else {
         return Ok(None);
     };
-    let shape = Shape::daemon_set();
+    let shape = schema.shape();
     let object = own_part(live);
     let all = fields_of(shape, &object).with_named_parents(shape);
     let mut owned =
@@ -40,9 +44,9 @@ pub fn owned_by(live: &Value, manager: &str) -> Result<Option<Value>, ManagedFie
 }
 
 /// The object as if `manager` had applied all of it, whatever its `managedFields` are.
-pub fn owned_alone(live: &Value, manager: &str) -> Value {
-    let shape = Shape::daemon_set();
-    let name = Manager::of_object(manager, Operation::Apply);
+pub fn owned_alone(schema: &Schema, live: &Value, manager: &str) -> Value {
+    let shape = schema.shape();
+    let name = Manager::of_object(schema, manager, Operation::Apply);
     // Other metadata identifies the object and has no owner.
     let metadata = json!({
         "labels": live["metadata"]["labels"], "annotations": live["metadata"]["annotations"],

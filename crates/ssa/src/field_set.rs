@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::field_path::{FieldPath, PathStep};
 use super::schema::Shape;
-use daemonset::model::{FieldPath, PathStep};
 
 /// A set of fields. No child is empty, so equal sets compare equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -184,7 +184,7 @@ impl FieldSet {
     /// The set with every named field that has members below it (upstream:
     /// `EnsureNamedFieldsAreMembers`): entries of maps and elements of lists are not added.
     #[must_use]
-    pub(super) fn with_named_parents(self, shape: Shape) -> Self {
+    pub(super) fn with_named_parents(self, shape: Shape<'_>) -> Self {
         let Self { mut members, children } = self;
         members.extend(children.keys().filter(|step| shape.names(step)).cloned());
         let children = children.into_iter().map(|(step, below)| {

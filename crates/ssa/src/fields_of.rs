@@ -3,14 +3,14 @@
 
 use serde_json::Value;
 
+use super::field_path::PathStep;
 use super::field_set::FieldSet;
 use super::items::Items;
 use super::schema::Shape;
-use daemonset::model::PathStep;
 
 /// The fields of `object`: every plain and atomic value, every entry of a map, every element of a
 /// list; of structs only the empty ones.
-pub(super) fn fields_of(shape: Shape, object: &Value) -> FieldSet {
+pub(super) fn fields_of(shape: Shape<'_>, object: &Value) -> FieldSet {
     match shape {
         // The root is not a field: no manager owns a whole object.
         Shape::Scalar | Shape::Atomic => FieldSet::default(),
@@ -19,7 +19,7 @@ pub(super) fn fields_of(shape: Shape, object: &Value) -> FieldSet {
     }
 }
 
-fn fields_in(shape: Shape, value: &Value) -> FieldSet {
+fn fields_in(shape: Shape<'_>, value: &Value) -> FieldSet {
     let mut fields = FieldSet::default();
     for (name, value) in value.as_object().into_iter().flatten() {
         let (step, inner) = (PathStep::field(name), shape.field(name));
@@ -32,7 +32,7 @@ fn fields_in(shape: Shape, value: &Value) -> FieldSet {
 }
 
 /// Of duplicates only the element itself counts, not its fields.
-fn items_in(shape: Shape, value: &Value) -> FieldSet {
+fn items_in(shape: Shape<'_>, value: &Value) -> FieldSet {
     let mut fields = FieldSet::default();
     let items = Items::of(shape, Some(value));
     for step in items.steps() {

@@ -6,8 +6,8 @@
 
 use serde_json::{Map, Value};
 
+use super::field_path::{Literal, PathStep};
 use super::field_set::FieldSet;
-use daemonset::model::{Literal, PathStep};
 
 /// A path element that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

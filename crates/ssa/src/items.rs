@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
+use super::field_path::{Literal, PathStep};
 use super::schema::Shape;
-use daemonset::model::{Literal, PathStep};
 
 /// The elements of a list in order, each with the step that leads to it.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Items<'v> {
 
 impl<'v> Items<'v> {
     /// The elements of `value`; none when it is not a list.
-    pub(super) fn of(shape: Shape, value: Option<&'v Value>) -> Self {
+    pub(super) fn of(shape: Shape<'_>, value: Option<&'v Value>) -> Self {
         let elements = value.and_then(Value::as_array).into_iter().flatten();
         let known = elements.filter_map(|element| Some((step_to(shape, element)?, element)));
         let list: Vec<_> = known.collect();
@@ -65,7 +65,7 @@ impl<'v> Items<'v> {
 }
 
 /// The step that leads to an element of a list; `None` if it has no key.
-pub(super) fn step_to(shape: Shape, element: &Value) -> Option<PathStep> {
+pub(super) fn step_to(shape: Shape<'_>, element: &Value) -> Option<PathStep> {
     match shape {
         Shape::Keyed(keys, _) => keys.of(element),
         Shape::Set => {

@@ -6,10 +6,10 @@
 use serde_json::Value;
 
 use super::compare::same;
+use super::field_path::{FieldPath, PathStep};
 use super::items::Items;
 use super::managers::{ManagedFields, Manager};
-use super::schema::Shape;
-use daemonset::model::{FieldPath, PathStep, TEMPLATE_GENERATION_ANNOTATION};
+use super::schema::{Schema, Shape};
 
 /// A field that stays although it is not in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,13 +23,14 @@ pub struct Leftover {
 
 /// The fields of `merged` that are neither applied nor in the defaulted manifest, in order of path.
 pub(super) fn leftovers(
+    schema: &Schema,
     merged: &Value,
     applied: &Value,
     defaulted: &Value,
     managed: &ManagedFields,
 ) -> Vec<Leftover> {
-    let mut finder = Finder { path: Vec::new(), found: Vec::new() };
-    let shape = Shape::daemon_set();
+    let mut finder = Finder { schema, path: Vec::new(), found: Vec::new() };
+    let shape = schema.shape();
     for part in [&["metadata", "labels"][..], &["metadata", "annotations"], &["spec"]] {
         let at = |object| part.iter().try_fold(object, |value: &Value, name| value.get(name));
         finder.path = part.iter().map(|name| PathStep::field(*name)).collect();
@@ -47,15 +48,16 @@ pub(super) fn leftovers(
     found
 }
 
-struct Finder {
+struct Finder<'s> {
+    schema: &'s Schema,
     path: Vec<PathStep>,
     found: Vec<FieldPath>,
 }
 
-impl Finder {
+impl Finder<'_> {
     fn visit(
         &mut self,
-        shape: Shape,
+        shape: Shape<'_>,
         merged: &Value,
         applied: Option<&Value>,
         defaulted: Option<&Value>,
@@ -71,7 +73,7 @@ impl Finder {
             Shape::Struct(_) if !self.is_wanted(merged, applied, defaulted) => {}
             Shape::Map | Shape::Struct(_) => {
                 for (name, value) in merged.as_object().into_iter().flatten() {
-                    if name == TEMPLATE_GENERATION_ANNOTATION || is_outvoted(name, merged) {
+                    if (self.schema.is_derived)(name, merged) {
                         continue;
                     }
                     let (applied, defaulted) =
@@ -108,7 +110,7 @@ impl Finder {
     fn down(
         &mut self,
         step: PathStep,
-        shape: Shape,
+        shape: Shape<'_>,
         merged: &Value,
         applied: Option<&Value>,
         defaulted: Option<&Value>,
@@ -117,12 +119,6 @@ impl Finder {
         self.visit(shape, merged, applied, defaulted);
         self.path.pop();
     }
-}
-
-/// Whether the field is the deprecated `serviceAccount` next to `serviceAccountName`: the server
-/// copies the latter.
-fn is_outvoted(name: &str, fields: &Value) -> bool {
-    name == "serviceAccount" && fields.get("serviceAccountName").is_some_and(|v| !v.is_null())
 }
 
 /// Whether the server would not store the value.

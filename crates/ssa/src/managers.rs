@@ -6,9 +6,9 @@ use std::{fmt, mem};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::API_VERSION;
 use super::field_set::FieldSet;
 use super::fields_v1::{self, StepError};
+use super::schema::Schema;
 
 /// A field manager. Entries with the same name are distinguished by the other fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,8 +73,8 @@ pub enum ManagedFieldsError {
 
 impl Manager {
     /// A manager that writes the object itself, in the served API version.
-    pub(super) fn of_object(name: &str, operation: Operation) -> Self {
-        let api_version = API_VERSION.to_owned();
+    pub(super) fn of_object(schema: &Schema, name: &str, operation: Operation) -> Self {
+        let api_version = schema.api_version.clone();
         Self { name: name.to_owned(), operation, api_version, subresource: String::new() }
     }
 

@@ -4,22 +4,12 @@
 //! Without it, fields that kubectl once wrote stay: server-side apply removes only fields that its
 //! own manager applied before.
 
-use jiff::Timestamp;
-use serde_json::Value;
-
-use super::managers::{Entry, ManagedFields, ManagedFieldsError, Manager, Operation};
-use super::{API_VERSION, before_first_apply};
-use daemonset::model::FieldPath;
+use super::field_path::FieldPath;
+use super::managers::{Entry, ManagedFields, Manager, Operation};
+use super::schema::Schema;
 
 /// The annotation in which client-side apply stores the last applied object.
 pub const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-/// The ownership of a live object as the server sees it on the first apply: an object without
-/// `managedFields` has one manager, `before-first-apply`.
-pub fn ownership(live: &Value, now: Timestamp) -> Result<ManagedFields, ManagedFieldsError> {
-    let managed = ManagedFields::of(live)?;
-    Ok(if managed.is_empty() { before_first_apply(live, now) } else { managed })
-}
 
 impl ManagedFields {
     /// The names of managers that used client-side apply: they own the annotation with the last
@@ -73,14 +63,14 @@ impl ManagedFields {
     /// fields, except those in `status`. A superset of `migrated`: kubectl has no counterpart for
     /// managers that use server-side apply themselves.
     #[must_use]
-    pub fn transferred(&self, from: &[&str], to: &str) -> Self {
+    pub fn transferred(&self, schema: &Schema, from: &[&str], to: &str) -> Self {
         let mut all = self.migrated(from, to);
         let is_source = |entry: &Entry| {
             let Manager { name, operation, api_version, subresource } = &entry.manager;
             *operation == Operation::Apply
                 && from.contains(&name.as_str())
                 && name != to
-                && api_version == API_VERSION
+                && *api_version == schema.api_version
                 && subresource.is_empty()
         };
         let sources = all.0.iter().filter(|entry| is_source(entry)).cloned().collect::<Vec<_>>();

@@ -1,12 +1,12 @@
 //! Converts ownership that was recorded when a field was still granular to a schema in which it is
 //! atomic (upstream: `typed/reconcile_schema.go`).
 
+use super::field_path::PathStep;
 use super::field_set::FieldSet;
 use super::schema::Shape;
-use daemonset::model::PathStep;
 
 /// `fields` with ownership inside atomic values turned into ownership of the whole.
-pub(super) fn reconcile(shape: Shape, fields: FieldSet) -> FieldSet {
+pub(super) fn reconcile(shape: Shape<'_>, fields: FieldSet) -> FieldSet {
     let mut whole = FieldSet::default();
     find(shape, &fields, &mut Vec::new(), &mut whole);
     if whole.is_empty() {
@@ -15,7 +15,7 @@ pub(super) fn reconcile(shape: Shape, fields: FieldSet) -> FieldSet {
     fields.recursive_difference(&whole).union(&whole)
 }
 
-fn find(shape: Shape, fields: &FieldSet, path: &mut Vec<PathStep>, whole: &mut FieldSet) {
+fn find(shape: Shape<'_>, fields: &FieldSet, path: &mut Vec<PathStep>, whole: &mut FieldSet) {
     match shape {
         Shape::Atomic => whole.insert(path),
         Shape::Scalar => {}
@@ -33,7 +33,7 @@ fn find(shape: Shape, fields: &FieldSet, path: &mut Vec<PathStep>, whole: &mut F
 mod tests {
     use serde_json::json;
 
-    use super::super::fields_v1;
+    use super::super::{DAEMON_SET, fields_v1};
     use super::*;
 
     #[test]
@@ -60,7 +60,7 @@ mod tests {
                 json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}),
             ),
         ] {
-            let got = reconcile(Shape::daemon_set(), fields_v1::read(&before).unwrap());
+            let got = reconcile(DAEMON_SET.shape(), fields_v1::read(&before).unwrap());
             assert_eq!(fields_v1::write(&got), after, "{rule}");
         }
     }

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
+use super::field_path::PathStep;
 use super::field_set::FieldSet;
 use super::items::step_to;
 use super::schema::Shape;
-use daemonset::model::PathStep;
 
 /// `value` without the fields in `gone`; `null` when nothing is left of it.
-pub(super) fn remove(shape: Shape, value: &Value, gone: &FieldSet) -> Value {
+pub(super) fn remove(shape: Shape<'_>, value: &Value, gone: &FieldSet) -> Value {
     match shape {
         Shape::Scalar => value.clone(),
         Shape::Atomic => Value::Null,
@@ -34,7 +34,7 @@ pub(super) fn remove(shape: Shape, value: &Value, gone: &FieldSet) -> Value {
 }
 
 /// The rest of the value at `step`; `None` when it is removed as a whole.
-fn rest(shape: Shape, step: &PathStep, value: &Value, gone: &FieldSet) -> Option<Value> {
+fn rest(shape: Shape<'_>, step: &PathStep, value: &Value, gone: &FieldSet) -> Option<Value> {
     if gone.has_member(step) {
         return None;
     }

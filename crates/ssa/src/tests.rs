@@ -7,7 +7,7 @@ mod migration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Manifest, Merged};
+use super::{DAEMON_SET, Manifest, Merged};
 use manifest::default_daemon_set;
 
 /// A fixed time.
@@ -21,7 +21,7 @@ fn defaulted(object: &Value) -> Value {
 
 fn apply(live: Option<&Value>, applied: &Value, manager: &str) -> Merged {
     let manifest = Manifest { applied, defaulted: &defaulted(applied) };
-    super::apply(live, manifest, manager, now()).unwrap()
+    super::apply(&DAEMON_SET, live, manifest, manager, now()).unwrap()
 }
 
 /// The object as the server would serve it after a forced apply.

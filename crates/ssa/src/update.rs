@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::compare::{Comparison, compare};
-use super::managers::{Entry, ManagedFields, ManagedFieldsError, Manager, Operation};
-use super::schema::Shape;
-use super::{API_VERSION, empty, own_part, served, take, without_record};
+use super::managers::{Entry, ManagedFields, ManagedFieldsError, Manager};
+use super::ownership::{own_part, served, take, without_record};
+use super::schema::Schema;
 
-/// The field ownership after `manager` has changed the live DaemonSet to `new`, or created it.
+/// The field ownership after `manager` has changed the live object to `new`, or created it.
 /// `new` contains the previous ownership as the writer sent it; both objects contain the server's
 /// defaults.
 ///
@@ -18,6 +18,7 @@ use super::{API_VERSION, empty, own_part, served, take, without_record};
 /// # Errors
 /// The previous ownership cannot be read.
 pub fn update(
+    schema: &Schema,
     live: Option<&Value>,
     new: &Value,
     manager: &Manager,
@@ -28,9 +29,9 @@ pub fn update(
         return Ok(owners);
     }
     let part = if manager.subresource.is_empty() { own_part } else { without_record };
-    let live = live.map_or_else(empty, part);
-    let changes = compare(Shape::daemon_set(), &live, &part(new));
-    let mut owners = served(&owners);
+    let live = live.map_or_else(|| schema.empty.clone(), part);
+    let changes = compare(schema.shape(), &live, &part(new));
+    let mut owners = served(schema, &owners);
     // Updates have no conflicts.
     take(&mut owners, manager, &changes);
     let Comparison { added, modified, removed } = &changes;
@@ -68,17 +69,5 @@ fn owners(
             Ok(ManagedFields::default())
         }
         _ => Ok(ManagedFields::of(new).ok().filter(|sent| !sent.is_empty()).unwrap_or(before)),
-    }
-}
-
-impl Manager {
-    /// A manager that writes the object or a subresource by other means than server-side apply.
-    pub fn updating(name: &str, subresource: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            operation: Operation::Update,
-            api_version: API_VERSION.to_owned(),
-            subresource: subresource.to_owned(),
-        }
     }
 }

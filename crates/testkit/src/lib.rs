@@ -1,5 +1,5 @@
 //! What the tests of several crates share: random numbers and manifests, tables of invalid
-//! manifests, hostile text. It knows none of the other crates.
+//! manifests, hostile text, the pages of the documentation. It knows none of the other crates.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "for tests")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
@@ -7,4 +7,5 @@
 pub mod hostile_text;
 pub mod invalid;
 pub mod manifests;
+pub mod pages;
 pub mod random;

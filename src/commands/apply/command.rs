@@ -14,7 +14,6 @@ use crate::error::{Error, Place, SavedPlanError};
 use crate::exit::Exit;
 use crate::flags::{GlobalFlags, NarrowFlags, SourceFlags, heading};
 use crate::input::{self, Desired, Reading, Selection};
-use crate::label_selector;
 use crate::prune::PruneFlags;
 use crate::shell::Shell;
 use cluster::{Scope, WritableCluster};
@@ -44,7 +43,7 @@ pub(crate) struct Args {
 
     /// Only DaemonSets whose labels match: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a`, `!a`
     #[arg(short = 'l', long = "selector", value_name = "SELECTOR")]
-    #[arg(help_heading = heading::NARROW, value_parser = label_selector::parse)]
+    #[arg(help_heading = heading::NARROW)]
     selector: Option<LabelSelector>,
 
     #[command(flatten)]

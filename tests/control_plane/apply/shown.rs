@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::workspace::{Workspace, agent};
 use super::*;
-use crate::harness::pages::pages;
 use crate::harness::shown_yaml;
+use testkit::pages::pages;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

@@ -1,6 +1,6 @@
 //! Examples of the documentation, to be tested as they are shown.
 
-use super::pages::pages;
+use testkit::pages::pages;
 
 /// The first block of YAML with an object of this kind, in README.md or the guide.
 pub(crate) fn shown_yaml(kind: &str) -> String {

@@ -134,16 +134,6 @@ fn others(story: &mut Story) {
     story.send("a lease", LEASES, JSON, lease);
     let lease = json!({"metadata": {"name": "bad"}, "spec": {"leaseDurationSeconds": 0}});
     story.send("a bad lease", LEASES, JSON, lease);
-    let budget = json!({
-        "metadata": {"name": "budget"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}},
-    });
-    story.send(
-        "a budget",
-        "POST /apis/policy/v1/namespaces/{ns}/poddisruptionbudgets",
-        JSON,
-        budget,
-    );
     let event = json!({
         "metadata": {"name": "event"}, "reason": "Why", "message": "so", "type": "Warning",
         "involvedObject": {"kind": "DaemonSet", "name": "a", "namespace": "creating"},

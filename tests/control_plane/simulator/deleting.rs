@@ -138,13 +138,4 @@ fn finalizers(story: &mut Story) {
         json!({"propagationPolicy": "Perhaps"}),
     );
     story.whatever_the_words("the object is not there, or the policy is none");
-    story.send(
-        "another namespace",
-        "POST /api/v1/namespaces",
-        JSON,
-        json!({"metadata": {"name": "ending"}}),
-    );
-    delete(story, "a namespace", "/api/v1/namespaces/ending", json!({}));
-    delete(story, "a namespace again", "/api/v1/namespaces/ending", json!({}));
-    story.send("too late", "POST /api/v1/namespaces/ending/pods", JSON, pod("late"));
 }

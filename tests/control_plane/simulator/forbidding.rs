@@ -29,7 +29,7 @@ fn denials_have_rbacs_messages() {
             ("PATCH", "/apis/apps/v1/namespaces/default/daemonsets/a/status"),
             ("DELETE", "/apis/apps/v1/namespaces/default/daemonsets/a"),
             ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/a"),
-            ("POST", "/api/v1/namespaces/default/pods/a/eviction"),
+            ("POST", "/api/v1/namespaces/default/pods/a/binding"),
             ("GET", "/api/v1/namespaces/default"),
         ] {
             let want = answer(&real, method, path).await;

@@ -27,14 +27,6 @@ pub(super) fn tell(story: &mut Story) {
     story.ask("the third page", &format!("{PODS}?limit=2&continue=<the second page.continue>"));
     story.ask("a big page", &format!("{PODS}?limit=500"));
     story.ask("any version", &format!("{PODS}?resourceVersion=0"));
-    story.ask(
-        "as it was",
-        &format!("{PODS}?resourceVersion=<pod c.version>&resourceVersionMatch=Exact"),
-    );
-    story.ask(
-        "no older",
-        &format!("{PODS}?resourceVersion=<pod c.version>&resourceVersionMatch=NotOlderThan"),
-    );
     for (name, query) in [
         ("a label", "labelSelector=tier%3Dx"),
         ("not a label", "labelSelector=tier%21%3Dx"),
@@ -47,8 +39,6 @@ pub(super) fn tell(story: &mut Story) {
         ("both, page by page", "labelSelector=tier%3Dx&fieldSelector=spec.nodeName%3Dn1&limit=1"),
         ("a bad token", "continue=x"),
         ("a bad limit", "limit=x"),
-        ("a bad version", "resourceVersion=x"),
-        ("a match without a version", "resourceVersionMatch=Exact"),
     ] {
         story.ask(name, &format!("{PODS}?{query}"));
     }

@@ -12,7 +12,8 @@ use testkit::random::Random;
 /// result. Returns the object afterwards; `None` if no such applier owns anything.
 pub(super) async fn migrate(client: &Client, live: &Value) -> Result<Option<Value>, String> {
     let name = live["metadata"]["name"].as_str().unwrap();
-    let owners = ssa::ownership(live, Timestamp::now()).map_err(|error| error.to_string())?;
+    let owners = ssa::ownership(&ssa::DAEMON_SET, live, Timestamp::now())
+        .map_err(|error| error.to_string())?;
     let from = owners.client_side_appliers();
     if from.is_empty() {
         return Ok(None);
@@ -86,7 +87,8 @@ fn kubectl_by_rule(live: &Value, wanted: &Value) -> Result<Value, String> {
         Ok(object)
     };
     let mut object = apply(live)?;
-    let owners = ssa::ownership(&object, Timestamp::now()).map_err(|error| error.to_string())?;
+    let owners = ssa::ownership(&ssa::DAEMON_SET, &object, Timestamp::now())
+        .map_err(|error| error.to_string())?;
     let from = owners.client_side_appliers();
     if from.is_empty() {
         return Ok(object);

@@ -123,14 +123,15 @@ async fn force_conflicts(client: &Client, plan: &DaemonSetPlan) -> Result<(), St
     }
     let name = plan.name.as_str();
     let live = server::get(client, name).await.unwrap();
-    let owners = ssa::ownership(&live, Timestamp::now()).map_err(|error| error.to_string())?;
+    let owners = ssa::ownership(&ssa::DAEMON_SET, &live, Timestamp::now())
+        .map_err(|error| error.to_string())?;
     let names: Vec<&str> = plan.forced_conflicts.iter().map(String::as_str).collect();
     let version = &live["metadata"]["resourceVersion"];
     let patch = json!([
         { "op": "test", "path": "/metadata/resourceVersion", "value": version },
         {
             "op": "add", "path": "/metadata/managedFields",
-            "value": owners.transferred(&names, APPLIER).to_value(),
+            "value": owners.transferred(&ssa::DAEMON_SET, &names, APPLIER).to_value(),
         },
     ]);
     server::patch(client, name, "json-patch", APPLIER, &patch).await.map(|_| ())

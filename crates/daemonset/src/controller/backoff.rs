@@ -87,11 +87,6 @@ impl Backoff {
         self.0.insert(key(owner, node), entry);
     }
 
-    /// Removes expired entries.
-    pub fn forget_expired(&mut self, now: Timestamp) {
-        self.0.retain(|_, entry| !entry.has_expired(now));
-    }
-
     fn next_delay(&self, owner: &Owner<'_>, node: &NodeName, now: Timestamp) -> SignedDuration {
         match self.entry(owner, node) {
             Some(entry) if !entry.has_expired(now) => (entry.delay * 2).min(LONGEST),
@@ -137,10 +132,6 @@ mod tests {
             backoff.record(&owner, &node, at(last + after));
             assert_eq!(backoff.delay(&owner, &node, at(last + after)).unwrap().as_secs(), delay);
         }
-        backoff.forget_expired(at(last + 1800));
-        assert_ne!(backoff, Backoff::default());
-        backoff.forget_expired(at(last + 1801));
-        assert_eq!(backoff, Backoff::default());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! topology spread, and `spec.unschedulable` itself. `node_pods` orders several pods of a node.
 
 mod judge;
+mod judged_fields;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use judge::Judge;
 
-use self::judge::JudgedFields;
+use self::judged_fields::JudgedFields;
 use super::node_affinity::{RequiredTerms, TermOutcome};
 use super::tolerations::{self, PodToleration};
 use crate::model::{Node, NodeName, PodPlacement, Taint, TaintEffect};

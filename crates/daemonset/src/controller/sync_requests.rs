@@ -9,7 +9,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Owner;
-use super::batches::{BURST, slow_start};
 use super::history::{self, Current, NewRevision};
 use super::pod::PodMaker;
 use super::reasons::{Creation, DeleteReason, Deletion, WaitReason, Waiting};
@@ -19,6 +18,10 @@ use crate::model::{
     DaemonSetKey, DaemonSetStatus, NodeName, Pod, PodName, Revision, RevisionHash, RevisionName,
     RevisionNumber, Uid,
 };
+
+/// Maximum number of creations, and of deletions, of one sync; the rest waits for later syncs
+/// (upstream: `BurstReplicas`).
+const BURST: usize = 250;
 
 /// The requests of a sync that have not been sent.
 #[derive(Debug)]
@@ -235,8 +238,7 @@ impl SyncRequests {
     }
 
     /// Creates and deletes pods (upstream: `syncNodes`), at most [`BURST`] of each; the rest waits
-    /// for
-    /// later syncs.
+    /// for later syncs.
     fn change_pods(&mut self, create: &[Creation<'_>], delete: &[Deletion<'_>]) {
         if create.is_empty() && delete.is_empty() {
             return;
@@ -303,6 +305,20 @@ impl SyncRequests {
 fn delete(revision: &Revision) -> Request {
     let Revision { name, uid, .. } = revision.clone();
     Request::DeleteRevision { name, uid }
+}
+
+/// The sizes of the batches in which `count` pods are created: 1, 2, 4, 8 and so on, at most
+/// [`BURST`] in total. After a batch with an error the following ones are skipped, so that equal
+/// failures on all nodes cost few requests (upstream: `SlowStartInitialBatchSize`).
+fn slow_start(count: usize) -> impl Iterator<Item = usize> {
+    let mut left = count.min(BURST);
+    let mut portion = 1;
+    std::iter::from_fn(move || {
+        let size = portion.min(left);
+        left -= size;
+        portion *= 2;
+        (size > 0).then_some(size)
+    })
 }
 
 #[cfg(test)]
@@ -373,5 +389,31 @@ mod tests {
             assert_eq!(stages, left, "{stage:?}");
             assert!(program.failed);
         }
+    }
+
+    #[test]
+    fn batches_double_up_to_the_burst() {
+        for (count, want) in [
+            (0, vec![]),
+            (1, vec![1]),
+            (10, vec![1, 2, 4, 3]),
+            (1000, vec![1, 2, 4, 8, 16, 32, 64, 123]),
+        ] {
+            assert_eq!(slow_start(count).collect::<Vec<_>>(), want, "{count}");
+        }
+    }
+
+    #[test]
+    fn a_quota_of_ten_costs_fifteen_calls() {
+        // TestSimpleDaemonSetPodCreateErrors: 100 nodes, the eleventh creation fails.
+        let mut created = 0;
+        let calls: usize = slow_start(100)
+            .take_while(|portion| {
+                let going = created < 10;
+                created += portion;
+                going
+            })
+            .sum();
+        assert_eq!(calls, 15);
     }
 }

@@ -79,19 +79,6 @@ impl PodToleration<'_> {
             Self::Automatic(key, effect) => *taint.key == *key && taint.effect == effect,
         }
     }
-
-    /// The full toleration.
-    pub fn to_toleration(self) -> Toleration {
-        match self {
-            Self::Template(_, own) => own.clone(),
-            Self::Automatic(key, effect) => Toleration {
-                key: key.to_owned(),
-                operator: "Exists".to_owned(),
-                effect: effect.as_str().to_owned(),
-                ..Toleration::default()
-            },
-        }
-    }
 }
 
 /// Whether `toleration` tolerates `taint` (upstream: `ToleratesTaint`).
@@ -157,8 +144,15 @@ mod tests {
 
     /// Key, effect, seconds of each.
     fn written(template: &PodPlacement) -> Vec<(String, String, Option<i64>)> {
-        let all = of_pod(template).into_iter().map(PodToleration::to_toleration);
-        all.map(|t| (t.key, t.effect, t.toleration_seconds)).collect()
+        let written = |toleration: PodToleration<'_>| match toleration {
+            PodToleration::Template(_, own) => {
+                (own.key.clone(), own.effect.clone(), own.toleration_seconds)
+            }
+            PodToleration::Automatic(key, effect) => {
+                (key.to_owned(), effect.as_str().to_owned(), None)
+            }
+        };
+        of_pod(template).into_iter().map(written).collect()
     }
 
     fn automatic(name: &str, effect: &str) -> (String, String, Option<i64>) {

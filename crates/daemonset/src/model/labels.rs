@@ -38,13 +38,6 @@ impl Labels {
     pub fn len(&self) -> usize {
         self.0.len()
     }
-
-    /// The same map with its texts shared through `interner`.
-    #[must_use]
-    pub fn interned(&self, interner: &mut Interner) -> Self {
-        let pairs = self.0.iter();
-        Self(pairs.map(|(k, v)| (interner.share(k), interner.share(v))).collect())
-    }
 }
 
 impl fmt::Debug for Labels {

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::whole_second;
+use super::kubelet::whole_second;
 use crate::{Kind, Store, Target};
 use daemonset::model::{DaemonSetKey, Uid};
 

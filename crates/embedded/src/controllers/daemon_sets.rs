@@ -13,9 +13,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use self::perform::{perform, report_failed_create};
+use super::complaints;
 use super::expectations::Expectations;
 use super::limiter::Limiter;
-use super::{Moment, Work, complaints};
+use super::moment::{Moment, Work};
 use crate::{Change, Event, Kind, Reason, Status};
 use daemonset::controller::backoff::{Backoff, FailedPods};
 use daemonset::controller::claims::OwnerIndex;
@@ -100,12 +101,7 @@ impl DaemonSets {
                 }
             }
             Kind::ControllerRevision => hear_revision(event, moment),
-            Kind::Namespace
-            | Kind::Service
-            | Kind::ConfigMap
-            | Kind::Event
-            | Kind::Lease
-            | Kind::PodDisruptionBudget => {}
+            Kind::Namespace | Kind::Service | Kind::ConfigMap | Kind::Event | Kind::Lease => {}
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! Not here: the collection itself (`verbs`).
 
-use super::{Moment, Work};
+use super::moment::{Moment, Work};
 use crate::{Change, Event, Object};
 
 /// Finalizers of an object that waits for its dependents.

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::kubelet::Kubelets;
-use super::{Moment, node_monitor};
+use super::moment::Moment;
+use super::node_monitor;
 use crate::{DeleteOptions, Kind, Status, Target, load};
 use daemonset::model::{Labels, NodeEvent, NodeName, NodeSelection, Taint};
 

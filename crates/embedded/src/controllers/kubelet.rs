@@ -16,7 +16,7 @@ pub(crate) use status::whole_second;
 
 use self::life::{Cause, ContainerFault, Life, Stage, StartUp};
 use self::status::Spec;
-use super::{Moment, Work};
+use super::moment::{Moment, Work};
 use crate::{Change, DeleteOptions, Event, Kind, Object, ObjectKey, Target};
 use daemonset::model::{ImageFault, Node, NodeName, Pod, PodPhase, PodTarget, Uid};
 

@@ -11,7 +11,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Moment, Work, whole_second};
+use super::kubelet::whole_second;
+use super::moment::{Moment, Work};
 use crate::{Change, Event, Kind, Target};
 use daemonset::model::{Node, NodeName, NodeReadiness, Taint, TaintEffect};
 

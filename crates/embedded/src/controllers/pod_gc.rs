@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Moment, Work};
+use super::moment::{Moment, Work};
 use crate::{Change, DeleteOptions, Event, Kind, ObjectKey, Target};
 use daemonset::model::{NodeName, Pod};
 

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use super::moment::{Moment, Work};
 use super::scheduler::tolerations;
-use super::{Moment, Work};
 use crate::{Change, DeleteOptions, Event, Kind, ObjectKey, Target};
 use daemonset::controller::tolerations::tolerates;
 use daemonset::model::{Node, Pod, Taint, TaintEffect, Toleration};

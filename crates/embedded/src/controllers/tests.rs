@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Change, DeleteOptions, Target};
 use daemonset::controller::test_cluster::at;
+use daemonset::model::DaemonSetKey;
 use daemonset::model::{DaemonSetStatus, Pod, PodPhase, REVISION_HASH_LABEL};
 
 /// A small cluster and its history.

@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::route::{self, Objects, Query, Route};
+use super::route::{self, Objects, Query, Route, method_not_allowed};
+use super::shared::{Shared, State};
 use super::watch::Watching;
-use super::{Shared, State, discovery, method_not_allowed};
 use crate::rules::{Attributes, Rules};
 use crate::verbs::{
     DeleteOptions, ListOptions, Patch, Propagation, Verbs, WriteOptions, no_manager,
@@ -50,7 +50,7 @@ impl Incoming {
                 route::verb(&head.method, objects, &query).ok_or_else(method_not_allowed)?
             }
             Route::AccessReview => "create",
-            Route::Version | Route::Discovery(_) | Route::Health => "get",
+            Route::Version => "get",
         };
         let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
         let media_type = text(CONTENT_TYPE).unwrap_or_default();
@@ -86,8 +86,6 @@ impl Incoming {
                 let version = json!({"major": major, "minor": minor, "gitVersion": VERSION});
                 Ok(Answer::json(200, version.to_string()))
             }
-            Route::Health => Ok(Answer::json(200, "ok".to_owned())),
-            Route::Discovery(what) => Ok(Answer::json(200, discovery::answer(*what).to_string())),
             Route::AccessReview => self.review(&state.rules),
             Route::Objects(objects) => {
                 let wanted = objects.attributes(self.verb);
@@ -113,7 +111,6 @@ impl Incoming {
             ("patch", "" | "status") => self.patch(objects, verbs),
             ("delete", "") => self.delete(objects, verbs),
             ("create", "binding") if objects.kind == Kind::Pod => self.bind(objects, verbs),
-            ("create", "eviction") if objects.kind == Kind::Pod => self.evict(objects, verbs),
             ("create", "") => Err(method_not_allowed()),
             ("deletecollection", _) => Err(Status::not_implemented("the deletion of collections")),
             (verb, "") => Err(Status::not_implemented(format!("{verb} of {}", objects.resource()))),
@@ -123,13 +120,14 @@ impl Incoming {
 
     fn list(&self, objects: &Objects, verbs: &Verbs<'_>) -> Result<Answer, Status> {
         let query = &self.query;
+        if !matches!(query.get("resourceVersion"), "" | "0") {
+            return Err(Status::not_implemented("lists of a `resourceVersion`"));
+        }
         let (labels, fields) = (query.get("labelSelector"), query.get("fieldSelector"));
         let options = ListOptions {
             selector: Selector::parse(objects.kind, labels, fields)?,
             limit: number(query, "limit")?.and_then(|n| n.try_into().ok()).unwrap_or_default(),
             token: query.get("continue").to_owned(),
-            version: query.get("resourceVersion").to_owned(),
-            version_match: query.get("resourceVersionMatch").to_owned(),
         };
         let namespace = Some(objects.namespace.as_str()).filter(|it| !it.is_empty());
         let page = verbs.list(objects.kind, namespace, &options)?;
@@ -192,21 +190,10 @@ impl Incoming {
         let binding: Value = self.decoded()?;
         let node = binding["target"]["name"].as_str().unwrap_or_default();
         verbs.bind(&objects.namespace, &objects.name, node)?;
-        Ok(Answer::json(201, success(201)))
-    }
-
-    fn evict(&self, objects: &Objects, mut verbs: Verbs<'_>) -> Result<Answer, Status> {
-        let eviction: Value = self.decoded()?;
-        let sent = WireDeleteOptions::deserialize(&eviction["deleteOptions"]).unwrap_or_default();
-        let preconditions = sent.preconditions.unwrap_or_default();
-        let options = DeleteOptions {
-            uid: preconditions.uid,
-            resource_version: preconditions.resource_version,
-            grace_seconds: sent.grace_period_seconds,
-            propagation: None,
-        };
-        verbs.evict(&objects.namespace, &objects.name, &options)?;
-        Ok(Answer::json(201, success(201)))
+        let success = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
+        });
+        Ok(Answer::json(201, success.to_string()))
     }
 
     fn review(&self, rules: &Rules) -> Result<Answer, Status> {
@@ -354,12 +341,4 @@ fn number(query: &Query, key: &str) -> Result<Option<i64>, Status> {
 fn unsupported(media_type: &str) -> Status {
     let why = format!("the embedded cluster does not read bodies of the type {media_type:?}");
     Status::new(Reason::UnsupportedMediaType, why)
-}
-
-/// The status of a success without an object.
-fn success(code: u16) -> String {
-    let status = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code,
-    });
-    status.to_string()
 }

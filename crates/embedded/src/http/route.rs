@@ -18,21 +18,6 @@ pub enum Route {
     AccessReview,
     /// `/version`.
     Version,
-    /// API discovery: `/api`, `/apis`, and each group.
-    Discovery(Discovery),
-    /// `/livez`, `/readyz`, `/healthz`.
-    Health,
-}
-
-/// A discovery document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Discovery {
-    /// `/api`.
-    Core,
-    /// `/apis`.
-    Groups,
-    /// The resources of one group.
-    Group(Group),
 }
 
 /// Objects of one kind, or one of them.
@@ -49,7 +34,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The resource as in RBAC and messages: `pods/eviction`.
+    /// The resource as in RBAC and messages: `pods/binding`.
     pub fn resource(&self) -> String {
         match self.subresource.as_str() {
             "" => self.kind.resource().to_owned(),
@@ -127,16 +112,12 @@ pub(super) fn route(path: &str) -> Result<Route, Status> {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let (group, rest) = match parts.as_slice() {
         ["version"] => return Ok(Route::Version),
-        ["livez" | "readyz" | "healthz", ..] => return Ok(Route::Health),
-        ["api"] => return Ok(Route::Discovery(Discovery::Core)),
-        ["apis"] => return Ok(Route::Discovery(Discovery::Groups)),
         ["api", version, rest @ ..] => (group_of(version), rest),
         ["apis", group, version, rest @ ..] => (group_of(&format!("{group}/{version}")), rest),
         _ => (None, &[][..]),
     };
     let group = group.ok_or_else(no_such_path)?;
     match rest {
-        [] => Ok(Route::Discovery(Discovery::Group(group))),
         ["selfsubjectaccessreviews"] if group == Group::Authorization => Ok(Route::AccessReview),
         ["namespaces", name] => objects(group, "", &["namespaces", name]),
         ["namespaces", name, sub @ ("status" | "finalize")] => {
@@ -176,6 +157,12 @@ pub(super) fn no_such_path() -> Status {
     Status::new(Reason::NotFound, "the server could not find the requested resource")
 }
 
+/// The answer to a method that a resource does not have.
+pub(super) fn method_not_allowed() -> Status {
+    let why = "the server does not allow this method on the requested resource";
+    Status::new(Reason::MethodNotAllowed, why)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,7 +173,7 @@ mod tests {
             ("/api/v1/pods", Some("pods//")),
             ("/api/v1/namespaces/a/pods", Some("pods/a/")),
             ("/api/v1/namespaces/a/pods/b", Some("pods/a/b")),
-            ("/api/v1/namespaces/a/pods/b/eviction", Some("pods/eviction/a/b")),
+            ("/api/v1/namespaces/a/pods/b/binding", Some("pods/binding/a/b")),
             ("/api/v1/namespaces", Some("namespaces//")),
             ("/api/v1/namespaces/a", Some("namespaces//a")),
             ("/api/v1/namespaces/a/status", Some("namespaces/status//a")),
@@ -199,6 +186,8 @@ mod tests {
             ("/apis/apps/v1/deployments", None),
             ("/apis/apps/v1beta1/daemonsets", None),
             ("/apis/batch/v1/jobs", None),
+            ("/api/v1", None),
+            ("/apis", None),
             ("/", None),
         ] {
             let got = match route(path) {

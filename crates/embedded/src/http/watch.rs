@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::Shared;
 use super::route::{Objects, Query};
+use super::shared::Shared;
 use crate::verbs::{too_old, unparsable_version};
 use crate::{Change, Event, Kind, Object, Selector, Status, Store};
 

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::{daemon_set, now, pod, store};
-use crate::{DeleteOptions, Deleted, Kind, Propagation, Store, Target};
+use crate::verbs::Propagation;
+use crate::{DeleteOptions, Deleted, Kind, Store, Target};
 
 const OWNER: Target<'_> =
     Target { kind: Kind::DaemonSet, namespace: "team", name: "agent", part: crate::Part::Main };

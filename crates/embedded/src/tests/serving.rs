@@ -157,7 +157,13 @@ async fn unserved_paths_are_reported() {
     for (method, path, code, word) in [
         ("GET", "/apis/batch/v1/jobs", 404, "could not find"),
         ("GET", "/api/v1/namespaces/team/pods/a/log", 404, "could not find"),
+        ("GET", "/apis", 404, "could not find"),
+        ("POST", "/api/v1/namespaces/team/pods/a/eviction", 404, "could not find"),
         ("DELETE", PODS, 501, "the deletion of collections"),
+        ("DELETE", "/api/v1/namespaces/team", 501, "the deletion of Namespaces"),
+        ("GET", "/api/v1/pods?resourceVersion=0", 200, ""),
+        ("GET", "/api/v1/pods?resourceVersion=1", 501, "`resourceVersion`"),
+        ("GET", "/api/v1/pods?labelSelector=a%3E1", 400, "`a>1` is not a label key"),
         ("OPTIONS", PODS, 405, "does not allow"),
         ("POST", "/api/v1/namespaces/team/pods/a", 405, "does not allow"),
         (

@@ -3,9 +3,8 @@
 use serde_json::json;
 
 use super::{now, pod, store};
-use crate::{
-    Change, DeleteOptions, Kind, ListOptions, Part, Selector, Store, Target, WriteOptions,
-};
+use crate::verbs::{ListOptions, WriteOptions};
+use crate::{Change, DeleteOptions, Kind, Part, Selector, Store, Target};
 
 fn names(store: &mut Store, options: &ListOptions) -> (Vec<String>, String) {
     let page = store.verbs(now(), "test").list(Kind::Pod, None, options).unwrap();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::update::check_place;
 use super::{Ownership, Target, Verbs, metadata, strategy};
 use crate::{Cause, Kind, Object, Reason, Status};
-use ssa::{self, Conflict, Manifest};
+use ssa::{self, Conflict, DAEMON_SET, Manifest};
 
 impl Verbs<'_> {
     /// Applies `applied`, and creates the object if it does not exist; returns `true` if it was
@@ -18,7 +18,7 @@ impl Verbs<'_> {
     /// # Errors
     /// 409 if other managers own fields that would change and `force` is not set, or if the `uid`
     /// or `resourceVersion` differ; 501 for kinds other than DaemonSet.
-    pub fn apply(
+    pub(crate) fn apply(
         &mut self,
         target: Target<'_>,
         applied: &Value,
@@ -40,7 +40,7 @@ impl Verbs<'_> {
         let defaulted = manifest::default_daemon_set(applied.clone())
             .map_err(|problems| badly_typed(kind, applied, &problems))?;
         let manifest = Manifest { applied, defaulted: &defaulted };
-        let merged = ssa::apply(old.as_ref(), manifest, manager, self.now)
+        let merged = ssa::apply(&DAEMON_SET, old.as_ref(), manifest, manager, self.now)
             .map_err(|error| not_mergeable(kind, applied, &error))?;
         if !merged.conflicts.is_empty() && !force {
             return Err(conflicts(&merged.conflicts));

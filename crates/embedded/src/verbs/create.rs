@@ -19,7 +19,7 @@ impl Verbs<'_> {
     /// # Errors
     /// 409 if the name exists, 404 without the namespace, 403 while the namespace terminates, 422
     /// for violations of the API's rules, 400 for another namespace in the object.
-    pub fn create(
+    pub(crate) fn create(
         &mut self,
         kind: Kind,
         namespace: &str,

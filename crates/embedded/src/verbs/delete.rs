@@ -21,7 +21,7 @@ pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
 /// The treatment of dependents (upstream: `DeletionPropagation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
+pub(crate) enum Propagation {
     /// Dependents stay, without the owner.
     Orphan,
     /// Dependents are deleted after the owner.
@@ -32,27 +32,27 @@ pub enum Propagation {
 
 /// Options of a deletion.
 #[derive(Clone, Debug, Default)]
-pub struct DeleteOptions {
+pub(crate) struct DeleteOptions {
     /// Required uid.
-    pub uid: Option<Uid>,
+    pub(crate) uid: Option<Uid>,
     /// Required version.
-    pub resource_version: Option<String>,
+    pub(crate) resource_version: Option<String>,
     /// Grace period that replaces the object's own, in seconds.
-    pub grace_seconds: Option<i64>,
+    pub(crate) grace_seconds: Option<i64>,
     /// Treatment of dependents; `None` is the kind's default, in the background.
-    pub propagation: Option<Propagation>,
+    pub(crate) propagation: Option<Propagation>,
 }
 
 impl DeleteOptions {
     /// Options for an immediate deletion, as by the kubelet when a pod has terminated.
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self { grace_seconds: Some(0), ..Self::default() }
     }
 }
 
 /// The progress of a deletion.
 #[derive(Clone, Debug)]
-pub enum Deleted {
+pub(crate) enum Deleted {
     /// The object was removed; with its last state.
     Gone(Arc<Object>),
     /// The object terminates: it waits for its grace period or for finalizers.
@@ -61,7 +61,7 @@ pub enum Deleted {
 
 impl Deleted {
     /// The current or last state of the object.
-    pub fn object(&self) -> &Arc<Object> {
+    pub(crate) fn object(&self) -> &Arc<Object> {
         match self {
             Self::Gone(object) | Self::Going(object) => object,
         }
@@ -72,8 +72,9 @@ impl Verbs<'_> {
     /// Deletes an object.
     ///
     /// # Errors
-    /// 404 if it does not exist; 409 if its uid or version differ.
-    pub fn delete(
+    /// 404 if it does not exist; 409 if its uid or version differ; 501 for Namespaces, which upstream
+    /// empties first.
+    pub(crate) fn delete(
         &mut self,
         target: Target<'_>,
         options: &DeleteOptions,
@@ -81,7 +82,7 @@ impl Verbs<'_> {
         let live = self.get(target)?;
         check_preconditions(target, &live, options)?;
         if target.kind == Kind::Namespace {
-            return self.delete_namespace(&live).map(Deleted::Going);
+            return Err(Status::not_implemented("the deletion of Namespaces"));
         }
         let mut draft = live.draft();
         let object = &mut draft.value;
@@ -110,19 +111,6 @@ impl Verbs<'_> {
             draft = self.keep(target.kind, draft)?.draft();
         }
         self.take_away(target.kind, draft).map(Deleted::Gone)
-    }
-
-    /// Marks a namespace as terminating. Upstream empties it before it is removed, which is not
-    /// simulated (upstream: the namespace registry's `Delete`).
-    fn delete_namespace(&mut self, live: &Arc<Object>) -> Result<Arc<Object>, Status> {
-        if live.meta().deleted.is_some() {
-            return Ok(Arc::clone(live));
-        }
-        let mut namespace = live.value();
-        let now = metadata::time(self.now);
-        metadata::set(&mut namespace, "deletionTimestamp", Some(now));
-        namespace["status"]["phase"] = "Terminating".into();
-        self.keep(Kind::Namespace, namespace)
     }
 
     /// Starts or shortens the grace period of a pod, the only kind that has one.
@@ -226,7 +214,7 @@ fn finalizers(live: &Object, options: &DeleteOptions) -> Vec<String> {
     all
 }
 
-pub(super) fn check_preconditions(
+fn check_preconditions(
     target: Target<'_>,
     live: &Object,
     options: &DeleteOptions,

@@ -18,7 +18,7 @@ impl Verbs<'_> {
     ///
     /// # Errors
     /// The error of a delete or update.
-    pub fn collect_garbage(&mut self) -> Result<usize, Status> {
+    pub(crate) fn collect_garbage(&mut self) -> Result<usize, Status> {
         let mut written = 0;
         for waiting in self.owners_that_wait() {
             written += self.help(&waiting)?;

@@ -1,5 +1,4 @@
-//! Lists objects of a kind, in pages, at the current or an earlier version (upstream: `limit`,
-//! `continue`, `resourceVersion`, `resourceVersionMatch`).
+//! Lists objects of a kind, in pages of one version (upstream: `limit`, `continue`).
 
 use std::sync::Arc;
 
@@ -9,34 +8,30 @@ use serde_json::{Value, json};
 
 use super::Verbs;
 use crate::selector::Selector;
-use crate::{Cause, Expired, Kind, Object, Reason, Status, Store};
+use crate::{Expired, Kind, Object, Reason, Status, Store};
 
 /// Options of a list.
 #[derive(Clone, Debug, Default)]
-pub struct ListOptions {
+pub(crate) struct ListOptions {
     /// Selector of the objects.
-    pub selector: Selector,
+    pub(crate) selector: Selector,
     /// Size of a page; 0 for all objects.
-    pub limit: usize,
+    pub(crate) limit: usize,
     /// The `continue` token of the previous page; empty for the first.
-    pub token: String,
-    /// Requested `resourceVersion`; empty for the latest.
-    pub version: String,
-    /// `resourceVersionMatch`: `Exact`, `NotOlderThan`, or empty.
-    pub version_match: String,
+    pub(crate) token: String,
 }
 
 /// One page of a list.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub(crate) struct Page {
     /// Objects of the page.
-    pub items: Vec<Arc<Object>>,
+    pub(crate) items: Vec<Arc<Object>>,
     /// Version of the list.
-    pub version: u64,
+    pub(crate) version: u64,
     /// The `continue` token of the next page; empty on the last.
-    pub token: String,
+    pub(crate) token: String,
     /// Number of objects after this page, if it is known.
-    pub remaining: Option<usize>,
+    pub(crate) remaining: Option<usize>,
 }
 
 /// The start of a page, and its version.
@@ -51,7 +46,7 @@ impl Verbs<'_> {
     ///
     /// # Errors
     /// 410 if the version of the first page has expired, 400 for invalid options.
-    pub fn list(
+    pub(crate) fn list(
         &self,
         kind: Kind,
         namespace: Option<&str>,
@@ -68,7 +63,6 @@ pub(crate) fn list(
     namespace: Option<&str>,
     options: &ListOptions,
 ) -> Result<Page, Status> {
-    check(options)?;
     let start = start(store, options)?;
     let after = |key: &str| start.after.as_ref().is_none_or(|after| key > after.as_str());
     let wanted =
@@ -101,68 +95,14 @@ fn take<'o>(
     (items, objects.count())
 }
 
-/// Validates the options (upstream: `ValidateListOptions`).
-fn check(options: &ListOptions) -> Result<(), Status> {
-    let ListOptions { token, version, version_match, .. } = options;
-    let cause = |reason, message: &str| Cause {
-        reason,
-        message: message.to_owned(),
-        field: "resourceVersionMatch".to_owned(),
-    };
-    let forbidden = |why: &str| {
-        vec![cause("FieldValueForbidden", &format!("Forbidden: resourceVersionMatch {why}"))]
-    };
-    let causes = match version_match.as_str() {
-        "" => return Ok(()),
-        _ if version.is_empty() => forbidden("is forbidden unless resourceVersion is provided"),
-        _ if !token.is_empty() => forbidden("is forbidden when continue is provided"),
-        "Exact" if version == "0" => forbidden("\"exact\" is forbidden for resourceVersion \"0\""),
-        "Exact" | "NotOlderThan" => return Ok(()),
-        unknown => vec![cause(
-            "FieldValueNotSupported",
-            &format!(
-                "Unsupported value: {unknown:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
-            ),
-        )],
-    };
-    Err(Status::invalid_options("ListOptions", &causes))
-}
-
 fn start(store: &Store, options: &ListOptions) -> Result<Start, Status> {
-    let ListOptions { token, version, version_match, .. } = options;
-    if !token.is_empty() {
-        if !version.is_empty() && version != "0" {
-            let why = "specifying resource version is not allowed when using continue";
-            return Err(Status::bad_request(why));
-        }
-        return read_token(token).ok_or_else(|| {
+    if !options.token.is_empty() {
+        return read_token(&options.token).ok_or_else(|| {
             let why = "continue key is not valid: illegal base64 data at input byte 0";
             Status::bad_request(format!("invalid continue token: {why}"))
         });
     }
-    if version.is_empty() || version == "0" {
-        return Ok(Start { version: store.version(), after: None });
-    }
-    let wanted = version.parse::<u64>().map_err(|_| {
-        let Status { message, .. } = unparsable_version(version);
-        Status::bad_request(format!("invalid resource version: {message}"))
-    })?;
-    if wanted > store.version() {
-        return Err(too_large(wanted, store.version()));
-    }
-    let version = if version_match == "Exact" { wanted } else { store.version() };
-    Ok(Start { version, after: None })
-}
-
-/// The error for a version in the future (upstream: `NewTooLargeResourceVersionError`).
-fn too_large(wanted: u64, newest: u64) -> Status {
-    let why = format!("Too large resource version: {wanted}, current: {newest}");
-    let cause = Cause {
-        reason: "ResourceVersionTooLarge",
-        message: "Too large resource version".to_owned(),
-        field: String::new(),
-    };
-    Status::new(Reason::Timeout, format!("Timeout: {why}")).because(&[cause]).retry_after(1)
+    Ok(Start { version: store.version(), after: None })
 }
 
 fn token(version: u64, last: &str) -> String {

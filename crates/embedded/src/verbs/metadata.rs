@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::strategy::immutable;
 use crate::Cause;
 
 /// Removes empty fields of `metadata`, which Go omits.
@@ -78,7 +77,7 @@ pub(super) fn check_update(old: &Value, object: &Value) -> Vec<Cause> {
     for field in ["name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let [before, after] = [old, object].map(|it| &it["metadata"][field]);
         if before != after {
-            causes.push(immutable(&format!("metadata.{field}"), after));
+            causes.push(Cause::immutable(&format!("metadata.{field}"), after));
         }
     }
     causes

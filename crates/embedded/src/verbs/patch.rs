@@ -13,7 +13,7 @@ use crate::{Cause, Object, Reason, Status};
 
 /// A patch.
 #[derive(Clone, Copy, Debug)]
-pub enum Patch<'a> {
+pub(crate) enum Patch<'a> {
     /// RFC 7386: `application/merge-patch+json`.
     Merge(&'a Value),
     /// RFC 6902: `application/json-patch+json`.
@@ -27,7 +27,11 @@ impl Verbs<'_> {
     /// # Errors
     /// 404 if it does not exist; 409 for another version; 422 for another uid, a failed test, or
     /// violations of the API's rules.
-    pub fn patch(&mut self, target: Target<'_>, patch: Patch<'_>) -> Result<Arc<Object>, Status> {
+    pub(crate) fn patch(
+        &mut self,
+        target: Target<'_>,
+        patch: Patch<'_>,
+    ) -> Result<Arc<Object>, Status> {
         let live = self.get(target)?;
         let mut object = live.value();
         match patch {

@@ -7,12 +7,11 @@
 
 mod pod;
 
-pub(crate) use self::pod::LastSpec;
-
 use serde_json::{Map, Value, json};
 
 use super::{Part, metadata};
-use crate::{Cause, Kind, Reason, Status};
+use crate::store::LastSpec;
+use crate::{Cause, Kind, Status};
 use daemonset::model::TEMPLATE_GENERATION_ANNOTATION;
 
 /// Decodes and defaults a written object as the server does.
@@ -29,8 +28,7 @@ pub(crate) fn default(kind: Kind, object: &mut Value) -> Result<(), Status> {
         | Kind::Service
         | Kind::ConfigMap
         | Kind::ControllerRevision
-        | Kind::Lease
-        | Kind::PodDisruptionBudget => Ok(()),
+        | Kind::Lease => Ok(()),
     }
 }
 
@@ -50,7 +48,7 @@ fn default_daemon_set(object: &mut Value) -> Result<(), Status> {
     *object = defaulted.map_err(|problems| {
         let texts: Vec<String> =
             problems.iter().map(|(path, problem)| format!("{path}: {problem}")).collect();
-        wrong_type(Kind::DaemonSet, &texts.join(", "))
+        Status::wrong_type(Kind::DaemonSet, &texts.join(", "))
     })?;
     object["status"] = counted(status.unwrap_or_default());
     Ok(())
@@ -92,13 +90,6 @@ pub(super) fn convert(kind: Kind, object: &mut Value) {
     }
 }
 
-/// The decoding error for an object that does not have its kind's shape.
-pub(super) fn wrong_type(kind: Kind, why: &str) -> Status {
-    let version = kind.api_version().rsplit('/').next().unwrap_or_default();
-    let message = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
-    Status::new(Reason::BadRequest, message)
-}
-
 /// Sets the fields of a new object that only the server sets (upstream: `PrepareForCreate`).
 pub(super) fn prepare_create(kind: Kind, object: &mut Value) {
     match kind {
@@ -116,12 +107,6 @@ pub(super) fn prepare_create(kind: Kind, object: &mut Value) {
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.into();
         }
         Kind::Node => new_node(object),
-        Kind::PodDisruptionBudget => {
-            object["status"] = json!({
-                "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0,
-                "expectedPods": 0,
-            });
-        }
         Kind::Service | Kind::ConfigMap | Kind::Event | Kind::ControllerRevision | Kind::Lease => {}
     }
 }
@@ -196,7 +181,7 @@ fn set_template_generation(daemon_set: &mut Value, generation: i64) {
 /// Validates a new object.
 pub(super) fn check_create(kind: Kind, object: &Value, last: &mut LastSpec) -> Result<(), Status> {
     let causes = match kind {
-        Kind::DaemonSet => causes(&manifest::validate(object)),
+        Kind::DaemonSet => Cause::of_manifest(&manifest::validate(object)),
         Kind::Pod => {
             pod::admit(object)?;
             pod::check(object, last)
@@ -206,11 +191,7 @@ pub(super) fn check_create(kind: Kind, object: &Value, last: &mut LastSpec) -> R
         Kind::Service => {
             return Err(Status::not_implemented("the creation of Services"));
         }
-        Kind::Namespace
-        | Kind::Node
-        | Kind::ConfigMap
-        | Kind::Event
-        | Kind::PodDisruptionBudget => check_name(object),
+        Kind::Namespace | Kind::Node | Kind::ConfigMap | Kind::Event => check_name(object),
     };
     refused(kind, object, &causes)
 }
@@ -227,23 +208,18 @@ pub(super) fn check_update(
     let mut all = [common.clone(), common].concat();
     match (kind, part) {
         (Kind::DaemonSet, Part::Main) => {
-            all.extend(causes(&manifest::validate_update(old, object)));
+            all.extend(Cause::of_manifest(&manifest::validate_update(old, object)));
         }
         (Kind::ControllerRevision, Part::Main) => {
             if old["data"] != object["data"] {
-                all.push(immutable("data", &object["data"]));
+                all.push(Cause::immutable("data", &object["data"]));
             }
             all.extend(check_revision(object));
         }
         (Kind::Lease, Part::Main) => all.extend(check_lease(object)),
         (Kind::Pod, Part::Main) => all.extend(pod::check_update(old, object)),
         (
-            Kind::Namespace
-            | Kind::Node
-            | Kind::Service
-            | Kind::ConfigMap
-            | Kind::Event
-            | Kind::PodDisruptionBudget,
+            Kind::Namespace | Kind::Node | Kind::Service | Kind::ConfigMap | Kind::Event,
             Part::Main,
         )
         | (_, Part::Status) => {}
@@ -256,28 +232,6 @@ fn refused(kind: Kind, object: &Value, causes: &[Cause]) -> Result<(), Status> {
         return Ok(());
     }
     Err(Status::invalid(kind, metadata::text(object, "name"), causes))
-}
-
-/// Converts errors of a manifest to causes of a `Status`. Those of `ds-plan`'s own rules are
-/// omitted, as the server does not have them.
-fn causes(errors: &[manifest::FieldError]) -> Vec<Cause> {
-    let of_server =
-        |error: &&manifest::FieldError| error.refused_by == manifest::RefusedBy::ApiServer;
-    let cause = |error: &manifest::FieldError| Cause {
-        reason: error.kind.reason(),
-        message: error.body(),
-        field: error.path.clone(),
-    };
-    errors.iter().filter(of_server).map(cause).collect()
-}
-
-/// The cause for a change of an immutable field.
-pub(super) fn immutable(field: &str, value: &Value) -> Cause {
-    Cause {
-        reason: "FieldValueInvalid",
-        message: format!("Invalid value: {value}: field is immutable"),
-        field: field.to_owned(),
-    }
 }
 
 fn check_name(object: &Value) -> Vec<Cause> {

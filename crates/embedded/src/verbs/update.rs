@@ -1,8 +1,8 @@
-//! Replaces an existing object (upstream: `Store.Update`, `BeforeUpdate`).
+//! Changes an existing object (upstream: `Store.Update`, `BeforeUpdate`), and binds a pod.
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::create::place;
 use super::{Ownership, Part, Target, Verbs, metadata, strategy};
@@ -16,7 +16,11 @@ impl Verbs<'_> {
     /// # Errors
     /// 404 if it does not exist, 409 if it is another one or has changed meanwhile, 422 for
     /// violations of the API's rules.
-    pub fn update(&mut self, target: Target<'_>, mut object: Value) -> Result<Arc<Object>, Status> {
+    pub(crate) fn update(
+        &mut self,
+        target: Target<'_>,
+        mut object: Value,
+    ) -> Result<Arc<Object>, Status> {
         let live = self.get(target)?;
         check_place(target, &mut object)?;
         check_uid(target, &live, &object)?;
@@ -31,7 +35,7 @@ impl Verbs<'_> {
     ///
     /// # Errors
     /// 404 if it does not exist, and 422 for violations of the API's rules.
-    pub fn edit(
+    pub(crate) fn edit(
         &mut self,
         target: Target<'_>,
         change: impl FnOnce(&mut Value),
@@ -48,6 +52,36 @@ impl Verbs<'_> {
             strategy::default(target.kind, &mut draft.value)?;
         }
         self.replace_draft(target, &live, &old, draft, Ownership::Recorded)
+    }
+
+    /// Binds a pod to a node, as the scheduler does (upstream: `BindingREST`).
+    ///
+    /// # Errors
+    /// 404 if it does not exist; 409 if it is bound or terminates already.
+    pub(crate) fn bind(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        node: &str,
+    ) -> Result<Arc<Object>, Status> {
+        let live = self.get(Target::new(Kind::Pod, namespace, name))?;
+        let mut pod = live.value();
+        let why = match pod["spec"]["nodeName"].as_str().filter(|bound| !bound.is_empty()) {
+            _ if live.meta().deleted.is_some() => {
+                format!("pod {name} is being deleted, cannot be assigned to a host")
+            }
+            Some(bound) => format!("pod {name} is already assigned to node {bound:?}"),
+            None => {
+                pod["spec"]["nodeName"] = node.into();
+                let scheduled = json!({
+                    "type": "PodScheduled", "status": "True", "lastProbeTime": null,
+                    "lastTransitionTime": metadata::time(self.now),
+                });
+                set_condition(&mut pod, scheduled);
+                return self.keep(Kind::Pod, pod);
+            }
+        };
+        Err(Status::conflict_of(name, "pods/binding", &why))
     }
 
     /// The last step of all changes of an object, which has its kind's defaults.
@@ -96,6 +130,18 @@ impl Verbs<'_> {
             return Ok(Arc::clone(live));
         }
         self.keep(kind, draft)
+    }
+}
+
+/// Sets a condition, replacing the one of its type.
+fn set_condition(object: &mut Value, condition: Value) {
+    let conditions = &mut object["status"]["conditions"];
+    match conditions.as_array_mut() {
+        Some(all) => {
+            all.retain(|it| it["type"] != condition["type"]);
+            all.push(condition);
+        }
+        None => *conditions = json!([condition]),
     }
 }
 
@@ -171,7 +217,7 @@ fn allows_unconditional_update(kind: Kind) -> bool {
         | Kind::Event
         | Kind::DaemonSet
         | Kind::ControllerRevision => true,
-        Kind::Lease | Kind::PodDisruptionBudget => false,
+        Kind::Lease => false,
     }
 }
 

@@ -1,6 +1,5 @@
 //! A snapshot that is loaded and read back with `ds-plan`'s own reader is unchanged.
 
-use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;

@@ -17,11 +17,12 @@ use super::object::is_ignored;
 use super::record::owned_alone;
 use super::settle;
 use daemonset::model::{
-    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, FieldPath, Labels, ManagedBy,
-    PathStep, Snapshot,
+    DaemonSet, DaemonSetSpec, DesiredDaemonSet, FIELD_MANAGER, Labels, ManagedBy, Snapshot,
 };
 use manifest::{self, RefusedBy, default_daemon_set};
-use ssa::{self, Attempt, Conflict, Manager, Manifest, Merged, Settling};
+use ssa::{
+    self, Attempt, Conflict, DAEMON_SET, FieldPath, Manager, Manifest, Merged, PathStep, Settling,
+};
 
 /// A DaemonSet after the apply.
 pub(super) struct Applied {
@@ -141,7 +142,7 @@ fn merge_into(
     let now = snapshot.observed_at;
     let sent = sent(desired);
     let manifest = Manifest { applied: &sent, defaulted: &desired.raw };
-    let attempt = Attempt::new(Some(&live.raw), manifest, FIELD_MANAGER, now)?;
+    let attempt = Attempt::new(&DAEMON_SET, Some(&live.raw), manifest, FIELD_MANAGER, now)?;
     let mut tried = attempt.under(attempt.owners());
     let conflicts: Vec<&Conflict> =
         tried.conflicts().iter().filter(|it| is_ours(&it.path)).collect();
@@ -151,7 +152,7 @@ fn merge_into(
     applied.forced_conflicts = taken.into_iter().collect();
     let taken: Vec<&str> = applied.forced_conflicts.iter().map(String::as_str).collect();
     if !taken.is_empty() {
-        tried = attempt.under(&attempt.owners().transferred(&taken, FIELD_MANAGER));
+        tried = attempt.under(&attempt.owners().transferred(&DAEMON_SET, &taken, FIELD_MANAGER));
     }
     let settling = tried.settling();
     let Merged { object, leftovers, .. } = tried.merged();
@@ -163,8 +164,8 @@ fn merge_into(
         return Ok(());
     };
     let manifest = Manifest { applied: &sent, defaulted: &desired.raw };
-    let attempt = Attempt::new(Some(&live.raw), manifest, FIELD_MANAGER, now)?;
-    let owners = attempt.owners().transferred(&taken, FIELD_MANAGER);
+    let attempt = Attempt::new(&DAEMON_SET, Some(&live.raw), manifest, FIELD_MANAGER, now)?;
+    let owners = attempt.owners().transferred(&DAEMON_SET, &taken, FIELD_MANAGER);
     let after = valid(attempt.under(&owners).merged().object, desired)?;
     let first = default_daemon_set(object).unwrap_or_default();
     applied.warnings.extend(settle::warning(&desired.key, &emptied, &first, &after));

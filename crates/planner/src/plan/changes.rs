@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::document::FieldChange;
-use daemonset::model::{PathStep, extend_path};
+use ssa::{PathStep, extend_path};
 
 /// One version of a subtree: the true value is compared, the masked one is shown.
 #[derive(Clone, Copy)]

@@ -139,7 +139,7 @@ fn marked<'s>(snapshot: &'s Snapshot, prune: Prune<'_>) -> impl Iterator<Item = 
 fn mark<'s>(live: &'s DaemonSet, snapshot: &Snapshot) -> Option<&'s str> {
     let mark = live.annotations.get(SOURCE_ID_ANNOTATION)?;
     let owns = || {
-        let owned = ssa::owned_by(&live.raw, FIELD_MANAGER).ok().flatten();
+        let owned = ssa::owned_by(&ssa::DAEMON_SET, &live.raw, FIELD_MANAGER).ok().flatten();
         owned.is_some_and(|it| it["metadata"]["annotations"][SOURCE_ID_ANNOTATION].is_string())
     };
     (!snapshot.coverage.managed_fields || owns()).then_some(mark)

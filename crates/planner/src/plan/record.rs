@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use daemonset::model::{DaemonSet, FIELD_MANAGER};
 use manifest::default_daemon_set;
-use ssa::{self, Entry, ManagedFields, Manifest, Operation};
+use ssa::{self, DAEMON_SET, Entry, ManagedFields, Manifest, Operation};
 
 /// The apply to a record failed.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum DaemonSetRecordError {
 /// The record with `ds-apply` as the only field manager. Other managers are ignored: any user who
 /// can write ConfigMaps can add entries to it.
 pub(super) fn owned_alone(live: &DaemonSet) -> DaemonSet {
-    let raw = Arc::new(ssa::owned_alone(&live.raw, FIELD_MANAGER));
+    let raw = Arc::new(ssa::owned_alone(&DAEMON_SET, &live.raw, FIELD_MANAGER));
     DaemonSet { raw, ..live.clone() }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn written_by_others(live: &DaemonSet) -> Option<String> {
     if let Some(other) = managers.entries().iter().find(|entry| !is_ours(entry)) {
         return Some(format!("field manager {} owns fields in it", other.manager.name));
     }
-    let Ok(Some(own)) = ssa::owned_by(&live.raw, FIELD_MANAGER) else {
+    let Ok(Some(own)) = ssa::owned_by(&DAEMON_SET, &live.raw, FIELD_MANAGER) else {
         return Some(format!("{FIELD_MANAGER} owns no fields in it"));
     };
     let (Ok(own), Ok(all)) = (with_defaults(own), with_defaults(live.raw.as_ref().clone())) else {
@@ -66,8 +66,8 @@ pub fn record_after(
 ) -> Result<Value, DaemonSetRecordError> {
     let defaulted = with_defaults(applied.clone())?;
     let manifest = Manifest { applied, defaulted: &defaulted };
-    let before = live.map(|live| ssa::owned_alone(&live.raw, FIELD_MANAGER));
-    let merged = ssa::apply(before.as_ref(), manifest, FIELD_MANAGER, now)?;
+    let before = live.map(|live| ssa::owned_alone(&DAEMON_SET, &live.raw, FIELD_MANAGER));
+    let merged = ssa::apply(&DAEMON_SET, before.as_ref(), manifest, FIELD_MANAGER, now)?;
     let mut object = with_defaults(merged.object)?;
     object["metadata"]["managedFields"] = merged.managed_fields.to_value();
     object["metadata"]["generation"] = match live {

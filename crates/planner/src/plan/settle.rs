@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::document::Warning;
-use daemonset::model::{DaemonSetKey, FIELD_MANAGER, FieldPath};
+use daemonset::model::{DaemonSetKey, FIELD_MANAGER};
 use manifest::default_daemon_set;
-use ssa::{self, Attempt, Manifest};
+use ssa::{self, Attempt, DAEMON_SET, FieldPath, Manifest};
 
 /// Returns the object to send instead of `applied`: the same object if it empties no struct.
 pub fn settled(live: Option<&Value>, applied: Value) -> Value {
@@ -33,14 +33,14 @@ pub fn keeps_template(live: &Value, applied: &Value) -> bool {
 /// Returns the fields of a live object that `ds-apply` owns; applying them again changes nothing.
 /// `None` when it owns none, or the managed fields cannot be read.
 pub fn owned(live: &Value) -> Option<Value> {
-    ssa::owned_by(live, FIELD_MANAGER).ok().flatten()
+    ssa::owned_by(&DAEMON_SET, live, FIELD_MANAGER).ok().flatten()
 }
 
 /// `None` when the two cannot be merged: the server reports the error.
 fn attempt<'m>(live: Option<&Value>, applied: &'m Value) -> Option<Attempt<'m>> {
     let manifest = Manifest { applied, defaulted: applied };
     // The time is written to `managedFields` only, which is not used here.
-    Attempt::new(live, manifest, FIELD_MANAGER, Timestamp::UNIX_EPOCH).ok()
+    Attempt::new(&DAEMON_SET, live, manifest, FIELD_MANAGER, Timestamp::UNIX_EPOCH).ok()
 }
 
 /// A warning about the structs that the manifest empties and the first apply would remove: `first`
@@ -51,7 +51,10 @@ pub(super) fn warning(
     first: &Value,
     after: &Value,
 ) -> Option<Warning> {
-    let differs = |path: &&FieldPath| ssa::value_at(first, path) != ssa::value_at(after, path);
+    let differs = |path: &&FieldPath| {
+        let [first, after] = [first, after].map(|object| ssa::value_at(&DAEMON_SET, object, path));
+        first != after
+    };
     let paths: Vec<String> =
         emptied.iter().filter(differs).map(|path| format!("`{path}`")).collect();
     let (is, it) = match paths.len() {

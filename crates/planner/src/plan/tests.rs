@@ -47,7 +47,7 @@ fn raw(daemon_set: &DaemonSet) -> Value {
 fn served(daemon_set: &DaemonSet) -> Value {
     let mut object = raw(daemon_set);
     let manifest = ssa::Manifest { applied: &object, defaulted: &object };
-    let merged = ssa::apply(None, manifest, "ds-apply", at(0)).unwrap();
+    let merged = ssa::apply(&ssa::DAEMON_SET, None, manifest, "ds-apply", at(0)).unwrap();
     object["metadata"]["managedFields"] = merged.managed_fields.to_value();
     object
 }

@@ -79,7 +79,7 @@ fn each_kind_of_field_is_merged_in_its_own_way() {
         let default = defaulted(&with(&pointer, &Value::Null)).pointer(&pointer).cloned();
         let want = if want.is_null() { default } else { Some(want) };
         assert_eq!(defaulted(&merged.object).pointer(&pointer), want.as_ref(), "{rule}");
-        let text = |path: &daemonset::model::FieldPath| path.to_string();
+        let text = |path: &super::super::FieldPath| path.to_string();
         let found: Vec<_> = merged.conflicts.iter().map(|conflict| text(&conflict.path)).collect();
         assert_eq!(found, conflicts, "{rule}: conflicts");
         let found: Vec<_> = merged.leftovers.iter().map(|left| text(&left.path)).collect();
@@ -91,7 +91,7 @@ fn each_kind_of_field_is_merged_in_its_own_way() {
 
 #[test]
 fn ambiguous_elements_are_rejected() {
-    use super::super::{Error, Manifest};
+    use super::super::{DAEMON_SET, Error, Manifest};
     for (pointer, value, want) in [
         (
             format!("{AGENT}/env"),
@@ -112,7 +112,7 @@ fn ambiguous_elements_are_rejected() {
         let applied = with(&pointer, &value);
         let manifest = Manifest { applied: &applied, defaulted: &applied };
         let error: Error =
-            super::super::apply(None, manifest, "ds-apply", super::now()).unwrap_err();
+            super::super::apply(&DAEMON_SET, None, manifest, "ds-apply", super::now()).unwrap_err();
         assert_eq!(error.to_string(), want);
     }
 }

@@ -4,11 +4,12 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::super::fields_of::fields_of;
+use super::super::ownership::own_part;
 use super::super::remove::remove;
-use super::super::schema::Shape;
-use super::super::{Attempt, FieldSet, ManagedFields, Manager, Manifest, own_part, owned_by};
+use super::super::{
+    Attempt, DAEMON_SET, FieldPath, FieldSet, ManagedFields, Manager, Manifest, PathStep, owned_by,
+};
 use super::{apply, defaulted, now, served, updated_by};
-use daemonset::model::{FieldPath, PathStep};
 use testkit::manifests;
 use testkit::random::Random;
 
@@ -73,7 +74,7 @@ fn owned_by_us(owners: &ManagedFields) -> FieldSet {
 }
 
 fn fields(object: &Value) -> FieldSet {
-    fields_of(Shape::daemon_set(), &own_part(object))
+    fields_of(DAEMON_SET.shape(), &own_part(object))
 }
 
 /// The list elements above a field.
@@ -101,7 +102,7 @@ proptest! {
         let (live, applied) = history_of(seed, |it| it);
         let defaults = defaulted(&applied);
         let manifest = Manifest { applied: &applied, defaulted: &defaults };
-        let attempt = Attempt::new(live.as_ref(), manifest, "ds-apply", now()).unwrap();
+        let attempt = Attempt::new(&DAEMON_SET, live.as_ref(), manifest, "ds-apply", now()).unwrap();
         let settling = attempt.under(attempt.owners()).settling();
         let sent = settling.map_or_else(|| applied.clone(), |settling| settling.applied);
         let once = served(live.as_ref(), &sent, "ds-apply");
@@ -172,7 +173,7 @@ proptest! {
     fn owned_fields_can_be_applied_again_and_change_nothing(seed: u64) {
         let (live, applied) = history(seed);
         let served = served(live.as_ref(), &applied, "ds-apply");
-        let owned = owned_by(&served, "ds-apply").unwrap().unwrap();
+        let owned = owned_by(&DAEMON_SET, &served, "ds-apply").unwrap().unwrap();
         let again = apply(Some(&served), &owned, "ds-apply");
         prop_assert_eq!(&again.conflicts, &[]);
         prop_assert_eq!(defaulted(&again.object)["spec"].clone(), served["spec"].clone());
@@ -183,7 +184,7 @@ proptest! {
         let lost = before.difference(&after).paths();
         prop_assert!(!lost.iter().any(|path| there.has(path)), "no longer owned: {lost:?}");
         prop_assert_eq!(after.difference(&before).paths(), vec![], "owned too");
-        prop_assert_eq!(owned_by(&served, "nobody").unwrap(), None);
+        prop_assert_eq!(owned_by(&DAEMON_SET, &served, "nobody").unwrap(), None);
     }
 
     #[test]
@@ -195,7 +196,7 @@ proptest! {
         if leftovers.has(&FieldPath([&pod[..], &[PathStep::field("serviceAccountName")]].concat())) {
             leftovers.insert(&[&pod[..], &[PathStep::field("serviceAccount")]].concat());
         }
-        let shape = Shape::daemon_set();
+        let shape = DAEMON_SET.shape();
         let rest = remove(shape, &merged.object, &leftovers);
         let of_spec = |object: &Value| defaulted(object)["spec"].clone();
         prop_assert_eq!(of_spec(&rest), of_spec(&applied), "without {:?}", leftovers);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{LAST_APPLIED_ANNOTATION, ManagedFields, ownership};
+use super::super::{DAEMON_SET, LAST_APPLIED_ANNOTATION, ManagedFields, ownership};
 use super::{apply, defaulted, now};
 
 fn entry(manager: &str, operation: &str, version: &str, fields: &[&str]) -> Value {
@@ -70,7 +70,7 @@ fn forcing_conflicts_includes_managers_that_apply() {
         entry("ds-apply", "Apply", "apps/v1", &["a", "b"]),
         entry("helm", "Apply", "apps/v1", &["c"]),
     ]);
-    assert_eq!(of(&before).transferred(&["argocd"], "ds-apply").to_value(), after);
+    assert_eq!(of(&before).transferred(&DAEMON_SET, &["argocd"], "ds-apply").to_value(), after);
 }
 
 fn daemon_set(env: &[&str]) -> Value {
@@ -103,7 +103,7 @@ fn after_the_migration_fields_not_in_git_are_removed() {
     };
     assert_eq!(left(&live), [last, env.to_owned()]);
 
-    let owners = ownership(&live, now()).unwrap();
+    let owners = ownership(&DAEMON_SET, &live, now()).unwrap();
     assert_eq!(owners.client_side_appliers(), ["before-first-apply"]);
     let migrated = owners.migrated(&owners.client_side_appliers(), "ds-apply");
     live["metadata"]["managedFields"] = migrated.to_value();

@@ -3,62 +3,9 @@
 
 use std::collections::HashMap;
 
+use super::judged_fields::{JudgedFields, NodeFingerprint};
 use super::{Placement, Rules};
-use crate::model::{Node, PodPlacement, Taint};
-
-/// The fields of nodes, in addition to taints, that templates use.
-#[derive(Clone, Debug, Default)]
-pub(super) struct JudgedFields<'a> {
-    /// Label keys, sorted.
-    labels: Vec<&'a str>,
-    /// Node names, sorted.
-    names: Vec<&'a str>,
-}
-
-impl<'a> JudgedFields<'a> {
-    pub(super) fn new(mut labels: Vec<&'a str>, mut names: Vec<&'a str>) -> Self {
-        for words in [&mut labels, &mut names] {
-            words.sort_unstable();
-            words.dedup();
-        }
-        Self { labels, names }
-    }
-
-    /// Whether only taints are used.
-    fn is_empty(&self) -> bool {
-        self.labels.is_empty() && self.names.is_empty()
-    }
-
-    /// Whether it contains all fields of `other`.
-    fn covers(&self, other: &JudgedFields<'_>) -> bool {
-        let holds =
-            |all: &[&str], some: &[&str]| some.iter().all(|it| all.binary_search(it).is_ok());
-        holds(&self.labels, &other.labels) && holds(&self.names, &other.names)
-    }
-
-    /// The values of the fields on a node. Nodes with equal fingerprints are in one class.
-    fn look<'n>(&self, node: &'n Node) -> NodeFingerprint<'n> {
-        NodeFingerprint {
-            name: self.named(node),
-            labels: self.labels.iter().map(|key| node.labels.get(key)).collect(),
-            taints: &node.taints,
-        }
-    }
-
-    /// The node's name, if a template refers to it.
-    fn named<'n>(&self, node: &'n Node) -> Option<&'n str> {
-        let name = node.name.as_str();
-        self.names.binary_search(&name).is_ok().then_some(name)
-    }
-}
-
-/// The values of the fields on a node.
-#[derive(PartialEq, Eq, Hash)]
-struct NodeFingerprint<'n> {
-    name: Option<&'n str>,
-    labels: Vec<Option<&'n str>>,
-    taints: &'n [Taint],
-}
+use crate::model::{Node, PodPlacement};
 
 /// Evaluates templates on nodes, once per class of nodes that are equal for all of them: equal
 /// values of the labels that they use, equal taints, and equal name if a template refers to it.
@@ -83,10 +30,9 @@ impl<'a> Judge<'a> {
     pub fn new(nodes: &'a [Node], templates: impl IntoIterator<Item = &'a PodPlacement>) -> Self {
         let (mut labels, mut names) = (Vec::new(), Vec::new());
         for template in templates {
-            let JudgedFields { labels: of_labels, names: of_names } =
-                Rules::of(template).judged_fields;
-            labels.extend(of_labels);
-            names.extend(of_names);
+            let fields = Rules::of(template).judged_fields;
+            labels.extend(fields.labels);
+            names.extend(fields.names);
         }
         let judged_fields = JudgedFields::new(labels, names);
         let mut examples: Vec<&Node> = Vec::new();

@@ -1,7 +1,7 @@
 //! Pods and revisions of a deleted DaemonSet.
 
 use super::*;
-use crate::Propagation;
+use crate::verbs::Propagation;
 
 #[test]
 fn dependents_are_deleted_or_orphaned() {

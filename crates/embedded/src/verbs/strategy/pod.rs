@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{causes, immutable, wrong_type};
+use crate::store::LastSpec;
 use crate::verbs::metadata;
 use crate::{Cause, Kind, Status};
 
@@ -25,7 +25,7 @@ pub(super) fn default(pod: &mut Value) -> Result<(), Status> {
                 format!("{}: {problem}", path.strip_prefix("spec.template.").unwrap_or(path))
             })
             .collect();
-        wrong_type(Kind::Pod, &texts.join(", "))
+        Status::wrong_type(Kind::Pod, &texts.join(", "))
     })?;
     let mut spec = defaulted["spec"]["template"]["spec"].take();
     if let Some(fields) = spec.as_object_mut() {
@@ -152,16 +152,6 @@ fn quality(pod: &Value) -> &'static str {
     }
 }
 
-/// The result for the spec of the last new pod, without its affinity. The pods of a DaemonSet
-/// differ in nothing else, and there are thousands of them.
-#[derive(Debug, Default)]
-pub(crate) struct LastSpec {
-    /// The spec as written, and with its defaults.
-    defaulted: Option<(Value, Value)>,
-    /// A valid spec.
-    faultless: Option<Map<String, Value>>,
-}
-
 /// Like [`default`], for a new pod.
 pub(super) fn default_new(pod: &mut Value, last: &mut LastSpec) -> Result<(), Status> {
     let affinity = pod["spec"].as_object_mut().and_then(|spec| spec.remove("affinity"));
@@ -226,7 +216,7 @@ pub(super) fn check(pod: &Value, last: &mut LastSpec) -> Vec<Cause> {
         }
         error
     });
-    let mut causes = causes(&errors.collect::<Vec<_>>());
+    let mut causes = Cause::of_manifest(&errors.collect::<Vec<_>>());
     let policy = pod["spec"]["restartPolicy"].as_str().unwrap_or_default();
     if !["Always", "OnFailure", "Never"].contains(&policy) {
         causes.push(Cause {
@@ -281,8 +271,8 @@ pub(super) fn check_update(old: &Value, pod: &Value) -> Vec<Cause> {
         .flatten()
         .find(|(name, value)| before.get(name.as_str()) != Some(value));
     match changed {
-        Some((name, value)) => vec![immutable(&format!("spec.{name}"), value)],
-        None => vec![immutable("spec", &after)],
+        Some((name, value)) => vec![Cause::immutable(&format!("spec.{name}"), value)],
+        None => vec![Cause::immutable("spec", &after)],
     }
 }
 

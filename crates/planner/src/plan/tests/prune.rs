@@ -19,7 +19,7 @@ fn applied(name: &str, mark: Option<(&str, &str)>, manager: &str) -> (DaemonSet,
         object["metadata"]["annotations"] = json!(live.annotations);
     }
     let manifest = ssa::Manifest { applied: &object, defaulted: &object };
-    let merged = ssa::apply(None, manifest, manager, at(0)).unwrap();
+    let merged = ssa::apply(&ssa::DAEMON_SET, None, manifest, manager, at(0)).unwrap();
     object["metadata"]["managedFields"] = merged.managed_fields.to_value();
     live.raw = Arc::new(object);
     let pods = cluster.pods.into_iter().map(|mut pod| {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::watched::Watched;
 use crate::fixture::{AGENT, cluster};
 use crate::sandbox::Sandbox;
-use crate::watched::Watched;
 
 const HANG: Duration = Duration::from_mins(2);
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize as _;
 use serde_yaml::Value;
 
-use crate::pages::pages;
+use testkit::pages::pages;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

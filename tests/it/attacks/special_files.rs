@@ -5,9 +5,9 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use super::watched::Watched;
 use crate::fixture;
 use crate::sandbox::Sandbox;
-use crate::watched::Watched;
 
 const HANG: Duration = Duration::from_secs(30);
 

@@ -7,39 +7,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
 #![allow(clippy::print_stdout, reason = "it reports on standard output")]
 
-#[path = "../tests/simulation/bounded.rs"]
 mod bounded;
-#[path = "../tests/simulation/budget.rs"]
 mod budget;
-#[path = "../tests/simulation/changes.rs"]
 mod changes;
-#[path = "../tests/simulation/cluster.rs"]
 mod cluster;
-#[path = "../tests/simulation/dice.rs"]
 mod dice;
-#[path = "../tests/simulation/end.rs"]
 mod end;
-#[path = "../tests/simulation/external_actors.rs"]
 mod external_actors;
-#[path = "../tests/simulation/flights.rs"]
 mod flights;
-#[path = "../tests/simulation/laws.rs"]
 mod laws;
-#[path = "../tests/simulation/locks.rs"]
 mod locks;
-#[path = "../tests/simulation/objects.rs"]
 mod objects;
-#[path = "../tests/simulation/observations.rs"]
 mod observations;
-#[path = "../tests/simulation/reasons.rs"]
 mod reasons;
-#[path = "../tests/simulation/scenario.rs"]
 mod scenario;
-#[path = "../tests/simulation/shrink.rs"]
 mod shrink;
-#[path = "../tests/simulation/trial.rs"]
 mod trial;
-#[path = "../tests/simulation/upkeep.rs"]
 mod upkeep;
 
 use std::process::ExitCode;

@@ -1,11 +1,11 @@
-//! README.md and the pages of the guide, for the tests of several crates.
+//! README.md and the pages of the guide.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// README.md, then the pages of the guide by name; each with its text.
-pub(crate) fn pages() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+pub fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let guide = fs::read_dir(root.join("docs/src")).unwrap();
     let mut paths: Vec<PathBuf> = guide.map(|entry| entry.unwrap().path()).collect();
     paths.sort();

@@ -1,26 +1,17 @@
 //! Attacks by hostile manifests, repositories, recordings and servers, one module per class of
 //! attack. `docs/src/security.md` has a row for each.
 
-// Clippy's exception for tests (clippy.toml) covers only functions marked as tests, not helpers.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics")]
-
 mod broken_objects;
 mod embedded_repository;
 mod endless_answers;
 mod equal_names;
-#[path = "../it/fixture.rs"]
-mod fixture;
 mod hidden_kinds;
 mod large_recording;
 mod large_repository;
 mod loosened_policy;
-#[path = "../it/pages.rs"]
-mod pages;
 mod pipelines;
 mod recordings;
 mod records;
-#[path = "../it/sandbox.rs"]
-mod sandbox;
 mod saved_plans;
 mod special_files;
 mod supply_chain;
