@@ -11,3 +11,4 @@ pub mod plan;
 pub mod roll;
 pub mod rollback;
 pub mod rollout;
+pub mod words;

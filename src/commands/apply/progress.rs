@@ -20,6 +20,7 @@ use cluster::LockWait;
 use daemonset::model::{DaemonSetKey, NodeName};
 use planner::plan::{LockStanding, Reason};
 use planner::rollout::{Ending, Outcome, PauseReason, Report, RolledBack};
+use planner::words::count;
 use render::neutral;
 
 /// Seconds after which a line is printed even if only numbers have changed.
@@ -197,7 +198,7 @@ fn some_of(nodes_said: impl Iterator<Item = Vec<String>>) -> Vec<String> {
     let mut lines: Vec<String> =
         all.into_iter().flatten().map(|line| format!("  {line}")).collect();
     if more > 0 {
-        lines.push(format!("  and {} more", nodes(more)));
+        lines.push(format!("  and {} more", count(more, "node")));
     }
     lines
 }
@@ -232,10 +233,6 @@ fn ways(outcome: &Outcome, key: &DaemonSetKey) -> Vec<String> {
         | Outcome::LockLost
         | Outcome::Failed { .. } => Vec::new(),
     }
-}
-
-fn nodes(count: usize) -> String {
-    format!("{count} node{}", if count == 1 { "" } else { "s" })
 }
 
 /// The outcome of the process for the outcome of a rollout.

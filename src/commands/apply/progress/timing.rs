@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 
-use super::nodes;
 use planner::rollout::Replaced;
+use planner::words::count;
 
 /// Number of the slowest nodes that are listed.
 const NAMED: usize = 5;
@@ -30,7 +30,7 @@ pub(super) fn words(replaced: &[Replaced]) -> Vec<String> {
             .collect();
     };
     let median = seconds[seconds.len() / 2];
-    let all = nodes(replaced.len());
+    let all = count(replaced.len(), "node");
     if fastest == last {
         return vec![format!("{all} replaced, each in {last}s")];
     }
