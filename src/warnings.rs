@@ -6,6 +6,7 @@ use std::fmt;
 use super::error::{WARNING, paragraph};
 use super::printer::Printer;
 use planner::plan::Warning;
+use planner::words;
 use source::{self, Renderer, Unrendered, Warning as Source};
 
 /// Warnings about parts of the source that were skipped; with `every_file`, also about folders that
@@ -71,11 +72,10 @@ fn source_warning(warning: &Source) -> Warning {
 fn unrendered(folder: &Unrendered, always: bool) -> Option<Warning> {
     let files = folder.files.iter();
     let count: usize = files.map(|file| manifest::count_daemon_sets(&file.bytes)).sum();
-    let found = match count {
-        0 if !always => return None,
-        1 => "1 DaemonSet".to_owned(),
-        count => format!("{count} DaemonSets"),
-    };
+    if count == 0 && !always {
+        return None;
+    }
+    let found = words::count(count, "DaemonSet");
     let render = folder.render_command();
     let or = match folder.renderer {
         Renderer::Helm => "",

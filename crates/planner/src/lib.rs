@@ -12,3 +12,4 @@ pub mod plan;
 pub mod roll;
 pub mod rollback;
 pub mod rollout;
+pub mod words;

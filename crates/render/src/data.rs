@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
-use super::Error;
-use super::neutral;
+use crate::error::Error;
+use crate::neutral;
 
 /// `document` as indented JSON, fields in the order of the type, with a line break at the end.
 ///

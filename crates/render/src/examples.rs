@@ -1,13 +1,11 @@
 //! Example plans of a fleet, for tests.
 
-mod past;
+pub(super) mod past;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
-
-pub(super) use past::{diff, drift, history};
 
 use daemonset::controller::placement::Obstacle;
 use daemonset::model::{DaemonSetKey, ManagedBy, MinReady, Ramp, RevisionNumber, RevisionRef};

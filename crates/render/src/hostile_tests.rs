@@ -6,10 +6,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::examples::{
-    change, diff, drift, explanation, guarded, history, plan, rollout, status, updated,
-};
-use super::{
+use crate::examples::past::{diff, drift, history};
+use crate::examples::{change, explanation, guarded, plan, rollout, status, updated};
+use crate::{
     HtmlOptions, MARKDOWN_LIMIT, MarkdownOptions, RolloutReport, TextOptions, diff_markdown,
     diff_text, drift_html, drift_markdown, drift_name, drift_text, explain_text, history_text,
     json, neutral, plan_html, plan_markdown, plan_name, plan_text, rollout_html, status_name,

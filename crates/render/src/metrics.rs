@@ -9,7 +9,8 @@ use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::{Error, neutral};
+use crate::error::Error;
+use crate::neutral;
 use planner::plan::{Counters, DriftTotals, Measured, RolloutState};
 
 /// `measured` as OpenMetrics, in the same order; `now` is when the run succeeded.

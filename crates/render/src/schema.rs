@@ -3,7 +3,8 @@
 
 use schemars::generate::SchemaSettings;
 
-use super::{Error, json};
+use crate::data::json;
+use crate::error::Error;
 use daemonset::model::{Faults, RolloutPolicy};
 use planner::plan::{Diff, Drift, Explanation, History, Plan, Status};
 
@@ -76,8 +77,8 @@ pub fn schema(document: Document) -> Result<String, Error> {
 mod tests {
     use serde_json::Value;
 
-    use super::super::examples;
     use super::*;
+    use crate::examples::{self, past};
 
     #[test]
     fn examples_fit_their_schemas_and_only_those() {
@@ -86,9 +87,9 @@ mod tests {
             (Document::Plan, json(&examples::guarded()).unwrap()),
             (Document::Status, json(&examples::status()).unwrap()),
             (Document::Explanation, json(&examples::explanation()).unwrap()),
-            (Document::History, json(&examples::history()).unwrap()),
-            (Document::Diff, json(&examples::diff()).unwrap()),
-            (Document::Drift, json(&examples::drift()).unwrap()),
+            (Document::History, json(&past::history()).unwrap()),
+            (Document::Diff, json(&past::diff()).unwrap()),
+            (Document::Drift, json(&past::drift()).unwrap()),
         ];
         for document in Document::ALL {
             let schema: Value = serde_json::from_str(&schema(document).unwrap()).unwrap();

@@ -20,6 +20,7 @@ use cluster::LockWait;
 use daemonset::model::{DaemonSetKey, NodeName};
 use planner::plan::{LockStanding, Reason};
 use planner::rollout::{Ending, Outcome, PauseReason, Report, RolledBack};
+use planner::words::count;
 use render::neutral;
 
 /// Seconds after which a line is printed even if only numbers have changed.
@@ -186,7 +187,7 @@ fn some_of(details: impl Iterator<Item = Vec<String>>) -> Vec<String> {
     let mut lines: Vec<String> =
         all.into_iter().flatten().map(|line| format!("  {line}")).collect();
     if more > 0 {
-        lines.push(format!("  and {} more", timing::nodes(more)));
+        lines.push(format!("  and {} more", count(more, "node")));
     }
     lines
 }

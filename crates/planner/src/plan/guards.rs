@@ -10,6 +10,7 @@ use super::document::{Change, DaemonSetPlan, FieldOwner, Guard, GuardCode, Strat
 use super::git_ops::{self, GitOps};
 use super::health::ailments;
 use super::reason::Reason;
+use crate::words::agree;
 use daemonset::model::{DaemonSet, DaemonSetKey, DesiredDaemonSet, NodeName, Snapshot};
 
 /// Simultaneous evictions allowed without a guard under `OnDelete`, which has no budget.
@@ -233,7 +234,7 @@ fn deadlock(
          the plan does not fix them ({}); {waiting} outdated {} indefinitely. Fix these nodes \
          first, or roll back to a template that works on them",
         why_unavailable(daemon_set_view, holders),
-        if waiting == 1 { "pod waits" } else { "pods wait" }
+        agree(waiting, "pod waits", "pods wait")
     );
     Some(plan.guard(GuardCode::Deadlock, message, Some(ALLOW_DEADLOCK), holders.to_vec()))
 }

@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 
 use super::daemon_set_view::DaemonSetView;
 use super::document::{Action, Change, DaemonSetPlan, Strategy, Warning};
+use crate::words::{agree, count};
 use daemonset::model::{
     ClusterInfo, DaemonSet, ManagedBy, Namespace, NamespaceName, NodeName, Pod, Snapshot,
     TEMPLATE_GENERATION_LABEL,
@@ -124,7 +125,7 @@ fn about_pods(
     if !daemon_set_view.pods.released.is_empty() {
         let message = format!(
             "{key} releases {} that no longer match its selector; they keep running",
-            pods(daemon_set_view.pods.released.len())
+            count(daemon_set_view.pods.released.len(), "pod")
         );
         warn("releasesPods", message, nodes_of(&daemon_set_view.pods.released));
     }
@@ -134,14 +135,11 @@ fn about_pods(
     let old: Vec<&Pod> = daemon_set_view.counted_as_updated().collect();
     if !old.is_empty() {
         let message = format!(
-            "{} from another template, but the built-in controller counts them as updated by \
+            "{} {} from another template, but the built-in controller counts them as updated by \
              their label {TEMPLATE_GENERATION_LABEL}: it does not replace them, and `kubectl \
              rollout status` does not wait for them",
-            if old.len() == 1 {
-                "1 pod comes".to_owned()
-            } else {
-                format!("{} pods come", old.len())
-            },
+            count(old.len(), "pod"),
+            agree(old.len(), "comes", "come")
         );
         warn("countedAsUpdated", message, nodes_of(&old));
     }
@@ -197,7 +195,7 @@ pub(super) fn creates_at_once(plan: &DaemonSetPlan) -> Option<Warning> {
     if few || paces_itself {
         return None;
     }
-    let pods = pods(nodes.len());
+    let pods = count(nodes.len(), "pod");
     let message = if is_new {
         format!("{pods} are created at once: the DaemonSet controller creates pods without a limit")
     } else {
@@ -244,12 +242,8 @@ fn conflict_words(namespace: &NamespaceName, conflict: &Conflict<'_>) -> String 
     }
 }
 
-fn pods(count: usize) -> String {
-    if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") }
-}
-
-fn orphans(count: usize) -> String {
-    format!("{} that match its selector and have no owner", pods(count))
+fn orphans(pods: usize) -> String {
+    format!("{} that match its selector and have no owner", count(pods, "pod"))
 }
 
 fn nodes_of(pods: &[&Pod]) -> Vec<NodeName> {

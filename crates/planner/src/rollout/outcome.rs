@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::event::Failure;
 use crate::plan::{Age, Reason};
+use crate::words::count;
 use daemonset::model::{NodeName, PodName, RevisionName, RevisionNumber, Uid};
 
 /// The result of a run.
@@ -341,7 +342,7 @@ impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed { failed, not_aborted } => {
-                write!(f, "new pods failed on {}", Nodes(failed.len()))?;
+                write!(f, "new pods failed on {}", count(failed.len(), "node"))?;
                 not_aborted.iter().try_for_each(|why| write!(f, "; not aborted: {why}"))
             }
             Self::BudgetTaken { unavailable, allowed, seconds } => write!(
@@ -353,14 +354,14 @@ impl fmt::Display for PauseReason {
             Self::OldPodsRemain { nodes, seconds } => write!(
                 f,
                 "outdated pods are Ready on {} that cannot be reached, for {}",
-                Nodes(nodes.len()),
+                count(nodes.len(), "node"),
                 Age(*seconds)
             ),
             Self::ControllerStalled { step, seconds } => {
                 write!(f, "the DaemonSet controller {step}, for {}", Age(*seconds))
             }
             Self::NotCreated { nodes, seconds, message } => {
-                let (nodes, age) = (Nodes(nodes.len()), Age(*seconds));
+                let (nodes, age) = (count(nodes.len(), "node"), Age(*seconds));
                 write!(f, "pods of {nodes} could not be created for {age}")?;
                 message.iter().try_for_each(|message| write!(f, ": {message}"))
             }
@@ -449,14 +450,15 @@ impl fmt::Display for Outcome {
                 match failed.len() {
                     0 => write!(f, "aborted: new pods failed in an earlier run; {to} is live")?,
                     nodes => {
-                        write!(f, "aborted: new pods failed on {}; {to} is live", Nodes(nodes))?;
+                        let nodes = count(nodes, "node");
+                        write!(f, "aborted: new pods failed on {nodes}; {to} is live")?;
                     }
                 }
                 match rolled_back {
                     None => Ok(()),
                     Some(RolledBack::Fully) => f.write_str(", and all pods were rolled back"),
                     Some(RolledBack::Failed(failed)) => {
-                        write!(f, ", but rolling back failed on {}", Nodes(failed.len()))
+                        write!(f, ", but rolling back failed on {}", count(failed.len(), "node"))
                     }
                     Some(RolledBack::Stopped(why)) => {
                         write!(f, ", but rolling back stopped: {why}")
@@ -473,14 +475,5 @@ impl fmt::Display for Outcome {
             Self::LockLost => f.write_str("another run took the lock"),
             Self::Failed { request, failure } => write!(f, "{request}: {failure}"),
         }
-    }
-}
-
-/// `1 node`, `2 nodes`.
-struct Nodes(usize);
-
-impl fmt::Display for Nodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} node{}", self.0, if self.0 == 1 { "" } else { "s" })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{change, node, outdated, plan};
+use crate::examples::{change, node, outdated, plan, wrong_disk};
 use daemonset::model::{RevisionNumber, RevisionRef};
 use planner::plan::{
     Action, ApiVersion, Change, Classified, DaemonSetDiff, DaemonSetDrift, DaemonSetHistory,
@@ -200,7 +200,7 @@ fn edited() -> Vec<Deviation> {
         Deviation::NotObserved { generation: 9, observed_generation: 8 },
         Deviation::StatusDisagrees { nodes: deviates(outdated(7)) },
         Deviation::RunsWhereNoneMayStart {
-            nodes: deviates(Reason::Misscheduled { obstacle: super::wrong_disk("hdd") }),
+            nodes: deviates(Reason::Misscheduled { obstacle: wrong_disk("hdd") }),
         },
         Deviation::NamespaceNodeSelector {
             annotation: "openshift.io/node-selector".into(),

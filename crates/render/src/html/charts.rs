@@ -6,6 +6,8 @@
 use std::fmt::Write as _;
 
 use super::markup::Html;
+use crate::view::BudgetUse;
+use planner::words::count;
 
 /// Width of a chart, in SVG units; the page stretches it.
 const WIDTH: f64 = 960.0;
@@ -23,10 +25,10 @@ const TALLEST_ROW: f64 = 9.0;
 const ROWS: f64 = 320.0;
 
 /// A bar chart of waves in sequence: the nodes replaced at once in each round.
-pub(super) fn rounds(name: &str, waves: &[Vec<u32>]) -> Html {
-    let total = waves.iter().map(Vec::len).sum::<usize>().max(1);
+pub(super) fn rounds(name: &str, waves: &[&[u32]]) -> Html {
+    let total = waves.iter().map(|rounds| rounds.len()).sum::<usize>().max(1);
     let total = u32::try_from(total).unwrap_or(u32::MAX);
-    let most = waves.iter().flatten().copied().max().unwrap_or(1);
+    let most = waves.iter().copied().flatten().copied().max().unwrap_or(1);
     let scale = Scale { most_x: f64::from(total), most_y: f64::from(most) };
     let (mut bars, mut cuts, mut begun) = (String::new(), String::new(), 0);
     for wave in waves {
@@ -45,29 +47,17 @@ pub(super) fn rounds(name: &str, waves: &[Vec<u32>]) -> Html {
             let _ = write!(cuts, "M{x:.1} {ABOVE}V{:.1}", ABOVE + HEIGHT);
         }
     }
-    let unit = if total == 1 { "round" } else { "rounds" };
     let labels = [
         label(LEFT - 6.0, scale.y(f64::from(most)) + 4.0, "end", &most.to_string()),
         label(LEFT - 6.0, scale.y(0.0), "end", "0"),
-        label(WIDTH, ABOVE + HEIGHT + 16.0, "end", &format!("{total} {unit}")),
+        label(WIDTH, ABOVE + HEIGHT + 16.0, "end", &count(total, "round")),
     ];
     let drawn = [path("fill", &bars), path("cut", &cuts), scale.frame()];
     svg(name, HEIGHT, drawn.into_iter().chain(labels).collect())
 }
 
-/// Nodes without an available pod at one time, and the allowed number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Use {
-    /// Seconds since the beginning.
-    pub at: u32,
-    pub unavailable: u32,
-    pub allowed: u32,
-    /// The wave in progress.
-    pub wave: Option<u32>,
-}
-
 /// A chart of the use of the budget until `end`, in seconds.
-pub(super) fn usage(name: &str, uses: &[Use], end: u32) -> Html {
+pub(super) fn usage(name: &str, uses: &[BudgetUse], end: u32) -> Html {
     let most = uses.iter().map(|it| it.unavailable.max(it.allowed)).max().unwrap_or(1).max(1);
     let scale = Scale { most_x: f64::from(end.max(1)), most_y: f64::from(most) };
     let allowed = uses.iter().map(|it| it.allowed).max().unwrap_or_default();
@@ -89,7 +79,7 @@ pub(super) fn usage(name: &str, uses: &[Use], end: u32) -> Html {
 }
 
 /// Marks at the start of each wave except the first.
-fn waves(scale: Scale, uses: &[Use]) -> Vec<Html> {
+fn waves(scale: Scale, uses: &[BudgetUse]) -> Vec<Html> {
     let begun = uses.windows(2).filter_map(|pair| {
         let [before, now] = pair else { return None };
         now.wave.filter(|wave| before.wave.is_some_and(|before| before < *wave)).zip(Some(now.at))
@@ -103,9 +93,9 @@ fn waves(scale: Scale, uses: &[Use]) -> Vec<Html> {
 }
 
 /// At most one value per pixel: the one with the most unavailable nodes.
-fn thinned(uses: &[Use], end: u32) -> Vec<Use> {
+fn thinned(uses: &[BudgetUse], end: u32) -> Vec<BudgetUse> {
     const PIXELS: u64 = 1_800;
-    let pixel = |it: &Use| u64::from(it.at) * PIXELS / u64::from(end.max(1));
+    let pixel = |it: &BudgetUse| u64::from(it.at) * PIXELS / u64::from(end.max(1));
     let pixels = uses.chunk_by(|a, b| pixel(a) == pixel(b));
     let shown = pixels.flat_map(|some| {
         let highest = some.iter().copied().max_by_key(|it| it.unavailable);
@@ -126,9 +116,9 @@ pub(super) struct Span {
 
 /// A bar for each node, in the order of their beginnings.
 pub(super) fn spans(name: &str, spans: &[Span], end: u32) -> Html {
-    let count = u32::try_from(spans.len()).unwrap_or(u32::MAX).max(1);
-    let row = (ROWS / f64::from(count)).min(TALLEST_ROW);
-    let height = row * f64::from(count);
+    let bars = u32::try_from(spans.len()).unwrap_or(u32::MAX).max(1);
+    let row = (ROWS / f64::from(bars)).min(TALLEST_ROW);
+    let height = row * f64::from(bars);
     let scale = Scale { most_x: f64::from(end.max(1)), most_y: 1.0 };
     let thickness = if row > 3.0 { row - 1.0 } else { row };
     let (mut well, mut failed) = (String::new(), String::new());
@@ -183,7 +173,7 @@ impl Scale {
     }
 
     /// A line that keeps each value until the next.
-    fn steps(self, uses: &[Use], value: fn(&Use) -> u32, end: u32) -> String {
+    fn steps(self, uses: &[BudgetUse], value: fn(&BudgetUse) -> u32, end: u32) -> String {
         let first = uses.first().map_or(0, value);
         let mut line = format!("M{LEFT} {:.1}", self.y(f64::from(first)));
         for it in uses {
@@ -260,18 +250,18 @@ mod tests {
 
     #[test]
     fn the_highest_value_of_a_pixel_is_kept() {
-        let at = |at, unavailable| Use { at, unavailable, allowed: 9, wave: None };
+        let at = |at, unavailable| BudgetUse { at, unavailable, allowed: 9, wave: None };
         let uses = [at(0, 1), at(1, 7), at(2, 3), at(40_000, 2)];
         assert_eq!(thinned(&uses, 90_000), [at(1, 7), at(2, 3), at(40_000, 2)]);
     }
 
     #[test]
     fn a_last_round_is_lower_and_thin_rounds_are_one_bar() {
-        let drawn = rounds("r", &[vec![2, 2, 1]]);
+        let drawn = rounds("r", &[&[2, 2, 1]]);
         assert_eq!(drawn.as_str().matches('z').count(), 3, "{drawn:?}");
-        let drawn = rounds("r", &[vec![1; 5_000]]);
+        let drawn = rounds("r", &[&vec![1; 5_000]]);
         assert_eq!(drawn.as_str().matches('z').count(), 1, "{drawn:?}");
-        let nothing = rounds("r", &[Vec::new()]);
+        let nothing = rounds("r", &[&[]]);
         assert_eq!(nothing.as_str().matches('z').count(), 0, "{nothing:?}");
     }
 

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 
 use serde::{Serialize, Serializer};
 
-use crate::neutral;
+use crate::{escape, neutral};
 
 /// Well-formed HTML: every text in it is escaped, every element closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,9 +14,7 @@ pub(super) struct Html(String);
 impl Html {
     /// `text` as text, and nothing else.
     pub(super) fn text(text: impl Display) -> Self {
-        let mut html = Self::default();
-        html.push_escaped(&neutral::line(&text.to_string()));
-        html
+        Self(escape::html(&neutral::line(&text.to_string())))
     }
 
     /// An element without attributes around `content`.
@@ -37,9 +35,7 @@ impl Html {
     ) -> Self {
         let mut html = Self(format!("<{tag}"));
         for (name, value) in attributes {
-            let _ = write!(html.0, " {name}=\"");
-            html.push_escaped(&neutral::line(value));
-            html.0.push('"');
+            let _ = write!(html.0, " {name}=\"{}\"", Self::text(value).0);
         }
         html.0.push('>');
         html.0.push_str(&content.into().0);
@@ -55,19 +51,6 @@ impl Html {
     /// The markup as text.
     pub(super) fn as_str(&self) -> &str {
         &self.0
-    }
-
-    fn push_escaped(&mut self, text: &str) {
-        for c in text.chars() {
-            match c {
-                '&' => self.0.push_str("&amp;"),
-                '<' => self.0.push_str("&lt;"),
-                '>' => self.0.push_str("&gt;"),
-                '"' => self.0.push_str("&quot;"),
-                '\'' => self.0.push_str("&#39;"),
-                c => self.0.push(c),
-            }
-        }
     }
 }
 
@@ -122,18 +105,7 @@ impl Serialize for Text {
 
 /// `data` as JSON that can be embedded in a `<script>`: it contains no tag and no comment.
 pub(super) fn embedded(data: &impl Serialize) -> serde_json::Result<String> {
-    let json = serde_json::to_string(data)?;
-    // JSON has these characters only inside of strings.
-    let mut safe = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '<' => safe.push_str("\\u003c"),
-            '>' => safe.push_str("\\u003e"),
-            '&' => safe.push_str("\\u0026"),
-            c => safe.push(c),
-        }
-    }
-    Ok(safe)
+    Ok(escape::json_in_script(&serde_json::to_string(data)?))
 }
 
 #[cfg(test)]

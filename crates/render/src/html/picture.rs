@@ -3,13 +3,12 @@
 //! referenced by index, so that the data of a large fleet stays small.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt::Display;
 
 use serde::Serialize;
 
 use super::markup::Text;
-use crate::ranges::natural_order;
-use daemonset::model::{Node, NodeName};
+use crate::view::natural_order;
+use daemonset::model::Node;
 
 /// Labels with more values than this do not group nodes.
 const MOST_VALUES: usize = 40;
@@ -113,78 +112,67 @@ struct Rows {
     seconds: Vec<i64>,
 }
 
-/// The row of one node.
-pub(super) struct Row<'a> {
-    pub node: &'a NodeName,
-    /// Index in the kinds.
-    pub kind: usize,
+/// The row of one node; `S` is its state.
+pub(super) struct Row<'a, S> {
+    pub node: &'a str,
+    pub state: S,
     pub wave: Option<u32>,
     pub seconds: Option<i64>,
     pub why: String,
 }
 
-/// Collects the data of a picture.
-#[derive(Debug)]
-pub(super) struct Gathering {
-    picture: Picture,
-    places: HashMap<NodeName, u32>,
-    whys: BTreeMap<String, u32>,
-}
-
-impl Gathering {
-    /// Starts with the nodes of this fleet and those in `also`, which may no longer exist.
-    pub(super) fn of<'a>(
-        fleet: &'a [Node],
-        also: impl Iterator<Item = &'a NodeName>,
-        kinds: &[Kind],
+impl Picture {
+    /// The picture of the fleet with the rows of each DaemonSet. Rows in the last state, "nothing to
+    /// show", only name their node. Nodes in the rows may no longer exist.
+    pub(super) fn of<S: Copy + PartialEq>(
+        fleet: &[Node],
+        (states, kind): (&[S], fn(S) -> Kind),
         heads: Heads,
+        sets: &[(&str, Vec<Row<'_, S>>)],
     ) -> Self {
-        let names: BTreeSet<&NodeName> = fleet.iter().map(|node| &node.name).chain(also).collect();
-        let mut names: Vec<&NodeName> = names.into_iter().collect();
-        names.sort_by(|a, b| natural_order(a.as_ref(), b.as_ref()));
-        let places = (0..).zip(&names).map(|(place, name)| ((*name).clone(), place)).collect();
-        let picture = Picture {
+        let in_fleet = fleet.iter().map(|node| node.name.as_ref());
+        let in_rows = sets.iter().flat_map(|(_, rows)| rows).map(|row| row.node);
+        let names: BTreeSet<&str> = in_fleet.chain(in_rows).collect();
+        let mut names: Vec<&str> = names.into_iter().collect();
+        names.sort_by(|a, b| natural_order(a, b));
+        let places: HashMap<&str, u32> = names.iter().copied().zip(0..).collect();
+        let (mut whys, mut rows) = (Numbered::default(), Rows::default());
+        for (set, (_, of_set)) in sets.iter().enumerate() {
+            for row in of_set.iter().filter(|row| Some(&row.state) != states.last()) {
+                let kind = states.iter().position(|it| *it == row.state).unwrap_or_default();
+                rows.set.push(index(set));
+                rows.node.push(places.get(row.node).copied().unwrap_or_default());
+                rows.kind.push(index(kind));
+                rows.wave.push(row.wave.unwrap_or_default());
+                rows.seconds.push(row.seconds.unwrap_or(-1));
+                rows.why.push(whys.number(&row.why));
+            }
+        }
+        Self {
             nodes: names.iter().map(Text::of).collect(),
             groupings: groupings(fleet, &places),
-            kinds: kinds.to_vec(),
+            kinds: states.iter().map(|state| kind(*state)).collect(),
             heads,
-            sets: Vec::new(),
-            whys: Vec::new(),
-            rows: Rows::default(),
-        };
-        Self { picture, places, whys: BTreeMap::new() }
-    }
-
-    /// Adds the rows of one DaemonSet.
-    pub(super) fn add<'a>(&mut self, set: impl Display, rows: impl Iterator<Item = Row<'a>>) {
-        let place = index(self.picture.sets.len());
-        self.picture.sets.push(Text::of(set));
-        for Row { node, kind, wave, seconds, why } in rows {
-            let Some(&node) = self.places.get(node) else { continue };
-            let why = self.why(why);
-            let columns = &mut self.picture.rows;
-            columns.set.push(place);
-            columns.node.push(node);
-            columns.kind.push(index(kind));
-            columns.wave.push(wave.unwrap_or_default());
-            columns.seconds.push(seconds.unwrap_or(-1));
-            columns.why.push(why);
+            sets: sets.iter().map(|(set, _)| Text::of(set)).collect(),
+            whys: whys.texts,
+            rows,
         }
     }
+}
 
-    fn why(&mut self, why: String) -> u32 {
-        if let Some(known) = self.whys.get(&why) {
-            return *known;
-        }
-        let place = index(self.picture.whys.len());
-        self.picture.whys.push(Text::of(&why));
-        self.whys.insert(why, place);
-        place
-    }
+/// Texts, each once, in the order in which they were first asked for.
+#[derive(Default)]
+struct Numbered<'a> {
+    texts: Vec<Text>,
+    numbers: HashMap<&'a str, u32>,
+}
 
-    /// The whole picture.
-    pub(super) fn whole(self) -> Picture {
-        self.picture
+impl<'a> Numbered<'a> {
+    fn number(&mut self, text: &'a str) -> u32 {
+        *self.numbers.entry(text).or_insert_with(|| {
+            self.texts.push(Text::of(text));
+            index(self.texts.len() - 1)
+        })
     }
 }
 
@@ -193,7 +181,7 @@ fn index(place: usize) -> u32 {
 }
 
 /// The labels that group nodes: the common ones first, then by name.
-fn groupings(fleet: &[Node], places: &HashMap<NodeName, u32>) -> Vec<Grouping> {
+fn groupings(fleet: &[Node], places: &HashMap<&str, u32>) -> Vec<Grouping> {
     let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (key, value) in fleet.iter().flat_map(|node| node.labels.iter()) {
         let known = values.entry(key).or_default();
@@ -215,7 +203,7 @@ fn grouping(
     key: &str,
     values: BTreeSet<&str>,
     fleet: &[Node],
-    places: &HashMap<NodeName, u32>,
+    places: &HashMap<&str, u32>,
 ) -> Grouping {
     let mut values: Vec<&str> = values.into_iter().collect();
     values.sort_by(|a, b| natural_order(a, b));
@@ -223,7 +211,7 @@ fn grouping(
     let mut of = vec![-1; places.len()];
     for node in fleet {
         let value = node.labels.get(key).and_then(|value| by_value.get(value));
-        let place = places.get(&node.name).and_then(|place| usize::try_from(*place).ok());
+        let place = places.get(node.name.as_str()).and_then(|place| usize::try_from(*place).ok());
         if let (Some(value), Some(slot)) = (value, place.and_then(|place| of.get_mut(place))) {
             *slot = *value;
         }
@@ -237,6 +225,16 @@ mod tests {
 
     use super::*;
     use daemonset::model::NodeReadiness;
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Case {
+        Bad,
+        Idle,
+    }
+
+    fn kind(_: Case) -> Kind {
+        Kind { words: "", symbol: "", shape: Shape::Dot, tone: Tone::Grey }
+    }
 
     fn node(number: usize, labels: &[(&str, &str)]) -> Node {
         Node {
@@ -262,8 +260,8 @@ mod tests {
                 node(n, &labels.into_iter().chain(zone).collect::<Vec<_>>())
             })
             .collect();
-        let gathered = Gathering::of(&fleet, std::iter::empty(), &[], Heads::default());
-        let [zone, pool] = &gathered.picture.groupings[..] else { panic!("{gathered:?}") };
+        let picture = Picture::of::<Case>(&fleet, (&[], kind), Heads::default(), &[]);
+        let [zone, pool] = &picture.groupings[..] else { panic!("{picture:?}") };
         assert_eq!(json!(zone.values), json!(["a9", "a10", "b"]));
         assert_eq!(zone.of[..4], [-1, 1, 0, 2]);
         assert_eq!((json!(pool.name), pool.of[8], pool.of[9]), (json!("pool"), 1, 0));
@@ -271,16 +269,22 @@ mod tests {
 
     #[test]
     fn repeated_reasons_are_written_once() {
-        let gone = NodeName::from("gone");
         let fleet = [node(10, &[]), node(9, &[])];
-        let mut gathered = Gathering::of(&fleet, [&gone].into_iter(), &[], Heads::default());
-        let row =
-            |node, why: &str| Row { node, kind: 1, wave: None, seconds: None, why: why.into() };
-        let names = [&fleet[0].name, &gone, &fleet[1].name];
-        gathered.add("a/b", names.into_iter().map(|name| row(name, "same")));
-        gathered.add("a/c", [row(&gone, "other")].into_iter());
-        let picture = serde_json::to_value(gathered.whole()).unwrap();
-        assert_eq!(picture["nodes"], json!(["gone", "n-9", "n-10"]));
+        let row = |node, state, why: &str| Row {
+            node,
+            state,
+            wave: None,
+            seconds: None,
+            why: why.into(),
+        };
+        let names = ["n-10", "gone", "n-9"];
+        let same = names.map(|name| row(name, Case::Bad, "same"));
+        let others = vec![row("gone", Case::Bad, "other"), row("n-11", Case::Idle, "idle")];
+        let sets = [("a/b", Vec::from(same)), ("a/c", others)];
+        let states = [Case::Bad, Case::Idle];
+        let picture = Picture::of(&fleet, (&states, kind), Heads::default(), &sets);
+        let picture = serde_json::to_value(picture).unwrap();
+        assert_eq!(picture["nodes"], json!(["gone", "n-9", "n-10", "n-11"]));
         assert_eq!(picture["whys"], json!(["same", "other"]));
         assert_eq!(picture["rows"]["node"], json!([2, 0, 1, 0]));
         assert_eq!(picture["rows"]["why"], json!([0, 0, 0, 1]));

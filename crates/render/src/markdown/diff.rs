@@ -1,13 +1,15 @@
 //! The diff of the live objects against the target as Markdown, collapsed by object.
 
+use super::comment::{MARKDOWN_LIMIT, MarkdownOptions, document};
 use super::fields::{Depth, fields};
-use super::fit::{LengthVariants, fit};
-use super::plan::{from, reported_warnings, seen};
-use super::{MARKDOWN_LIMIT, MarkdownOptions, document, fence, folded, html_code};
-use crate::TextOptions;
-use crate::diff;
-use crate::page::count;
+use super::fit::{LengthVariants, fitted};
+use super::markup::{fence, folded, html_code};
+use super::notices;
+use super::origin::compared;
+use crate::text::{self, TextOptions};
+use crate::view::{Notice, Origin};
 use planner::plan::{Change, DaemonSetDiff, Diff};
+use planner::words::count;
 
 /// Length reserved for everything except the diffs.
 const BESIDES: usize = 6_000;
@@ -26,15 +28,14 @@ pub fn diff_markdown(diff: &Diff, options: &MarkdownOptions) -> String {
     if changed.is_empty() && warnings.is_empty() {
         return document(&blocks, &options.comment);
     }
-    let mut parts = vec![reported_warnings(warnings)];
+    let mut parts = vec![notices::warnings(&Notice::of_warnings(warnings))];
     parts.extend(changed.iter().map(|it| variants(it)));
-    let chosen = fit(&parts, MARKDOWN_LIMIT - BESIDES);
-    let left_out = chosen.iter().filter(|it| it.is_none()).count();
-    blocks.extend(chosen.into_iter().flatten().filter(|it| !it.is_empty()).map(str::to_owned));
-    if left_out > 0 {
-        blocks.push(format!("Diffs left out for length: {}.", count(left_out, "DaemonSet")));
+    let (shown, left_out) = fitted(&parts, MARKDOWN_LIMIT - BESIDES);
+    blocks.extend(shown);
+    if !left_out.is_empty() {
+        blocks.push(format!("Diffs left out for length: {}.", count(left_out.len(), "DaemonSet")));
     }
-    blocks.push(format!("{}; {}.", from(source), seen(cluster)));
+    blocks.push(compared(&Origin::of(source, cluster, daemon_sets.len())));
     document(&blocks, &options.comment)
 }
 
@@ -43,7 +44,7 @@ fn variants(diff: &DaemonSetDiff) -> LengthVariants {
     let summary = html_code(format!("{namespace}/{name}"));
     let summary = format!("{summary}: {}", count(changes.len(), "field"));
     let lines: Vec<String> =
-        diff::one_text(diff, TextOptions::default()).lines().map(str::to_owned).collect();
+        text::one_text(diff, TextOptions::default()).lines().map(str::to_owned).collect();
     let whole = folded(&summary, &fence("diff", &lines));
     let shorter = [Depth::Values, Depth::Paths, Depth::Counts];
     let shorter = shorter.map(|depth| folded(&summary, &fields(changes, None, depth).join("\n\n")));

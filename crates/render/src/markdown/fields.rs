@@ -2,22 +2,36 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{LONGEST, clipped, code, fence};
-use crate::page::count;
-use crate::values::{diff_lines, title};
-use planner::plan::{BaseChange, FieldChange};
+use super::comment::{MARKDOWN_LIMIT, MarkdownOptions};
+use super::fit::LengthVariants;
+use super::markup::{LONGEST, clipped, code, fence};
+use crate::view::{BaseChange, FieldChange, diff_lines, field_title};
+use planner::words::count;
 
-/// The level of detail of field changes.
+/// The level of detail of one DaemonSet, from the most to the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Values in full length.
+    /// Every node with its pods, and values in full length.
     Whole,
-    /// Values, long ones shortened.
+    /// Names of nodes in ranges, long values shortened.
     Values,
-    /// Its path, and whether it is added, removed or changed.
+    /// Names of nodes in ranges; fields by their paths, and whether they are added, removed or
+    /// changed.
     Paths,
-    /// No details: fields are counted by the object that they belong to.
+    /// Everything counted: fields by the object that they belong to.
     Counts,
+}
+
+impl Depth {
+    /// A text in each level to choose from, unless it is too long for any document.
+    pub(super) fn variants(
+        options: &MarkdownOptions,
+        text: impl Fn(Self) -> String,
+    ) -> LengthVariants {
+        let all = [Self::Whole, Self::Values, Self::Paths, Self::Counts];
+        let wanted = all.into_iter().skip(usize::from(!options.verbose));
+        wanted.map(text).filter(|text| text.len() < MARKDOWN_LIMIT).collect()
+    }
 }
 
 /// Number of path steps that identify the parent of a field:
@@ -76,7 +90,7 @@ pub(super) fn reported<'a>(
     let lines: Vec<String> = match depth {
         Depth::Whole => changes.flat_map(|change| diff_lines(change, true)).collect(),
         Depth::Values => changes.flat_map(|change| diff_lines(change, false)).collect(),
-        Depth::Paths => changes.map(|change| clipped(&title(change), LONGEST)).collect(),
+        Depth::Paths => changes.map(|change| clipped(&field_title(change), LONGEST)).collect(),
         Depth::Counts => return Some(format!("{heading}: {}", counts(changes))),
     };
     Some(format!("{heading}\n\n{}", fence("diff", &lines)))

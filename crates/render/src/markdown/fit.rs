@@ -6,11 +6,20 @@
 /// The variants of one part, from the longest to the shortest.
 pub(super) type LengthVariants = Vec<String>;
 
-/// The chosen variant of each part; `None` if not even the shortest one fits.
+/// The parts that say something, each in its chosen variant; and the positions of those that are
+/// left out, because not even their shortest variant fits.
+pub(super) fn fitted(parts: &[LengthVariants], room: usize) -> (Vec<String>, Vec<usize>) {
+    let chosen = fit(parts, room);
+    let left_out = (0..chosen.len()).filter(|part| chosen[*part].is_none()).collect();
+    let shown = chosen.into_iter().flatten().filter(|it| !it.is_empty());
+    (shown.map(str::to_owned).collect(), left_out)
+}
+
+/// The chosen variant of each part.
 ///
 /// First all parts get their shortest variant, in order; then, level by level, a longer one, in the
 /// same order. So no part shows values before all parts show names.
-pub(super) fn fit(parts: &[LengthVariants], room: usize) -> Vec<Option<&str>> {
+fn fit(parts: &[LengthVariants], room: usize) -> Vec<Option<&str>> {
     let mut left = room;
     let mut chosen: Vec<Option<&str>> = vec![None; parts.len()];
     let steps = parts.iter().map(Vec::len).max().unwrap_or(0);

@@ -2,49 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use super::{LONGEST_COUNTED, MarkdownOptions, clipped, code, counted, prose};
-use crate::nodes::{Group, groups};
-use crate::ranges::{fold, natural_order};
-use planner::plan::{Action, ActionTotals, DaemonSetPlan, NodePlan};
+use super::comment::MarkdownOptions;
+use super::fields::Depth;
+use super::markup::{LONGEST_COUNTED, clipped, code, counted, items, prose};
+use crate::view::{
+    Action, ActionTotals, DaemonSetView, NodeGroup, done, fold, natural_order, node_words,
+};
 
 /// Maximum number of zones that are named.
 const MOST_ZONES: usize = 8;
 /// Maximum number of groups that short variants list.
 const MOST_GROUPS: usize = 12;
 
-/// Nodes of a DaemonSet grouped by wave, action and reason; wave `None` is changed at once.
-pub(super) struct Fates<'a>(Vec<(Option<u32>, Vec<Group<'a, Action>>)>);
-
-impl<'a> Fates<'a> {
-    pub(super) fn of(daemon_set: &'a DaemonSetPlan) -> Self {
-        let mut waves: BTreeMap<Option<u32>, Vec<&NodePlan>> = BTreeMap::new();
-        for node in daemon_set.nodes.iter().filter(|node| node.action != Action::Keep) {
-            waves.entry(node.wave).or_default().push(node);
+/// A list item for each group of nodes with something to do.
+pub(super) fn group_items(
+    groups: &[NodeGroup<'_>],
+    depth: Depth,
+    options: &MarkdownOptions,
+) -> String {
+    let groups = groups.iter().filter(|group| group.key != Action::Keep);
+    let lines = match depth {
+        Depth::Counts => counted_groups(groups.collect(), options),
+        Depth::Whole | Depth::Values | Depth::Paths => {
+            groups.map(|group| group_words(group, true, options)).collect()
         }
-        let grouped = waves.into_iter().map(|(wave, nodes)| {
-            let reported = nodes.into_iter().map(|node| {
-                let NodePlan { name, action, wave: _, pods: _, reasons } = node;
-                (*action, name.as_ref(), reasons.as_slice())
-            });
-            (wave, groups(reported))
-        });
-        Self(grouped.collect())
-    }
-
-    /// The groups of one wave, or of the nodes that are changed at once.
-    pub(super) fn of_wave(&self, wave: Option<u32>) -> &[Group<'a, Action>] {
-        self.0.iter().find(|(index, _)| *index == wave).map_or(&[], |(_, groups)| groups)
-    }
+    };
+    items(&lines, lines.len(), "groups")
 }
 
 /// `12 replaced: runs revision 7; `a-01 … a-12` (12); zone `a` 12`.
-pub(super) fn group_words(
-    group: &Group<'_, Action>,
-    names: bool,
-    options: &MarkdownOptions,
-) -> String {
-    let Group { key, why, nodes } = group;
-    let mut words = format!("{}: {}", done(*key, nodes.len()), prose(why));
+fn group_words(group: &NodeGroup<'_>, names: bool, options: &MarkdownOptions) -> String {
+    let NodeGroup { key, why, nodes } = group;
+    let mut words = format!("{} {}: {}", nodes.len(), done(*key), prose(why));
     if names {
         let ranges: Vec<String> = fold(nodes.iter().copied()).iter().map(code).collect();
         words = format!("{words}; {}", ranges.join(", "));
@@ -53,12 +42,8 @@ pub(super) fn group_words(
     if zones.is_empty() { words } else { format!("{words}; {zones}") }
 }
 
-/// The largest of `groups`, counted; the others by action.
-pub(super) fn counted_groups(
-    groups: &[Group<'_, Action>],
-    options: &MarkdownOptions,
-) -> Vec<String> {
-    let mut largest: Vec<&Group<'_, Action>> = groups.iter().collect();
+/// The largest groups, counted; the others by action.
+fn counted_groups(mut largest: Vec<&NodeGroup<'_>>, options: &MarkdownOptions) -> Vec<String> {
     largest.sort_by_key(|group| std::cmp::Reverse(group.nodes.len()));
     let rest = largest.split_off(largest.len().min(MOST_GROUPS));
     let mut words: Vec<String> =
@@ -67,7 +52,7 @@ pub(super) fn counted_groups(
         let others = rest.iter().filter(|group| group.key == action);
         let nodes: usize = others.map(|group| group.nodes.len()).sum();
         if nodes > 0 {
-            words.push(format!("{} for other reasons", done(action, nodes)));
+            words.push(format!("{nodes} {} for other reasons", done(action)));
         }
     }
     words
@@ -80,7 +65,7 @@ fn by_zone(nodes: &[&str], options: &MarkdownOptions) -> String {
     }
     let mut tally = Tally::default();
     for node in nodes {
-        tally.add(zone(node, options), 1);
+        tally.add(zone(node, options));
     }
     let mut zones = tally.0.keys();
     match (zones.next(), zones.next()) {
@@ -98,11 +83,11 @@ fn zone<'o>(node: &str, options: &'o MarkdownOptions) -> &'o str {
 struct Tally(BTreeMap<String, usize>);
 
 impl Tally {
-    fn add(&mut self, text: &str, times: usize) {
+    fn add(&mut self, text: &str) {
         if let Some(count) = self.0.get_mut(text) {
-            *count += times;
+            *count += 1;
         } else {
-            self.0.insert(text.to_owned(), times);
+            self.0.insert(text.to_owned(), 1);
         }
     }
 
@@ -120,21 +105,20 @@ impl Tally {
 
 /// The changes of the nodes of DaemonSets whose details are left out: by action, reason, zone and
 /// wave.
-pub(super) fn summed(left_out: &[&DaemonSetPlan], options: &MarkdownOptions) -> Vec<String> {
+pub(super) fn summed(left_out: &[&DaemonSetView<'_>], options: &MarkdownOptions) -> Vec<String> {
     const MOST: usize = 10;
     let mut totals = ActionTotals::default();
     let [mut reasons, mut zones, mut waves] = [(); 3].map(|()| Tally::default());
     for daemon_set in left_out {
         totals += daemon_set.totals;
         for node in daemon_set.nodes.iter().filter(|node| node.action != Action::Keep) {
-            for coded in node.reasons.iter().take(1) {
-                reasons.add(coded.reason.code(), 1);
+            if let Some(code) = node.code() {
+                reasons.add(code);
             }
             if !options.zones.is_empty() {
-                zones.add(zone(node.name.as_ref(), options), 1);
+                zones.add(zone(node.name, options));
             }
-            let wave = node.wave.map_or("at once".to_owned(), |wave| format!("wave {wave}"));
-            waves.add(&wave, 1);
+            waves.add(&node.wave.map_or("at once".to_owned(), |wave| format!("wave {wave}")));
         }
     }
     let reported = [
@@ -145,24 +129,4 @@ pub(super) fn summed(left_out: &[&DaemonSetPlan], options: &MarkdownOptions) -> 
     ];
     let reported = reported.into_iter().filter(|(_, words)| !words.is_empty());
     reported.map(|(what, words)| format!("{what}: {words}")).collect()
-}
-
-/// `409 replaced, 1 waiting`; empty if no node changes.
-pub(crate) fn node_words(totals: &ActionTotals) -> String {
-    let happens = Action::ALL.into_iter().filter(|action| *action != Action::Keep);
-    let counts = happens.map(|action| (action, totals.of(action))).filter(|(_, count)| *count > 0);
-    counts.map(|(action, count)| done(action, count)).collect::<Vec<_>>().join(", ")
-}
-
-/// `409 replaced`.
-fn done(action: Action, nodes: impl std::fmt::Display) -> String {
-    let word = match action {
-        Action::Create => "created",
-        Action::Delete => "deleted",
-        Action::Replace => "replaced",
-        Action::Surge => "surged",
-        Action::Wait => "waiting",
-        Action::Keep => "kept",
-    };
-    format!("{nodes} {word}")
 }

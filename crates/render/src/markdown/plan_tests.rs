@@ -1,11 +1,11 @@
 //! The comment on a pull request: its content, and that it never becomes too long.
 
-use super::*;
+use super::{MARKDOWN_LIMIT, MarkdownOptions, plan_markdown};
 use crate::examples::{
     WithNodes as _, change, guarded, new_image, node, outdated, plan, quiet, rollout, updated,
     wrong_disk,
 };
-use daemonset::model::{Cascade, RevisionNumber};
+use daemonset::model::{Cascade, NodeName, RevisionNumber};
 use planner::plan::{
     Action, BaseChange, Change, DaemonSetPlan, FieldChange, NodePlan, Plan, Reason, Warning,
 };

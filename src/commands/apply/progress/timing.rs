@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use serde_json::{Value, json};
 
 use planner::rollout::Replaced;
+use planner::words::count;
 
 /// Number of the slowest nodes that are listed.
 const NAMED: usize = 5;
@@ -29,7 +30,7 @@ pub(super) fn words(replaced: &[Replaced]) -> Vec<String> {
             .collect();
     };
     let median = seconds[seconds.len() / 2];
-    let all = nodes(replaced.len());
+    let all = count(replaced.len(), "node");
     if fastest == last {
         return vec![format!("{all} replaced, each in {last}s")];
     }
@@ -72,11 +73,6 @@ pub(super) fn data(one: &Replaced) -> Value {
         "node": node, "wave": wave, "seconds": seconds, "oldPodGoneAfter": terminating,
         "restarts": restarts,
     })
-}
-
-/// A number of nodes, in words.
-pub(super) fn nodes(count: usize) -> String {
-    format!("{count} node{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

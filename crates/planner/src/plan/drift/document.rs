@@ -10,6 +10,7 @@ use crate::plan::document::{ApiVersion, ClusterSummary, FieldChange, SourceInfo,
 use crate::plan::pause::{LeftoverPause, PauseState, PausedRollout};
 use crate::plan::reason::Reason;
 use crate::plan::writers::Writer;
+use crate::words::count;
 use daemonset::model::{
     DaemonSetName, NamespaceName, NodeName, PodName, RevisionName, RevisionNumber, RevisionRef,
 };
@@ -354,7 +355,7 @@ impl fmt::Display for Deviation {
             Self::Unfinished { revision, updated, desired } => {
                 f.write_str("the live template")?;
                 revision.iter().try_for_each(|number| write!(f, ", revision {number},"))?;
-                write!(f, " runs on {updated} of {}", Nodes(*desired))
+                write!(f, " runs on {updated} of {}", count(*desired, "node"))
             }
             Self::RevisionMissing => f.write_str("no revision has the live template"),
             Self::RevisionDuplicate { revision, of } => {
@@ -377,7 +378,7 @@ impl fmt::Display for Deviation {
             Self::StatusDisagrees { nodes } => write!(
                 f,
                 "the status counts {} as updated whose pods run another template",
-                Nodes(nodes.len())
+                count(nodes.len(), "node")
             ),
             Self::RunsWhereNoneMayStart { nodes } => {
                 on(f, nodes, "with a pod where a new pod may not start")
@@ -386,7 +387,7 @@ impl fmt::Display for Deviation {
                 f,
                 "{annotation} {selector} of the namespace excludes {} that the DaemonSet \
                  selects",
-                Nodes(nodes.len())
+                count(nodes.len(), "node")
             ),
         }
     }
@@ -394,7 +395,7 @@ impl fmt::Display for Deviation {
 
 /// `3 nodes without a pod`.
 fn on<T>(f: &mut fmt::Formatter<'_>, nodes: &[T], words: &str) -> fmt::Result {
-    write!(f, "{} {words}", Nodes(nodes.len()))
+    write!(f, "{} {words}", count(nodes.len(), "node"))
 }
 
 struct Named<'a>(&'a RevisionRef);
@@ -403,16 +404,6 @@ impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RevisionRef { name, number } = self.0;
         write!(f, "revision {number} ({name})")
-    }
-}
-
-/// `1 node`, `2 nodes`.
-struct Nodes<N>(N);
-
-impl<N: TryInto<u64> + Copy> fmt::Display for Nodes<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count: u64 = self.0.try_into().unwrap_or(u64::MAX);
-        write!(f, "{count} node{}", if count == 1 { "" } else { "s" })
     }
 }
 

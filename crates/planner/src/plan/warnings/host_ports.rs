@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::plan::Warning;
+use crate::words::count;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::model::{
     DaemonSetKey, DaemonSetSpec, DesiredDaemonSet, NodeName, PodPlacement, Snapshot,
@@ -55,11 +56,10 @@ fn clash(one: &Taker<'_>, other: &Taker<'_>, fleet: &Fleet<'_>) -> Option<Warnin
     let both = fleet.nodes().iter().zip(ours.iter().zip(&theirs));
     let common = both.filter(|(_, (ours, theirs))| ours.may_start && theirs.may_start);
     let nodes: Vec<NodeName> = common.map(|(node, _)| node.name.clone()).collect();
-    let count = match nodes.len() {
-        0 => return None,
-        1 => "1 node".to_owned(),
-        more => format!("{more} nodes"),
-    };
+    if nodes.is_empty() {
+        return None;
+    }
+    let count = count(nodes.len(), "node");
     let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
     let (one, other) = (one.key, other.key);
     Some(Warning {

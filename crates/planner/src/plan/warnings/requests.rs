@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 
 use crate::plan::document::Warning;
+use crate::words::count;
 use daemonset::controller::node_pods::Fleet;
 use daemonset::controller::placement::Judge;
 use daemonset::model::{
@@ -149,10 +150,7 @@ impl<'a> Overfull<'a> {
 
     fn warning(self, resource: &str, of_scope: bool) -> Option<Warning> {
         let Worst { node, requested, room, here } = self.worst?;
-        let count = match self.nodes.len() {
-            1 => "1 node".to_owned(),
-            more => format!("{more} nodes"),
-        };
+        let count = count(self.nodes.len(), "node");
         let counted = if of_scope {
             "Only pods of the DaemonSets in the namespaces read are counted"
         } else {

@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::plan::daemon_set_view::DaemonSetView;
 use crate::plan::document::{Action, Change, DaemonSetPlan, Warning};
+use crate::words::count;
 use daemonset::model::{DaemonSet, Labels, Pod, Service, Snapshot};
 
 /// The effect of the plan on the endpoints of a Service.
@@ -137,7 +138,7 @@ fn sentence(service: &Service, effect: Effect) -> String {
         Effect::Loses { ours } => format!(
             "{service} ({selector}) does not select the new pods: it loses {} as pods are \
              replaced",
-            endpoints(ours)
+            count(ours, "endpoint")
         ),
         Effect::Gains => format!(
             "{service} ({selector}) selects the new pods but not the current ones: it gains them \
@@ -145,17 +146,13 @@ fn sentence(service: &Service, effect: Effect) -> String {
         ),
         Effect::Mixes { others } => format!(
             "{service} ({selector}) already has {}, and gains the pods of this DaemonSet",
-            endpoints(others)
+            count(others, "endpoint")
         ),
         Effect::Thins { gone, endpoints } => format!(
             "{service} ({selector}) has {endpoints} endpoints, and up to {gone} of them are \
              removed at the same time"
         ),
     }
-}
-
-fn endpoints(count: usize) -> String {
-    if count == 1 { "1 endpoint".to_owned() } else { format!("{count} endpoints") }
 }
 
 /// `app=web,tier=front`.

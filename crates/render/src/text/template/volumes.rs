@@ -5,8 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::containers::is_optional;
-use super::{Lines, list, plain};
+use super::lines::{Lines, is_optional, list, plain};
 
 /// The description of a kind of volume: its field, an explanation, and its fields with their titles
 /// and the text for a missing field.

@@ -1,14 +1,14 @@
 //! Two objects as a unified diff of their YAML, as `diff -u` writes it.
 //!
-//! Single fields are in `values`.
+//! Single fields are in `fields`.
 
 use anstyle::Style;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::data;
 use super::page::{ASIDE, GAIN, LOSS, Line, NAME, Page};
-use super::values::mark_end;
+use crate::data;
+use crate::view::mark_end;
 
 /// Equal lines around lines that differ, as `diff -u` has them.
 const CONTEXT: usize = 3;
@@ -62,7 +62,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::TextOptions;
+    use crate::text::page::TextOptions;
 
     fn shown(before: Option<&Value>, after: Option<&Value>) -> String {
         let mut page = Page::default();

@@ -1,10 +1,11 @@
 //! Revisions: kubectl's table with two more columns, the template of one revision, or the
 //! difference between two.
 
-use super::TextOptions;
-use super::page::{ASIDE, Line, NAME, Page, count};
+use super::page::{ASIDE, Line, NAME, Page, TextOptions};
 use super::{template, unified};
+use crate::neutral;
 use planner::plan::{DaemonSetHistory, History, RevisionDifference, RevisionEntry};
+use planner::words::{agree, count};
 
 /// Spaces between columns (upstream: `tabbedString` of `kubectl rollout history`).
 const PADDING: usize = 2;
@@ -45,7 +46,7 @@ fn one(page: &mut Page, history: &DaemonSetHistory) {
     }
     if *pods_without_revision > 0 {
         let pods = count(*pods_without_revision, "pod");
-        let verb = if *pods_without_revision == 1 { "belongs" } else { "belong" };
+        let verb = agree(*pods_without_revision, "belongs", "belong");
         page.push(Line::at(0).styled(ASIDE, format!("{pods} {verb} to no existing revision")));
     }
 }
@@ -53,16 +54,7 @@ fn one(page: &mut Page, history: &DaemonSetHistory) {
 fn table(page: &mut Page, revisions: &[RevisionEntry]) {
     let mut rows = vec![["REVISION", "CHANGE-CAUSE", "COMMIT", "PODS"].map(str::to_owned)];
     rows.extend(revisions.iter().map(cells));
-    let width = |column: usize| {
-        let widest = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        widest + PADDING
-    };
-    let widths = [width(0), width(1), width(2)];
-    for [number, cause, commit, pods] in rows {
-        let line = Line::at(0).whole().plain(number).padded_to(widths[0]);
-        let line = line.plain(cause).padded_to(widths[0] + widths[1]);
-        page.push(line.plain(commit).padded_to(widths.iter().sum()).plain(pods));
-    }
+    page.table(&rows, PADDING, 0);
 }
 
 fn cells(revision: &RevisionEntry) -> [String; 4] {
@@ -79,7 +71,7 @@ fn cells(revision: &RevisionEntry) -> [String; 4] {
     } = revision;
     let or_none = |text: &Option<String>| {
         let text = text.as_deref().filter(|text| !text.is_empty());
-        super::neutral::line(text.unwrap_or("<none>")).into_owned()
+        neutral::line(text.unwrap_or("<none>")).into_owned()
     };
     [number.to_string(), or_none(change_cause), or_none(commit), pods.to_string()]
 }
@@ -97,12 +89,12 @@ fn compared(page: &mut Page, difference: &RevisionDifference) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples;
     use super::*;
+    use crate::examples::past;
 
     #[test]
     fn an_overview_a_template_and_a_difference() {
-        insta::assert_snapshot!(history_text(&examples::history(), &TextOptions::default()), @"
+        insta::assert_snapshot!(history_text(&past::history(), &TextOptions::default()), @"
         logging/fluent-bit
         REVISION  CHANGE-CAUSE  COMMIT                                    PODS
         7         <none>        <none>                                    3
@@ -138,7 +130,7 @@ mod tests {
 
     #[test]
     fn without_revisions_and_without_daemon_sets() {
-        let mut history = examples::history();
+        let mut history = past::history();
         history.daemon_sets.truncate(1);
         history.daemon_sets[0].revisions.clear();
         history.daemon_sets[0].pods_without_revision = 0;

@@ -3,12 +3,8 @@
 use std::fmt::Display;
 
 use super::markup::Html;
-use crate::nodes::names;
-use crate::page::count;
-use crate::plan_text::cluster_words;
-use crate::values::diff_lines;
-use daemonset::model::NodeName;
-use planner::plan::{ClusterSummary, FieldChange, Warning};
+use crate::view::{FieldChange, Notice, Origin, diff_lines, names};
+use planner::words::count;
 
 /// Maximum number of fields of one DaemonSet that are shown with their values.
 const MOST_FIELDS: usize = 400;
@@ -47,8 +43,12 @@ pub(super) fn list(items: impl IntoIterator<Item = Html>) -> Html {
 }
 
 /// A table with a heading for each column. It can be scrolled by keyboard where it is too wide.
-pub(super) fn table(caption: &str, heads: &[&str], rows: impl Iterator<Item = Vec<Html>>) -> Html {
-    let heads = heads.iter().map(|head| Html::with("th", &[("scope", "col")], *head));
+pub(super) fn table(
+    caption: &str,
+    heads: &[impl AsRef<str>],
+    rows: impl Iterator<Item = Vec<Html>>,
+) -> Html {
+    let heads = heads.iter().map(|head| Html::with("th", &[("scope", "col")], head.as_ref()));
     let rows = rows.map(|cells| {
         let cells = cells.into_iter().enumerate().map(|(nth, cell)| match nth {
             0 => Html::with("th", &[("scope", "row")], cell),
@@ -95,33 +95,41 @@ pub(super) fn diff<'a>(
 }
 
 /// `logging/fluent-bit: MESSAGE (3 nodes: …)`.
-pub(super) fn about(daemon_set: Option<&str>, message: &str, nodes: &[NodeName]) -> Html {
-    let key = daemon_set.map(|key| Html::of("code", key)).into_iter();
-    let nodes = (!nodes.is_empty()).then(|| {
-        let nodes: Vec<&str> = nodes.iter().map(AsRef::as_ref).collect();
-        Html::class("span", "aside", names(&nodes))
-    });
-    key.chain([Html::of("span", message)]).chain(nodes).collect()
+fn about(notice: &Notice<'_>) -> Html {
+    let key = notice.daemon_set.map(|key| Html::of("code", key)).into_iter();
+    let nodes =
+        (!notice.nodes.is_empty()).then(|| Html::class("span", "aside", names(&notice.nodes)));
+    key.chain([Html::of("span", notice.message)]).chain(nodes).collect()
 }
 
-/// Warnings, collapsed if there are many.
-pub(super) fn warnings(warnings: &[Warning]) -> Html {
-    let items = warnings.iter().map(|Warning { code: _, message, daemon_set, nodes }| {
-        about(daemon_set.as_deref(), message, nodes)
-    });
-    match warnings.len() {
-        0 => Html::default(),
-        some => {
-            let summary = Html::text(count(some, "warning"));
-            Html::class("aside", "callout warned", folded(summary, list(items)))
-        }
+/// Guards.
+pub(super) fn guards(guards: &[Notice<'_>]) -> Html {
+    if guards.is_empty() {
+        return Html::default();
     }
+    let items = guards.iter().map(|guard| {
+        let flag = guard.allow_flag.map(|flag| {
+            Html::class("span", "aside", [Html::of("span", "to allow it, pass"), code(flag)])
+        });
+        [about(guard)].into_iter().chain(flag).collect::<Html>()
+    });
+    let heading = format!("Blocked by {}", count(guards.len(), "guard"));
+    Html::class("aside", "callout refused", [Html::of("h2", heading), list(items)])
 }
 
-/// The observed cluster, and when it was observed.
-pub(super) fn seen(cluster: &ClusterSummary) -> Vec<String> {
-    let at = cluster.snapshot.is_none().then(|| format!("observed at {}", cluster.observed_at));
-    [cluster_words(cluster)].into_iter().chain(at).collect()
+/// Warnings, collapsed.
+pub(super) fn warnings(warnings: &[Notice<'_>]) -> Html {
+    if warnings.is_empty() {
+        return Html::default();
+    }
+    let summary = Html::text(count(warnings.len(), "warning"));
+    Html::class("aside", "callout warned", folded(summary, list(warnings.iter().map(about))))
+}
+
+/// The source, the observed cluster, and when it was observed.
+pub(super) fn compared(origin: &Origin<'_>) -> impl Iterator<Item = String> {
+    let at = origin.snapshot.is_none().then(|| format!("observed at {}", origin.observed_at));
+    [origin.source_words(false), origin.cluster_words()].into_iter().chain(at)
 }
 
 /// A name from outside.

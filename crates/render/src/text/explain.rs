@@ -2,9 +2,8 @@
 
 use anstyle::Style;
 
-use super::TextOptions;
-use super::nodes::{fate, sentence};
-use super::page::{ASIDE, GAIN, HALT, LOSS, Line, NAME, Page, style_of};
+use super::page::{ASIDE, GAIN, HALT, LOSS, Line, NAME, Page, TextOptions, style_of};
+use crate::view::{fate, sentence};
 use planner::plan::{Action, ContainerLog, Explanation, Outcome, RuleReport};
 
 const INDENT: usize = 4;
@@ -103,8 +102,8 @@ fn action_words(action: Action) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples;
     use super::*;
+    use crate::examples;
     use planner::plan::Reason;
 
     #[test]

@@ -1,141 +1,81 @@
 //! A drift report as text: a block for each DaemonSet that deviates, class by class.
 
-use super::TextOptions;
-use super::nodes::{Group, groups, names, reason_column};
-use super::page::{ASIDE, CHANGE, Line, NAME, Page, count};
-use super::plan_text::{cluster_words, source_words, warning};
-use super::ranges::natural_order;
-use super::values::field_change;
-use planner::plan::{
-    Classified, DaemonSetDrift, DeviatingNodes, Deviation, Drift, DriftClass, DriftTotals,
-    NodeDrift, WriteOperation, Writer,
-};
+use super::fields::field_change;
+use super::nodes::{group_line, reason_column};
+use super::notices::{compared, warnings};
+use super::page::{ASIDE, CHANGE, Line, NAME, Page, TextOptions};
+use crate::view::{DaemonSetDriftView, DeviationView, DriftClass, DriftView, totals_words};
+use planner::plan::Drift;
 
 const INDENT: usize = 4;
 
 /// The report as text. The line that begins with `Drift:` keeps its form, for scripts.
 pub fn drift_text(drift: &Drift, options: &TextOptions) -> String {
-    let Drift { api_version: _, kind: _, source, cluster, daemon_sets, totals, warnings } = drift;
+    let drift = DriftView::of(drift);
+    let deviating = drift.deviating();
     let mut page = Page::default();
-    let title = if drift.is_found() { "ds-plan drift  " } else { "Drift: none. " };
-    page.push(
-        Line::at(0)
-            .styled(NAME, title)
-            .plain(count(daemon_sets.len(), "DaemonSet"))
-            .plain(source_words(source, *options))
-            .plain("; ")
-            .plain(cluster_words(cluster)),
-    );
-    for daemon_set in daemon_sets.iter().filter(|it| !it.deviations.is_empty()) {
+    let title = if deviating.is_empty() { "Drift: none. " } else { "ds-plan drift  " };
+    page.push(compared(title, &drift.origin, *options));
+    for daemon_set in &deviating {
         page.gap();
         block(&mut page, daemon_set, *options);
     }
     page.gap();
-    for it in warnings {
-        warning(&mut page, it);
-    }
-    if drift.is_found() {
+    warnings(&mut page, &drift.warnings);
+    if !deviating.is_empty() {
         page.gap();
-        page.push(Line::at(0).whole().styled(NAME, totals_words(*totals)));
+        page.push(Line::at(0).whole().styled(NAME, totals_words(drift.totals)));
     }
     page.write(*options)
 }
 
 /// `NAMESPACE/NAME` of each DaemonSet that deviates, one per line.
 pub fn drift_name(drift: &Drift) -> String {
-    let mut page = Page::default();
-    for daemon_set in drift.daemon_sets.iter().filter(|it| !it.deviations.is_empty()) {
-        page.push(Line::at(0).whole().plain(key(daemon_set)));
-    }
-    page.write(TextOptions::default())
+    Page::of_names(DriftView::of(drift).deviating().into_iter().map(|it| &it.key))
 }
 
-pub(super) fn key(daemon_set: &DaemonSetDrift) -> String {
-    format!("{}/{}", daemon_set.namespace, daemon_set.name)
-}
-
-fn block(page: &mut Page, daemon_set: &DaemonSetDrift, options: TextOptions) {
-    page.push(Line::at(0).styled(NAME, key(daemon_set)));
+fn block(page: &mut Page, daemon_set: &DaemonSetDriftView<'_>, options: TextOptions) {
+    page.push(Line::at(0).styled(NAME, &daemon_set.key));
     let mut last: Option<DriftClass> = None;
-    for Classified { class, deviation } in &daemon_set.deviations {
-        if last != Some(*class) {
-            let legend = if *class == DriftClass::Spec { "   (- live, + source)" } else { "" };
+    for deviation in &daemon_set.deviations {
+        let class = deviation.class;
+        if last != Some(class) {
+            let legend = if class == DriftClass::Spec { "   (- live, + source)" } else { "" };
             page.push(Line::at(INDENT).styled(CHANGE, class).styled(ASIDE, legend));
-            last = Some(*class);
+            last = Some(class);
         }
-        one(page, &deviation.reason, options);
+        one(page, deviation, options);
     }
 }
 
-fn one(page: &mut Page, deviation: &Deviation, options: TextOptions) {
-    if let Deviation::FieldDiffers { change, writers } = deviation {
-        field_change(page, 2 * INDENT, change, options);
-        for writer in writers {
-            page.push(Line::at(3 * INDENT).styled(ASIDE, writer_words(writer)));
+fn one(page: &mut Page, deviation: &DeviationView<'_>, options: TextOptions) {
+    if let Some(field) = &deviation.field {
+        field_change(page, 2 * INDENT, field.change, options);
+        for writer in &field.writers {
+            page.push(Line::at(3 * INDENT).styled(ASIDE, writer));
         }
         return;
     }
-    page.push(Line::at(2 * INDENT).plain(deviation));
-    match deviation.nodes() {
-        DeviatingNodes::None => {}
-        DeviatingNodes::WithReasons(nodes) => node_lines(page, nodes, options),
-        DeviatingNodes::Named(nodes) => {
-            let mut nodes: Vec<&str> = nodes.iter().map(AsRef::as_ref).collect();
-            nodes.sort_by(|a, b| natural_order(a, b));
-            page.push(Line::at(3 * INDENT).plain(names(&nodes)));
-        }
-    }
-}
-
-/// `written by kubectl-edit (Update) at 2026-08-01T12:00:00Z`.
-pub(super) fn writer_words(writer: &Writer) -> String {
-    let Writer { manager, operation, time, subresource } = writer;
-    let operation = match operation {
-        WriteOperation::Apply => "Apply",
-        WriteOperation::Update => "Update",
-    };
-    let through = subresource.as_ref().map(|name| format!(" through {name}")).unwrap_or_default();
-    let at = time.map(|time| format!(" at {time}")).unwrap_or_default();
-    format!("written by {manager} ({operation}){through}{at}")
-}
-
-/// Nodes grouped by the reason of their deviation.
-pub(super) fn grouped(nodes: &[NodeDrift]) -> Vec<Group<'_, ()>> {
-    let each = nodes.iter();
-    groups(each.map(|NodeDrift { node, pods: _, reasons }| ((), node.as_ref(), reasons.as_slice())))
-}
-
-fn node_lines(page: &mut Page, nodes: &[NodeDrift], options: TextOptions) {
-    let grouped = grouped(nodes);
+    page.push(Line::at(2 * INDENT).plain(&deviation.sentence));
     let indent = 3 * INDENT;
-    let column = indent + reason_column(&grouped);
-    for Group { key: (), why, nodes } in &grouped {
-        page.push(Line::at(indent).plain(names(nodes)).padded_to(column).plain("   ").plain(why));
+    let reasons = indent + reason_column(&deviation.groups);
+    for group in &deviation.groups {
+        group_line(page, Line::at(indent), group, reasons);
     }
-    if options.verbose {
-        for NodeDrift { node, pods, reasons: _ } in nodes {
-            let line = Line::at(indent + INDENT).styled(ASIDE, node);
-            page.push(pods.iter().fold(line, |line, pod| line.plain("   ").plain(pod)));
-        }
+    for node in deviation.nodes.iter().filter(|node| options.verbose && node.has_reason()) {
+        let line = Line::at(indent + INDENT).styled(ASIDE, node.name);
+        page.push(node.pods.iter().fold(line, |line, pod| line.plain("   ").plain(pod)));
     }
-}
-
-pub(super) fn totals_words(totals: DriftTotals) -> String {
-    let DriftTotals { spec, pod, rollout, history, eligibility } = totals;
-    format!(
-        "Drift: {spec} spec, {pod} pod, {rollout} rollout, {history} history, \
-         {eligibility} eligibility."
-    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples;
     use super::*;
+    use crate::examples::past;
 
     #[test]
     fn each_class_with_the_writers_of_fields() {
-        insta::assert_snapshot!(drift_text(&examples::drift(), &TextOptions::default()), @r#"
+        insta::assert_snapshot!(drift_text(&past::drift(), &TextOptions::default()), @r#"
         ds-plan drift  7 DaemonSets at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes
 
         logging/absent
@@ -200,7 +140,7 @@ mod tests {
 
         Drift: 4 spec, 5 pod, 7 rollout, 6 history, 2 eligibility.
         "#);
-        insta::assert_snapshot!(drift_name(&examples::drift()), @"
+        insta::assert_snapshot!(drift_name(&past::drift()), @"
         logging/absent
         logging/fluent-bit
         logging/going
@@ -212,7 +152,7 @@ mod tests {
 
     #[test]
     fn nothing_to_report() {
-        let mut drift = examples::drift();
+        let mut drift = past::drift();
         drift.daemon_sets.retain(|one| one.deviations.is_empty());
         insta::assert_snapshot!(drift_text(&drift, &TextOptions::default()), @"Drift: none. 1 DaemonSet at 4f2c9e1 in deploy/prod; cluster prod-eu v1.36.3, 412 nodes");
     }
@@ -220,7 +160,7 @@ mod tests {
     #[test]
     fn verbose_names_every_pod() {
         let options = TextOptions { verbose: true, ..TextOptions::default() };
-        let text = drift_text(&examples::drift(), &options);
+        let text = drift_text(&past::drift(), &options);
         assert!(text.contains("\n                edge-a-02   agent-a-02x\n"), "{text}");
     }
 }

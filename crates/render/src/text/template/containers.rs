@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 
-use super::{Lines, list, plain};
+use super::lines::{Lines, is_optional, list, plain};
 
 /// Characters that Go's `url.URL` escapes in a path.
 const PATH: &AsciiSet = &CONTROLS
@@ -188,10 +188,6 @@ fn value_from(from: &Value) -> Option<String> {
     } else {
         from.get("configMapKeyRef").map(|map| key(map, "of config map"))
     }
-}
-
-pub(super) fn is_optional(reference: &Value) -> bool {
-    reference["optional"].as_bool().unwrap_or_default()
 }
 
 fn mounts(lines: &mut Lines<'_>, container: &Value) {

@@ -1,21 +1,52 @@
-//! Groups nodes with the same action and reasons, so that a fleet fits on a screen.
+//! Nodes: one by one, and grouped by action and reasons, so that a fleet fits on a screen.
 
 use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};
 
-use super::page::{Line, Page, count};
 use super::ranges::{fold, listed, natural_order};
-use planner::plan::{Coded, Fate, NodePlan, PodPlan, Reason};
+use planner::plan::{Action, ActionTotals, Coded, Fate, NodePlan, PodPlan, Reason};
+use planner::words::count;
 
 /// Maximum number of groups that are listed although only the details of their reasons differ.
 const MOST_ALIKE: usize = 5;
-/// The reasons are aligned if no name before them is wider than this.
-const MOST_ALIGNED: usize = 44;
+
+/// The plan of one node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeRow<'a> {
+    pub name: &'a str,
+    pub action: Action,
+    /// Index of its wave.
+    pub wave: Option<u32>,
+    reasons: &'a [Coded<Reason>],
+    pods: &'a [PodPlan],
+}
+
+impl<'a> NodeRow<'a> {
+    pub(super) fn of(node: &'a NodePlan) -> Self {
+        let NodePlan { name, action, wave, pods, reasons } = node;
+        Self { name: name.as_ref(), action: *action, wave: *wave, reasons, pods }
+    }
+
+    /// All reasons in one sentence.
+    pub(crate) fn why(&self) -> String {
+        sentence(self.reasons)
+    }
+
+    /// Code of the main reason.
+    pub(crate) fn code(&self) -> Option<&'static str> {
+        self.reasons.first().map(|coded| coded.reason.code())
+    }
+
+    /// Each of its pods, whether it is kept, and why.
+    pub(crate) fn fates(&self) -> impl Iterator<Item = String> {
+        self.pods.iter().map(fate)
+    }
+}
 
 /// Nodes with the same action and the same reasons.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Group<'a, K> {
-    /// Their action.
+pub(crate) struct NodeGroup<'a, K = Action> {
+    /// Their action; `()` where no action is planned.
     pub key: K,
     /// Their reasons, as one sentence.
     pub why: String,
@@ -30,9 +61,9 @@ type Codes = Vec<Discriminant<Reason>>;
 type Alike<'a, K> = BTreeMap<(K, String), (Codes, Vec<&'a str>)>;
 
 /// Groups `nodes`, given as key, name and reasons; ordered by key, then name.
-pub(super) fn groups<'a, K: Ord + Copy>(
+pub(crate) fn groups<'a, K: Ord + Copy>(
     nodes: impl IntoIterator<Item = (K, &'a str, &'a [Coded<Reason>])>,
-) -> Vec<Group<'a, K>> {
+) -> Vec<NodeGroup<'a, K>> {
     let mut alike: Alike<'a, K> = BTreeMap::new();
     for (key, name, reasons) in nodes {
         let codes = || reasons.iter().map(|coded| discriminant(&coded.reason)).collect();
@@ -47,17 +78,18 @@ pub(super) fn groups<'a, K: Ord + Copy>(
     groups
 }
 
-fn first_name_order<K>(a: &Group<'_, K>, b: &Group<'_, K>) -> std::cmp::Ordering {
-    let first = |group: &Group<'_, K>| group.nodes.first().copied().unwrap_or_default().to_owned();
+fn first_name_order<K>(a: &NodeGroup<'_, K>, b: &NodeGroup<'_, K>) -> std::cmp::Ordering {
+    let first =
+        |group: &NodeGroup<'_, K>| group.nodes.first().copied().unwrap_or_default().to_owned();
     natural_order(&first(a), &first(b))
 }
 
 /// Reasons may name a pod, a different one on each node. Many groups that differ only in that are
 /// merged into one, with the reason of the first.
-fn merge_details<'a, K: Ord + Copy>(alike: Alike<'a, K>) -> Vec<Group<'a, K>> {
-    let mut groups: Vec<(Codes, Vec<Group<'a, K>>)> = Vec::new();
+fn merge_details<'a, K: Ord + Copy>(alike: Alike<'a, K>) -> Vec<NodeGroup<'a, K>> {
+    let mut groups: Vec<(Codes, Vec<NodeGroup<'a, K>>)> = Vec::new();
     for ((key, why), (codes, nodes)) in alike {
-        let group = Group { key, why, nodes };
+        let group = NodeGroup { key, why, nodes };
         match groups.iter_mut().find(|(other, all)| *other == codes && all[0].key == key) {
             Some((_, all)) => all.push(group),
             None => groups.push((codes, vec![group])),
@@ -77,13 +109,13 @@ fn merge_details<'a, K: Ord + Copy>(alike: Alike<'a, K>) -> Vec<Group<'a, K>> {
 }
 
 /// All reasons in one sentence, made from their data.
-pub(super) fn sentence(reasons: &[Coded<Reason>]) -> String {
+pub(crate) fn sentence(reasons: &[Coded<Reason>]) -> String {
     let texts: Vec<String> = reasons.iter().map(Coded::to_string).collect();
     texts.join("; ")
 }
 
 /// Nodes as text: `edge-c-77`, or `12 nodes: edge-a-01 … edge-a-12`.
-pub(super) fn names(nodes: &[&str]) -> String {
+pub(crate) fn names(nodes: &[&str]) -> String {
     let ranges = fold(nodes.iter().copied());
     if ranges.iter().all(|range| range.count == 1) {
         listed(&ranges)
@@ -92,34 +124,30 @@ pub(super) fn names(nodes: &[&str]) -> String {
     }
 }
 
-/// The column in which reasons begin, counted from where the names begin.
-pub(super) fn reason_column<'a, K: 'a>(
-    groups: impl IntoIterator<Item = &'a Group<'a, K>>,
-) -> usize {
-    let widths = groups.into_iter().map(|group| names(&group.nodes).chars().count());
-    widths.filter(|width| *width <= MOST_ALIGNED).max().unwrap_or(0)
-}
-
-/// Adds a line for each node, with its pods.
-pub(super) fn every_node<'a>(
-    page: &mut Page,
-    indent: usize,
-    nodes: impl IntoIterator<Item = &'a NodePlan>,
-) {
-    for NodePlan { name, action: _, wave: _, pods, reasons: _ } in nodes {
-        let mut line = Line::at(indent).plain(name);
-        for pod in pods {
-            line = line.plain("   ").plain(fate(pod));
-        }
-        page.push(line);
-    }
-}
-
 /// Whether a pod is kept or deleted, and the reason.
-pub(super) fn fate(pod: &PodPlan) -> String {
+pub(crate) fn fate(pod: &PodPlan) -> String {
     let PodPlan { name, uid: _, revision_hash: _, fate, reason } = pod;
     match fate {
         Fate::Keep => format!("pod {name} kept: {reason}"),
         Fate::Delete => format!("pod {name} deleted: {reason}"),
+    }
+}
+
+/// `409 replaced, 1 waiting`; empty if no node changes.
+pub(crate) fn node_words(totals: &ActionTotals) -> String {
+    let happens = Action::ALL.into_iter().filter(|action| *action != Action::Keep);
+    let counts = happens.map(|action| (action, totals.of(action))).filter(|(_, count)| *count > 0);
+    counts.map(|(action, count)| format!("{count} {}", done(action))).collect::<Vec<_>>().join(", ")
+}
+
+/// The action as done: `replaced`.
+pub(crate) fn done(action: Action) -> &'static str {
+    match action {
+        Action::Create => "created",
+        Action::Delete => "deleted",
+        Action::Replace => "replaced",
+        Action::Surge => "surged",
+        Action::Wait => "waiting",
+        Action::Keep => "nothing to do",
     }
 }

@@ -1,10 +1,12 @@
 //! The status of DaemonSets: kubectl's table, then details that the table does not show.
 
-use super::nodes::{Group, groups, names, reason_column};
-use super::page::{ASIDE, CHANGE, Line, NAME, Page, count};
-use super::plan_text::warning;
-use super::{TextOptions, neutral};
+use super::nodes::{group_line, reason_column};
+use super::notices;
+use super::page::{ASIDE, CHANGE, Line, NAME, Page, TextOptions};
+use crate::neutral;
+use crate::view::{Notice, groups};
 use planner::plan::{Age, Counters, DaemonSetStanding, NodeObstacles, Status};
+use planner::words::{agree, count};
 
 /// Spaces between columns (upstream: `tabwriterPadding` of cli-runtime).
 const PADDING: usize = 3;
@@ -26,19 +28,13 @@ pub fn status_text(status: &Status, options: &TextOptions) -> String {
         details(&mut page, standing, *options);
     }
     page.gap();
-    for it in warnings {
-        warning(&mut page, it);
-    }
+    notices::warnings(&mut page, &Notice::of_warnings(warnings));
     page.write(*options)
 }
 
 /// `NAMESPACE/NAME` of each DaemonSet, one per line.
 pub fn status_name(status: &Status) -> String {
-    let mut page = Page::default();
-    for standing in &status.daemon_sets {
-        page.push(Line::at(0).whole().plain(key(standing)));
-    }
-    page.write(TextOptions::default())
+    Page::of_names(status.daemon_sets.iter().map(key))
 }
 
 fn key(standing: &DaemonSetStanding) -> String {
@@ -62,21 +58,8 @@ fn table(page: &mut Page, daemon_sets: &[DaemonSetStanding]) {
     let mut rows = vec![header.map(str::to_owned)];
     rows.extend(daemon_sets.iter().map(cells));
     let skipped = usize::from(!namespaces);
-    let widths: Vec<usize> = (skipped..header.len())
-        .map(|column| {
-            let widest = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-            (widest + PADDING).max(NARROWEST)
-        })
-        .collect();
-    for row in rows {
-        let mut line = Line::at(0).whole();
-        let mut start = 0;
-        for (cell, width) in row[skipped..].iter().zip(&widths) {
-            line = line.padded_to(start).plain(cell);
-            start += width;
-        }
-        page.push(line);
-    }
+    let rows: Vec<&[String]> = rows.iter().map(|row| &row[skipped..]).collect();
+    page.table(&rows, PADDING, NARROWEST);
 }
 
 /// The cells of one row (upstream: `printDaemonSet`).
@@ -129,8 +112,10 @@ fn details(page: &mut Page, standing: &DaemonSetStanding, options: TextOptions) 
     let title = Line::at(0).styled(NAME, key(standing));
     page.push(match obstacles.len() {
         0 => title,
-        1 => title.plain("   1 node needs attention"),
-        more => title.plain(format!("   {} need attention", count(more, "node"))),
+        nodes => {
+            let verb = agree(nodes, "needs", "need");
+            title.plain(format!("   {} {verb} attention", count(nodes, "node")))
+        }
     });
     for remark in remarks {
         page.push(Line::at(INDENT).styled(CHANGE, remark));
@@ -167,8 +152,9 @@ fn obstacle_lines(page: &mut Page, obstacles: &[NodeObstacles], options: TextOpt
         obstacles.iter().map(|NodeObstacles { node, reasons }| ((), node.as_ref(), &reasons[..])),
     );
     let column = INDENT + reason_column(&grouped);
-    for Group { key: (), why, nodes } in &grouped {
-        page.push(Line::at(INDENT).plain(names(nodes)).padded_to(column).plain("   ").plain(why));
+    for group in &grouped {
+        group_line(page, Line::at(INDENT), group, column);
+        let nodes = &group.nodes;
         // Details of pods are shown for one node of a group, or for each with `--verbose`.
         let several = nodes.len() > 1;
         let shown = if options.verbose { nodes.len() } else { 1 };
@@ -194,8 +180,8 @@ fn said_of(node: &str, obstacles: &[NodeObstacles]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples;
     use super::*;
+    use crate::examples;
     use planner::plan::{LockStanding, Reason};
 
     #[test]

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::examples::{
+use crate::examples::{
     WithNodes as _, change, guarded, new_image, node, outdated, plan, quiet, rollout, updated,
     wrong_disk, zone,
 };
-use super::{TextOptions, plan_name, plan_text};
+use crate::{TextOptions, plan_name, plan_text};
 use daemonset::model::RevisionNumber;
 use planner::plan::{Action, Change, FieldChange, Plan, Reason, RevisionKind, Strategy};
 

@@ -6,9 +6,19 @@ use std::ops::Range;
 
 use anstyle::{AnsiColor, Style};
 
-use super::TextOptions;
-use super::neutral;
+use crate::neutral;
 use planner::plan::Action;
+
+/// Options of text output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Whether every node is listed with its pods, and values are shown in full length.
+    pub verbose: bool,
+    /// Whether output is coloured. Colours carry no information of their own.
+    pub color: bool,
+    /// The width, in columns, at which lines of prose are broken; `None` for no limit.
+    pub width: Option<usize>,
+}
 
 /// Additions.
 pub(super) const GAIN: Style = AnsiColor::Green.on_default();
@@ -150,9 +160,39 @@ fn rows(text: &str, width: Option<usize>) -> impl Iterator<Item = Range<usize>> 
 }
 
 impl Page {
+    /// One name per line.
+    pub(super) fn of_names(names: impl Iterator<Item = impl Display>) -> String {
+        let page = Self(names.map(|name| Line::at(0).whole().plain(name)).collect());
+        page.write(TextOptions::default())
+    }
+
     /// Adds `line`.
     pub(super) fn push(&mut self, line: Line) {
         self.0.push(line);
+    }
+
+    /// Adds the rows, aligned: columns are at least `narrowest` wide, with `padding` included.
+    pub(super) fn table(
+        &mut self,
+        rows: &[impl AsRef<[String]>],
+        padding: usize,
+        narrowest: usize,
+    ) {
+        let columns = rows.first().map_or(0, |row| row.as_ref().len());
+        let width = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.as_ref().get(column));
+            let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+            (widest + padding).max(narrowest)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for row in rows {
+            let (mut line, mut start) = (Line::at(0).whole(), 0);
+            for (cell, width) in row.as_ref().iter().zip(&widths) {
+                line = line.padded_to(start).plain(cell);
+                start += width;
+            }
+            self.push(line);
+        }
     }
 
     /// Adds an empty line, unless the page has none yet or ends with one.
@@ -171,11 +211,4 @@ impl Page {
         }
         out
     }
-}
-
-/// A number with its noun in singular or plural: `1 node`, `2 nodes`.
-pub(super) fn count(number: impl TryInto<u64>, noun: &str) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }

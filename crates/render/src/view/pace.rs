@@ -1,9 +1,9 @@
 //! The pace of a wave as text.
 
-use super::neutral;
-use super::page::count;
+use crate::neutral;
 use daemonset::model::{MinReady, Ramp};
 use planner::plan::Wave;
+use planner::words::count;
 
 /// `, first a-01 alone, then 2, 4 and so on, at most 42 at a time`; nothing for a single node.
 pub(super) fn pace(wave: &Wave) -> String {

@@ -3,14 +3,12 @@
 
 use std::iter;
 
-use anstyle::Style;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::TextOptions;
-use super::data;
-use super::page::{ASIDE, CHANGE, GAIN, LOSS, Line, Page, count};
+use crate::data;
 use planner::plan::FieldChange;
+use planner::words::count;
 
 /// Number of equal lines that are shown around lines that differ.
 const CONTEXT: usize = 2;
@@ -24,9 +22,29 @@ const MOST_COLUMNS: usize = 160;
 /// Number of equal characters that are shown before the first that differs.
 const LEAD: usize = 20;
 
+/// The change of one field.
+#[derive(Clone, Debug)]
+pub(crate) struct FieldView<'a> {
+    pub path: &'a str,
+    /// `+` for an added field, `-` for a removed one, `~` for a changed one.
+    pub symbol: char,
+    pub value: FieldValue,
+}
+
+/// The visible part of a field's values.
+#[derive(Clone, Debug)]
+pub(crate) enum FieldValue {
+    /// Nothing but this note.
+    Hidden(&'static str),
+    /// Its only value, which fits on a line.
+    One(String),
+    /// A comparison.
+    Rows(Vec<Row>),
+}
+
 /// One line of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Row {
+pub(crate) enum Row {
     /// In both values.
     Same(String),
     /// Only in the value before.
@@ -37,78 +55,48 @@ enum Row {
     Note(String),
 }
 
-/// The visible part of a field's change.
-enum Shown {
-    /// One line: the field's title, followed by this text.
-    Title(&'static str),
-    /// One line: the field's title, and its only value.
-    Value(String),
-    /// Lines below the title.
-    Rows(Vec<Row>),
-}
-
-/// The symbol of the field's change.
-fn sign(change: &FieldChange) -> (Style, char) {
-    match (&change.before, &change.after) {
-        (None, Some(_)) => (GAIN, '+'),
-        (Some(_), None) => (LOSS, '-'),
-        (Some(_), Some(_)) | (None, None) => (CHANGE, '~'),
+impl<'a> FieldView<'a> {
+    /// Long values are shortened unless `verbose`.
+    pub(crate) fn of(change: &'a FieldChange, verbose: bool) -> Self {
+        Self { path: &change.path, symbol: symbol(change), value: value(change, verbose) }
     }
 }
 
-fn reported(change: &FieldChange, verbose: bool) -> Shown {
+fn symbol(change: &FieldChange) -> char {
+    match (&change.before, &change.after) {
+        (None, Some(_)) => '+',
+        (Some(_), None) => '-',
+        (Some(_), Some(_)) | (None, None) => '~',
+    }
+}
+
+fn value(change: &FieldChange, verbose: bool) -> FieldValue {
     let FieldChange { path: _, before, after, masked } = change;
     if *masked && (before == after || [before, after].into_iter().flatten().all(is_plain)) {
-        return Shown::Title("   (sensitive value)");
+        return FieldValue::Hidden("   (sensitive value)");
     }
     if let (Some(value), None) | (None, Some(value)) = (before, after)
         && let text = shown(value)
         && !text.contains('\n')
         && text.chars().count() <= MOST_COLUMNS
     {
-        return Shown::Value(mark_end(&text));
+        return FieldValue::One(mark_end(&text));
     }
     let mut rows = compare(before.as_ref(), after.as_ref());
     if !verbose {
         shorten(&mut rows);
     }
-    Shown::Rows(rows)
-}
-
-/// Adds the field's change to `page`, indented by `indent` columns.
-pub(super) fn field_change(
-    page: &mut Page,
-    indent: usize,
-    change: &FieldChange,
-    options: TextOptions,
-) {
-    let (style, symbol) = sign(change);
-    let title = Line::at(indent).whole().styled(style, symbol).plain(' ').plain(&change.path);
-    let rows = match reported(change, options.verbose) {
-        Shown::Title(note) => return page.push(title.styled(ASIDE, note)),
-        Shown::Value(text) => return page.push(title.plain(": ").styled(style, text)),
-        Shown::Rows(rows) => rows,
-    };
-    page.push(title);
-    for row in rows {
-        let (style, sign, text) = match row {
-            Row::Same(text) => (Style::new(), ' ', text),
-            Row::Gone(text) => (LOSS, '-', text),
-            Row::New(text) => (GAIN, '+', text),
-            Row::Note(text) => (ASIDE, ' ', text),
-        };
-        page.push(Line::at(indent + 4).whole().styled(style, sign).plain(' ').styled(style, text));
-    }
+    FieldValue::Rows(rows)
 }
 
 /// The field's change as lines of a diff: `@@ path @@`, then lines with their symbols in front.
-pub(super) fn diff_lines(change: &FieldChange, verbose: bool) -> Vec<String> {
-    let (_, symbol) = sign(change);
-    let title = format!("@@ {} @@", change.path);
-    match reported(change, verbose) {
-        Shown::Title(note) => vec![title + note],
-        Shown::Value(text) => vec![title, format!("{symbol} {text}")],
-        Shown::Rows(rows) => {
+pub(crate) fn diff_lines(change: &FieldChange, verbose: bool) -> Vec<String> {
+    let FieldView { path, symbol, value } = FieldView::of(change, verbose);
+    let title = format!("@@ {path} @@");
+    match value {
+        FieldValue::Hidden(note) => vec![title + note],
+        FieldValue::One(text) => vec![title, format!("{symbol} {text}")],
+        FieldValue::Rows(rows) => {
             let rows = rows.into_iter().map(|row| match row {
                 Row::Same(text) | Row::Note(text) => format!("  {text}"),
                 Row::Gone(text) => format!("- {text}"),
@@ -120,8 +108,8 @@ pub(super) fn diff_lines(change: &FieldChange, verbose: bool) -> Vec<String> {
 }
 
 /// The field's change, in one line.
-pub(super) fn title(change: &FieldChange) -> String {
-    format!("{} {}", sign(change).1, change.path)
+pub(crate) fn field_title(change: &FieldChange) -> String {
+    format!("{} {}", symbol(change), change.path)
 }
 
 fn is_plain(value: &Value) -> bool {
@@ -181,7 +169,7 @@ fn lines(text: Option<&str>) -> Vec<&str> {
 }
 
 /// Quotes a line that ends with a space, which is easily overlooked.
-pub(super) fn mark_end(line: &str) -> String {
+pub(crate) fn mark_end(line: &str) -> String {
     match line.strip_suffix(' ') {
         Some(rest) => format!("{rest}\\u{{20}}"),
         None => line.to_owned(),

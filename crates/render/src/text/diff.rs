@@ -1,7 +1,6 @@
 //! The diff of the live object against the target, as `kubectl diff` prints it.
 
-use super::TextOptions;
-use super::page::{ASIDE, Line, Page};
+use super::page::{ASIDE, Line, Page, TextOptions};
 use super::unified;
 use planner::plan::{DaemonSetDiff, Diff};
 
@@ -18,7 +17,7 @@ pub fn diff_text(diff: &Diff, options: &TextOptions) -> String {
 }
 
 /// The diff of one object as text.
-pub(super) fn one_text(diff: &DaemonSetDiff, options: TextOptions) -> String {
+pub(crate) fn one_text(diff: &DaemonSetDiff, options: TextOptions) -> String {
     let mut page = Page::default();
     one(&mut page, diff);
     page.write(options)
@@ -37,12 +36,12 @@ fn one(page: &mut Page, diff: &DaemonSetDiff) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples;
     use super::*;
+    use crate::examples::past;
 
     #[test]
     fn a_diff_has_the_format_of_kubectl() {
-        insta::assert_snapshot!(diff_text(&examples::diff(), &TextOptions::default()), @"
+        insta::assert_snapshot!(diff_text(&past::diff(), &TextOptions::default()), @"
         diff -u -N LIVE/apps.v1.DaemonSet.logging.fluent-bit MERGED/apps.v1.DaemonSet.logging.fluent-bit
         --- LIVE/apps.v1.DaemonSet.logging.fluent-bit
         +++ MERGED/apps.v1.DaemonSet.logging.fluent-bit
@@ -63,7 +62,7 @@ mod tests {
 
     #[test]
     fn unchanged_objects_have_no_diff() {
-        let mut diff = examples::diff();
+        let mut diff = past::diff();
         diff.daemon_sets.retain(|one| one.change == planner::plan::Change::None);
         assert_eq!(diff_text(&diff, &TextOptions::default()), "");
     }

@@ -15,7 +15,7 @@ const WORTH_FOLDING: usize = 3;
 
 /// Consecutive names with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NodeRange<'a> {
+pub(crate) struct NodeRange<'a> {
     /// The first name.
     pub first: &'a str,
     /// The last name; equal to `first` if there is only one.
@@ -35,7 +35,7 @@ impl fmt::Display for NodeRange<'_> {
 }
 
 /// `ranges` as text. A single range has no count: the caller prints it.
-pub(super) fn listed(ranges: &[NodeRange<'_>]) -> String {
+pub(crate) fn listed(ranges: &[NodeRange<'_>]) -> String {
     if let [NodeRange { first, last, count: 2.. }] = ranges {
         return format!("{first} … {last}");
     }
@@ -45,7 +45,7 @@ pub(super) fn listed(ranges: &[NodeRange<'_>]) -> String {
 
 /// `names` in at most [`MOST`] ranges; each name is in exactly one. The common prefix of each range
 /// is as long as possible.
-pub(super) fn fold<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<NodeRange<'a>> {
+pub(crate) fn fold<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<NodeRange<'a>> {
     let mut sorted: Vec<&str> = names.into_iter().collect();
     sorted.sort_by(|a, b| natural_order(a, b));
     let deepest = sorted.iter().map(|name| parts(name).count()).max().unwrap_or(0);
@@ -101,7 +101,7 @@ fn parts(name: &str) -> impl Iterator<Item = &str> {
 }
 
 /// By parts, digits by value; names that differ only in leading zeros by their bytes.
-pub(super) fn natural_order(a: &str, b: &str) -> Ordering {
+pub(crate) fn natural_order(a: &str, b: &str) -> Ordering {
     let by_parts = || {
         let (mut left, mut right) = (parts(a), parts(b));
         loop {

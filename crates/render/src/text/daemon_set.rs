@@ -1,0 +1,180 @@
+//! One DaemonSet of a plan: the object's change, the waves, and what happens outside of them.
+
+use std::collections::BTreeMap;
+
+use anstyle::Style;
+
+use super::fields::field_change;
+use super::nodes::{group_line, reason_column};
+use super::page::{ASIDE, CHANGE, GAIN, HALT, LOSS, Line, NAME, Page, TextOptions, style_of};
+use crate::neutral;
+use crate::view::{BaseChange, Change, DaemonSetView, NodeGroup, NodeRow, WaveView, fold, listed};
+use planner::words::count;
+
+/// Indentation of the lines of a DaemonSet.
+const INDENT: usize = 4;
+/// Indentation of the lines below those.
+const DEEPER: usize = 8;
+
+/// Adds the block of one DaemonSet.
+pub(super) fn block(page: &mut Page, daemon_set: &DaemonSetView<'_>, options: TextOptions) {
+    page.push(title(daemon_set));
+    let names = daemon_set.revision_names.as_ref().filter(|_| options.verbose);
+    let facts = [
+        (ASIDE, names.map(|names| format!("ControllerRevision {names}"))),
+        (ASIDE, daemon_set.counters.clone().filter(|_| options.verbose)),
+        (ASIDE, daemon_set.managed_by.map(str::to_owned)),
+        (CHANGE, daemon_set.pause.clone()),
+    ];
+    for (style, fact) in facts.into_iter().filter_map(|(style, fact)| Some((style, fact?))) {
+        page.push(Line::at(INDENT).styled(style, fact));
+    }
+    for field in daemon_set.fields {
+        field_change(page, INDENT, field, options);
+    }
+    for owned in &daemon_set.owned {
+        let (style, remedy) =
+            if owned.conflicts { (HALT, ": force conflicts to set it") } else { (ASIDE, "") };
+        page.push(Line::at(INDENT).styled(style, format!("{}{remedy}", owned.sentence())));
+    }
+    if let Some(base) = daemon_set.base {
+        page.push(Line::at(INDENT).styled(ASIDE, base_words(base)));
+    }
+    let columns = WaveColumns::of(&daemon_set.waves);
+    for wave in &daemon_set.waves {
+        wave_lines(page, wave, columns, daemon_set, options);
+    }
+    group_lines(page, INDENT, &daemon_set.at_once, &daemon_set.nodes, options);
+}
+
+/// `~ DaemonSet logging/fluent-bit   revision 7 -> 8 (new)   RollingUpdate, …`.
+fn title(daemon_set: &DaemonSetView<'_>) -> Line {
+    let DaemonSetView { key, change, revision, strategy, policy, .. } = daemon_set;
+    let (style, symbol) = symbol(*change);
+    let policy = policy.map(|name| format!("   policy {name}")).unwrap_or_default();
+    Line::at(0)
+        .styled(style, symbol)
+        .plain(" DaemonSet ")
+        .styled(NAME, key)
+        .plain(note(daemon_set))
+        .plain(format!("   {revision}   {strategy}"))
+        .plain(policy)
+}
+
+/// The symbol of a change, as terraform prints it.
+fn symbol(change: Change) -> (Style, &'static str) {
+    match change {
+        Change::Create => (GAIN, "+"),
+        Change::Update => (CHANGE, "~"),
+        Change::Recreate => (HALT, "!"),
+        Change::Delete => (LOSS, "-"),
+        Change::None => (Style::new(), " "),
+    }
+}
+
+/// What the symbol does not say.
+fn note(daemon_set: &DaemonSetView<'_>) -> String {
+    match daemon_set.change {
+        Change::Create | Change::Update => String::new(),
+        Change::Recreate | Change::None => format!(" ({})", daemon_set.object()),
+        Change::Delete if daemon_set.keeps_pods => {
+            " (deleted: no longer in the source; its pods are kept)".to_owned()
+        }
+        Change::Delete => format!(
+            " (deleted: no longer in the source; its pods on {} are deleted at once)",
+            count(daemon_set.totals.delete, "node")
+        ),
+    }
+}
+
+/// The part of the changes that the pull request itself makes.
+fn base_words(base: &BaseChange) -> String {
+    let BaseChange { change, changes } = base;
+    let what = match change {
+        Change::Create => "the whole DaemonSet".to_owned(),
+        Change::None => "nothing; the differences are existing drift".to_owned(),
+        Change::Update | Change::Recreate | Change::Delete => {
+            changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>().join(", ")
+        }
+    };
+    format!("since the base: {what}")
+}
+
+/// Columns that the lines of all waves share.
+#[derive(Clone, Copy)]
+struct WaveColumns {
+    /// Whether waves are named; a single wave is not.
+    named: bool,
+    /// Column of the counts.
+    counts: usize,
+    /// Column of the nodes.
+    nodes: usize,
+}
+
+impl WaveColumns {
+    fn of(waves: &[WaveView<'_>]) -> Self {
+        let named = waves.len() > 1;
+        let widest = |text: &dyn Fn(&WaveView<'_>) -> String| {
+            waves.iter().map(|wave| text(wave).chars().count() + 3).max().unwrap_or(0)
+        };
+        let counts = INDENT + widest(&|wave| wave_title(wave, named));
+        Self { named, counts, nodes: counts + widest(&|wave| count(wave.nodes, "node")) }
+    }
+}
+
+fn wave_title(wave: &WaveView<'_>, named: bool) -> String {
+    if named {
+        format!("wave {} {}", wave.index, neutral::line(wave.name))
+    } else {
+        format!("wave {}", wave.index)
+    }
+}
+
+fn wave_lines(
+    page: &mut Page,
+    wave: &WaveView<'_>,
+    columns: WaveColumns,
+    daemon_set: &DaemonSetView<'_>,
+    options: TextOptions,
+) {
+    let line = Line::at(INDENT)
+        .styled(NAME, wave_title(wave, columns.named))
+        .padded_to(columns.counts)
+        .plain(count(wave.nodes, "node"));
+    match &wave.groups[..] {
+        [only] if wave.is_plain && !options.verbose => {
+            let names = listed(&fold(only.nodes.iter().copied()));
+            let symbol = only.key.symbol();
+            let line = line.padded_to(columns.nodes).styled(style_of(only.key), symbol);
+            page.push(line.plain(' ').plain(names).plain(&wave.pace));
+        }
+        groups => {
+            page.push(line.plain(&wave.pace));
+            group_lines(page, DEEPER, groups, &daemon_set.nodes, options);
+        }
+    }
+}
+
+/// A line for each group; with `--verbose`, a line for each of its nodes below it.
+fn group_lines(
+    page: &mut Page,
+    indent: usize,
+    groups: &[NodeGroup<'_>],
+    nodes: &[NodeRow<'_>],
+    options: TextOptions,
+) {
+    let told = nodes.iter().filter(|_| options.verbose);
+    let by_name: BTreeMap<&str, &NodeRow<'_>> = told.map(|node| (node.name, node)).collect();
+    let symbols = groups.iter().map(|group| group.key.symbol().len()).max().unwrap_or(0);
+    let start = indent + symbols + usize::from(symbols > 0);
+    let reasons = start + reason_column(groups);
+    for group in groups {
+        let action = group.key;
+        let line = Line::at(indent).styled(style_of(action), action.symbol()).padded_to(start);
+        group_line(page, line, group, reasons);
+        for node in group.nodes.iter().filter_map(|name| by_name.get(name)) {
+            let line = Line::at(indent + 4).plain(node.name);
+            page.push(node.fates().fold(line, |line, fate| line.plain("   ").plain(fate)));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A plan as text: the source and the cluster, then a block for each DaemonSet, then the totals.
+
+use super::daemon_set;
+use super::notices::{compared, guards, warnings};
+use super::page::{ASIDE, Line, NAME, Page, TextOptions};
+use crate::view::{DaemonSetView, PlanView, some_of};
+use planner::plan::Plan;
+use planner::words::count;
+
+/// The plan as text. The line that begins with `Plan:` keeps its form, for scripts.
+pub fn plan_text(plan: &Plan, options: &TextOptions) -> String {
+    let plan = PlanView::of(plan);
+    let mut page = Page::default();
+    let (shown, quiet) = plan.shown();
+    let nothing_to_do = plan.changing().is_empty();
+    let title = if nothing_to_do { "Plan: nothing to do. " } else { "ds-plan  " };
+    page.push(compared(title, &plan.origin, *options));
+    if options.verbose {
+        page.push(Line::at(0).styled(ASIDE, format!("plan {}", plan.made())));
+    }
+    for daemon_set in &shown {
+        page.gap();
+        daemon_set::block(&mut page, daemon_set, *options);
+    }
+    if !shown.is_empty() && !quiet.is_empty() {
+        page.gap();
+        page.push(Line::at(0).styled(ASIDE, quiet_words(&quiet, *options)));
+    }
+    page.gap();
+    guards(&mut page, &plan.guards);
+    warnings(&mut page, &plan.warnings);
+    if !nothing_to_do {
+        page.gap();
+        page.push(Line::at(0).whole().styled(NAME, plan.totals));
+        if let Some(forecast) = plan.forecast {
+            page.push(Line::at(0).plain(forecast));
+        }
+    }
+    page.write(*options)
+}
+
+/// `NAMESPACE/NAME` of each DaemonSet that changes, one per line.
+pub fn plan_name(plan: &Plan) -> String {
+    Page::of_names(PlanView::of(plan).changing().into_iter().map(|it| &it.key))
+}
+
+fn quiet_words(quiet: &[&DaemonSetView<'_>], options: TextOptions) -> String {
+    let keys = quiet.iter().map(|it| it.key.clone()).collect();
+    let others = count(quiet.len(), "other DaemonSet");
+    format!("Nothing to do for {others}: {}", some_of(keys, options.verbose))
+}

@@ -1,0 +1,30 @@
+//! What is shown of a plan, a drift report and a rollout, and in which words: plain structs, made
+//! by pure functions from the documents of `planner`. Text, Markdown and HTML only lay them out, so
+//! no renderer computes anything that another one computes too.
+//!
+//! Nothing here is escaped or shortened for a format; a renderer does that.
+
+mod daemon_set;
+mod drift;
+mod effect;
+mod fields;
+mod nodes;
+mod origin;
+mod pace;
+mod plan;
+mod ranges;
+mod rollout;
+
+pub(crate) use daemon_set::{DaemonSetView, WaveView, change_words};
+pub(crate) use drift::{
+    CLASSES, DaemonSetDriftView, DeviationView, DriftView, FieldDrift, NodeState, class_heads,
+    totals_words,
+};
+pub(crate) use effect::effect;
+pub(crate) use fields::{FieldValue, FieldView, Row, diff_lines, field_title, mark_end};
+pub(crate) use nodes::{NodeGroup, NodeRow, done, fate, groups, names, node_words, sentence};
+pub(crate) use origin::{Origin, few, some_of};
+pub(crate) use plan::{Notice, PlanView};
+pub(crate) use planner::plan::{Action, ActionTotals, BaseChange, Change, DriftClass, FieldChange};
+pub(crate) use ranges::{fold, listed, natural_order};
+pub(crate) use rollout::{BudgetUse, RolloutNode, RolloutState, RolloutView};

@@ -1,0 +1,263 @@
+//! One DaemonSet of a plan: the object's change, the waves, and what happens outside of them.
+
+use std::collections::BTreeMap;
+
+use super::nodes::{NodeGroup, NodeRow, groups, sentence};
+use super::pace::{pace, rounds, stays_up};
+use daemonset::model::{Cascade, ManagedBy};
+use planner::plan::{
+    Action, ActionTotals, BaseChange, Change, Counters, DaemonSetPlan, FieldChange, FieldOwner,
+    NodePlan, Reason, RevisionKind, RevisionPlan, Strategy, Wave,
+};
+
+/// One DaemonSet of a plan.
+#[derive(Debug)]
+pub(crate) struct DaemonSetView<'a> {
+    /// `NAMESPACE/NAME`.
+    pub key: String,
+    /// Whether the object or its pods change.
+    pub changes: bool,
+    /// The change of the object.
+    pub change: Change,
+    /// Whether its pods are kept when it is deleted.
+    pub keeps_pods: bool,
+    /// A note about the controller, unless it is Kubernetes' own.
+    pub managed_by: Option<&'static str>,
+    /// Name of its `RolloutPolicy`.
+    pub policy: Option<&'a str>,
+    /// `RollingUpdate, at most 42 of 412 unavailable`.
+    pub strategy: String,
+    /// Whether pods are replaced only after they are deleted manually.
+    pub on_delete: bool,
+    /// The paused or aborted rollout that is resumed.
+    pub pause: Option<String>,
+    /// `revision 7 -> 8 (new)`.
+    pub revision: String,
+    /// `from agent-5f6d to agent-77c4`: the names of its ControllerRevisions.
+    pub revision_names: Option<String>,
+    /// The fields that change in the cluster.
+    pub fields: &'a [FieldChange],
+    /// What the pull request itself changes.
+    pub base: Option<&'a BaseChange>,
+    /// Fields of other managers, those in conflict first.
+    pub owned: Vec<OwnedField<'a>>,
+    pub waves: Vec<WaveView<'a>>,
+    /// Nodes in no wave: they change at once, wait, or stay as they are.
+    pub at_once: Vec<NodeGroup<'a>>,
+    /// Every node of the plan.
+    pub nodes: Vec<NodeRow<'a>>,
+    /// Number of nodes with each action.
+    pub totals: ActionTotals,
+    /// The counters of `kubectl get daemonsets` before any change.
+    pub counters: Option<String>,
+}
+
+/// A field that another manager owns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnedField<'a> {
+    pub path: &'a str,
+    /// The words between path and manager.
+    pub words: &'static str,
+    /// `None` for a field without an owner.
+    pub manager: Option<&'a str>,
+    /// Whether applying the plan needs `--force-conflicts`.
+    pub conflicts: bool,
+}
+
+/// Nodes that are replaced together under one budget.
+#[derive(Debug)]
+pub(crate) struct WaveView<'a> {
+    /// Position in the order of waves, from 1.
+    pub index: u32,
+    pub name: &'a str,
+    /// Number of its nodes.
+    pub nodes: usize,
+    /// `, first a-01 alone, then 2, at most 3 at a time; each new pod must stay up for 10s`.
+    pub pace: String,
+    /// Number of nodes in each round.
+    pub rounds: Vec<u32>,
+    /// `15 rounds of at most 42 nodes`; `None` without nodes.
+    pub rounds_words: Option<String>,
+    /// Its nodes by action and reason.
+    pub groups: Vec<NodeGroup<'a>>,
+    /// Whether all nodes have one reason: they run the current revision.
+    pub is_plain: bool,
+}
+
+impl<'a> DaemonSetView<'a> {
+    pub(super) fn of(plan: &'a DaemonSetPlan) -> Self {
+        let DaemonSetPlan {
+            namespace: _,
+            name: _,
+            uid: _,
+            generation: _,
+            change,
+            cascade,
+            managed_by,
+            policy,
+            strategy,
+            pause,
+            live_template: _,
+            target_template: _,
+            revision,
+            changes,
+            base,
+            leftovers,
+            conflicts,
+            forced_conflicts: _,
+            waves,
+            nodes,
+            totals,
+            status,
+        } = plan;
+        let mut groups = groups_by_wave(nodes);
+        let at_once = groups.remove(&None).unwrap_or_default();
+        let waves = waves.iter().map(|wave| {
+            WaveView::of(wave, groups.remove(&Some(wave.index)).unwrap_or_default(), revision)
+        });
+        let conflicts = conflicts.iter().map(|it| OwnedField::of(it, "conflicts with", true));
+        let leftovers = leftovers.iter();
+        let leftovers = leftovers.map(|it| OwnedField::of(it, "kept; not in git; owned by", false));
+        Self {
+            key: plan.key().to_string(),
+            changes: *change != Change::None
+                || revision.kind != RevisionKind::Unchanged
+                || nodes.iter().any(|node| node.action != Action::Keep),
+            change: *change,
+            keeps_pods: *cascade == Some(Cascade::Orphan),
+            managed_by: managed_words(*managed_by),
+            policy: policy.as_deref(),
+            strategy: strategy_words(*strategy),
+            on_delete: *strategy == Strategy::OnDelete,
+            pause: pause.as_ref().map(ToString::to_string),
+            revision: revision_words(revision),
+            revision_names: revision_names(revision),
+            fields: changes,
+            base: base.as_ref(),
+            owned: conflicts.chain(leftovers).collect(),
+            waves: waves.collect(),
+            at_once,
+            nodes: nodes.iter().map(NodeRow::of).collect(),
+            totals: *totals,
+            counters: status.map(counters_words),
+        }
+    }
+
+    /// The change of the object, and of the pods of a deleted one.
+    pub(crate) fn object(&self) -> &'static str {
+        if self.keeps_pods { "deleted, its pods are kept" } else { change_words(self.change) }
+    }
+}
+
+/// The groups of each wave; those of `None` are in no wave.
+fn groups_by_wave(nodes: &[NodePlan]) -> BTreeMap<Option<u32>, Vec<NodeGroup<'_>>> {
+    let mut waves: BTreeMap<Option<u32>, Vec<&NodePlan>> = BTreeMap::new();
+    for node in nodes {
+        waves.entry(node.wave).or_default().push(node);
+    }
+    let grouped = waves.into_iter().map(|(wave, nodes)| {
+        let nodes = nodes.into_iter();
+        (wave, groups(nodes.map(|it| (it.action, it.name.as_ref(), it.reasons.as_slice()))))
+    });
+    grouped.collect()
+}
+
+impl<'a> OwnedField<'a> {
+    fn of(owner: &'a FieldOwner, words: &'static str, conflicts: bool) -> Self {
+        let FieldOwner { path, manager } = owner;
+        Self { path, words, manager: manager.as_deref(), conflicts }
+    }
+
+    /// The field in a sentence.
+    pub(crate) fn sentence(self) -> String {
+        let Self { path, words, manager, conflicts: _ } = self;
+        format!("{path} {words} {}", manager.unwrap_or("no manager"))
+    }
+}
+
+impl<'a> WaveView<'a> {
+    fn of(wave: &'a Wave, groups: Vec<NodeGroup<'a>>, revision: &RevisionPlan) -> Self {
+        let Wave { index, name, nodes, .. } = wave;
+        let current = revision.current.as_ref().map(|it| it.number);
+        let runs_current = sentence(&[Reason::Outdated { revision: current }.into()]);
+        Self {
+            index: *index,
+            name,
+            nodes: nodes.len(),
+            pace: format!("{}{}", pace(wave), stays_up(wave)),
+            rounds: wave.rounds().collect(),
+            rounds_words: rounds(wave),
+            is_plain: matches!(&groups[..], [only] if only.why == runs_current),
+            groups,
+        }
+    }
+}
+
+/// The change of objects.
+pub(crate) fn change_words(change: Change) -> &'static str {
+    match change {
+        Change::Create => "created",
+        Change::Update => "updated",
+        Change::Recreate => "must be deleted and recreated",
+        Change::Delete => "deleted",
+        Change::None => "unchanged",
+    }
+}
+
+/// A note for a DaemonSet that no DaemonSet controller reconciles.
+fn managed_words(managed_by: ManagedBy) -> Option<&'static str> {
+    match managed_by {
+        ManagedBy::DaemonSetController => None,
+        ManagedBy::DsApply => Some(
+            "managed by ds-apply: a ConfigMap records the object; nodes that join or lose their \
+             pod get one at the next run",
+        ),
+    }
+}
+
+fn revision_words(revision: &RevisionPlan) -> String {
+    let RevisionPlan { current, target, kind } = revision;
+    let target = target.number;
+    match (kind, current) {
+        (RevisionKind::Unchanged, _) => format!("revision {target}"),
+        (RevisionKind::New | RevisionKind::Reused, Some(current)) => {
+            format!("revision {} -> {target} ({kind})", current.number)
+        }
+        (RevisionKind::New | RevisionKind::Reused, None) => format!("revision {target} ({kind})"),
+    }
+}
+
+fn revision_names(revision: &RevisionPlan) -> Option<String> {
+    let RevisionPlan { current, target, kind: _ } = revision;
+    let from = current.as_ref().map(|it| format!("from {}", it.name));
+    let to = target.name.as_ref().map(|name| format!("to {name}"));
+    let names: Vec<String> = from.into_iter().chain(to).collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}
+
+fn strategy_words(strategy: Strategy) -> String {
+    match strategy {
+        Strategy::OnDelete => "OnDelete, a pod is replaced after it is deleted manually".to_owned(),
+        Strategy::RollingUpdate { max_unavailable, max_surge: 0, desired } => {
+            format!("RollingUpdate, at most {max_unavailable} of {desired} unavailable")
+        }
+        Strategy::RollingUpdate { max_unavailable: 0, max_surge, desired } => {
+            format!(
+                "RollingUpdate, new pod before old on at most {max_surge} of {desired} at a time"
+            )
+        }
+        Strategy::RollingUpdate { max_unavailable, max_surge, desired } => format!(
+            "RollingUpdate, new pod before old on at most {max_surge} of {desired} at a time, \
+             at most {max_unavailable} unavailable"
+        ),
+    }
+}
+
+fn counters_words(counters: Counters) -> String {
+    let Counters { desired, current, ready, updated, available, unavailable, misscheduled } =
+        counters;
+    format!(
+        "now {desired} desired, {current} current, {ready} ready, {updated} up to date, \
+         {available} available, {unavailable} unavailable, {misscheduled} misscheduled"
+    )
+}
