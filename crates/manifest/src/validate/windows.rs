@@ -1,77 +1,58 @@
 //! Windows: its security options, and host-process pods (upstream:
 //! `validateWindowsSecurityContextOptions`, `validateWindowsHostProcessPod`).
 
-use super::at::{At, Errors};
-use super::containers::visit_all;
-use super::go_text::{json_struct, quoted};
-use super::names;
-use super::security_context::pointer;
+use super::at::At;
+use super::context::visit_containers;
+use super::formats::{dns_subdomain, violated};
+use super::go_text::{GoStruct, POINTER, quoted};
 
 const CREDENTIAL_SPEC_MAX: usize = 64 * 1024;
-const DOMAIN_MAX: usize = 256;
-const USER_MAX: usize = 104;
 
 /// Validates `windowsOptions` of a pod or container.
-pub(super) fn check_options(options: &At<'_>, errors: &mut Errors) {
+pub(super) fn check_options(options: &At<'_>) {
     if let Some(name) = options.find("gmsaCredentialSpecName") {
-        let complaints = names::dns_subdomain(name.text()).into_iter();
-        errors.extend(complaints.map(|why| name.invalid_json(&why)));
+        dns_subdomain(name.text()).iter().for_each(|why| name.invalid_json(why));
     }
     if let Some(spec) = options.find("gmsaCredentialSpec") {
-        if spec.is_empty() {
-            errors.push(spec.invalid_json("gmsaCredentialSpec cannot be an empty string"));
-        } else if spec.text().len() > CREDENTIAL_SPEC_MAX {
-            errors.push(spec.invalid_json("gmsaCredentialSpec size must be under 64 KiB"));
-        }
+        spec.invalid_json_if(spec.is_empty(), "gmsaCredentialSpec cannot be an empty string");
+        let is_too_large = spec.text().len() > CREDENTIAL_SPEC_MAX;
+        spec.invalid_json_if(is_too_large, "gmsaCredentialSpec size must be under 64 KiB");
     }
     if let Some(user) = options.find("runAsUserName") {
-        let complaints = user_name(user.text()).into_iter();
-        errors.extend(complaints.map(|why| user.invalid_json(&format!("runAsUserName{why}"))));
+        let complaints = user_name(user.text());
+        complaints.iter().for_each(|why| user.invalid_json(&format!("runAsUserName{why}")));
     }
 }
 
 /// Validates `user` or `domain\user`; returns the rest of a sentence for each error.
 fn user_name(name: &str) -> Vec<String> {
-    if name.is_empty() {
-        return vec![" cannot be an empty string".to_owned()];
+    let (domain, user) = name.split_once('\\').unwrap_or(("", name));
+    let whole = violated(&[
+        (!name.is_empty(), " cannot be an empty string"),
+        (!name.chars().any(|c| c.is_ascii_control()), " cannot contain control characters"),
+        (!user.contains('\\'), " cannot contain more than one backslash"),
+    ]);
+    if let Some(first) = whole.into_iter().next() {
+        return vec![first];
     }
-    if name.chars().any(|c| c.is_ascii_control()) {
-        return vec![" cannot contain control characters".to_owned()];
-    }
-    let (domain, user) = match name.split_once('\\') {
-        None => (None, name),
-        Some((domain, user)) if !user.contains('\\') => (Some(domain), user),
-        Some(_) => return vec![" cannot contain more than one backslash".to_owned()],
-    };
-    let mut complaints = vec![];
-    let mut report_failed_create =
-        |holds: bool, why: String| complaints.extend((!holds).then_some(why));
-    if let Some(domain) = domain {
-        report_failed_create(
-            domain.len() < DOMAIN_MAX,
-            format!("'s Domain length must be under {DOMAIN_MAX} characters"),
-        );
-        report_failed_create(
-            is_net_bios(domain) || is_dns(domain),
-            "'s Domain doesn't match the NetBios nor the DNS format".to_owned(),
-        );
-    }
-    report_failed_create(!user.is_empty(), "'s User cannot be empty".to_owned());
-    report_failed_create(
-        user.len() <= USER_MAX,
-        format!("'s User length must not be longer than {USER_MAX} characters"),
-    );
-    report_failed_create(
-        user.is_empty() || !user.chars().all(|c| ". ".contains(c)),
-        "'s User cannot contain only periods or spaces".to_owned(),
-    );
-    report_failed_create(
-        !user.contains([
-            '"', '/', '\\', ':', ';', '|', '=', ',', '+', '*', '?', '<', '>', '@', '[', ']',
-        ]),
-        r#"'s User cannot contain the following characters: "/\:;|=,+*?<>@[]"#.to_owned(),
-    );
-    complaints
+    let has_domain = name.contains('\\');
+    let is_padding = !user.is_empty() && user.chars().all(|c| ". ".contains(c));
+    let reserved =
+        ['"', '/', '\\', ':', ';', '|', '=', ',', '+', '*', '?', '<', '>', '@', '[', ']'];
+    violated(&[
+        (domain.len() < 256, "'s Domain length must be under 256 characters"),
+        (
+            !has_domain || is_net_bios(domain) || is_dns(domain),
+            "'s Domain doesn't match the NetBios nor the DNS format",
+        ),
+        (!user.is_empty(), "'s User cannot be empty"),
+        (user.len() <= 104, "'s User length must not be longer than 104 characters"),
+        (!is_padding, "'s User cannot contain only periods or spaces"),
+        (
+            !user.contains(reserved),
+            r#"'s User cannot contain the following characters: "/\:;|=,+*?<>@[]"#,
+        ),
+    ])
 }
 
 fn is_net_bios(domain: &str) -> bool {
@@ -91,26 +72,21 @@ fn is_dns(domain: &str) -> bool {
 }
 
 /// Validates host-process pods: all containers must be host processes, with `hostNetwork`.
-pub(super) fn check_host_process(pod: &At<'_>, errors: &mut Errors) {
-    let host_process = |holder: &At<'_>| {
-        let options = holder.get("securityContext").get("windowsOptions");
-        options.find("hostProcess").map(|value| value.is_true())
-    };
-    let of_pod = host_process(pod);
-    let containers = visit_all(pod);
-    for container in &containers {
-        let own = host_process(container);
-        if let (Some(of_pod), Some(own)) = (of_pod, own)
-            && of_pod != own
-        {
-            let path = container.path_of("securityContext.windowsOptions.hostProcess");
-            let why = format!(
-                "pod hostProcess value must be identical if both are specified, was {of_pod}"
-            );
-            errors.push(container.clone().reported_at(path).invalid_as(own.to_string(), &why));
-        }
+pub(super) fn check_host_process(pod: &At<'_>) {
+    let field = "securityContext.windowsOptions.hostProcess";
+    let of_pod = pod.nested(field);
+    let containers: Vec<At<'_>> =
+        visit_containers(pod).iter().map(|container| container.nested(field)).collect();
+    let why = format!(
+        "pod hostProcess value must be identical if both are specified, was {}",
+        of_pod.is_true()
+    );
+    for own in &containers {
+        let both = of_pod.is_set() && own.is_set();
+        own.invalid_if(both && of_pod.is_true() != own.is_true(), &why);
     }
-    let is_host_process = |c: &&At<'_>| host_process(c).or(of_pod) == Some(true);
+    let is_host_process =
+        |own: &&At<'_>| if own.is_set() { own.is_true() } else { of_pod.is_true() };
     let count = containers.iter().filter(is_host_process).count();
     if count == 0 {
         return;
@@ -118,54 +94,19 @@ pub(super) fn check_host_process(pod: &At<'_>, errors: &mut Errors) {
     if count != containers.len() {
         let why = "If pod contains any hostProcess containers then all containers must be \
                    HostProcess containers";
-        errors.push(pod.invalid_as(quoted(""), why));
+        pod.invalid_as(quoted(""), why);
     }
     let network = pod.get("hostNetwork");
     if !network.is_true() {
         let why = "hostNetwork must be true if pod contains any hostProcess containers";
-        errors.push(network.invalid_as("false".to_owned(), why));
+        network.invalid_as("false".to_owned(), why);
     }
 }
 
-/// The options as upstream prints its internal struct.
-pub(super) fn options_json(options: &At<'_>) -> String {
-    let plain = |name| pointer(options, name, At::marshalled);
-    json_struct(&[
-        ("GMSACredentialSpecName", plain("gmsaCredentialSpecName")),
-        ("GMSACredentialSpec", plain("gmsaCredentialSpec")),
-        ("RunAsUserName", plain("runAsUserName")),
-        ("HostProcess", plain("hostProcess")),
-    ])
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use crate::validate::table;
-
-    #[test]
-    fn rules() {
-        table::check(include_str!("windows.yaml"));
-    }
-
-    /// Not a row of the table: the error repeats the complete value.
-    #[test]
-    fn a_credential_spec_has_a_maximum_size() {
-        let errors = |length| {
-            let mut object = table::valid();
-            object["spec"]["template"]["spec"]["securityContext"] =
-                json!({"windowsOptions": {"gmsaCredentialSpec": "a".repeat(length)}});
-            let errors = crate::validate(&object).into_iter();
-            errors.map(|error| error.without_value().to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!(errors(65_536), [""; 0]);
-        assert_eq!(
-            errors(65_537),
-            [
-                "spec.template.spec.securityContext.windowsOptions.gmsaCredentialSpec: Invalid value: \
-              gmsaCredentialSpec size must be under 64 KiB"
-            ]
-        );
-    }
-}
+/// The options as upstream prints them.
+pub(super) const OPTIONS: GoStruct = &[
+    ("GMSACredentialSpecName", "gmsaCredentialSpecName", POINTER),
+    ("GMSACredentialSpec", "gmsaCredentialSpec", POINTER),
+    ("RunAsUserName", "runAsUserName", POINTER),
+    ("HostProcess", "hostProcess", POINTER),
+];

@@ -1,0 +1,85 @@
+//! Rules of single fields as rows of tables, in upstream's order.
+
+use super::at::At;
+
+/// Fields with their rules. A field may be a path, such as `securityContext.procMount`.
+pub(super) type Rules = &'static [(&'static str, Rule)];
+
+/// Validates the format of a string; returns upstream's messages, none for a valid string.
+pub(super) type Format = fn(&str) -> Vec<String>;
+
+/// The values that a field may have, in the order in which upstream lists them.
+type Values = &'static [&'static str];
+
+/// A rule of one field.
+#[derive(Clone, Copy)]
+pub(super) enum Rule {
+    /// Not empty.
+    Required,
+    /// Not set, for this reason.
+    Forbidden(&'static str),
+    /// One of these; an absent value is an empty string.
+    OneOf(Values),
+    /// Absent, or one of these.
+    OneOfIfSet(Values),
+    /// Not empty, and one of these.
+    RequiredOneOf(Values),
+    /// In this format; an absent value is an empty string.
+    Follows(Format),
+    /// Empty, or in this format.
+    FollowsIfSet(Format),
+    /// Not empty, and in this format.
+    RequiredFollows(Format),
+    /// 0 or more (upstream: `ValidateNonnegativeField`).
+    NotNegative,
+    /// Absent, or from the first number to the second.
+    Within(i64, i64),
+    /// Absent, or a struct with these rules.
+    Fields(Rules),
+    /// A list of structs with these rules.
+    Each(Rules),
+    /// Absent, or validated by this function.
+    Check(fn(&At<'_>)),
+}
+
+impl At<'_> {
+    /// Applies each row of a table to its field.
+    pub(super) fn check_fields(&self, rules: &[(&str, Rule)]) {
+        for (field, rule) in rules {
+            self.nested(field).check(*rule);
+        }
+    }
+
+    /// Applies one rule.
+    pub(super) fn check(&self, rule: Rule) {
+        match rule {
+            Rule::Required => self.required_if(self.is_empty(), ""),
+            Rule::RequiredOneOf(_) | Rule::RequiredFollows(_) if self.is_empty() => {
+                self.required("");
+            }
+            Rule::Forbidden(why) => self.forbidden_if(self.is_set(), why),
+            Rule::OneOfIfSet(_) | Rule::Within(..) | Rule::Fields(_) | Rule::Check(_)
+                if !self.is_set() => {}
+            Rule::OneOf(known) | Rule::OneOfIfSet(known) | Rule::RequiredOneOf(known) => {
+                if !known.contains(&self.text()) {
+                    self.not_supported(known);
+                }
+            }
+            Rule::FollowsIfSet(_) if self.is_empty() => {}
+            Rule::Follows(format) | Rule::FollowsIfSet(format) | Rule::RequiredFollows(format) => {
+                self.text_follows(self.text(), format);
+            }
+            Rule::NotNegative => {
+                self.invalid_if(self.int() < 0, "must be greater than or equal to 0");
+            }
+            Rule::Within(low, high) => {
+                if !(low..=high).contains(&self.int()) {
+                    self.invalid(&format!("must be between {low} and {high}, inclusive"));
+                }
+            }
+            Rule::Fields(rules) => self.check_fields(rules),
+            Rule::Each(rules) => self.items().for_each(|item| item.check_fields(rules)),
+            Rule::Check(check) => check(self),
+        }
+    }
+}
